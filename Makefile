@@ -1,0 +1,48 @@
+# The front door; meson does the work. `make help` lists the targets.
+
+MESON := $(firstword $(wildcard /usr/bin/meson) meson)
+PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
+PREFIX ?= /usr/local
+BENCH ?= $(patsubst bench/%.c,%,$(shell grep -l '^int main' bench/*.c 2>/dev/null))
+C_FILES = $(shell find include src tests fuzz bench examples -name '*.[ch]')
+
+.PHONY: all run test bench format lint fuzz campaign install clean help
+
+all: build/release/build.ninja  ## build the library, its tests, examples and benchmarks
+	@$(MESON) compile -C build/release
+
+build/release/build.ninja:
+	@$(MESON) setup build/release --prefix=$(PREFIX)
+
+run: all  ## build and run the first example
+	@build/release/examples/overlapping
+
+test:  ## everything that has to pass; ONLY="asan lint" for some parts of it
+	@.ci/install
+	@$(PYTHON) tests/run.py $(ONLY)
+
+bench: all  ## run the benchmarks; BENCH=name for one, QUICK=1 for a short run
+	@set -e; for b in $(BENCH); do build/release/bench/bench_$$b $(if $(QUICK),--quick); done
+
+format:  ## let clang-format rewrite the sources
+	@clang-format -i $(C_FILES)
+
+lint:  ## clang-format, clang-tidy and the rules about layers, names and sizes
+	@$(PYTHON) tests/run.py format lint meta
+
+fuzz:  ## fuzz every decoder, or FUZZ=target; RUNS=10000000 or SECONDS=60 say how long
+	@$(PYTHON) tools/fuzz.py $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(FUZZ)
+
+campaign:  ## hours of random runs against the models, then of fuzzing
+	@$(PYTHON) tests/run.py --suite property --scale 50 --timeout 14400 release asan tsan
+	@$(PYTHON) tools/fuzz.py --seconds 3600
+
+install: all  ## install into PREFIX (default /usr/local), below DESTDIR if that is set
+	@$(MESON) configure build/release --prefix=$(PREFIX)
+	@$(MESON) install -C build/release
+
+clean:  ## remove everything that was built
+	@rm -rf build
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16

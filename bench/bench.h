@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every benchmark needs: a clock, options, random numbers, the line that states a ratio.
+ *
+ * A benchmark compares two ways of doing one thing within one run. The two take turns, so that
+ * whatever else the machine does hits both, and the best time of each counts: noise only ever
+ * adds. */
+#ifndef BENCH_BENCH_H
+#define BENCH_BENCH_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "reprise/status.h"
+
+typedef struct bench_options {
+    bool quick;
+} bench_options;
+
+static inline bench_options bench_parse(int argc, char **argv, const char *what)
+{
+    bench_options options = {.quick = false};
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--quick") == 0) {
+            options.quick = true;
+        } else {
+            bool help = strcmp(argv[i], "--help") == 0;
+            fprintf(help ? stdout : stderr, "%s: %s\nusage: %s [--quick]\n", argv[0], what,
+                    argv[0]);
+            exit(help ? 0 : 2);
+        }
+    }
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    printf("# %s%s\n", what, options.quick ? " (quick)" : "");
+    return options;
+}
+
+/* --- time ------------------------------------------------------------------------------------- */
+
+static inline double bench_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* The best time so far of one side of a comparison. Zero-initialise it. */
+typedef struct bench_best {
+    double seconds;
+} bench_best;
+
+static inline void bench_keep(bench_best *best, double started)
+{
+    double seconds = bench_seconds() - started;
+
+    if (best->seconds == 0 || seconds < best->seconds) best->seconds = seconds;
+}
+
+/* Nanoseconds each, of `count` things done in the best time. */
+static inline double bench_ns(bench_best best, size_t count)
+{
+    return best.seconds * 1e9 / (double)count;
+}
+
+/* --- failing ---------------------------------------------------------------------------------- */
+
+static inline void *bench_memory(void *ptr)
+{
+    if (ptr != NULL) return ptr;
+    fprintf(stderr, "out of memory\n");
+    exit(1);
+}
+
+static inline void *bench_array(size_t count, size_t size)
+{
+    return bench_memory(calloc(count, size));
+}
+
+static inline void bench_check(rp_status status, const rp_error *error)
+{
+    if (status == RP_OK) return;
+    fprintf(stderr, "%s: %s\n", rp_status_name(status), error != NULL ? error->text : "");
+    exit(1);
+}
+
+/* --- results ---------------------------------------------------------------------------------- */
+
+typedef struct bench_text {
+    char text[48];
+} bench_text;
+
+/* A number with its unit, scaled: 39.1 M/s. */
+static inline bench_text bench_scaled(double value, const char *unit)
+{
+    static const struct {
+        double size;
+        const char *letter;
+    } steps[] = {{1e9, "G"}, {1e6, "M"}, {1e3, "k"}};
+    bench_text out;
+
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        if (value < steps[i].size) continue;
+        snprintf(out.text, sizeof out.text, "%.3g %s%s", value / steps[i].size, steps[i].letter,
+                 unit);
+        return out;
+    }
+    snprintf(out.text, sizeof out.text, "%.3g %s", value, unit);
+    return out;
+}
+
+/* ratio <name> <value> (ours <x> vs <peer> <y>) */
+static inline void bench_ratio(const char *name, double ours, const char *peer_name,
+                               double peer, const char *unit)
+{
+    printf("ratio %s %.2f (ours %s vs %s %s)\n", name, ours / peer,
+           bench_scaled(ours, unit).text, peer_name, bench_scaled(peer, unit).text);
+}
+
+/* The same for two times of the same `count` things: how many times as fast. */
+static inline void bench_ratio_time(const char *name, bench_best ours, const char *peer_name,
+                                    bench_best peer, size_t count)
+{
+    bench_ratio(name, (double)count / ours.seconds, peer_name, (double)count / peer.seconds,
+                "/s");
+}
+
+/* --- random numbers --------------------------------------------------------------------------- */
+
+/* xorshift64*, Vigna 2016. Any seed but 0. */
+typedef struct bench_rng {
+    uint64_t state;
+} bench_rng;
+
+static inline uint64_t bench_random(bench_rng *rng)
+{
+    uint64_t x = rng->state;
+
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    rng->state = x;
+    return x * UINT64_C(0x2545f4914f6cdd1d);
+}
+
+/* In [0, 1). */
+static inline double bench_uniform(bench_rng *rng)
+{
+    return (double)(bench_random(rng) >> 11) * 0x1p-53;
+}
+
+/* In [0, bound), bound > 0. */
+static inline size_t bench_below(bench_rng *rng, size_t bound)
+{
+    return (size_t)(bench_uniform(rng) * (double)bound);
+}
+
+/* --- the machine ------------------------------------------------------------------------------ */
+
+/* Nanoseconds of a load that needs the result of the one before, over 64 MiB in random order.
+ */
+static inline double bench_memory_latency_ns(void)
+{
+    enum { LINE = 64 / sizeof(size_t), LINES = 1 << 20, LOADS = 1 << 20 };
+    size_t *next = bench_array((size_t)LINES * LINE, sizeof *next), at = 0;
+    bench_rng rng = {.state = 7};
+    bench_best best = {0};
+
+    for (size_t i = 0; i < LINES; i++) next[i * LINE] = i * LINE;
+    for (size_t i = LINES - 1; i > 0; i--) { /* one cycle through all lines: Sattolo 1986 */
+        size_t j = bench_below(&rng, i), swap = next[i * LINE];
+        next[i * LINE] = next[j * LINE];
+        next[j * LINE] = swap;
+    }
+    for (int round = 0; round < 2; round++) {
+        double start = bench_seconds();
+        for (size_t i = 0; i < LOADS; i++) at = next[at];
+        bench_keep(&best, start);
+    }
+    if (at == SIZE_MAX) printf("never\n"); /* so that the loads are needed */
+    free(next);
+    return bench_ns(best, LOADS);
+}
+
+#endif

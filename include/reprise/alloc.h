@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where memory comes from.
+ *
+ * Every allocation of the library goes through an rp_allocator. Out of memory is a status
+ * (RP_NO_RESOURCE), never an abort, and the operation that met it has changed nothing. */
+#ifndef REPRISE_ALLOC_H
+#define REPRISE_ALLOC_H
+
+#include "reprise/status.h"
+
+RP_BEGIN_DECLS
+
+/* One function that allocates, resizes and frees. Called from any thread.
+ *
+ *   ptr == NULL            allocate new_size bytes
+ *   new_size == 0          free ptr (which holds old_size bytes); the result is ignored
+ *   otherwise              resize ptr from old_size to new_size bytes, keeping the contents
+ *
+ * Returns memory aligned for any type, or NULL, in which case ptr stays as it was. */
+typedef struct rp_allocator {
+    void *(*resize)(void *ctx, void *ptr, size_t old_size, size_t new_size);
+    void *ctx;
+} rp_allocator;
+
+/* The C library's allocator. Static. */
+RP_API const rp_allocator *rp_allocator_default(void);
+
+RP_END_DECLS
+
+#endif

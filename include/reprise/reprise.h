@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reprise: experience replay for reinforcement learning.
+ *
+ *   store.h       make a store, and tables in it
+ *   writer.h      turn steps into chunks and items
+ *   table.h       insert, sample, update priorities, delete; wait and ask why
+ *   trajectory.h  what an item's data is; decode and stack it
+ *   chunk.h       the compressed rows below that
+ *   tensor.h      dtypes, shapes, signatures
+ *   extension.h   callbacks that run with a table's operations
+ *   sumtree.h     the sum tree, for use on its own
+ *
+ * examples/overlapping.c is the shortest complete program. */
+#ifndef REPRISE_REPRISE_H
+#define REPRISE_REPRISE_H
+
+#include "reprise/alloc.h"
+#include "reprise/chunk.h"
+#include "reprise/extension.h"
+#include "reprise/status.h"
+#include "reprise/store.h"
+#include "reprise/sumtree.h"
+#include "reprise/table.h"
+#include "reprise/tensor.h"
+#include "reprise/trajectory.h"
+#include "reprise/wait.h"
+#include "reprise/writer.h"
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors, and the signature that says what tensors a table takes.
+ *
+ * Data is row-major and little-endian. The dtype numbers are TensorFlow's, as on the wire. */
+#ifndef REPRISE_TENSOR_H
+#define REPRISE_TENSOR_H
+
+#include "reprise/alloc.h"
+
+RP_BEGIN_DECLS
+
+typedef enum rp_dtype {
+    RP_INVALID_DTYPE = 0,
+    RP_FLOAT32 = 1,
+    RP_FLOAT64 = 2,
+    RP_INT32 = 3,
+    RP_UINT8 = 4,
+    RP_INT16 = 5,
+    RP_INT8 = 6,
+    RP_STRING = 7, /* elements are rp_string, of any length */
+    RP_COMPLEX64 = 8,
+    RP_INT64 = 9,
+    RP_BOOL = 10,
+    RP_QINT8 = 11,
+    RP_QUINT8 = 12,
+    RP_QINT32 = 13,
+    RP_BFLOAT16 = 14,
+    RP_QINT16 = 15,
+    RP_QUINT16 = 16,
+    RP_UINT16 = 17,
+    RP_COMPLEX128 = 18,
+    RP_FLOAT16 = 19,
+    RP_UINT32 = 22,
+    RP_UINT64 = 23,
+    RP_FLOAT8_E5M2 = 24,
+    RP_FLOAT8_E4M3FN = 25,
+    RP_INT4 = 29,  /* one element a byte */
+    RP_UINT4 = 30, /* one element a byte */
+} rp_dtype;
+
+/* Bytes of one element in a column; sizeof(rp_string) for RP_STRING; 0 if `dtype` is none of
+ * the above. */
+RP_API size_t rp_dtype_size(rp_dtype dtype);
+
+/* The name TensorFlow prints ("float", "double", "int32", "half", ...), or NULL if `dtype` is
+ * none of the above. Static. */
+RP_API const char *rp_dtype_name(rp_dtype dtype);
+
+/* True for the eight plain integer types, the ones that delta encoding changes. */
+RP_API bool rp_dtype_is_integer(rp_dtype dtype);
+
+enum { RP_MAX_RANK = 16 };
+
+/* A shape, outermost dimension first. Rank 0 is a scalar. In a signature a dimension of -1
+ * accepts any size, and rank -1 accepts any shape. */
+typedef struct rp_shape {
+    int32_t rank;
+    int64_t dims[RP_MAX_RANK];
+} rp_shape;
+
+/* The product of the dimensions, 1 for a scalar. RP_INVALID if a dimension is negative, the
+ * rank is out of range or the product does not fit. */
+RP_API RP_NODISCARD rp_status rp_shape_elements(const rp_shape *shape, size_t *elements);
+
+/* True if ranks and dimensions are the same. */
+RP_API bool rp_shape_equal(const rp_shape *a, const rp_shape *b);
+
+/* True if the concrete `shape` fits `pattern`, in which -1 stands for anything. */
+RP_API bool rp_shape_fits(const rp_shape *shape, const rp_shape *pattern);
+
+/* Writes the shape as "[2,?,3]", or "<unknown>" for rank -1, into `text` and returns it. Cut to fit;
+ * `size` must be >= 1. */
+RP_API char *rp_shape_text(const rp_shape *shape, char *text, size_t size);
+
+/* One element of a string tensor: bytes, not necessarily zero-terminated. */
+typedef struct rp_string {
+    const char *data;
+    size_t size;
+} rp_string;
+
+/* A view of somebody's memory: `data` holds the product of the shape elements of `dtype`. */
+typedef struct rp_tensor {
+    rp_dtype dtype;
+    rp_shape shape;
+    const void *data;
+} rp_tensor;
+
+/* What one column holds. In the specification of a step, `shape` is the shape of one row; in a
+ * table's signature it is the shape of the whole column, rows first. */
+typedef struct rp_spec {
+    const char *name; /* may be NULL */
+    rp_dtype dtype;
+    rp_shape shape;
+} rp_spec;
+
+/* A nested structure is written down as its nodes in preorder: a parent, then its children. */
+typedef enum rp_nest_kind {
+    RP_NEST_LEAF = 0,
+    RP_NEST_LIST = 1,
+    RP_NEST_TUPLE = 2,
+    RP_NEST_DICT = 3,       /* flattened in byte order of the keys */
+    RP_NEST_NAMEDTUPLE = 4, /* flattened in the order given */
+} rp_nest_kind;
+
+typedef struct rp_nest_node {
+    rp_nest_kind kind;
+    const char *key;       /* its name in a dict or named tuple; NULL elsewhere */
+    const char *type_name; /* of a named tuple: its class; NULL elsewhere */
+    uint32_t child_count;  /* 0 for a leaf */
+    rp_spec spec;          /* of a leaf; its name may be NULL */
+} rp_nest_node;
+
+/* The signature of a table: a nested structure whose leaves, flattened, are the columns an item
+ * must have. Immutable and counted; every call is safe from any thread. */
+typedef struct rp_signature rp_signature;
+
+enum { RP_MAX_COLUMNS = 4096, RP_MAX_NEST_DEPTH = 64 };
+
+/* Copies `nodes` (preorder, one root) into a new signature; names, keys and specs are copied
+ * too. Returns owned: drop it with rp_signature_unref().
+ * RP_INVALID (no leaf, a bad dtype or shape, child counts that do not add up, a missing or
+ * repeated key, too deep, too many columns), RP_NO_RESOURCE. */
+RP_API RP_NODISCARD rp_status rp_signature_new(const rp_allocator *alloc,
+                                               const rp_nest_node *nodes, size_t node_count,
+                                               rp_signature **out, rp_error *err);
+
+/* The same for the common flat case: a dict of `column_count` named columns, or a tuple if the
+ * first has no name. */
+RP_API RP_NODISCARD rp_status rp_signature_flat(const rp_allocator *alloc,
+                                                const rp_spec *columns, size_t column_count,
+                                                rp_signature **out, rp_error *err);
+
+RP_API rp_signature *rp_signature_ref(rp_signature *signature);
+RP_API void rp_signature_unref(rp_signature *signature); /* NULL is fine */
+
+/* The leaves in flattened order. A column's name is its path, the keys joined with '/' and
+ * positions in lists and tuples as numbers (at most 4095 bytes); of a signature that is a single
+ * leaf, the name of its spec or "". Borrowed, valid as long as the signature. */
+RP_API size_t rp_signature_column_count(const rp_signature *signature);
+RP_API const rp_spec *rp_signature_column(const rp_signature *signature, size_t index);
+
+/* The nodes as they were given, in preorder. Borrowed, valid as long as the signature. */
+RP_API const rp_nest_node *rp_signature_nodes(const rp_signature *signature,
+                                              size_t *node_count);
+
+RP_END_DECLS
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decoded columns, found by chunk and column, bounded in bytes.
+ *
+ * An open-addressing table of entries with linear probing, at most half full; the entries that
+ * go are picked by a hand that walks the table and spares, once, what was used since it last
+ * came by (CLOCK). An entry holds a reference to its chunk, so that no other chunk can take its
+ * address.
+ *
+ *   table   | entry | free | entry | entry | free | ...      2^n
+ *                              ^ hand
+ *
+ * One thread at a time. */
+#ifndef RP_CHUNK_CACHE_H
+#define RP_CHUNK_CACHE_H
+
+#include "chunk/chunk.h"
+
+typedef struct rp_cached {
+    rp_chunk *chunk; /* one reference; NULL: free */
+    uint8_t *data;   /* `bytes` bytes, the first rows of the column */
+    size_t bytes;    /* >= 1 */
+    size_t rows;
+    uint32_t column;
+    bool recent;
+} rp_cached;
+
+typedef struct rp_cache {
+    rp_allocator alloc;
+    size_t max_bytes;
+    size_t bytes; /* of all entries */
+    size_t count;
+    size_t hand;
+    size_t capacity; /* of the table: 0 or a power of two */
+    rp_cached *table;
+} rp_cache;
+
+/* Cannot fail; allocates nothing. */
+void rp_cache_init(rp_cache *cache, const rp_allocator *alloc, size_t max_bytes);
+void rp_cache_deinit(rp_cache *cache);
+
+/* Drops all entries. */
+void rp_cache_clear(rp_cache *cache);
+
+/* The entry, or NULL. Valid until the cache is changed. */
+rp_cached *rp_cache_find(rp_cache *cache, const rp_chunk *chunk, size_t column);
+
+/* Drops the entry, which rp_cache_find() gave. */
+void rp_cache_drop(rp_cache *cache, rp_cached *entry);
+
+/* Makes room for one more entry of `bytes` (>= 1) bytes, dropping others until it fits within
+ * max_bytes or no other is left, and returns memory for it: owned, uninitialised, to be given
+ * to rp_cache_put() or released. NULL if there is none. */
+uint8_t *rp_cache_reserve(rp_cache *cache, size_t bytes);
+
+/* Adds an entry that is not there yet, in the room just reserved. Takes `data`. Cannot fail. */
+rp_cached *rp_cache_put(rp_cache *cache, const rp_chunk *chunk, size_t column, uint8_t *data,
+                        size_t bytes, size_t rows);
+
+#endif

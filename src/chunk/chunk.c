@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "chunk/chunk.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "chunk/chunk_wire.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+static_assert(sizeof(rp_chunk) % _Alignof(rp_chunk_column) == 0 &&
+                  sizeof(rp_chunk_column) % _Alignof(rp_column_place) == 0,
+              "the arrays of a chunk follow each other without gaps");
+
+rp_chunk_limits rp_chunk_limits_default(void)
+{
+    return (rp_chunk_limits){.max_wire_bytes = (size_t)64 << 20,
+                             .max_raw_bytes = (size_t)1 << 30,
+                             .max_columns = RP_MAX_COLUMNS};
+}
+
+rp_chunk *rp_chunk_alloc(const rp_allocator *alloc, size_t column_count, size_t wire_bytes,
+                         uint8_t **wire)
+{
+    size_t per_column = sizeof(rp_chunk_column) + sizeof(rp_column_place), size;
+    rp_chunk *chunk;
+
+    if (!rp_size_mul(column_count, per_column, &size) ||
+        !rp_size_add(size, sizeof *chunk, &size) || !rp_size_add(size, wire_bytes, &size))
+        return NULL;
+    chunk = rp_alloc(alloc, size);
+    if (chunk == NULL) return NULL;
+    *chunk = (rp_chunk){.wire_bytes = wire_bytes,
+                        .alloc = *alloc,
+                        .size_bytes = size,
+                        .column_count = (uint32_t)column_count};
+    rp_refcount_init(&chunk->refs);
+    chunk->columns = (rp_chunk_column *)(chunk + 1);
+    chunk->places = (rp_column_place *)(chunk->columns + column_count);
+    *wire = (uint8_t *)(chunk->places + column_count);
+    chunk->wire = *wire;
+    return chunk;
+}
+
+rp_status rp_chunk_parse(const rp_allocator *alloc, const uint8_t *wire, size_t size,
+                         const rp_chunk_limits *limits, rp_chunk **out, rp_error *err)
+{
+    rp_chunk_limits defaults = rp_chunk_limits_default();
+    rp_chunk_outline outline;
+    rp_chunk *chunk;
+    uint8_t *copy;
+    rp_status st;
+
+    if (limits == NULL) limits = &defaults;
+    if (size > limits->max_wire_bytes)
+        return rp_fail(err, RP_NO_RESOURCE, "chunk: %zu bytes are over the limit of %zu", size,
+                       limits->max_wire_bytes);
+    st = rp_chunk_wire_outline(wire, size, limits, &outline, err);
+    if (st != RP_OK) return st;
+    chunk = rp_chunk_alloc(alloc, outline.column_count, size, &copy);
+    if (chunk == NULL) return rp_fail_memory(err, size);
+    memcpy(copy, wire, size);
+    chunk->origin = outline.origin;
+    chunk->codec = outline.codec;
+    chunk->delta = outline.delta;
+    st =
+        rp_chunk_wire_columns(copy, size, limits, &outline, chunk->columns, chunk->places, err);
+    if (st != RP_OK) {
+        rp_chunk_unref(chunk);
+        return st;
+    }
+    *out = chunk;
+    return RP_OK;
+}
+
+rp_chunk *rp_chunk_ref(rp_chunk *chunk)
+{
+    rp_refcount_inc(&chunk->refs);
+    return chunk;
+}
+
+void rp_chunk_unref(rp_chunk *chunk)
+{
+    rp_allocator alloc;
+
+    if (chunk == NULL || !rp_refcount_dec(&chunk->refs)) return;
+    alloc = chunk->alloc;
+    rp_release(&alloc, chunk, chunk->size_bytes);
+}
+
+const rp_chunk_origin *rp_chunk_get_origin(const rp_chunk *chunk)
+{
+    return &chunk->origin;
+}
+
+size_t rp_chunk_column_count(const rp_chunk *chunk)
+{
+    return chunk->column_count;
+}
+
+const rp_chunk_column *rp_chunk_get_column(const rp_chunk *chunk, size_t index)
+{
+    assert(index < chunk->column_count);
+    return &chunk->columns[index];
+}
+
+rp_codec rp_chunk_codec(const rp_chunk *chunk)
+{
+    return chunk->codec;
+}
+
+bool rp_chunk_is_delta(const rp_chunk *chunk)
+{
+    return chunk->delta;
+}
+
+const uint8_t *rp_chunk_wire(const rp_chunk *chunk, size_t *size)
+{
+    *size = chunk->wire_bytes;
+    return chunk->wire;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a chunk, for the modules below the tables and for byte accounting.
+ *
+ * One allocation: this header, the columns, their places, the serialised message.
+ *
+ *   | rp_chunk | rp_chunk_column x n | rp_column_place x n | wire bytes | */
+#ifndef RP_CHUNK_CHUNK_H
+#define RP_CHUNK_CHUNK_H
+
+#include "chunk/holders.h"
+#include "reprise/chunk.h"
+#include "util/refcount.h"
+
+/* How the bytes of a column stand in the message. */
+typedef enum rp_column_form {
+    RP_FORM_CODED,         /* compressed or delta encoded: decode to read */
+    RP_FORM_STORED,        /* plain rows: read where they are */
+    RP_FORM_STRING_LIST,   /* string_list.h */
+    RP_FORM_STRING_VALUES, /* string_list.h; the place is that of the whole TensorProto */
+} rp_column_form;
+
+/* Where a column stands in the message. */
+typedef struct rp_column_place {
+    size_t content_at; /* offset of its stored_bytes */
+    size_t rows_at;    /* offset of the first plain row; RP_FORM_STORED only */
+    size_t row_bytes;  /* of a decoded row; of strings, elements * sizeof(rp_string) */
+    rp_column_form form;
+    bool delta; /* the rows are differences */
+} rp_column_place;
+
+struct rp_chunk {
+    rp_refcount refs;
+    rp_holders holders; /* counted by tables, under their locks */
+    size_t wire_bytes;  /* of the message at `wire` */
+    rp_allocator alloc; /* it came from here */
+    size_t size_bytes;  /* of the whole allocation */
+    rp_chunk_origin origin;
+    rp_codec codec;
+    bool delta;
+    uint32_t column_count;
+    rp_chunk_column *columns;
+    rp_column_place *places;
+    const uint8_t *wire;
+};
+
+/* Rows of a column. */
+static inline size_t rp_chunk_rows(const rp_chunk *chunk, size_t column)
+{
+    return (size_t)chunk->columns[column].shape.dims[0];
+}
+
+/* An allocated chunk with room for so many columns and bytes, all of them still to be filled
+ * in,
+ * `*wire` first. NULL if there is no memory. Owned: hand it out, or rp_chunk_unref() it. */
+rp_chunk *rp_chunk_alloc(const rp_allocator *alloc, size_t column_count, size_t wire_bytes,
+                         uint8_t **wire);
+
+#endif

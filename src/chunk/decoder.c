@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A decoder finds the rows asked for, cheapest way first:
+ *
+ *   stored      they stand in the message, plain: point there
+ *   cached      the column has been decoded at least as far: point into the cache
+ *   otherwise   decode the column up to the last row asked for, into the cache
+ *
+ * and copies them from there. Strings take the same ways: their decoded rows are rp_strings
+ * that point into the chunk, always of the whole column. Only a column that could not stay in
+ * the cache anyway and is wanted whole is decoded straight into the caller's memory. */
+#include <assert.h>
+#include <inttypes.h>
+
+#include "chunk/cache.h"
+#include "chunk/codec.h"
+#include "chunk/decoder.h"
+#include "chunk/delta.h"
+#include "chunk/string_list.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+struct rp_decoder {
+    rp_allocator alloc;
+    rp_codec_state codec;
+    rp_cache cache;
+};
+
+rp_status rp_decoder_new(const rp_allocator *alloc, size_t cache_bytes, rp_decoder **out)
+{
+    rp_decoder *d = rp_alloc(alloc, sizeof *d);
+
+    if (d == NULL) return RP_NO_RESOURCE;
+    d->alloc = *alloc;
+    rp_codec_state_init(&d->codec, alloc);
+    rp_cache_init(&d->cache, alloc, cache_bytes);
+    *out = d;
+    return RP_OK;
+}
+
+void rp_decoder_free(rp_decoder *decoder)
+{
+    rp_allocator alloc;
+
+    if (decoder == NULL) return;
+    alloc = decoder->alloc;
+    rp_cache_deinit(&decoder->cache);
+    rp_codec_state_deinit(&decoder->codec);
+    rp_release(&alloc, decoder, sizeof *decoder);
+}
+
+void rp_decoder_clear(rp_decoder *decoder)
+{
+    rp_cache_clear(&decoder->cache);
+}
+
+/* Decodes the first `rows` rows into `dst`; of strings, all rows must be asked for. */
+static rp_status decode(rp_decoder *d, const rp_chunk *chunk, size_t column, size_t rows,
+                        uint8_t *dst)
+{
+    const rp_chunk_column *c = &chunk->columns[column];
+    const rp_column_place *place = &chunk->places[column];
+    const uint8_t *content = chunk->wire + place->content_at;
+    size_t count = rows * (place->row_bytes / sizeof(rp_string));
+    rp_status st;
+
+    switch (place->form) {
+    case RP_FORM_STRING_LIST:
+        return rp_string_list_get(content, c->stored_bytes, count, (rp_string *)(void *)dst);
+    case RP_FORM_STRING_VALUES:
+        return rp_string_values_get(content, c->stored_bytes, count, (rp_string *)(void *)dst);
+    case RP_FORM_CODED:
+    case RP_FORM_STORED: break;
+    }
+    st = rp_codec_decompress(&d->codec, chunk->codec, content, c->stored_bytes, c->raw_bytes,
+                             dst, rows * place->row_bytes);
+    if (st == RP_OK && place->delta)
+        rp_delta_decode(dst, rows, place->row_bytes, rp_dtype_size(c->dtype));
+    return st;
+}
+
+static rp_status fail_decode(rp_status st, const rp_chunk *chunk, size_t column, rp_error *err)
+{
+    if (st == RP_CORRUPT)
+        return rp_fail(err, st, "chunk %" PRIu64 ", column %zu: its %s data is corrupt",
+                       chunk->origin.key, column, rp_codec_name(chunk->codec));
+    return rp_fail(err, st, "chunk %" PRIu64 ", column %zu: %zu bytes could not be decoded",
+                   chunk->origin.key, column, chunk->columns[column].raw_bytes);
+}
+
+/* How far to decode: as far as asked, or, if an earlier request already made us decode, at
+ * least twice as far as then, so that a reader who goes row by row costs little. */
+static size_t rows_to_decode(rp_decoder *d, const rp_chunk *chunk, size_t column, size_t asked)
+{
+    size_t all = rp_chunk_rows(chunk, column);
+    rp_cached *entry = rp_cache_find(&d->cache, chunk, column);
+
+    if (chunk->columns[column].dtype == RP_STRING) return all;
+    if (entry == NULL) return asked;
+    asked = asked > 2 * entry->rows ? asked : 2 * entry->rows;
+    rp_cache_drop(&d->cache, entry);
+    return asked < all ? asked : all;
+}
+
+static rp_status load(rp_decoder *d, const rp_chunk *chunk, size_t column, size_t asked,
+                      const uint8_t **rows, rp_error *err)
+{
+    size_t row_bytes = chunk->places[column].row_bytes;
+    size_t count = rows_to_decode(d, chunk, column, asked), bytes = count * row_bytes;
+    uint8_t *data = rp_cache_reserve(&d->cache, bytes);
+    rp_status st;
+
+    if (data == NULL) return rp_fail_memory(err, bytes);
+    st = decode(d, chunk, column, count, data);
+    if (st != RP_OK) {
+        rp_release(&d->alloc, data, bytes);
+        return fail_decode(st, chunk, column, err);
+    }
+    rp_cache_put(&d->cache, chunk, column, data, bytes, count);
+    *rows = data;
+    return RP_OK;
+}
+
+rp_status rp_decoder_find(rp_decoder *decoder, const rp_chunk *chunk, size_t column,
+                          size_t offset, size_t length, const uint8_t **rows, rp_error *err)
+{
+    const rp_column_place *place = &chunk->places[column];
+    const rp_cached *entry;
+    const uint8_t *first = NULL;
+    rp_status st;
+
+    assert(length >= 1 && place->row_bytes >= 1);
+    if (place->form == RP_FORM_STORED) {
+        *rows = chunk->wire + place->rows_at + offset * place->row_bytes;
+        return RP_OK;
+    }
+    entry = rp_cache_find(&decoder->cache, chunk, column);
+    if (entry != NULL && entry->rows >= offset + length) {
+        *rows = entry->data + offset * place->row_bytes;
+        return RP_OK;
+    }
+    st = load(decoder, chunk, column, offset + length, &first, err);
+    if (st == RP_OK) *rows = first + offset * place->row_bytes;
+    return st;
+}
+
+rp_status rp_decoder_copy(rp_decoder *decoder, const rp_chunk *chunk, size_t column,
+                          size_t offset, size_t length, void *dst, rp_error *err)
+{
+    const rp_column_place *place = &chunk->places[column];
+    size_t bytes = length * place->row_bytes;
+    const uint8_t *rows;
+    rp_status st;
+
+    if (bytes == 0) return RP_OK;
+    if (place->form == RP_FORM_CODED && bytes == chunk->columns[column].raw_bytes &&
+        bytes > decoder->cache.max_bytes &&
+        rp_cache_find(&decoder->cache, chunk, column) == NULL) {
+        st = decode(decoder, chunk, column, length, dst);
+        return st == RP_OK ? RP_OK : fail_decode(st, chunk, column, err);
+    }
+    st = rp_decoder_find(decoder, chunk, column, offset, length, &rows, err);
+    if (st == RP_OK) memcpy(dst, rows, bytes);
+    return st;
+}
+
+static rp_status check_rows(const rp_chunk *chunk, size_t column, size_t offset, size_t length,
+                            bool strings, rp_error *err)
+{
+    size_t rows;
+
+    if (column >= chunk->column_count)
+        return rp_fail(err, RP_INVALID, "chunk %" PRIu64 ": column %zu of %u",
+                       chunk->origin.key, column, chunk->column_count);
+    if ((chunk->columns[column].dtype == RP_STRING) != strings)
+        return rp_fail(err, RP_INVALID, "chunk %" PRIu64 ", column %zu: it holds %s",
+                       chunk->origin.key, column, rp_dtype_name(chunk->columns[column].dtype));
+    rows = rp_chunk_rows(chunk, column);
+    if (offset > rows || length > rows - offset)
+        return rp_fail(err, RP_INVALID,
+                       "chunk %" PRIu64 ", column %zu: rows [%zu, %zu + %zu) of %zu",
+                       chunk->origin.key, column, offset, offset, length, rows);
+    return RP_OK;
+}
+
+rp_status rp_decoder_rows(rp_decoder *decoder, const rp_chunk *chunk, size_t column,
+                          size_t offset, size_t length, void *dst, size_t dst_bytes,
+                          rp_error *err)
+{
+    rp_status st = check_rows(chunk, column, offset, length, false, err);
+
+    if (st != RP_OK) return st;
+    if (dst_bytes != length * chunk->places[column].row_bytes)
+        return rp_fail(err, RP_INVALID,
+                       "chunk %" PRIu64
+                       ", column %zu: %zu rows have %zu bytes, got room for %zu",
+                       chunk->origin.key, column, length,
+                       length * chunk->places[column].row_bytes, dst_bytes);
+    return rp_decoder_copy(decoder, chunk, column, offset, length, dst, err);
+}
+
+rp_status rp_decoder_strings(rp_decoder *decoder, const rp_chunk *chunk, size_t column,
+                             size_t offset, size_t length, rp_string *dst, size_t element_count,
+                             rp_error *err)
+{
+    rp_status st = check_rows(chunk, column, offset, length, true, err);
+    size_t per_row;
+
+    if (st != RP_OK) return st;
+    per_row = chunk->places[column].row_bytes / sizeof(rp_string);
+    if (element_count != length * per_row)
+        return rp_fail(err, RP_INVALID,
+                       "chunk %" PRIu64 ", column %zu: %zu rows have %zu strings, got room for "
+                       "%zu",
+                       chunk->origin.key, column, length, length * per_row, element_count);
+    return rp_decoder_copy(decoder, chunk, column, offset, length, dst, err);
+}

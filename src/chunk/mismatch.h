@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one sentence for a column that is not what it should be:
+ *
+ *   column 0 'obs': got dtype double but expected int64
+ *   column 0 'obs': got shape [2] but expected [?] */
+#ifndef RP_CHUNK_MISMATCH_H
+#define RP_CHUNK_MISMATCH_H
+
+#include "reprise/tensor.h"
+
+/* RP_OK if dtype and shape fit `expected`, whose name (NULL is fine) names the column; else
+ * RP_INVALID with the sentence. */
+RP_NODISCARD rp_status rp_column_match(size_t index, rp_dtype dtype, const rp_shape *shape,
+                                       const rp_spec *expected, rp_error *err);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Protocol buffers by hand: reading a message field by field, and writing varints.
+ *
+ *   message   field*
+ *   field     tag (varint: number << 3 | type), then
+ *             type 0  varint            type 1  8 bytes
+ *             type 2  varint n, n bytes type 5  4 bytes
+ *
+ * Reading is a pure function of the bytes: it never recurses (the caller opens a submessage
+ * with a reader of its own), never looks past the end, and refuses groups (types 3 and 4),
+ * which nobody has written for twenty years. A field with a number or type that the caller does
+ * not know is simply not acted upon. */
+#ifndef RP_CHUNK_PROTOBUF_H
+#define RP_CHUNK_PROTOBUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum rp_pb_type {
+    RP_PB_VARINT = 0,
+    RP_PB_FIXED64 = 1,
+    RP_PB_BYTES = 2,
+    RP_PB_FIXED32 = 5,
+} rp_pb_type;
+
+/* One field as it stands on the wire. */
+typedef struct rp_pb_field {
+    uint32_t number; /* >= 1 */
+    rp_pb_type type;
+    uint64_t value;      /* of the three number types */
+    const uint8_t *data; /* of RP_PB_BYTES; borrowed */
+    size_t size;
+} rp_pb_field;
+
+/* What is left of a message. A plain value; borrows the bytes. */
+typedef struct rp_pb_reader {
+    const uint8_t *at, *end;
+} rp_pb_reader;
+
+typedef enum rp_pb_step {
+    RP_PB_FIELD, /* `field` is filled in */
+    RP_PB_END,   /* no bytes are left */
+    RP_PB_BAD,   /* the bytes are no message */
+} rp_pb_step;
+
+static inline rp_pb_reader rp_pb_open(const uint8_t *data, size_t size)
+{
+    return (rp_pb_reader){data, size > 0 ? data + size : data};
+}
+
+/* Reads the next field. After RP_PB_BAD the reader must not be used further. */
+rp_pb_step rp_pb_next(rp_pb_reader *reader, rp_pb_field *field);
+
+/* Reads one varint at `*at` and moves past it. False if it is cut off at `end`, is longer than
+ * ten bytes, or does not fit 64 bits. */
+bool rp_pb_get_varint(const uint8_t **at, const uint8_t *end, uint64_t *value);
+
+/* True if `field` has this number and type. */
+static inline bool rp_pb_is(const rp_pb_field *field, uint32_t number, rp_pb_type type)
+{
+    return field->number == number && field->type == type;
+}
+
+/* Bytes of a varint, 1 to 10. */
+static inline size_t rp_pb_varint_size(uint64_t value)
+{
+    return (size_t)(63 - __builtin_clzll(value | 1)) / 7 + 1;
+}
+
+/* Writes a varint and returns the end of it. */
+static inline uint8_t *rp_pb_put_varint(uint8_t *at, uint64_t value)
+{
+    while (value >= 0x80) {
+        *at++ = (uint8_t)(value | 0x80);
+        value >>= 7;
+    }
+    *at++ = (uint8_t)value;
+    return at;
+}
+
+static inline uint64_t rp_pb_tag(uint32_t number, rp_pb_type type)
+{
+    return (uint64_t)number << 3 | (uint64_t)type;
+}
+
+/* Bytes of a whole field: a varint, or `size` bytes with their length. */
+static inline size_t rp_pb_varint_field_size(uint32_t number, uint64_t value)
+{
+    return rp_pb_varint_size(rp_pb_tag(number, RP_PB_VARINT)) + rp_pb_varint_size(value);
+}
+
+static inline size_t rp_pb_bytes_field_size(uint32_t number, size_t size)
+{
+    return rp_pb_varint_size(rp_pb_tag(number, RP_PB_BYTES)) + rp_pb_varint_size(size) + size;
+}
+
+/* Writes a varint field, or what stands in front of `size` bytes, and returns the end of it. */
+static inline uint8_t *rp_pb_put_varint_field(uint8_t *at, uint32_t number, uint64_t value)
+{
+    return rp_pb_put_varint(rp_pb_put_varint(at, rp_pb_tag(number, RP_PB_VARINT)), value);
+}
+
+static inline uint8_t *rp_pb_put_bytes_head(uint8_t *at, uint32_t number, size_t size)
+{
+    return rp_pb_put_varint(rp_pb_put_varint(at, rp_pb_tag(number, RP_PB_BYTES)), size);
+}
+
+#endif

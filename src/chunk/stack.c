@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stacking: one column of many trajectories, decoded into one piece of memory.
+ *
+ *   dst   | rows of trajectory 0 | rows of trajectory 1 | ...      equal sizes
+ *
+ * For each slice it is: find the rows, copy them. While one trajectory is copied, the next
+ * one's header and slices are fetched into the processor's cache, for they lie anywhere in
+ * memory. */
+#include <inttypes.h>
+
+#include "chunk/decoder.h"
+#include "chunk/trajectory.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+static rp_status check_count(const rp_trajectory *const *trajectories, size_t count,
+                             size_t column, bool strings, rp_error *err)
+{
+    const rp_trajectory_column *first;
+
+    if (column >= trajectories[0]->column_count)
+        return rp_fail(err, RP_INVALID, "item 0: column %zu of %u", column,
+                       trajectories[0]->column_count);
+    first = &trajectories[0]->columns[column];
+    if ((first->dtype == RP_STRING) != strings)
+        return rp_fail(err, RP_INVALID, "column %zu holds %s", column,
+                       rp_dtype_name(first->dtype));
+    if (first->bytes > 0 && count > SIZE_MAX / first->bytes)
+        return rp_fail(err, RP_INVALID, "column %zu: %zu items of %zu bytes are too many",
+                       column, count, first->bytes);
+    return RP_OK;
+}
+
+/* Says how item `index` differs from the first; RP_OK if it does not. */
+static rp_status check_same(const rp_trajectory *const *trajectories, size_t index,
+                            size_t column, rp_error *err)
+{
+    const rp_trajectory_column *first = &trajectories[0]->columns[column], *own;
+    char a[64], b[64];
+
+    if (column >= trajectories[index]->column_count)
+        return rp_fail(err, RP_INVALID, "item %zu: column %zu of %u", index, column,
+                       trajectories[index]->column_count);
+    own = &trajectories[index]->columns[column];
+    if (own->dtype != first->dtype)
+        return rp_fail(err, RP_INVALID, "item %zu, column %zu: dtype %s but item 0 has %s",
+                       index, column, rp_dtype_name(own->dtype), rp_dtype_name(first->dtype));
+    if (!rp_shape_equal(&own->shape, &first->shape))
+        return rp_fail(err, RP_INVALID, "item %zu, column %zu: shape %s but item 0 has %s",
+                       index, column, rp_shape_text(&own->shape, a, sizeof a),
+                       rp_shape_text(&first->shape, b, sizeof b));
+    return RP_OK;
+}
+
+static rp_status copy_one(rp_decoder *decoder, const rp_trajectory *t, size_t column,
+                          uint8_t *dst, rp_error *err)
+{
+    const rp_slice *slices = t->column_slices[column];
+    rp_status st;
+
+    for (uint32_t i = 0; i < t->columns[column].slice_count; i++) {
+        const rp_slice *s = &slices[i];
+        st = rp_decoder_copy(decoder, s->chunk, s->column, s->offset, s->length, dst, err);
+        if (st != RP_OK) return st;
+        dst += s->length * s->chunk->places[s->column].row_bytes;
+    }
+    return RP_OK;
+}
+
+static void fetch_next(const rp_trajectory *const *trajectories, size_t count, size_t index,
+                       size_t column)
+{
+    if (index + 2 < count) __builtin_prefetch(trajectories[index + 2]);
+    if (index + 1 < count && column < trajectories[index + 1]->column_count) {
+        __builtin_prefetch(&trajectories[index + 1]->columns[column]);
+        __builtin_prefetch(&trajectories[index + 1]->column_slices[column]);
+    }
+}
+
+static rp_status stack(rp_decoder *decoder, const rp_trajectory *const *trajectories,
+                       size_t count, size_t column, uint8_t *dst, rp_error *err)
+{
+    size_t bytes = trajectories[0]->columns[column].bytes;
+    rp_status st;
+
+    for (size_t i = 1; i < count; i++) {
+        st = check_same(trajectories, i, column, err);
+        if (st != RP_OK) return st;
+    }
+    if (bytes == 0) return RP_OK;
+    for (size_t i = 0; i < count; i++) {
+        fetch_next(trajectories, count, i, column);
+        st = copy_one(decoder, trajectories[i], column, dst + i * bytes, err);
+        if (st != RP_OK) return st;
+    }
+    return RP_OK;
+}
+
+rp_status rp_decoder_stack(rp_decoder *decoder, const rp_trajectory *const *trajectories,
+                           size_t count, size_t column, void *dst, size_t dst_bytes,
+                           rp_error *err)
+{
+    size_t bytes = 0;
+    rp_status st;
+
+    if (count > 0) {
+        st = check_count(trajectories, count, column, false, err);
+        if (st != RP_OK) return st;
+        bytes = count * trajectories[0]->columns[column].bytes;
+    }
+    if (dst_bytes != bytes)
+        return rp_fail(err, RP_INVALID,
+                       "column %zu: %zu items have %zu bytes, got room for %zu", column, count,
+                       bytes, dst_bytes);
+    return count == 0 ? RP_OK : stack(decoder, trajectories, count, column, dst, err);
+}
+
+rp_status rp_decoder_stack_strings(rp_decoder *decoder,
+                                   const rp_trajectory *const *trajectories, size_t count,
+                                   size_t column, rp_string *dst, size_t element_count,
+                                   rp_error *err)
+{
+    size_t elements = 0;
+    rp_status st;
+
+    if (count > 0) {
+        st = check_count(trajectories, count, column, true, err);
+        if (st != RP_OK) return st;
+        elements = count * (trajectories[0]->columns[column].bytes / sizeof(rp_string));
+    }
+    if (element_count != elements)
+        return rp_fail(err, RP_INVALID,
+                       "column %zu: %zu items have %zu strings, got room for %zu", column,
+                       count, elements, element_count);
+    return count == 0 ? RP_OK
+                      : stack(decoder, trajectories, count, column, (uint8_t *)dst, err);
+}

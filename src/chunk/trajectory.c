@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A trajectory, in one allocation:
+ *
+ *   | rp_trajectory | chunks x k | columns x n | column_slices x n | slices, column by column |
+ *
+ * The chunks are each slice's chunk, each once, in order of first appearance. Finding them must
+ * not be quadratic: a slice mostly has the chunk of the slice before; else a few chunks are
+ * searched one by one, and beyond FEW they stand in a hash table besides. */
+#include "chunk/trajectory.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+#include "chunk/chunk.h"
+#include "chunk/mismatch.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+enum { FEW = 16 };
+
+static_assert(sizeof(rp_trajectory) % _Alignof(rp_chunk *) == 0 &&
+                  sizeof(rp_chunk *) % _Alignof(rp_trajectory_column) == 0 &&
+                  sizeof(rp_trajectory_column) % _Alignof(rp_slice *) == 0 &&
+                  sizeof(rp_slice *) % _Alignof(rp_slice) == 0,
+              "the arrays of a trajectory follow each other without gaps");
+
+/* --- checking --------------------------------------------------------------------------------- */
+
+static rp_status check_slice(size_t column, size_t index, const rp_slice *s, rp_error *err)
+{
+    size_t rows;
+
+    if (s->chunk == NULL)
+        return rp_fail(err, RP_INVALID, "column %zu, slice %zu: no chunk", column, index);
+    if (s->column >= s->chunk->column_count)
+        return rp_fail(err, RP_INVALID,
+                       "column %zu, slice %zu: column %u of chunk %" PRIu64 ", which has %u",
+                       column, index, s->column, s->chunk->origin.key, s->chunk->column_count);
+    if (s->length == 0)
+        return rp_fail(err, RP_INVALID, "column %zu, slice %zu: length must be >= 1, got 0",
+                       column, index);
+    rows = rp_chunk_rows(s->chunk, s->column);
+    if (s->offset > rows || s->length > rows - s->offset)
+        return rp_fail(
+            err, RP_INVALID,
+            "column %zu, slice %zu: rows [%u, %u + %u) of chunk %" PRIu64 ", which has %zu",
+            column, index, s->offset, s->offset, s->length, s->chunk->origin.key, rows);
+    return RP_OK;
+}
+
+/* True if the rows of two chunk columns have one shape: all dimensions but the first. */
+static bool same_rows(const rp_chunk_column *a, const rp_chunk_column *b)
+{
+    if (a->shape.rank != b->shape.rank) return false;
+    for (int32_t i = 1; i < a->shape.rank; i++)
+        if (a->shape.dims[i] != b->shape.dims[i]) return false;
+    return true;
+}
+
+static rp_status fail_mixed(size_t column, size_t index, const rp_chunk_column *got,
+                            const rp_chunk_column *first, rp_error *err)
+{
+    rp_shape got_row = got->shape, first_row = first->shape;
+    char a[64], b[64];
+
+    if (got->dtype != first->dtype)
+        return rp_fail(err, RP_INVALID,
+                       "column %zu, slice %zu: got dtype %s but the column began with %s",
+                       column, index, rp_dtype_name(got->dtype), rp_dtype_name(first->dtype));
+    got_row.dims[0] = first_row.dims[0] = -1;
+    return rp_fail(err, RP_INVALID,
+                   "column %zu, slice %zu: got shape %s but the column began with %s", column,
+                   index, rp_shape_text(&got_row, a, sizeof a),
+                   rp_shape_text(&first_row, b, sizeof b));
+}
+
+/* Checks the slices of a column and counts their rows. */
+static rp_status check_slices(size_t column, const rp_slices *slices, size_t *rows,
+                              rp_error *err)
+{
+    const rp_slice *first = &slices->slices[0], *before = NULL;
+    size_t total = 0;
+    rp_status st;
+
+    for (size_t i = 0; i < slices->slice_count; i++) {
+        const rp_slice *s = &slices->slices[i];
+        st = check_slice(column, i, s, err);
+        if (st != RP_OK) return st;
+        if (i > 0 && (s->chunk != before->chunk || s->column != before->column)) {
+            const rp_chunk_column *own = &s->chunk->columns[s->column];
+            const rp_chunk_column *other = &first->chunk->columns[first->column];
+            if (own->dtype != other->dtype || !same_rows(own, other))
+                return fail_mixed(column, i, own, other, err);
+        }
+        total += s->length; /* at most 2^20 slices of 2^32 rows */
+        before = s;
+    }
+    *rows = total;
+    return RP_OK;
+}
+
+/* Checks a column and describes what its reader gets. */
+static rp_status describe(size_t index, const rp_slices *slices, rp_trajectory_column *column,
+                          rp_error *err)
+{
+    const rp_slice *first = &slices->slices[0];
+    const rp_chunk_column *source;
+    size_t rows = 0;
+    rp_status st = check_slices(index, slices, &rows, err);
+
+    if (st != RP_OK) return st;
+    if (slices->squeeze && rows != 1)
+        return rp_fail(err, RP_INVALID,
+                       "column %zu: a squeezed column must have one row, got %zu", index, rows);
+    source = &first->chunk->columns[first->column];
+    *column = (rp_trajectory_column){.dtype = source->dtype,
+                                     .squeeze = slices->squeeze,
+                                     .slice_count = (uint32_t)slices->slice_count,
+                                     .shape = source->shape};
+    if (!rp_size_mul(rows, first->chunk->places[first->column].row_bytes, &column->bytes))
+        return rp_fail(err, RP_INVALID, "column %zu: %zu rows are too large", index, rows);
+    column->shape.dims[0] = (int64_t)rows;
+    if (!slices->squeeze) return RP_OK;
+    column->shape.rank--;
+    memmove(column->shape.dims, column->shape.dims + 1,
+            (size_t)column->shape.rank * sizeof column->shape.dims[0]);
+    return RP_OK;
+}
+
+/* --- finding the chunks ----------------------------------------------------------------------- */
+
+/* The chunks found so far. Up to FEW they stand in `few`; then in `chunks`, an array of its
+ * own, with a table of positions + 1 (0: free) beside it. */
+typedef struct chunk_set {
+    rp_chunk *few[FEW];
+    rp_chunk **chunks;
+    size_t count;
+    uint32_t *table; /* NULL up to FEW */
+    size_t mask;     /* of the table */
+    size_t capacity; /* of `chunks`: all slices may have different ones */
+} chunk_set;
+
+static size_t set_bytes(const chunk_set *set)
+{
+    return set->capacity * sizeof *set->chunks + (set->mask + 1) * sizeof *set->table;
+}
+
+static uint32_t *find_slot(const chunk_set *set, const rp_chunk *chunk)
+{
+    uint64_t mixed = ((uint64_t)(uintptr_t)chunk >> 4) * 0x9e3779b97f4a7c15u;
+    size_t at = (size_t)(mixed >> 32) & set->mask;
+
+    while (set->table[at] != 0 && set->chunks[set->table[at] - 1] != chunk)
+        at = (at + 1) & set->mask;
+    return &set->table[at];
+}
+
+/* Moves from the few to arrays that have room for every slice. */
+static bool spread(const rp_allocator *alloc, chunk_set *set, size_t slice_count)
+{
+    size_t table_size = 64;
+
+    while (table_size < 2 * slice_count) table_size *= 2;
+    set->capacity = slice_count;
+    set->mask = table_size - 1;
+    set->chunks = rp_alloc_zero(alloc, set_bytes(set));
+    if (set->chunks == NULL) {
+        set->chunks = set->few;
+        return false;
+    }
+    set->table = (uint32_t *)(set->chunks + slice_count);
+    memcpy(set->chunks, set->few, sizeof set->few);
+    for (size_t i = 0; i < set->count; i++) *find_slot(set, set->chunks[i]) = (uint32_t)i + 1;
+    return true;
+}
+
+static bool add_chunk(const rp_allocator *alloc, chunk_set *set, rp_chunk *chunk,
+                      size_t slice_count)
+{
+    uint32_t *slot;
+
+    if (set->table == NULL) {
+        for (size_t i = set->count; i-- > 0;)
+            if (set->chunks[i] == chunk) return true;
+        if (set->count < FEW) {
+            set->chunks[set->count++] = chunk;
+            return true;
+        }
+        if (!spread(alloc, set, slice_count)) return false;
+    }
+    slot = find_slot(set, chunk);
+    if (*slot != 0) return true;
+    set->chunks[set->count++] = chunk;
+    *slot = (uint32_t)set->count;
+    return true;
+}
+
+static rp_status find_chunks(const rp_allocator *alloc, const rp_slices *columns,
+                             size_t column_count, size_t slice_count, chunk_set *set)
+{
+    const rp_chunk *before = NULL;
+
+    set->chunks = set->few;
+    for (size_t i = 0; i < column_count; i++)
+        for (size_t k = 0; k < columns[i].slice_count; k++) {
+            rp_chunk *chunk = columns[i].slices[k].chunk;
+            if (chunk != before && !add_chunk(alloc, set, chunk, slice_count))
+                return RP_NO_RESOURCE;
+            before = chunk;
+        }
+    return RP_OK;
+}
+
+/* --- making and dropping ---------------------------------------------------------------------- */
+
+static rp_status count_slices(const rp_slices *columns, size_t column_count,
+                              size_t *slice_count, rp_error *err)
+{
+    size_t total = 0;
+
+    if (column_count == 0 || column_count > RP_MAX_COLUMNS)
+        return rp_fail(err, RP_INVALID, "the number of columns must be in [1, %d], got %zu",
+                       RP_MAX_COLUMNS, column_count);
+    for (size_t i = 0; i < column_count; i++) {
+        if (columns[i].slice_count == 0)
+            return rp_fail(err, RP_INVALID, "column %zu: no slices", i);
+        if (columns[i].slice_count > RP_MAX_SLICES - total)
+            return rp_fail(err, RP_INVALID, "column %zu: more than %d slices", i,
+                           RP_MAX_SLICES);
+        total += columns[i].slice_count;
+    }
+    *slice_count = total;
+    return RP_OK;
+}
+
+/* An empty trajectory with its arrays in place. */
+static rp_trajectory *make(const rp_allocator *alloc, size_t chunk_count, size_t column_count,
+                           size_t slice_count, rp_slice **slices)
+{
+    size_t size = sizeof(rp_trajectory) + chunk_count * sizeof(rp_chunk *) +
+                  column_count * (sizeof(rp_trajectory_column) + sizeof(rp_slice *)) +
+                  slice_count * sizeof(rp_slice);
+    rp_trajectory *t = rp_alloc(alloc, size);
+
+    if (t == NULL) return NULL;
+    *t = (rp_trajectory){.chunk_count = (uint32_t)chunk_count,
+                         .column_count = (uint32_t)column_count,
+                         .alloc = *alloc,
+                         .size_bytes = size};
+    rp_refcount_init(&t->refs);
+    t->chunks = (rp_chunk **)(t + 1);
+    t->columns = (rp_trajectory_column *)(t->chunks + chunk_count);
+    t->column_slices = (const rp_slice **)(t->columns + column_count);
+    *slices = (rp_slice *)(t->column_slices + column_count);
+    return t;
+}
+
+/* Checks the columns and copies them in. Takes no references yet. */
+static rp_status fill(rp_trajectory *t, const rp_slices *columns, rp_slice *slices,
+                      rp_error *err)
+{
+    rp_status st;
+
+    for (size_t i = 0; i < t->column_count; i++) {
+        st = describe(i, &columns[i], &t->columns[i], err);
+        if (st != RP_OK) return st;
+        t->column_slices[i] = slices;
+        memcpy(slices, columns[i].slices, columns[i].slice_count * sizeof *slices);
+        slices += columns[i].slice_count;
+    }
+    return RP_OK;
+}
+
+static void take_chunks(rp_trajectory *t, const chunk_set *set)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        t->chunks[i] = rp_chunk_ref(set->chunks[i]);
+        t->bytes += set->chunks[i]->wire_bytes;
+    }
+}
+
+rp_status rp_trajectory_new(const rp_allocator *alloc, const rp_slices *columns,
+                            size_t column_count, rp_trajectory **out, rp_error *err)
+{
+    chunk_set set = {0};
+    rp_trajectory *t = NULL;
+    rp_slice *slices;
+    size_t slice_count = 0;
+    rp_status st = count_slices(columns, column_count, &slice_count, err);
+
+    if (st != RP_OK) return st;
+    st = find_chunks(alloc, columns, column_count, slice_count, &set);
+    if (st == RP_OK) {
+        t = make(alloc, set.count, column_count, slice_count, &slices);
+        if (t == NULL) st = RP_NO_RESOURCE;
+    }
+    if (st == RP_NO_RESOURCE) {
+        (void)rp_fail_memory(err, slice_count * sizeof *slices);
+        goto out;
+    }
+    st = fill(t, columns, slices, err);
+    if (st != RP_OK) goto out;
+    take_chunks(t, &set);
+    *out = t;
+    t = NULL;
+out:
+    if (t != NULL) rp_release(alloc, t, t->size_bytes);
+    if (set.table != NULL) rp_release(alloc, set.chunks, set_bytes(&set));
+    return st;
+}
+
+rp_trajectory *rp_trajectory_ref(rp_trajectory *trajectory)
+{
+    rp_refcount_inc(&trajectory->refs);
+    return trajectory;
+}
+
+void rp_trajectory_unref(rp_trajectory *trajectory)
+{
+    rp_allocator alloc;
+
+    if (trajectory == NULL || !rp_refcount_dec(&trajectory->refs)) return;
+    for (uint32_t i = 0; i < trajectory->chunk_count; i++)
+        rp_chunk_unref(trajectory->chunks[i]);
+    alloc = trajectory->alloc;
+    rp_release(&alloc, trajectory, trajectory->size_bytes);
+}
+
+/* --- use -------------------------------------------------------------------------------------- */
+
+size_t rp_trajectory_column_count(const rp_trajectory *trajectory)
+{
+    return trajectory->column_count;
+}
+
+const rp_trajectory_column *rp_trajectory_get_column(const rp_trajectory *trajectory,
+                                                     size_t index)
+{
+    assert(index < trajectory->column_count);
+    return &trajectory->columns[index];
+}
+
+const rp_slice *rp_trajectory_get_slices(const rp_trajectory *trajectory, size_t index)
+{
+    assert(index < trajectory->column_count);
+    return trajectory->column_slices[index];
+}
+
+size_t rp_trajectory_chunk_count(const rp_trajectory *trajectory)
+{
+    return trajectory->chunk_count;
+}
+
+rp_chunk *rp_trajectory_get_chunk(const rp_trajectory *trajectory, size_t index)
+{
+    assert(index < trajectory->chunk_count);
+    return trajectory->chunks[index];
+}
+
+size_t rp_trajectory_bytes(const rp_trajectory *trajectory)
+{
+    return trajectory->bytes;
+}
+
+rp_status rp_trajectory_check(const rp_trajectory *trajectory, const rp_signature *signature,
+                              rp_error *err)
+{
+    size_t expected = rp_signature_column_count(signature);
+    rp_status st;
+
+    if (trajectory->column_count != expected)
+        return rp_fail(err, RP_INVALID,
+                       "the trajectory has %u columns but the signature has %zu",
+                       trajectory->column_count, expected);
+    for (size_t i = 0; i < expected; i++) {
+        const rp_trajectory_column *c = &trajectory->columns[i];
+        st = rp_column_match(i, c->dtype, &c->shape, rp_signature_column(signature, i), err);
+        if (st != RP_OK) return st;
+    }
+    return RP_OK;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Items of a writer: from picks to slices, from the queue to the table.
+ *
+ * An item that its table refuses for good leaves the queue with the error that reports it; one
+ * that has to wait, or for which memory is short, stays. No call reports the failure of an
+ * earlier item and succeeds at its own business: an append leaves the refused item for the next
+ * call to find, and create_item looks at the earlier items before it creates one. */
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "store/writer.h"
+#include "util/error.h"
+
+enum {
+    BATCH = 64,       /* items inserted with one call */
+    LABEL_BYTES = 96, /* of a column's name in a message */
+};
+
+/* Names a column in a message: "column 3 'action'". Returns `text`. */
+static const char *label(const rp_writer *w, size_t index, char text[LABEL_BYTES])
+{
+    const char *name = w->columns[index].spec.name;
+
+    if (name == NULL)
+        (void)snprintf(text, LABEL_BYTES, "column %zu", index);
+    else
+        (void)snprintf(text, LABEL_BYTES, "column %zu '%.64s'", index, name);
+    return text;
+}
+
+/* --- inserting -------------------------------------------------------------------------------- */
+
+/* Inserts the oldest items, at most `max`, that are complete and go to one table, with one
+ * call.
+ * RP_OK if there was none. */
+static rp_status insert_some(rp_writer *w, size_t max, rp_wait wait, size_t *tried,
+                             size_t *inserted, rp_error *err)
+{
+    rp_insert items[BATCH];
+    rp_status st;
+
+    *inserted = 0;
+    st = rp_pending_gather(&w->pending, items, max < BATCH ? max : BATCH, tried, err);
+    if (st != RP_OK || *tried == 0) return st;
+    st = rp_table_insert(rp_pending_head(&w->pending)->table, items, *tried, wait, inserted,
+                         err);
+    rp_pending_pop(&w->pending, *inserted);
+    return st;
+}
+
+rp_status rp_writer_insert_complete(rp_writer *w, rp_wait wait, rp_error *err)
+{
+    size_t max = BATCH, tried = 0, inserted = 0;
+    rp_status st;
+
+    do {
+        st = insert_some(w, max, wait, &tried, &inserted, err);
+        if (st == RP_OK) continue;
+        if (st == RP_DEADLINE || st == RP_CANCELLED || tried <= inserted + 1) return st;
+        max = 1; /* a table refuses a batch for one bad item: find out which it is */
+    } while (tried > 0);
+    return RP_OK;
+}
+
+/* True if the item at the head of the queue, with which `st` has just come back, will never be
+ * inserted. */
+static bool is_refused(const rp_writer *w, rp_status st)
+{
+    const rp_pending_item *item;
+    rp_table_info table;
+    rp_store_info store;
+    uint64_t bytes;
+
+    if (st == RP_OK || st == RP_DEADLINE || st == RP_CANCELLED) return false;
+    if (st != RP_NO_RESOURCE) return true;
+    item = rp_pending_head(&w->pending);
+    if (item->trajectory == NULL) return false; /* memory, and it is ours to try again */
+    bytes = rp_trajectory_bytes(item->trajectory);
+    rp_table_get_info(item->table, &table);
+    rp_store_get_info(w->store, &store);
+    if (table.max_bytes > 0 && bytes > table.max_bytes) return true;
+    if (store.max_bytes == 0) return false;
+    return bytes > store.max_bytes || store.policy == RP_BUDGET_REJECT;
+}
+
+/* Drops the item at the head of the queue and puts its name in front of what the table said. */
+static rp_status drop_refused(rp_writer *w, rp_status st, const rp_error *why, rp_error *err)
+{
+    const rp_pending_item *item = rp_pending_head(&w->pending);
+
+    (void)rp_fail(err, st, "table '%.64s': item %" PRIu64 " was dropped: %s",
+                  rp_table_name(item->table), item->key, why->text);
+    rp_pending_pop(&w->pending, 1);
+    return st;
+}
+
+rp_status rp_writer_insert_or_drop(rp_writer *w, rp_wait wait, rp_error *err)
+{
+    rp_error why = {0};
+    rp_status st = rp_writer_insert_complete(w, wait, &why);
+
+    if (st == RP_OK) return RP_OK;
+    if (is_refused(w, st)) return drop_refused(w, st, &why, err);
+    if (err != NULL) *err = why;
+    return st;
+}
+
+/* --- creating items --------------------------------------------------------------------------- */
+
+/* The same pick with `start` counted from the beginning of the episode. */
+static rp_pick absolute(const rp_writer *w, const rp_pick *pick)
+{
+    rp_pick p = *pick;
+
+    if (p.start < 0) p.start += w->history.end;
+    return p;
+}
+
+static rp_status check_pick(const rp_writer *w, size_t index, const rp_pick *pick,
+                            size_t *slice_count, rp_error *err)
+{
+    const rp_history *h = &w->history;
+    rp_pick p = absolute(w, pick);
+    int64_t step = p.start;
+    size_t count;
+    char text[LABEL_BYTES];
+
+    if (p.column >= w->column_count)
+        return rp_fail(err, RP_INVALID, "pick %zu: column %u of a writer with %zu", index,
+                       p.column, w->column_count);
+    if (p.count < 1 || (p.squeeze && p.count != 1))
+        return rp_fail(err, RP_INVALID, "pick %zu of %s: count must be %s 1, got %d", index,
+                       label(w, p.column, text), p.squeeze ? "exactly" : ">=", (int)p.count);
+    /* Steps go one way, so that the ends stand for all. The last is only computed if the first
+     * is in the history: then it cannot overflow. */
+    if (step >= h->begin && step < h->end) step += (int64_t)(p.count - 1) * p.stride;
+    if (step < h->begin || step >= h->end)
+        return rp_fail(err, RP_PRECONDITION,
+                       "%s: step %" PRId64 " is outside the history, which holds [%" PRId64
+                       ", %" PRId64 ")",
+                       label(w, p.column, text), step, h->begin, h->end);
+    if (!rp_history_slices(h, &p, RP_MAX_SLICES - *slice_count, NULL, &count, &step))
+        return rp_fail(err, RP_PRECONDITION, "%s was left out of step %" PRId64,
+                       label(w, p.column, text), step);
+    *slice_count += count;
+    if (*slice_count > RP_MAX_SLICES)
+        return rp_fail(err, RP_INVALID, "the picks make more than %d slices", RP_MAX_SLICES);
+    return RP_OK;
+}
+
+static rp_status check_picks(const rp_writer *w, const rp_pick *picks, size_t pick_count,
+                             size_t *slice_count, rp_error *err)
+{
+    rp_status st = RP_OK;
+
+    *slice_count = 0;
+    if (pick_count < 1 || pick_count > RP_MAX_COLUMNS)
+        return rp_fail(err, RP_INVALID, "the number of picks must be in [1, %d], got %zu",
+                       RP_MAX_COLUMNS, pick_count);
+    for (size_t i = 0; st == RP_OK && i < pick_count; i++)
+        st = check_pick(w, i, &picks[i], slice_count, err);
+    return st;
+}
+
+static rp_status find_table(rp_writer *w, const char *name, rp_error *err)
+{
+    if (name == NULL) return rp_fail(err, RP_INVALID, "no table was named");
+    if (w->table != NULL && strcmp(rp_table_name(w->table), name) == 0) return RP_OK;
+    w->table = rp_store_table(w->store, name);
+    return w->table != NULL ? RP_OK : rp_fail(err, RP_NOT_FOUND, "no table '%.64s'", name);
+}
+
+/* Gets earlier items out of the way, so that one more may wait. Only this may wait itself, and
+ * for one place only. */
+static rp_status make_room(rp_writer *w, rp_wait wait, rp_error *err)
+{
+    size_t tried, inserted;
+    rp_error why = {0};
+    rp_status st = rp_writer_insert_complete(w, rp_wait_none(), &why);
+
+    if (is_refused(w, st)) return drop_refused(w, st, &why, err);
+    if (w->pending.count < w->max_pending) return RP_OK;
+    st = rp_writer_complete_awaited(w, err); /* or they would wait for ever */
+    if (st != RP_OK) return st;
+    st = insert_some(w, 1, wait, &tried, &inserted, &why);
+    if (st == RP_OK) return RP_OK;
+    if (is_refused(w, st)) return drop_refused(w, st, &why, err);
+    if (err != NULL) *err = why;
+    return st;
+}
+
+/* Makes the draft of picks that have been checked. Cannot fail for another reason than memory.
+ */
+static rp_draft *make_draft(rp_writer *w, const rp_pick *picks, size_t pick_count,
+                            size_t slice_count)
+{
+    rp_draft *draft = rp_draft_new(&w->alloc, pick_count, slice_count);
+    rp_slice *slices;
+
+    if (draft == NULL) return NULL;
+    slices = draft->slices;
+    for (size_t i = 0; i < pick_count; i++) {
+        rp_pick p = absolute(w, &picks[i]);
+        size_t count;
+        int64_t absent;
+        bool found = rp_history_slices(&w->history, &p, slice_count, slices, &count, &absent);
+        assert(found && slices + count <= draft->slices + slice_count);
+        (void)found;
+        draft->columns[i] =
+            (rp_slices){.slices = slices, .slice_count = count, .squeeze = p.squeeze};
+        draft->sources[i] = p.column;
+        for (size_t k = 0; k < count; k++, slices++) {
+            if (slices->chunk != NULL)
+                (void)rp_chunk_ref(slices->chunk);
+            else
+                draft->missing++;
+        }
+    }
+    return draft;
+}
+
+/* Puts a new item at the end of the queue. */
+static rp_status push_item(rp_writer *w, rp_pending_item *item, rp_error *err)
+{
+    const rp_draft *draft = item->draft;
+    bool waits = draft->missing > 0;
+    rp_status st;
+
+    st = rp_pending_push(&w->pending, item, err);
+    if (st != RP_OK || !waits) return st;
+    for (size_t i = 0; i < draft->column_count; i++)
+        for (size_t k = 0; k < draft->columns[i].slice_count; k++)
+            if (draft->columns[i].slices[k].chunk == NULL)
+                w->columns[draft->sources[i]].awaited = true; /* W2 */
+    return RP_OK;
+}
+
+rp_status rp_writer_create_item(rp_writer *writer, const char *table, double priority,
+                                const rp_pick *picks, size_t pick_count, rp_wait wait,
+                                uint64_t *key, rp_error *err)
+{
+    rp_pending_item item = {.priority = priority};
+    rp_error why = {0};
+    size_t slice_count;
+    rp_status st;
+
+    if (isnan(priority)) return rp_fail(err, RP_INVALID, "the priority of an item is NaN");
+    st = find_table(writer, table, err);
+    if (st == RP_OK) st = check_picks(writer, picks, pick_count, &slice_count, err);
+    if (st == RP_OK) st = make_room(writer, wait, err);
+    if (st != RP_OK) return st;
+    item.table = writer->table;
+    item.key = rp_store_new_key(writer->store);
+    if (rp_pending_reserve(&writer->pending))
+        item.draft = make_draft(writer, picks, pick_count, slice_count);
+    if (item.draft == NULL) return rp_fail_memory(err, slice_count * sizeof(rp_slice));
+    st = push_item(writer, &item, err);
+    if (st != RP_OK) {
+        rp_draft_free(&writer->alloc, item.draft);
+        return st;
+    }
+    /* If this fails for an item in front of the new one, the next call will say so. */
+    st = rp_writer_insert_complete(writer, rp_wait_none(), &why);
+    if (writer->pending.count == 1 && is_refused(writer, st))
+        return drop_refused(writer, st, &why, err);
+    if (key != NULL) *key = item.key;
+    return RP_OK;
+}
+
+rp_status rp_writer_create_latest(rp_writer *writer, const char *table, double priority,
+                                  int32_t steps, rp_wait wait, uint64_t *key, rp_error *err)
+{
+    for (size_t i = 0; i < writer->column_count; i++) {
+        writer->latest[i].start = -(int64_t)steps;
+        writer->latest[i].count = steps;
+    }
+    return rp_writer_create_item(writer, table, priority, writer->latest, writer->column_count,
+                                 wait, key, err);
+}

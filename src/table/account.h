@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a table's items refer to: chunk bytes and episodes, each counted once.
+ *
+ * A chunk enters the account with the first item that refers to it and leaves with the last; only then
+ * are bytes and episodes counted. How often a table refers to a chunk stands in the chunk itself
+ * (chunk/holders.h). Tables of one store share a budget, which counts a chunk once for all of them.
+ *
+ * An account belongs to a table and is guarded by its lock; a budget is shared and atomic. */
+#ifndef RP_TABLE_ACCOUNT_H
+#define RP_TABLE_ACCOUNT_H
+
+#include <stdatomic.h>
+
+#include "reprise/store.h"
+#include "util/count_map.h"
+#include "util/mutex.h"
+
+typedef struct rp_budget {
+    rp_mutex mu;    /* held while chunks enter or leave, if there is a limit: so it is exact */
+    uint64_t limit; /* 0: none. Fixed at birth, like the policy */
+    rp_budget_policy policy;
+    atomic_uint_fast64_t used;       /* bytes of the chunks that any table holds */
+    atomic_uint_fast32_t waiting;    /* tables in which somebody waits for bytes */
+    _Atomic(rp_table *) first_table; /* linked by the tables themselves; only grows */
+} rp_budget;
+
+typedef struct rp_account {
+    rp_budget *budget;
+    uint64_t bytes;
+    int64_t deleted_episodes;
+    rp_count_map episodes; /* chunks held, by episode */
+    rp_count_map spilled;  /* references to chunks that have no room for our count, by chunk */
+    uint64_t freed;        /* bytes given back to the budget since somebody last looked */
+} rp_account;
+
+void rp_budget_init(rp_budget *b, uint64_t limit, rp_budget_policy policy);
+void rp_budget_deinit(rp_budget *b);
+
+/* The account must stay where it is: its address is its id among the holders of a chunk. */
+void rp_account_init(rp_account *a, rp_budget *budget, const rp_allocator *alloc, uint64_t seed);
+void rp_account_deinit(rp_account *a);
+
+/* Room for `chunk_count` more chunks. RP_NO_RESOURCE, with nothing changed. */
+RP_NODISCARD rp_status rp_account_reserve(rp_account *a, size_t chunk_count);
+
+/* Binds the chunks of a trajectory to the budget. RP_INVALID if one belongs to another: a chunk cannot be
+ * in two stores. Needs no lock. */
+RP_NODISCARD rp_status rp_budget_adopt(rp_budget *b, const rp_trajectory *trajectory, rp_error *err);
+
+/* Bytes that a trajectory would add to this account. */
+uint64_t rp_account_cost(const rp_account *a, const rp_trajectory *trajectory);
+
+/* Counts the chunks of an item that enters. False, with nothing counted, if the budget has no room for
+ * them. */
+RP_NODISCARD bool rp_account_add(rp_account *a, const rp_trajectory *trajectory);
+
+/* Counts the chunks of an item that leaves. */
+void rp_account_remove(rp_account *a, const rp_trajectory *trajectory);
+
+/* Everything has left. The caller has removed each trajectory. Zeroes the episode counters. */
+void rp_account_reset(rp_account *a);
+
+#endif

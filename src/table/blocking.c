@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls that wait: an operation on the caller's stack, and a thread that sleeps until it is over.
+ *
+ * The sleeper is woken by the operation's end, by its deadline, or by a cancel token. In the last two
+ * cases it withdraws the operation itself; if that comes too late, the end is on its way and it waits
+ * for that. The memory is the sleeper's stack: whoever ends the operation is done with it once it has
+ * left the sleeper's mutex, which POSIX lets the sleeper destroy then. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "table/table.h"
+#include "util/mem.h"
+
+typedef struct sleeper sleeper;
+struct sleeper {
+    rp_mutex mu; /* rank 60 */
+    rp_cond cv;
+    bool over RP_GUARDED_BY(mu);
+    bool cancelled RP_GUARDED_BY(mu);
+    sleeper *prev, *next; /* in its token's list, guarded by the token's lock */
+};
+
+struct rp_cancel {
+    rp_mutex mu; /* rank 50 */
+    bool fired RP_GUARDED_BY(mu);
+    sleeper *sleepers RP_GUARDED_BY(mu);
+};
+
+rp_status rp_cancel_new(rp_cancel **out)
+{
+    rp_cancel *c = rp_alloc_zero(rp_allocator_default(), sizeof *c);
+
+    if (c == NULL) return RP_NO_RESOURCE;
+    rp_mutex_init(&c->mu, RP_RANK_CANCEL);
+    *out = c;
+    return RP_OK;
+}
+
+void rp_cancel_free(rp_cancel *c)
+{
+    if (c == NULL) return;
+    rp_mutex_deinit(&c->mu);
+    rp_release(rp_allocator_default(), c, sizeof *c);
+}
+
+static void cancel_sleeper(sleeper *s)
+{
+    rp_mutex_lock(&s->mu);
+    s->cancelled = true;
+    rp_cond_signal(&s->cv);
+    rp_mutex_unlock(&s->mu);
+}
+
+void rp_cancel_fire(rp_cancel *c)
+{
+    rp_mutex_lock(&c->mu);
+    c->fired = true;
+    for (sleeper *s = c->sleepers; s != NULL; s = s->next) cancel_sleeper(s);
+    rp_mutex_unlock(&c->mu);
+}
+
+static void join(rp_cancel *c, sleeper *s)
+{
+    if (c == NULL) return;
+    rp_mutex_lock(&c->mu);
+    s->prev = NULL;
+    s->next = c->sleepers;
+    if (s->next != NULL) s->next->prev = s;
+    c->sleepers = s;
+    if (c->fired) cancel_sleeper(s);
+    rp_mutex_unlock(&c->mu);
+}
+
+static void part(rp_cancel *c, sleeper *s)
+{
+    if (c == NULL) return;
+    rp_mutex_lock(&c->mu);
+    *(s->prev == NULL ? &c->sleepers : &s->prev->next) = s->next;
+    if (s->next != NULL) s->next->prev = s->prev;
+    rp_mutex_unlock(&c->mu);
+}
+
+static void wake_sleeper(rp_op *op)
+{
+    sleeper *s = op->user;
+
+    rp_mutex_lock(&s->mu);
+    s->over = true;
+    rp_cond_signal(&s->cv);
+    rp_mutex_unlock(&s->mu);
+}
+
+/* Sleeps until the operation is over, or it is time to withdraw it: then the reason is returned. */
+static rp_status sleep_until(sleeper *s, int64_t until_ns)
+{
+    rp_status why = RP_OK;
+
+    rp_mutex_lock(&s->mu);
+    while (!s->over && why == RP_OK) {
+        if (s->cancelled)
+            why = RP_CANCELLED;
+        else if (!rp_cond_wait(&s->cv, &s->mu, until_ns) && !s->over && !s->cancelled)
+            why = RP_DEADLINE;
+    }
+    rp_mutex_unlock(&s->mu);
+    return why;
+}
+
+static void wait_over(sleeper *s)
+{
+    rp_mutex_lock(&s->mu);
+    while (!s->over) (void)rp_cond_wait(&s->cv, &s->mu, RP_FOREVER);
+    rp_mutex_unlock(&s->mu);
+}
+
+/* Runs an operation to its end on this thread. */
+static void run(rp_table *t, rp_op *op, rp_wait wait, bool (*start)(rp_table *, rp_op *))
+{
+    sleeper s = {.over = false};
+    rp_status why;
+
+    op->until_ns = wait.until_ns;
+    if (wait.until_ns == RP_NOW) {
+        (void)start(t, op);
+        return;
+    }
+    rp_mutex_init(&s.mu, RP_RANK_WAITER);
+    rp_cond_init(&s.cv);
+    op->on_done = wake_sleeper;
+    op->user = &s;
+    if (!start(t, op)) {
+        join(wait.cancel, &s);
+        why = sleep_until(&s, wait.until_ns);
+        if (why != RP_OK && !rp_op_withdraw(op, why)) wait_over(&s);
+        part(wait.cancel, &s);
+    }
+    rp_cond_deinit(&s.cv);
+    rp_mutex_deinit(&s.mu);
+}
+
+static rp_status report(const rp_op *op, rp_error *err)
+{
+    if (op->status != RP_OK && err != NULL) *err = op->error;
+    return op->status;
+}
+
+rp_status rp_table_insert(rp_table *t, const rp_insert *items, size_t count, rp_wait wait,
+                          size_t *inserted, rp_error *err)
+{
+    rp_op op;
+
+    memset(&op, 0, offsetof(rp_op, error)); /* the text is written if there is one */
+    op.items = items;
+    op.count = count;
+    run(t, &op, wait, rp_table_start_insert);
+    if (inserted != NULL) *inserted = op.done;
+    return report(&op, err);
+}
+
+/* Importance weights (Schaul et al., 2016, section 3.4), scaled by the largest of the batch. */
+static void weigh_samples(rp_sample *samples, size_t count, double beta)
+{
+    double largest = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        double n = (double)samples[i].table_size;
+        samples[i].weight = pow(n * samples[i].probability, -beta);
+        if (samples[i].weight > largest) largest = samples[i].weight;
+    }
+    for (size_t i = 0; i < count; i++) samples[i].weight /= largest;
+}
+
+rp_status rp_table_sample(rp_table *t, const rp_sample_options *options, rp_sample *out,
+                          size_t *drawn, rp_wait wait, rp_error *err)
+{
+    rp_op op;
+
+    memset(&op, 0, offsetof(rp_op, error));
+    op.options = options;
+    op.samples = out;
+    run(t, &op, wait, rp_table_start_sample);
+    if (op.status != RP_OK) return report(&op, err);
+    if (options->beta > 0) weigh_samples(out, op.done, options->beta);
+    *drawn = op.done;
+    return RP_OK;
+}
+
+void rp_samples_release(rp_sample *samples, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        rp_trajectory_unref(samples[i].trajectory);
+        samples[i].trajectory = NULL;
+    }
+}

@@ -1,0 +1,677 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inserts and samples: run at once, or parked until they can.
+ *
+ *            start                      withdraw, expire, close
+ *   (owner) ------> run ---> over  <------------------------+
+ *                    |                                      |
+ *                    +----> parked --- pump: run again -----+---> over, on_done
+ *
+ * Parked operations stand in two queues, inserts and samples, first come first served. Whoever changes
+ * the table pumps: runs the first insert as far as it gets, then the first sample, until neither moves.
+ * Operations that are over are collected and their owners called without the lock (rp_table_leave()).
+ *
+ * An operation runs in steps that each leave the table consistent, so it may stop between any two items
+ * and go on later: op->done says how far it is. */
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chunk/trajectory.h"
+#include "table/table.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+enum {
+    BLOCK = 256,
+    SPARE_EVENTS = 2 * BLOCK + 1, /* one eviction, and the rest of a block after it */
+};
+
+typedef enum progress {
+    OVER,    /* op->status is set */
+    BLOCKED, /* must wait */
+    READY,   /* this block is done, there is more */
+} progress;
+
+static progress end(rp_op *op, rp_status status)
+{
+    op->status = status;
+    return OVER;
+}
+
+static progress end_out_of_memory(const rp_table *t, rp_op *op)
+{
+    return end(op, rp_fail(&op->error, RP_NO_RESOURCE, "table '%s': out of memory",
+                           t->options.name));
+}
+
+/* --- inserting ------------------------------------------------------------------------------------ */
+
+typedef struct prepared {
+    rp_weighed weighed;
+    uint32_t tag;
+} prepared;
+
+static rp_status check_item(const rp_table *t, const rp_insert *item, size_t index, prepared *out,
+                            rp_error *err)
+{
+    rp_error why = {.text = "it has no trajectory"};
+    rp_status st = item->trajectory != NULL ? RP_OK : RP_INVALID;
+
+    if (st == RP_OK && item->times_sampled < 0) {
+        st = rp_fail(&why, RP_INVALID, "times_sampled must be >= 0, got %d", item->times_sampled);
+    }
+    if (st == RP_OK && (item->flags & RP_INSERT_MAX_PRIORITY) == 0)
+        st = rp_table_weigh(t, item->priority, &out->weighed, &why);
+    if (st == RP_OK && t->options.signature != NULL)
+        st = rp_trajectory_check(item->trajectory, t->options.signature, &why);
+    if (st == RP_OK) st = rp_budget_adopt(t->account.budget, item->trajectory, &why);
+    if (st == RP_OK) return RP_OK;
+    return rp_fail(err, st, "table '%.60s': item %zu, key %llu: %.140s", t->options.name, index,
+                   (unsigned long long)item->key, why.text);
+}
+
+/* Everything about a block of items that needs no lock. */
+static rp_status prepare(const rp_table *t, const rp_op *op, size_t first, size_t count,
+                         prepared *block, rp_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        rp_status st = check_item(t, &op->items[first + i], first + i, &block[i], err);
+        if (st != RP_OK) return st;
+        block[i].tag = rp_map_tag(&t->keys, op->items[first + i].key);
+    }
+    return RP_OK;
+}
+
+/* Every allocation that inserting `count` items may need (T3). */
+static rp_status reserve_locked(rp_table *t, const rp_insert *items, size_t count)
+    RP_REQUIRES(t->mu)
+{
+    size_t chunks = 0;
+
+    for (size_t i = 0; i < count; i++) chunks += items[i].trajectory->chunk_count;
+    if (rp_slots_reserve(&t->slots, count, (size_t)t->options.max_size + BLOCK) != RP_OK ||
+        rp_map_reserve(&t->keys, count) != RP_OK ||
+        t->sampler->ops->reserve(t->sampler, t->slots.capacity) != RP_OK ||
+        t->remover->ops->reserve(t->remover, t->slots.capacity) != RP_OK ||
+        rp_account_reserve(&t->account, chunks) != RP_OK)
+        return RP_NO_RESOURCE;
+    return rp_events_reserve_locked(t, 2 * count);
+}
+
+/* Fetches what inserting a block will touch: the map's lines, and the items that will be evicted. */
+static void prefetch_block_locked(const rp_table *t, const prepared *block, size_t count)
+    RP_REQUIRES(t->mu)
+{
+    uint32_t victims[BLOCK];
+    size_t n;
+
+    for (size_t i = 0; i < count; i++) rp_map_prefetch(&t->keys, block[i].tag);
+    if (t->slots.live + count <= (size_t)t->options.max_size) return;
+    if (t->remover->ops->upcoming == NULL) return;
+    n = t->remover->ops->upcoming(t->remover, count, victims);
+    for (size_t i = 0; i < n; i++) {
+        const rp_slot *slot = rp_slots_at(&t->slots, victims[i]);
+        __builtin_prefetch(slot->trajectory);
+        rp_map_prefetch(&t->keys, slot->tag);
+    }
+    if (t->sampler->ops->prefetch != NULL) t->sampler->ops->prefetch(t->sampler, victims, n);
+    for (size_t i = 0; i < n; i++)
+        __builtin_prefetch(rp_slots_at(&t->slots, victims[i])->trajectory->chunks);
+    for (size_t i = 0; i < n; i++)
+        __builtin_prefetch(rp_slots_at(&t->slots, victims[i])->trajectory->chunks[0], 1);
+}
+
+/* Makes room for an item's bytes under the table's own limit, by eviction. */
+static progress fit_table_locked(rp_table *t, rp_op *op, const rp_insert *item) RP_REQUIRES(t->mu)
+{
+    uint64_t limit = t->options.max_bytes, size = rp_trajectory_bytes(item->trajectory);
+
+    if (limit == 0) return READY;
+    if (size > limit)
+        return end(op, rp_fail(&op->error, RP_NO_RESOURCE,
+                               "table '%.60s': item with key %llu has %llu bytes, over max_bytes "
+                               "%llu of the whole table",
+                               t->options.name, (unsigned long long)item->key,
+                               (unsigned long long)size, (unsigned long long)limit));
+    while (t->account.bytes + rp_account_cost(&t->account, item->trajectory) > limit) {
+        if (rp_events_reserve_locked(t, SPARE_EVENTS) != RP_OK)
+            return end_out_of_memory(t, op);
+        rp_table_evict_locked(t);
+    }
+    return READY;
+}
+
+/* Counts the item's bytes in the store's budget, doing what its policy says if they do not fit. */
+static progress fit_budget_locked(rp_table *t, rp_op *op, const rp_insert *item)
+    RP_REQUIRES(t->mu)
+{
+    rp_budget *b = t->account.budget;
+
+    while (!rp_account_add(&t->account, item->trajectory)) {
+        uint64_t size = rp_trajectory_bytes(item->trajectory);
+        bool hopeless = size > b->limit || b->policy == RP_BUDGET_REJECT ||
+                        (b->policy == RP_BUDGET_EVICT && t->slots.live == 0);
+
+        if (hopeless)
+            return end(op, rp_fail(&op->error, RP_NO_RESOURCE,
+                                   "table '%.60s': item with key %llu has %llu bytes, and all "
+                                   "tables together hold %llu of %llu; %s",
+                                   t->options.name, (unsigned long long)item->key,
+                                   (unsigned long long)size,
+                                   (unsigned long long)atomic_load(&b->used),
+                                   (unsigned long long)b->limit,
+                                   b->policy == RP_BUDGET_EVICT
+                                       ? "this table has nothing left to evict"
+                                       : "delete items or raise the budget"));
+        if (b->policy == RP_BUDGET_BLOCK) return BLOCKED;
+        if (rp_events_reserve_locked(t, SPARE_EVENTS) != RP_OK)
+            return end_out_of_memory(t, op);
+        rp_table_evict_locked(t);
+    }
+    return READY;
+}
+
+/* Puts an item, whose bytes are counted, into a slot. Cannot fail. */
+static void link_locked(rp_table *t, const rp_insert *item, const prepared *p, int64_t wall_ns)
+    RP_REQUIRES(t->mu)
+{
+    uint32_t number = rp_slots_take(&t->slots);
+    rp_slot *slot = rp_slots_at(&t->slots, number);
+
+    slot->key = item->key;
+    slot->priority = p->weighed.priority;
+    slot->trajectory = rp_trajectory_ref(item->trajectory);
+    slot->inserted_at_ns = wall_ns;
+    slot->times_sampled = item->times_sampled;
+    slot->tag = p->tag;
+    rp_map_insert(&t->keys, p->tag, number);
+    t->sampler->ops->insert(t->sampler, &number, &p->weighed.sampler_value, 1);
+    t->remover->ops->insert(t->remover, &number, &p->weighed.remover_value, 1);
+    rp_table_note_priority_locked(t, &p->weighed);
+    rp_events_add_locked(t, RP_EVENT_INSERT, slot);
+    if (!t->options.soft_limit)
+        while (t->slots.live > (size_t)t->options.max_size) rp_table_evict_locked(t);
+    t->limiter.inserts++;
+}
+
+static progress insert_one_locked(rp_table *t, rp_op *op, const rp_insert *item, prepared *p,
+                                  int64_t wall_ns) RP_REQUIRES(t->mu)
+{
+    uint32_t slot = rp_table_find_locked(t, item->key, p->tag);
+    progress now = READY;
+
+    if (item->flags & RP_INSERT_MAX_PRIORITY)
+        p->weighed =
+            (rp_weighed){t->max_priority, t->max_sampler_value, t->max_remover_value};
+    if (slot != RP_MAP_NONE) { /* the key is there: only its priority changes */
+        rp_table_set_priority_locked(t, slot, &p->weighed);
+        rp_events_add_locked(t, RP_EVENT_UPDATE, rp_slots_at(&t->slots, slot));
+        return READY;
+    }
+    if (t->options.max_bytes > 0) now = fit_table_locked(t, op, item);
+    if (now == READY) now = fit_budget_locked(t, op, item);
+    if (now == BLOCKED && !t->waits_for_bytes) {
+        /* Announce it, then look again: bytes freed before that would go unnoticed. */
+        t->waits_for_bytes = true;
+        (void)atomic_fetch_add(&t->account.budget->waiting, 1);
+        now = fit_budget_locked(t, op, item);
+    }
+    if (now != BLOCKED && t->waits_for_bytes) {
+        t->waits_for_bytes = false;
+        (void)atomic_fetch_sub(&t->account.budget->waiting, 1);
+    }
+    if (now == READY) link_locked(t, item, p, wall_ns);
+    return now;
+}
+
+static bool is_behind_locked(const rp_table *t) RP_REQUIRES(t->mu)
+{
+    return t->events.deferred_count >= RP_MAX_DEFERRED_EVENTS;
+}
+
+/* Inserts a block of the operation's items, from op->done on. */
+static progress insert_block_locked(rp_table *t, rp_op *op, prepared *block, size_t count,
+                                    int64_t wall_ns) RP_REQUIRES(t->mu)
+{
+    const rp_insert *items = op->items + op->done;
+
+    if (is_behind_locked(t)) return BLOCKED;
+    if (reserve_locked(t, items, count) != RP_OK) return end_out_of_memory(t, op);
+    if (count > 1) prefetch_block_locked(t, block, count);
+    for (size_t i = 0; i < count; i++) {
+        progress now = BLOCKED;
+
+        if (rp_rate_limiter_can_insert(&t->limiter, 1))
+            now = insert_one_locked(t, op, &items[i], &block[i], wall_ns);
+        if (now != READY) return now;
+        op->done++;
+    }
+    return op->done == op->count ? end(op, RP_OK) : READY;
+}
+
+/* Goes on with a parked insert. */
+static progress resume_insert_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
+{
+    prepared block[64];
+    progress now = READY;
+
+    while (now == READY) {
+        size_t left = op->count - op->done, count = left < 64 ? left : 64;
+
+        if (!rp_rate_limiter_can_insert(&t->limiter, 1)) return BLOCKED; /* before the work */
+        if (prepare(t, op, op->done, count, block, &op->error) != RP_OK)
+            return end(op, op->error.code);
+        now = insert_block_locked(t, op, block, count, t->wall_ns(t->wall_ctx));
+    }
+    return now;
+}
+
+/* --- sampling ------------------------------------------------------------------------------------- */
+
+static rp_status reserve_draws_locked(rp_table *t, size_t count) RP_REQUIRES(t->mu)
+{
+    size_t capacity = t->picked_capacity < BLOCK ? BLOCK : t->picked_capacity;
+    uint32_t *picked;
+    double *probability;
+
+    if (rp_events_reserve_locked(t, 2 * count) != RP_OK) return RP_NO_RESOURCE;
+    if (count <= t->picked_capacity) return RP_OK;
+    while (capacity < count) capacity *= 2;
+    picked = rp_alloc_array(&t->alloc, capacity, sizeof *picked);
+    probability = rp_alloc_array(&t->alloc, capacity, sizeof *probability);
+    if (picked == NULL || probability == NULL) {
+        rp_release(&t->alloc, picked, capacity * sizeof *picked);
+        rp_release(&t->alloc, probability, capacity * sizeof *probability);
+        return RP_NO_RESOURCE;
+    }
+    rp_release(&t->alloc, t->picked, t->picked_capacity * sizeof *picked);
+    rp_release(&t->alloc, t->picked_probability, t->picked_capacity * sizeof *probability);
+    t->picked = picked;
+    t->picked_probability = probability;
+    t->picked_capacity = capacity;
+    return RP_OK;
+}
+
+/* Hands out the item in a slot. */
+static void hand_out_locked(rp_table *t, rp_op *op, uint32_t number, double probability)
+    RP_REQUIRES(t->mu)
+{
+    rp_slot *slot = rp_slots_at(&t->slots, number);
+
+    slot->times_sampled++;
+    t->unique_samples += slot->times_sampled == 1;
+    t->limiter.samples++;
+    op->samples[op->done++] = (rp_sample){
+        .key = slot->key,
+        .priority = slot->priority,
+        .probability = probability,
+        .weight = 1,
+        .trajectory = rp_trajectory_ref(slot->trajectory),
+        .table_size = (int64_t)t->slots.live,
+        .inserted_at_ns = slot->inserted_at_ns,
+        .times_sampled = slot->times_sampled,
+        .rate_limited = op->was_parked,
+    };
+    rp_events_add_locked(t, RP_EVENT_SAMPLE, slot);
+    if (t->options.max_times_sampled > 0 && slot->times_sampled == t->options.max_times_sampled)
+        rp_table_remove_locked(t, number);
+}
+
+/* Draws `count` items of one moment. Removing on the way would change what the later draws mean, so
+ * with max_times_sampled the caller asks for one, unless they are distinct. */
+static void draw_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t->mu)
+{
+    const uint32_t *picked = t->picked;
+    size_t n = t->sampler->ops->pick(t->sampler, &t->rng, count, op->options->distinct, t->picked,
+                                     t->picked_probability);
+
+    for (size_t i = 0; n > 1 && i < n; i++) __builtin_prefetch(rp_slots_at(&t->slots, picked[i]), 1);
+    for (size_t i = 0; n > 1 && i < n; i++)
+        __builtin_prefetch(rp_slots_at(&t->slots, picked[i])->trajectory, 1);
+    for (size_t i = 0; i < n; i++) hand_out_locked(t, op, picked[i], t->picked_probability[i]);
+}
+
+static size_t least(const rp_op *op)
+{
+    return op->options->at_least > 0 ? op->options->at_least : op->options->count;
+}
+
+/* A distinct batch is drawn at one moment or not at all. */
+static progress sample_distinct_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
+{
+    size_t most = op->options->count, need = least(op), allowed;
+
+    if (most > t->slots.live) most = t->slots.live; /* the table gives what it has */
+    if (need > most) need = most;
+    allowed = rp_rate_limiter_samples_allowed(&t->limiter, most);
+    if (allowed == 0 || allowed < need) return BLOCKED;
+    draw_locked(t, op, allowed);
+    return end(op, RP_OK);
+}
+
+static progress run_sample_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
+{
+    size_t wanted = op->options->count - op->done;
+
+    if (is_behind_locked(t)) return BLOCKED;
+    if (!rp_rate_limiter_can_sample(&t->limiter, 1))
+        return op->done >= least(op) ? end(op, RP_OK) : BLOCKED;
+    if (reserve_draws_locked(t, wanted) != RP_OK) return end_out_of_memory(t, op);
+    if (op->options->distinct) return sample_distinct_locked(t, op);
+    if (t->options.max_times_sampled > 0)
+        for (; wanted > 0 && rp_rate_limiter_can_sample(&t->limiter, 1); wanted--)
+            draw_locked(t, op, 1);
+    else
+        draw_locked(t, op, rp_rate_limiter_samples_allowed(&t->limiter, wanted));
+    return op->done >= least(op) ? end(op, RP_OK) : BLOCKED;
+}
+
+/* --- parking -------------------------------------------------------------------------------------- */
+
+static rp_queue *queue_of(rp_table *t, const rp_op *op)
+{
+    return op->is_insert ? &t->inserts : &t->samples;
+}
+
+static void park_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
+{
+    rp_queue *q = queue_of(t, op);
+
+    op->parked = op->was_parked = true;
+    op->started_ns = rp_now_ns();
+    op->prev = q->last;
+    op->next = NULL;
+    *(q->last == NULL ? &q->first : &q->last->next) = op;
+    q->last = op;
+    q->count++;
+}
+
+static void unpark_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
+{
+    rp_queue *q = queue_of(t, op);
+
+    *(op->prev == NULL ? &q->first : &op->prev->next) = op->next;
+    *(op->next == NULL ? &q->last : &op->next->prev) = op->prev;
+    q->count--;
+    op->parked = false;
+    op->prev = op->next = NULL;
+    if (op->is_insert && q->count == 0 && t->waits_for_bytes) {
+        t->waits_for_bytes = false;
+        (void)atomic_fetch_sub(&t->account.budget->waiting, 1);
+    }
+}
+
+/* Unparks an operation that is over and lists it for its owner to be called. */
+static void finish_parked_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
+{
+    unpark_locked(t, op);
+    *(t->finished == NULL ? &t->finished : &t->finished_last->next) = op;
+    t->finished_last = op;
+}
+
+/* Runs the first of a queue, and the next if it is over. True if anything changed. */
+static bool pump_queue_locked(rp_table *t, rp_queue *q) RP_REQUIRES(t->mu)
+{
+    bool moved = false;
+
+    while (q->first != NULL) {
+        rp_op *op = q->first;
+        size_t done = op->done;
+        progress now = op->is_insert ? resume_insert_locked(t, op) : run_sample_locked(t, op);
+
+        moved |= op->done != done || now == OVER;
+        if (now != OVER) break;
+        finish_parked_locked(t, op);
+    }
+    return moved;
+}
+
+void rp_table_pump_locked(rp_table *t)
+{
+    bool moved = t->inserts.count > 0 || t->samples.count > 0;
+
+    while (moved) {
+        moved = pump_queue_locked(t, &t->inserts);
+        moved |= pump_queue_locked(t, &t->samples);
+    }
+}
+
+/* Why the operation cannot go ahead, if it were first in line. */
+static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t size)
+    RP_REQUIRES(t->mu)
+{
+    const rp_budget *b = t->account.budget;
+
+    if (is_behind_locked(t))
+        (void)snprintf(text, size, "deferred extensions are %zu events behind, the bound is %d",
+                       t->events.deferred_count, RP_MAX_DEFERRED_EVENTS);
+    else if (op->is_insert && !rp_rate_limiter_can_insert(&t->limiter, 1))
+        (void)rp_rate_limiter_why_no_insert(&t->limiter, text, size);
+    else if (op->is_insert)
+        (void)snprintf(text, size,
+                       "insert waits for bytes: all tables together hold %llu of %llu; deletes or "
+                       "evictions would release it",
+                       (unsigned long long)atomic_load(&b->used), (unsigned long long)b->limit);
+    else if (!rp_rate_limiter_can_sample(&t->limiter, 1))
+        (void)rp_rate_limiter_why_no_sample(&t->limiter, text, size);
+    else
+        (void)snprintf(text, size,
+                       "sample waits to draw %zu distinct items at once, and the limiter allows "
+                       "%zu; ask for at_least fewer, or insert more",
+                       least(op),
+                       rp_rate_limiter_samples_allowed(&t->limiter, op->options->count));
+    return text;
+}
+
+char *rp_table_why_locked(rp_table *t, const rp_op *op, char *text, size_t size)
+{
+    const rp_queue *q = queue_of(t, op);
+    size_t ahead = op->parked ? 0 : q->count, used;
+
+    for (const rp_op *other = op->prev; op->parked && other != NULL; other = other->prev) ahead++;
+    text[0] = '\0';
+    if (ahead > 0) (void)snprintf(text, size, "%zu others wait ahead; ", ahead);
+    used = strlen(text);
+    (void)why_blocked_locked(t, ahead > 0 && q->first != NULL ? q->first : op, text + used,
+                             size - used);
+    return text;
+}
+
+/* Ends an operation that will not go on. What a sample has drawn is not taken back: then it is fine. */
+static void give_up_locked(rp_table *t, rp_op *op, rp_status status, const char *what)
+    RP_REQUIRES(t->mu)
+{
+    char why[RP_ERROR_TEXT_BYTES];
+
+    if (!op->is_insert && op->done > 0) {
+        (void)end(op, RP_OK);
+        return;
+    }
+    (void)rp_table_why_locked(t, op, why, sizeof why);
+    op->status = rp_fail(&op->error, status, "table '%.60s' %s: %.180s", t->options.name, what,
+                         why);
+}
+
+static const char *what_happened(rp_status status)
+{
+    return status == RP_DEADLINE ? "timed out" : "wait was ended";
+}
+
+void rp_table_fail_parked_locked(rp_table *t, rp_status status, const char *text)
+{
+    rp_queue *queues[] = {&t->inserts, &t->samples};
+
+    for (int i = 0; i < 2; i++)
+        while (queues[i]->first != NULL) {
+            rp_op *op = queues[i]->first;
+            give_up_locked(t, op, status, text);
+            finish_parked_locked(t, op);
+        }
+}
+
+/* --- starting and stopping ------------------------------------------------------------------------- */
+
+/* Parks an operation that cannot go ahead, or ends it if it is not to wait. True if it is over. */
+static bool wait_or_end_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
+{
+    if (op->until_ns != RP_NOW) {
+        park_locked(t, op);
+        return false;
+    }
+    give_up_locked(t, op, RP_DEADLINE, "would have to wait");
+    return true;
+}
+
+static bool refuse_closed_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
+{
+    if (!t->closed) return false;
+    op->status = rp_fail(&op->error, RP_CANCELLED, "table '%s' is closed", t->options.name);
+    return true;
+}
+
+static void begin(rp_table *t, rp_op *op, bool is_insert)
+{
+    op->table = t;
+    op->is_insert = is_insert;
+    op->done = 0;
+    op->status = RP_OK;
+    op->parked = op->was_parked = false;
+    op->prev = op->next = NULL;
+}
+
+/* Checks items before the first is inserted. A single block is checked by preparing it. */
+static rp_status check_items(const rp_table *t, rp_op *op)
+{
+    prepared ignored;
+
+    if (op->count > RP_MAX_BATCH)
+        return rp_fail(&op->error, RP_INVALID, "table '%s': %zu items in one call, the bound is %d",
+                       t->options.name, op->count, RP_MAX_BATCH);
+    for (size_t i = 0; op->count > BLOCK && i < op->count; i++) {
+        rp_status st = check_item(t, &op->items[i], i, &ignored, &op->error);
+        if (st != RP_OK) return st;
+    }
+    return RP_OK;
+}
+
+bool rp_table_start_insert(rp_table *t, rp_op *op)
+{
+    prepared block[BLOCK];
+    bool over = false, parked = false;
+
+    begin(t, op, true);
+    op->status = check_items(t, op);
+    if (op->status != RP_OK || op->count == 0) return true;
+    while (!over && !parked) {
+        size_t left = op->count - op->done, count = left < BLOCK ? left : BLOCK;
+        int64_t wall_ns = t->wall_ns(t->wall_ctx);
+        progress now = BLOCKED;
+
+        op->status = prepare(t, op, op->done, count, block, &op->error);
+        if (op->status != RP_OK) return true;
+        rp_mutex_lock(&t->mu);
+        over = refuse_closed_locked(t, op);
+        if (!over && t->inserts.count == 0)
+            now = insert_block_locked(t, op, block, count, wall_ns);
+        if (!over && now == BLOCKED) {
+            over = wait_or_end_locked(t, op);
+            parked = !over;
+        }
+        over |= now == OVER;
+        rp_table_leave(t); /* if parked, the operation may be gone from here on */
+    }
+    return over;
+}
+
+static rp_status check_sample(const rp_table *t, rp_op *op)
+{
+    const rp_sample_options *o = op->options;
+
+    if (o->count < 1 || o->count > RP_MAX_BATCH)
+        return rp_fail(&op->error, RP_INVALID,
+                       "table '%s': the number of samples must be in 1 .. %d, got %zu",
+                       t->options.name, RP_MAX_BATCH, o->count);
+    if (o->at_least > o->count)
+        return rp_fail(&op->error, RP_INVALID, "table '%s': at_least is %zu, over the count %zu",
+                       t->options.name, o->at_least, o->count);
+    if (!(o->beta >= 0) || isinf(o->beta))
+        return rp_fail(&op->error, RP_INVALID, "table '%s': beta must be finite and >= 0, got %g",
+                       t->options.name, o->beta);
+    return RP_OK;
+}
+
+bool rp_table_start_sample(rp_table *t, rp_op *op)
+{
+    progress now = BLOCKED;
+    bool over;
+
+    begin(t, op, false);
+    op->status = check_sample(t, op);
+    if (op->status != RP_OK) return true;
+    rp_mutex_lock(&t->mu);
+    over = refuse_closed_locked(t, op);
+    if (!over && t->samples.count == 0) now = run_sample_locked(t, op);
+    if (!over) over = now == OVER || wait_or_end_locked(t, op);
+    rp_table_leave(t);
+    return over;
+}
+
+bool rp_op_withdraw(rp_op *op, rp_status status)
+{
+    rp_table *t = op->table;
+    bool was_parked;
+
+    rp_mutex_lock(&t->mu);
+    was_parked = op->parked;
+    if (was_parked) {
+        give_up_locked(t, op, status, what_happened(status));
+        unpark_locked(t, op);
+    }
+    rp_table_leave(t); /* others may have waited behind it */
+    return was_parked;
+}
+
+int64_t rp_table_expire(rp_table *t, int64_t now_ns)
+{
+    rp_queue *queues[] = {&t->inserts, &t->samples};
+    int64_t earliest = RP_FOREVER;
+
+    rp_mutex_lock(&t->mu);
+    for (int i = 0; i < 2; i++)
+        for (rp_op *op = queues[i]->first, *next; op != NULL; op = next) {
+            next = op->next;
+            if (op->until_ns <= now_ns) {
+                give_up_locked(t, op, RP_DEADLINE, what_happened(RP_DEADLINE));
+                finish_parked_locked(t, op);
+            } else if (op->until_ns < earliest) {
+                earliest = op->until_ns;
+            }
+        }
+    rp_table_leave(t);
+    return earliest;
+}
+
+size_t rp_table_waiting(rp_table *t, rp_waiting *out, size_t capacity)
+{
+    rp_queue *queues[] = {&t->inserts, &t->samples};
+    int64_t now_ns = rp_now_ns();
+    size_t n = 0;
+
+    rp_mutex_lock(&t->mu);
+    for (int i = 0; i < 2; i++)
+        for (const rp_op *op = queues[i]->first; op != NULL; op = op->next, n++) {
+            if (n >= capacity) continue;
+            out[n] = (rp_waiting){
+                .is_insert = op->is_insert,
+                .wanted = op->is_insert ? op->count : op->options->count,
+                .done = op->done,
+                .waiting_ns = now_ns - op->started_ns,
+                .until_ns = op->until_ns,
+            };
+            (void)rp_table_why_locked(t, op, out[n].why, sizeof out[n].why);
+        }
+    rp_mutex_unlock(&t->mu);
+    return n;
+}

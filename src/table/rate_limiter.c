@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rate limiting.
+ *
+ * When can a limiter block both sides? Let d = I * spi - S. With at least min_size items, an insert
+ * waits if d + spi > max_diff and a sample if d - 1 < min_diff: both do if
+ *
+ *     max_diff - spi < d < min_diff + 1.
+ *
+ * Inserts move d by spi and samples by 1, so d visits the multiples of g, where g is the largest number
+ * of which 1 and spi both are multiples: a limiter is refused if a multiple of g lies in that open
+ * interval. For an integer spi, g is 1, which is why a queue of one (interval (0, 1)) is sound; if no
+ * small g exists, any number in the interval will be met some day. */
+#include "table/rate_limiter.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "util/error.h"
+
+rp_limiter_options rp_limiter_min_size(int64_t min_size)
+{
+    return (rp_limiter_options){1.0, min_size, -DBL_MAX, DBL_MAX};
+}
+
+rp_limiter_options rp_limiter_ratio(double samples_per_insert, int64_t min_size,
+                                    double error_buffer)
+{
+    double middle = samples_per_insert * (double)min_size;
+    return (rp_limiter_options){samples_per_insert, min_size, middle - error_buffer,
+                                middle + error_buffer};
+}
+
+rp_limiter_options rp_limiter_queue(int64_t size)
+{
+    return (rp_limiter_options){1.0, 1, 0.0, (double)size};
+}
+
+rp_limiter_options rp_limiter_stack(int64_t size)
+{
+    return rp_limiter_queue(size);
+}
+
+/* The g of the essay above, or 0 if there is none above 1/1024. */
+static double lattice(double spi)
+{
+    for (int q = 1; q <= 1024; q *= 2)
+        if (spi * q == floor(spi * q)) return 1.0 / q;
+    for (int q = 3; q <= 100; q++) /* thirds, tenths and so on, as near as float64 has them */
+        if (fabs(spi * q - round(spi * q)) < 1e-9) return 1.0 / q;
+    return 0;
+}
+
+static bool can_block_both(const rp_limiter_options *o, double *where)
+{
+    double low = o->max_diff - o->samples_per_insert, high = o->min_diff + 1;
+    double g = lattice(o->samples_per_insert);
+
+    if (!(low < high)) return false;
+    if (g == 0 || fabs(low) > 1e15) {
+        *where = high - (high - low) / 2;
+        return true;
+    }
+    *where = (floor(low / g) + 1) * g;
+    return *where < high;
+}
+
+rp_status rp_limiter_check(const rp_limiter_options *o, rp_error *err)
+{
+    double where;
+
+    if (!(o->samples_per_insert > 0) || isinf(o->samples_per_insert))
+        return rp_fail(err, RP_INVALID, "limiter: samples_per_insert must be > 0, got %g",
+                       o->samples_per_insert);
+    if (o->min_size < 1)
+        return rp_fail(err, RP_INVALID, "limiter: min_size must be >= 1, got %lld",
+                       (long long)o->min_size);
+    if (isnan(o->min_diff) || isnan(o->max_diff))
+        return rp_fail(err, RP_INVALID, "limiter: min_diff and max_diff must be numbers");
+    if (o->min_diff > o->max_diff)
+        return rp_fail(err, RP_INVALID, "limiter: min_diff %g must be <= max_diff %g", o->min_diff,
+                       o->max_diff);
+    if (can_block_both(o, &where))
+        return rp_fail(err, RP_INVALID,
+                       "limiter: inserts and samples would both wait for ever once inserts * %g - "
+                       "samples is %g: max_diff - min_diff is %g, make it at least %g",
+                       o->samples_per_insert, where, o->max_diff - o->min_diff,
+                       o->samples_per_insert + 1);
+    return RP_OK;
+}
+
+void rp_rate_limiter_init(rp_rate_limiter *rl, const rp_limiter_options *options)
+{
+    *rl = (rp_rate_limiter){.options = *options};
+}
+
+void rp_rate_limiter_reset(rp_rate_limiter *rl)
+{
+    rl->inserts = rl->samples = rl->deletes = 0;
+}
+
+bool rp_rate_limiter_can_insert(const rp_rate_limiter *rl, int64_t n)
+{
+    const rp_limiter_options *o = &rl->options;
+
+    if (rl->inserts + n - rl->deletes <= o->min_size) return true;
+    return (double)(rl->inserts + n) * o->samples_per_insert - (double)rl->samples <= o->max_diff;
+}
+
+bool rp_rate_limiter_can_sample(const rp_rate_limiter *rl, int64_t n)
+{
+    const rp_limiter_options *o = &rl->options;
+
+    if (rl->inserts - rl->deletes < o->min_size) return false;
+    return (double)rl->inserts * o->samples_per_insert - (double)rl->samples - (double)n >=
+           o->min_diff;
+}
+
+size_t rp_rate_limiter_samples_allowed(const rp_rate_limiter *rl, size_t wanted)
+{
+    int64_t low = 0, high = (int64_t)wanted; /* `low` may, above `high` may not */
+
+    if (wanted == 0 || rp_rate_limiter_can_sample(rl, high)) return wanted;
+    high--;
+    while (low < high) {
+        int64_t middle = low + (high - low + 1) / 2;
+        if (rp_rate_limiter_can_sample(rl, middle))
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return (size_t)low;
+}
+
+static double items_until(double distance, double step)
+{
+    double n = ceil(distance / step);
+    return n < 1 ? 1 : n;
+}
+
+char *rp_rate_limiter_why_no_insert(const rp_rate_limiter *rl, char *text, size_t size)
+{
+    const rp_limiter_options *o = &rl->options;
+    double diff = (double)(rl->inserts + 1) * o->samples_per_insert - (double)rl->samples;
+
+    (void)snprintf(text, size,
+                   "insert waits for samples: (%lld inserts + 1) * %g - %lld samples = %g is over "
+                   "max_diff %g; %.0f more samples would release it",
+                   (long long)rl->inserts, o->samples_per_insert, (long long)rl->samples, diff,
+                   o->max_diff, items_until(diff - o->max_diff, 1));
+    return text;
+}
+
+char *rp_rate_limiter_why_no_sample(const rp_rate_limiter *rl, char *text, size_t size)
+{
+    const rp_limiter_options *o = &rl->options;
+    int64_t items = rl->inserts - rl->deletes;
+    double diff = (double)rl->inserts * o->samples_per_insert - (double)rl->samples - 1;
+
+    if (items < o->min_size)
+        (void)snprintf(text, size,
+                       "sample waits for inserts: the table has %lld items, min_size is %lld; "
+                       "%lld more inserts would release it",
+                       (long long)items, (long long)o->min_size, (long long)(o->min_size - items));
+    else
+        (void)snprintf(text, size,
+                       "sample waits for inserts: %lld inserts * %g - %lld samples - 1 = %g is "
+                       "under min_diff %g; %.0f more inserts would release it",
+                       (long long)rl->inserts, o->samples_per_insert, (long long)rl->samples, diff,
+                       o->min_diff, items_until(o->min_diff - diff, o->samples_per_insert));
+    return text;
+}

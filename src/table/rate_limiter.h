@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decides whether an insert or a sample may go ahead.
+ *
+ * A plain value: no lock, no clock, no pointer to its table. The table that embeds it holds the lock,
+ * does the waiting and does the waking. The formulas stand in reprise/table.h. */
+#ifndef RP_TABLE_RATE_LIMITER_H
+#define RP_TABLE_RATE_LIMITER_H
+
+#include "reprise/table.h"
+
+typedef struct rp_rate_limiter {
+    rp_limiter_options options;
+    int64_t inserts, samples, deletes; /* since birth or reset */
+} rp_rate_limiter;
+
+/* `options` have passed rp_limiter_check(). */
+void rp_rate_limiter_init(rp_rate_limiter *rl, const rp_limiter_options *options);
+
+/* Zeroes the counts. */
+void rp_rate_limiter_reset(rp_rate_limiter *rl);
+
+/* Whether `n` (>= 1) more may go ahead. Changes nothing. */
+bool rp_rate_limiter_can_insert(const rp_rate_limiter *rl, int64_t n);
+bool rp_rate_limiter_can_sample(const rp_rate_limiter *rl, int64_t n);
+
+/* The largest number of samples, at most `wanted`, that may go ahead one after the other while nothing
+ * else happens. */
+size_t rp_rate_limiter_samples_allowed(const rp_rate_limiter *rl, size_t wanted);
+
+/* Writes why the next insert or sample must wait, and what would release it. Returns `text`. */
+char *rp_rate_limiter_why_no_insert(const rp_rate_limiter *rl, char *text, size_t size);
+char *rp_rate_limiter_why_no_sample(const rp_rate_limiter *rl, char *text, size_t size);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "table/selector.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "util/error.h"
+
+/* So that the sum of 2^31 weights is finite. */
+static const double max_weight = DBL_MAX / 0x1p32;
+
+const char *rp_selector_name(rp_selector_kind kind)
+{
+    switch (kind) {
+    case RP_FIFO: return "fifo";
+    case RP_LIFO: return "lifo";
+    case RP_UNIFORM: return "uniform";
+    case RP_PRIORITIZED: return "prioritized";
+    case RP_MIN_HEAP: return "min_heap";
+    case RP_MAX_HEAP: return "max_heap";
+    }
+    return NULL;
+}
+
+rp_status rp_selector_new(const rp_allocator *alloc, const rp_selector_options *options,
+                          rp_selector **out, rp_error *err)
+{
+    rp_selector *s = NULL;
+
+    if (rp_selector_name(options->kind) == NULL)
+        return rp_fail(err, RP_INVALID, "selector: there is no kind %d", (int)options->kind);
+    if (options->kind == RP_PRIORITIZED && !isfinite(options->exponent))
+        return rp_fail(err, RP_INVALID, "selector: exponent must be finite, got %g",
+                       options->exponent);
+    switch (options->kind) {
+    case RP_FIFO:
+    case RP_LIFO: s = rp_selector_order_new(alloc); break;
+    case RP_UNIFORM: s = rp_selector_uniform_new(alloc); break;
+    case RP_PRIORITIZED: s = rp_selector_prioritized_new(alloc); break;
+    case RP_MIN_HEAP:
+    case RP_MAX_HEAP: s = rp_selector_heap_new(alloc); break;
+    }
+    if (s == NULL) return rp_fail(err, RP_NO_RESOURCE, "selector: out of memory");
+    s->options = *options;
+    s->alloc = *alloc;
+    *out = s;
+    return RP_OK;
+}
+
+void rp_selector_free(rp_selector *s)
+{
+    if (s != NULL) s->ops->free(s);
+}
+
+static double weight_of(double priority, double exponent)
+{
+    if (priority == 0) return 0;
+    if (exponent == 1) return priority;
+    if (exponent == 0.5) return sqrt(priority);
+    return pow(priority, exponent);
+}
+
+rp_status rp_selector_weigh(const rp_selector *s, double priority, double *value, rp_error *err)
+{
+    double weight;
+
+    if (isnan(priority)) return rp_fail(err, RP_INVALID, "priority must be a number, got NaN");
+    if (s->options.kind != RP_PRIORITIZED) {
+        *value = priority;
+        return RP_OK;
+    }
+    if (priority < 0 || isinf(priority))
+        return rp_fail(err, RP_INVALID,
+                       "priority must be finite and >= 0 for a prioritized selector, got %g",
+                       priority);
+    weight = weight_of(priority, s->options.exponent);
+    if (weight > max_weight)
+        return rp_fail(err, RP_INVALID, "priority %g to the power %g is over the largest weight %g",
+                       priority, s->options.exponent, max_weight);
+    *value = weight;
+    return RP_OK;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Selectors: which of a table's slots to pick next. One interface serves samplers and removers.
+ *
+ * Selectors work on slot numbers and hash nothing. They hold no lock: the table serialises all calls.
+ * Only reserve may fail; the rest is committed. Randomness comes in as an argument. */
+#ifndef RP_TABLE_SELECTOR_H
+#define RP_TABLE_SELECTOR_H
+
+#include "reprise/table.h"
+#include "util/rng.h"
+
+typedef struct rp_selector rp_selector;
+
+typedef struct rp_selector_ops {
+    /* Room for slots 0 .. slot_count - 1. RP_NO_RESOURCE, with nothing changed. */
+    rp_status (*reserve)(rp_selector *s, size_t slot_count);
+
+    /* Adds slots that are not there, changes or removes slots that are. `values` are weighed
+     * priorities: rp_selector_weigh(). */
+    void (*insert)(rp_selector *s, const uint32_t *slots, const double *values, size_t count);
+    void (*update)(rp_selector *s, const uint32_t *slots, const double *values, size_t count);
+    void (*remove)(rp_selector *s, uint32_t slot);
+
+    /* Picks `count` slots, independently, or without repetition if `distinct`; writes each and the
+     * probability with which it was picked. Returns how many: fewer only if distinct and there are
+     * fewer. There must be at least one slot. Removes nothing. */
+    size_t (*pick)(rp_selector *s, rp_rng *rng, size_t count, bool distinct, uint32_t *slots,
+                   double *probabilities);
+
+    /* What the next `count` picks would be if each were removed: for fetching ahead. NULL if nobody
+     * can know. */
+    size_t (*upcoming)(const rp_selector *s, size_t count, uint32_t *slots);
+
+    /* Asks the processor to fetch what changing these slots will touch. May be NULL. */
+    void (*prefetch)(const rp_selector *s, const uint32_t *slots, size_t count);
+
+    void (*clear)(rp_selector *s);
+    bool (*check)(rp_selector *s, size_t count); /* invariants, and that it holds `count` slots */
+    void (*free)(rp_selector *s);
+} rp_selector_ops;
+
+struct rp_selector {
+    const rp_selector_ops *ops;
+    rp_selector_options options;
+    rp_allocator alloc;
+};
+
+/* RP_INVALID (exponent not finite, unknown kind), RP_NO_RESOURCE. Returns owned. */
+RP_NODISCARD rp_status rp_selector_new(const rp_allocator *alloc,
+                                       const rp_selector_options *options, rp_selector **out,
+                                       rp_error *err);
+void rp_selector_free(rp_selector *s); /* NULL is fine */
+
+/* What a priority is worth to the selector: its weight, or itself. Pure: reads only what is fixed at
+ * birth, so it needs no lock. RP_INVALID for NaN, and for what a weighted selector cannot have. */
+RP_NODISCARD rp_status rp_selector_weigh(const rp_selector *s, double priority, double *value,
+                                         rp_error *err);
+
+/* One constructor per file. */
+rp_selector *rp_selector_order_new(const rp_allocator *alloc);   /* fifo, lifo */
+rp_selector *rp_selector_uniform_new(const rp_allocator *alloc);
+rp_selector *rp_selector_heap_new(const rp_allocator *alloc);    /* min_heap, max_heap */
+rp_selector *rp_selector_prioritized_new(const rp_allocator *alloc);
+
+#endif

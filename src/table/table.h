@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a table, shared by the files that implement it:
+ *
+ *   table.c       birth and death, the calls by key, the whole table
+ *   operation.c   inserts and samples: run, park, resume
+ *   blocking.c    threads that wait for an operation
+ *   events.c      telling extensions
+ */
+#ifndef RP_TABLE_TABLE_H
+#define RP_TABLE_TABLE_H
+
+#include "reprise/table.h"
+#include "table/account.h"
+#include "table/rate_limiter.h"
+#include "table/selector.h"
+#include "table/slots.h"
+#include "util/map.h"
+#include "util/mutex.h"
+
+enum {
+    RP_MAX_BATCH = 1 << 20,          /* items in one call */
+    RP_EVENTS_AT_ONCE = 256,         /* handed to an atomic extension in one call */
+    RP_MAX_DEFERRED_EVENTS = 1 << 16 /* then inserts and samples wait for deferred extensions */
+};
+
+typedef struct rp_queue {
+    rp_op *first, *last;
+    size_t count;
+} rp_queue;
+
+/* Events on their way to the extensions (events.c). */
+typedef struct rp_events {
+    rp_extension *extensions;
+    char *names; /* one allocation for all of them */
+    size_t names_bytes;
+    size_t count;
+    bool has_atomic, has_deferred;
+    bool delivering; /* a thread is calling deferred extensions */
+    size_t atomic_count;
+    rp_event atomic[RP_EVENTS_AT_ONCE]; /* not yet told; trajectories borrowed */
+    rp_event *deferred;                 /* not yet told; trajectories owned */
+    size_t deferred_count, deferred_capacity;
+    rp_event *delivered; /* the other buffer, in the hands of the delivering thread */
+    size_t delivered_capacity;
+} rp_events;
+
+struct rp_table {
+    /* fixed at birth: no lock */
+    rp_allocator alloc;
+    rp_table_options options; /* name and signature are ours */
+    int64_t (*wall_ns)(void *ctx);
+    void *wall_ctx;
+    rp_table *next_of_budget;
+
+    rp_mutex mu; /* rank 30 */
+    rp_selector *sampler RP_GUARDED_BY(mu);
+    rp_selector *remover RP_GUARDED_BY(mu);
+    rp_rate_limiter limiter RP_GUARDED_BY(mu);
+    rp_rng rng RP_GUARDED_BY(mu);
+    rp_map keys RP_GUARDED_BY(mu); /* key -> slot */
+    rp_slots slots RP_GUARDED_BY(mu);
+    rp_account account RP_GUARDED_BY(mu);
+    rp_events events RP_GUARDED_BY(mu);
+    rp_queue inserts RP_GUARDED_BY(mu); /* parked, first come first served */
+    rp_queue samples RP_GUARDED_BY(mu);
+    rp_op *finished RP_GUARDED_BY(mu); /* operations to be told that they are over, by `next` */
+    rp_op *finished_last RP_GUARDED_BY(mu);
+    uint32_t *picked RP_GUARDED_BY(mu); /* scratch for draws */
+    double *picked_probability RP_GUARDED_BY(mu);
+    size_t picked_capacity RP_GUARDED_BY(mu);
+    double max_priority RP_GUARDED_BY(mu);
+    double max_sampler_value RP_GUARDED_BY(mu); /* what max_priority weighs */
+    double max_remover_value RP_GUARDED_BY(mu);
+    int64_t updates RP_GUARDED_BY(mu);
+    int64_t evictions RP_GUARDED_BY(mu);
+    int64_t unique_samples RP_GUARDED_BY(mu);
+    bool waits_for_bytes RP_GUARDED_BY(mu); /* the first insert in line does */
+    bool closed RP_GUARDED_BY(mu);
+};
+
+/* What the store hands a new table besides its options. */
+typedef struct rp_table_birth {
+    rp_budget *budget;
+    uint64_t seed; /* used unless the options have one */
+    int64_t (*wall_ns)(void *ctx);
+    void *wall_ctx;
+} rp_table_birth;
+
+/* For the store. `options` as in reprise/store.h: on success the table owns the extensions. */
+RP_NODISCARD rp_status rp_table_new(const rp_allocator *alloc, const rp_table_options *options,
+                                    const rp_table_birth *birth, rp_table **out, rp_error *err);
+void rp_table_free(rp_table *t); /* NULL is fine; nobody may be using it */
+
+/* --- table.c, for operation.c ------------------------------------------------------------------ */
+
+/* A priority as both selectors see it. */
+typedef struct rp_weighed {
+    double priority;
+    double sampler_value, remover_value;
+} rp_weighed;
+
+/* Pure: needs no lock. RP_INVALID. */
+RP_NODISCARD rp_status rp_table_weigh(const rp_table *t, double priority, rp_weighed *out,
+                                      rp_error *err);
+
+/* The slot of a key, or RP_MAP_NONE. */
+uint32_t rp_table_find_locked(const rp_table *t, uint64_t key, uint32_t tag) RP_REQUIRES(t->mu);
+
+/* Remembers the largest priority. */
+void rp_table_note_priority_locked(rp_table *t, const rp_weighed *weighed) RP_REQUIRES(t->mu);
+
+void rp_table_set_priority_locked(rp_table *t, uint32_t slot, const rp_weighed *weighed)
+    RP_REQUIRES(t->mu);
+
+/* Takes an item out: it is dead until the lock is left. */
+void rp_table_remove_locked(rp_table *t, uint32_t slot) RP_REQUIRES(t->mu);
+
+/* Takes out what the remover picks. The table must not be empty. */
+void rp_table_evict_locked(rp_table *t) RP_REQUIRES(t->mu);
+
+/* Leaves the lock after a change: tells atomic extensions, resumes parked operations that have become
+ * possible, unlocks; then, without the lock, lets go of what died, calls back what is over, tells
+ * deferred extensions and wakes tables that wait for bytes. */
+void rp_table_leave(rp_table *t) RP_RELEASE(t->mu);
+
+/* --- operation.c -------------------------------------------------------------------------------- */
+
+/* Runs parked operations as far as they get. */
+void rp_table_pump_locked(rp_table *t) RP_REQUIRES(t->mu);
+
+/* Ends every parked operation with `status`. */
+void rp_table_fail_parked_locked(rp_table *t, rp_status status, const char *text)
+    RP_REQUIRES(t->mu);
+
+/* Why a parked operation waits. Returns `text`. */
+char *rp_table_why_locked(rp_table *t, const rp_op *op, char *text, size_t size)
+    RP_REQUIRES(t->mu);
+
+/* --- events.c ----------------------------------------------------------------------------------- */
+
+RP_NODISCARD rp_status rp_events_init(rp_events *e, const rp_allocator *alloc,
+                                      const rp_extension *extensions, size_t count, rp_error *err);
+/* Frees the extensions too if `owns`. */
+void rp_events_deinit(rp_events *e, const rp_allocator *alloc, bool owns);
+
+/* Room for `more` events. RP_NO_RESOURCE, with nothing changed. */
+RP_NODISCARD rp_status rp_events_reserve_locked(rp_table *t, size_t more) RP_REQUIRES(t->mu);
+void rp_events_add_locked(rp_table *t, rp_event_kind kind, const rp_slot *slot) RP_REQUIRES(t->mu);
+/* Tells atomic extensions what they have not been told. */
+void rp_events_flush_locked(rp_table *t) RP_REQUIRES(t->mu);
+/* Tells deferred extensions, unless another thread is at it. */
+void rp_events_deliver(rp_table *t) RP_EXCLUDES(t->mu);
+
+#endif

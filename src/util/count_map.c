@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "util/count_map.h"
+
+#include <assert.h>
+
+#include "util/mem.h"
+
+void rp_count_map_init(rp_count_map *m, const rp_allocator *alloc, uint64_t seed)
+{
+    *m = (rp_count_map){.first_free = RP_MAP_NONE};
+    rp_map_init(&m->map, alloc, seed);
+}
+
+void rp_count_map_deinit(rp_count_map *m)
+{
+    rp_release(&m->map.alloc, m->counts, m->capacity * sizeof *m->counts);
+    rp_map_deinit(&m->map);
+    m->counts = NULL;
+    m->capacity = 0;
+}
+
+rp_status rp_count_map_reserve(rp_count_map *m, size_t more)
+{
+    size_t need = m->map.count + more, capacity = m->capacity;
+
+    if (rp_map_reserve(&m->map, more) != RP_OK) return RP_NO_RESOURCE;
+    if (need <= capacity) return RP_OK;
+    if (capacity < 16) capacity = 16;
+    while (capacity < need) capacity *= 2;
+    if (!rp_resize_array(&m->map.alloc, &m->counts, m->capacity, capacity, sizeof *m->counts))
+        return RP_NO_RESOURCE;
+    m->capacity = capacity;
+    return RP_OK;
+}
+
+static uint32_t find(const rp_count_map *m, uint64_t key, uint32_t tag)
+{
+    size_t at = rp_map_start(&m->map, tag);
+    uint32_t i;
+
+    while ((i = rp_map_next(&m->map, tag, &at)) != RP_MAP_NONE)
+        if (m->counts[i].key == key) break;
+    return i;
+}
+
+uint32_t rp_count_map_add(rp_count_map *m, uint64_t key)
+{
+    uint32_t tag = rp_map_tag(&m->map, key), i = find(m, key, tag);
+
+    if (i != RP_MAP_NONE) return ++m->counts[i].n;
+    i = m->first_free;
+    if (i != RP_MAP_NONE)
+        m->first_free = m->counts[i].next_free;
+    else
+        i = (uint32_t)m->used++;
+    assert(i < m->capacity);
+    m->counts[i] = (rp_count){.key = key, .n = 1};
+    rp_map_insert(&m->map, tag, i);
+    return 1;
+}
+
+uint32_t rp_count_map_sub(rp_count_map *m, uint64_t key)
+{
+    uint32_t tag = rp_map_tag(&m->map, key), i = find(m, key, tag);
+
+    assert(i != RP_MAP_NONE);
+    if (--m->counts[i].n > 0) return m->counts[i].n;
+    m->counts[i].next_free = m->first_free;
+    m->first_free = i;
+    rp_map_remove(&m->map, tag, i);
+    return 0;
+}
+
+uint32_t rp_count_map_get(const rp_count_map *m, uint64_t key)
+{
+    uint32_t i = find(m, key, rp_map_tag(&m->map, key));
+    return i == RP_MAP_NONE ? 0 : m->counts[i].n;
+}
+
+size_t rp_count_map_size(const rp_count_map *m)
+{
+    return m->map.count;
+}
+
+void rp_count_map_clear(rp_count_map *m)
+{
+    rp_map_clear(&m->map);
+    m->used = 0;
+    m->first_free = RP_MAP_NONE;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "util/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+const char *rp_status_name(rp_status status)
+{
+    switch (status) {
+    case RP_OK: return "RP_OK";
+    case RP_CANCELLED: return "RP_CANCELLED";
+    case RP_INVALID: return "RP_INVALID";
+    case RP_DEADLINE: return "RP_DEADLINE";
+    case RP_NOT_FOUND: return "RP_NOT_FOUND";
+    case RP_EXISTS: return "RP_EXISTS";
+    case RP_NO_RESOURCE: return "RP_NO_RESOURCE";
+    case RP_PRECONDITION: return "RP_PRECONDITION";
+    case RP_INTERNAL: return "RP_INTERNAL";
+    case RP_UNAVAILABLE: return "RP_UNAVAILABLE";
+    case RP_CORRUPT: return "RP_CORRUPT";
+    }
+    return "RP_UNKNOWN";
+}
+
+rp_status rp_fail(rp_error *err, rp_status code, const char *format, ...)
+{
+    if (err != NULL) {
+        va_list args;
+        va_start(args, format);
+        err->code = code;
+        (void)vsnprintf(err->text, sizeof err->text, format, args);
+        va_end(args);
+    }
+    return code;
+}
+
+rp_status rp_fail_memory(rp_error *err, size_t bytes)
+{
+    return rp_fail(err, RP_NO_RESOURCE, "out of memory: %zu bytes could not be allocated",
+                   bytes);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Aligned blocks keep the pointer they were cut from in the word before them:
+ *
+ *   raw                       ptr (aligned)
+ *   |..............| raw ptr  | size bytes | up to the end of the last huge page |
+ */
+#include "util/mem.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+static void *libc_resize(void *ctx, void *ptr, size_t old_size, size_t new_size)
+{
+    (void)ctx;
+    (void)old_size;
+    if (new_size == 0) {
+        free(ptr);
+        return NULL;
+    }
+    return realloc(ptr, new_size);
+}
+
+const rp_allocator *rp_allocator_default(void)
+{
+    static const rp_allocator libc_allocator = {libc_resize, NULL};
+    return &libc_allocator;
+}
+
+void *rp_alloc(const rp_allocator *a, size_t size)
+{
+    return a->resize(a->ctx, NULL, 0, size);
+}
+
+void *rp_alloc_zero(const rp_allocator *a, size_t size)
+{
+    void *ptr = rp_alloc(a, size);
+    if (ptr != NULL) memset(ptr, 0, size);
+    return ptr;
+}
+
+void *rp_alloc_array(const rp_allocator *a, size_t count, size_t element_size)
+{
+    size_t size;
+    if (!rp_size_mul(count, element_size, &size) || size == 0) return NULL;
+    return rp_alloc_zero(a, size);
+}
+
+void rp_release(const rp_allocator *a, void *ptr, size_t size)
+{
+    if (ptr != NULL) a->resize(a->ctx, ptr, size, 0);
+}
+
+bool rp_resize_array(const rp_allocator *a, void *array, size_t old_count, size_t new_count,
+                     size_t element_size)
+{
+    void *old, *resized;
+    size_t size;
+
+    memcpy(&old, array, sizeof old); /* `array` is a T**, whatever T */
+    if (!rp_size_mul(new_count, element_size, &size) || size == 0) return false;
+    resized = a->resize(a->ctx, old, old_count * element_size, size);
+    if (resized == NULL) return false;
+    if (new_count > old_count)
+        memset((char *)resized + old_count * element_size, 0,
+               (new_count - old_count) * element_size);
+    memcpy(array, &resized, sizeof resized);
+    return true;
+}
+
+enum { HUGE_PAGE = 2 << 20 };
+
+static size_t alignment_for(size_t size)
+{
+    return size >= HUGE_PAGE ? HUGE_PAGE : RP_CACHE_LINE;
+}
+
+void *rp_alloc_aligned(const rp_allocator *a, size_t size)
+{
+    size_t align = alignment_for(size), padded;
+    char *raw, *ptr;
+
+    if (!rp_size_add(size, 2 * align + sizeof(void *), &padded)) return NULL;
+    raw = rp_alloc(a, padded);
+    if (raw == NULL) return NULL;
+    ptr = raw + sizeof(void *);
+    ptr += (align - (uintptr_t)ptr % align) % align;
+    memcpy(ptr - sizeof raw, &raw, sizeof raw);
+#ifdef MADV_HUGEPAGE
+    if (align == HUGE_PAGE) (void)madvise(ptr, size, MADV_HUGEPAGE);
+#endif
+    memset(ptr, 0, size);
+    return ptr;
+}
+
+void rp_release_aligned(const rp_allocator *a, void *ptr, size_t size)
+{
+    char *raw;
+
+    if (ptr == NULL) return;
+    memcpy(&raw, (char *)ptr - sizeof raw, sizeof raw);
+    rp_release(a, raw, size + 2 * alignment_for(size) + sizeof(void *));
+}

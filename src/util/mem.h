@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Allocation helpers over rp_allocator: zeroed, resized, aligned, with checked products. */
+#ifndef RP_UTIL_MEM_H
+#define RP_UTIL_MEM_H
+
+#include <string.h>
+
+#include "reprise/alloc.h"
+
+enum { RP_CACHE_LINE = 64 };
+
+/* True, and the result in `*out`, if the sum or product fits a size_t. */
+static inline bool rp_size_add(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+static inline bool rp_size_mul(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+/* `size` bytes (>= 1), uninitialised or zeroed. NULL if there are none. */
+void *rp_alloc(const rp_allocator *a, size_t size);
+void *rp_alloc_zero(const rp_allocator *a, size_t size);
+
+/* An array of `count` zeroed elements. NULL if there is no memory or the product overflows. */
+void *rp_alloc_array(const rp_allocator *a, size_t count, size_t element_size);
+
+/* Gives back `size` bytes at `ptr`. NULL is fine. */
+void rp_release(const rp_allocator *a, void *ptr, size_t size);
+
+/* Resizes the array at `*array` from `old_count` to `new_count` elements; new ones are zeroed.
+ * False, with nothing changed, if there is no memory or the product overflows. */
+bool rp_resize_array(const rp_allocator *a, void *array, size_t old_count, size_t new_count,
+                     size_t element_size);
+
+/* Zeroed memory that starts at a cache line; from 2 MiB on, at a huge page, and the system is
+ * asked to use huge pages for it. Give it back with rp_release_aligned() and the same size. */
+void *rp_alloc_aligned(const rp_allocator *a, size_t size);
+void rp_release_aligned(const rp_allocator *a, void *ptr, size_t size);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A mutex with a rank, and a condition to wait on (docs/threading.md has the one table of
+ * ranks).
+ *
+ * A thread takes ranks upwards only. Debug builds keep the ranks a thread holds and abort on
+ * the first violation, naming both. */
+#ifndef RP_UTIL_MUTEX_H
+#define RP_UTIL_MUTEX_H
+
+#include <pthread.h>
+
+#include "reprise/status.h"
+#include "util/thread_safety.h"
+
+enum {
+    RP_RANK_STORE = 20,
+    RP_RANK_TABLE = 30,
+    RP_RANK_BUDGET = 40,
+    RP_RANK_EXTENSION = 45,
+    RP_RANK_CANCEL = 50,
+    RP_RANK_WAITER = 60,
+};
+
+typedef struct RP_CAPABILITY("mutex") rp_mutex {
+    pthread_mutex_t mu;
+    int rank;
+} rp_mutex;
+
+typedef struct rp_cond {
+    pthread_cond_t cv; /* on the monotonic clock */
+} rp_cond;
+
+/* Neither can fail on Linux: glibc's private mutexes and conditions hold no resource. */
+void rp_mutex_init(rp_mutex *m, int rank);
+void rp_mutex_deinit(rp_mutex *m);
+void rp_mutex_lock(rp_mutex *m) RP_ACQUIRE(*m);
+void rp_mutex_unlock(rp_mutex *m) RP_RELEASE(*m);
+
+void rp_cond_init(rp_cond *c);
+void rp_cond_deinit(rp_cond *c);
+void rp_cond_signal(rp_cond *c);
+/* Waits for a signal until the monotonic time `until_ns` (INT64_MAX: for ever). False if the
+ * time passed first. May wake without a signal. */
+bool rp_cond_wait(rp_cond *c, rp_mutex *m, int64_t until_ns) RP_REQUIRES(*m);
+
+#endif

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hard limits on the size of files and functions (docs/style.md)."""
+
+from tree import c_files, expect_none, name_of
+
+MAX_FUNCTION, MAX_SOURCE, MAX_HEADER = 80, 900, 300
+
+# Functions allowed to be longer: a switch over cases that are calls.
+DISPATCHERS = set()
+
+FILES = c_files("include", "src", "tests", "fuzz", "bench", "examples")
+
+
+def functions(path):
+    """(name, lines) of each function; clang-format puts its braces in the first column."""
+    start, head = None, ""
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if line == "{":
+            start = number
+        elif line.startswith("}") and start is not None:
+            yield head.split("(")[0].split()[-1].lstrip("*"), number - start + 1
+            start = None
+        elif start is None and line[:1].isalpha() and "(" in line:
+            head = line
+
+
+def test_files_are_within_their_budget():
+    wrong = []
+    for path in FILES:
+        count = len(path.read_text().splitlines())
+        if count > (MAX_HEADER if path.suffix == ".h" else MAX_SOURCE):
+            wrong.append(f"{name_of(path)}: {count} lines")
+    expect_none(wrong)
+
+
+def test_functions_are_within_their_budget():
+    expect_none(f"{name_of(path)}: {name} has {lines} lines"
+                for path in FILES for name, lines in functions(path)
+                if lines > MAX_FUNCTION and name not in DISPATCHERS)

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every source is built: none lies in the tree without a line in its meson.build."""
+
+import re
+
+from tree import ROOT, c_files, expect_none
+
+
+def listed(folder):
+    """Every quoted word of a folder's meson.build."""
+    return set(re.findall(r"'([^']+)'", (ROOT / folder / "meson.build").read_text()))
+
+
+def sources(*folders):
+    return [p for p in c_files(*folders) if p.suffix == ".c"]
+
+
+def test_sources_are_listed():
+    names = {p.relative_to(ROOT / "src").as_posix() for p in sources("src")}
+    expect_none(names - listed("src"))
+
+
+def test_unit_tests_are_listed():
+    pairs = re.findall(r"\['(\w+)', '(\w+)'\]", (ROOT / "tests" / "meson.build").read_text())
+    expect_none(f"tests/unit/{p.parent.name}/{p.name}" for p in sources("tests/unit")
+                if (p.parent.name, p.stem.removeprefix("test_")) not in pairs)
+
+
+def test_other_tests_are_listed():
+    names = {p.stem.removeprefix("test_") for p in sources("tests/fault", "tests/property")}
+    support = {f"support/{p.name}" for p in sources("tests/support")}
+    expect_none((names | support) - listed("tests"))
+
+
+def test_programs_are_listed():
+    for folder in ("bench", "examples"):
+        programs = {p.stem for p in sources(folder) if "\nint main(" in p.read_text()}
+        expect_none(programs - listed(folder))
+
+
+def test_fuzz_targets_are_listed_and_have_a_corpus():
+    targets = {p.stem.removeprefix("fuzz_") for p in (ROOT / "fuzz").glob("fuzz_*.c")}
+    expect_none(targets - listed("fuzz"))
+    expect_none(t for t in targets if not list((ROOT / "fuzz" / "corpus" / t).glob("*")))

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every header compiles alone and is guarded by the name of its file."""
+
+import re
+import subprocess
+
+import pytest
+from tree import ROOT, c_files, expect_none, name_of
+
+# Written over names that the file which includes it defines first: nothing alone.
+TEMPLATES = {"src/table/sumtree_lanes.h"}
+
+PUBLIC = c_files("include")
+PRIVATE = [p for p in c_files("src") if p.suffix == ".h"]
+SUPPORT = [p for p in c_files("tests/support") if p.suffix == ".h"]
+FLAGS = ["-fsyntax-only", "-Wall", "-Wextra", "-pedantic", "-Werror", f"-I{ROOT}/include"]
+
+
+def messages(compiler, flags, path):
+    """What the compiler says of a file that includes nothing but this header."""
+    program = f'#include "{path}"\nextern int not_empty;\n'
+    done = subprocess.run([compiler, *FLAGS, *flags, "-"], input=program, capture_output=True,
+                          text=True)
+    return [] if done.returncode == 0 else [done.stderr or f"{path}: failed"]
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_public_headers_compile_alone_as_c11(compiler):
+    flags = ["-std=c11", "-x", "c"]
+    expect_none(m for p in PUBLIC for m in messages(compiler, flags, p))
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_public_headers_compile_alone_as_cpp17(compiler):
+    flags = ["-std=c++17", "-x", "c++"]
+    expect_none(m for p in PUBLIC for m in messages(compiler, flags, p))
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_private_headers_compile_alone_as_c17(compiler):
+    flags = ["-std=c17", "-D_GNU_SOURCE", f"-I{ROOT}/src", f"-I{ROOT}/tests", "-x", "c"]
+    expect_none(m for p in PRIVATE + SUPPORT if name_of(p) not in TEMPLATES
+                for m in messages(compiler, flags, p))
+
+
+def test_guards_are_named_for_their_files():
+    wrong = []
+    for path in PUBLIC + PRIVATE:
+        words = list(path.relative_to(ROOT).with_suffix("").parts[1:])
+        prefix = [] if words[0] == "reprise" else ["rp"]
+        guard = "_".join(prefix + words + ["h"]).upper()
+        text = path.read_text()
+        if not re.search(rf"^#ifndef {guard}\n#define {guard}$", text, re.MULTILINE):
+            wrong.append(f"{name_of(path)}: the guard should be {guard}")
+        if not text.endswith("\n#endif\n"):
+            wrong.append(f"{name_of(path)}: the guard does not close the file")
+    expect_none(wrong)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may include whom. The dicts are the rule."""
+
+import re
+
+from tree import ROOT, c_files, expect_none, name_of, without_comments
+
+# A module may include itself, these, and include/reprise.
+MAY_INCLUDE = {
+    "util": [],
+    "tensor": ["util"],
+    "chunk": ["util", "tensor"],
+    "table": ["util", "tensor", "chunk"],
+    "store": ["util", "tensor", "chunk", "table"],
+}
+
+# Headers of libraries other than libc.
+THIRD_PARTY = {
+    "chunk": ["snappy-c.h", "zstd.h", "zstd_errors.h", "lz4.h"],
+}
+
+# Of libc, everybody may use what computes; threads, clocks and system calls stand in util alone.
+PLAIN = """
+    assert.h errno.h float.h inttypes.h limits.h math.h stdalign.h stdarg.h stdatomic.h stdbool.h
+    stddef.h stdint.h stdio.h stdlib.h string.h immintrin.h arm_neon.h
+    """.split()
+SYSTEM = {
+    "util": "pthread.h time.h unistd.h sched.h sys/mman.h sys/random.h sys/syscall.h".split(),
+}
+
+
+def includes(folder):
+    """(place, path, header, quoted) for each #include in a folder of the tree."""
+    for path in c_files(folder):
+        text = without_comments(path.read_text())
+        for number, line in enumerate(text.splitlines(), 1):
+            match = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
+            if match:
+                yield f"{name_of(path)}:{number}", path, match.group(2), match.group(1) == '"'
+
+
+def module_of(path):
+    return path.relative_to(ROOT / "src").parts[0]
+
+
+def test_every_module_has_its_rule():
+    expect_none({module_of(p) for p in c_files("src")} - set(MAY_INCLUDE))
+
+
+def test_module_includes_only_what_lies_below_it():
+    wrong = []
+    for place, path, header, quoted in includes("src"):
+        module = module_of(path)
+        allowed = [module, "reprise", *MAY_INCLUDE.get(module, [])]
+        if quoted and header.split("/")[0] not in allowed:
+            wrong.append(f'{place}: {module} may not include "{header}"')
+    expect_none(wrong)
+
+
+def test_module_uses_only_its_libraries():
+    wrong = []
+    for place, path, header, quoted in includes("src"):
+        module = module_of(path)
+        allowed = PLAIN + SYSTEM.get(module, []) + THIRD_PARTY.get(module, [])
+        if not quoted and header not in allowed:
+            wrong.append(f"{place}: {module} may not include <{header}>")
+    expect_none(wrong)
+
+
+def test_public_header_includes_only_public_ones():
+    expect_none(f"{place}: {header}" for place, _, header, quoted in includes("include")
+                if (quoted and not header.startswith("reprise/"))
+                or (not quoted and header not in ("stdbool.h", "stddef.h", "stdint.h")))
+
+
+def test_programs_see_only_public_headers():
+    for folder in ("bench", "examples"):
+        own = {p.name for p in (ROOT / folder).glob("*.h")}
+        expect_none(f"{place}: {header}" for place, _, header, quoted in includes(folder)
+                    if quoted and header not in own and not header.startswith("reprise/"))

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the shared library exports is what the headers declare, all of it named rp_."""
+
+import os
+import pathlib
+import re
+import subprocess
+
+from tree import ROOT, c_files, expect_none, without_comments
+
+
+def declared():
+    names = set()
+    for path in c_files("include"):
+        text = without_comments(path.read_text())
+        text = re.sub(r"^\s*#.*(\\\n.*)*", "", text, flags=re.MULTILINE)
+        names |= set(re.findall(r"RP_API\b[^;({]*?\b(\w+)\s*\(", text))
+    return names
+
+
+def exported():
+    build = pathlib.Path(os.environ.get("RP_BUILD", ROOT / "build" / "test" / "release"))
+    library = build / "src" / "libreprise.so"
+    output = subprocess.run(["nm", "-D", "--defined-only", "--format=posix", library],
+                            check=True, capture_output=True, text=True).stdout
+    return {line.split()[0] for line in output.splitlines()}
+
+
+def test_every_declared_function_is_exported():
+    expect_none(declared() - exported())
+
+
+def test_nothing_else_is_exported():
+    expect_none(exported() - declared())
+
+
+def test_exported_names_have_the_prefix():
+    expect_none(n for n in exported() if not n.startswith("rp_"))

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where things are, for the tests of this folder."""
+
+import os
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def name_of(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def files(*patterns):
+    """The files of the tree that match one of the patterns, outside of what was built."""
+    found = []
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [f for f in folders if f not in ("build", ".git", "__pycache__")]
+        found += [pathlib.Path(folder) / n for n in names]
+    return sorted(p for p in found if any(p.match(pattern) for pattern in patterns))
+
+
+def c_files(*folders):
+    """The C files below the named folders."""
+    return sorted(p for f in folders for p in (ROOT / f).rglob("*.[ch]"))
+
+
+def without_comments(text):
+    """C text with comments blanked; lines keep their numbers."""
+    blank = lambda match: re.sub(r"[^\n]", " ", match.group(0))
+    return re.sub(r"/\*.*?\*/|//[^\n]*", blank, text, flags=re.DOTALL)
+
+
+def expect_none(wrong):
+    """Fails with one line for each thing that breaks a rule."""
+    wrong = sorted(wrong)
+    assert not wrong, "\n" + "\n".join(wrong)

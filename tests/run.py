@@ -1,0 +1,429 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the project in every configuration and runs every check; `make test` calls it.
+
+    tests/run.py                      everything
+    tests/run.py asan lint            these parts only
+    tests/run.py --suite property --scale 50 release asan
+                                      long random runs
+
+Parts: release, asan, tsan and cross build the library and run its tests; replay runs the fuzz
+corpora; meta, format and lint look at the source; examples and docs use an installed copy as a
+user would. One line per program, the output of what failed, and at the end `N passed, N failed`.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import platform
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build" / "test"
+STAGE = ROOT / "build" / "stage"
+MESON = "/usr/bin/meson" if os.path.exists("/usr/bin/meson") else "meson"
+JOBS = os.cpu_count() or 2
+OTHER_MACHINE = "x86_64" if platform.machine() == "aarch64" else "aarch64"
+
+# How each configuration is built and run. RP_TEST_SCALE tells a long test how much to do: 1 is
+# what a plain build manages in a minute.
+SANITIZED = ["-Dbuildtype=debugoptimized", "-Db_lundef=false", "-Dprograms=false"]
+BUILDS = {
+    "release": {
+        "cc": "gcc",
+        "options": [f"--prefix={STAGE}", "--libdir=lib"],
+        "scale": 1.0,
+    },
+    "asan": {
+        "cc": "clang",
+        "options": SANITIZED
+        + ["-Db_sanitize=address,undefined", "-Dc_args=-fno-sanitize-recover=all"],
+        "scale": 0.1,
+        "env": {
+            "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=1:detect_stack_use_after_return=1:"
+            "strict_string_checks=1:allocator_may_return_null=1:"
+            "handle_segv=2:handle_sigbus=2:handle_sigfpe=2:handle_sigill=2",
+            "UBSAN_OPTIONS": "print_stacktrace=1",
+        },
+    },
+    "tsan": {
+        "cc": "clang",
+        "options": SANITIZED + ["-Db_sanitize=thread"],
+        "scale": 0.1,
+        "env": {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"},
+    },
+    "cross": {
+        "cc": None,  # in the cross file
+        "options": [f"--cross-file={ROOT}/tools/cross/{OTHER_MACHINE}-linux-gnu.ini"],
+        "scale": 0.01,
+        "wrapper": [f"qemu-{OTHER_MACHINE}"],
+        "skip_suites": {"slow"},
+    },
+}
+CHECKS = ["replay", "meta", "format", "lint", "examples", "docs"]
+NEEDS = {"replay": "asan", "lint": "asan", "meta": "release", "examples": "release",
+         "docs": "release"}
+
+
+class Result:
+    """What one program or check came to: cases passed and failed, and the text if any failed."""
+
+    def __init__(self, passed=0, failed=0, text="", skipped=0):
+        self.passed, self.failed, self.text, self.skipped = passed, failed, text, skipped
+
+    def add(self, ok, text=""):
+        if ok:
+            self.passed += 1
+        else:
+            self.failed += 1
+            self.text += text.rstrip() + "\n"
+
+
+class Tally:
+    """Prints one line per result and keeps the sums."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.sums = {}
+
+    def report(self, part, name, result, seconds):
+        with self.lock:
+            sums = self.sums.setdefault(part, [0, 0, 0])
+            for i, n in enumerate((result.passed, result.failed, result.skipped)):
+                sums[i] += n
+            cases = result.passed + result.failed
+            state = "FAIL" if result.failed else "ok"
+            detail = f"{result.failed} of {cases} failed" if result.failed else f"{cases}"
+            print(f"{state:4} {part:9} {name:32} {detail:>16} {seconds:7.1f} s", flush=True)
+            if result.failed:
+                for line in result.text.rstrip().splitlines()[-200:]:
+                    print(f"     | {line}", flush=True)
+
+    def close(self):
+        print()
+        for part, (passed, failed, skipped) in self.sums.items():
+            print(f"{part:9} {passed:6} ok {failed:6} not ok {skipped:6} skipped")
+        passed = sum(s[0] for s in self.sums.values())
+        failed = sum(s[1] for s in self.sums.values())
+        print(f"{passed} passed, {failed} failed", flush=True)
+        return 1 if failed or not passed else 0
+
+
+def run(command, timeout=600, env=None, cwd=ROOT):
+    """Runs a command; returns its exit status and its output. Past the timeout the whole process
+    group is killed, and the status is None."""
+    process = subprocess.Popen(
+        [str(c) for c in command], cwd=cwd, env={**os.environ, **(env or {})},
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        start_new_session=True)
+    try:
+        output, _ = process.communicate(timeout=timeout)
+        status = process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        status = None
+    return status, output.decode(errors="replace")
+
+
+def describe(status, timeout=600):
+    if status is None:
+        return f"timed out after {timeout} s"
+    if status < 0:
+        return f"killed by {signal.Signals(-status).name}"
+    return f"exit status {status}"
+
+
+def fixed_addresses():
+    """The words that turn off address randomisation, where the system lets us: newer kernels
+    scatter mappings so widely that the sanitizers of clang 14 find no room for their own."""
+    command = ["setarch", platform.machine(), "-R"]
+    try:
+        return command if run(command + ["true"])[0] == 0 else []
+    except FileNotFoundError:
+        return []
+
+
+def build(name):
+    """Configures and builds one configuration with warnings as errors. A directory configured
+    with other options is made anew."""
+    config = BUILDS[name]
+    where = BUILD / name
+    options = ["-Dwerror=true", "-Dtests=enabled", "-Db_colorout=never"] + config["options"]
+    stamp = where / "options.json"
+    if not stamp.exists() or json.loads(stamp.read_text()) != options:
+        shutil.rmtree(where, ignore_errors=True)
+        env = {"CC": config["cc"]} if config["cc"] else None
+        status, output = run([MESON, "setup", where, ROOT] + options, env=env)
+        if status != 0:
+            return Result(0, 1, output)
+        stamp.write_text(json.dumps(options))
+    status, output = run([MESON, "compile", "-C", where, "-j", JOBS, "--ninja-args=-k0"])
+    progress = r"\A.*?(?=^FAILED: )|^\[\d+/\d+\] [^\n]*\n"
+    output = re.sub(progress, "", output, flags=re.DOTALL | re.MULTILINE)
+    return Result(1, 0) if status == 0 else Result(0, 1, output)
+
+
+def parse_tap(status, output, timeout):
+    """Counts the cases of a TAP stream. A stream that ends early, a crash and a bad exit status
+    count as one failed case more."""
+    result = Result(text=output)
+    plan = None
+    for line in output.splitlines():
+        match = re.match(r"1\.\.(\d+)", line)
+        if match:
+            plan = int(match.group(1))
+        match = re.match(r"(ok|not ok)\b(.*)", line)
+        if match and re.search(r"# skip", match.group(2), re.IGNORECASE):
+            result.skipped += 1
+        elif match and match.group(1) == "ok":
+            result.passed += 1
+        elif match:
+            result.failed += 1
+    seen = result.passed + result.failed + result.skipped
+    if plan != seen or (status != 0 and result.failed == 0):
+        result.failed += 1
+        result.text += f"\n{describe(status, timeout)}; {seen} of {plan} cases reported"
+    return result
+
+
+def test_jobs(name, args):
+    """One job for each test program of a build."""
+    config = BUILDS[name]
+    where = BUILD / name
+    status, output = run([MESON, "introspect", "--tests", where])
+    assert status == 0, output
+    wrapper = fixed_addresses() if config.get("env") else config.get("wrapper", [])
+    jobs = []
+    for test in json.loads(output):
+        suites = {s.split(":")[-1] for s in test["suite"]}
+        if suites & config.get("skip_suites", set()):
+            continue
+        if args.suite and args.suite not in suites:
+            continue
+        env = {**test["env"], **config.get("env", {}),
+               "RP_TEST_SCALE": str(config["scale"] * args.scale)}
+        command = wrapper + test["cmd"]
+
+        def job(command=command, env=env):
+            status, output = run(command, args.timeout, env, where)
+            return parse_tap(status, output, args.timeout)
+
+        # Long ones first, so that the last to finish is a short one.
+        order = 0 if "slow" in suites else 1 if "property" in suites else 2
+        jobs.append((order, name, test["name"], job))
+    return jobs
+
+
+def replay_jobs():
+    """Each fuzz target over its corpus, in the sanitized build and without a fuzzing engine."""
+    jobs = []
+    for program in sorted((BUILD / "asan" / "fuzz").glob("replay_*")):
+        if not program.is_file():
+            continue
+        target = program.name.removeprefix("replay_")
+
+        def job(program=program, target=target):
+            corpus = sorted((ROOT / "fuzz" / "corpus" / target).glob("*"))
+            if not corpus:
+                return Result(0, 1, f"fuzz/corpus/{target} is empty")
+            status, output = run(fixed_addresses() + [program] + corpus,
+                                 env=BUILDS["asan"]["env"])
+            result = Result()
+            result.add(status == 0, f"{output}\n{describe(status)}")
+            return result
+
+        jobs.append((3, "replay", target, job))
+    return jobs
+
+
+def meta_job():
+    with tempfile.NamedTemporaryFile(suffix=".xml") as report:
+        env = {"PYTHONDONTWRITEBYTECODE": "1", "RP_BUILD": str(BUILD / "release")}
+        status, output = run(["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider",
+                              "--tb=short", f"--junitxml={report.name}", "tests/meta"], env=env)
+        try:
+            suite = xml.etree.ElementTree.parse(report.name).getroot().find("testsuite")
+            counts = {k: int(suite.get(k)) for k in ("tests", "failures", "errors", "skipped")}
+        except xml.etree.ElementTree.ParseError:
+            return Result(0, 1, output)
+    failed = counts["failures"] + counts["errors"]
+    passed = counts["tests"] - failed - counts["skipped"]
+    if status != 0 and failed == 0:  # no test at all, or pytest itself broke
+        failed = 1
+    return Result(passed, failed, output, counts["skipped"])
+
+
+def c_files(*folders):
+    return sorted(p for f in folders for p in (ROOT / f).rglob("*.[ch]"))
+
+
+def format_job():
+    files = c_files("include", "src", "tests", "fuzz", "bench", "examples")
+    status, output = run(["clang-format", "--dry-run", "-Werror", *files])
+    wrong = sorted(set(re.findall(r"^(\S+?):\d+:\d+: error", output, re.MULTILINE)))
+    result = Result()
+    result.add(status == 0, "\n".join(wrong) + "\n`make format` mends these" if wrong else output)
+    return result
+
+
+def lint_jobs():
+    """clang-tidy over the sources that this machine's build compiles."""
+    database = json.loads((BUILD / "asan" / "compile_commands.json").read_text())
+    sources = {(pathlib.Path(e["directory"]) / e["file"]).resolve() for e in database}
+    jobs = []
+    for path in sorted(s for s in sources if s.is_relative_to(ROOT / "src")):
+
+        def job(path=path):
+            status, output = run(["clang-tidy", "--quiet", "-p", BUILD / "asan", path])
+            found = re.findall(r"^\S*?(src/\S+: (?:error|warning): .*)", output, re.MULTILINE)
+            found.append(f"`clang-tidy -p build/test/asan {path.relative_to(ROOT)}` says how")
+            result = Result()
+            result.add(status == 0, "\n".join(found) if len(found) > 1 else output)
+            return result
+
+        jobs.append((1, "lint", str(path.relative_to(ROOT / "src")), job))
+    return jobs
+
+
+def pkg_config(*arguments):
+    status, output = run(["pkg-config", *arguments, "reprise"],
+                         env={"PKG_CONFIG_PATH": str(STAGE / "lib" / "pkgconfig")})
+    assert status == 0, output
+    return output.split()
+
+
+def use_installed(source, static, expected=None):
+    """Compiles one program against the installed library, runs it, and returns what went wrong:
+    nothing, if all is well."""
+    flags = pkg_config("--cflags")
+    if static:
+        libraries = pkg_config("--static", "--libs")
+        libraries = ["-l:libreprise.a" if x == "-lreprise" else x for x in libraries]
+    else:
+        libraries = pkg_config("--libs")
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "program"
+        command = ["cc", "-std=c17", "-Wall", "-Wextra", "-Werror", *flags, "-x", "c", source,
+                   "-x", "none", "-o", program, *libraries]
+        status, output = run(command)
+        if status != 0:
+            return output
+        status, output = run([program], env={"LD_LIBRARY_PATH": str(STAGE / "lib")}, cwd=folder)
+        if status != 0:
+            return f"{output}\n{describe(status)}"
+        if expected is not None and output != expected:
+            return f"printed\n{output}\ninstead of\n{expected}"
+    return ""
+
+
+def example_jobs():
+    jobs = []
+    for source in sorted((ROOT / "examples").glob("*.c")):
+
+        def job(source=source):
+            golden = ROOT / "examples" / "expected" / f"{source.stem}.txt"
+            expected = golden.read_text() if golden.exists() else None
+            result = Result()
+            for static in (False, True):
+                wrong = use_installed(source, static, expected)
+                kind = "static" if static else "shared"
+                result.add(not wrong, f"{source.name} with the {kind} library: {wrong}")
+            return result
+
+        jobs.append((2, "examples", source.stem, job))
+    return jobs
+
+
+def docs_job():
+    """Every complete C program in the documents compiles against the installed library and
+    runs."""
+    result = Result()
+    for page in sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")]):
+        if not page.exists():
+            continue
+        for block in re.finditer(r"^```c\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+            if "int main" not in block.group(1):
+                continue
+            line = page.read_text()[: block.start()].count("\n") + 1
+            with tempfile.NamedTemporaryFile("w", suffix=".c") as source:
+                source.write(block.group(1))
+                source.flush()
+                wrong = use_installed(source.name, False)
+            result.add(not wrong, f"{page.relative_to(ROOT)}:{line}: {wrong}")
+    return result
+
+
+def check_jobs(part, args):
+    if part == "replay":
+        return replay_jobs()
+    if part == "lint":
+        return lint_jobs()
+    if part == "examples":
+        return example_jobs()
+    job = {"meta": meta_job, "format": format_job, "docs": docs_job}[part]
+    return [(2, part, part, job)]
+
+
+def main():
+    parts = list(BUILDS) + CHECKS
+    parser = argparse.ArgumentParser(description="Builds and tests; see the top of the file.")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(parts))
+    parser.add_argument("--suite", help="only tests of this suite")
+    parser.add_argument("--scale", type=float, default=1.0, help="multiplies RP_TEST_SCALE")
+    parser.add_argument("--timeout", type=float, default=600, help="seconds for each program")
+    args = parser.parse_args()
+    for part in args.parts:
+        if part not in parts:
+            parser.error(f"no such part: {part}")
+    wanted = args.parts or parts
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash is reported, not kept
+    tally = Tally()
+    built = set()
+    for name in BUILDS:
+        if name in wanted or any(NEEDS.get(p) == name for p in wanted):
+            start = time.monotonic()
+            result = build(name)
+            if result.failed == 0 and name == "release":
+                shutil.rmtree(STAGE, ignore_errors=True)
+                status, output = run([MESON, "install", "-C", BUILD / name, "--quiet"])
+                result.add(status == 0, output)
+            tally.report(name, "build", result, time.monotonic() - start)
+            if result.failed == 0:
+                built.add(name)
+
+    jobs = []
+    for part in wanted:
+        if part in built and part in BUILDS:
+            jobs += test_jobs(part, args)
+        elif part in CHECKS and NEEDS.get(part, None) in built | {None}:
+            jobs += check_jobs(part, args)
+
+    def timed(entry):
+        _, part, name, job = entry
+        start = time.monotonic()
+        try:
+            result = job()
+        except Exception as error:  # a broken check is a failed one
+            result = Result(0, 1, f"{type(error).__name__}: {error}")
+        tally.report(part, name, result, time.monotonic() - start)
+
+    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+        list(pool.map(timed, sorted(jobs, key=lambda j: j[0])))
+    return tally.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

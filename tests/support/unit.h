@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every cmocka test of ours begins with. */
+#ifndef RP_TEST_UNIT_H
+#define RP_TEST_UNIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "reprise/status.h"
+#include "support/oom.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* The status must be RP_OK; if not, the sentence says why. */
+static inline void rp_test_ok(rp_status st, const rp_error *err, const char *file, int line)
+{
+    if (st == RP_OK) return;
+    print_error("%s: %s\n", rp_status_name(st), err != NULL ? err->text : "");
+    _fail(file, line);
+}
+#define assert_ok(call) rp_test_ok((call), NULL, __FILE__, __LINE__)
+#define assert_ok_err(call, err) rp_test_ok((call), (err), __FILE__, __LINE__)
+
+/* The status must be this one, and `part` must stand in the sentence. */
+static inline void rp_test_fails(rp_status st, rp_status expected, const rp_error *err,
+                                 const char *part, const char *file, int line)
+{
+    if (st == expected && (st == err->code) && strstr(err->text, part) != NULL) return;
+    print_error("got %s, '%s'; expected %s with '%s'\n", rp_status_name(st), err->text,
+                rp_status_name(expected), part);
+    _fail(file, line);
+}
+#define assert_fails(call, expected, err, part)                                                \
+    rp_test_fails((call), (expected), (err), (part), __FILE__, __LINE__)
+
+/* Runs `scenario` with room for 0, 1, 2, ... allocations until it succeeds. Every failure must be
+ * clean: RP_NO_RESOURCE, and nothing left alive. */
+static inline void rp_test_survives_oom(rp_status (*scenario)(const rp_allocator *))
+{
+    for (size_t room = 0;; room++) {
+        rp_test_oom o = RP_TEST_OOM_INIT(room);
+        rp_allocator alloc = rp_test_oom_allocator(&o);
+        rp_status st = scenario(&alloc);
+
+        assert_int_equal(o.live, 0);
+        assert_int_equal(o.live_bytes, 0);
+        if (st == RP_OK) {
+            assert_true(room > 0); /* a scenario that allocates nothing proves nothing */
+            return;
+        }
+        assert_int_equal(st, RP_NO_RESOURCE);
+    }
+}
+
+#endif

@@ -1,0 +1,78 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fuzzes decoders with libFuzzer; `make fuzz` calls it.
+
+    tools/fuzz.py                         every target for a minute
+    tools/fuzz.py --runs 10000000 chunk   one target, ten million inputs
+
+Starts from fuzz/corpus/<target> and keeps what it finds in build/fuzz/corpus/<target>. An input
+that fails is left in build/fuzz/failures: mend the bug, add the input to fuzz/corpus/<target> and
+write a test named for it.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build" / "fuzz"
+MESON = "/usr/bin/meson" if os.path.exists("/usr/bin/meson") else "meson"
+
+
+def build():
+    if not (BUILD / "build.ninja").exists():
+        subprocess.run(
+            [MESON, "setup", BUILD, ROOT, "-Dfuzzing=true", "-Dprograms=false",
+             "-Dbuildtype=debugoptimized", "-Db_lundef=false",
+             "-Db_sanitize=address,undefined", "-Dc_args=-fno-sanitize-recover=all"],
+            check=True, stdout=subprocess.DEVNULL, env={**os.environ, "CC": "clang"})
+    subprocess.run([MESON, "compile", "-C", BUILD], check=True, stdout=subprocess.DEVNULL)
+
+
+def fuzz(target, limit):
+    """Runs one target. Prints its last lines if it failed, else libFuzzer's summary."""
+    found = BUILD / "corpus" / target
+    failures = BUILD / "failures"
+    found.mkdir(parents=True, exist_ok=True)
+    failures.mkdir(exist_ok=True)
+    command = [BUILD / "fuzz" / f"fuzz_{target}", limit, "-rss_limit_mb=4096", "-timeout=25",
+               "-print_final_stats=1", f"-artifact_prefix={failures}/{target}-", found]
+    seeds = ROOT / "fuzz" / "corpus" / target
+    if seeds.is_dir():
+        command.append(seeds)
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+    lines = done.stdout.decode(errors="replace").splitlines()
+    if done.returncode != 0:
+        print("\n".join(lines[-80:]))
+        print(f"FAIL {target}", flush=True)
+        return False
+    runs = next((x.split()[-1] for x in lines if "number_of_executed_units" in x), "?")
+    print(f"ok   {target}: {runs} inputs", flush=True)
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Fuzzes decoders; see the top of the file.")
+    parser.add_argument("targets", nargs="*", metavar="TARGET")
+    limits = parser.add_mutually_exclusive_group()
+    limits.add_argument("--runs", type=int, help="inputs for each target")
+    limits.add_argument("--seconds", type=int, default=60, help="for each target (default 60)")
+    args = parser.parse_args()
+    known = sorted(p.stem.removeprefix("fuzz_") for p in (ROOT / "fuzz").glob("fuzz_*.c"))
+    for target in args.targets:
+        if target not in known:
+            parser.error(f"no such target: {target} (there are {', '.join(known)})")
+
+    build()
+    limit = f"-runs={args.runs}" if args.runs else f"-max_total_time={args.seconds}"
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        results = list(pool.map(lambda t: fuzz(t, limit), args.targets or known))
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
