@@ -52,11 +52,15 @@ typedef struct bench_best {
     double seconds;
 } bench_best;
 
+static inline void bench_keep_seconds(bench_best *best, double seconds)
+{
+    if (best->seconds == 0 || seconds < best->seconds) best->seconds = seconds;
+}
+
+/* What took until now. */
 static inline void bench_keep(bench_best *best, double started)
 {
-    double seconds = bench_seconds() - started;
-
-    if (best->seconds == 0 || seconds < best->seconds) best->seconds = seconds;
+    bench_keep_seconds(best, bench_seconds() - started);
 }
 
 /* Nanoseconds each, of `count` things done in the best time. */

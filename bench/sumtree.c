@@ -13,7 +13,10 @@
 #include "kary.h"
 #include "textbook.h"
 
-enum { BATCH = 256, OPS = 1 << 16 };
+enum {
+    BATCH = 256,
+    OPS = 1 << 14, /* in one round: short, to fit between two interruptions */
+};
 
 typedef struct trees {
     size_t leaf_count;
@@ -330,7 +333,7 @@ int main(int argc, char **argv)
         size_t leaf_count;
         const char *label;
     } sizes[] = {{10000, "1e4"}, {100000, "1e5"}, {1000000, "1e6"}, {10000000, "1e7"}};
-    int rounds = options.quick ? 8 : 40, sweep_rounds = options.quick ? 4 : 15;
+    int rounds = options.quick ? 60 : 240, sweep_rounds = options.quick ? 25 : 100;
     slowest worst = {0};
     work w;
 
@@ -349,11 +352,11 @@ int main(int argc, char **argv)
                "            256           1024\n");
         sweep_row(&t, &w, sweep_rounds, "draw", &worst);
         sweep_row(&t, &w, sweep_rounds, "update", &worst);
-        sweep_k(&t, &w, options.quick ? 2 : sweep_rounds);
+        sweep_k(&t, &w, options.quick ? 10 : sweep_rounds);
         trees_deinit(&t);
     }
     work_deinit(&w);
-    check_quality(options.quick ? 40 : 400);
+    check_quality(options.quick ? 160 : 1600);
     printf("slowest: %s\n", worst.where);
     bench_ratio_time("sumtree.slowest", worst.best.ours, "textbook", worst.best.book, OPS);
     return 0;

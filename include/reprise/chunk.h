@@ -52,7 +52,8 @@ RP_API void rp_chunk_unref(rp_chunk *chunk); /* NULL is fine */
 RP_API const rp_chunk_origin *rp_chunk_get_origin(const rp_chunk *chunk);
 RP_API size_t rp_chunk_column_count(const rp_chunk *chunk);
 RP_API const rp_chunk_column *rp_chunk_get_column(const rp_chunk *chunk, size_t index);
-/* As built; of a chunk that was parsed, RP_CODEC_SNAPPY for RP_CODEC_NONE, which looks the same. */
+/* As built; of a chunk that was parsed, RP_CODEC_SNAPPY for RP_CODEC_NONE, which looks the
+ * same. */
 RP_API rp_codec rp_chunk_codec(const rp_chunk *chunk);
 RP_API bool rp_chunk_is_delta(const rp_chunk *chunk);
 
@@ -70,8 +71,7 @@ typedef struct rp_chunk_limits {
 RP_API rp_chunk_limits rp_chunk_limits_default(void);
 
 /* Copies a serialised message into a new chunk after checking all of it but the compressed
- * bytes themselves, which are checked when they are decoded. `limits` may be NULL. Returns
- * owned.
+ * bytes, which are checked when they are decoded. `limits` may be NULL. Returns owned.
  * RP_CORRUPT (not such a message, or lengths that contradict each other), RP_INVALID (a dtype
  * or codec we do not know), RP_NO_RESOURCE (a limit, or memory). */
 RP_API RP_NODISCARD rp_status rp_chunk_parse(const rp_allocator *alloc, const uint8_t *wire,
@@ -89,8 +89,7 @@ typedef struct rp_chunk_options {
 typedef struct rp_chunk_builder rp_chunk_builder;
 
 /* A builder for chunks of `column_count` columns, one row of each at a time. The specs give
- * dtype and the shape of a row, without -1; they are copied. `options` may be NULL (snappy, no
- * delta).
+ * dtype and the shape of a row, without -1; they are copied. `options` NULL: snappy, no delta.
  * RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_chunk_builder_new(const rp_allocator *alloc,
                                                    const rp_spec *columns, size_t column_count,
@@ -129,8 +128,8 @@ RP_API void rp_chunk_builder_clear(rp_chunk_builder *builder);
 /* --- choosing the length of chunks ------------------------------------------------------------ */
 
 /* Finds how many rows a chunk should hold by trying: it watches the bytes that a step costs in
- * storage (chunks) and in transport (all chunks an item touches, per step of the item), and moves
- * the length towards the cheaper side. Reverb's procedure, as a plain value. */
+ * storage (chunks) and in transport (all chunks an item touches, per step of the item), and
+ * moves the length towards the cheaper side. Reverb's procedure, as a plain value. */
 typedef struct rp_chunk_tuner {
     int32_t length;                  /* rows the next chunk should have */
     int32_t max_length;              /* bound on `length` */
@@ -147,9 +146,9 @@ typedef struct rp_chunk_tuner {
 /* Starts at length 1. RP_INVALID if max_length < 1. */
 RP_API RP_NODISCARD rp_status rp_chunk_tuner_init(rp_chunk_tuner *tuner, int32_t max_length);
 
-/* For every item: on_chunk for each chunk it touches (those among the last five are known by their
- * key and not counted again), then on_item with the sums over these chunks and the steps of the
- * item. Only on_item changes `length`. Calls with a count of 0 are ignored. */
+/* For every item: on_chunk for each chunk it touches (those among the last five are known by
+ * their key and not counted again), then on_item with the sums over these chunks and the steps
+ * of the item. Only on_item changes `length`. Calls with a count of 0 are ignored. */
 RP_API void rp_chunk_tuner_on_chunk(rp_chunk_tuner *tuner, uint64_t key, size_t bytes,
                                     int32_t rows);
 RP_API void rp_chunk_tuner_on_item(rp_chunk_tuner *tuner, size_t chunk_bytes, size_t chunk_rows,
@@ -171,9 +170,9 @@ RP_API void rp_decoder_free(rp_decoder *decoder); /* NULL is fine */
 RP_API void rp_decoder_clear(rp_decoder *decoder);
 
 /* Writes rows [offset, offset + length) of a column to `dst`, which has exactly their size.
- * Decompresses no further than the last row asked for; asked again for rows behind that, it goes at
- * least twice as far, so that reading row by row stays linear. Not for strings. What is kept holds a
- * reference to its chunk.
+ * Decompresses no further than the last row asked for; asked again for rows behind that, it
+ * goes at least twice as far, so that reading row by row stays linear. Not for strings. What is
+ * kept holds a reference to its chunk.
  * RP_INVALID (out of range, wrong size, a string column), RP_CORRUPT, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_decoder_rows(rp_decoder *decoder, const rp_chunk *chunk,
                                               size_t column, size_t offset, size_t length,

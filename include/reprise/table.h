@@ -84,15 +84,19 @@ typedef struct rp_table_options {
 
 /* --- inserting -------------------------------------------------------------------------------- */
 
-enum { RP_INSERT_MAX_PRIORITY = 1 };
+enum {
+    RP_INSERT_MAX_PRIORITY = 1, /* give it the largest priority the table has had, at least 1 */
+    RP_INSERT_TAKE = 2, /* the table takes the caller's reference to the trajectory if the item is among
+                           those that went in; otherwise it stays the caller's */
+};
 
 /* An item to insert. */
 typedef struct rp_insert {
     uint64_t key;
     double priority;           /* ignored with RP_INSERT_MAX_PRIORITY */
-    rp_trajectory *trajectory; /* borrowed: the table takes a reference of its own */
+    rp_trajectory *trajectory; /* borrowed, unless RP_INSERT_TAKE */
     int32_t times_sampled;     /* normally 0 */
-    uint32_t flags; /* RP_INSERT_MAX_PRIORITY: the largest priority the table has had, at least 1 */
+    uint32_t flags;            /* RP_INSERT_..., or 0 */
 } rp_insert;
 
 /* Inserts `count` items in order; a key that is there already only has its priority changed. Waits as
@@ -252,7 +256,7 @@ struct rp_op {
     rp_table *table;
     rp_op *prev, *next;
     int64_t started_ns;
-    size_t batch_done;
+    size_t parked_at;
     bool is_insert, parked, was_parked;
 };
 

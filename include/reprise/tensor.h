@@ -49,7 +49,7 @@ RP_API const char *rp_dtype_name(rp_dtype dtype);
 /* True for the eight plain integer types, the ones that delta encoding changes. */
 RP_API bool rp_dtype_is_integer(rp_dtype dtype);
 
-enum { RP_MAX_RANK = 16 };
+enum { RP_MAX_RANK = 8 };
 
 /* A shape, outermost dimension first. Rank 0 is a scalar. In a signature a dimension of -1
  * accepts any size, and rank -1 accepts any shape. */
@@ -68,8 +68,8 @@ RP_API bool rp_shape_equal(const rp_shape *a, const rp_shape *b);
 /* True if the concrete `shape` fits `pattern`, in which -1 stands for anything. */
 RP_API bool rp_shape_fits(const rp_shape *shape, const rp_shape *pattern);
 
-/* Writes the shape as "[2,?,3]", or "<unknown>" for rank -1, into `text` and returns it. Cut to fit;
- * `size` must be >= 1. */
+/* Writes the shape as "[2,?,3]", or "<unknown>" for rank -1, into `text` and returns it. Cut to
+ * fit; `size` must be >= 1. */
 RP_API char *rp_shape_text(const rp_shape *shape, char *text, size_t size);
 
 /* One element of a string tensor: bytes, not necessarily zero-terminated. */
@@ -134,8 +134,8 @@ RP_API rp_signature *rp_signature_ref(rp_signature *signature);
 RP_API void rp_signature_unref(rp_signature *signature); /* NULL is fine */
 
 /* The leaves in flattened order. A column's name is its path, the keys joined with '/' and
- * positions in lists and tuples as numbers (at most 4095 bytes); of a signature that is a single
- * leaf, the name of its spec or "". Borrowed, valid as long as the signature. */
+ * positions in lists and tuples as numbers (at most 4095 bytes); of a signature that is a
+ * single leaf, the name of its spec or "". Borrowed, valid as long as the signature. */
 RP_API size_t rp_signature_column_count(const rp_signature *signature);
 RP_API const rp_spec *rp_signature_column(const rp_signature *signature, size_t index);
 

@@ -3,8 +3,7 @@
  *
  * An open-addressing table of entries with linear probing, at most half full; the entries that
  * go are picked by a hand that walks the table and spares, once, what was used since it last
- * came by (CLOCK). An entry holds a reference to its chunk, so that no other chunk can take its
- * address.
+ * came by (CLOCK). An entry holds a reference to its chunk, whose address stays its own.
  *
  *   table   | entry | free | entry | entry | free | ...      2^n
  *                              ^ hand

@@ -49,8 +49,7 @@ static inline size_t rp_chunk_rows(const rp_chunk *chunk, size_t column)
     return (size_t)chunk->columns[column].shape.dims[0];
 }
 
-/* An allocated chunk with room for so many columns and bytes, all of them still to be filled
- * in,
+/* An allocated chunk with room for so many columns and bytes, all still to be filled in,
  * `*wire` first. NULL if there is no memory. Owned: hand it out, or rp_chunk_unref() it. */
 rp_chunk *rp_chunk_alloc(const rp_allocator *alloc, size_t column_count, size_t wire_bytes,
                          uint8_t **wire);

@@ -53,15 +53,13 @@ typedef struct rp_chunk_outline {
     size_t column_count;
 } rp_chunk_outline;
 
-/* Reads everything but the tensors, and counts those. RP_CORRUPT, RP_INVALID, RP_NO_RESOURCE.
- */
+/* Reads all but the tensors, and counts those. RP_CORRUPT, RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_chunk_wire_outline(const uint8_t *wire, size_t size,
                                              const rp_chunk_limits *limits,
                                              rp_chunk_outline *outline, rp_error *err);
 
 /* Reads the tensors of a message with that outline: column_count entries each. Checks dtype,
- * shape and lengths, strings entirely, compressed bytes by their head only. The same statuses.
- */
+ * shape and lengths, all of the strings, compressed bytes by their head. The same statuses. */
 RP_NODISCARD rp_status rp_chunk_wire_columns(const uint8_t *wire, size_t size,
                                              const rp_chunk_limits *limits,
                                              const rp_chunk_outline *outline,

@@ -210,7 +210,10 @@ static rp_status check_tensor(const columns_reader *r, const tensor *t, size_t *
         return rp_fail(r->err, RP_INVALID,
                        "chunk %" PRIu64 ", tensor %zu: unsupported dtype %" PRIu64,
                        r->outline->origin.key, r->filled, t->dtype);
-    if (t->too_many_dims) return fail(r, RP_NO_RESOURCE, "its rank is over the limit of 16");
+    if (t->too_many_dims)
+        return rp_fail(r->err, RP_NO_RESOURCE,
+                       "chunk %" PRIu64 ", tensor %zu: its rank is over the limit of %d",
+                       r->outline->origin.key, r->filled, RP_MAX_RANK);
     if (t->unknown_rank || t->shape.rank == 0)
         return fail(r, RP_CORRUPT, "it has no dimension for its rows");
     if (rp_shape_elements(&t->shape, elements) != RP_OK)
@@ -286,7 +289,7 @@ static rp_status place_column(columns_reader *r, const tensor *t)
     rp_chunk_column *column = &r->columns[r->filled];
     rp_column_place *place = &r->places[r->filled];
     rp_shape row = t->shape;
-    size_t elements, row_elements;
+    size_t elements = 0, row_elements;
     rp_status st = check_tensor(r, t, &elements);
 
     if (st != RP_OK) return st;
@@ -296,9 +299,8 @@ static rp_status place_column(columns_reader *r, const tensor *t)
                                     : place_numbers(r, t, elements, column, place);
     if (st != RP_OK) return st;
     row.dims[0] = 1;
-    st = rp_shape_elements(&row, &row_elements);
-    assert(st == RP_OK); /* the product without zeroes bounds it */
-    if (!rp_size_mul(row_elements, rp_dtype_size(column->dtype), &place->row_bytes))
+    if (rp_shape_elements(&row, &row_elements) != RP_OK ||
+        !rp_size_mul(row_elements, rp_dtype_size(column->dtype), &place->row_bytes))
         return fail(r, RP_CORRUPT, "its rows are too large");
     r->filled++;
     return RP_OK;

@@ -13,6 +13,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include "chunk/lz4_decode.h"
 #include "chunk/protobuf.h"
 #include "chunk/snappy_decode.h"
 #include "util/mem.h"
@@ -163,18 +164,10 @@ static rp_status lz4_decompress(const uint8_t *src, size_t size, size_t raw_byte
                                 size_t want)
 {
     size_t declared, head;
-    const char *block;
-    int length, target = (int)want, done;
 
     if (!rp_snappy_head(src, size, &declared, &head) || declared != raw_bytes)
         return RP_CORRUPT;
-    if (size - head > INT32_MAX) return RP_CORRUPT;
-    block = (const char *)src + head;
-    length = (int)(size - head);
-    done = want == raw_bytes
-               ? LZ4_decompress_safe(block, (char *)dst, length, target)
-               : LZ4_decompress_safe_partial(block, (char *)dst, length, target, target);
-    return done == target ? RP_OK : RP_CORRUPT;
+    return rp_lz4_decode(src + head, size - head, raw_bytes, dst, want);
 }
 
 /* --- all of them ------------------------------------------------------------------------------ */

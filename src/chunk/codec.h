@@ -6,11 +6,13 @@
  *   zstd     one frame that states its content size, with no dictionary
  *   lz4      varint32 decoded length | one lz4 block
  *
+ * We compress with the libraries, and decode snappy and lz4 ourselves: to stop early, to refuse
+ * what the libraries let pass, and, with snappy, to be faster.
+ *
  * A block never says on its own how large it gets: the reader knows the size from the shape and
  * the block must agree, so nothing expands beyond what was accepted.
  *
- * libsnappy allocates its hash table with C++'s new; all other memory comes from the allocator.
- */
+ * libsnappy takes its hash table from C++'s new; all other memory comes from the allocator. */
 #ifndef RP_CHUNK_CODEC_H
 #define RP_CHUNK_CODEC_H
 

@@ -81,10 +81,12 @@ static rp_status decode(rp_decoder *d, const rp_chunk *chunk, size_t column, siz
 static rp_status fail_decode(rp_status st, const rp_chunk *chunk, size_t column, rp_error *err)
 {
     if (st == RP_CORRUPT)
-        return rp_fail(err, st, "chunk %" PRIu64 ", column %zu: its %s data is corrupt",
-                       chunk->origin.key, column, rp_codec_name(chunk->codec));
-    return rp_fail(err, st, "chunk %" PRIu64 ", column %zu: %zu bytes could not be decoded",
-                   chunk->origin.key, column, chunk->columns[column].raw_bytes);
+        (void)rp_fail(err, st, "chunk %" PRIu64 ", column %zu: its %s data is corrupt",
+                      chunk->origin.key, column, rp_codec_name(chunk->codec));
+    else
+        (void)rp_fail(err, st, "chunk %" PRIu64 ", column %zu: %zu bytes could not be decoded",
+                      chunk->origin.key, column, chunk->columns[column].raw_bytes);
+    return st;
 }
 
 /* How far to decode: as far as asked, or, if an earlier request already made us decode, at
@@ -109,7 +111,10 @@ static rp_status load(rp_decoder *d, const rp_chunk *chunk, size_t column, size_
     uint8_t *data = rp_cache_reserve(&d->cache, bytes);
     rp_status st;
 
-    if (data == NULL) return rp_fail_memory(err, bytes);
+    if (data == NULL) {
+        (void)rp_fail_memory(err, bytes);
+        return RP_NO_RESOURCE;
+    }
     st = decode(d, chunk, column, count, data);
     if (st != RP_OK) {
         rp_release(&d->alloc, data, bytes);

@@ -12,8 +12,14 @@
 #include <string.h>
 
 #include "chunk/protobuf.h"
+#include "chunk/repeat.h"
 
-enum { BLOCK = 16, LITERAL_LONG = 60 };
+enum {
+    BLOCK = 16,
+    LITERAL_LONG = 60,
+    SHORT_SRC = 1 + BLOCK,  /* read for a short element, at most */
+    SHORT_DST = 64 + BLOCK, /* written for one, at most */
+};
 
 bool rp_snappy_head(const uint8_t *src, size_t size, size_t *raw_bytes, size_t *head_bytes)
 {
@@ -28,8 +34,7 @@ bool rp_snappy_head(const uint8_t *src, size_t size, size_t *raw_bytes, size_t *
     return true;
 }
 
-/* Reads the length of the literal whose tag stands at src[*at], and moves past tag and length.
- */
+/* Reads the length of the literal whose tag stands at src[*at], and moves past both. */
 static bool literal_length(const uint8_t *src, size_t size, size_t *at, size_t *length)
 {
     size_t n = src[*at] >> 2, extra;
@@ -142,34 +147,50 @@ static inline bool copy_shape(state *s, size_t *length, size_t *offset)
     }
 }
 
-/* Copies `length` bytes from `offset` bytes before `dst`; the two may overlap, and then the
- * bytes between them repeat. Each round copies all that is there, so the pattern doubles. */
-static inline void repeat(uint8_t *dst, size_t offset, size_t length)
-{
-    while (length > offset) {
-        memcpy(dst, dst - offset, offset);
-        dst += offset;
-        length -= offset;
-        offset *= 2;
-    }
-    memcpy(dst, dst - offset, length);
-}
-
 static inline bool put_copy(state *s)
 {
     size_t length, offset, take;
-    uint8_t *dst = s->dst + s->done;
 
     if (!copy_shape(s, &length, &offset)) return false;
     if (offset == 0 || offset > s->done || length > s->raw - s->done) return false;
     take = wanted(s, length);
-    if (offset >= BLOCK && s->want - s->done >= 4 * BLOCK) {
-        /* A copy has at most 64 bytes: four blocks, none of which reads what it writes. */
-        for (size_t i = 0; i < take; i += BLOCK) memcpy(dst + i, dst + i - offset, BLOCK);
-    } else {
-        repeat(dst, offset, take);
-    }
+    rp_repeat(s->dst + s->done, offset, take, s->want - s->done);
     s->done += take;
+    return true;
+}
+
+/* Decodes elements that are neither long literals nor far copies, until there is another one or
+ * either side has room for less than the longest of them. False if one is malformed. */
+static inline bool decode_short(state *s)
+{
+    const uint8_t *at = s->src + s->at;
+    uint8_t *dst = s->dst + s->done;
+    size_t src_left = s->size - s->at, dst_left = s->want - s->done;
+
+    while (src_left >= SHORT_SRC && dst_left >= SHORT_DST) {
+        size_t length, offset, used;
+        uint8_t tag = *at;
+        if ((tag & 3) == 0) {
+            length = (size_t)(tag >> 2) + 1;
+            if (length > BLOCK) break;
+            memcpy(dst, at + 1, BLOCK);
+            used = 1 + length;
+        } else {
+            if ((tag & 3) == 3) break;
+            length = (tag & 3) == 1 ? (size_t)((tag >> 2) & 7) + 4 : (size_t)(tag >> 2) + 1;
+            offset =
+                (tag & 3) == 1 ? (size_t)(tag >> 5) << 8 | at[1] : (size_t)at[2] << 8 | at[1];
+            if (offset == 0 || offset > (size_t)(dst - s->dst)) return false;
+            rp_repeat(dst, offset, length, dst_left);
+            used = (size_t)(tag & 3) + 1;
+        }
+        at += used;
+        src_left -= used;
+        dst += length;
+        dst_left -= length;
+    }
+    s->at = (size_t)(at - s->src);
+    s->done = (size_t)(dst - s->dst);
     return true;
 }
 
@@ -182,6 +203,7 @@ rp_status rp_snappy_decode(const uint8_t *src, size_t size, size_t raw_bytes, ui
     if (!rp_snappy_head(src, size, &declared, &s.at) || declared != raw_bytes)
         return RP_CORRUPT;
     while (s.done < s.want) {
+        if (!decode_short(&s)) return RP_CORRUPT;
         if (s.at == s.size) return RP_CORRUPT;
         if (!((s.src[s.at] & 3) == 0 ? put_literal(&s) : put_copy(&s))) return RP_CORRUPT;
     }

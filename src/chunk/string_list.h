@@ -2,9 +2,8 @@
 /* String columns: their elements as bytes, in the two forms that TensorFlow writes.
  *
  *   list      varint32 length x n | bytes of element 0 | bytes of element 1 | ...
- *   values    a TensorProto with a field 8 for each element; the last one stands for all that
- * are
- *             missing, and if there is none, every element is empty
+ *   values    a TensorProto with a field 8 for each element; the last one stands for those
+ *             that are missing, and if there is none, every element is empty
  *
  * Pure functions of the bytes. */
 #ifndef RP_CHUNK_STRING_LIST_H

@@ -195,8 +195,9 @@ static bool add_chunk(const rp_allocator *alloc, chunk_set *set, rp_chunk *chunk
     return true;
 }
 
-static rp_status find_chunks(const rp_allocator *alloc, const rp_slices *columns,
-                             size_t column_count, size_t slice_count, chunk_set *set)
+/* False if there is no memory. */
+static bool find_chunks(const rp_allocator *alloc, const rp_slices *columns,
+                        size_t column_count, size_t slice_count, chunk_set *set)
 {
     const rp_chunk *before = NULL;
 
@@ -204,11 +205,10 @@ static rp_status find_chunks(const rp_allocator *alloc, const rp_slices *columns
     for (size_t i = 0; i < column_count; i++)
         for (size_t k = 0; k < columns[i].slice_count; k++) {
             rp_chunk *chunk = columns[i].slices[k].chunk;
-            if (chunk != before && !add_chunk(alloc, set, chunk, slice_count))
-                return RP_NO_RESOURCE;
+            if (chunk != before && !add_chunk(alloc, set, chunk, slice_count)) return false;
             before = chunk;
         }
-    return RP_OK;
+    return true;
 }
 
 /* --- making and dropping ---------------------------------------------------------------------- */
@@ -284,18 +284,15 @@ rp_status rp_trajectory_new(const rp_allocator *alloc, const rp_slices *columns,
 {
     chunk_set set = {0};
     rp_trajectory *t = NULL;
-    rp_slice *slices;
+    rp_slice *slices = NULL;
     size_t slice_count = 0;
     rp_status st = count_slices(columns, column_count, &slice_count, err);
 
     if (st != RP_OK) return st;
-    st = find_chunks(alloc, columns, column_count, slice_count, &set);
-    if (st == RP_OK) {
+    if (find_chunks(alloc, columns, column_count, slice_count, &set))
         t = make(alloc, set.count, column_count, slice_count, &slices);
-        if (t == NULL) st = RP_NO_RESOURCE;
-    }
-    if (st == RP_NO_RESOURCE) {
-        (void)rp_fail_memory(err, slice_count * sizeof *slices);
+    if (t == NULL) {
+        st = rp_fail_memory(err, slice_count * sizeof *slices);
         goto out;
     }
     st = fill(t, columns, slices, err);
@@ -315,15 +312,20 @@ rp_trajectory *rp_trajectory_ref(rp_trajectory *trajectory)
     return trajectory;
 }
 
-void rp_trajectory_unref(rp_trajectory *trajectory)
+void rp_trajectory_unref_many(rp_trajectory *trajectory, uint32_t count)
 {
     rp_allocator alloc;
 
-    if (trajectory == NULL || !rp_refcount_dec(&trajectory->refs)) return;
+    if (trajectory == NULL || !rp_refcount_sub(&trajectory->refs, count)) return;
     for (uint32_t i = 0; i < trajectory->chunk_count; i++)
         rp_chunk_unref(trajectory->chunks[i]);
     alloc = trajectory->alloc;
     rp_release(&alloc, trajectory, trajectory->size_bytes);
+}
+
+void rp_trajectory_unref(rp_trajectory *trajectory)
+{
+    rp_trajectory_unref_many(trajectory, 1);
 }
 
 /* --- use -------------------------------------------------------------------------------------- */

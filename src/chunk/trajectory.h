@@ -18,4 +18,12 @@ struct rp_trajectory {
     const rp_slice **column_slices; /* where each column's slices begin */
 };
 
+/* Takes or drops `count` references at once. */
+static inline rp_trajectory *rp_trajectory_ref_many(rp_trajectory *trajectory, uint32_t count)
+{
+    rp_refcount_add(&trajectory->refs, count);
+    return trajectory;
+}
+void rp_trajectory_unref_many(rp_trajectory *trajectory, uint32_t count);
+
 #endif

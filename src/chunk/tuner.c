@@ -52,8 +52,7 @@ static double mean(const double *values, int count)
     return sum / count;
 }
 
-/* The mean length of the chunks behind all entries, those of items and those of chunks alike.
- */
+/* The mean length of the chunks behind all entries, of items and of chunks alike. */
 static double mean_length(const rp_chunk_tuner *tuner)
 {
     double sum = mean(tuner->item_chunk_rows, ITEMS) * ITEMS;

@@ -11,13 +11,11 @@
  * Invariants between calls:
  *   H1  end - begin <= limit, and every step in [begin, end) has a line;
  *   H2  the rows of a column grow by one from cell to cell within a chunk, so the cell of a
- * chunk's
- *       last row is the last of its cells to go;
+ *       chunk's last row is the last of its cells to go;
  *   H3  the history holds one reference to each chunk that a cell names, and drops it with the
- * cell
- *       of its last row (H2). So an append touches no reference count.
+ *       cell of its last row (H2). So an append touches no reference count.
  *
- * The engine of the writer, which owns one. One thread at a time. */
+ * Part of the writer. One thread at a time. */
 #ifndef RP_STORE_HISTORY_H
 #define RP_STORE_HISTORY_H
 

@@ -34,10 +34,20 @@ rp_draft *rp_draft_new(const rp_allocator *alloc, size_t column_count, size_t sl
 void rp_draft_free(const rp_allocator *alloc, rp_draft *draft)
 {
     if (draft == NULL) return;
-    for (size_t i = 0; i < draft->column_count; i++)
+    for (size_t i = 0; draft->holds && i < draft->column_count; i++)
         for (size_t k = 0; k < draft->columns[i].slice_count; k++)
             rp_chunk_unref(draft->columns[i].slices[k].chunk);
     rp_release(alloc, draft, draft->size_bytes);
+}
+
+/* Takes the references without which the history might let go of a chunk. */
+static void hold(rp_draft *draft)
+{
+    for (size_t i = 0; i < draft->column_count; i++)
+        for (size_t k = 0; k < draft->columns[i].slice_count; k++)
+            if (draft->columns[i].slices[k].chunk != NULL)
+                (void)rp_chunk_ref(draft->columns[i].slices[k].chunk);
+    draft->holds = true;
 }
 
 /* Gives `chunk` to the slices that wait for it. */
@@ -134,6 +144,8 @@ rp_status rp_pending_push(rp_pending *q, const rp_pending_item *item, rp_error *
     if (added.draft->missing == 0) {
         st = make_trajectory(q, &added, err);
         if (st != RP_OK) return st;
+    } else {
+        hold(added.draft);
     }
     *at(q, q->count) = added;
     q->count++;
@@ -167,7 +179,7 @@ rp_status rp_pending_gather(rp_pending *q, rp_insert *out, size_t max, size_t *c
         if (item->trajectory == NULL) {
             rp_status st;
             if (item->draft->missing > 0) break;
-            st = make_trajectory(q, item, err);
+            st = make_trajectory(q, item, *count > 0 ? NULL : err);
             if (st != RP_OK) return *count > 0 ? RP_OK : st;
         }
         out[*count] = (rp_insert){

@@ -18,9 +18,10 @@
 typedef struct rp_draft {
     size_t size_bytes; /* of the whole allocation */
     size_t missing;    /* slices without a chunk */
+    bool holds;        /* each slice has a reference to its chunk, if it has a chunk */
     size_t column_count;
     rp_slices *columns;
-    rp_slice *slices;  /* of all columns; each holds a reference to its chunk, if it has one */
+    rp_slice *slices;  /* of all columns */
     uint32_t *sources; /* the writer's column behind each column */
 } rp_draft;
 
@@ -42,7 +43,8 @@ typedef struct rp_pending {
 } rp_pending;
 
 /* Makes an empty draft with room for `slice_count` slices. The caller fills in its columns,
- * sources and count of missing slices. Owned. NULL if there is no memory. */
+ * slices, sources and the count of missing ones; it holds no references yet. Owned. NULL if
+ * there is no memory. */
 rp_draft *rp_draft_new(const rp_allocator *alloc, size_t column_count, size_t slice_count);
 void rp_draft_free(const rp_allocator *alloc, rp_draft *draft); /* NULL is fine */
 
@@ -53,8 +55,9 @@ void rp_pending_deinit(rp_pending *q);
 /* Makes room for one more item. False, with nothing changed, if there is no memory. */
 RP_NODISCARD bool rp_pending_reserve(rp_pending *q);
 
-/* Adds an item, in the room reserved. Takes its draft on RP_OK: at once a trajectory if nothing
- * is missing. RP_NO_RESOURCE, with nothing changed. */
+/* Adds an item, in the room reserved. Takes its draft on RP_OK: it becomes a trajectory at once
+ * if nothing is missing, else it takes references to its chunks. RP_NO_RESOURCE, with nothing
+ * changed. */
 RP_NODISCARD rp_status rp_pending_push(rp_pending *q, const rp_pending_item *item,
                                        rp_error *err);
 

@@ -114,13 +114,14 @@ static rp_status reserve_locked(rp_store *s, const char *name, rp_error *err) RP
 rp_status rp_store_add_table(rp_store *s, const rp_table_options *options, rp_table **out,
                              rp_error *err)
 {
-    rp_table_birth birth = {&s->budget, 0, s->wall_ns, s->wall_ctx};
+    rp_table_birth birth = {&s->budget, 0, 0, s->wall_ns, s->wall_ctx};
     rp_table *table = NULL;
     rp_status st;
 
     if (options->name != NULL) birth.seed = seed_for(s, options->name);
     rp_mutex_lock(&s->mu);
     st = reserve_locked(s, options->name, err);
+    birth.id = (uint16_t)(s->table_count + 1);
     if (st == RP_OK) st = rp_table_new(&s->alloc, options, &birth, &table, err);
     if (st == RP_OK) {
         s->tables[s->table_count++] = table;

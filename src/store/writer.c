@@ -11,13 +11,10 @@
  *
  * Invariants between calls:
  *   W1  row r of a builder is the row of the history cell (chunk NULL, row r) of its column,
- * unless the
- *       step has left the history;
- *   W2  a column is awaited if and only if a draft has slices of the chunk that it is
- * collecting;
+ *       unless the step has left the history;
+ *   W2  a column is awaited if and only if a draft has slices of the chunk it is collecting;
  *   W3  a call that fails has neither appended a step nor created an item. It may have
- * completed chunks
- *       early, which only their number shows.
+ *       completed chunks early, which only their number shows.
  *
  * Chunks that are full are completed at the end of an append. If there is no memory for that,
  * the append has succeeded all the same, and the next one tries again before it takes a row.
@@ -55,8 +52,7 @@ static rp_status check_options(const rp_allocator *alloc, const rp_writer_option
                        "writer: chunk_length must be in [0, history = %d], got %d",
                        (int)o->history, (int)o->chunk_length);
     if (o->columns == NULL) return rp_fail(err, RP_INVALID, "writer: no columns");
-    /* One builder of all columns checks them under the numbers by which the caller knows them.
-     */
+    /* One builder of all columns checks them, each under its own number. */
     st = rp_chunk_builder_new(alloc, o->columns, o->column_count, &o->chunk, &all, err);
     rp_chunk_builder_free(all);
     return st;
@@ -83,11 +79,11 @@ static rp_writer *allocate(const rp_allocator *alloc, const rp_writer_options *o
     w->latest = (rp_pick *)(w->tuners + w->column_count);
     names = (char *)(w->latest + w->column_count);
     for (size_t i = 0; i < w->column_count; i++) {
-        rp_spec *spec = &w->columns[i].spec;
-        *spec = o->columns[i];
-        if (spec->name == NULL) continue;
-        spec->name = names;
-        names = stpcpy(names, o->columns[i].name) + 1;
+        const char *name = o->columns[i].name;
+        w->columns[i].spec = o->columns[i];
+        if (name == NULL) continue;
+        w->columns[i].spec.name = names;
+        names = stpcpy(names, name) + 1;
     }
     return w;
 }
@@ -110,9 +106,9 @@ rp_status rp_writer_new(rp_store *store, const rp_writer_options *options, rp_wr
     for (size_t i = 0; st == RP_OK && i < w->column_count; i++) {
         w->latest[i] = (rp_pick){.column = (uint32_t)i, .stride = 1};
         st = rp_chunk_tuner_init(&w->tuners[i], options->history);
-        assert(st == RP_OK); /* history >= 1 */
-        st = rp_chunk_builder_new(alloc, &w->columns[i].spec, 1, &options->chunk,
-                                  &w->columns[i].builder, err);
+        if (st == RP_OK)
+            st = rp_chunk_builder_new(alloc, &w->columns[i].spec, 1, &options->chunk,
+                                      &w->columns[i].builder, err);
     }
     if (st != RP_OK) {
         rp_writer_free(w);

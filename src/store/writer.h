@@ -42,7 +42,7 @@ RP_NODISCARD rp_status rp_writer_complete_awaited(rp_writer *w, rp_error *err);
 
 /* Inserts all items that are complete, up to the first that is not. If that fails, the item at
  * the head of the queue is the one that failed. */
-RP_NODISCARD rp_status rp_writer_insert_complete(rp_writer *w, rp_wait wait, rp_error *err);
+rp_status rp_writer_insert_complete(rp_writer *w, rp_wait wait, rp_error *err);
 
 /* The same; if the item at the head is refused for good, drops it and names it in the error. */
 RP_NODISCARD rp_status rp_writer_insert_or_drop(rp_writer *w, rp_wait wait, rp_error *err);

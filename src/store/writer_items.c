@@ -33,9 +33,8 @@ static const char *label(const rp_writer *w, size_t index, char text[LABEL_BYTES
 
 /* --- inserting -------------------------------------------------------------------------------- */
 
-/* Inserts the oldest items, at most `max`, that are complete and go to one table, with one
- * call.
- * RP_OK if there was none. */
+/* Inserts the oldest items that are complete and go to one table, at most `max`, with one call;
+ * it succeeds if there are none. Writes how many it tried and how many went in. */
 static rp_status insert_some(rp_writer *w, size_t max, rp_wait wait, size_t *tried,
                              size_t *inserted, rp_error *err)
 {
@@ -86,13 +85,11 @@ static bool is_refused(const rp_writer *w, rp_status st)
     return bytes > store.max_bytes || store.policy == RP_BUDGET_REJECT;
 }
 
-/* Drops the item at the head of the queue and puts its name in front of what the table said. */
+/* Drops the item at the head of the queue and puts its key in front of what the table said. */
 static rp_status drop_refused(rp_writer *w, rp_status st, const rp_error *why, rp_error *err)
 {
-    const rp_pending_item *item = rp_pending_head(&w->pending);
-
-    (void)rp_fail(err, st, "table '%.64s': item %" PRIu64 " was dropped: %s",
-                  rp_table_name(item->table), item->key, why->text);
+    (void)rp_fail(err, st, "item %" PRIu64 " was dropped: %s",
+                  rp_pending_head(&w->pending)->key, why->text);
     rp_pending_pop(&w->pending, 1);
     return st;
 }
@@ -192,8 +189,7 @@ static rp_status make_room(rp_writer *w, rp_wait wait, rp_error *err)
     return st;
 }
 
-/* Makes the draft of picks that have been checked. Cannot fail for another reason than memory.
- */
+/* Makes the draft of picks that have been checked. NULL if there is no memory. */
 static rp_draft *make_draft(rp_writer *w, const rp_pick *picks, size_t pick_count,
                             size_t slice_count)
 {
@@ -212,12 +208,8 @@ static rp_draft *make_draft(rp_writer *w, const rp_pick *picks, size_t pick_coun
         draft->columns[i] =
             (rp_slices){.slices = slices, .slice_count = count, .squeeze = p.squeeze};
         draft->sources[i] = p.column;
-        for (size_t k = 0; k < count; k++, slices++) {
-            if (slices->chunk != NULL)
-                (void)rp_chunk_ref(slices->chunk);
-            else
-                draft->missing++;
-        }
+        for (size_t k = 0; k < count; k++, slices++)
+            if (slices->chunk == NULL) draft->missing++;
     }
     return draft;
 }

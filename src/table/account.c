@@ -22,9 +22,10 @@ void rp_budget_deinit(rp_budget *b)
     rp_mutex_deinit(&b->mu);
 }
 
-void rp_account_init(rp_account *a, rp_budget *budget, const rp_allocator *alloc, uint64_t seed)
+void rp_account_init(rp_account *a, rp_budget *budget, uint16_t id, const rp_allocator *alloc,
+                     uint64_t seed)
 {
-    *a = (rp_account){.budget = budget};
+    *a = (rp_account){.budget = budget, .id = id};
     rp_count_map_init(&a->episodes, alloc, seed);
     rp_count_map_init(&a->spilled, alloc, seed + 1);
 }
@@ -41,13 +42,33 @@ rp_status rp_account_reserve(rp_account *a, size_t chunk_count)
     return rp_count_map_reserve(&a->spilled, chunk_count);
 }
 
-/* Which of the chunk's own entries is ours, or -1. Nobody else writes our id, so a relaxed look is
- * enough to find it. */
-static int own_entry(const rp_account *a, const rp_holders *h)
+/* The parts of rp_holders.state. */
+static uint16_t id_at(uint64_t state, int entry)
+{
+    return (uint16_t)(state >> (32 + 16 * entry));
+}
+static uint64_t with_id(uint64_t state, int entry, uint16_t id)
+{
+    uint64_t mask = (uint64_t)0xffff << (32 + 16 * entry);
+    return (state & ~mask) | (uint64_t)id << (32 + 16 * entry);
+}
+static uint32_t holders_in(uint64_t state)
+{
+    return (uint32_t)state;
+}
+
+/* Which entry is that of `id`, or -1. */
+static int entry_of(uint64_t state, uint16_t id)
 {
     for (int i = 0; i < RP_INLINE_HOLDERS; i++)
-        if (atomic_load_explicit(&h->ids[i], memory_order_relaxed) == (uintptr_t)a) return i;
+        if (id_at(state, i) == id) return i;
     return -1;
+}
+
+/* Nobody else writes our id, so a relaxed look is enough to find it. */
+static uint64_t state_of(const rp_chunk *chunk)
+{
+    return atomic_load_explicit(&chunk->holders.state, memory_order_relaxed);
 }
 
 static uint64_t spill_key(const rp_chunk *chunk)
@@ -61,57 +82,77 @@ static bool is_spilled(const rp_account *a, const rp_chunk *chunk)
            rp_count_map_get(&a->spilled, spill_key(chunk)) > 0;
 }
 
-/* Claims a free entry of the chunk. Acquires what its last holder released (the count). */
-static bool claim_entry(const rp_account *a, rp_holders *h)
+static bool is_held(const rp_account *a, const rp_chunk *chunk)
 {
-    for (int i = 0; i < RP_INLINE_HOLDERS; i++) {
-        uintptr_t nobody = 0;
-        if (!atomic_compare_exchange_strong_explicit(&h->ids[i], &nobody, (uintptr_t)a,
-                                                     memory_order_acquire, memory_order_relaxed))
-            continue;
-        h->counts[i] = 1;
-        return true;
-    }
-    return false;
+    return entry_of(state_of(chunk), a->id) >= 0 || is_spilled(a, chunk);
 }
 
-/* One more reference to the chunk. True if it is our first. */
-static bool hold(rp_account *a, rp_chunk *chunk)
+/* Ours as one more, or one less, of the holders. Returns how many there were before, or are after. */
+static uint32_t become_holder(rp_account *a, rp_chunk *chunk)
 {
-    int entry = own_entry(a, &chunk->holders);
+    uint_least64_t old = state_of(chunk), changed;
+    int entry;
+
+    do { /* acquires the count from its last owner */
+        entry = entry_of(old, 0);
+        changed = entry < 0 ? old + 1 : with_id(old + 1, entry, a->id);
+    } while (!atomic_compare_exchange_weak_explicit(&chunk->holders.state, &old, changed,
+                                                    memory_order_acquire, memory_order_relaxed));
+    if (entry >= 0)
+        chunk->holders.counts[entry] = 1;
+    else
+        (void)rp_count_map_add(&a->spilled, spill_key(chunk));
+    return holders_in(old);
+}
+
+static uint32_t quit_holder(rp_chunk *chunk, int entry)
+{
+    uint_least64_t old = state_of(chunk), changed;
+
+    do { /* releases the count to its next owner */
+        changed = entry < 0 ? old - 1 : with_id(old - 1, entry, 0);
+    } while (!atomic_compare_exchange_weak_explicit(&chunk->holders.state, &old, changed,
+                                                    memory_order_release, memory_order_relaxed));
+    return holders_in(changed);
+}
+
+/* One more reference to the chunk. */
+static void hold(rp_account *a, rp_chunk *chunk)
+{
+    int entry = entry_of(state_of(chunk), a->id);
 
     if (entry >= 0) {
         chunk->holders.counts[entry]++;
-        return false;
-    }
-    if (is_spilled(a, chunk)) {
+    } else if (is_spilled(a, chunk)) {
         (void)rp_count_map_add(&a->spilled, spill_key(chunk));
-        return false;
+    } else {
+        a->bytes += chunk->wire_bytes;
+        (void)rp_count_map_add(&a->episodes, chunk->origin.episode);
+        if (become_holder(a, chunk) == 0) a->unsettled += (int64_t)chunk->wire_bytes;
     }
-    if (!claim_entry(a, &chunk->holders))
-        (void)rp_count_map_add(&a->spilled, spill_key(chunk));
-    return true;
 }
 
-/* One reference less. True if it was our last. */
-static bool let_go(rp_account *a, rp_chunk *chunk)
+/* One reference less. */
+static void let_go(rp_account *a, rp_chunk *chunk)
 {
-    int entry = own_entry(a, &chunk->holders);
+    int entry = entry_of(state_of(chunk), a->id);
 
-    if (entry < 0) return rp_count_map_sub(&a->spilled, spill_key(chunk)) == 0;
-    if (--chunk->holders.counts[entry] > 0) return false;
-    atomic_store_explicit(&chunk->holders.ids[entry], 0, memory_order_release);
-    return true;
+    if (entry >= 0 ? --chunk->holders.counts[entry] > 0
+                   : rp_count_map_sub(&a->spilled, spill_key(chunk)) > 0)
+        return;
+    a->bytes -= chunk->wire_bytes;
+    if (rp_count_map_sub(&a->episodes, chunk->origin.episode) == 0) a->deleted_episodes++;
+    if (quit_holder(chunk, entry) > 0) return;
+    a->unsettled -= (int64_t)chunk->wire_bytes;
+    a->freed += chunk->wire_bytes;
 }
 
 uint64_t rp_account_cost(const rp_account *a, const rp_trajectory *trajectory)
 {
     uint64_t bytes = 0;
 
-    for (uint32_t i = 0; i < trajectory->chunk_count; i++) {
-        const rp_chunk *chunk = trajectory->chunks[i];
-        if (own_entry(a, &chunk->holders) < 0 && !is_spilled(a, chunk)) bytes += chunk->wire_bytes;
-    }
+    for (uint32_t i = 0; i < trajectory->chunk_count; i++)
+        if (!is_held(a, trajectory->chunks[i])) bytes += trajectory->chunks[i]->wire_bytes;
     return bytes;
 }
 
@@ -139,44 +180,28 @@ static uint64_t budget_cost(const rp_trajectory *trajectory)
 {
     uint64_t bytes = 0;
 
-    for (uint32_t i = 0; i < trajectory->chunk_count; i++) {
-        const rp_chunk *chunk = trajectory->chunks[i];
-        if (atomic_load_explicit(&chunk->holders.total, memory_order_relaxed) == 0)
-            bytes += chunk->wire_bytes;
-    }
+    for (uint32_t i = 0; i < trajectory->chunk_count; i++)
+        if (holders_in(state_of(trajectory->chunks[i])) == 0)
+            bytes += trajectory->chunks[i]->wire_bytes;
     return bytes;
 }
 
 static void enter(rp_account *a, const rp_trajectory *trajectory)
 {
-    uint64_t entered = 0;
-
-    for (uint32_t i = 0; i < trajectory->chunk_count; i++) {
-        rp_chunk *chunk = trajectory->chunks[i];
-        if (!hold(a, chunk)) continue;
-        a->bytes += chunk->wire_bytes;
-        (void)rp_count_map_add(&a->episodes, chunk->origin.episode);
-        if (atomic_fetch_add_explicit(&chunk->holders.total, 1, memory_order_relaxed) == 0)
-            entered += chunk->wire_bytes;
-    }
-    if (entered > 0)
-        atomic_fetch_add_explicit(&a->budget->used, entered, memory_order_relaxed);
+    for (uint32_t i = 0; i < trajectory->chunk_count; i++) hold(a, trajectory->chunks[i]);
 }
 
 static void leave(rp_account *a, const rp_trajectory *trajectory)
 {
-    uint64_t left = 0;
+    for (uint32_t i = 0; i < trajectory->chunk_count; i++) let_go(a, trajectory->chunks[i]);
+}
 
-    for (uint32_t i = 0; i < trajectory->chunk_count; i++) {
-        rp_chunk *chunk = trajectory->chunks[i];
-        if (!let_go(a, chunk)) continue;
-        a->bytes -= chunk->wire_bytes;
-        if (rp_count_map_sub(&a->episodes, chunk->origin.episode) == 0) a->deleted_episodes++;
-        if (atomic_fetch_sub_explicit(&chunk->holders.total, 1, memory_order_relaxed) == 1)
-            left += chunk->wire_bytes;
-    }
-    if (left > 0) atomic_fetch_sub_explicit(&a->budget->used, left, memory_order_relaxed);
-    a->freed += left;
+void rp_account_settle(rp_account *a)
+{
+    if (a->unsettled != 0)
+        atomic_fetch_add_explicit(&a->budget->used, (uint_fast64_t)a->unsettled,
+                                  memory_order_relaxed);
+    a->unsettled = 0;
 }
 
 bool rp_account_add(rp_account *a, const rp_trajectory *trajectory)
@@ -194,6 +219,7 @@ bool rp_account_add(rp_account *a, const rp_trajectory *trajectory)
     used = atomic_load_explicit(&b->used, memory_order_relaxed);
     fits = cost <= b->limit && used <= b->limit - cost;
     if (fits) enter(a, trajectory);
+    rp_account_settle(a);
     rp_mutex_unlock(&b->mu);
     return fits;
 }
@@ -208,6 +234,7 @@ void rp_account_remove(rp_account *a, const rp_trajectory *trajectory)
     }
     rp_mutex_lock(&b->mu);
     leave(a, trajectory);
+    rp_account_settle(a);
     rp_mutex_unlock(&b->mu);
 }
 

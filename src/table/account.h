@@ -26,18 +26,20 @@ typedef struct rp_budget {
 
 typedef struct rp_account {
     rp_budget *budget;
+    uint16_t id; /* among the holders of a chunk: >= 1, unique within the budget */
     uint64_t bytes;
     int64_t deleted_episodes;
     rp_count_map episodes; /* chunks held, by episode */
     rp_count_map spilled;  /* references to chunks that have no room for our count, by chunk */
-    uint64_t freed;        /* bytes given back to the budget since somebody last looked */
+    int64_t unsettled;     /* change of the budget's bytes that it does not know yet */
+    uint64_t freed;        /* bytes that left it since somebody last looked */
 } rp_account;
 
 void rp_budget_init(rp_budget *b, uint64_t limit, rp_budget_policy policy);
 void rp_budget_deinit(rp_budget *b);
 
-/* The account must stay where it is: its address is its id among the holders of a chunk. */
-void rp_account_init(rp_account *a, rp_budget *budget, const rp_allocator *alloc, uint64_t seed);
+void rp_account_init(rp_account *a, rp_budget *budget, uint16_t id, const rp_allocator *alloc,
+                     uint64_t seed);
 void rp_account_deinit(rp_account *a);
 
 /* Room for `chunk_count` more chunks. RP_NO_RESOURCE, with nothing changed. */
@@ -50,12 +52,15 @@ RP_NODISCARD rp_status rp_budget_adopt(rp_budget *b, const rp_trajectory *trajec
 /* Bytes that a trajectory would add to this account. */
 uint64_t rp_account_cost(const rp_account *a, const rp_trajectory *trajectory);
 
-/* Counts the chunks of an item that enters. False, with nothing counted, if the budget has no room for
+/* Counts the chunks of an item that enters, always (if the budget has no limit), or if they fit. False, with nothing counted, if the budget has no room for
  * them. */
-RP_NODISCARD bool rp_account_add(rp_account *a, const rp_trajectory *trajectory);
+bool rp_account_add(rp_account *a, const rp_trajectory *trajectory);
 
 /* Counts the chunks of an item that leaves. */
 void rp_account_remove(rp_account *a, const rp_trajectory *trajectory);
+
+/* Tells a budget without a limit what has changed: once a batch, not once an item. */
+void rp_account_settle(rp_account *a);
 
 /* Everything has left. The caller has removed each trajectory. Zeroes the episode counters. */
 void rp_account_reset(rp_account *a);

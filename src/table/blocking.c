@@ -12,6 +12,8 @@
 #include "table/table.h"
 #include "util/mem.h"
 
+enum { PREFETCH_AHEAD = 16 };
+
 typedef struct sleeper sleeper;
 struct sleeper {
     rp_mutex mu; /* rank 60 */
@@ -158,17 +160,18 @@ rp_status rp_table_insert(rp_table *t, const rp_insert *items, size_t count, rp_
     return report(&op, err);
 }
 
-/* Importance weights (Schaul et al., 2016, section 3.4), scaled by the largest of the batch. */
+/* Importance weights (Schaul et al., 2016, section 3.4), scaled by the largest of the batch: that of the
+ * least size * probability, by which the others are divided first, since the power may overflow. */
 static void weigh_samples(rp_sample *samples, size_t count, double beta)
 {
-    double largest = 0;
+    double least = INFINITY;
 
+    for (size_t i = 0; i < count; i++)
+        least = fmin(least, (double)samples[i].table_size * samples[i].probability);
     for (size_t i = 0; i < count; i++) {
         double n = (double)samples[i].table_size;
-        samples[i].weight = pow(n * samples[i].probability, -beta);
-        if (samples[i].weight > largest) largest = samples[i].weight;
+        samples[i].weight = pow(n * samples[i].probability / least, -beta);
     }
-    for (size_t i = 0; i < count; i++) samples[i].weight /= largest;
 }
 
 rp_status rp_table_sample(rp_table *t, const rp_sample_options *options, rp_sample *out,
@@ -189,6 +192,8 @@ rp_status rp_table_sample(rp_table *t, const rp_sample_options *options, rp_samp
 void rp_samples_release(rp_sample *samples, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
+        if (i + PREFETCH_AHEAD < count)
+            __builtin_prefetch(samples[i + PREFETCH_AHEAD].trajectory, 1);
         rp_trajectory_unref(samples[i].trajectory);
         samples[i].trajectory = NULL;
     }

@@ -20,8 +20,6 @@
  * Invariants between calls:
  *   D1  a node is in `keys`, and in the list of its episode, or in the free list;
  *   D2  the last node of every list, and no other, is in `episodes`. */
-#include <assert.h>
-
 #include "reprise/extension.h"
 #include "util/error.h"
 #include "util/map.h"
@@ -51,7 +49,7 @@ typedef struct diffusion {
 
 static uint32_t find_key(const diffusion *d, uint64_t key, uint32_t tag)
 {
-    size_t at = rp_map_start(&d->keys, tag);
+    rp_map_cursor at = rp_map_start(&d->keys, tag);
     uint32_t n;
 
     do n = rp_map_next(&d->keys, tag, &at);
@@ -62,7 +60,7 @@ static uint32_t find_key(const diffusion *d, uint64_t key, uint32_t tag)
 /* The last node of an episode. */
 static uint32_t find_last(const diffusion *d, uint64_t episode, uint32_t tag)
 {
-    size_t at = rp_map_start(&d->episodes, tag);
+    rp_map_cursor at = rp_map_start(&d->episodes, tag);
     uint32_t n;
 
     do n = rp_map_next(&d->episodes, tag, &at);

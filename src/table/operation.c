@@ -26,6 +26,7 @@
 enum {
     BLOCK = 256,
     SPARE_EVENTS = 2 * BLOCK + 1, /* one eviction, and the rest of a block after it */
+    SPARE_REFERENCES = 1 << 12,   /* that a slot takes at a time, to hand out */
 };
 
 typedef enum progress {
@@ -51,6 +52,8 @@ static progress end_out_of_memory(const rp_table *t, rp_op *op)
 typedef struct prepared {
     rp_weighed weighed;
     uint32_t tag;
+    rp_trajectory *trajectory; /* a reference for the table, until it has taken it */
+    bool is_offered;           /* that reference is the owner's own */
 } prepared;
 
 static rp_status check_item(const rp_table *t, const rp_insert *item, size_t index, prepared *out,
@@ -72,16 +75,41 @@ static rp_status check_item(const rp_table *t, const rp_insert *item, size_t ind
                    (unsigned long long)item->key, why.text);
 }
 
-/* Everything about a block of items that needs no lock. */
+/* Drops the references that the table did not need, of a block of which the first `done` items have been
+ * dealt with. What its owner offered and was not dealt with stays his. */
+static void clean_up(const prepared *block, size_t count, size_t done)
+{
+    for (size_t i = 0; i < count; i++)
+        if (i < done || !block[i].is_offered) rp_trajectory_unref(block[i].trajectory);
+}
+
+/* Everything about a block of items that needs no lock. After success, clean_up(). A parked operation
+ * does not take what is offered, but drops it when it is over: then there is no lock (L2). */
 static rp_status prepare(const rp_table *t, const rp_op *op, size_t first, size_t count,
                          prepared *block, rp_error *err)
 {
     for (size_t i = 0; i < count; i++) {
-        rp_status st = check_item(t, &op->items[first + i], first + i, &block[i], err);
-        if (st != RP_OK) return st;
-        block[i].tag = rp_map_tag(&t->keys, op->items[first + i].key);
+        const rp_insert *item = &op->items[first + i];
+        rp_status st = check_item(t, item, first + i, &block[i], err);
+
+        if (st != RP_OK) {
+            clean_up(block, i, 0);
+            return st;
+        }
+        block[i].tag = rp_map_tag(&t->keys, item->key);
+        rp_map_prefetch_unlocked(&t->keys, block[i].tag);
+        block[i].trajectory = item->trajectory;
+        block[i].is_offered = (item->flags & RP_INSERT_TAKE) != 0 && !op->was_parked;
+        if (!block[i].is_offered) (void)rp_trajectory_ref(item->trajectory);
     }
     return RP_OK;
+}
+
+void rp_table_drop_offered(const rp_op *op)
+{
+    if (!op->is_insert || !op->was_parked) return;
+    for (size_t i = op->parked_at; i < op->done; i++)
+        if (op->items[i].flags & RP_INSERT_TAKE) rp_trajectory_unref(op->items[i].trajectory);
 }
 
 /* Every allocation that inserting `count` items may need (T3). */
@@ -100,22 +128,37 @@ static rp_status reserve_locked(rp_table *t, const rp_insert *items, size_t coun
     return rp_events_reserve_locked(t, 2 * count);
 }
 
-/* Fetches what inserting a block will touch: the map's lines, and the items that will be evicted. */
-static void prefetch_block_locked(const rp_table *t, const prepared *block, size_t count)
+/* Which items the next `count` inserts will evict, if that can be known. */
+static size_t next_victims_locked(const rp_table *t, size_t count, uint32_t *victims)
     RP_REQUIRES(t->mu)
 {
-    uint32_t victims[BLOCK];
-    size_t n;
+    if (t->slots.live + count <= (size_t)t->options.max_size) return 0;
+    if (t->options.soft_limit || t->remover->ops->upcoming == NULL) return 0;
+    return t->remover->ops->upcoming(t->remover, count, victims);
+}
 
-    for (size_t i = 0; i < count; i++) rp_map_prefetch(&t->keys, block[i].tag);
-    if (t->slots.live + count <= (size_t)t->options.max_size) return;
-    if (t->remover->ops->upcoming == NULL) return;
-    n = t->remover->ops->upcoming(t->remover, count, victims);
+/* Fetches the first of what evicting the next `count` items will touch: they will be wanted by the next
+ * call, if it is an insert like this one, and there is time until then. */
+static void prefetch_victims_locked(const rp_table *t, size_t count) RP_REQUIRES(t->mu)
+{
+    uint32_t victims[BLOCK];
+    size_t n = next_victims_locked(t, count, victims);
+
     for (size_t i = 0; i < n; i++) {
         const rp_slot *slot = rp_slots_at(&t->slots, victims[i]);
-        __builtin_prefetch(slot->trajectory);
+        __builtin_prefetch(slot->trajectory, 1);
         rp_map_prefetch(&t->keys, slot->tag);
     }
+}
+
+/* Fetches the chunks of the items that inserting a block will evict; their trajectories were fetched
+ * before, and the map's lines by prepare(). */
+static void prefetch_chunks_locked(const rp_table *t, size_t count) RP_REQUIRES(t->mu)
+{
+    uint32_t victims[BLOCK];
+    size_t n = next_victims_locked(t, count, victims);
+
+    if (n == 0) return;
     if (t->sampler->ops->prefetch != NULL) t->sampler->ops->prefetch(t->sampler, victims, n);
     for (size_t i = 0; i < n; i++)
         __builtin_prefetch(rp_slots_at(&t->slots, victims[i])->trajectory->chunks);
@@ -139,6 +182,7 @@ static progress fit_table_locked(rp_table *t, rp_op *op, const rp_insert *item) 
         if (rp_events_reserve_locked(t, SPARE_EVENTS) != RP_OK)
             return end_out_of_memory(t, op);
         rp_table_evict_locked(t);
+        rp_table_count_out_locked(t);
     }
     return READY;
 }
@@ -169,12 +213,18 @@ static progress fit_budget_locked(rp_table *t, rp_op *op, const rp_insert *item)
         if (rp_events_reserve_locked(t, SPARE_EVENTS) != RP_OK)
             return end_out_of_memory(t, op);
         rp_table_evict_locked(t);
+        rp_table_count_out_locked(t);
     }
     return READY;
 }
 
-/* Puts an item, whose bytes are counted, into a slot. Cannot fail. */
-static void link_locked(rp_table *t, const rp_insert *item, const prepared *p, int64_t wall_ns)
+static bool is_byte_limited(const rp_table *t)
+{
+    return t->options.max_bytes > 0 || t->account.budget->limit > 0;
+}
+
+/* Puts an item into a slot. Cannot fail. */
+static void link_locked(rp_table *t, const rp_insert *item, prepared *p, int64_t wall_ns)
     RP_REQUIRES(t->mu)
 {
     uint32_t number = rp_slots_take(&t->slots);
@@ -182,7 +232,9 @@ static void link_locked(rp_table *t, const rp_insert *item, const prepared *p, i
 
     slot->key = item->key;
     slot->priority = p->weighed.priority;
-    slot->trajectory = rp_trajectory_ref(item->trajectory);
+    slot->trajectory = p->trajectory;
+    slot->references = 1;
+    p->trajectory = NULL;
     slot->inserted_at_ns = wall_ns;
     slot->times_sampled = item->times_sampled;
     slot->tag = p->tag;
@@ -193,7 +245,38 @@ static void link_locked(rp_table *t, const rp_insert *item, const prepared *p, i
     rp_events_add_locked(t, RP_EVENT_INSERT, slot);
     if (!t->options.soft_limit)
         while (t->slots.live > (size_t)t->options.max_size) rp_table_evict_locked(t);
+    if (is_byte_limited(t)) rp_table_count_out_locked(t);
     t->limiter.inserts++;
+}
+
+/* Bytes of an item are counted as it goes in if there is a limit to keep; otherwise at the end of its
+ * block, in a row (see rp_table_count_out_locked()). */
+static progress count_in_locked(rp_table *t, rp_op *op, const rp_insert *item) RP_REQUIRES(t->mu)
+{
+    progress now = READY;
+
+    if (t->options.max_bytes > 0) now = fit_table_locked(t, op, item);
+    if (now == READY) now = fit_budget_locked(t, op, item);
+    if (now == BLOCKED && !t->waits_for_bytes) {
+        /* Announce it, then look again: bytes freed before that would go unnoticed. */
+        t->waits_for_bytes = true;
+        (void)atomic_fetch_add(&t->account.budget->waiting, 1);
+        now = fit_budget_locked(t, op, item);
+    }
+    if (now != BLOCKED && t->waits_for_bytes) {
+        t->waits_for_bytes = false;
+        (void)atomic_fetch_sub(&t->account.budget->waiting, 1);
+    }
+    return now;
+}
+
+static void count_in_block_locked(rp_table *t, const rp_insert *items, const prepared *block,
+                                  size_t count) RP_REQUIRES(t->mu)
+{
+    if (is_byte_limited(t)) return;
+    for (size_t i = 0; i < count; i++)
+        if (block[i].trajectory == NULL) /* the table has taken it */
+            (void)rp_account_add(&t->account, items[i].trajectory);
 }
 
 static progress insert_one_locked(rp_table *t, rp_op *op, const rp_insert *item, prepared *p,
@@ -210,18 +293,7 @@ static progress insert_one_locked(rp_table *t, rp_op *op, const rp_insert *item,
         rp_events_add_locked(t, RP_EVENT_UPDATE, rp_slots_at(&t->slots, slot));
         return READY;
     }
-    if (t->options.max_bytes > 0) now = fit_table_locked(t, op, item);
-    if (now == READY) now = fit_budget_locked(t, op, item);
-    if (now == BLOCKED && !t->waits_for_bytes) {
-        /* Announce it, then look again: bytes freed before that would go unnoticed. */
-        t->waits_for_bytes = true;
-        (void)atomic_fetch_add(&t->account.budget->waiting, 1);
-        now = fit_budget_locked(t, op, item);
-    }
-    if (now != BLOCKED && t->waits_for_bytes) {
-        t->waits_for_bytes = false;
-        (void)atomic_fetch_sub(&t->account.budget->waiting, 1);
-    }
+    if (is_byte_limited(t)) now = count_in_locked(t, op, item);
     if (now == READY) link_locked(t, item, p, wall_ns);
     return now;
 }
@@ -236,18 +308,21 @@ static progress insert_block_locked(rp_table *t, rp_op *op, prepared *block, siz
                                     int64_t wall_ns) RP_REQUIRES(t->mu)
 {
     const rp_insert *items = op->items + op->done;
+    progress now = READY;
+    size_t i = 0;
 
     if (is_behind_locked(t)) return BLOCKED;
     if (reserve_locked(t, items, count) != RP_OK) return end_out_of_memory(t, op);
-    if (count > 1) prefetch_block_locked(t, block, count);
-    for (size_t i = 0; i < count; i++) {
-        progress now = BLOCKED;
-
+    if (count > 1) prefetch_chunks_locked(t, count);
+    for (; i < count && now == READY; i++) {
+        now = BLOCKED;
         if (rp_rate_limiter_can_insert(&t->limiter, 1))
             now = insert_one_locked(t, op, &items[i], &block[i], wall_ns);
-        if (now != READY) return now;
-        op->done++;
+        op->done += now == READY;
     }
+    count_in_block_locked(t, items, block, i);
+    if (count > 1) prefetch_victims_locked(t, count);
+    if (now != READY) return now;
     return op->done == op->count ? end(op, RP_OK) : READY;
 }
 
@@ -258,12 +333,13 @@ static progress resume_insert_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     progress now = READY;
 
     while (now == READY) {
-        size_t left = op->count - op->done, count = left < 64 ? left : 64;
+        size_t first = op->done, left = op->count - first, count = left < 64 ? left : 64;
 
         if (!rp_rate_limiter_can_insert(&t->limiter, 1)) return BLOCKED; /* before the work */
-        if (prepare(t, op, op->done, count, block, &op->error) != RP_OK)
+        if (prepare(t, op, first, count, block, &op->error) != RP_OK)
             return end(op, op->error.code);
         now = insert_block_locked(t, op, block, count, t->wall_ns(t->wall_ctx));
+        clean_up(block, count, op->done - first);
     }
     return now;
 }
@@ -300,15 +376,20 @@ static void hand_out_locked(rp_table *t, rp_op *op, uint32_t number, double prob
 {
     rp_slot *slot = rp_slots_at(&t->slots, number);
 
-    slot->times_sampled++;
-    t->unique_samples += slot->times_sampled == 1;
+    if (slot->references == 1) {
+        (void)rp_trajectory_ref_many(slot->trajectory, SPARE_REFERENCES);
+        slot->references += SPARE_REFERENCES;
+    }
+    slot->references--;
+    t->unique_samples += slot->times_sampled == 0;
+    if (slot->times_sampled < INT32_MAX) slot->times_sampled++; /* it may have been given */
     t->limiter.samples++;
     op->samples[op->done++] = (rp_sample){
         .key = slot->key,
         .priority = slot->priority,
         .probability = probability,
         .weight = 1,
-        .trajectory = rp_trajectory_ref(slot->trajectory),
+        .trajectory = slot->trajectory,
         .table_size = (int64_t)t->slots.live,
         .inserted_at_ns = slot->inserted_at_ns,
         .times_sampled = slot->times_sampled,
@@ -319,18 +400,37 @@ static void hand_out_locked(rp_table *t, rp_op *op, uint32_t number, double prob
         rp_table_remove_locked(t, number);
 }
 
+static size_t pick_locked(rp_table *t, size_t from, size_t to, bool distinct) RP_REQUIRES(t->mu)
+{
+    return t->sampler->ops->pick(t->sampler, &t->rng, to - from, distinct, t->picked + from,
+                                 t->picked_probability + from);
+}
+
 /* Draws `count` items of one moment. Removing on the way would change what the later draws mean, so
- * with max_times_sampled the caller asks for one, unless they are distinct. */
+ * with max_times_sampled the caller asks for one, unless they are distinct.
+ *
+ * An assembly line of three stations, a part of the batch in each: while one part is drawn, the slots
+ * of the one before and the trajectories of the one before that are on their way here. */
 static void draw_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t->mu)
 {
+    enum { PART = 64 };
     const uint32_t *picked = t->picked;
-    size_t n = t->sampler->ops->pick(t->sampler, &t->rng, count, op->options->distinct, t->picked,
-                                     t->picked_probability);
+    bool distinct = op->options->distinct;
 
-    for (size_t i = 0; n > 1 && i < n; i++) __builtin_prefetch(rp_slots_at(&t->slots, picked[i]), 1);
-    for (size_t i = 0; n > 1 && i < n; i++)
-        __builtin_prefetch(rp_slots_at(&t->slots, picked[i])->trajectory, 1);
-    for (size_t i = 0; i < n; i++) hand_out_locked(t, op, picked[i], t->picked_probability[i]);
+    if (distinct) count = pick_locked(t, 0, count, true); /* these cannot be drawn in parts */
+    for (size_t from = 0; from < count + 2 * PART; from += PART) {
+        size_t to = from + PART < count ? from + PART : count, i;
+
+        if (from < count && !distinct) (void)pick_locked(t, from, to, false);
+        for (i = from; i < to; i++) __builtin_prefetch(rp_slots_at(&t->slots, picked[i]), 1);
+        if (from < PART) continue;
+        for (i = from - PART; i < from && i < count; i++)
+            if (rp_slots_at(&t->slots, picked[i])->references == 1)
+                __builtin_prefetch(rp_slots_at(&t->slots, picked[i])->trajectory, 1);
+        if (from < 2 * PART) continue;
+        for (i = from - 2 * PART; i < from - PART && i < count; i++)
+            hand_out_locked(t, op, picked[i], t->picked_probability[i]);
+    }
 }
 
 static size_t least(const rp_op *op)
@@ -380,12 +480,21 @@ static void park_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     rp_queue *q = queue_of(t, op);
 
     op->parked = op->was_parked = true;
+    op->parked_at = op->done;
     op->started_ns = rp_now_ns();
     op->prev = q->last;
     op->next = NULL;
     *(q->last == NULL ? &q->first : &q->last->next) = op;
     q->last = op;
     q->count++;
+}
+
+/* Nobody does any more. */
+static void stop_waiting_for_bytes_locked(rp_table *t) RP_REQUIRES(t->mu)
+{
+    if (!t->waits_for_bytes) return;
+    t->waits_for_bytes = false;
+    (void)atomic_fetch_sub(&t->account.budget->waiting, 1);
 }
 
 static void unpark_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
@@ -397,10 +506,7 @@ static void unpark_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     q->count--;
     op->parked = false;
     op->prev = op->next = NULL;
-    if (op->is_insert && q->count == 0 && t->waits_for_bytes) {
-        t->waits_for_bytes = false;
-        (void)atomic_fetch_sub(&t->account.budget->waiting, 1);
-    }
+    if (op->is_insert && q->count == 0) stop_waiting_for_bytes_locked(t);
 }
 
 /* Unparks an operation that is over and lists it for its owner to be called. */
@@ -521,6 +627,7 @@ static bool wait_or_end_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
         return false;
     }
     give_up_locked(t, op, RP_DEADLINE, "would have to wait");
+    if (t->inserts.count == 0) stop_waiting_for_bytes_locked(t);
     return true;
 }
 
@@ -565,22 +672,25 @@ bool rp_table_start_insert(rp_table *t, rp_op *op)
     op->status = check_items(t, op);
     if (op->status != RP_OK || op->count == 0) return true;
     while (!over && !parked) {
-        size_t left = op->count - op->done, count = left < BLOCK ? left : BLOCK;
+        size_t first = op->done, left = op->count - first, done;
+        size_t count = left < BLOCK ? left : BLOCK;
         int64_t wall_ns = t->wall_ns(t->wall_ctx);
         progress now = BLOCKED;
 
-        op->status = prepare(t, op, op->done, count, block, &op->error);
+        op->status = prepare(t, op, first, count, block, &op->error);
         if (op->status != RP_OK) return true;
         rp_mutex_lock(&t->mu);
         over = refuse_closed_locked(t, op);
         if (!over && t->inserts.count == 0)
             now = insert_block_locked(t, op, block, count, wall_ns);
+        done = op->done - first;
         if (!over && now == BLOCKED) {
             over = wait_or_end_locked(t, op);
             parked = !over;
         }
         over |= now == OVER;
         rp_table_leave(t); /* if parked, the operation may be gone from here on */
+        clean_up(block, count, done);
     }
     return over;
 }
@@ -630,6 +740,7 @@ bool rp_op_withdraw(rp_op *op, rp_status status)
         unpark_locked(t, op);
     }
     rp_table_leave(t); /* others may have waited behind it */
+    if (was_parked) rp_table_drop_offered(op);
     return was_parked;
 }
 

@@ -9,7 +9,10 @@
  * Inserts move d by spi and samples by 1, so d visits the multiples of g, where g is the largest number
  * of which 1 and spi both are multiples: a limiter is refused if a multiple of g lies in that open
  * interval. For an integer spi, g is 1, which is why a queue of one (interval (0, 1)) is sound; if no
- * small g exists, any number in the interval will be met some day. */
+ * small g exists, any number in the interval will be met some day.
+ *
+ * If g is not a power of two, I * spi is rounded, and a multiple of g that lies on the edge of the
+ * interval, or very near, may come out inside: then the interval is taken a little wider. */
 #include "table/rate_limiter.h"
 
 #include <float.h>
@@ -41,28 +44,35 @@ rp_limiter_options rp_limiter_stack(int64_t size)
     return rp_limiter_queue(size);
 }
 
-/* The g of the essay above, or 0 if there is none above 1/1024. */
-static double lattice(double spi)
+/* The g of the essay above, or 0 if there is none down to 1/1024; and how near to it rounding may come. */
+static double lattice(double spi, double *rounding)
 {
+    *rounding = 0;
     for (int q = 1; q <= 1024; q *= 2)
         if (spi * q == floor(spi * q)) return 1.0 / q;
-    for (int q = 3; q <= 100; q++) /* thirds, tenths and so on, as near as float64 has them */
-        if (fabs(spi * q - round(spi * q)) < 1e-9) return 1.0 / q;
+    for (int q = 3; q <= 1000; q++) { /* thirds, tenths and so on, as near as float64 has them */
+        if (fabs(spi * q - round(spi * q)) >= 1e-9) continue;
+        *rounding = 1e-6; /* good for some 10^9 inserts */
+        return 1.0 / q;
+    }
     return 0;
 }
 
+/* Looks at the first multiple of g at which inserts wait, with the comparisons that the limiter itself
+ * makes: the edges of the interval are rounded. */
 static bool can_block_both(const rp_limiter_options *o, double *where)
 {
-    double low = o->max_diff - o->samples_per_insert, high = o->min_diff + 1;
-    double g = lattice(o->samples_per_insert);
+    double spi = o->samples_per_insert, rounding, g = lattice(spi, &rounding);
+    double low = o->max_diff - spi, high = o->min_diff + 1, k;
 
-    if (!(low < high)) return false;
-    if (g == 0 || fabs(low) > 1e15) {
+    if (g == 0 || fabs(low) > 1e12) {
         *where = high - (high - low) / 2;
-        return true;
+        return low < high;
     }
-    *where = (floor(low / g) + 1) * g;
-    return *where < high;
+    k = floor(low / g) - 1; /* exact: below 2^53 */
+    while (k * g + spi <= o->max_diff - rounding) k++;
+    *where = k * g;
+    return k * g - 1 < o->min_diff + rounding;
 }
 
 rp_status rp_limiter_check(const rp_limiter_options *o, rp_error *err)

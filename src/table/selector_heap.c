@@ -30,21 +30,25 @@ static bool before(const node *a, const node *b)
 static rp_status reserve(rp_selector *s, size_t slot_count)
 {
     heap *h = (heap *)s;
+    node *nodes;
+    uint32_t *places;
 
     if (slot_count <= h->capacity) return RP_OK;
-    if (!rp_resize_array(&s->alloc, &h->nodes, h->capacity, slot_count, sizeof *h->nodes))
-        return RP_NO_RESOURCE;
-    if (!rp_resize_array(&s->alloc, &h->places, h->capacity, slot_count, sizeof *h->places)) {
-        /* Give the first one its old size back, so that one capacity describes both. */
-        if (h->capacity == 0) {
-            rp_release(&s->alloc, h->nodes, slot_count * sizeof *h->nodes);
-            h->nodes = NULL;
-        } else {
-            (void)rp_resize_array(&s->alloc, &h->nodes, slot_count, h->capacity,
-                                  sizeof *h->nodes);
-        }
+    nodes = rp_alloc_array(&s->alloc, slot_count, sizeof *nodes);
+    places = rp_alloc_array(&s->alloc, slot_count, sizeof *places);
+    if (nodes == NULL || places == NULL) {
+        rp_release(&s->alloc, nodes, slot_count * sizeof *nodes);
+        rp_release(&s->alloc, places, slot_count * sizeof *places);
         return RP_NO_RESOURCE;
     }
+    if (h->capacity > 0) {
+        memcpy(nodes, h->nodes, h->capacity * sizeof *nodes);
+        memcpy(places, h->places, h->capacity * sizeof *places);
+    }
+    rp_release(&s->alloc, h->nodes, h->capacity * sizeof *nodes);
+    rp_release(&s->alloc, h->places, h->capacity * sizeof *places);
+    h->nodes = nodes;
+    h->places = places;
     h->capacity = slot_count;
     return RP_OK;
 }

@@ -16,25 +16,46 @@ typedef enum rp_slot_state { RP_SLOT_FREE = 0, RP_SLOT_LIVE = 1, RP_SLOT_DEAD = 
 typedef struct rp_slot {
     uint64_t key;
     double priority;
-    rp_trajectory *trajectory; /* one reference while live or dead */
+    rp_trajectory *trajectory;
     int64_t inserted_at_ns;
     int32_t times_sampled;
     uint32_t tag;  /* of the key, in the table's map */
     uint32_t next; /* in the list of free or of dead slots */
     rp_slot_state state;
-    uint64_t unused[2];
+    uint32_t references; /* to the trajectory, >= 1 while live or dead: some to hand out, so that a
+                            sample does not touch the trajectory itself */
+    uint32_t unused[3];
 } rp_slot;
+
+/* What is left of an item that has gone. */
+typedef struct rp_remains {
+    rp_trajectory *trajectory;
+    uint32_t references; /* to be dropped */
+} rp_remains;
+
+#define RP_SLOT_NONE UINT32_MAX
 
 enum { RP_SLOTS_PER_BLOCK = 256 };
 
+/* Blocks are allocated many at a time, so that a large table lies on huge pages. */
+typedef struct rp_slab {
+    rp_slot *slots;
+    size_t block_count;
+} rp_slab;
+
+enum { RP_MAX_SLABS = 64 }; /* the table doubles, or grows by what one call needs */
+
 typedef struct rp_slots {
     rp_slot **blocks;
-    size_t block_count;
+    size_t block_count; /* room in `blocks` */
+    rp_slab slabs[RP_MAX_SLABS];
+    size_t slab_count;
     size_t capacity; /* slots there is memory for */
     size_t used;     /* slots below this have been live */
     size_t live;
     size_t dead;
     uint32_t first_free, first_dead, last_dead;
+    uint32_t first_uncounted; /* dead, and not yet taken out of the account: from here on */
     rp_allocator alloc;
 } rp_slots;
 
@@ -55,8 +76,7 @@ uint32_t rp_slots_take(rp_slots *s);
 
 void rp_slots_bury(rp_slots *s, uint32_t slot);
 
-/* Frees up to `count` dead slots, oldest first, and moves their trajectories to `out`. Returns how
- * many. */
-size_t rp_slots_exhume(rp_slots *s, rp_trajectory **out, size_t count);
+/* Frees up to `count` dead slots, oldest first, and moves their references to `out`. Returns how many. */
+size_t rp_slots_exhume(rp_slots *s, rp_remains *out, size_t count);
 
 #endif

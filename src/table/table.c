@@ -22,6 +22,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "chunk/trajectory.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -99,6 +100,7 @@ static void free_parts(rp_table *t, bool owns_extensions) RP_NO_THREAD_SAFETY_AN
     for (uint32_t i = 0; i < t->slots.used; i++)
         if (rp_slots_at(&t->slots, i)->state == RP_SLOT_LIVE)
             rp_account_remove(&t->account, rp_slots_at(&t->slots, i)->trajectory);
+    rp_account_settle(&t->account);
     rp_slots_deinit(&t->slots);
     rp_map_deinit(&t->keys);
     rp_account_deinit(&t->account);
@@ -129,7 +131,7 @@ rp_status rp_table_new(const rp_allocator *alloc, const rp_table_options *option
     rp_mutex_init(&t->mu, RP_RANK_TABLE);
     rp_slots_init(&t->slots, alloc);
     rp_map_init(&t->keys, alloc, rp_splitmix64(&hash_seed));
-    rp_account_init(&t->account, birth->budget, alloc, rp_splitmix64(&hash_seed));
+    rp_account_init(&t->account, birth->budget, birth->id, alloc, rp_splitmix64(&hash_seed));
     rp_rate_limiter_init(&t->limiter, &options->limiter);
     rp_rng_init(&t->rng, seed);
 
@@ -161,7 +163,7 @@ void rp_table_free(rp_table *t)
 
 uint32_t rp_table_find_locked(const rp_table *t, uint64_t key, uint32_t tag)
 {
-    size_t at = rp_map_start(&t->keys, tag);
+    rp_map_cursor at = rp_map_start(&t->keys, tag);
     uint32_t slot;
 
     while ((slot = rp_map_next(&t->keys, tag, &at)) != RP_MAP_NONE)
@@ -192,10 +194,20 @@ void rp_table_remove_locked(rp_table *t, uint32_t slot)
     rp_map_remove(&t->keys, at->tag, slot);
     t->sampler->ops->remove(t->sampler, slot);
     t->remover->ops->remove(t->remover, slot);
-    rp_account_remove(&t->account, at->trajectory);
     rp_events_add_locked(t, RP_EVENT_DELETE, at);
     rp_slots_bury(&t->slots, slot);
     t->limiter.deletes++;
+}
+
+/* Atomics drain the processor's store buffer and end its overlapping of misses: better all of a batch
+ * in a row than one between any two removals. */
+void rp_table_count_out_locked(rp_table *t)
+{
+    while (t->slots.first_uncounted != RP_SLOT_NONE) {
+        const rp_slot *slot = rp_slots_at(&t->slots, t->slots.first_uncounted);
+        rp_account_remove(&t->account, slot->trajectory);
+        t->slots.first_uncounted = slot->next;
+    }
 }
 
 void rp_table_evict_locked(rp_table *t)
@@ -212,7 +224,7 @@ void rp_table_evict_locked(rp_table *t)
 
 /* What a thread takes with it when it leaves the lock. */
 typedef struct takeaway {
-    rp_trajectory *dead[BLOCK];
+    rp_remains dead[BLOCK];
     size_t dead_count;
     bool more_dead;
     rp_op *finished;
@@ -222,6 +234,8 @@ typedef struct takeaway {
 
 static void take_locked(rp_table *t, takeaway *out) RP_REQUIRES(t->mu)
 {
+    rp_table_count_out_locked(t);
+    rp_account_settle(&t->account);
     out->dead_count = rp_slots_exhume(&t->slots, out->dead, BLOCK);
     out->more_dead = t->slots.dead > 0;
     out->finished = t->finished;
@@ -234,7 +248,8 @@ static void take_locked(rp_table *t, takeaway *out) RP_REQUIRES(t->mu)
 static void let_go(rp_table *t, takeaway *taken) RP_EXCLUDES(t->mu)
 {
     for (;;) {
-        for (size_t i = 0; i < taken->dead_count; i++) rp_trajectory_unref(taken->dead[i]);
+        for (size_t i = 0; i < taken->dead_count; i++)
+            rp_trajectory_unref_many(taken->dead[i].trajectory, taken->dead[i].references);
         if (!taken->more_dead) return;
         rp_mutex_lock(&t->mu);
         taken->dead_count = rp_slots_exhume(&t->slots, taken->dead, BLOCK);
@@ -248,6 +263,7 @@ static void call_back(rp_op *finished)
     while (finished != NULL) {
         rp_op *op = finished;
         finished = op->next; /* before the call: the operation is its owner's again */
+        rp_table_drop_offered(op);
         op->on_done(op);
     }
 }
@@ -316,13 +332,12 @@ static rp_status refuse_closed(const rp_table *t, rp_error *err)
 
 /* --- by key --------------------------------------------------------------------------------------- */
 
-/* Finds the slots of up to BLOCK keys: fetch the map's lines, then the slots', then compare. */
+/* Finds the slots of up to BLOCK keys: fetches the slots, then compares. */
 static void find_block_locked(const rp_table *t, const uint32_t *tags, const uint64_t *keys,
                               size_t count, uint32_t *slots) RP_REQUIRES(t->mu)
 {
-    for (size_t i = 0; i < count; i++) rp_map_prefetch(&t->keys, tags[i]);
     for (size_t i = 0; i < count; i++) {
-        size_t at = rp_map_start(&t->keys, tags[i]);
+        rp_map_cursor at = rp_map_start(&t->keys, tags[i]);
         slots[i] = rp_map_next(&t->keys, tags[i], &at); /* almost surely the right one */
         if (slots[i] != RP_MAP_NONE) __builtin_prefetch(rp_slots_at(&t->slots, slots[i]), 1);
     }
@@ -331,9 +346,13 @@ static void find_block_locked(const rp_table *t, const uint32_t *tags, const uin
             slots[i] = rp_table_find_locked(t, keys[i], tags[i]);
 }
 
+/* Hashes keys and fetches the map's lines, both before the lock is taken. */
 static void set_tags(const rp_table *t, const uint64_t *keys, size_t count, uint32_t *tags)
 {
-    for (size_t i = 0; i < count; i++) tags[i] = rp_map_tag(&t->keys, keys[i]);
+    for (size_t i = 0; i < count; i++) {
+        tags[i] = rp_map_tag(&t->keys, keys[i]);
+        rp_map_prefetch_unlocked(&t->keys, tags[i]);
+    }
 }
 
 typedef struct update_block {
@@ -349,6 +368,8 @@ static rp_status weigh_block(const rp_table *t, const rp_update *updates, size_t
         rp_weighed w;
         rp_error why;
 
+        b->tags[i] = rp_map_tag(&t->keys, updates[i].key);
+        rp_map_prefetch_unlocked(&t->keys, b->tags[i]);
         if (rp_table_weigh(t, updates[i].priority, &w, &why) != RP_OK)
             return rp_fail(err, RP_INVALID, "table '%.60s': key %llu: %.120s", t->options.name,
                            (unsigned long long)updates[i].key, why.text);
@@ -357,7 +378,6 @@ static rp_status weigh_block(const rp_table *t, const rp_update *updates, size_t
         b->sampler_values[i] = w.sampler_value;
         b->remover_values[i] = w.remover_value;
     }
-    set_tags(t, b->keys, count, b->tags);
     return RP_OK;
 }
 
@@ -512,6 +532,7 @@ rp_status rp_table_trim(rp_table *t, size_t *removed, rp_error *err)
             st = rp_fail_memory(err, BLOCK * sizeof(rp_event));
         for (size_t i = 0; st == RP_OK && i < BLOCK && is_over_locked(t); i++) {
             rp_table_evict_locked(t);
+            if (t->options.max_bytes > 0) rp_table_count_out_locked(t);
             in_all++;
         }
         over = is_over_locked(t);
@@ -526,10 +547,9 @@ static void clear_locked(rp_table *t) RP_REQUIRES(t->mu)
 {
     for (uint32_t i = 0; i < t->slots.used; i++) {
         rp_slot *slot = rp_slots_at(&t->slots, i);
-        if (slot->state != RP_SLOT_LIVE) continue;
-        rp_account_remove(&t->account, slot->trajectory);
-        rp_slots_bury(&t->slots, i);
+        if (slot->state == RP_SLOT_LIVE) rp_slots_bury(&t->slots, i);
     }
+    rp_table_count_out_locked(t);
     rp_map_clear(&t->keys);
     t->sampler->ops->clear(t->sampler);
     t->remover->ops->clear(t->remover);

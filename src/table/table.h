@@ -81,6 +81,7 @@ struct rp_table {
 /* What the store hands a new table besides its options. */
 typedef struct rp_table_birth {
     rp_budget *budget;
+    uint16_t id;   /* its number in the store, from 1 */
     uint64_t seed; /* used unless the options have one */
     int64_t (*wall_ns)(void *ctx);
     void *wall_ctx;
@@ -112,8 +113,12 @@ void rp_table_note_priority_locked(rp_table *t, const rp_weighed *weighed) RP_RE
 void rp_table_set_priority_locked(rp_table *t, uint32_t slot, const rp_weighed *weighed)
     RP_REQUIRES(t->mu);
 
-/* Takes an item out: it is dead until the lock is left. */
+/* Takes an item out: it is dead until the lock is left, and its bytes count until
+ * rp_table_count_out_locked(). */
 void rp_table_remove_locked(rp_table *t, uint32_t slot) RP_REQUIRES(t->mu);
+
+/* Takes the dead out of the account. */
+void rp_table_count_out_locked(rp_table *t) RP_REQUIRES(t->mu);
 
 /* Takes out what the remover picks. The table must not be empty. */
 void rp_table_evict_locked(rp_table *t) RP_REQUIRES(t->mu);
@@ -131,6 +136,9 @@ void rp_table_pump_locked(rp_table *t) RP_REQUIRES(t->mu);
 /* Ends every parked operation with `status`. */
 void rp_table_fail_parked_locked(rp_table *t, rp_status status, const char *text)
     RP_REQUIRES(t->mu);
+
+/* Drops the references that were offered to a parked insert which is over. Not under a lock. */
+void rp_table_drop_offered(const rp_op *op);
 
 /* Why a parked operation waits. Returns `text`. */
 char *rp_table_why_locked(rp_table *t, const rp_op *op, char *text, size_t size)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The signature of a table, in one allocation:
  *
- *   | rp_signature | nodes x n | columns x c | key, type and spec names | paths of the columns
- * |
+ *   | rp_signature | nodes x n | columns x c | names in the nodes | paths of the columns |
  *
  * Making one takes three walks over the nodes, none of them recursive, with a scratch block for
  * the shape of the tree:
@@ -12,9 +11,7 @@
  *   measure   walks the leaves in flattened order and adds up the bytes of their paths
  *   fill      walks them again and writes columns and paths
  *
- *   children   | of node 0 | of node 1 | ...    node numbers; child_at[i] is where those of i
- * begin
- */
+ *   children   | of node 0 | of node 1 | ...      those of node i begin at child_at[i] */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -207,8 +204,7 @@ static rp_status sort_children(outline *o, rp_error *err)
 
 /* --- walking the leaves in flattened order ---------------------------------------------------- */
 
-/* Where a walk stands: the open parents with the child each has reached, and the path so far.
- */
+/* Where a walk stands: the open parents, the child each has reached, and the path so far. */
 typedef struct walk {
     const outline *o;
     size_t depth;
@@ -230,8 +226,7 @@ static bool push_name(walk *w, const char *name)
     return true;
 }
 
-/* Appends the name under which child number `position` stands in its parent, a key or a number.
- */
+/* Appends the name of child number `position` of a parent: its key, or the number. */
 static bool push_child_name(walk *w, const rp_nest_node *parent, const rp_nest_node *child,
                             uint32_t position)
 {

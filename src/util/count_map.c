@@ -35,7 +35,7 @@ rp_status rp_count_map_reserve(rp_count_map *m, size_t more)
 
 static uint32_t find(const rp_count_map *m, uint64_t key, uint32_t tag)
 {
-    size_t at = rp_map_start(&m->map, tag);
+    rp_map_cursor at = rp_map_start(&m->map, tag);
     uint32_t i;
 
     while ((i = rp_map_next(&m->map, tag, &at)) != RP_MAP_NONE)

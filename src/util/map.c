@@ -6,87 +6,95 @@
 #include "util/mem.h"
 #include "util/rng.h"
 
-enum { MIN_BITS = 6 };
+enum { MIN_BITS = 3, FILL = 3 /* entries a bucket, on average, at most */ };
+
+static_assert(sizeof(rp_map_bucket) == RP_CACHE_LINE, "a bucket is one cache line");
 
 void rp_map_init(rp_map *map, const rp_allocator *alloc, uint64_t seed)
 {
     *map = (rp_map){.alloc = *alloc};
+    atomic_init(&map->hint_buckets, NULL);
+    atomic_init(&map->hint_bits, 0);
     map->seed[0] = rp_splitmix64(&seed);
     map->seed[1] = rp_splitmix64(&seed) | 1;
 }
 
 static size_t bytes_of(uint32_t bits)
 {
-    return ((size_t)1 << bits) * sizeof(uint64_t);
+    return ((size_t)1 << bits) * sizeof(rp_map_bucket);
 }
 
 void rp_map_deinit(rp_map *map)
 {
-    if (map->bits > 0) rp_release_aligned(&map->alloc, map->entries, bytes_of(map->bits));
-    map->entries = NULL;
-    map->bits = 0;
+    if (map->buckets != NULL) rp_release_aligned(&map->alloc, map->buckets, bytes_of(map->bits));
+    map->buckets = NULL;
     map->count = 0;
 }
 
-static void place(rp_map *map, uint64_t entry)
+static void place(rp_map *map, uint32_t tag, uint32_t slot)
 {
-    size_t mask = ((size_t)1 << map->bits) - 1;
-    size_t at = rp_map_home(map, (uint32_t)(entry >> 32));
+    size_t mask = ((size_t)1 << map->bits) - 1, at = rp_map_home(map, tag);
+    uint32_t free_entries;
 
-    while (map->entries[at] != 0) at = (at + 1) & mask;
-    map->entries[at] = entry;
+    while ((free_entries = rp_map_matches(map->buckets[at].tags, 0)) == 0) {
+        map->buckets[at].passed++;
+        at = (at + 1) & mask;
+    }
+    map->buckets[at].tags[__builtin_ctz(free_entries)] = tag;
+    map->buckets[at].slots[__builtin_ctz(free_entries)] = slot;
 }
 
 rp_status rp_map_reserve(rp_map *map, size_t more)
 {
-    rp_map grown = *map;
+    rp_map grown = {.bits = map->bits};
     size_t need;
 
     if (!rp_size_add(map->count, more, &need) || need > (size_t)1 << 31) return RP_NO_RESOURCE;
-    if (map->bits > 0 && need <= (size_t)1 << (map->bits - 1)) return RP_OK;
+    if (map->buckets != NULL && need <= (size_t)FILL << map->bits) return RP_OK;
     if (grown.bits < MIN_BITS) grown.bits = MIN_BITS;
-    while (need > (size_t)1 << (grown.bits - 1)) grown.bits++;
-    grown.entries = rp_alloc_aligned(&map->alloc, bytes_of(grown.bits));
-    if (grown.entries == NULL) return RP_NO_RESOURCE;
-    if (map->bits > 0) {
+    while (need > (size_t)FILL << grown.bits) grown.bits++;
+    grown.buckets = rp_alloc_aligned(&map->alloc, bytes_of(grown.bits));
+    if (grown.buckets == NULL) return RP_NO_RESOURCE;
+    if (map->buckets != NULL) {
         for (size_t i = 0; i < (size_t)1 << map->bits; i++)
-            if (map->entries[i] != 0) place(&grown, map->entries[i]);
-        rp_release_aligned(&map->alloc, map->entries, bytes_of(map->bits));
+            for (int j = 0; j < RP_MAP_BUCKET; j++)
+                if (map->buckets[i].tags[j] != 0)
+                    place(&grown, map->buckets[i].tags[j], map->buckets[i].slots[j]);
+        rp_release_aligned(&map->alloc, map->buckets, bytes_of(map->bits));
     }
-    map->entries = grown.entries; /* and not the seed, which is read without a lock */
+    map->buckets = grown.buckets; /* and not the seed, which is read without a lock */
     map->bits = grown.bits;
+    atomic_store_explicit(&map->hint_buckets, map->buckets, memory_order_relaxed);
+    atomic_store_explicit(&map->hint_bits, map->bits, memory_order_relaxed);
     return RP_OK;
 }
 
 void rp_map_insert(rp_map *map, uint32_t tag, uint32_t slot)
 {
-    assert(map->bits > 0 && map->count < (size_t)1 << (map->bits - 1));
-    place(map, (uint64_t)tag << 32 | ((uint64_t)slot + 1));
+    assert(map->buckets != NULL && map->count < (size_t)FILL << map->bits && tag != 0);
+    place(map, tag, slot);
     map->count++;
 }
 
 void rp_map_remove(rp_map *map, uint32_t tag, uint32_t slot)
 {
-    uint64_t entry = (uint64_t)tag << 32 | ((uint64_t)slot + 1);
-    size_t mask = ((size_t)1 << map->bits) - 1, hole = rp_map_home(map, tag), at;
+    size_t mask = ((size_t)1 << map->bits) - 1, at = rp_map_home(map, tag);
+    uint32_t found;
 
-    while (map->entries[hole] != entry) {
-        assert(map->entries[hole] != 0);
-        hole = (hole + 1) & mask;
+    for (;;) {
+        rp_map_bucket *bucket = &map->buckets[at];
+        found = rp_map_matches(bucket->slots, slot) & rp_map_matches(bucket->tags, tag);
+        if (found != 0) break;
+        assert(bucket->passed > 0);
+        bucket->passed--; /* it had passed here */
+        at = (at + 1) & mask;
     }
-    /* An entry behind the hole may move into it unless its home lies after the hole. */
-    for (at = (hole + 1) & mask; map->entries[at] != 0; at = (at + 1) & mask) {
-        size_t home = rp_map_home(map, (uint32_t)(map->entries[at] >> 32));
-        if (((at - home) & mask) < ((at - hole) & mask)) continue;
-        map->entries[hole] = map->entries[at];
-        hole = at;
-    }
-    map->entries[hole] = 0;
+    map->buckets[at].tags[__builtin_ctz(found)] = 0;
     map->count--;
 }
 
 void rp_map_clear(rp_map *map)
 {
-    if (map->bits > 0) memset(map->entries, 0, bytes_of(map->bits));
+    if (map->buckets != NULL) memset(map->buckets, 0, bytes_of(map->bits));
     map->count = 0;
 }

@@ -2,31 +2,44 @@
 /* A map from 64-bit keys to slot numbers that leaves the keys where they are.
  *
  * It stores, for each key, 32 bits of its hash (the tag) and the slot; the owner keeps the keys in its
- * slots and compares them. So an entry is eight bytes, eight to a cache line, and a look-up touches one
- * line here and then the slot that the caller wants anyway.
+ * slots and compares them. Entries stand in buckets of seven, one bucket a cache line:
  *
- *   entry   | tag (32) | slot + 1 (32) |      0: free
+ *   bucket   | tag x 7 | slot x 7 | passed (64 bits) |       tag 0: free
  *
- * Linear probing from the place that the tag's upper bits name; removal moves later entries back, so
- * there are no tombstones. At most half of the places are taken. The hash is keyed, so that a peer that
- * chooses keys cannot choose where they fall.
+ * The tag's upper bits name an entry's bucket; if that is full, the next one with room takes it, and
+ * every bucket it had to pass counts it in `passed`. So a look-up compares the seven tags of one line
+ * without a branch among them, goes on only where something has passed, and a removal clears one entry
+ * and moves none. The hash is keyed, so that a peer that chooses keys cannot choose where they fall.
  *
  * A plain value, not thread-safe. Only reserve allocates. */
 #ifndef RP_UTIL_MAP_H
 #define RP_UTIL_MAP_H
 
+#include <stdatomic.h>
+
 #include "reprise/alloc.h"
 #include "util/wide.h"
 
-typedef struct rp_map {
-    uint64_t *entries;
-    size_t count;
-    uint32_t bits; /* 2^bits places; 0: none */
-    uint64_t seed[2];
-    rp_allocator alloc;
-} rp_map;
+enum { RP_MAP_BUCKET = 7 };
 
 #define RP_MAP_NONE UINT32_MAX
+
+typedef struct rp_map_bucket {
+    uint32_t tags[RP_MAP_BUCKET];
+    uint32_t slots[RP_MAP_BUCKET];
+    uint64_t passed;
+} rp_map_bucket;
+
+typedef struct rp_map {
+    rp_map_bucket *buckets; /* 2^bits of them; NULL: none */
+    size_t count;
+    uint32_t bits;
+    uint64_t seed[2];
+    rp_allocator alloc;
+    /* The same two numbers for rp_map_prefetch_unlocked(). */
+    _Atomic(rp_map_bucket *) hint_buckets;
+    atomic_uint_fast32_t hint_bits;
+} rp_map;
 
 void rp_map_init(rp_map *map, const rp_allocator *alloc, uint64_t seed);
 void rp_map_deinit(rp_map *map);
@@ -34,10 +47,11 @@ void rp_map_deinit(rp_map *map);
 /* Makes room for `more` entries. RP_NO_RESOURCE, with nothing changed. */
 RP_NODISCARD rp_status rp_map_reserve(rp_map *map, size_t more);
 
+/* The tag of a key; never 0. Depends only on what is fixed at birth. */
 static inline uint32_t rp_map_tag(const rp_map *map, uint64_t key)
 {
     rp_u128 product = (rp_u128)(key ^ map->seed[0]) * map->seed[1];
-    return (uint32_t)(((uint64_t)(product >> 64) ^ (uint64_t)product) >> 32);
+    return (uint32_t)(((uint64_t)(product >> 64) ^ (uint64_t)product) >> 32) | 1;
 }
 
 static inline size_t rp_map_home(const rp_map *map, uint32_t tag)
@@ -47,29 +61,58 @@ static inline size_t rp_map_home(const rp_map *map, uint32_t tag)
 
 static inline void rp_map_prefetch(const rp_map *map, uint32_t tag)
 {
-    if (map->bits > 0) __builtin_prefetch(map->entries + rp_map_home(map, tag), 1);
+    if (map->buckets != NULL) __builtin_prefetch(map->buckets + rp_map_home(map, tag), 1);
+}
+
+/* The same without the lock that guards the map: it may have grown meanwhile, so this may fetch the
+ * wrong line, even one that is no longer ours. A fetch ahead has no other effect, and cannot fault. */
+static inline void rp_map_prefetch_unlocked(const rp_map *map, uint32_t tag)
+{
+    const rp_map_bucket *buckets = atomic_load_explicit(&map->hint_buckets, memory_order_relaxed);
+    uint_fast32_t bits = atomic_load_explicit(&map->hint_bits, memory_order_relaxed);
+    uintptr_t line = (uintptr_t)buckets + ((uint64_t)tag >> (32 - bits)) * sizeof(rp_map_bucket);
+
+    __builtin_prefetch((const void *)line, 1);
 }
 
 /* A look-up: start, then call next until it returns a slot whose key is the right one, or
  * RP_MAP_NONE. */
-static inline size_t rp_map_start(const rp_map *map, uint32_t tag)
-{
-    return map->bits > 0 ? rp_map_home(map, tag) : 0;
-}
-static inline uint32_t rp_map_next(const rp_map *map, uint32_t tag, size_t *at)
-{
-    size_t mask = ((size_t)1 << map->bits) - 1;
+typedef struct rp_map_cursor {
+    size_t bucket;
+    uint32_t matches; /* a bit for each entry of the bucket that is still to be tried */
+} rp_map_cursor;
 
-    if (map->bits == 0) return RP_MAP_NONE;
-    for (;;) {
-        uint64_t entry = map->entries[*at];
-        if (entry == 0) return RP_MAP_NONE;
-        *at = (*at + 1) & mask;
-        if ((uint32_t)(entry >> 32) == tag) return (uint32_t)entry - 1;
+/* A bit for each of seven numbers that equals `wanted`. */
+static inline uint32_t rp_map_matches(const uint32_t *numbers, uint32_t wanted)
+{
+    uint32_t matches = 0;
+    for (uint32_t i = 0; i < RP_MAP_BUCKET; i++) matches |= (uint32_t)(numbers[i] == wanted) << i;
+    return matches;
+}
+
+static inline rp_map_cursor rp_map_start(const rp_map *map, uint32_t tag)
+{
+    rp_map_cursor at = {0, 0};
+    if (map->buckets == NULL) return at;
+    at.bucket = rp_map_home(map, tag);
+    at.matches = rp_map_matches(map->buckets[at.bucket].tags, tag);
+    return at;
+}
+
+static inline uint32_t rp_map_next(const rp_map *map, uint32_t tag, rp_map_cursor *at)
+{
+    if (map->buckets == NULL) return RP_MAP_NONE;
+    while (at->matches == 0) {
+        if (map->buckets[at->bucket].passed == 0) return RP_MAP_NONE;
+        at->bucket = (at->bucket + 1) & (((size_t)1 << map->bits) - 1);
+        at->matches = rp_map_matches(map->buckets[at->bucket].tags, tag);
     }
+    uint32_t entry = (uint32_t)__builtin_ctz(at->matches);
+    at->matches &= at->matches - 1;
+    return map->buckets[at->bucket].slots[entry];
 }
 
-/* Adds an entry that is not there yet; there must be room for it. `slot` is below RP_MAP_NONE. */
+/* Adds an entry that is not there yet; there must be room for it. */
 void rp_map_insert(rp_map *map, uint32_t tag, uint32_t slot);
 
 /* Removes an entry that is there. */

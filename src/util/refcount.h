@@ -18,18 +18,28 @@ static inline void rp_refcount_init(rp_refcount *r)
     atomic_init(&r->n, 1);
 }
 
-static inline void rp_refcount_inc(rp_refcount *r)
+static inline void rp_refcount_add(rp_refcount *r, uint32_t n)
 {
-    atomic_fetch_add_explicit(&r->n, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&r->n, n, memory_order_relaxed);
 }
 
-/* True if that was the last reference. The acquiring load instead of a fence is what TSan
- * understands; only the last owner pays for it. */
-static inline bool rp_refcount_dec(rp_refcount *r)
+static inline void rp_refcount_inc(rp_refcount *r)
 {
-    if (atomic_fetch_sub_explicit(&r->n, 1, memory_order_release) != 1) return false;
+    rp_refcount_add(r, 1);
+}
+
+/* Drops `n` references. True if they were the last. The acquiring load instead of a fence is what TSan
+ * understands; only the last owner pays for it. */
+static inline bool rp_refcount_sub(rp_refcount *r, uint32_t n)
+{
+    if (atomic_fetch_sub_explicit(&r->n, n, memory_order_release) != n) return false;
     (void)atomic_load_explicit(&r->n, memory_order_acquire);
     return true;
+}
+
+static inline bool rp_refcount_dec(rp_refcount *r)
+{
+    return rp_refcount_sub(r, 1);
 }
 
 #endif

@@ -14,11 +14,10 @@
 #define SCALAR ((rp_shape){.rank = 0})
 
 static const rp_dtype rp_test_dtypes[] = {
-    RP_FLOAT32,   RP_FLOAT64,     RP_INT32,       RP_UINT8,   RP_INT16,
-    RP_INT8,      RP_COMPLEX64,   RP_INT64,       RP_BOOL,    RP_QINT8,
-    RP_QUINT8,    RP_QINT32,      RP_BFLOAT16,    RP_QINT16,  RP_QUINT16,
-    RP_UINT16,    RP_COMPLEX128,  RP_FLOAT16,     RP_UINT32,  RP_UINT64,
-    RP_FLOAT8_E5M2, RP_FLOAT8_E4M3FN, RP_INT4,    RP_UINT4,
+    RP_FLOAT32,   RP_FLOAT64, RP_INT32,       RP_UINT8,         RP_INT16,      RP_INT8,
+    RP_COMPLEX64, RP_INT64,   RP_BOOL,        RP_QINT8,         RP_QUINT8,     RP_QINT32,
+    RP_BFLOAT16,  RP_QINT16,  RP_QUINT16,     RP_UINT16,        RP_COMPLEX128, RP_FLOAT16,
+    RP_UINT32,    RP_UINT64,  RP_FLOAT8_E5M2, RP_FLOAT8_E4M3FN, RP_INT4,       RP_UINT4,
 }; /* all but RP_STRING */
 
 /* A chunk of one column from `rows` rows of plain data, one behind the other. Returns owned. */
@@ -46,13 +45,15 @@ static inline rp_chunk *rp_test_chunk(uint64_t key, const rp_chunk_options *opti
                                       const rp_spec *spec, size_t rows, const void *data)
 {
     rp_chunk *chunk = NULL;
-    assert_ok(rp_test_try_chunk(rp_allocator_default(), key, options, spec, rows, data, &chunk));
+    assert_ok(
+        rp_test_try_chunk(rp_allocator_default(), key, options, spec, rows, data, &chunk));
     return chunk;
 }
 
-/* A chunk of `rows` rows of `cols` int32; element k counts up from 1000 * key. Returns owned. */
-static inline rp_status rp_test_try_ints(const rp_allocator *alloc, uint64_t key, rp_codec codec,
-                                         size_t rows, size_t cols, rp_chunk **out)
+/* A chunk of `rows` rows of `cols` int32, which count up from 1000 * key. Returns owned. */
+static inline rp_status rp_test_try_ints(const rp_allocator *alloc, uint64_t key,
+                                         rp_codec codec, size_t rows, size_t cols,
+                                         rp_chunk **out)
 {
     int32_t *data = calloc(rows * cols + 1, sizeof *data);
     rp_spec spec = {"x", RP_INT32, SHAPE((int64_t)cols)};
@@ -81,8 +82,9 @@ static inline void rp_test_fill(rp_rng *rng, uint8_t *data, size_t size)
         uint8_t byte = (uint8_t)rp_rng_next(rng);
         size_t back = i > 0 ? 1 + rp_rng_below(rng, i) : 0;
         for (; length > 0 && i < size; length--, i++)
-            data[i] = kind == 0 ? byte : kind == 1 && back > 0 ? data[i - back]
-                                                               : (uint8_t)rp_rng_next(rng);
+            data[i] = kind == 0               ? byte
+                      : kind == 1 && back > 0 ? data[i - back]
+                                              : (uint8_t)rp_rng_next(rng);
     }
 }
 

@@ -37,8 +37,8 @@ static inline void rp_test_fails(rp_status st, rp_status expected, const rp_erro
 #define assert_fails(call, expected, err, part)                                                \
     rp_test_fails((call), (expected), (err), (part), __FILE__, __LINE__)
 
-/* Runs `scenario` with room for 0, 1, 2, ... allocations until it succeeds. Every failure must be
- * clean: RP_NO_RESOURCE, and nothing left alive. */
+/* Runs `scenario` with room for 0, 1, 2, ... allocations until it succeeds. Every failure must
+ * be clean: RP_NO_RESOURCE, and nothing left alive. */
 static inline void rp_test_survives_oom(rp_status (*scenario)(const rp_allocator *))
 {
     for (size_t room = 0;; room++) {

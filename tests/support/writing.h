@@ -172,9 +172,9 @@ static inline void rp_test_expect_actions(rp_test_rig *r, const rp_trajectory *t
     double *got = calloc((size_t)count, sizeof *got);
 
     assert_non_null(got);
-    assert_ok_err(rp_decoder_stack(r->decoder, &t, 1, column, got,
-                                   (size_t)count * sizeof *got, &r->err),
-                  &r->err);
+    assert_ok_err(
+        rp_decoder_stack(r->decoder, &t, 1, column, got, (size_t)count * sizeof *got, &r->err),
+        &r->err);
     for (int32_t i = 0; i < count; i++)
         assert_true(got[i] == (double)(start + (int64_t)i * stride) + 0.5);
     free(got);

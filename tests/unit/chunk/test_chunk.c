@@ -78,11 +78,8 @@ static void assert_tensor_fails(const tensor *t, rp_status expected, const char 
 }
 
 /* "\2\4ab": two bytes, stored */
-static const tensor two_bytes = {.dtype = RP_UINT8,
-                                 .dims = {2},
-                                 .rank = 1,
-                                 .content = "\2\4ab",
-                                 .content_bytes = 4};
+static const tensor two_bytes = {
+    .dtype = RP_UINT8, .dims = {2}, .rank = 1, .content = "\2\4ab", .content_bytes = 4};
 
 static void a_parsed_chunk_keeps_the_bytes_as_they_came(void **state)
 {
@@ -187,7 +184,7 @@ static void shapes_that_cannot_be_are_refused(void **state)
     assert_tensor_fails(&negative, RP_CORRUPT, "negative dimension");
     assert_tensor_fails(&huge, RP_CORRUPT, "too large");
     assert_tensor_fails(&hidden, RP_CORRUPT, "too large");
-    assert_tensor_fails(&deep, RP_NO_RESOURCE, "rank is over the limit of 16");
+    assert_tensor_fails(&deep, RP_NO_RESOURCE, "rank is over the limit");
 }
 
 static void the_deepest_shape_is_accepted(void **state)
@@ -424,10 +421,9 @@ static void read_all(const uint8_t *wire, size_t size)
             const rp_chunk_column *c = rp_chunk_get_column(chunk, i);
             size_t rows = rp_chunk_rows(chunk, i);
             uint8_t dst[4096];
-            rp_status st = c->dtype == RP_STRING
-                               ? RP_OK
-                               : rp_decoder_rows(decoder, chunk, i, 0, rows, dst, c->raw_bytes,
-                                                 NULL);
+            rp_status st = c->dtype == RP_STRING ? RP_OK
+                                                 : rp_decoder_rows(decoder, chunk, i, 0, rows,
+                                                                   dst, c->raw_bytes, NULL);
             assert_true(st == RP_OK || st == RP_CORRUPT);
         }
         rp_decoder_free(decoder);
@@ -439,7 +435,8 @@ static void read_all(const uint8_t *wire, size_t size)
 /* A chunk of three columns: numbers, strings, one scalar a row. */
 static rp_chunk *mixed_chunk(rp_codec codec)
 {
-    rp_spec specs[] = {{"n", RP_INT32, SHAPE(3)}, {"s", RP_STRING, SHAPE(2)}, {"x", RP_UINT8, SCALAR}};
+    rp_spec specs[] = {
+        {"n", RP_INT32, SHAPE(3)}, {"s", RP_STRING, SHAPE(2)}, {"x", RP_UINT8, SCALAR}};
     rp_chunk_options options = {.codec = codec, .delta = true};
     rp_chunk_origin origin = {.key = 99, .episode = 3, .first_step = 2, .last_step = 5};
     rp_chunk_builder *builder = NULL;
@@ -520,8 +517,15 @@ static void a_parsed_chunk_looks_like_the_built_one(void **state)
         size_t size;
         const uint8_t *wire = rp_chunk_wire(built, &size);
         assert_ok(rp_chunk_parse(rp_allocator_default(), wire, size, NULL, &parsed, NULL));
-        assert_memory_equal(parsed->columns, built->columns, 3 * sizeof *built->columns);
-        assert_memory_equal(parsed->places, built->places, 3 * sizeof *built->places);
+        for (size_t i = 0; i < 3; i++) {
+            const rp_chunk_column *a = &parsed->columns[i], *b = &built->columns[i];
+            const rp_column_place *at = &parsed->places[i], *other = &built->places[i];
+            assert_true(a->dtype == b->dtype && rp_shape_equal(&a->shape, &b->shape));
+            assert_true(a->raw_bytes == b->raw_bytes && a->stored_bytes == b->stored_bytes);
+            assert_true(at->content_at == other->content_at && at->rows_at == other->rows_at);
+            assert_true(at->row_bytes == other->row_bytes && at->form == other->form);
+            assert_true(at->delta == other->delta);
+        }
         assert_int_equal(parsed->origin.key, 99);
         assert_int_equal(parsed->origin.last_step, 5);
         assert_int_equal(built->codec, codec);

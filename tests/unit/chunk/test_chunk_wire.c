@@ -68,8 +68,8 @@ static rp_chunk *parse(const message *m)
 {
     rp_chunk *chunk = NULL;
     rp_error err = {0};
-    assert_ok_err(
-        rp_chunk_parse(rp_allocator_default(), m->bytes, m->size, NULL, &chunk, &err), &err);
+    assert_ok_err(rp_chunk_parse(rp_allocator_default(), m->bytes, m->size, NULL, &chunk, &err),
+                  &err);
     return chunk;
 }
 
@@ -94,8 +94,8 @@ static void the_vector_of_the_document_is_read(void **state)
     int64_t rows[3];
 
     (void)state;
-    assert_ok(rp_chunk_parse(rp_allocator_default(), document, sizeof document, NULL, &chunk,
-                             NULL));
+    assert_ok(
+        rp_chunk_parse(rp_allocator_default(), document, sizeof document, NULL, &chunk, NULL));
     assert_int_equal(rp_chunk_get_origin(chunk)->key, 1);
     assert_int_equal(rp_chunk_get_origin(chunk)->episode, 7);
     assert_int_equal(rp_chunk_get_origin(chunk)->first_step, 0);
@@ -257,7 +257,10 @@ static void a_shape_that_stands_twice_adds_dimensions(void **state)
     add_varint(&t, RP_PB_TENSOR_DTYPE, RP_UINT8);
     add_message(&t, RP_PB_TENSOR_SHAPE, &two);
     add_message(&t, RP_PB_TENSOR_SHAPE, &two);
-    add_bytes(&t, RP_PB_TENSOR_CONTENT, "\4\x0c" "abcd", 6);
+    add_bytes(&t, RP_PB_TENSOR_CONTENT,
+              "\4\x0c"
+              "abcd",
+              6);
     add_message(&data, RP_PB_DATA_TENSOR, &t);
     add_message(&m, RP_PB_CHUNK_DATA, &data);
     chunk = parse(&m);

@@ -25,8 +25,8 @@ static void setup(fixture *f, rp_codec codec, size_t raw_bytes, uint64_t seed)
     f->block = malloc(rp_codec_max_bytes(codec, raw_bytes));
     assert_true(f->raw != NULL && f->block != NULL);
     rp_test_fill(&rng, f->raw, raw_bytes);
-    assert_ok(rp_codec_compress(&f->codec, codec, 0, f->raw, raw_bytes, f->block,
-                                &f->stored_bytes));
+    assert_ok(
+        rp_codec_compress(&f->codec, codec, 0, f->raw, raw_bytes, f->block, &f->stored_bytes));
     assert_in_range(f->stored_bytes, 1, rp_codec_max_bytes(codec, raw_bytes));
 }
 
@@ -73,8 +73,7 @@ static void every_codec_gives_back_what_it_took(void **state)
         for (size_t i = 0; i < COUNT_OF(sizes); i++) {
             fixture f;
             setup(&f, codecs[c], sizes[i], i);
-            assert_true(
-                rp_codec_check_head(codecs[c], f.block, f.stored_bytes, f.raw_bytes));
+            assert_true(rp_codec_check_head(codecs[c], f.block, f.stored_bytes, f.raw_bytes));
             assert_ok(decode(&f, codecs[c], f.block, f.stored_bytes, f.raw_bytes));
             teardown(&f);
         }
@@ -172,7 +171,8 @@ static void damaged_blocks_give_a_status(void **state)
             assert_true(st == RP_OK || st == RP_CORRUPT);
             f.block[at] ^= bit;
         }
-        assert_ok(decode(&f, codecs[c], f.block, f.stored_bytes, sizeof dst)); /* still usable */
+        assert_ok(
+            decode(&f, codecs[c], f.block, f.stored_bytes, sizeof dst)); /* still usable */
         teardown(&f);
     }
 }

@@ -78,11 +78,11 @@ static void an_empty_message_ends_at_once(void **state)
 
 static void fields_of_every_type_are_read(void **state)
 {
-    static const uint8_t bytes[] = {0x08, 0x96, 0x01,                          /* 1: 150 */
-                                    0x11, 1,    2,    3, 4, 5, 6, 7, 8,        /* 2: fixed64 */
-                                    0x1a, 0x03, 'a',  'b', 'c',                /* 3: "abc" */
-                                    0x25, 1,    2,    3, 4,                    /* 4: fixed32 */
-                                    0xc2, 0x3e, 0x00};                         /* 1000: "" */
+    static const uint8_t bytes[] = {0x08, 0x96, 0x01,                       /* 1: 150 */
+                                    0x11, 1,    2,    3,   4,   5, 6, 7, 8, /* 2: fixed64 */
+                                    0x1a, 0x03, 'a',  'b', 'c',             /* 3: "abc" */
+                                    0x25, 1,    2,    3,   4,               /* 4: fixed32 */
+                                    0xc2, 0x3e, 0x00};                      /* 1000: "" */
     rp_pb_reader reader = rp_pb_open(bytes, sizeof bytes);
     rp_pb_field f;
 

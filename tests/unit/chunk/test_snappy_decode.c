@@ -14,13 +14,14 @@ static uint8_t *compress(const uint8_t *data, size_t size, size_t *stored)
 
     *stored = snappy_max_compressed_length(size);
     assert_non_null(block);
-    assert_int_equal(snappy_compress((const char *)data, size, (char *)block, stored), SNAPPY_OK);
+    assert_int_equal(snappy_compress((const char *)data, size, (char *)block, stored),
+                     SNAPPY_OK);
     return block;
 }
 
 /* Decodes a prefix into memory of exactly that size, so that a sanitizer sees any overrun. */
-static rp_status decode(const uint8_t *block, size_t stored, size_t raw, const uint8_t *expected,
-                        size_t want)
+static rp_status decode(const uint8_t *block, size_t stored, size_t raw,
+                        const uint8_t *expected, size_t want)
 {
     uint8_t *dst = malloc(want + 1);
     rp_status st;
@@ -36,7 +37,7 @@ static rp_status decode(const uint8_t *block, size_t stored, size_t raw, const u
 
 static void a_single_literal_is_recognised_at_every_size(void **state)
 {
-    static const size_t sizes[] = {0,   1,   2,     59,    60,    61,     255,     256,
+    static const size_t sizes[] = {0,   1,   2,     59,    60,    61,     255,      256,
                                    257, 300, 65535, 65536, 65537, 100000, 16777216, 16777217};
 
     (void)state;
@@ -49,8 +50,7 @@ static void a_single_literal_is_recognised_at_every_size(void **state)
         assert_true(rp_snappy_head(block, head + sizes[i], &raw, &at));
         assert_int_equal(raw, sizes[i]);
         assert_null(rp_snappy_literal(block, head + sizes[i] + 1, sizes[i]));
-        if (sizes[i] > 0)
-            assert_null(rp_snappy_literal(block, head + sizes[i] - 1, sizes[i]));
+        if (sizes[i] > 0) assert_null(rp_snappy_literal(block, head + sizes[i] - 1, sizes[i]));
         assert_null(rp_snappy_literal(block, head + sizes[i], sizes[i] + 1));
         free(block);
     }
@@ -67,8 +67,8 @@ static void libsnappy_reads_our_literals(void **state)
         assert_true(block != NULL && back != NULL);
         rp_snappy_put_literal_head(block, sizes[i]);
         memset(block + head, 0x77, sizes[i]);
-        assert_int_equal(
-            snappy_uncompress((char *)block, head + sizes[i], (char *)back, &raw), SNAPPY_OK);
+        assert_int_equal(snappy_uncompress((char *)block, head + sizes[i], (char *)back, &raw),
+                         SNAPPY_OK);
         assert_int_equal(raw, sizes[i]);
         assert_memory_equal(block + head, back, raw);
         free(block);
@@ -171,12 +171,12 @@ static void overlapping_copies_repeat_what_they_began_with(void **state)
 static void copies_of_every_kind_are_read(void **state)
 {
     /* "abcd", then four bytes from four back, with one, two and four bytes of offset */
-    static const uint8_t block[] = {16,   0x0c, 'a', 'b', 'c', 'd', 0x01, 4,
-                                    0x0e, 4,    0,   0x0f, 4,  0,   0,    0};
+    static const uint8_t block[] = {16,   0x0c, 'a', 'b',  'c', 'd', 0x01, 4,
+                                    0x0e, 4,    0,   0x0f, 4,   0,   0,    0};
 
     (void)state;
-    assert_int_equal(
-        decode(block, sizeof block, 16, (const uint8_t *)"abcdabcdabcdabcd", 16), RP_OK);
+    assert_int_equal(decode(block, sizeof block, 16, (const uint8_t *)"abcdabcdabcdabcd", 16),
+                     RP_OK);
 }
 
 static void copies_from_nowhere_are_refused(void **state)
@@ -202,6 +202,15 @@ static void elements_longer_than_declared_are_refused(void **state)
     assert_int_equal(decode(literal, sizeof literal, 3, NULL, 3), RP_CORRUPT);
     assert_int_equal(decode(copy, sizeof copy, 7, NULL, 7), RP_CORRUPT);
     assert_int_equal(decode(copy, sizeof copy, 7, NULL, 6), RP_CORRUPT);
+}
+
+/* libsnappy adds one to the length in 32 bits and sees no bytes at all. */
+static void a_literal_of_4_gib_is_refused(void **state)
+{
+    static const uint8_t block[] = {1, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x00, 'x'};
+
+    (void)state;
+    assert_int_equal(decode(block, sizeof block, 1, NULL, 1), RP_CORRUPT);
 }
 
 static void bytes_behind_the_end_are_refused(void **state)
@@ -281,6 +290,7 @@ int main(void)
         cmocka_unit_test(copies_of_every_kind_are_read),
         cmocka_unit_test(copies_from_nowhere_are_refused),
         cmocka_unit_test(elements_longer_than_declared_are_refused),
+        cmocka_unit_test(a_literal_of_4_gib_is_refused),
         cmocka_unit_test(bytes_behind_the_end_are_refused),
         cmocka_unit_test(a_length_other_than_declared_is_refused),
         cmocka_unit_test(random_data_comes_back),

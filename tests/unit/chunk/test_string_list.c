@@ -64,7 +64,8 @@ static void lengths_that_lie_are_refused(void **state)
     (void)state;
     assert_int_equal(rp_string_list_get(BYTES("\xff\xff\xff\xff\x0f"), 1, NULL), RP_CORRUPT);
     assert_int_equal(rp_string_list_get(BYTES("\xff\xff\xff\xff\x1f"), 1, NULL), RP_CORRUPT);
-    assert_int_equal(rp_string_list_get(BYTES("\x80\x80\x80\x80\x80\x00"), 1, NULL), RP_CORRUPT);
+    assert_int_equal(rp_string_list_get(BYTES("\x80\x80\x80\x80\x80\x00"), 1, NULL),
+                     RP_CORRUPT);
     assert_int_equal(rp_string_list_get(BYTES("\5\5hello"), 2, NULL), RP_CORRUPT);
 }
 

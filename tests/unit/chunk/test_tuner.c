@@ -8,8 +8,8 @@ static rp_chunk_tuner make(int32_t max_length)
     return tuner;
 }
 
-/* Ten items, each of one new chunk with `rows` rows that cost `bytes_per_row`: enough for a score
- * of 2 * bytes_per_row. */
+/* Ten items, each of one new chunk with `rows` rows that cost `bytes_per_row`: enough for a
+ * score of 2 * bytes_per_row. */
 static void feed(rp_chunk_tuner *tuner, int32_t rows, size_t bytes_per_row)
 {
     static uint64_t key;

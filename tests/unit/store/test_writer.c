@@ -8,7 +8,8 @@ static void setup(rp_test_rig *r, int32_t history, int32_t chunk_length)
     rp_test_rig_init(r, &options);
 }
 
-/* Appends `steps` steps and, from the third on, an item of the latest three. All must read back. */
+/* Appends `steps` steps and, from the third on, an item of the latest three. All must read
+ * back. */
 static void write_overlapping(rp_test_rig *r, int steps)
 {
     uint64_t keys[128];
@@ -83,8 +84,8 @@ static void string_columns_read_back(void **state)
         rp_tensor step = {RP_STRING, SHAPE(2), row};
         assert_ok_err(rp_writer_append(r.writer, &step, &r.err), &r.err);
     }
-    assert_ok_err(
-        rp_writer_create_latest(r.writer, "a", 1, 4, rp_wait_none(), &key, &r.err), &r.err);
+    assert_ok_err(rp_writer_create_latest(r.writer, "a", 1, 4, rp_wait_none(), &key, &r.err),
+                  &r.err);
     rp_test_flush(&r);
 
     t = rp_test_peek(&r, r.a, key);
@@ -181,8 +182,9 @@ static void column_left_out_of_a_step_cannot_be_picked_there(void **state)
     append_partly(&r, 1);
     append_partly(&r, 3);
 
-    assert_fails(rp_writer_create_item(r.writer, "a", 1, &pick, 1, rp_wait_none(), NULL, &r.err),
-                 RP_PRECONDITION, &r.err, "column 1 'action' was left out of step 1");
+    assert_fails(
+        rp_writer_create_item(r.writer, "a", 1, &pick, 1, rp_wait_none(), NULL, &r.err),
+        RP_PRECONDITION, &r.err, "column 1 'action' was left out of step 1");
 
     assert_int_equal(rp_writer_pending(r.writer), 0);
     rp_test_rig_deinit(&r);

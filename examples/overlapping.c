@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ten steps; every two in a row become an item, and every three another, all sharing the data
+ * of their steps. Then a learner draws a batch of threes and sets their priorities. */
+#include <reprise/reprise.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Ends the program if a call has failed, with the sentence that says why. */
+static void check(rp_status status, const rp_error *err)
+{
+    if (status == RP_OK) return;
+    fprintf(stderr, "overlapping: %s: %s\n", rp_status_name(status), err->text);
+    exit(1);
+}
+
+static void act(rp_store *store)
+{
+    rp_spec spec[] = {{"observation", RP_FLOAT32, {1, {2}}}, {"move", RP_INT32, {0, {0}}}};
+    rp_writer_options options = {.columns = spec, .column_count = 2, .history = 3};
+    float obs[2] = {0, 1}; /* position and speed */
+    rp_wait wait = rp_wait_forever();
+    rp_writer *writer;
+    rp_error err = {0};
+
+    check(rp_writer_new(store, &options, &writer, &err), &err);
+    for (int step = 0; step < 10; step++) {
+        int32_t move = step % 4 == 3 ? -1 : 1;
+        rp_tensor row[] = {{RP_FLOAT32, spec[0].shape, obs}, {RP_INT32, spec[1].shape, &move}};
+        check(rp_writer_append(writer, row, &err), &err);
+        if (step >= 1)
+            check(rp_writer_create_latest(writer, "my_table_a", 1, 2, wait, NULL, &err), &err);
+        if (step >= 2)
+            check(rp_writer_create_latest(writer, "my_table_b", 1, 3, wait, NULL, &err), &err);
+        obs[1] += 0.5f * (float)move; /* the environment answers */
+        obs[0] += obs[1];
+    }
+    check(rp_writer_end_episode(writer, wait, &err), &err);
+    rp_writer_free(writer);
+}
+
+static void learn(rp_table *table)
+{
+    rp_sample_options batch = {.count = 4};
+    rp_sample samples[4];
+    const rp_trajectory *items[4];
+    float x[4][3][2]; /* observations: four items, three steps, two numbers */
+    rp_decoder *decoder;
+    rp_error err = {0};
+    size_t n;
+
+    check(rp_table_sample(table, &batch, samples, &n, rp_wait_forever(), &err), &err);
+    for (size_t i = 0; i < n; i++) items[i] = samples[i].trajectory;
+    check(rp_decoder_new(rp_allocator_default(), 1 << 20, &decoder), &err);
+    check(rp_decoder_stack(decoder, items, n, 0, x, sizeof x, &err), &err);
+    for (size_t i = 0; i < n; i++) {
+        rp_update update = {samples[i].key, x[i][2][0]}; /* far away is surprising */
+        check(rp_table_update(table, &update, 1, NULL, &err), &err);
+        printf("p = %.3f, from %.1f to %.1f\n", samples[i].probability, x[i][0][0], x[i][2][0]);
+    }
+    rp_samples_release(samples, n);
+    rp_decoder_free(decoder);
+}
+
+int main(void)
+{
+    rp_table_options a = {.name = "my_table_a", .sampler = {RP_UNIFORM, 0}, .max_size = 99};
+    rp_table_options b = {.name = "my_table_b", .sampler = {RP_PRIORITIZED, 1}, .max_size = 99};
+    rp_error err = {0};
+    rp_store *store;
+    rp_table *table;
+
+    a.limiter = b.limiter = rp_limiter_min_size(1); /* both evict the oldest: RP_FIFO is 0 */
+    check(rp_store_new(&(rp_store_options){.seed = 1}, &store, &err), &err);
+    check(rp_store_add_table(store, &a, NULL, &err), &err);
+    check(rp_store_add_table(store, &b, &table, &err), &err);
+    act(store);
+    for (int i = 0; i < 2; i++) learn(table); /* the second time by the new priorities */
+    rp_store_free(store);
+}

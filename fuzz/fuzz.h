@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every fuzz target shares.
+ *
+ * A target is one function over bytes. It must not keep anything from one input to the next
+ * that could change its answer; contexts and buffers are kept for speed, and cleared. */
+#ifndef RP_FUZZ_H
+#define RP_FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The entry point: libFuzzer calls it, or replay_main.c. Returns 0. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* More than this is never decoded, so that an input takes microseconds. */
+enum { FUZZ_MAX_BYTES = 1 << 16 };
+
+/* What must hold, in every build. */
+static inline void fuzz_check(int condition)
+{
+    if (!condition) abort();
+}
+
+/* Takes numbers from the front of the input; zeroes once it is used up. */
+typedef struct fuzz_input {
+    const uint8_t *at, *end;
+} fuzz_input;
+
+static inline uint8_t fuzz_byte(fuzz_input *in)
+{
+    return in->at == in->end ? 0 : *in->at++;
+}
+
+static inline uint16_t fuzz_short(fuzz_input *in)
+{
+    uint8_t low = fuzz_byte(in);
+    return (uint16_t)(low | fuzz_byte(in) << 8);
+}
+
+static inline size_t fuzz_left(const fuzz_input *in)
+{
+    return (size_t)(in->end - in->at);
+}
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/fixture.h"
+
+static rp_store *make(const rp_store_options *options)
+{
+    rp_store *s = NULL;
+    rp_error err;
+
+    assert_ok_err(rp_store_new(options, &s, &err), &err);
+    return s;
+}
+
+static rp_table *add(rp_store *s, const char *name)
+{
+    rp_table_options o = rp_test_options(name, RP_UNIFORM, RP_FIFO, 100);
+    rp_table *t = NULL;
+    rp_error err;
+
+    assert_ok_err(rp_store_add_table(s, &o, &t, &err), &err);
+    return t;
+}
+
+static void store_has_defaults_for_everything(void **state)
+{
+    (void)state;
+    rp_store *s = make(NULL), *other = make(&(rp_store_options){0});
+    rp_store_info info, other_info;
+
+    rp_store_get_info(s, &info);
+    rp_store_get_info(other, &other_info);
+
+    assert_true(info.max_bytes == 0 && info.policy == RP_BUDGET_EVICT && info.bytes == 0);
+    assert_int_equal(info.table_count, 0);
+    assert_true(info.seed != 0 && info.seed != other_info.seed); /* from the system */
+    rp_store_free(s);
+    rp_store_free(other);
+    rp_store_free(NULL);
+}
+
+static void info_shows_what_the_store_was_made_of(void **state)
+{
+    (void)state;
+    rp_store *s = make(
+        &(rp_store_options){.max_bytes = 777, .policy = RP_BUDGET_REJECT, .seed = 99});
+    rp_store_info info;
+    (void)add(s, "a");
+
+    rp_store_get_info(s, &info);
+
+    assert_true(info.max_bytes == 777 && info.policy == RP_BUDGET_REJECT && info.seed == 99);
+    assert_int_equal(info.table_count, 1);
+    rp_store_free(s);
+}
+
+static void unknown_policy_is_refused(void **state)
+{
+    (void)state;
+    rp_store *s = NULL;
+    rp_error err;
+
+    assert_fails(rp_store_new(&(rp_store_options){.policy = (rp_budget_policy)3}, &s, &err),
+                 RP_INVALID, &err, "there is no policy 3");
+    assert_null(s);
+}
+
+static void tables_are_found_by_name_and_listed_in_order(void **state)
+{
+    (void)state;
+    rp_store *s = make(NULL);
+    rp_table *a = add(s, "a"), *b = add(s, "b"), *listed[3] = {NULL};
+
+    assert_ptr_equal(rp_store_table(s, "a"), a);
+    assert_ptr_equal(rp_store_table(s, "b"), b);
+    assert_null(rp_store_table(s, "c"));
+    assert_null(rp_store_table(s, ""));
+    assert_int_equal(rp_store_tables(s, listed, 1), 2);
+    assert_true(listed[0] == a && listed[1] == NULL);
+    assert_int_equal(rp_store_tables(s, listed, 3), 2);
+    assert_true(listed[0] == a && listed[1] == b && listed[2] == NULL);
+    assert_int_equal(rp_store_tables(s, NULL, 0), 2);
+    rp_store_free(s);
+}
+
+static void name_can_be_taken_once(void **state)
+{
+    (void)state;
+    rp_store *s = make(NULL);
+    rp_table_options o = rp_test_options("a", RP_FIFO, RP_FIFO, 5);
+    rp_error err;
+    rp_table *a = add(s, "a"), *t = NULL;
+
+    assert_fails(rp_store_add_table(s, &o, &t, &err), RP_EXISTS, &err, "a table 'a' already");
+
+    assert_null(t);
+    assert_ptr_equal(rp_store_table(s, "a"), a);
+    o.name = "b";
+    assert_ok(rp_store_add_table(s, &o, NULL, NULL)); /* nobody needs the pointer */
+    rp_store_free(s);
+}
+
+static void store_takes_many_tables(void **state)
+{
+    (void)state;
+    rp_store *s = make(NULL);
+    char name[20];
+
+    for (int i = 0; i < 300; i++) {
+        (void)snprintf(name, sizeof name, "table %d", i);
+        (void)add(s, name);
+    }
+    for (int i = 0; i < 300; i++) {
+        (void)snprintf(name, sizeof name, "table %d", i);
+        assert_string_equal(rp_table_name(rp_store_table(s, name)), name);
+    }
+    rp_store_free(s);
+}
+
+static void closed_store_takes_no_tables(void **state)
+{
+    (void)state;
+    rp_store *s = make(NULL);
+    rp_table_options o = rp_test_options("b", RP_FIFO, RP_FIFO, 5);
+    rp_table *a = add(s, "a");
+    rp_error err;
+
+    rp_store_close(s);
+    rp_store_close(s);
+
+    assert_fails(rp_store_add_table(s, &o, NULL, &err), RP_PRECONDITION, &err, "closed");
+    assert_true(rp_test_info_of(a).closed);
+    assert_ptr_equal(rp_store_table(s, "a"), a);
+    rp_store_free(s);
+}
+
+static void keys_come_from_the_seed(void **state)
+{
+    (void)state;
+    rp_store *a = make(&(rp_store_options){.seed = 5}), *b = make(&(rp_store_options){.seed = 5});
+    rp_store *c = make(&(rp_store_options){.seed = 6});
+    uint64_t first = rp_store_new_key(a), second = rp_store_new_key(a);
+
+    assert_true(first != second);
+    assert_int_equal(rp_store_new_key(b), first);
+    assert_int_equal(rp_store_new_key(b), second);
+    assert_true(rp_store_new_key(c) != first);
+    rp_store_free(a);
+    rp_store_free(b);
+    rp_store_free(c);
+}
+
+/* Twins: each table has a sequence of its own, whichever was made first. */
+static void tables_have_seeds_of_their_own(void **state)
+{
+    (void)state;
+    uint64_t drawn[2][2][50];
+
+    for (int order = 0; order < 2; order++) {
+        rp_test_bed bed;
+        rp_table *t[2];
+        rp_test_bed_init(&bed, NULL);
+        t[order] = add(bed.store, order == 0 ? "a" : "b");
+        t[1 - order] = add(bed.store, order == 0 ? "b" : "a");
+        for (int i = 0; i < 2; i++)
+            for (uint64_t key = 0; key < 50; key++) rp_test_put(t[i], key, 1, bed.plain);
+        for (int i = 0; i < 2; i++)
+            for (size_t n = 0; n < 50; n++) drawn[order][i][n] = rp_test_draw(t[i]).key;
+        rp_test_bed_deinit(&bed);
+    }
+
+    assert_memory_equal(drawn[0][0], drawn[1][0], sizeof drawn[0][0]);
+    assert_memory_equal(drawn[0][1], drawn[1][1], sizeof drawn[0][1]);
+    assert_memory_not_equal(drawn[0][0], drawn[0][1], sizeof drawn[0][0]);
+}
+
+static void samples_outlive_their_store(void **state)
+{
+    (void)state;
+    rp_test_bed bed;
+    rp_sample_options one = {.count = 1};
+    rp_sample s;
+    size_t drawn;
+    rp_test_bed_init(&bed, NULL);
+    rp_table *t = add(bed.store, "a");
+    rp_trajectory *own = rp_test_blob_trajectory(rp_allocator_default(), 3, 3, 50);
+    rp_test_put(t, 1, 1, own);
+    rp_trajectory_unref(own);
+    assert_ok(rp_table_sample(t, &one, &s, &drawn, rp_wait_none(), NULL));
+
+    rp_test_bed_deinit(&bed);
+
+    assert_int_equal(rp_trajectory_column_count(s.trajectory), 1);
+    rp_samples_release(&s, 1);
+}
+
+static int freed;
+
+static void note_free(void *ctx)
+{
+    (void)ctx;
+    freed++;
+}
+
+static void ignore_events(void *ctx, rp_table_view *view, const rp_event *events, size_t count)
+{
+    (void)ctx, (void)view, (void)events, (void)count;
+}
+
+static void extensions_belong_to_the_table_only_after_success(void **state)
+{
+    (void)state;
+    rp_store *s = make(NULL);
+    rp_extension e = {.name = "e", .on_events = ignore_events, .free = note_free};
+    rp_table_options o = rp_test_options("a", RP_FIFO, RP_FIFO, 0);
+    o.extensions = &e;
+    o.extension_count = 1;
+    freed = 0;
+
+    assert_int_equal(rp_store_add_table(s, &o, NULL, NULL), RP_INVALID);
+    assert_int_equal(freed, 0);
+    o.max_size = 1;
+    assert_ok(rp_store_add_table(s, &o, NULL, NULL));
+    assert_int_equal(rp_store_add_table(s, &o, NULL, NULL), RP_EXISTS);
+    assert_int_equal(freed, 0);
+    rp_store_free(s);
+
+    assert_int_equal(freed, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(store_has_defaults_for_everything),
+        cmocka_unit_test(info_shows_what_the_store_was_made_of),
+        cmocka_unit_test(unknown_policy_is_refused),
+        cmocka_unit_test(tables_are_found_by_name_and_listed_in_order),
+        cmocka_unit_test(name_can_be_taken_once),
+        cmocka_unit_test(store_takes_many_tables),
+        cmocka_unit_test(closed_store_takes_no_tables),
+        cmocka_unit_test(keys_come_from_the_seed),
+        cmocka_unit_test(tables_have_seeds_of_their_own),
+        cmocka_unit_test(samples_outlive_their_store),
+        cmocka_unit_test(extensions_belong_to_the_table_only_after_success),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The byte budget that the tables of a store share, and its three policies. */
+#include "support/fixture.h"
+#include "table/table.h"
+#include "util/rng.h"
+
+enum { BLOBS = 24, PAYLOAD = 100 };
+
+typedef struct world {
+    rp_test_bed bed;
+    rp_trajectory *blobs[BLOBS]; /* all of one size */
+    uint64_t each;
+    rp_table *a, *b;
+} world;
+
+/* A store with room for `blobs` of them, and two fifo tables. */
+static void world_init(world *w, rp_budget_policy policy, uint64_t blobs)
+{
+    rp_trajectory *probe =
+        rp_test_blob_trajectory(rp_allocator_default(), 100, 1000, PAYLOAD);
+    rp_table_options a = rp_test_options("a", RP_FIFO, RP_FIFO, 1000);
+    rp_table_options b = rp_test_options("b", RP_FIFO, RP_FIFO, 1000);
+
+    w->each = rp_trajectory_bytes(probe);
+    rp_trajectory_unref(probe);
+    rp_test_bed_init(&w->bed,
+                     &(rp_store_options){.max_bytes = blobs * w->each, .policy = policy});
+    for (size_t i = 0; i < BLOBS; i++) {
+        w->blobs[i] = rp_test_blob_trajectory(&w->bed.alloc, 100 + i, 1000 + i, PAYLOAD);
+        assert_int_equal(rp_trajectory_bytes(w->blobs[i]), w->each);
+    }
+    w->a = rp_test_bed_table(&w->bed, &a);
+    w->b = rp_test_bed_table(&w->bed, &b);
+}
+
+static void world_deinit(world *w)
+{
+    assert_true(rp_table_check(w->a) && rp_table_check(w->b));
+    for (size_t i = 0; i < BLOBS; i++) rp_trajectory_unref(w->blobs[i]);
+    rp_test_bed_deinit(&w->bed);
+}
+
+static uint64_t used(world *w)
+{
+    rp_store_info info;
+
+    rp_store_get_info(w->bed.store, &info);
+    assert_true(info.bytes <= info.max_bytes); /* never above */
+    return info.bytes / w->each;
+}
+
+/* Inserts blob `key` under that key. */
+static rp_status put(world *w, rp_table *t, uint64_t key)
+{
+    return rp_test_try_put(t, key, 1, w->blobs[key], &w->bed.err);
+}
+
+static void take(rp_table *t, uint64_t key)
+{
+    size_t found;
+    assert_ok(rp_table_delete(t, &key, 1, &found, NULL));
+    assert_int_equal(found, 1);
+}
+
+static void full_store_evicts_from_the_table_that_inserts(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, RP_BUDGET_EVICT, 4);
+    for (uint64_t key = 0; key < 2; key++) assert_ok(put(&w, w.a, key));
+    for (uint64_t key = 2; key < 4; key++) assert_ok(put(&w, w.b, key));
+
+    for (uint64_t key = 4; key < 10; key++) {
+        assert_ok(put(&w, w.a, key));
+        assert_int_equal(used(&w), 4);
+    }
+
+    assert_true(rp_test_has_key(w.a, 8) && rp_test_has_key(w.a, 9));
+    assert_true(rp_test_has_key(w.b, 2) && rp_test_has_key(w.b, 3));
+    assert_int_equal(rp_test_info_of(w.a).evictions, 6);
+    world_deinit(&w);
+}
+
+static void insert_fails_when_its_table_has_nothing_left_to_evict(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, RP_BUDGET_EVICT, 2);
+    for (uint64_t key = 0; key < 2; key++) assert_ok(put(&w, w.b, key));
+
+    assert_fails(put(&w, w.a, 5), RP_NO_RESOURCE, &w.bed.err,
+                 "this table has nothing left to evict");
+
+    assert_int_equal(rp_test_info_of(w.a).inserts, 0);
+    assert_int_equal(used(&w), 2);
+    world_deinit(&w);
+}
+
+static void full_store_rejects(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, RP_BUDGET_REJECT, 3);
+    for (uint64_t key = 0; key < 3; key++) assert_ok(put(&w, w.a, key));
+    rp_table_info a = rp_test_info_of(w.a), b = rp_test_info_of(w.b);
+
+    assert_fails(put(&w, w.a, 5), RP_NO_RESOURCE, &w.bed.err, "delete items or raise the budget");
+    assert_fails(put(&w, w.b, 5), RP_NO_RESOURCE, &w.bed.err, "all tables together hold");
+    assert_unchanged(w.a, &a);
+    assert_unchanged(w.b, &b);
+    assert_ok(rp_test_try_put(w.b, 1, 1, w.blobs[1], NULL)); /* a chunk that is there is free */
+    take(w.a, 0);
+    assert_ok(put(&w, w.b, 5));
+    assert_int_equal(used(&w), 3);
+    world_deinit(&w);
+}
+
+static void batch_that_does_not_fit_goes_in_as_far_as_it_does(void **state)
+{
+    (void)state;
+    world w;
+    rp_insert items[6];
+    size_t inserted = 0;
+    world_init(&w, RP_BUDGET_REJECT, 4);
+    for (size_t i = 0; i < 6; i++)
+        items[i] = (rp_insert){.key = i, .priority = 1, .trajectory = w.blobs[i]};
+
+    assert_int_equal(rp_table_insert(w.a, items, 6, rp_wait_none(), &inserted, &w.bed.err),
+                     RP_NO_RESOURCE);
+
+    assert_int_equal(inserted, 4);
+    assert_int_equal(rp_test_info_of(w.a).size, 4);
+    world_deinit(&w);
+}
+
+static void item_larger_than_the_budget_is_refused_by_every_policy(void **state)
+{
+    (void)state;
+    rp_budget_policy policies[] = {RP_BUDGET_EVICT, RP_BUDGET_BLOCK, RP_BUDGET_REJECT};
+    for (size_t i = 0; i < 3; i++) {
+        world w;
+        world_init(&w, policies[i], 1);
+        rp_trajectory *large = rp_test_blob_trajectory(&w.bed.alloc, 1, 1, 2 * PAYLOAD);
+        assert_ok(put(&w, w.a, 1));
+        rp_table_info before = rp_test_info_of(w.a);
+
+        assert_fails(rp_test_try_put(w.a, 2, 1, large, &w.bed.err), RP_NO_RESOURCE, &w.bed.err,
+                     "bytes");
+        assert_unchanged(w.a, &before);
+        rp_trajectory_unref(large);
+        world_deinit(&w);
+    }
+}
+
+/* --- blocking ------------------------------------------------------------------------------------------ */
+
+typedef struct waiter {
+    rp_op op;
+    rp_insert item;
+    int calls;
+} waiter;
+
+static void count_call(rp_op *op)
+{
+    ((waiter *)op->user)->calls++;
+}
+
+static bool start(waiter *x, world *w, rp_table *t, uint64_t key)
+{
+    *x = (waiter){.item = {.key = key, .priority = 1, .trajectory = w->blobs[key]}};
+    x->op = (rp_op){.items = &x->item,
+                    .count = 1,
+                    .until_ns = RP_FOREVER,
+                    .on_done = count_call,
+                    .user = x};
+    return rp_table_start_insert(t, &x->op);
+}
+
+static uint64_t waiting_for_bytes(world *w)
+{
+    return atomic_load(&w->a->account.budget->waiting);
+}
+
+static void full_store_blocks_until_another_table_deletes(void **state)
+{
+    (void)state;
+    world w;
+    waiter x;
+    rp_waiting why;
+    world_init(&w, RP_BUDGET_BLOCK, 2);
+    for (uint64_t key = 0; key < 2; key++) assert_ok(put(&w, w.b, key));
+
+    assert_false(start(&x, &w, w.a, 5));
+    assert_int_equal(rp_table_waiting(w.a, &why, 1), 1);
+    assert_non_null(strstr(why.why, "insert waits for bytes: all tables together hold"));
+    assert_int_equal(waiting_for_bytes(&w), 1);
+    take(w.b, 0);
+
+    assert_true(x.calls == 1 && x.op.status == RP_OK && rp_test_has_key(w.a, 5));
+    assert_int_equal(used(&w), 2);
+    assert_int_equal(waiting_for_bytes(&w), 0);
+    world_deinit(&w);
+}
+
+static void everything_that_frees_bytes_wakes_waiters(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 4; how++) {
+        world w;
+        waiter x;
+        size_t inserted;
+        world_init(&w, RP_BUDGET_BLOCK, 2);
+        rp_table_options o = rp_test_options("c", RP_FIFO, RP_FIFO, 1);
+        o.max_times_sampled = 1;
+        o.soft_limit = true;
+        rp_table *c = rp_test_bed_table(&w.bed, &o);
+        for (uint64_t key = 0; key < 2; key++) assert_ok(put(&w, c, key));
+        assert_false(start(&x, &w, w.a, 5));
+
+        if (how == 0) take(c, 0);
+        if (how == 1) assert_ok(rp_table_reset(c, NULL));
+        if (how == 2) (void)rp_test_draw(c);
+        if (how == 3) assert_ok(rp_table_trim(c, &inserted, NULL));
+
+        assert_true(x.calls == 1 && x.op.status == RP_OK);
+        world_deinit(&w);
+    }
+}
+
+static void waiters_of_one_table_are_served_in_order(void **state)
+{
+    (void)state;
+    world w;
+    waiter x[3];
+    world_init(&w, RP_BUDGET_BLOCK, 3);
+    for (uint64_t key = 0; key < 3; key++) assert_ok(put(&w, w.b, key));
+    for (size_t i = 0; i < 3; i++) assert_false(start(&x[i], &w, w.a, 5 + i));
+
+    take(w.b, 0);
+    assert_true(x[0].calls == 1 && x[1].calls == 0 && x[2].calls == 0);
+    take(w.b, 1);
+    assert_true(x[1].calls == 1 && x[2].calls == 0);
+    take(w.b, 2);
+
+    assert_true(x[2].calls == 1);
+    assert_int_equal(waiting_for_bytes(&w), 0);
+    world_deinit(&w);
+}
+
+static void delete_in_its_own_table_wakes_a_waiter(void **state)
+{
+    (void)state;
+    world w;
+    waiter x;
+    world_init(&w, RP_BUDGET_BLOCK, 1);
+    assert_ok(put(&w, w.a, 0));
+    assert_false(start(&x, &w, w.a, 5));
+
+    take(w.a, 0);
+
+    assert_true(x.calls == 1 && x.op.status == RP_OK);
+    world_deinit(&w);
+}
+
+static void insert_that_will_not_wait_leaves_no_trace(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, RP_BUDGET_BLOCK, 1);
+    assert_ok(put(&w, w.b, 0));
+    rp_table_info before = rp_test_info_of(w.a);
+
+    assert_fails(put(&w, w.a, 5), RP_DEADLINE, &w.bed.err, "insert waits for bytes");
+
+    assert_unchanged(w.a, &before);
+    assert_int_equal(waiting_for_bytes(&w), 0); /* or every delete would look for it */
+    assert_false(w.a->waits_for_bytes);
+    world_deinit(&w);
+}
+
+static void withdrawn_waiter_leaves_no_trace(void **state)
+{
+    (void)state;
+    world w;
+    waiter x, y;
+    world_init(&w, RP_BUDGET_BLOCK, 1);
+    assert_ok(put(&w, w.b, 0));
+    assert_false(start(&x, &w, w.a, 5));
+    assert_false(start(&y, &w, w.a, 6));
+
+    assert_true(rp_op_withdraw(&x.op, RP_CANCELLED));
+    assert_int_equal(waiting_for_bytes(&w), 1); /* the second one */
+    take(w.b, 0);
+    assert_true(y.calls == 1 && y.op.status == RP_OK);
+    assert_int_equal(waiting_for_bytes(&w), 0);
+    assert_false(start(&x, &w, w.b, 7));
+    assert_true(rp_op_withdraw(&x.op, RP_CANCELLED));
+    assert_int_equal(waiting_for_bytes(&w), 0);
+    world_deinit(&w);
+}
+
+/* One waits in each table: what is freed goes to one of them, and then on. */
+static void waiters_in_several_tables_all_get_their_turn(void **state)
+{
+    (void)state;
+    world w;
+    waiter x, y;
+    world_init(&w, RP_BUDGET_BLOCK, 2);
+    rp_table_options o = rp_test_options("c", RP_FIFO, RP_FIFO, 10);
+    rp_table *c = rp_test_bed_table(&w.bed, &o);
+    for (uint64_t key = 0; key < 2; key++) assert_ok(put(&w, c, key));
+    assert_false(start(&x, &w, w.a, 5));
+    assert_false(start(&y, &w, w.b, 6));
+    assert_int_equal(waiting_for_bytes(&w), 2);
+
+    take(c, 0);
+    assert_int_equal(x.calls + y.calls, 1);
+    take(c, 1);
+
+    assert_true(x.calls == 1 && y.calls == 1);
+    assert_int_equal(used(&w), 2);
+    assert_int_equal(waiting_for_bytes(&w), 0);
+    world_deinit(&w);
+}
+
+static void budget_is_never_exceeded_under_any_policy(void **state)
+{
+    (void)state;
+    rp_budget_policy policies[] = {RP_BUDGET_EVICT, RP_BUDGET_BLOCK, RP_BUDGET_REJECT};
+    for (size_t p = 0; p < 3; p++) {
+        world w;
+        rp_rng rng;
+        world_init(&w, policies[p], 7);
+        rp_rng_init(&rng, 5 + p);
+
+        for (int i = 0; i < 4000; i++) {
+            rp_table *t = rp_rng_below(&rng, 2) == 0 ? w.a : w.b;
+            uint64_t key = rp_rng_below(&rng, BLOBS);
+            if (rp_rng_below(&rng, 3) == 0)
+                assert_ok(rp_table_delete(t, &key, 1, NULL, NULL));
+            else
+                (void)put(&w, t, key);
+            (void)used(&w); /* looks */
+        }
+        world_deinit(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(full_store_evicts_from_the_table_that_inserts),
+        cmocka_unit_test(insert_fails_when_its_table_has_nothing_left_to_evict),
+        cmocka_unit_test(full_store_rejects),
+        cmocka_unit_test(batch_that_does_not_fit_goes_in_as_far_as_it_does),
+        cmocka_unit_test(item_larger_than_the_budget_is_refused_by_every_policy),
+        cmocka_unit_test(full_store_blocks_until_another_table_deletes),
+        cmocka_unit_test(everything_that_frees_bytes_wakes_waiters),
+        cmocka_unit_test(waiters_of_one_table_are_served_in_order),
+        cmocka_unit_test(delete_in_its_own_table_wakes_a_waiter),
+        cmocka_unit_test(insert_that_will_not_wait_leaves_no_trace),
+        cmocka_unit_test(withdrawn_waiter_leaves_no_trace),
+        cmocka_unit_test(waiters_in_several_tables_all_get_their_turn),
+        cmocka_unit_test(budget_is_never_exceeded_under_any_policy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

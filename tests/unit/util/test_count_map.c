@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/unit.h"
+#include "util/count_map.h"
+#include "util/rng.h"
+
+enum { KEYS = 200 };
+
+static rp_test_oom oom;
+static rp_allocator alloc;
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&oom, 0, sizeof oom);
+    atomic_init(&oom.left, RP_TEST_OOM_UNLIMITED);
+    alloc = rp_test_oom_allocator(&oom);
+    return 0;
+}
+
+static int nothing_is_left(void **state)
+{
+    (void)state;
+    return atomic_load(&oom.live) == 0 ? 0 : 1;
+}
+
+static void counts_go_up_and_down(void **state)
+{
+    (void)state;
+    rp_count_map m;
+    rp_count_map_init(&m, &alloc, 1);
+    assert_ok(rp_count_map_reserve(&m, 2));
+
+    assert_int_equal(rp_count_map_add(&m, 5), 1);
+    assert_int_equal(rp_count_map_add(&m, 5), 2);
+    assert_int_equal(rp_count_map_add(&m, 0), 1); /* 0 is a key like any other */
+    assert_int_equal(rp_count_map_get(&m, 5), 2);
+    assert_int_equal(rp_count_map_size(&m), 2);
+    assert_int_equal(rp_count_map_sub(&m, 5), 1);
+    assert_int_equal(rp_count_map_sub(&m, 5), 0);
+    assert_int_equal(rp_count_map_get(&m, 5), 0);
+    assert_int_equal(rp_count_map_get(&m, 0), 1);
+    assert_int_equal(rp_count_map_size(&m), 1);
+    rp_count_map_deinit(&m);
+}
+
+static void counts_equal_a_plain_array_over_random_operations(void **state)
+{
+    (void)state;
+    uint32_t counts[KEYS] = {0};
+    rp_count_map m;
+    rp_rng rng;
+    rp_count_map_init(&m, &alloc, 2);
+    rp_rng_init(&rng, 3);
+
+    for (int i = 0; i < 60000; i++) {
+        size_t key = rp_rng_below(&rng, KEYS), size = 0;
+        if (counts[key] > 0 && rp_rng_below(&rng, 2) == 0) {
+            assert_int_equal(rp_count_map_sub(&m, key), --counts[key]);
+        } else {
+            assert_ok(rp_count_map_reserve(&m, 1));
+            assert_int_equal(rp_count_map_add(&m, key), ++counts[key]);
+        }
+        if (i % 500 != 0) continue;
+        for (size_t k = 0; k < KEYS; k++) {
+            size += counts[k] > 0;
+            assert_int_equal(rp_count_map_get(&m, k), counts[k]);
+        }
+        assert_int_equal(rp_count_map_size(&m), size);
+    }
+    rp_count_map_deinit(&m);
+}
+
+static void places_are_reused(void **state)
+{
+    (void)state;
+    rp_count_map m;
+    rp_count_map_init(&m, &alloc, 4);
+    assert_ok(rp_count_map_reserve(&m, 1));
+    size_t capacity = m.capacity;
+
+    for (uint64_t key = 0; key < 10000; key++) {
+        assert_ok(rp_count_map_reserve(&m, 1));
+        (void)rp_count_map_add(&m, key);
+        (void)rp_count_map_sub(&m, key);
+    }
+
+    assert_int_equal(m.capacity, capacity);
+    rp_count_map_deinit(&m);
+}
+
+static void cleared_map_counts_from_zero(void **state)
+{
+    (void)state;
+    rp_count_map m;
+    rp_count_map_init(&m, &alloc, 5);
+    assert_ok(rp_count_map_reserve(&m, 40));
+    for (uint64_t key = 0; key < 40; key++) (void)rp_count_map_add(&m, key);
+
+    rp_count_map_clear(&m);
+
+    assert_int_equal(rp_count_map_size(&m), 0);
+    for (uint64_t key = 0; key < 40; key++) {
+        assert_int_equal(rp_count_map_get(&m, key), 0);
+        assert_int_equal(rp_count_map_add(&m, key), 1);
+    }
+    rp_count_map_deinit(&m);
+}
+
+static void reserve_without_memory_changes_nothing(void **state)
+{
+    (void)state;
+    for (size_t room = 0;; room++) {
+        rp_count_map m;
+        rp_status st;
+        rp_count_map_init(&m, &alloc, 6);
+        assert_ok(rp_count_map_reserve(&m, 10));
+        for (uint64_t key = 0; key < 10; key++) (void)rp_count_map_add(&m, key);
+
+        atomic_store(&oom.left, room);
+        st = rp_count_map_reserve(&m, 1000);
+        atomic_store(&oom.left, RP_TEST_OOM_UNLIMITED);
+
+        for (uint64_t key = 0; key < 10; key++) assert_int_equal(rp_count_map_get(&m, key), 1);
+        rp_count_map_deinit(&m);
+        if (st == RP_OK) break;
+        assert_int_equal(st, RP_NO_RESOURCE);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(counts_go_up_and_down, set_up, nothing_is_left),
+        cmocka_unit_test_setup_teardown(counts_equal_a_plain_array_over_random_operations, set_up,
+                                        nothing_is_left),
+        cmocka_unit_test_setup_teardown(places_are_reused, set_up, nothing_is_left),
+        cmocka_unit_test_setup_teardown(cleared_map_counts_from_zero, set_up, nothing_is_left),
+        cmocka_unit_test_setup_teardown(reserve_without_memory_changes_nothing, set_up,
+                                        nothing_is_left),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
