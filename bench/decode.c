@@ -37,7 +37,7 @@ typedef struct scene {
 
 static int between(bench_rng *rng, int low, int high)
 {
-    return low + (int)bench_below(rng, (size_t)(high - low + 1));
+    return low + (int)bench_below(rng, (size_t)(high - low) + 1);
 }
 
 static void draw_block(uint8_t *frame, int x, int y, int width, int height, uint8_t grey)

@@ -56,13 +56,14 @@ static double some_priority(bench_rng *rng)
     return 0.01 + bench_uniform(rng);
 }
 
-/* A chunk of `rows` rows of PAYLOAD_BYTES bytes. */
-static rp_chunk *make_chunk(rp_chunk_builder *builder, size_t rows, uint64_t key)
+/* A chunk of `rows` rows of PAYLOAD_BYTES bytes, for items from `first` on; an episode has
+ * 1000. */
+static rp_chunk *make_chunk(rp_chunk_builder *builder, size_t rows, uint64_t first)
 {
     uint8_t bytes[PAYLOAD_BYTES] = {1};
     rp_tensor row = {RP_UINT8, {.rank = 1, .dims = {PAYLOAD_BYTES}}, bytes};
     rp_chunk_origin origin = {
-        .key = key, .episode = 1 + key % 1000, .last_step = (int32_t)rows - 1};
+        .key = key_of(first), .episode = first / 1000, .last_step = (int32_t)rows - 1};
     rp_chunk *chunk;
     rp_error error;
 
@@ -121,7 +122,7 @@ static void work_deinit(work *w)
 static void prepare_ours(tables *t, work *w)
 {
     for (size_t i = 0; i < GROUP; i += w->chunk_rows) {
-        rp_chunk *chunk = make_chunk(w->builder, w->chunk_rows, key_of(t->inserted + i));
+        rp_chunk *chunk = make_chunk(w->builder, w->chunk_rows, t->inserted + i);
 
         for (size_t row = 0; row < w->chunk_rows; row++)
             w->inserts[i + row] = (rp_insert){.key = key_of(t->inserted + i + row),

@@ -235,7 +235,7 @@ int main(int argc, char **argv)
     bench_options options =
         bench_parse(argc, argv, "threads on one table, against a global lock");
     size_t counts[MAX_COUNTS], cores = (size_t)sysconf(_SC_NPROCESSORS_ONLN), n;
-    double seconds = options.quick ? 0.4 : 1.5, ours[MAX_COUNTS] = {0},
+    double seconds = options.quick ? 0.15 : 0.5, ours[MAX_COUNTS] = {0},
            global[MAX_COUNTS] = {0};
     static worker workers[MAX_THREADS];
     static shared s;
@@ -243,7 +243,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < MAX_THREADS; i++) worker_init(&workers[i], &s, i + 1);
     shared_init(&s, &workers[0]);
     n = thread_counts(cores, counts);
-    for (int round = 0; round < 3; round++)
+    for (int round = 0; round < 10; round++)
         for (size_t i = 0; i < n; i++) {
             double rate = run(&s, workers, counts[i], false, seconds);
             if (rate > ours[i]) ours[i] = rate;

@@ -38,7 +38,8 @@ static long replay_folder(DIR *folder, const char *path)
 
     while ((entry = readdir(folder)) != NULL) {
         if (entry->d_name[0] == '.') continue;
-        (void)snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name);
+        if (snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name) >= (int)sizeof inner)
+            return -1;
         done = replay(inner);
         if (done < 0) return done;
         count += done;

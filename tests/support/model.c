@@ -274,13 +274,6 @@ static uint32_t take_slot(rp_model *m)
     return (uint32_t)m->used++;
 }
 
-/* The end of a call: what it removed is free now. */
-static void bury(rp_model *m)
-{
-    for (size_t i = 0; i < m->dead_count; i++) m->free[m->free_count++] = m->dead[i];
-    m->dead_count = 0;
-}
-
 static bool has_episode(const rp_model *m, uint64_t episode)
 {
     for (size_t c = 0; c < RP_MODEL_CHUNKS; c++)
@@ -303,6 +296,16 @@ static void drop_chunks(rp_model *m, uint32_t trajectory)
     }
 }
 
+/* The end of a call: what it removed is free now, and so are its chunks. */
+static void bury(rp_model *m)
+{
+    for (size_t i = 0; i < m->dead_count; i++) {
+        drop_chunks(m, m->items[m->dead[i]].trajectory);
+        m->free[m->free_count++] = m->dead[i];
+    }
+    m->dead_count = 0;
+}
+
 static void set_priority(rp_model *m, uint32_t slot, double priority)
 {
     m->items[slot].priority = priority;
@@ -316,7 +319,6 @@ static void take_away(rp_model *m, uint32_t slot)
     m->items[slot].live = false;
     selector_remove(&m->sampler, slot);
     selector_remove(&m->remover, slot);
-    drop_chunks(m, m->items[slot].trajectory);
     m->dead[m->dead_count++] = slot;
     m->size--;
     m->deletes++;
@@ -501,11 +503,10 @@ void rp_model_reset(rp_model *m)
     }
     selector_clear(&m->sampler);
     selector_clear(&m->remover);
-    memset(m->chunk_refs, 0, sizeof m->chunk_refs);
+    bury(m);
     m->size = m->inserts = m->samples = m->deletes = m->updates = m->evictions = 0;
     m->unique_samples = m->deleted_episodes = 0;
     m->max_priority = 1;
-    bury(m);
 }
 
 void rp_model_info(const rp_model *m, rp_table_info *out)

@@ -327,6 +327,60 @@ static void item_larger_than_the_table_is_refused(void **state)
     rp_trajectory_unref(large);
 }
 
+/* What is offered is taken with the item: the fixture counts what is left. */
+static void offered_references_are_taken_with_their_items(void **state)
+{
+    (void)state;
+    rp_table_options o = rp_test_options("q", RP_FIFO, RP_FIFO, 1000);
+    rp_insert items[300];
+    size_t inserted = 0;
+    o.limiter = rp_limiter_queue(280);
+    rp_table *t = rp_test_bed_table(&bed, &o);
+    for (uint64_t i = 0; i < 300; i++) /* every tenth key is there already when it comes */
+        items[i] = (rp_insert){
+            .key = i % 10 == 9 ? i - 1 : i,
+            .priority = 1,
+            .trajectory = rp_test_blob_trajectory(&bed.alloc, i, 1, 20),
+            .flags = i % 3 == 0 ? 0 : RP_INSERT_TAKE,
+        };
+
+    assert_int_equal(rp_table_insert(t, items, 270, rp_wait_none(), &inserted, NULL), RP_OK);
+    assert_int_equal(inserted, 270);
+    assert_int_equal(rp_table_insert(t, items + 270, 30, rp_wait_none(), &inserted, NULL), RP_OK);
+    assert_int_equal(inserted, 30);
+    put(t, 1000, 1);
+    while (rp_table_can_insert(t, 1)) put(t, 2000 + inserted++, 1);
+    rp_insert refused = {.key = 5000, .priority = 1, .flags = RP_INSERT_TAKE,
+                         .trajectory = rp_test_blob_trajectory(&bed.alloc, 7, 7, 20)};
+    assert_int_equal(rp_table_insert(t, &refused, 1, rp_wait_none(), NULL, NULL), RP_DEADLINE);
+    refused.priority = NAN;
+    assert_int_equal(rp_table_insert(t, &refused, 1, rp_wait_none(), NULL, NULL), RP_INVALID);
+
+    rp_trajectory_unref(refused.trajectory); /* still ours */
+    for (size_t i = 0; i < 300; i += 3) rp_trajectory_unref(items[i].trajectory);
+    assert_true(rp_table_check(t));
+}
+
+static void offered_references_of_a_partial_batch_stay_with_what_did_not_go_in(void **state)
+{
+    (void)state;
+    rp_table_options o = rp_test_options("q", RP_FIFO, RP_FIFO, 1000);
+    rp_insert items[10];
+    size_t inserted = 0;
+    o.limiter = rp_limiter_queue(4);
+    rp_table *t = rp_test_bed_table(&bed, &o);
+    for (uint64_t i = 0; i < 10; i++)
+        items[i] = (rp_insert){.key = i,
+                               .priority = 1,
+                               .trajectory = rp_test_blob_trajectory(&bed.alloc, i, 1, 20),
+                               .flags = RP_INSERT_TAKE};
+
+    assert_int_equal(rp_table_insert(t, items, 10, rp_wait_none(), &inserted, NULL), RP_DEADLINE);
+
+    assert_int_equal(inserted, 4);
+    for (size_t i = 4; i < 10; i++) rp_trajectory_unref(items[i].trajectory);
+}
+
 /* --- sampling ------------------------------------------------------------------------------------------ */
 
 static void sample_says_what_was_drawn_and_how(void **state)
@@ -606,6 +660,8 @@ int main(void)
         TEST(update_of_an_existing_key_waits_like_an_insert),
         TEST(byte_limit_of_the_table_evicts),
         TEST(item_larger_than_the_table_is_refused),
+        TEST(offered_references_are_taken_with_their_items),
+        TEST(offered_references_of_a_partial_batch_stay_with_what_did_not_go_in),
         TEST(sample_says_what_was_drawn_and_how),
         TEST(item_goes_exactly_when_it_has_been_sampled_often_enough),
         TEST(batch_sees_deletions_it_causes),

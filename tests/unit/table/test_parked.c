@@ -512,6 +512,44 @@ static void operation_can_be_started_again_once_over(void **state)
     assert_true(rp_op_withdraw(&c.op, RP_CANCELLED));
 }
 
+/* --- offered references ------------------------------------------------------------------------------------- */
+
+static void offer(call *c, rp_table *t, uint64_t key, size_t count)
+{
+    call_init(c, 1000);
+    for (size_t i = 0; i < count; i++)
+        c->items[i] = (rp_insert){.key = key + i,
+                                  .priority = 1,
+                                  .trajectory = rp_test_blob_trajectory(&bed.alloc, i, 1, 20),
+                                  .flags = RP_INSERT_TAKE};
+    c->op.items = c->items;
+    c->op.count = count;
+    assert_false(rp_table_start_insert(t, &c->op));
+}
+
+/* However the wait ends, what did not go in is still the owner's, and nothing else. */
+static void offered_references_are_taken_as_far_as_a_waiting_insert_got(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 4; how++) {
+        call c;
+        rp_test_bed_deinit(&bed);
+        rp_test_bed_init(&bed, NULL);
+        rp_table *t = make_queue(2);
+        offer(&c, t, 1, 6); /* two go in at once */
+        (void)rp_test_draw(t);
+        assert_int_equal(c.op.done, 3);
+
+        if (how == 0) assert_true(rp_op_withdraw(&c.op, RP_CANCELLED));
+        if (how == 1) (void)rp_table_expire(t, 1000);
+        if (how == 2) rp_table_close(t);
+        while (how == 3 && c.calls == 0) (void)rp_test_draw(t);
+
+        assert_int_equal(c.op.done, how == 3 ? 6 : 3);
+        for (size_t i = c.op.done; i < 6; i++) rp_trajectory_unref(c.items[i].trajectory);
+    }
+}
+
 /* --- asking why -------------------------------------------------------------------------------------------- */
 
 static void waiting_calls_can_be_asked_what_they_wait_for(void **state)
@@ -588,6 +626,7 @@ int main(void)
         TEST(close_ends_waiting_inserts),
         TEST(callback_may_start_other_operations),
         TEST(operation_can_be_started_again_once_over),
+        TEST(offered_references_are_taken_as_far_as_a_waiting_insert_got),
         TEST(waiting_calls_can_be_asked_what_they_wait_for),
         TEST(waiting_lists_no_more_than_there_is_room_for),
     };

@@ -30,7 +30,7 @@ static void slot_freed_last_is_taken_first(void **state)
 {
     (void)state;
     rp_slots s;
-    rp_trajectory *out[8];
+    rp_remains out[8];
     rp_slots_init(&s, rp_allocator_default());
     assert_ok(rp_slots_reserve(&s, 8, 8));
     for (int i = 0; i < 8; i++) (void)rp_slots_take(&s);
@@ -52,12 +52,15 @@ static void dead_slots_keep_their_trajectories_until_they_are_exhumed(void **sta
     (void)state;
     rp_test_bed bed;
     rp_slots s;
-    rp_trajectory *out[4] = {NULL};
+    rp_remains out[4];
     rp_test_bed_init(&bed, NULL);
     rp_slots_init(&s, &bed.alloc);
     assert_ok(rp_slots_reserve(&s, 3, 3));
-    for (uint32_t i = 0; i < 3; i++)
-        rp_slots_at(&s, rp_slots_take(&s))->trajectory = rp_trajectory_ref(bed.plain);
+    for (uint32_t i = 0; i < 3; i++) {
+        rp_slot *slot = rp_slots_at(&s, rp_slots_take(&s));
+        slot->trajectory = rp_trajectory_ref(bed.plain);
+        slot->references = 1;
+    }
 
     rp_slots_bury(&s, 1);
     rp_slots_bury(&s, 0);
@@ -67,8 +70,8 @@ static void dead_slots_keep_their_trajectories_until_they_are_exhumed(void **sta
     assert_true(s.live == 1 && s.dead == 2);
 
     assert_int_equal(rp_slots_exhume(&s, out, 1), 1);
-    assert_ptr_equal(out[0], bed.plain);
-    rp_trajectory_unref(out[0]);
+    assert_true(out[0].trajectory == bed.plain && out[0].references == 1);
+    rp_trajectory_unref(out[0].trajectory);
     assert_int_equal(rp_slots_at(&s, 1)->state, RP_SLOT_FREE);
     assert_int_equal(rp_slots_at(&s, 0)->state, RP_SLOT_DEAD);
     rp_slots_deinit(&s); /* lets go of the live one and the dead one */
@@ -79,7 +82,7 @@ static void exhuming_nothing_is_fine(void **state)
 {
     (void)state;
     rp_slots s;
-    rp_trajectory *out[1];
+    rp_remains out[1];
     rp_slots_init(&s, rp_allocator_default());
 
     assert_int_equal(rp_slots_exhume(&s, out, 1), 0);
