@@ -46,7 +46,7 @@ static void check_stack(rp_chunk *chunk, size_t column, size_t rows, const uint8
 
     if (rows == 0 || rows > UINT32_MAX) return;
     fuzz_check(rp_trajectory_new(rp_allocator_default(), &columns, 1, &t, NULL) == RP_OK);
-    fuzz_check(rp_trajectory_get_column(t, 0)->bytes == bytes);
+    fuzz_check(rp_trajectory_get_column(t, 0).bytes == bytes);
     items[0] = t;
     fuzz_check(rp_decoder_stack(decoder, items, 1, 0, stacked, bytes, NULL) == RP_OK);
     fuzz_check(memcmp(stacked, whole, bytes) == 0);

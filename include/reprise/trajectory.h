@@ -52,9 +52,9 @@ typedef struct rp_trajectory_column {
     size_t bytes; /* decoded; for strings, elements * sizeof(rp_string) */
 } rp_trajectory_column;
 
-/* Borrowed, valid as long as the trajectory; `index` must be < the column count. */
-RP_API const rp_trajectory_column *rp_trajectory_get_column(const rp_trajectory *trajectory,
-                                                            size_t index);
+/* `index` must be < the column count. The slices are borrowed, valid as long as the trajectory. */
+RP_API rp_trajectory_column rp_trajectory_get_column(const rp_trajectory *trajectory,
+                                                     size_t index);
 RP_API const rp_slice *rp_trajectory_get_slices(const rp_trajectory *trajectory, size_t index);
 
 /* The chunks, each once, in order of first appearance. Borrowed. */

@@ -3,9 +3,8 @@
  *
  *   dst   | rows of trajectory 0 | rows of trajectory 1 | ...      equal sizes
  *
- * For each slice it is: find the rows, copy them. While one trajectory is copied, the next
- * one's header and slices are fetched into the processor's cache, for they lie anywhere in
- * memory. */
+ * All are checked first, which brings them into the processor's cache; then, for each slice, it is:
+ * find the rows, copy them. */
 #include <inttypes.h>
 
 #include "chunk/decoder.h"
@@ -16,38 +15,38 @@
 static rp_status check_count(const rp_trajectory *const *trajectories, size_t count,
                              size_t column, bool strings, rp_error *err)
 {
-    const rp_trajectory_column *first;
+    rp_trajectory_column first;
 
     if (column >= trajectories[0]->column_count)
         return rp_fail(err, RP_INVALID, "item 0: column %zu of %u", column,
                        trajectories[0]->column_count);
-    first = &trajectories[0]->columns[column];
-    if ((first->dtype == RP_STRING) != strings)
+    first = rp_trajectory_get_column(trajectories[0], column);
+    if ((first.dtype == RP_STRING) != strings)
         return rp_fail(err, RP_INVALID, "column %zu holds %s", column,
-                       rp_dtype_name(first->dtype));
-    if (first->bytes > 0 && count > SIZE_MAX / first->bytes)
+                       rp_dtype_name(first.dtype));
+    if (first.bytes > 0 && count > SIZE_MAX / first.bytes)
         return rp_fail(err, RP_INVALID, "column %zu: %zu items of %zu bytes are too many",
-                       column, count, first->bytes);
+                       column, count, first.bytes);
     return RP_OK;
 }
 
 /* Says how item `index` differs from the first; RP_OK if it does not. */
-static rp_status check_same(const rp_trajectory *const *trajectories, size_t index,
-                            size_t column, rp_error *err)
+static rp_status check_same(const rp_trajectory *t, size_t index, size_t column,
+                            const rp_trajectory_column *first, rp_error *err)
 {
-    const rp_trajectory_column *first = &trajectories[0]->columns[column], *own;
+    rp_trajectory_column own;
     char a[64], b[64];
 
-    if (column >= trajectories[index]->column_count)
+    if (column >= t->column_count)
         return rp_fail(err, RP_INVALID, "item %zu: column %zu of %u", index, column,
-                       trajectories[index]->column_count);
-    own = &trajectories[index]->columns[column];
-    if (own->dtype != first->dtype)
+                       t->column_count);
+    own = rp_trajectory_get_column(t, column);
+    if (own.dtype != first->dtype)
         return rp_fail(err, RP_INVALID, "item %zu, column %zu: dtype %s but item 0 has %s",
-                       index, column, rp_dtype_name(own->dtype), rp_dtype_name(first->dtype));
-    if (!rp_shape_equal(&own->shape, &first->shape))
+                       index, column, rp_dtype_name(own.dtype), rp_dtype_name(first->dtype));
+    if (!rp_shape_equal(&own.shape, &first->shape))
         return rp_fail(err, RP_INVALID, "item %zu, column %zu: shape %s but item 0 has %s",
-                       index, column, rp_shape_text(&own->shape, a, sizeof a),
+                       index, column, rp_shape_text(&own.shape, a, sizeof a),
                        rp_shape_text(&first->shape, b, sizeof b));
     return RP_OK;
 }
@@ -55,11 +54,11 @@ static rp_status check_same(const rp_trajectory *const *trajectories, size_t ind
 static rp_status copy_one(rp_decoder *decoder, const rp_trajectory *t, size_t column,
                           uint8_t *dst, rp_error *err)
 {
-    const rp_slice *slices = t->column_slices[column];
+    rp_slices slices = rp_trajectory_slices(t, column);
     rp_status st;
 
-    for (uint32_t i = 0; i < t->columns[column].slice_count; i++) {
-        const rp_slice *s = &slices[i];
+    for (size_t i = 0; i < slices.slice_count; i++) {
+        const rp_slice *s = &slices.slices[i];
         st = rp_decoder_copy(decoder, s->chunk, s->column, s->offset, s->length, dst, err);
         if (st != RP_OK) return st;
         dst += s->length * s->chunk->places[s->column].row_bytes;
@@ -67,29 +66,20 @@ static rp_status copy_one(rp_decoder *decoder, const rp_trajectory *t, size_t co
     return RP_OK;
 }
 
-static void fetch_next(const rp_trajectory *const *trajectories, size_t count, size_t index,
-                       size_t column)
-{
-    if (index + 2 < count) __builtin_prefetch(trajectories[index + 2]);
-    if (index + 1 < count && column < trajectories[index + 1]->column_count) {
-        __builtin_prefetch(&trajectories[index + 1]->columns[column]);
-        __builtin_prefetch(&trajectories[index + 1]->column_slices[column]);
-    }
-}
-
 static rp_status stack(rp_decoder *decoder, const rp_trajectory *const *trajectories,
                        size_t count, size_t column, uint8_t *dst, rp_error *err)
 {
-    size_t bytes = trajectories[0]->columns[column].bytes;
+    rp_trajectory_column first = rp_trajectory_get_column(trajectories[0], column);
+    size_t bytes = first.bytes;
     rp_status st;
 
     for (size_t i = 1; i < count; i++) {
-        st = check_same(trajectories, i, column, err);
+        if (i + 2 < count) __builtin_prefetch(trajectories[i + 2]);
+        st = check_same(trajectories[i], i, column, &first, err);
         if (st != RP_OK) return st;
     }
     if (bytes == 0) return RP_OK;
     for (size_t i = 0; i < count; i++) {
-        fetch_next(trajectories, count, i, column);
         st = copy_one(decoder, trajectories[i], column, dst + i * bytes, err);
         if (st != RP_OK) return st;
     }
@@ -106,7 +96,7 @@ rp_status rp_decoder_stack(rp_decoder *decoder, const rp_trajectory *const *traj
     if (count > 0) {
         st = check_count(trajectories, count, column, false, err);
         if (st != RP_OK) return st;
-        bytes = count * trajectories[0]->columns[column].bytes;
+        bytes = count * rp_trajectory_get_column(trajectories[0], column).bytes;
     }
     if (dst_bytes != bytes)
         return rp_fail(err, RP_INVALID,
@@ -126,7 +116,8 @@ rp_status rp_decoder_stack_strings(rp_decoder *decoder,
     if (count > 0) {
         st = check_count(trajectories, count, column, true, err);
         if (st != RP_OK) return st;
-        elements = count * (trajectories[0]->columns[column].bytes / sizeof(rp_string));
+        elements = count * (rp_trajectory_get_column(trajectories[0], column).bytes /
+                            sizeof(rp_string));
     }
     if (element_count != elements)
         return rp_fail(err, RP_INVALID,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trajectory, in one allocation:
- *
- *   | rp_trajectory | chunks x k | columns x n | column_slices x n | slices, column by column |
+/* Making trajectories, and looking into them.
  *
  * The chunks are each slice's chunk, each once, in order of first appearance. Finding them must
  * not be quadratic: a slice mostly has the chunk of the slice before; else a few chunks are
@@ -19,9 +17,8 @@
 enum { FEW = 16 };
 
 static_assert(sizeof(rp_trajectory) % _Alignof(rp_chunk *) == 0 &&
-                  sizeof(rp_chunk *) % _Alignof(rp_trajectory_column) == 0 &&
-                  sizeof(rp_trajectory_column) % _Alignof(rp_slice *) == 0 &&
-                  sizeof(rp_slice *) % _Alignof(rp_slice) == 0,
+                  sizeof(rp_chunk *) % _Alignof(rp_extent) == 0 &&
+                  sizeof(rp_extent) % _Alignof(rp_slice) == 0,
               "the arrays of a trajectory follow each other without gaps");
 
 /* --- checking --------------------------------------------------------------------------------- */
@@ -99,31 +96,18 @@ static rp_status check_slices(size_t column, const rp_slices *slices, size_t *ro
     return RP_OK;
 }
 
-/* Checks a column and describes what its reader gets. */
-static rp_status describe(size_t index, const rp_slices *slices, rp_trajectory_column *column,
-                          rp_error *err)
+static rp_status check_column(size_t index, const rp_slices *slices, rp_error *err)
 {
     const rp_slice *first = &slices->slices[0];
-    const rp_chunk_column *source;
-    size_t rows = 0;
+    size_t rows = 0, bytes;
     rp_status st = check_slices(index, slices, &rows, err);
 
     if (st != RP_OK) return st;
     if (slices->squeeze && rows != 1)
         return rp_fail(err, RP_INVALID,
                        "column %zu: a squeezed column must have one row, got %zu", index, rows);
-    source = &first->chunk->columns[first->column];
-    *column = (rp_trajectory_column){.dtype = source->dtype,
-                                     .squeeze = slices->squeeze,
-                                     .slice_count = (uint32_t)slices->slice_count,
-                                     .shape = source->shape};
-    if (!rp_size_mul(rows, first->chunk->places[first->column].row_bytes, &column->bytes))
+    if (!rp_size_mul(rows, first->chunk->places[first->column].row_bytes, &bytes))
         return rp_fail(err, RP_INVALID, "column %zu: %zu rows are too large", index, rows);
-    column->shape.dims[0] = (int64_t)rows;
-    if (!slices->squeeze) return RP_OK;
-    column->shape.rank--;
-    memmove(column->shape.dims, column->shape.dims + 1,
-            (size_t)column->shape.rank * sizeof column->shape.dims[0]);
     return RP_OK;
 }
 
@@ -233,42 +217,46 @@ static rp_status count_slices(const rp_slices *columns, size_t column_count,
     return RP_OK;
 }
 
-/* An empty trajectory with its arrays in place. */
-static rp_trajectory *make(const rp_allocator *alloc, size_t chunk_count, size_t column_count,
-                           size_t slice_count, rp_slice **slices)
+static size_t size_of(size_t chunk_count, size_t column_count, size_t slice_count)
 {
-    size_t size = sizeof(rp_trajectory) + chunk_count * sizeof(rp_chunk *) +
-                  column_count * (sizeof(rp_trajectory_column) + sizeof(rp_slice *)) +
-                  slice_count * sizeof(rp_slice);
-    rp_trajectory *t = rp_alloc(alloc, size);
+    return sizeof(rp_trajectory) + chunk_count * sizeof(rp_chunk *) +
+           column_count * sizeof(rp_extent) + slice_count * sizeof(rp_slice);
+}
+
+static void release(const rp_allocator *alloc, rp_trajectory *t)
+{
+    const rp_extent *last = rp_trajectory_extents(t) + t->column_count - 1;
+    size_t slice_count = last->first_slice + last->slice_count;
+
+    rp_release(alloc, t, size_of(t->chunk_count, t->column_count, slice_count));
+}
+
+/* A trajectory with its columns copied in. Takes no references yet. */
+static rp_trajectory *make(const rp_allocator *alloc, size_t chunk_count, const rp_slices *columns,
+                           size_t column_count, size_t slice_count)
+{
+    rp_trajectory *t = rp_alloc(alloc, size_of(chunk_count, column_count, slice_count));
+    rp_extent *extent;
+    rp_slice *slices;
+    uint32_t at = 0;
 
     if (t == NULL) return NULL;
     *t = (rp_trajectory){.chunk_count = (uint32_t)chunk_count,
                          .column_count = (uint32_t)column_count,
-                         .alloc = *alloc,
-                         .size_bytes = size};
+                         .alloc = *alloc};
     rp_refcount_init(&t->refs);
-    t->chunks = (rp_chunk **)(t + 1);
-    t->columns = (rp_trajectory_column *)(t->chunks + chunk_count);
-    t->column_slices = (const rp_slice **)(t->columns + column_count);
-    *slices = (rp_slice *)(t->column_slices + column_count);
-    return t;
-}
+    extent = (rp_extent *)(void *)(t->chunks + chunk_count);
+    slices = (rp_slice *)(void *)(extent + column_count);
+    for (size_t i = 0; i < column_count; i++) {
+        uint32_t count = (uint32_t)columns[i].slice_count;
 
-/* Checks the columns and copies them in. Takes no references yet. */
-static rp_status fill(rp_trajectory *t, const rp_slices *columns, rp_slice *slices,
-                      rp_error *err)
-{
-    rp_status st;
-
-    for (size_t i = 0; i < t->column_count; i++) {
-        st = describe(i, &columns[i], &t->columns[i], err);
-        if (st != RP_OK) return st;
-        t->column_slices[i] = slices;
-        memcpy(slices, columns[i].slices, columns[i].slice_count * sizeof *slices);
-        slices += columns[i].slice_count;
+        extent[i].first_slice = at;
+        extent[i].slice_count = count & INT32_MAX;
+        extent[i].squeeze = columns[i].squeeze;
+        memcpy(slices + at, columns[i].slices, count * sizeof *slices);
+        at += count;
     }
-    return RP_OK;
+    return t;
 }
 
 static void take_chunks(rp_trajectory *t, const chunk_set *set)
@@ -284,24 +272,20 @@ rp_status rp_trajectory_new(const rp_allocator *alloc, const rp_slices *columns,
 {
     chunk_set set = {0};
     rp_trajectory *t = NULL;
-    rp_slice *slices = NULL;
     size_t slice_count = 0;
     rp_status st = count_slices(columns, column_count, &slice_count, err);
 
+    for (size_t i = 0; st == RP_OK && i < column_count; i++)
+        st = check_column(i, &columns[i], err);
     if (st != RP_OK) return st;
     if (find_chunks(alloc, columns, column_count, slice_count, &set))
-        t = make(alloc, set.count, column_count, slice_count, &slices);
-    if (t == NULL) {
-        st = rp_fail_memory(err, slice_count * sizeof *slices);
-        goto out;
+        t = make(alloc, set.count, columns, column_count, slice_count);
+    if (t != NULL) {
+        take_chunks(t, &set);
+        *out = t;
+    } else {
+        st = rp_fail_memory(err, slice_count * sizeof(rp_slice));
     }
-    st = fill(t, columns, slices, err);
-    if (st != RP_OK) goto out;
-    take_chunks(t, &set);
-    *out = t;
-    t = NULL;
-out:
-    if (t != NULL) rp_release(alloc, t, t->size_bytes);
     if (set.table != NULL) rp_release(alloc, set.chunks, set_bytes(&set));
     return st;
 }
@@ -320,7 +304,7 @@ void rp_trajectory_unref_many(rp_trajectory *trajectory, uint32_t count)
     for (uint32_t i = 0; i < trajectory->chunk_count; i++)
         rp_chunk_unref(trajectory->chunks[i]);
     alloc = trajectory->alloc;
-    rp_release(&alloc, trajectory, trajectory->size_bytes);
+    release(&alloc, trajectory);
 }
 
 void rp_trajectory_unref(rp_trajectory *trajectory)
@@ -335,17 +319,32 @@ size_t rp_trajectory_column_count(const rp_trajectory *trajectory)
     return trajectory->column_count;
 }
 
-const rp_trajectory_column *rp_trajectory_get_column(const rp_trajectory *trajectory,
-                                                     size_t index)
+rp_trajectory_column rp_trajectory_get_column(const rp_trajectory *trajectory, size_t index)
 {
+    rp_slices slices = rp_trajectory_slices(trajectory, index);
+    const rp_slice *first = &slices.slices[0];
+    const rp_chunk_column *source = &first->chunk->columns[first->column];
+    rp_trajectory_column column = {.dtype = source->dtype,
+                                   .squeeze = slices.squeeze,
+                                   .slice_count = (uint32_t)slices.slice_count,
+                                   .shape = source->shape};
+    size_t rows = 0;
+
     assert(index < trajectory->column_count);
-    return &trajectory->columns[index];
+    for (size_t i = 0; i < slices.slice_count; i++) rows += slices.slices[i].length;
+    column.bytes = rows * first->chunk->places[first->column].row_bytes;
+    column.shape.dims[0] = (int64_t)rows;
+    if (!slices.squeeze) return column;
+    column.shape.rank--;
+    memmove(column.shape.dims, column.shape.dims + 1,
+            (size_t)column.shape.rank * sizeof column.shape.dims[0]);
+    return column;
 }
 
 const rp_slice *rp_trajectory_get_slices(const rp_trajectory *trajectory, size_t index)
 {
     assert(index < trajectory->column_count);
-    return trajectory->column_slices[index];
+    return rp_trajectory_slices(trajectory, index).slices;
 }
 
 size_t rp_trajectory_chunk_count(const rp_trajectory *trajectory)
@@ -375,8 +374,8 @@ rp_status rp_trajectory_check(const rp_trajectory *trajectory, const rp_signatur
                        "the trajectory has %u columns but the signature has %zu",
                        trajectory->column_count, expected);
     for (size_t i = 0; i < expected; i++) {
-        const rp_trajectory_column *c = &trajectory->columns[i];
-        st = rp_column_match(i, c->dtype, &c->shape, rp_signature_column(signature, i), err);
+        rp_trajectory_column c = rp_trajectory_get_column(trajectory, i);
+        st = rp_column_match(i, c.dtype, &c.shape, rp_signature_column(signature, i), err);
         if (st != RP_OK) return st;
     }
     return RP_OK;

@@ -1,22 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a trajectory, for tables. One allocation: header, chunks, columns, slices. */
+/* The inside of a trajectory, for tables and decoders. One small allocation, as there is one for every
+ * item: what a column looks like to its reader is worked out from its chunks when asked for.
+ *
+ *   | rp_trajectory | chunks x k | extents x n | slices, column by column | */
 #ifndef RP_CHUNK_TRAJECTORY_H
 #define RP_CHUNK_TRAJECTORY_H
 
 #include "reprise/trajectory.h"
 #include "util/refcount.h"
 
+/* Which of the slices belong to a column. */
+typedef struct rp_extent {
+    uint32_t first_slice;
+    uint32_t slice_count : 31;
+    uint32_t squeeze : 1;
+} rp_extent;
+
 struct rp_trajectory {
     rp_refcount refs;
     uint32_t chunk_count;
     uint32_t column_count;
-    rp_chunk **chunks; /* one reference each */
-    size_t bytes;      /* wire bytes of the chunks */
+    size_t bytes; /* wire bytes of the chunks */
     rp_allocator alloc;
-    size_t size_bytes; /* of the whole allocation */
-    rp_trajectory_column *columns;
-    const rp_slice **column_slices; /* where each column's slices begin */
+    rp_chunk *chunks[]; /* one reference each; each chunk once */
 };
+
+static inline const rp_extent *rp_trajectory_extents(const rp_trajectory *t)
+{
+    return (const rp_extent *)(const void *)(t->chunks + t->chunk_count);
+}
+
+/* Column `index` as rp_trajectory_new() was given it. */
+static inline rp_slices rp_trajectory_slices(const rp_trajectory *t, size_t index)
+{
+    const rp_extent *extents = rp_trajectory_extents(t), *extent = &extents[index];
+    const rp_slice *slices = (const rp_slice *)(const void *)(extents + t->column_count);
+    rp_slices column = {slices + extent->first_slice, extent->slice_count, extent->squeeze};
+    return column;
+}
 
 /* Takes or drops `count` references at once. */
 static inline rp_trajectory *rp_trajectory_ref_many(rp_trajectory *trajectory, uint32_t count)

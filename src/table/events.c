@@ -5,7 +5,7 @@
  * the buffer is full. For deferred ones the events are kept, each with a reference to its trajectory,
  * until some thread that has left the lock delivers them:
  *
- *   add_locked -> deferred[] --swap, under the lock--> delivered[] -> on_events, without the lock
+ *   tell_locked -> deferred[] --swap, under the lock--> delivered[] -> on_events, without the lock
  *
  * One thread delivers at a time, which keeps the order; others leave their events to it. */
 #include <string.h>
@@ -41,6 +41,8 @@ rp_status rp_events_init(rp_events *e, const rp_allocator *alloc, const rp_exten
                          size_t count, rp_error *err)
 {
     if (count == 0) return RP_OK;
+    if (extensions == NULL)
+        return rp_fail(err, RP_INVALID, "extension_count is %zu, but extensions is NULL", count);
     for (size_t i = 0; i < count; i++)
         if (extensions[i].on_events == NULL)
             return rp_fail(err, RP_INVALID, "extension %zu has no on_events", i);
@@ -80,12 +82,11 @@ rp_status rp_events_reserve_locked(rp_table *t, size_t more)
     return RP_OK;
 }
 
-void rp_events_add_locked(rp_table *t, rp_event_kind kind, const rp_slot *slot)
+void rp_events_tell_locked(rp_table *t, rp_event_kind kind, const rp_slot *slot)
 {
     rp_events *e = &t->events;
     rp_event event = {.kind = kind};
 
-    if (e->count == 0) return;
     if (slot != NULL) {
         event.key = slot->key;
         event.priority = slot->priority;

@@ -54,25 +54,45 @@ typedef struct prepared {
     uint32_t tag;
     rp_trajectory *trajectory; /* a reference for the table, until it has taken it */
     bool is_offered;           /* that reference is the owner's own */
+    size_t evicted;            /* how many items had to go for it */
 } prepared;
 
-static rp_status check_item(const rp_table *t, const rp_insert *item, size_t index, prepared *out,
-                            rp_error *err)
+/* The sentence for an item that check_item() refuses. */
+static rp_status refuse_item(const rp_table *t, const rp_insert *item, size_t index, rp_error *err)
 {
     rp_error why = {.text = "it has no trajectory"};
-    rp_status st = item->trajectory != NULL ? RP_OK : RP_INVALID;
+    rp_status st = RP_INVALID;
+    rp_weighed ignored;
 
-    if (st == RP_OK && item->times_sampled < 0) {
-        st = rp_fail(&why, RP_INVALID, "times_sampled must be >= 0, got %d", item->times_sampled);
+    if (item->trajectory != NULL) {
+        st = RP_OK;
+
+        if (item->times_sampled < 0)
+            st = rp_fail(&why, RP_INVALID, "times_sampled must be >= 0, got %d",
+                         item->times_sampled);
+        if (st == RP_OK && (item->flags & RP_INSERT_MAX_PRIORITY) == 0)
+            st = rp_table_weigh(t, item->priority, &ignored, &why);
+        if (st == RP_OK && t->options.signature != NULL)
+            st = rp_trajectory_check(item->trajectory, t->options.signature, &why);
+        if (st == RP_OK) st = rp_budget_adopt(t->account.budget, item->trajectory, &why);
     }
-    if (st == RP_OK && (item->flags & RP_INSERT_MAX_PRIORITY) == 0)
-        st = rp_table_weigh(t, item->priority, &out->weighed, &why);
-    if (st == RP_OK && t->options.signature != NULL)
-        st = rp_trajectory_check(item->trajectory, t->options.signature, &why);
-    if (st == RP_OK) st = rp_budget_adopt(t->account.budget, item->trajectory, &why);
-    if (st == RP_OK) return RP_OK;
-    return rp_fail(err, st, "table '%.60s': item %zu, key %llu: %.140s", t->options.name, index,
-                   (unsigned long long)item->key, why.text);
+    return rp_fail(err, st, "table '%.60s': item %zu, key %llu: %.140s", t->options.name,
+                   index, (unsigned long long)item->key, why.text);
+}
+
+static bool check_item(const rp_table *t, const rp_insert *item, rp_weighed *out)
+{
+    const rp_signature *signature = t->options.signature;
+
+    if (item->trajectory == NULL || item->times_sampled < 0) return false;
+    out->priority = item->priority;
+    if ((item->flags & RP_INSERT_MAX_PRIORITY) == 0 &&
+        !(rp_selector_value(t->sampler, item->priority, &out->sampler_value) &&
+          rp_selector_value(t->remover, item->priority, &out->remover_value)))
+        return false;
+    if (signature != NULL && rp_trajectory_check(item->trajectory, signature, NULL) != RP_OK)
+        return false;
+    return rp_budget_adopt(t->account.budget, item->trajectory, NULL) == RP_OK;
 }
 
 /* Drops the references that the table did not need, of a block of which the first `done` items have been
@@ -90,11 +110,10 @@ static rp_status prepare(const rp_table *t, const rp_op *op, size_t first, size_
 {
     for (size_t i = 0; i < count; i++) {
         const rp_insert *item = &op->items[first + i];
-        rp_status st = check_item(t, item, first + i, &block[i], err);
 
-        if (st != RP_OK) {
+        if (!check_item(t, item, &block[i].weighed)) {
             clean_up(block, i, 0);
-            return st;
+            return refuse_item(t, item, first + i, err);
         }
         block[i].tag = rp_map_tag(&t->keys, item->key);
         rp_map_prefetch_unlocked(&t->keys, block[i].tag);
@@ -161,8 +180,6 @@ static void prefetch_chunks_locked(const rp_table *t, size_t count) RP_REQUIRES(
     if (n == 0) return;
     if (t->sampler->ops->prefetch != NULL) t->sampler->ops->prefetch(t->sampler, victims, n);
     for (size_t i = 0; i < n; i++)
-        __builtin_prefetch(rp_slots_at(&t->slots, victims[i])->trajectory->chunks);
-    for (size_t i = 0; i < n; i++)
         __builtin_prefetch(rp_slots_at(&t->slots, victims[i])->trajectory->chunks[0], 1);
 }
 
@@ -182,7 +199,7 @@ static progress fit_table_locked(rp_table *t, rp_op *op, const rp_insert *item) 
         if (rp_events_reserve_locked(t, SPARE_EVENTS) != RP_OK)
             return end_out_of_memory(t, op);
         rp_table_evict_locked(t);
-        rp_table_count_out_locked(t);
+        rp_table_count_out_locked(t, SIZE_MAX);
     }
     return READY;
 }
@@ -213,7 +230,7 @@ static progress fit_budget_locked(rp_table *t, rp_op *op, const rp_insert *item)
         if (rp_events_reserve_locked(t, SPARE_EVENTS) != RP_OK)
             return end_out_of_memory(t, op);
         rp_table_evict_locked(t);
-        rp_table_count_out_locked(t);
+        rp_table_count_out_locked(t, SIZE_MAX);
     }
     return READY;
 }
@@ -243,9 +260,11 @@ static void link_locked(rp_table *t, const rp_insert *item, prepared *p, int64_t
     t->remover->ops->insert(t->remover, &number, &p->weighed.remover_value, 1);
     rp_table_note_priority_locked(t, &p->weighed);
     rp_events_add_locked(t, RP_EVENT_INSERT, slot);
+    p->evicted = 0;
     if (!t->options.soft_limit)
-        while (t->slots.live > (size_t)t->options.max_size) rp_table_evict_locked(t);
-    if (is_byte_limited(t)) rp_table_count_out_locked(t);
+        for (; t->slots.live > (size_t)t->options.max_size; p->evicted++)
+            rp_table_evict_locked(t);
+    if (is_byte_limited(t)) rp_table_count_out_locked(t, SIZE_MAX);
     t->limiter.inserts++;
 }
 
@@ -274,9 +293,11 @@ static void count_in_block_locked(rp_table *t, const rp_insert *items, const pre
                                   size_t count) RP_REQUIRES(t->mu)
 {
     if (is_byte_limited(t)) return;
-    for (size_t i = 0; i < count; i++)
-        if (block[i].trajectory == NULL) /* the table has taken it */
-            (void)rp_account_add(&t->account, items[i].trajectory);
+    for (size_t i = 0; i < count; i++) {
+        if (block[i].trajectory != NULL) continue; /* the table has not taken it */
+        (void)rp_account_add(&t->account, items[i].trajectory);
+        rp_table_count_out_locked(t, block[i].evicted); /* in the order it happened */
+    }
 }
 
 static progress insert_one_locked(rp_table *t, rp_op *op, const rp_insert *item, prepared *p,
@@ -651,15 +672,14 @@ static void begin(rp_table *t, rp_op *op, bool is_insert)
 /* Checks items before the first is inserted. A single block is checked by preparing it. */
 static rp_status check_items(const rp_table *t, rp_op *op)
 {
-    prepared ignored;
+    rp_weighed ignored;
 
     if (op->count > RP_MAX_BATCH)
         return rp_fail(&op->error, RP_INVALID, "table '%s': %zu items in one call, the bound is %d",
                        t->options.name, op->count, RP_MAX_BATCH);
-    for (size_t i = 0; op->count > BLOCK && i < op->count; i++) {
-        rp_status st = check_item(t, &op->items[i], i, &ignored, &op->error);
-        if (st != RP_OK) return st;
-    }
+    for (size_t i = 0; op->count > BLOCK && i < op->count; i++)
+        if (!check_item(t, &op->items[i], &ignored))
+            return refuse_item(t, &op->items[i], i, &op->error);
     return RP_OK;
 }
 

@@ -109,23 +109,6 @@ void rp_rate_limiter_reset(rp_rate_limiter *rl)
     rl->inserts = rl->samples = rl->deletes = 0;
 }
 
-bool rp_rate_limiter_can_insert(const rp_rate_limiter *rl, int64_t n)
-{
-    const rp_limiter_options *o = &rl->options;
-
-    if (rl->inserts + n - rl->deletes <= o->min_size) return true;
-    return (double)(rl->inserts + n) * o->samples_per_insert - (double)rl->samples <= o->max_diff;
-}
-
-bool rp_rate_limiter_can_sample(const rp_rate_limiter *rl, int64_t n)
-{
-    const rp_limiter_options *o = &rl->options;
-
-    if (rl->inserts - rl->deletes < o->min_size) return false;
-    return (double)rl->inserts * o->samples_per_insert - (double)rl->samples - (double)n >=
-           o->min_diff;
-}
-
 size_t rp_rate_limiter_samples_allowed(const rp_rate_limiter *rl, size_t wanted)
 {
     int64_t low = 0, high = (int64_t)wanted; /* `low` may, above `high` may not */

@@ -20,8 +20,22 @@ void rp_rate_limiter_init(rp_rate_limiter *rl, const rp_limiter_options *options
 void rp_rate_limiter_reset(rp_rate_limiter *rl);
 
 /* Whether `n` (>= 1) more may go ahead. Changes nothing. */
-bool rp_rate_limiter_can_insert(const rp_rate_limiter *rl, int64_t n);
-bool rp_rate_limiter_can_sample(const rp_rate_limiter *rl, int64_t n);
+static inline bool rp_rate_limiter_can_insert(const rp_rate_limiter *rl, int64_t n)
+{
+    const rp_limiter_options *o = &rl->options;
+
+    if (rl->inserts + n - rl->deletes <= o->min_size) return true;
+    return (double)(rl->inserts + n) * o->samples_per_insert - (double)rl->samples <= o->max_diff;
+}
+
+static inline bool rp_rate_limiter_can_sample(const rp_rate_limiter *rl, int64_t n)
+{
+    const rp_limiter_options *o = &rl->options;
+
+    if (rl->inserts - rl->deletes < o->min_size) return false;
+    return (double)rl->inserts * o->samples_per_insert - (double)rl->samples - (double)n >=
+           o->min_diff;
+}
 
 /* The largest number of samples, at most `wanted`, that may go ahead one after the other while nothing
  * else happens. */

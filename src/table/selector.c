@@ -60,23 +60,23 @@ static double weight_of(double priority, double exponent)
     return pow(priority, exponent);
 }
 
+bool rp_selector_value(const rp_selector *s, double priority, double *value)
+{
+    *value = priority;
+    if (s->options.kind != RP_PRIORITIZED) return !isnan(priority);
+    if (!(priority >= 0 && priority <= DBL_MAX)) return false;
+    *value = weight_of(priority, s->options.exponent);
+    return *value <= max_weight;
+}
+
 rp_status rp_selector_weigh(const rp_selector *s, double priority, double *value, rp_error *err)
 {
-    double weight;
-
+    if (rp_selector_value(s, priority, value)) return RP_OK;
     if (isnan(priority)) return rp_fail(err, RP_INVALID, "priority must be a number, got NaN");
-    if (s->options.kind != RP_PRIORITIZED) {
-        *value = priority;
-        return RP_OK;
-    }
     if (priority < 0 || isinf(priority))
         return rp_fail(err, RP_INVALID,
                        "priority must be finite and >= 0 for a prioritized selector, got %g",
                        priority);
-    weight = weight_of(priority, s->options.exponent);
-    if (weight > max_weight)
-        return rp_fail(err, RP_INVALID, "priority %g to the power %g is over the largest weight %g",
-                       priority, s->options.exponent, max_weight);
-    *value = weight;
-    return RP_OK;
+    return rp_fail(err, RP_INVALID, "priority %g to the power %g is over the largest weight %g",
+                   priority, s->options.exponent, max_weight);
 }

@@ -52,7 +52,10 @@ RP_NODISCARD rp_status rp_selector_new(const rp_allocator *alloc,
 void rp_selector_free(rp_selector *s); /* NULL is fine */
 
 /* What a priority is worth to the selector: its weight, or itself. Pure: reads only what is fixed at
- * birth, so it needs no lock. RP_INVALID for NaN, and for what a weighted selector cannot have. */
+ * birth, so it needs no lock. False for NaN, and for what a weighted selector cannot have. */
+RP_NODISCARD bool rp_selector_value(const rp_selector *s, double priority, double *value);
+
+/* The same, with a sentence: RP_INVALID. */
 RP_NODISCARD rp_status rp_selector_weigh(const rp_selector *s, double priority, double *value,
                                          rp_error *err);
 

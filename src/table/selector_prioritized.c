@@ -28,9 +28,10 @@ static void insert(rp_selector *s, const uint32_t *slots, const double *values, 
 {
     prioritized *p = (prioritized *)s;
 
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         if (values[i] == 0) rp_dense_set_add(&p->zeros, slots[i]);
-    rp_sumtree_set(p->tree, slots, values, count);
+        rp_sumtree_set_one(p->tree, slots[i], values[i]);
+    }
 }
 
 /* One at a time: a slot may come twice. */
@@ -41,7 +42,7 @@ static void update_with_zeros(prioritized *p, const uint32_t *slots, const doubl
         bool was_zero = rp_sumtree_get(p->tree, slots[i]) == 0;
         if (was_zero && values[i] != 0) rp_dense_set_remove(&p->zeros, slots[i]);
         if (!was_zero && values[i] == 0) rp_dense_set_add(&p->zeros, slots[i]);
-        rp_sumtree_set(p->tree, &slots[i], &values[i], 1);
+        rp_sumtree_set_one(p->tree, slots[i], values[i]);
     }
 }
 
@@ -60,12 +61,11 @@ static void update(rp_selector *s, const uint32_t *slots, const double *values, 
 static void remove_slot(rp_selector *s, uint32_t slot)
 {
     prioritized *p = (prioritized *)s;
-    const double nothing = 0;
 
     if (rp_sumtree_get(p->tree, slot) == 0)
         rp_dense_set_remove(&p->zeros, slot);
     else
-        rp_sumtree_set(p->tree, &slot, &nothing, 1);
+        rp_sumtree_set_one(p->tree, slot, 0);
 }
 
 /* One round of independent draws from the tree, whose total is > 0. */
@@ -87,7 +87,6 @@ static void draw(prioritized *p, rp_rng *rng, size_t count, double total, uint32
 static size_t draw_distinct(prioritized *p, rp_rng *rng, size_t count, uint32_t *slots,
                             double *probabilities)
 {
-    const double nothing = 0;
     uint32_t drawn[DRAWS_AT_ONCE];
     double total, left;
     size_t n = 0;
@@ -99,7 +98,7 @@ static size_t draw_distinct(prioritized *p, rp_rng *rng, size_t count, uint32_t 
         for (size_t i = 0; i < round; i++) {
             double weight = rp_sumtree_get(p->tree, drawn[i]);
             if (weight == 0) continue;
-            rp_sumtree_set(p->tree, &drawn[i], &nothing, 1);
+            rp_sumtree_set_one(p->tree, drawn[i], 0);
             slots[n] = drawn[i];
             probabilities[n++] = weight;
         }

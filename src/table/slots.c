@@ -67,36 +67,6 @@ rp_status rp_slots_reserve(rp_slots *s, size_t more, size_t most)
     return RP_OK;
 }
 
-uint32_t rp_slots_take(rp_slots *s)
-{
-    uint32_t slot = s->first_free;
-
-    if (slot != NONE)
-        s->first_free = rp_slots_at(s, slot)->next;
-    else
-        slot = (uint32_t)s->used++;
-    assert(slot < s->capacity);
-    rp_slots_at(s, slot)->state = RP_SLOT_LIVE;
-    s->live++;
-    return slot;
-}
-
-void rp_slots_bury(rp_slots *s, uint32_t slot)
-{
-    rp_slot *at = rp_slots_at(s, slot);
-
-    at->state = RP_SLOT_DEAD;
-    at->next = NONE;
-    if (s->first_dead == NONE)
-        s->first_dead = slot;
-    else
-        rp_slots_at(s, s->last_dead)->next = slot;
-    s->last_dead = slot;
-    if (s->first_uncounted == NONE) s->first_uncounted = slot;
-    s->live--;
-    s->dead++;
-}
-
 size_t rp_slots_exhume(rp_slots *s, rp_remains *out, size_t count)
 {
     size_t n = 0;

@@ -8,6 +8,8 @@
 #ifndef RP_TABLE_SLOTS_H
 #define RP_TABLE_SLOTS_H
 
+#include <assert.h>
+
 #include "reprise/trajectory.h"
 
 typedef enum rp_slot_state { RP_SLOT_FREE = 0, RP_SLOT_LIVE = 1, RP_SLOT_DEAD = 2 } rp_slot_state;
@@ -72,9 +74,35 @@ static inline rp_slot *rp_slots_at(const rp_slots *s, uint32_t slot)
 RP_NODISCARD rp_status rp_slots_reserve(rp_slots *s, size_t more, size_t most);
 
 /* Takes a slot, the one freed last first; there must be room. */
-uint32_t rp_slots_take(rp_slots *s);
+static inline uint32_t rp_slots_take(rp_slots *s)
+{
+    uint32_t slot = s->first_free;
 
-void rp_slots_bury(rp_slots *s, uint32_t slot);
+    if (slot != RP_SLOT_NONE)
+        s->first_free = rp_slots_at(s, slot)->next;
+    else
+        slot = (uint32_t)s->used++;
+    assert(slot < s->capacity);
+    rp_slots_at(s, slot)->state = RP_SLOT_LIVE;
+    s->live++;
+    return slot;
+}
+
+static inline void rp_slots_bury(rp_slots *s, uint32_t slot)
+{
+    rp_slot *at = rp_slots_at(s, slot);
+
+    at->state = RP_SLOT_DEAD;
+    at->next = RP_SLOT_NONE;
+    if (s->first_dead == RP_SLOT_NONE)
+        s->first_dead = slot;
+    else
+        rp_slots_at(s, s->last_dead)->next = slot;
+    s->last_dead = slot;
+    if (s->first_uncounted == RP_SLOT_NONE) s->first_uncounted = slot;
+    s->live--;
+    s->dead++;
+}
 
 /* Frees up to `count` dead slots, oldest first, and moves their references to `out`. Returns how many. */
 size_t rp_slots_exhume(rp_slots *s, rp_remains *out, size_t count);

@@ -207,6 +207,18 @@ static void set_some(rp_sumtree *tree, const uint32_t *leaves, const double *wei
     tree->last_stale = last;
 }
 
+void rp_sumtree_set_one(rp_sumtree *tree, uint32_t leaf, double weight)
+{
+    uint32_t line = leaf / K;
+
+    assert(leaf < tree->capacity && weight >= 0);
+    tree->levels[0][leaf] = weight;
+    if (line == tree->last_stale) return;
+    tree->last_stale = line;
+    tree->stale[tree->stale_count++] = line;
+    if (tree->stale_count == MAX_STALE) refresh(tree);
+}
+
 void rp_sumtree_set(rp_sumtree *tree, const uint32_t *leaves, const double *weights, size_t count)
 {
     while (count > 0) {

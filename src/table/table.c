@@ -201,9 +201,9 @@ void rp_table_remove_locked(rp_table *t, uint32_t slot)
 
 /* Atomics drain the processor's store buffer and end its overlapping of misses: better all of a batch
  * in a row than one between any two removals. */
-void rp_table_count_out_locked(rp_table *t)
+void rp_table_count_out_locked(rp_table *t, size_t count)
 {
-    while (t->slots.first_uncounted != RP_SLOT_NONE) {
+    for (; count > 0 && t->slots.first_uncounted != RP_SLOT_NONE; count--) {
         const rp_slot *slot = rp_slots_at(&t->slots, t->slots.first_uncounted);
         rp_account_remove(&t->account, slot->trajectory);
         t->slots.first_uncounted = slot->next;
@@ -234,7 +234,7 @@ typedef struct takeaway {
 
 static void take_locked(rp_table *t, takeaway *out) RP_REQUIRES(t->mu)
 {
-    rp_table_count_out_locked(t);
+    rp_table_count_out_locked(t, SIZE_MAX);
     rp_account_settle(&t->account);
     out->dead_count = rp_slots_exhume(&t->slots, out->dead, BLOCK);
     out->more_dead = t->slots.dead > 0;
@@ -532,7 +532,7 @@ rp_status rp_table_trim(rp_table *t, size_t *removed, rp_error *err)
             st = rp_fail_memory(err, BLOCK * sizeof(rp_event));
         for (size_t i = 0; st == RP_OK && i < BLOCK && is_over_locked(t); i++) {
             rp_table_evict_locked(t);
-            if (t->options.max_bytes > 0) rp_table_count_out_locked(t);
+            if (t->options.max_bytes > 0) rp_table_count_out_locked(t, SIZE_MAX);
             in_all++;
         }
         over = is_over_locked(t);
@@ -549,7 +549,7 @@ static void clear_locked(rp_table *t) RP_REQUIRES(t->mu)
         rp_slot *slot = rp_slots_at(&t->slots, i);
         if (slot->state == RP_SLOT_LIVE) rp_slots_bury(&t->slots, i);
     }
-    rp_table_count_out_locked(t);
+    rp_table_count_out_locked(t, SIZE_MAX);
     rp_map_clear(&t->keys);
     t->sampler->ops->clear(t->sampler);
     t->remover->ops->clear(t->remover);

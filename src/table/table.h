@@ -117,8 +117,8 @@ void rp_table_set_priority_locked(rp_table *t, uint32_t slot, const rp_weighed *
  * rp_table_count_out_locked(). */
 void rp_table_remove_locked(rp_table *t, uint32_t slot) RP_REQUIRES(t->mu);
 
-/* Takes the dead out of the account. */
-void rp_table_count_out_locked(rp_table *t) RP_REQUIRES(t->mu);
+/* Takes the first `count` of the dead that still count out of the account. */
+void rp_table_count_out_locked(rp_table *t, size_t count) RP_REQUIRES(t->mu);
 
 /* Takes out what the remover picks. The table must not be empty. */
 void rp_table_evict_locked(rp_table *t) RP_REQUIRES(t->mu);
@@ -153,7 +153,14 @@ void rp_events_deinit(rp_events *e, const rp_allocator *alloc, bool owns);
 
 /* Room for `more` events. RP_NO_RESOURCE, with nothing changed. */
 RP_NODISCARD rp_status rp_events_reserve_locked(rp_table *t, size_t more) RP_REQUIRES(t->mu);
-void rp_events_add_locked(rp_table *t, rp_event_kind kind, const rp_slot *slot) RP_REQUIRES(t->mu);
+void rp_events_tell_locked(rp_table *t, rp_event_kind kind, const rp_slot *slot)
+    RP_REQUIRES(t->mu);
+static inline void rp_events_add_locked(rp_table *t, rp_event_kind kind, const rp_slot *slot)
+    RP_REQUIRES(t->mu);
+static inline void rp_events_add_locked(rp_table *t, rp_event_kind kind, const rp_slot *slot)
+{
+    if (t->events.count > 0) rp_events_tell_locked(t, kind, slot);
+}
 /* Tells atomic extensions what they have not been told. */
 void rp_events_flush_locked(rp_table *t) RP_REQUIRES(t->mu);
 /* Tells deferred extensions, unless another thread is at it. */

@@ -16,6 +16,9 @@
 #define RP_UTIL_MAP_H
 
 #include <stdatomic.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #include "reprise/alloc.h"
 #include "util/wide.h"
@@ -85,9 +88,18 @@ typedef struct rp_map_cursor {
 /* A bit for each of seven numbers that equals `wanted`. */
 static inline uint32_t rp_map_matches(const uint32_t *numbers, uint32_t wanted)
 {
+#if defined(__SSE2__)
+    __m128i w = _mm_set1_epi32((int)wanted);
+    __m128i low = _mm_loadu_si128((const __m128i *)(const void *)numbers);
+    __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(numbers + 3));
+    int low_bits = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(low, w)));
+    int high_bits = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(high, w)));
+    return (uint32_t)(low_bits | high_bits << 3); /* the fourth number is in both */
+#else
     uint32_t matches = 0;
     for (uint32_t i = 0; i < RP_MAP_BUCKET; i++) matches |= (uint32_t)(numbers[i] == wanted) << i;
     return matches;
+#endif
 }
 
 static inline rp_map_cursor rp_map_start(const rp_map *map, uint32_t tag)

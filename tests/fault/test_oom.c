@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every allocation of every table operation fails once. Each time the operation says RP_NO_RESOURCE, the
- * table is as it was before, and in the end nothing is left. */
+/* Every allocation of every table operation fails once. Each time the operation says
+ * RP_NO_RESOURCE, the table is as it was before, and in the end nothing is left. */
 #include "support/fixture.h"
 
 enum { LOTS = 700 };
@@ -27,7 +27,8 @@ static void count_events(void *ctx, rp_table_view *view, const rp_event *events,
 /* A table of up to 600 items with `count` in it: keys 0, 1, ..., priorities 0, 1, 2, 0, ... */
 static void world_init(world *w, rp_selector_kind kind, bool deferred, size_t count)
 {
-    rp_extension e = {.name = "count", .deferred = true, .ctx = &w->told, .on_events = count_events};
+    rp_extension e = {
+        .name = "count", .deferred = true, .ctx = &w->told, .on_events = count_events};
     rp_table_options o = rp_test_options("t", kind, kind, 600);
 
     w->calls = 0;
@@ -39,16 +40,16 @@ static void world_init(world *w, rp_selector_kind kind, bool deferred, size_t co
     }
     w->table = rp_test_bed_table(&w->bed, &o);
     for (size_t i = 0; i < LOTS; i++)
-        w->items[i] = (rp_insert){
-            .key = i, .priority = (double)(i % 3), .trajectory = w->bed.plain};
+        w->items[i] =
+            (rp_insert){.key = i, .priority = (double)(i % 3), .trajectory = w->bed.plain};
     if (count > 0)
         assert_ok(rp_table_insert(w->table, w->items, count, rp_wait_none(), NULL, NULL));
 }
 
-/* Runs `act` in new worlds with room for 0, 1, 2, ... allocations until it succeeds, which must take
- * `least_allocations`. Returns how many it took. */
-static size_t survive(rp_selector_kind kind, bool deferred, size_t count, rp_status (*act)(world *),
-                    size_t least_allocations)
+/* Runs `act` in new worlds with room for 0, 1, 2, ... allocations until it succeeds, which must
+ * take `least_allocations`. Returns how many it took. */
+static size_t survive(rp_selector_kind kind, bool deferred, size_t count,
+                      rp_status (*act)(world *), size_t least_allocations)
 {
     world *w = malloc(sizeof *w);
     size_t room = 0;
@@ -400,7 +401,8 @@ static void waiting_insert_ends_cleanly_when_it_is_resumed_without_memory(void *
         for (int i = 0; i < 60 && w->calls == 0; i++) {
             rp_sample_options one = {.count = 1};
             size_t drawn = 0;
-            if (rp_table_sample(q, &one, w->samples, &drawn, rp_wait_none(), NULL) != RP_OK) break;
+            if (rp_table_sample(q, &one, w->samples, &drawn, rp_wait_none(), NULL) != RP_OK)
+                break;
             rp_samples_release(w->samples, drawn);
         }
         atomic_store(&w->bed.oom.left, RP_TEST_OOM_UNLIMITED);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is drawn at random is drawn with the probability that is reported: chi-square tests over every
- * random selector, with fixed seeds.
+/* What is drawn at random is drawn with the probability that is reported: chi-square tests over
+ * every random selector, with fixed seeds.
  *
- * The statistic sum((seen - expected)^2 / expected) over k cells has mean k - 1 and variance 2 (k - 1);
- * we allow five standard deviations above the mean, which a right selector exceeds in about one run of
- * 10^5 with these cells, and with a fixed seed always or never. */
+ * The statistic sum((seen - expected)^2 / expected) over k cells has mean k - 1 and variance 2
+ * (k - 1); we allow five standard deviations above the mean, which a right selector exceeds in
+ * about one run of 10^5 with these cells, and with a fixed seed always or never. */
 #include <math.h>
 
 #include "support/fixture.h"
@@ -152,7 +152,8 @@ static void draws_are_right_after_many_changes(void **state)
     }
 }
 
-/* Ordered pairs of a distinct batch of two: the first with w_i / W, the second with w_j / (W - w_i). */
+/* Ordered pairs of a distinct batch of two: the first with w_i / W, the second with w_j / (W -
+ * w_i). */
 static void expect_pairs_like(rp_table *t, const double *weights)
 {
     size_t draws = rp_test_scaled(200000, 60000);
@@ -209,7 +210,8 @@ static void distinct_pairs_of_items_without_weight_are_uniform(void **state)
     expect_pairs_like(t, weights);
 }
 
-/* In every batch of all items, each stands in each place: the last as often as the first if uniform. */
+/* In every batch of all items, each stands in each place: the last as often as the first if
+ * uniform. */
 static void whole_distinct_batches_are_fair_permutations(void **state)
 {
     (void)state;
@@ -230,8 +232,8 @@ static void whole_distinct_batches_are_fair_permutations(void **state)
 }
 
 /* Fills a table of FEW items beyond its bound, again and again, and looks who had to go. */
-static void expect_evicted_like(rp_selector_kind kind, double exponent, const double *priorities,
-                                const double *weights)
+static void expect_evicted_like(rp_selector_kind kind, double exponent,
+                                const double *priorities, const double *weights)
 {
     size_t rounds = rp_test_scaled(40000, 15000);
     double seen[FEW] = {0}, expected[FEW], total = 0;
@@ -269,7 +271,8 @@ static void removers_evict_with_their_probabilities(void **state)
 
     for (size_t i = 0; i < FEW; i++) weights[i] = 1;
     expect_evicted_like(RP_UNIFORM, 0, priorities, weights);
-    for (size_t i = 0; i < FEW; i++) weights[i] = priorities[i] == 0 ? 0 : pow(priorities[i], -0.4);
+    for (size_t i = 0; i < FEW; i++)
+        weights[i] = priorities[i] == 0 ? 0 : pow(priorities[i], -0.4);
     expect_evicted_like(RP_PRIORITIZED, -0.4, priorities, weights);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables against the model (support/model.h): the same random operations, the same outcomes, for every
- * sampler with every remover and every kind of rate limiter.
+/* Tables against the model (support/model.h): the same random operations, the same outcomes,
+ * for every sampler with every remover and every kind of rate limiter.
  *
- * Priorities are 0 and powers of 4, and exponents such that all weights are small powers of 2: then
- * sums are exact, whatever their order, and draws must agree to the item. */
+ * Priorities are 0 and powers of 4, and exponents such that all weights are small powers of 2:
+ * then sums are exact, whatever their order, and draws must agree to the item. */
 #include <math.h>
 
 #include "support/fixture.h"
@@ -146,8 +146,8 @@ static void try_insert(run *r)
                                   .flags = item.max_priority ? RP_INSERT_MAX_PRIORITY : 0};
     }
     st = rp_table_insert(r->table, r->items, count, rp_wait_none(), &inserted, NULL);
-    model_st = rp_model_try_insert(&r->model, r->model_items, count, r->bed.wall_ns,
-                                   &model_inserted);
+    model_st =
+        rp_model_try_insert(&r->model, r->model_items, count, r->bed.wall_ns, &model_inserted);
     expect(r, st == model_st);
     expect(r, inserted == model_inserted);
 }
@@ -225,10 +225,10 @@ static void ask(run *r)
     int64_t n = (int64_t)below(r, 12);
 
     r->doing = "ask";
-    expect(r, rp_table_can_insert(r->table, n) ==
-                  (n >= 1 && rp_model_can_insert(&r->model, n)));
-    expect(r, rp_table_can_sample(r->table, n) ==
-                  (n >= 1 && rp_model_can_sample(&r->model, n)));
+    expect(r,
+           rp_table_can_insert(r->table, n) == (n >= 1 && rp_model_can_insert(&r->model, n)));
+    expect(r,
+           rp_table_can_sample(r->table, n) == (n >= 1 && rp_model_can_sample(&r->model, n)));
 }
 
 static void expect_same_info(run *r)
@@ -255,14 +255,22 @@ static void one_operation(run *r)
 {
     uint64_t n = below(r, 1000);
 
-    if (n < 380) try_insert(r);
-    else if (n < 760) try_sample(r);
-    else if (n < 860) update(r);
-    else if (n < 910) delete_some(r);
-    else if (n < 950) peek(r);
-    else if (n < 960) trim(r);
-    else if (n < 961) reset(r);
-    else ask(r);
+    if (n < 380)
+        try_insert(r);
+    else if (n < 760)
+        try_sample(r);
+    else if (n < 860)
+        update(r);
+    else if (n < 910)
+        delete_some(r);
+    else if (n < 950)
+        peek(r);
+    else if (n < 960)
+        trim(r);
+    else if (n < 961)
+        reset(r);
+    else
+        ask(r);
     r->at++;
 }
 
@@ -276,7 +284,8 @@ static rp_limiter_options any_limiter(run *r, int which)
 
     switch (which) {
     case 0: return rp_limiter_min_size(1 + (int64_t)below(r, 5));
-    case 1: return rp_limiter_ratio(0.5 * (double)(1 + below(r, 6)), 1 + (int64_t)below(r, 4), 8);
+    case 1:
+        return rp_limiter_ratio(0.5 * (double)(1 + below(r, 6)), 1 + (int64_t)below(r, 4), 8);
     case 2: return rp_limiter_queue(1 + (int64_t)below(r, 12));
     case 3: return rp_limiter_stack(1 + (int64_t)below(r, 12));
     default: return customs[below(r, COUNT_OF(customs))];

@@ -20,9 +20,9 @@ typedef struct world {
     rp_table *tables[2];
     rp_table *copies; /* where insert-on-sample copies to */
     rp_extension copier, statistics;
-    atomic_size_t told;  /* events, by the deferred extension */
-    atomic_bool stop;    /* for the thread that fires tokens */
-    rp_cancel *token;    /* the one in use; each is fired once */
+    atomic_size_t told; /* events, by the deferred extension */
+    atomic_bool stop;   /* for the thread that fires tokens */
+    rp_cancel *token;   /* the one in use; each is fired once */
     pthread_mutex_t token_mu;
     rp_cancel *tokens[2000];
     size_t token_count;
@@ -128,7 +128,8 @@ static void update(worker *k)
 {
     rp_update updates[10];
 
-    for (size_t i = 0; i < 10; i++) updates[i] = (rp_update){below(k, KEYS), (double)below(k, 5)};
+    for (size_t i = 0; i < 10; i++)
+        updates[i] = (rp_update){below(k, KEYS), (double)below(k, 5)};
     assert_true(is_expected(rp_table_update(any_table(k), updates, 10, NULL, NULL)));
 }
 
@@ -206,15 +207,24 @@ static void one_operation(worker *k)
 {
     uint64_t n = below(k, 1000);
 
-    if (n < 300) insert(k);
-    else if (n < 600) sample(k);
-    else if (n < 680) update(k);
-    else if (n < 780) delete_some(k);
-    else if (n < 860) look(k);
-    else if (n < 960) work_async(k);
-    else if (n < 990) (void)rp_table_expire(any_table(k), rp_now_ns());
-    else if (n < 999) assert_true(is_expected(rp_table_trim(any_table(k), NULL, NULL)));
-    else assert_true(is_expected(rp_table_reset(any_table(k), NULL)));
+    if (n < 300)
+        insert(k);
+    else if (n < 600)
+        sample(k);
+    else if (n < 680)
+        update(k);
+    else if (n < 780)
+        delete_some(k);
+    else if (n < 860)
+        look(k);
+    else if (n < 960)
+        work_async(k);
+    else if (n < 990)
+        (void)rp_table_expire(any_table(k), rp_now_ns());
+    else if (n < 999)
+        assert_true(is_expected(rp_table_trim(any_table(k), NULL, NULL)));
+    else
+        assert_true(is_expected(rp_table_reset(any_table(k), NULL)));
 }
 
 /* Ends what still waits. */

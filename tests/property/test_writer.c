@@ -167,15 +167,15 @@ static void check(life *l, const expected *item)
 
     assert_int_equal(rp_trajectory_column_count(t), item->column_count);
     for (size_t i = 0; i < item->column_count; i++) {
-        const rp_trajectory_column *c = rp_trajectory_get_column(t, i);
+        rp_trajectory_column c = rp_trajectory_get_column(t, i);
         uint8_t got[12 * MAX_ROW];
-        assert_int_equal(c->squeeze, item->columns[i].squeeze);
-        assert_int_equal(c->bytes, item->columns[i].size);
-        if (!c->squeeze) assert_int_equal(c->shape.dims[0], item->columns[i].count);
+        assert_int_equal(c.squeeze, item->columns[i].squeeze);
+        assert_int_equal(c.bytes, item->columns[i].size);
+        if (!c.squeeze) assert_int_equal(c.shape.dims[0], item->columns[i].count);
         assert_ok_err(rp_decoder_stack(l->rig.decoder, (const rp_trajectory *const *)&t, 1, i,
-                                       got, c->bytes, &l->rig.err),
+                                       got, c.bytes, &l->rig.err),
                       &l->rig.err);
-        assert_memory_equal(got, item->columns[i].bytes, c->bytes);
+        assert_memory_equal(got, item->columns[i].bytes, c.bytes);
     }
     rp_trajectory_unref(t);
 }

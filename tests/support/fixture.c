@@ -38,7 +38,8 @@ rp_chunk *rp_test_try_blob(const rp_allocator *alloc, uint64_t key, uint64_t epi
     return chunk;
 }
 
-rp_trajectory *rp_test_try_join(const rp_allocator *alloc, rp_chunk *const *chunks, size_t count)
+rp_trajectory *rp_test_try_join(const rp_allocator *alloc, rp_chunk *const *chunks,
+                                size_t count)
 {
     rp_slice *slices = calloc(count, sizeof *slices);
     rp_slices column = {.slices = slices, .slice_count = count};
@@ -51,8 +52,8 @@ rp_trajectory *rp_test_try_join(const rp_allocator *alloc, rp_chunk *const *chun
     return trajectory;
 }
 
-rp_trajectory *rp_test_blob_trajectory(const rp_allocator *alloc, uint64_t key, uint64_t episode,
-                                       size_t payload)
+rp_trajectory *rp_test_blob_trajectory(const rp_allocator *alloc, uint64_t key,
+                                       uint64_t episode, size_t payload)
 {
     rp_chunk *chunk = rp_test_try_blob(alloc, key, episode, payload);
     rp_trajectory *trajectory;

@@ -90,8 +90,8 @@ static void selector_clear(rp_model_selector *s)
     memset(s->values, 0, sizeof s->values);
 }
 
-static size_t pick_uniform(uint32_t *array, size_t size, rp_rng *rng, size_t count, bool distinct,
-                           uint32_t *slots, double *probabilities)
+static size_t pick_uniform(uint32_t *array, size_t size, rp_rng *rng, size_t count,
+                           bool distinct, uint32_t *slots, double *probabilities)
 {
     if (distinct && count > size) count = size;
     for (size_t i = 0; i < count; i++) {
@@ -125,7 +125,8 @@ static uint32_t first_of_heap(const rp_model_selector *s, const bool *taken)
     return best;
 }
 
-static size_t pick_heap(const rp_model_selector *s, size_t count, bool distinct, uint32_t *slots)
+static size_t pick_heap(const rp_model_selector *s, size_t count, bool distinct,
+                        uint32_t *slots)
 {
     bool taken[RP_MODEL_SLOTS] = {false};
 
@@ -137,7 +138,8 @@ static size_t pick_heap(const rp_model_selector *s, size_t count, bool distinct,
     return count;
 }
 
-static size_t pick_order(const rp_model_selector *s, size_t count, bool distinct, uint32_t *slots)
+static size_t pick_order(const rp_model_selector *s, size_t count, bool distinct,
+                         uint32_t *slots)
 {
     bool fifo = s->options.kind == RP_FIFO;
 
@@ -219,8 +221,7 @@ static size_t selector_pick(rp_model_selector *s, rp_rng *rng, size_t count, boo
     switch (s->options.kind) {
     case RP_UNIFORM:
         return pick_uniform(s->order, s->count, rng, count, distinct, slots, probabilities);
-    case RP_PRIORITIZED:
-        return pick_prioritized(s, rng, count, distinct, slots, probabilities);
+    case RP_PRIORITIZED: return pick_prioritized(s, rng, count, distinct, slots, probabilities);
     case RP_FIFO:
     case RP_LIFO: count = pick_order(s, count, distinct, slots); break;
     case RP_MIN_HEAP:
@@ -296,13 +297,10 @@ static void drop_chunks(rp_model *m, uint32_t trajectory)
     }
 }
 
-/* The end of a call: what it removed is free now, and so are its chunks. */
+/* The end of a call: what it removed is free now. */
 static void bury(rp_model *m)
 {
-    for (size_t i = 0; i < m->dead_count; i++) {
-        drop_chunks(m, m->items[m->dead[i]].trajectory);
-        m->free[m->free_count++] = m->dead[i];
-    }
+    for (size_t i = 0; i < m->dead_count; i++) m->free[m->free_count++] = m->dead[i];
     m->dead_count = 0;
 }
 
@@ -319,6 +317,7 @@ static void take_away(rp_model *m, uint32_t slot)
     m->items[slot].live = false;
     selector_remove(&m->sampler, slot);
     selector_remove(&m->remover, slot);
+    drop_chunks(m, m->items[slot].trajectory);
     m->dead[m->dead_count++] = slot;
     m->size--;
     m->deletes++;
@@ -334,7 +333,8 @@ static void evict(rp_model *m)
     m->evictions++;
 }
 
-static void insert_new(rp_model *m, const rp_model_insert *item, double priority, int64_t wall_ns)
+static void insert_new(rp_model *m, const rp_model_insert *item, double priority,
+                       int64_t wall_ns)
 {
     uint32_t slot = take_slot(m);
 
@@ -411,8 +411,7 @@ static void weigh(rp_sample *samples, size_t count, double beta)
     double largest = 0;
 
     for (size_t i = 0; i < count; i++) {
-        samples[i].weight =
-            pow((double)samples[i].table_size * samples[i].probability, -beta);
+        samples[i].weight = pow((double)samples[i].table_size * samples[i].probability, -beta);
         if (samples[i].weight > largest) largest = samples[i].weight;
     }
     for (size_t i = 0; i < count; i++) samples[i].weight /= largest;
@@ -503,6 +502,7 @@ void rp_model_reset(rp_model *m)
     }
     selector_clear(&m->sampler);
     selector_clear(&m->remover);
+    memset(m->chunk_refs, 0, sizeof m->chunk_refs);
     bury(m);
     m->size = m->inserts = m->samples = m->deletes = m->updates = m->evictions = 0;
     m->unique_samples = m->deleted_episodes = 0;

@@ -156,7 +156,7 @@ static inline void rp_test_expect_obs(rp_test_rig *r, const rp_trajectory *t, si
     int32_t *got = calloc((size_t)count * 3, sizeof *got);
 
     assert_non_null(got);
-    assert_int_equal(rp_trajectory_get_column(t, column)->dtype, RP_INT32);
+    assert_int_equal(rp_trajectory_get_column(t, column).dtype, RP_INT32);
     assert_ok_err(rp_decoder_stack(r->decoder, &t, 1, column, got,
                                    (size_t)count * 3 * sizeof *got, &r->err),
                   &r->err);

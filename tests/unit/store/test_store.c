@@ -40,8 +40,8 @@ static void store_has_defaults_for_everything(void **state)
 static void info_shows_what_the_store_was_made_of(void **state)
 {
     (void)state;
-    rp_store *s = make(
-        &(rp_store_options){.max_bytes = 777, .policy = RP_BUDGET_REJECT, .seed = 99});
+    rp_store *s =
+        make(&(rp_store_options){.max_bytes = 777, .policy = RP_BUDGET_REJECT, .seed = 99});
     rp_store_info info;
     (void)add(s, "a");
 
@@ -135,7 +135,8 @@ static void closed_store_takes_no_tables(void **state)
 static void keys_come_from_the_seed(void **state)
 {
     (void)state;
-    rp_store *a = make(&(rp_store_options){.seed = 5}), *b = make(&(rp_store_options){.seed = 5});
+    rp_store *a = make(&(rp_store_options){.seed = 5}),
+             *b = make(&(rp_store_options){.seed = 5});
     rp_store *c = make(&(rp_store_options){.seed = 6});
     uint64_t first = rp_store_new_key(a), second = rp_store_new_key(a);
 

@@ -118,8 +118,8 @@ static void columns_without_elements_read_back(void **state)
     rp_test_flush(&r);
 
     t = rp_test_peek(&r, r.a, key);
-    assert_int_equal(rp_trajectory_get_column(t, 0)->shape.dims[0], 3);
-    assert_int_equal(rp_trajectory_get_column(t, 0)->bytes, 0);
+    assert_int_equal(rp_trajectory_get_column(t, 0).shape.dims[0], 3);
+    assert_int_equal(rp_trajectory_get_column(t, 0).bytes, 0);
     rp_trajectory_unref(t);
     rp_test_rig_deinit(&r);
 }
@@ -205,7 +205,7 @@ static void column_left_out_of_steps_reads_back_and_its_chunk_is_sparse(void **s
 
     t = rp_test_peek(&r, r.a, key); /* four rows in one chunk: it was full without a flush */
     rp_test_expect_actions(&r, t, 0, 0, 4, 2);
-    assert_int_equal(rp_trajectory_get_column(t, 0)->slice_count, 1);
+    assert_int_equal(rp_trajectory_get_column(t, 0).slice_count, 1);
     origin = rp_chunk_get_origin(rp_trajectory_get_chunk(t, 0));
     assert_true(origin->sparse);
     assert_int_equal(origin->first_step, 0);

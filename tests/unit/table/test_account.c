@@ -98,8 +98,8 @@ static void chunk_that_tables_share_counts_once_in_the_store_and_once_in_each(vo
     world_deinit(&w);
 }
 
-/* Whatever order they leave in, each table loses it with its own last item, the store with the last of
- * all. */
+/* Whatever order they leave in, each table loses it with its own last item, the store with the
+ * last of all. */
 static void spilled_chunks_leave_in_any_order(void **state)
 {
     (void)state;

@@ -129,10 +129,12 @@ static void deadline_ends_a_wait(void **state)
     rp_sample s;
     size_t drawn = 5, inserted = 5;
     int64_t start_ns = rp_now_ns();
-    rp_insert items[] = {{.key = 1, .trajectory = bed.plain}, {.key = 2, .trajectory = bed.plain}};
+    rp_insert items[] = {{.key = 1, .trajectory = bed.plain},
+                         {.key = 2, .trajectory = bed.plain}};
 
     assert_fails(rp_table_sample(t, &one, &s, &drawn, rp_wait_ms(20), &bed.err), RP_DEADLINE,
-                 &bed.err, "table 'q' timed out: sample waits for inserts: the table has 0 items");
+                 &bed.err,
+                 "table 'q' timed out: sample waits for inserts: the table has 0 items");
     assert_true(rp_now_ns() - start_ns >= 20000000);
     assert_int_equal(drawn, 5);
     assert_fails(rp_table_insert(t, items, 2, rp_wait_ms(1), &inserted, &bed.err), RP_DEADLINE,
@@ -179,8 +181,7 @@ static void token_cancels_every_wait_that_uses_it(void **state)
     caller c[3] = {{.key = 10}, {.key = 20}, {.key = 30}}, other = {.key = 40};
     assert_ok(rp_cancel_new(&token));
     rp_test_put(t, 1, 1, bed.plain);
-    for (size_t i = 0; i < 3; i++)
-        start(&c[i], run_insert, t, 1, (rp_wait){RP_FOREVER, token});
+    for (size_t i = 0; i < 3; i++) start(&c[i], run_insert, t, 1, (rp_wait){RP_FOREVER, token});
     start(&other, run_insert, t, 1, rp_wait_forever());
     await_waiting(t, 4, 0);
 
@@ -252,7 +253,8 @@ static void full_store_blocks_a_thread_until_another_table_deletes(void **state)
     rp_table_options b = rp_test_options("b", RP_FIFO, RP_FIFO, 10);
     caller c = {.key = 5};
     rp_trajectory *other;
-    rp_store_options o = {.max_bytes = rp_trajectory_bytes(bed.plain), .policy = RP_BUDGET_BLOCK};
+    rp_store_options o = {.max_bytes = rp_trajectory_bytes(bed.plain),
+                          .policy = RP_BUDGET_BLOCK};
     rp_test_bed_init(&own, &o);
     rp_table *ta = rp_test_bed_table(&own, &a), *tb = rp_test_bed_table(&own, &b);
     other = rp_test_blob_trajectory(&own.alloc, 1, 1, 16);

@@ -16,8 +16,7 @@ typedef struct world {
 /* A store with room for `blobs` of them, and two fifo tables. */
 static void world_init(world *w, rp_budget_policy policy, uint64_t blobs)
 {
-    rp_trajectory *probe =
-        rp_test_blob_trajectory(rp_allocator_default(), 100, 1000, PAYLOAD);
+    rp_trajectory *probe = rp_test_blob_trajectory(rp_allocator_default(), 100, 1000, PAYLOAD);
     rp_table_options a = rp_test_options("a", RP_FIFO, RP_FIFO, 1000);
     rp_table_options b = rp_test_options("b", RP_FIFO, RP_FIFO, 1000);
 
@@ -104,7 +103,8 @@ static void full_store_rejects(void **state)
     for (uint64_t key = 0; key < 3; key++) assert_ok(put(&w, w.a, key));
     rp_table_info a = rp_test_info_of(w.a), b = rp_test_info_of(w.b);
 
-    assert_fails(put(&w, w.a, 5), RP_NO_RESOURCE, &w.bed.err, "delete items or raise the budget");
+    assert_fails(put(&w, w.a, 5), RP_NO_RESOURCE, &w.bed.err,
+                 "delete items or raise the budget");
     assert_fails(put(&w, w.b, 5), RP_NO_RESOURCE, &w.bed.err, "all tables together hold");
     assert_unchanged(w.a, &a);
     assert_unchanged(w.b, &b);
@@ -247,6 +247,35 @@ static void waiters_of_one_table_are_served_in_order(void **state)
     world_deinit(&w);
 }
 
+/* There is room for the small one, but the large one was first. */
+static void small_insert_does_not_overtake_a_large_one(void **state)
+{
+    (void)state;
+    world w;
+    waiter large, small;
+    world_init(&w, RP_BUDGET_BLOCK, 3);
+    rp_trajectory *two = rp_test_blob_trajectory(&w.bed.alloc, 1, 1, PAYLOAD + PAYLOAD / 2);
+    for (uint64_t key = 0; key < 2; key++) assert_ok(put(&w, w.b, key));
+    large = (waiter){.item = {.key = 9, .priority = 1, .trajectory = two}};
+    large.op = (rp_op){.items = &large.item,
+                       .count = 1,
+                       .until_ns = RP_FOREVER,
+                       .on_done = count_call,
+                       .user = &large};
+    assert_false(rp_table_start_insert(w.a, &large.op));
+
+    assert_fails(put(&w, w.a, 5), RP_DEADLINE, &w.bed.err, "1 others wait ahead");
+    assert_false(start(&small, &w, w.a, 6));
+    assert_ok(put(&w, w.b, 7)); /* another table is another queue */
+    take(w.b, 7);
+    take(w.b, 0);
+
+    assert_true(large.calls == 1 && rp_test_has_key(w.a, 9));
+    assert_true(small.calls == 0 && rp_op_withdraw(&small.op, RP_CANCELLED));
+    rp_trajectory_unref(two);
+    world_deinit(&w);
+}
+
 static void delete_in_its_own_table_wakes_a_waiter(void **state)
 {
     (void)state;
@@ -357,6 +386,7 @@ int main(void)
         cmocka_unit_test(full_store_blocks_until_another_table_deletes),
         cmocka_unit_test(everything_that_frees_bytes_wakes_waiters),
         cmocka_unit_test(waiters_of_one_table_are_served_in_order),
+        cmocka_unit_test(small_insert_does_not_overtake_a_large_one),
         cmocka_unit_test(delete_in_its_own_table_wakes_a_waiter),
         cmocka_unit_test(insert_that_will_not_wait_leaves_no_trace),
         cmocka_unit_test(withdrawn_waiter_leaves_no_trace),

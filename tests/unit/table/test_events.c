@@ -55,7 +55,8 @@ static rp_table *make(rp_extension *extensions, size_t count, int64_t max_size)
     return rp_test_bed_table(&bed, &o);
 }
 
-static void expect_event(size_t i, rp_event_kind kind, uint64_t key, double priority, int32_t times)
+static void expect_event(size_t i, rp_event_kind kind, uint64_t key, double priority,
+                         int32_t times)
 {
     assert_true(i < recorded.count);
     assert_int_equal(recorded.events[i].kind, kind);
@@ -67,18 +68,19 @@ static void expect_event(size_t i, rp_event_kind kind, uint64_t key, double prio
 /* The same story for both kinds of extension. */
 static void tell_a_story(bool deferred)
 {
-    rp_extension e = {.name = "note", .deferred = deferred, .ctx = &recorded, .on_events = note};
+    rp_extension e = {
+        .name = "note", .deferred = deferred, .ctx = &recorded, .on_events = note};
     rp_table *t = make(&e, 1, 2);
 
-    rp_test_put(t, 1, 1.5, bed.plain);                                 /* 0 */
-    rp_test_put(t, 2, 2, bed.plain);                                   /* 1 */
-    rp_test_put(t, 2, 3, bed.plain);                                   /* 2: existing key */
-    rp_test_put(t, 3, 4, bed.plain);                                   /* 3, 4: evicts 1 */
-    assert_ok(rp_table_update(t, &(rp_update){3, 5}, 1, NULL, NULL));  /* 5 */
-    (void)rp_test_draw(t);                                             /* 6 */
-    (void)rp_test_draw(t);                                             /* 7, 8: often enough */
-    assert_ok(rp_table_delete(t, &(uint64_t){3}, 1, NULL, NULL));      /* 9 */
-    assert_ok(rp_table_reset(t, NULL));                                /* 10 */
+    rp_test_put(t, 1, 1.5, bed.plain);                                /* 0 */
+    rp_test_put(t, 2, 2, bed.plain);                                  /* 1 */
+    rp_test_put(t, 2, 3, bed.plain);                                  /* 2: existing key */
+    rp_test_put(t, 3, 4, bed.plain);                                  /* 3, 4: evicts 1 */
+    assert_ok(rp_table_update(t, &(rp_update){3, 5}, 1, NULL, NULL)); /* 5 */
+    (void)rp_test_draw(t);                                            /* 6 */
+    (void)rp_test_draw(t);                                            /* 7, 8: often enough */
+    assert_ok(rp_table_delete(t, &(uint64_t){3}, 1, NULL, NULL));     /* 9 */
+    assert_ok(rp_table_reset(t, NULL));                               /* 10 */
 
     assert_int_equal(recorded.count, 11);
     assert_int_equal(recorded.had_view, !deferred);
@@ -261,9 +263,10 @@ static void note_free(void *ctx)
 static void extensions_are_freed_with_their_table(void **state)
 {
     (void)state;
-    rp_extension e[] = {{.on_events = note, .ctx = &recorded, .free = note_free},
-                        {.on_events = note, .ctx = &recorded, .free = note_free, .deferred = true},
-                        {.on_events = note, .ctx = &recorded}};
+    rp_extension e[] = {
+        {.on_events = note, .ctx = &recorded, .free = note_free},
+        {.on_events = note, .ctx = &recorded, .free = note_free, .deferred = true},
+        {.on_events = note, .ctx = &recorded}};
     freed = 0;
     (void)make(e, 3, 5);
 

@@ -46,7 +46,8 @@ static void insert_all(rp_table *t, const rp_insert *items, size_t count)
 {
     size_t inserted = 0;
 
-    assert_ok_err(rp_table_insert(t, items, count, rp_wait_none(), &inserted, &bed.err), &bed.err);
+    assert_ok_err(rp_table_insert(t, items, count, rp_wait_none(), &inserted, &bed.err),
+                  &bed.err);
     assert_int_equal(inserted, count);
 }
 
@@ -66,7 +67,7 @@ static void new_key_becomes_an_item(void **state)
     assert_true(info.bytes == rp_trajectory_bytes(bed.plain) && info.episodes == 1);
     rp_sample s = rp_test_draw(t);
     assert_true(s.key == 0 && s.priority == 2.5 && s.inserted_at_ns == 4321);
-    assert_int_equal(s.times_sampled, 4); /* goes on from what was given */
+    assert_int_equal(s.times_sampled, 4);                   /* goes on from what was given */
     assert_int_equal(rp_test_info_of(t).unique_samples, 0); /* it was not its first */
 }
 
@@ -126,7 +127,8 @@ static void full_table_evicts_what_the_remover_picks(void **state)
 
     assert_false(rp_test_has_key(t, 2));
     rp_table_info info = rp_test_info_of(t);
-    assert_true(info.size == 3 && info.evictions == 1 && info.deletes == 1 && info.inserts == 4);
+    assert_true(info.size == 3 && info.evictions == 1 && info.deletes == 1 &&
+                info.inserts == 4);
 }
 
 static void eviction_may_hit_the_new_item_itself(void **state)
@@ -139,7 +141,8 @@ static void eviction_may_hit_the_new_item_itself(void **state)
 
     assert_false(rp_test_has_key(t, 4));
     rp_table_info info = rp_test_info_of(t);
-    assert_true(info.size == 3 && info.inserts == 4 && info.deletes == 1); /* counted all the same */
+    assert_true(info.size == 3 && info.inserts == 4 &&
+                info.deletes == 1); /* counted all the same */
     assert_true(rp_table_check(t));
 }
 
@@ -227,8 +230,8 @@ static void too_large_batches_are_refused(void **state)
     size_t n;
     put(t, 1, 1);
 
-    assert_fails(rp_table_insert(t, &item, (1 << 20) + 1, rp_wait_none(), &n, &bed.err), RP_INVALID,
-                 &bed.err, "1048577 items in one call, the bound is 1048576");
+    assert_fails(rp_table_insert(t, &item, (1 << 20) + 1, rp_wait_none(), &n, &bed.err),
+                 RP_INVALID, &bed.err, "1048577 items in one call, the bound is 1048576");
     assert_fails(rp_table_sample(t, &many, &sample, &n, rp_wait_none(), &bed.err), RP_INVALID,
                  &bed.err, "1048577");
 }
@@ -263,8 +266,9 @@ static void limiter_that_refuses_part_of_a_batch_lets_the_rest_in(void **state)
     o.limiter = rp_limiter_queue(500);
     rp_table *t = rp_test_bed_table(&bed, &o);
 
-    assert_fails(rp_table_insert(t, items, 700, rp_wait_none(), &inserted, &bed.err), RP_DEADLINE,
-                 &bed.err, "(500 inserts + 1) * 1 - 0 samples = 501 is over max_diff 500");
+    assert_fails(rp_table_insert(t, items, 700, rp_wait_none(), &inserted, &bed.err),
+                 RP_DEADLINE, &bed.err,
+                 "(500 inserts + 1) * 1 - 0 samples = 501 is over max_diff 500");
 
     assert_int_equal(inserted, 500);
     assert_int_equal(rp_test_info_of(t).size, 500);
@@ -346,11 +350,14 @@ static void offered_references_are_taken_with_their_items(void **state)
 
     assert_int_equal(rp_table_insert(t, items, 270, rp_wait_none(), &inserted, NULL), RP_OK);
     assert_int_equal(inserted, 270);
-    assert_int_equal(rp_table_insert(t, items + 270, 30, rp_wait_none(), &inserted, NULL), RP_OK);
+    assert_int_equal(rp_table_insert(t, items + 270, 30, rp_wait_none(), &inserted, NULL),
+                     RP_OK);
     assert_int_equal(inserted, 30);
     put(t, 1000, 1);
     while (rp_table_can_insert(t, 1)) put(t, 2000 + inserted++, 1);
-    rp_insert refused = {.key = 5000, .priority = 1, .flags = RP_INSERT_TAKE,
+    rp_insert refused = {.key = 5000,
+                         .priority = 1,
+                         .flags = RP_INSERT_TAKE,
                          .trajectory = rp_test_blob_trajectory(&bed.alloc, 7, 7, 20)};
     assert_int_equal(rp_table_insert(t, &refused, 1, rp_wait_none(), NULL, NULL), RP_DEADLINE);
     refused.priority = NAN;
@@ -375,7 +382,8 @@ static void offered_references_of_a_partial_batch_stay_with_what_did_not_go_in(v
                                .trajectory = rp_test_blob_trajectory(&bed.alloc, i, 1, 20),
                                .flags = RP_INSERT_TAKE};
 
-    assert_int_equal(rp_table_insert(t, items, 10, rp_wait_none(), &inserted, NULL), RP_DEADLINE);
+    assert_int_equal(rp_table_insert(t, items, 10, rp_wait_none(), &inserted, NULL),
+                     RP_DEADLINE);
 
     assert_int_equal(inserted, 4);
     for (size_t i = 4; i < 10; i++) rp_trajectory_unref(items[i].trajectory);
@@ -421,7 +429,8 @@ static void item_goes_exactly_when_it_has_been_sampled_often_enough(void **state
     assert_false(rp_test_has_key(t, 1));
     assert_true(rp_test_draw(t).key == 2); /* two more times are counted from the start */
     assert_false(rp_test_has_key(t, 2));
-    for (int32_t i = 4; i < 9; i++) assert_int_equal(rp_test_draw(t).times_sampled, i); /* never 3 */
+    for (int32_t i = 4; i < 9; i++)
+        assert_int_equal(rp_test_draw(t).times_sampled, i); /* never 3 */
     rp_table_info info = rp_test_info_of(t);
     assert_true(info.deletes == 2 && info.evictions == 0 && info.unique_samples == 1);
 }
@@ -439,7 +448,8 @@ static void batch_sees_deletions_it_causes(void **state)
     assert_int_equal(rp_test_draw_many(t, &four, s), 4);
     const uint64_t keys[] = {1, 1, 2, 2};
     const int64_t sizes[] = {5, 5, 4, 4};
-    for (size_t i = 0; i < 4; i++) assert_true(s[i].key == keys[i] && s[i].table_size == sizes[i]);
+    for (size_t i = 0; i < 4; i++)
+        assert_true(s[i].key == keys[i] && s[i].table_size == sizes[i]);
     assert_int_equal(rp_test_draw_many(t, &distinct, s), 3);
     assert_int_equal(rp_test_draw_many(t, &distinct, s), 3);
     assert_int_equal(rp_test_info_of(t).size, 0);
@@ -450,7 +460,8 @@ static void count_of_samples_that_saturates_stays_there(void **state)
 {
     (void)state;
     rp_table *t = make(RP_FIFO, RP_FIFO, 10);
-    rp_insert item = {.key = 1, .priority = 1, .trajectory = bed.plain, .times_sampled = INT32_MAX};
+    rp_insert item = {
+        .key = 1, .priority = 1, .trajectory = bed.plain, .times_sampled = INT32_MAX};
     insert_all(t, &item, 1);
 
     assert_int_equal(rp_test_draw(t).times_sampled, INT32_MAX);
@@ -495,11 +506,12 @@ static void limiter_gives_part_of_a_batch_without_waiting(void **state)
 
     assert_int_equal(rp_test_draw_many(t, &five, s), 3);
     assert_fails(rp_table_sample(t, &five, s, &drawn, rp_wait_none(), &bed.err), RP_DEADLINE,
-                 &bed.err, "3 inserts * 1 - 3 samples - 1 = -1 is under min_diff 0; 1 more inserts");
+                 &bed.err,
+                 "3 inserts * 1 - 3 samples - 1 = -1 is under min_diff 0; 1 more inserts");
     assert_int_equal(drawn, 0);
     put(t, 3, 1); /* one allowed, and four items: distinct needs all of what it can have */
-    assert_fails(rp_table_sample(t, &distinct, s, &drawn, rp_wait_none(), &bed.err), RP_DEADLINE,
-                 &bed.err, "5 distinct items at once, and the limiter allows 1");
+    assert_fails(rp_table_sample(t, &distinct, s, &drawn, rp_wait_none(), &bed.err),
+                 RP_DEADLINE, &bed.err, "5 distinct items at once, and the limiter allows 1");
     distinct.at_least = 1;
     assert_int_equal(rp_test_draw_many(t, &distinct, s), 1);
 }
@@ -586,8 +598,8 @@ static void bad_sample_options_are_refused(void **state)
     rp_table_info before = rp_test_info_of(t);
 
     for (size_t i = 0; i < COUNT_OF(bad); i++)
-        assert_fails(rp_table_sample(t, &bad[i].o, s, &drawn, rp_wait_none(), &bed.err), RP_INVALID,
-                     &bed.err, bad[i].part);
+        assert_fails(rp_table_sample(t, &bad[i].o, s, &drawn, rp_wait_none(), &bed.err),
+                     RP_INVALID, &bed.err, bad[i].part);
 
     assert_int_equal(drawn, 7);
     assert_unchanged(t, &before);
@@ -602,8 +614,9 @@ static void empty_table_has_nothing_to_draw(void **state)
     size_t drawn = 3;
 
     assert_fails(rp_table_sample(t, &one, &s, &drawn, rp_wait_none(), &bed.err), RP_DEADLINE,
-                 &bed.err, "table 't' would have to wait: sample waits for inserts: the table has "
-                           "0 items, min_size is 1; 1 more inserts would release it");
+                 &bed.err,
+                 "table 't' would have to wait: sample waits for inserts: the table has "
+                 "0 items, min_size is 1; 1 more inserts would release it");
     assert_int_equal(drawn, 3);
 }
 

@@ -275,9 +275,10 @@ static void insert_without_waiting_does_not_overtake_either(void **state)
     put(t, 1);
     assert_false(start_insert(&first, t, 2, 1, RP_FOREVER));
 
-    assert_fails(rp_test_try_put(t, 3, 1, bed.plain, &bed.err), RP_DEADLINE, &bed.err,
-                 "1 others wait ahead; insert waits for samples: (1 inserts + 1) * 1 - 0 samples = 2 "
-                 "is over max_diff 1");
+    assert_fails(
+        rp_test_try_put(t, 3, 1, bed.plain, &bed.err), RP_DEADLINE, &bed.err,
+        "1 others wait ahead; insert waits for samples: (1 inserts + 1) * 1 - 0 samples = 2 "
+        "is over max_diff 1");
 
     assert_int_equal(rp_test_draw(t).key, 1);
     expect_over(&first, 1, RP_OK, 1);
@@ -476,7 +477,7 @@ static void start_the_next(rp_op *op)
     if (c == &chain[2]) return;
     c++;
     assert_false(start_sample(c, chain_table, 1, 0, RP_FOREVER));
-    c->op.on_done = start_the_next; /* nobody else is here yet */
+    c->op.on_done = start_the_next;           /* nobody else is here yet */
     if (c == &chain[2]) put(chain_table, 77); /* even something that ends it at once */
 }
 
@@ -567,8 +568,9 @@ static void waiting_calls_can_be_asked_what_they_wait_for(void **state)
     assert_int_equal(rp_table_waiting(t, out, 4), 2);
     assert_true(!out[0].is_insert && out[0].wanted == 3 && out[0].done == 1);
     assert_true(out[0].until_ns == 12345 && out[0].waiting_ns >= 0);
-    assert_string_equal(out[0].why, "sample waits for inserts: the table has 0 items, min_size is "
-                                    "1; 1 more inserts would release it");
+    assert_string_equal(out[0].why,
+                        "sample waits for inserts: the table has 0 items, min_size is "
+                        "1; 1 more inserts would release it");
     assert_string_equal(out[1].why,
                         "1 others wait ahead; sample waits for inserts: the table has 0 items, "
                         "min_size is 1; 1 more inserts would release it");
@@ -578,8 +580,9 @@ static void waiting_calls_can_be_asked_what_they_wait_for(void **state)
     assert_false(start_insert(&insert, t, 10, 3, RP_FOREVER));
     assert_int_equal(rp_table_waiting(t, out, 4), 1);
     assert_true(out[0].is_insert && out[0].wanted == 3 && out[0].done == 2);
-    assert_non_null(strstr(out[0].why, "(3 inserts + 1) * 1 - 1 samples = 3 is over max_diff 2; 1 more "
-                                       "samples would release it"));
+    assert_non_null(strstr(out[0].why,
+                           "(3 inserts + 1) * 1 - 1 samples = 3 is over max_diff 2; 1 more "
+                           "samples would release it"));
     assert_true(rp_op_withdraw(&insert.op, RP_CANCELLED));
 }
 

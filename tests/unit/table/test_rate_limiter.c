@@ -124,8 +124,9 @@ static void allowed_samples_equal_asking_one_by_one(void **state)
         rp_limiter_options o = {0.25 * (double)(1 + rp_rng_below(&rng, 20)),
                                 1 + (int64_t)rp_rng_below(&rng, 4),
                                 0.5 * (double)rp_rng_below(&rng, 40) - 10, 1e6};
-        rp_rate_limiter rl = at(o, (int64_t)rp_rng_below(&rng, 30), (int64_t)rp_rng_below(&rng, 60),
-                                (int64_t)rp_rng_below(&rng, 3));
+        rp_rate_limiter rl =
+            at(o, (int64_t)rp_rng_below(&rng, 30), (int64_t)rp_rng_below(&rng, 60),
+               (int64_t)rp_rng_below(&rng, 3));
         size_t wanted = rp_rng_below(&rng, 70), n = 0;
         rp_rate_limiter walk = rl;
 
@@ -214,7 +215,8 @@ static void every_legal_ratio_of_reverb_is_accepted(void **state)
         double least = spi > 1 ? spi : 1, extra = i % 2 == 0 ? 0 : 50 * rp_rng_unit(&rng);
         rp_limiter_options o = rp_limiter_ratio(spi, min_size, least + extra);
 
-        if (o.max_diff - o.min_diff < 2 * least) continue; /* lost in rounding: Reverb refuses too */
+        if (o.max_diff - o.min_diff < 2 * least)
+            continue; /* lost in rounding: Reverb refuses too */
         assert_accepted(o);
     }
 }
@@ -223,8 +225,9 @@ static void every_legal_ratio_of_reverb_is_accepted(void **state)
 
 enum { SMALL = 80 };
 
-/* Walks every state with few inserts and samples that is reachable by allowed inserts and samples (deletes
- * only lift bounds on inserts, see below). True if both sides are stuck in one of them. */
+/* Walks every state with few inserts and samples that is reachable by allowed inserts and
+ * samples (deletes only lift bounds on inserts, see below). True if both sides are stuck in one
+ * of them. */
 static bool gets_stuck(const rp_limiter_options *o, int64_t *inserts, int64_t *samples)
 {
     static bool reached[SMALL + 2][4 * SMALL + 2];
@@ -270,15 +273,16 @@ static void check_refuses_exactly_what_gets_stuck_for_whole_and_binary_ratios(vo
         double spi = ratios[rp_rng_below(&rng, COUNT_OF(ratios))];
         double low = 0.125 * (double)rp_rng_below(&rng, 65) - 4;
         double width = 0.125 * (double)rp_rng_below(&rng, 48);
-        expect_check_to_be_right((rp_limiter_options){
-            spi, 1 + (int64_t)rp_rng_below(&rng, 4), low, low + width});
+        expect_check_to_be_right(
+            (rp_limiter_options){spi, 1 + (int64_t)rp_rng_below(&rng, 4), low, low + width});
     }
 }
 
 static void check_refuses_exactly_what_gets_stuck_for_decimal_ratios(void **state)
 {
     (void)state;
-    static const double ratios[] = {0.1, 0.2, 0.3, 0.7, 0.9, 1.1, 1.7, 1.0 / 3, 2.0 / 3, 4.0 / 3};
+    static const double ratios[] = {0.1, 0.2, 0.3,     0.7,     0.9,
+                                    1.1, 1.7, 1.0 / 3, 2.0 / 3, 4.0 / 3};
     rp_rng rng;
     rp_rng_init(&rng, 4);
 
@@ -287,8 +291,8 @@ static void check_refuses_exactly_what_gets_stuck_for_decimal_ratios(void **stat
         /* Not on the edges, where the rounding of inserts * spi decides. */
         double low = 0.1 * (double)rp_rng_below(&rng, 80) - 4 + 0.013;
         double width = 0.1 * (double)rp_rng_below(&rng, 40) + 0.004;
-        expect_check_to_be_right((rp_limiter_options){
-            spi, 1 + (int64_t)rp_rng_below(&rng, 4), low, low + width});
+        expect_check_to_be_right(
+            (rp_limiter_options){spi, 1 + (int64_t)rp_rng_below(&rng, 4), low, low + width});
     }
 }
 
@@ -299,21 +303,23 @@ static void accepted_limiters_never_get_stuck_even_on_the_edges(void **state)
     rp_rng_init(&rng, 5);
 
     for (int i = 0; i < 6000; i++) {
-        double q = (double)(2 + rp_rng_below(&rng, 40)), p = (double)(1 + rp_rng_below(&rng, 90));
+        double q = (double)(2 + rp_rng_below(&rng, 40)),
+               p = (double)(1 + rp_rng_below(&rng, 90));
         double low = (double)rp_rng_below(&rng, 200) / q - 3;
         double width = p / q + 1 + ((double)rp_rng_below(&rng, 5) - 2) / q;
         rp_limiter_options o = {p / q, 1 + (int64_t)rp_rng_below(&rng, 3), low, low + width};
         int64_t inserts, samples;
 
-        if (rp_limiter_check(&o, NULL) != RP_OK || !gets_stuck(&o, &inserts, &samples)) continue;
+        if (rp_limiter_check(&o, NULL) != RP_OK || !gets_stuck(&o, &inserts, &samples))
+            continue;
         fail_msg("spi %.17g, min_size %lld, diff %.17g .. %.17g gets stuck at (%lld, %lld)",
                  o.samples_per_insert, (long long)o.min_size, o.min_diff, o.max_diff,
                  (long long)inserts, (long long)samples);
     }
 }
 
-/* Deletes make room for inserts: with fewer than min_size items an insert always goes ahead, and with that
- * many or more deletes do not matter. */
+/* Deletes make room for inserts: with fewer than min_size items an insert always goes ahead,
+ * and with that many or more deletes do not matter. */
 static void deletes_never_block_an_accepted_limiter(void **state)
 {
     (void)state;
@@ -332,9 +338,12 @@ static void deletes_never_block_an_accepted_limiter(void **state)
             bool insert = rp_rate_limiter_can_insert(&rl, 1);
             bool sample = rp_rate_limiter_can_sample(&rl, 1);
             assert_true(insert || sample);
-            if (rl.inserts > rl.deletes && rp_rng_below(&rng, 3) == 0) rl.deletes++;
-            else if (insert && (!sample || rp_rng_below(&rng, 2) == 0)) rl.inserts++;
-            else if (sample) rl.samples++;
+            if (rl.inserts > rl.deletes && rp_rng_below(&rng, 3) == 0)
+                rl.deletes++;
+            else if (insert && (!sample || rp_rng_below(&rng, 2) == 0))
+                rl.inserts++;
+            else if (sample)
+                rl.samples++;
         }
     }
 }
@@ -347,9 +356,10 @@ static void reason_for_a_waiting_insert_has_the_numbers(void **state)
     rp_rate_limiter rl = at((rp_limiter_options){2, 1, -4, 10}, 7, 3, 0);
     char text[RP_ERROR_TEXT_BYTES];
 
-    assert_string_equal(rp_rate_limiter_why_no_insert(&rl, text, sizeof text),
-                        "insert waits for samples: (7 inserts + 1) * 2 - 3 samples = 13 is over "
-                        "max_diff 10; 3 more samples would release it");
+    assert_string_equal(
+        rp_rate_limiter_why_no_insert(&rl, text, sizeof text),
+        "insert waits for samples: (7 inserts + 1) * 2 - 3 samples = 13 is over "
+        "max_diff 10; 3 more samples would release it");
     rl.samples += 3;
     assert_true(rp_rate_limiter_can_insert(&rl, 1));
 }
@@ -360,9 +370,10 @@ static void reason_for_a_waiting_sample_has_the_numbers(void **state)
     rp_rate_limiter rl = at((rp_limiter_options){0.5, 4, 0, 100}, 3, 0, 1);
     char text[RP_ERROR_TEXT_BYTES];
 
-    assert_string_equal(rp_rate_limiter_why_no_sample(&rl, text, sizeof text),
-                        "sample waits for inserts: the table has 2 items, min_size is 4; 2 more "
-                        "inserts would release it");
+    assert_string_equal(
+        rp_rate_limiter_why_no_sample(&rl, text, sizeof text),
+        "sample waits for inserts: the table has 2 items, min_size is 4; 2 more "
+        "inserts would release it");
     rl.inserts = 9;
     rl.samples = 4;
     assert_string_equal(rp_rate_limiter_why_no_sample(&rl, text, sizeof text),
@@ -381,8 +392,8 @@ static void promised_releases_are_exact(void **state)
 
     for (int i = 0; i < 5000; i++) {
         rp_limiter_options o = {0.25 * (double)(1 + rp_rng_below(&rng, 12)), 1, -2, 10};
-        rp_rate_limiter rl = at(o, 1 + (int64_t)rp_rng_below(&rng, 40),
-                                (int64_t)rp_rng_below(&rng, 40), 0);
+        rp_rate_limiter rl =
+            at(o, 1 + (int64_t)rp_rng_below(&rng, 40), (int64_t)rp_rng_below(&rng, 40), 0);
         char text[RP_ERROR_TEXT_BYTES];
         int64_t more = 0;
 

@@ -112,7 +112,8 @@ static void slots_stay_where_they_are_while_the_table_grows(void **state)
     rp_slots_deinit(&s);
 }
 
-/* The smallest steps that callers take: the largest batch again and again, far beyond `most`. */
+/* The smallest steps that callers take: the largest batch again and again, far beyond `most`.
+ */
 static void soft_tables_can_grow_beyond_their_bound_for_long(void **state)
 {
     (void)state;
@@ -135,8 +136,7 @@ static void every_slot_is_one_cache_line(void **state)
     rp_slots_init(&s, rp_allocator_default());
     assert_ok(rp_slots_reserve(&s, 700, 700));
 
-    for (uint32_t i = 0; i < 700; i++)
-        assert_int_equal((uintptr_t)rp_slots_at(&s, i) % 64, 0);
+    for (uint32_t i = 0; i < 700; i++) assert_int_equal((uintptr_t)rp_slots_at(&s, i) % 64, 0);
     assert_int_equal(sizeof(rp_slot), 64);
 
     rp_slots_deinit(&s);

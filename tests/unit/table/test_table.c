@@ -90,6 +90,8 @@ static void extension_that_does_nothing_is_refused(void **state)
     o.extension_count = 1;
 
     expect_refused(&o, "extension 0 has no on_events");
+    o.extensions = NULL;
+    expect_refused(&o, "extension_count is 1, but extensions is NULL");
 }
 
 static void options_on_their_edges_are_accepted(void **state)
@@ -136,7 +138,8 @@ static void info_shows_what_the_table_was_made_of(void **state)
     assert_memory_equal(&info.limiter, &o.limiter, sizeof o.limiter);
     assert_true(info.max_size == 12 && info.max_bytes == 12345 && info.max_times_sampled == 4);
     assert_true(!info.soft_limit && !info.closed && info.signature == signature);
-    assert_true(info.size == 0 && info.bytes == 0 && info.inserts == 0 && info.max_priority == 1);
+    assert_true(info.size == 0 && info.bytes == 0 && info.inserts == 0 &&
+                info.max_priority == 1);
 }
 
 /* --- update ----------------------------------------------------------------------------------------- */
@@ -255,7 +258,8 @@ static void delete_takes_known_keys_and_counts_them(void **state)
 
     assert_int_equal(found, 2); /* repeated: gone the second time */
     rp_table_info info = rp_test_info_of(t);
-    assert_true(info.size == 2 && info.deletes == 2 && info.evictions == 0 && info.inserts == 4);
+    assert_true(info.size == 2 && info.deletes == 2 && info.evictions == 0 &&
+                info.inserts == 4);
     assert_false(rp_test_has_key(t, 1));
     assert_true(rp_test_has_key(t, 2));
     assert_ok(rp_table_delete(t, keys, 5, NULL, NULL));
@@ -426,14 +430,15 @@ static void closed_table_refuses_everything_and_keeps_its_items(void **state)
     rp_table_close(t);
     rp_table_close(t); /* again is fine */
 
-    assert_fails(rp_table_insert(t, &item, 1, rp_wait_none(), &n, &bed.err), RP_CANCELLED, &bed.err,
-                 "table 't' is closed");
+    assert_fails(rp_table_insert(t, &item, 1, rp_wait_none(), &n, &bed.err), RP_CANCELLED,
+                 &bed.err, "table 't' is closed");
     assert_int_equal(n, 0);
     assert_fails(rp_table_insert(t, &item, 1, rp_wait_forever(), &n, &bed.err), RP_CANCELLED,
                  &bed.err, "closed");
-    assert_fails(rp_table_sample(t, &one, &sample, &n, rp_wait_forever(), &bed.err), RP_CANCELLED,
-                 &bed.err, "closed");
-    assert_fails(rp_table_update(t, &update, 1, &n, &bed.err), RP_CANCELLED, &bed.err, "closed");
+    assert_fails(rp_table_sample(t, &one, &sample, &n, rp_wait_forever(), &bed.err),
+                 RP_CANCELLED, &bed.err, "closed");
+    assert_fails(rp_table_update(t, &update, 1, &n, &bed.err), RP_CANCELLED, &bed.err,
+                 "closed");
     assert_fails(rp_table_delete(t, &key, 1, &n, &bed.err), RP_CANCELLED, &bed.err, "closed");
     assert_fails(rp_table_peek(t, &key, 1, &sample, &n, &bed.err), RP_CANCELLED, &bed.err,
                  "closed");
@@ -472,12 +477,13 @@ static void each_kind_takes_what_it_can_weigh_and_refuses_the_rest(void **state)
     static const double priorities[] = {NAN,      INFINITY, -INFINITY, -1,
                                         -DBL_MAX, DBL_MAX,  0x1p-1074, 0};
     static const bool fits_weighted[] = {false, false, false, false, false, false, true, true};
-    static const char *const names[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"};
+    static const char *const names[] = {"0", "1", "2", "3", "4",  "5",
+                                        "6", "7", "8", "9", "10", "11"};
 
     for (int k = 0; k < 12; k++) {
         rp_selector_kind kind = (rp_selector_kind)(k % 6);
-        rp_table_options o = rp_test_options(names[k], k < 6 ? kind : RP_FIFO,
-                                             k < 6 ? RP_FIFO : kind, 100);
+        rp_table_options o =
+            rp_test_options(names[k], k < 6 ? kind : RP_FIFO, k < 6 ? RP_FIFO : kind, 100);
         rp_table *t = rp_test_bed_table(&bed, &o);
         put(t, 100, 1);
         for (size_t i = 0; i < COUNT_OF(priorities); i++) {
@@ -500,14 +506,15 @@ static void items_of_maximal_priority_get_the_largest_there_was(void **state)
 {
     (void)state;
     rp_table *t = make(RP_MAX_HEAP, RP_FIFO, 10);
-    rp_insert item = {.key = 1, .priority = NAN, .trajectory = bed.plain,
-                      .flags = RP_INSERT_MAX_PRIORITY};
+    rp_insert item = {
+        .key = 1, .priority = NAN, .trajectory = bed.plain, .flags = RP_INSERT_MAX_PRIORITY};
     rp_sample s;
     uint64_t keys[] = {1, 2, 3};
 
     assert_ok(rp_table_insert(t, &item, 1, rp_wait_none(), NULL, NULL)); /* at least 1 */
     put(t, 50, 7);
-    assert_ok(rp_table_delete(t, &(uint64_t){50}, 1, NULL, NULL)); /* even if that one is gone */
+    assert_ok(
+        rp_table_delete(t, &(uint64_t){50}, 1, NULL, NULL)); /* even if that one is gone */
     item.key = 2;
     assert_ok(rp_table_insert(t, &item, 1, rp_wait_none(), NULL, NULL));
     assert_ok(rp_table_update(t, &(rp_update){1, 9}, 1, NULL, NULL));

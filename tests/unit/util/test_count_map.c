@@ -131,8 +131,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(counts_go_up_and_down, set_up, nothing_is_left),
-        cmocka_unit_test_setup_teardown(counts_equal_a_plain_array_over_random_operations, set_up,
-                                        nothing_is_left),
+        cmocka_unit_test_setup_teardown(counts_equal_a_plain_array_over_random_operations,
+                                        set_up, nothing_is_left),
         cmocka_unit_test_setup_teardown(places_are_reused, set_up, nothing_is_left),
         cmocka_unit_test_setup_teardown(cleared_map_counts_from_zero, set_up, nothing_is_left),
         cmocka_unit_test_setup_teardown(reserve_without_memory_changes_nothing, set_up,

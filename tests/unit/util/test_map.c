@@ -121,10 +121,12 @@ static bool has(const rp_map *map, uint32_t tag, uint32_t slot)
 
 enum { CROWD = 24 };
 
-/* Tags of our choosing: all at home at the very end, so that most spill over to the beginning. */
+/* Tags of our choosing: all at home at the very end, so that most spill over to the beginning.
+ */
 static uint32_t crowded_tag(uint32_t i)
 {
-    return i % 3 == 2 ? 1 + 2 * i : UINT32_MAX - 2 * (i % 5); /* some do live at the beginning */
+    return i % 3 == 2 ? 1 + 2 * i
+                      : UINT32_MAX - 2 * (i % 5); /* some do live at the beginning */
 }
 
 static void crowd(owner *o, uint64_t seed)

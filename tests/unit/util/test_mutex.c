@@ -111,8 +111,8 @@ static void unlocking_what_is_not_held_aborts(void **state)
     assert_int_equal(signal_of(unlock_what_is_not_held), SIGABRT);
 }
 
-static void wait_ends_at_its_deadline_on_the_monotonic_clock(void **state)
-    RP_NO_THREAD_SAFETY_ANALYSIS
+static void
+wait_ends_at_its_deadline_on_the_monotonic_clock(void **state) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     (void)state;
     rp_mutex m;

@@ -83,8 +83,7 @@ static void below_is_the_high_half_of_the_product(void **state)
     rp_rng a = {{7, 8, 9, 10}}, b = a, highest = {{0, 0, 0, UINT64_MAX}};
 
     for (uint64_t n = 1; n < UINT64_MAX / 3; n = 3 * n + 1)
-        assert_int_equal(rp_rng_below(&a, n),
-                         (uint64_t)((rp_u128)rp_rng_next(&b) * n >> 64));
+        assert_int_equal(rp_rng_below(&a, n), (uint64_t)((rp_u128)rp_rng_next(&b) * n >> 64));
     assert_int_equal(rp_rng_below(&highest, 1000), 999);
 }
 
