@@ -32,9 +32,9 @@ struct rp_chunk {
     rp_refcount refs;
     rp_holders holders; /* counted by tables, under their locks */
     size_t wire_bytes;  /* of the message at `wire` */
+    rp_chunk_origin origin;
     rp_allocator alloc; /* it came from here */
     size_t size_bytes;  /* of the whole allocation */
-    rp_chunk_origin origin;
     rp_codec codec;
     bool delta;
     uint32_t column_count;

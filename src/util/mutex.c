@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The adaptive kind of glibc's mutex spins briefly before it sleeps: table locks are held for
- * microseconds, and a sleep costs more than that. Where it does not exist, the default kind. */
+/* A thread that finds the lock taken looks again for some microseconds, ever less often, before it goes
+ * to sleep: table locks are held for microseconds, and sleeping and waking cost more than that. */
 #include "util/mutex.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+
+enum { SPIN_ROUNDS = 96, MAX_PAUSES = 32 };
 
 #ifndef NDEBUG
 enum { MAX_HELD = 8 };
@@ -45,14 +47,7 @@ static void note_unlock(int rank)
 
 void rp_mutex_init(rp_mutex *m, int rank)
 {
-    pthread_mutexattr_t attr;
-
-    (void)pthread_mutexattr_init(&attr);
-#ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
-    (void)pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
-#endif
-    (void)pthread_mutex_init(&m->mu, &attr);
-    (void)pthread_mutexattr_destroy(&attr);
+    (void)pthread_mutex_init(&m->mu, NULL);
     m->rank = rank;
 }
 
@@ -61,9 +56,30 @@ void rp_mutex_deinit(rp_mutex *m)
     (void)pthread_mutex_destroy(&m->mu);
 }
 
+static inline void pause_briefly(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb");
+#endif
+}
+
+/* True if it got the lock within some microseconds. */
+static bool spin(pthread_mutex_t *mu)
+{
+    for (int round = 0, pauses = 1; round < SPIN_ROUNDS; round++) {
+        for (int i = 0; i < pauses; i++) pause_briefly();
+        if (pthread_mutex_trylock(mu) == 0) return true;
+        if (pauses < MAX_PAUSES) pauses *= 2;
+    }
+    return false;
+}
+
 void rp_mutex_lock(rp_mutex *m) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     note_lock(m->rank);
+    if (pthread_mutex_trylock(&m->mu) == 0 || spin(&m->mu)) return;
     (void)pthread_mutex_lock(&m->mu);
 }
 
