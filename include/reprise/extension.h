@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Extensions: callbacks that run with the operations of a table.
  *
- * An atomic extension is called under the table's lock, before the operation that caused the events
- * becomes visible to anybody else; it sees the table through a narrow view and must be quick. A
- * deferred extension is called later, in order, on the thread of some caller of the table and with
- * no lock held; it may call any table, and its events keep their trajectories alive. */
+ * An atomic extension is called under the table's lock, before the operation that caused the
+ * events becomes visible to anybody else; it sees the table through a narrow view and must be
+ * quick. A deferred extension is called later, in order, on the thread of some caller of the
+ * table and with no lock held; it may call any table, and its events keep their trajectories
+ * alive. */
 #ifndef REPRISE_EXTENSION_H
 #define REPRISE_EXTENSION_H
 
@@ -25,7 +26,7 @@ typedef enum rp_event_kind {
 
 typedef struct rp_event {
     rp_event_kind kind;
-    int32_t times_sampled;     /* at that moment */
+    int32_t times_sampled; /* at that moment */
     uint64_t key;
     double priority;           /* at that moment */
     rp_trajectory *trajectory; /* borrowed, valid during the call */
@@ -39,8 +40,8 @@ RP_API int64_t rp_view_size(const rp_table_view *view);
 /* The priority of an item. False if there is none with that key. */
 RP_API bool rp_view_priority(const rp_table_view *view, uint64_t key, double *priority);
 
-/* Sets the priority of an item, without an event. False if there is none with that key or the table
- * cannot have that priority. */
+/* Sets the priority of an item, without an event. False if there is none with that key or the
+ * table cannot have that priority. */
 RP_API bool rp_view_update(rp_table_view *view, uint64_t key, double priority);
 
 typedef struct rp_extension {
@@ -63,28 +64,30 @@ typedef struct rp_statistics {
     double times_sampled_mean; /* over deleted items: how often data is used before it goes */
 } rp_statistics;
 
-/* Fills in `out` with an atomic extension that counts. Its `ctx` belongs to the table that gets it,
- * or to rp_extension_discard(). RP_NO_RESOURCE. */
-RP_API RP_NODISCARD rp_status rp_statistics_extension(const rp_allocator *alloc, rp_extension *out);
+/* Fills in `out` with an atomic extension that counts. Its `ctx` belongs to the table that gets
+ * it, or to rp_extension_discard(). RP_NO_RESOURCE. */
+RP_API RP_NODISCARD rp_status rp_statistics_extension(const rp_allocator *alloc,
+                                                      rp_extension *out);
 
-/* Reads the counts of such an extension, as one consistent set. Safe from any thread while its table
- * lives. */
+/* Reads the counts of such an extension, as one consistent set. Safe from any thread while its
+ * table lives. */
 RP_API void rp_statistics_read(const rp_extension *extension, rp_statistics *out);
 
-/* Fills in `out` with an atomic extension that lets priority updates diffuse to the neighbours of an
- * item within its episode: the k-th neighbour on either side, in order of insertion, moves towards
- * the new priority by the share decay^k (Gruslys et al., 2017). RP_INVALID unless 1 <= radius <= 64
- * and 0 < decay < 1; RP_NO_RESOURCE. */
+/* Fills in `out` with an atomic extension that lets priority updates diffuse to the neighbours
+ * of an item within its episode: the k-th neighbour on either side, in order of insertion,
+ * moves towards the new priority by the share decay^k (Gruslys et al., 2017). RP_INVALID unless
+ * 1 <= radius <= 64 and 0 < decay < 1; RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_diffusion_extension(const rp_allocator *alloc, int32_t radius,
                                                      double decay, rp_extension *out,
                                                      rp_error *err);
 
-/* Fills in `out` with a deferred extension that inserts an item into `target` (another table, which
- * must outlive this one) the first time it is sampled: same key, priority and trajectory, sampled
- * once. Waits at most `timeout_ms` for the target's rate limiter; what does not fit is dropped and
- * counted. RP_INVALID, RP_NO_RESOURCE. */
+/* Fills in `out` with a deferred extension that inserts an item into `target` (another table,
+ * which must outlive this one) the first time it is sampled: same key, priority and trajectory,
+ * sampled once. Waits at most `timeout_ms` for the target's rate limiter; what does not fit is
+ * dropped and counted. RP_INVALID, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_insert_on_sample_extension(const rp_allocator *alloc,
-                                                            rp_table *target, int64_t timeout_ms,
+                                                            rp_table *target,
+                                                            int64_t timeout_ms,
                                                             rp_extension *out, rp_error *err);
 
 /* How many items such an extension has copied and dropped. Safe from any thread. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store: a set of tables that share one byte budget, one seed, one clock and one allocator. */
+/* The store: a set of tables that share one byte budget, one seed, one clock and one allocator.
+ */
 #ifndef REPRISE_STORE_H
 #define REPRISE_STORE_H
 
@@ -19,10 +20,10 @@ typedef enum rp_budget_policy {
 /* Zero-initialise it; everything has a default. */
 typedef struct rp_store_options {
     const rp_allocator *alloc; /* NULL: the C library's. The struct is copied */
-    uint64_t max_bytes;        /* of chunks that items refer to, each counted once. 0: no limit */
+    uint64_t max_bytes; /* of chunks that items refer to, each counted once. 0: no limit */
     rp_budget_policy policy;
-    uint64_t seed; /* of everything random in it; two stores with one seed and one sequence of calls
-                      behave alike to the bit. 0: from the system */
+    uint64_t seed; /* of everything random in it; two stores with one seed and one sequence of
+                      calls behave alike to the bit. 0: from the system */
     /* The wall clock in nanoseconds, for rp_sample.inserted_at_ns. NULL: the system's. */
     int64_t (*wall_ns)(void *ctx);
     void *wall_ctx;
@@ -33,18 +34,20 @@ typedef struct rp_store_options {
 RP_API RP_NODISCARD rp_status rp_store_new(const rp_store_options *options, rp_store **out,
                                            rp_error *err);
 
-/* Closes the store if it is open and frees it with its tables. No call may be in progress on any of
- * them, nor any writer be left; samples that are still held stay valid. */
+/* Closes the store if it is open and frees it with its tables. No call may be in progress on
+ * any of them, nor any writer be left; samples that are still held stay valid. */
 RP_API void rp_store_free(rp_store *store); /* NULL is fine */
 
 /* Closes every table: ends all waits with RP_CANCELLED and refuses everything from now on. */
 RP_API void rp_store_close(rp_store *store);
 
-/* Makes a table. `*out` (may be NULL) is borrowed and valid as long as the store. On success the table
- * owns the extensions; on failure they are still the caller's.
- * RP_INVALID (names the option, the value and the bound), RP_EXISTS, RP_PRECONDITION (store closed),
+/* Makes a table. `*out` (may be NULL) is borrowed and valid as long as the store. On success
+ * the table owns the extensions; on failure they are still the caller's.
+ * RP_INVALID (names the option, the value and the bound), RP_EXISTS, RP_PRECONDITION (store
+ * closed),
  * RP_NO_RESOURCE. */
-RP_API RP_NODISCARD rp_status rp_store_add_table(rp_store *store, const rp_table_options *options,
+RP_API RP_NODISCARD rp_status rp_store_add_table(rp_store *store,
+                                                 const rp_table_options *options,
                                                  rp_table **out, rp_error *err);
 
 /* The table of that name, or NULL. Borrowed, valid as long as the store. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables: items with priorities, drawn by a sampler, evicted by a remover, paced by a rate limiter.
+/* Tables: items with priorities, drawn by a sampler, evicted by a remover, paced by a rate
+ * limiter.
  *
- * Tables are made by a store (store.h). Every call here is safe from any thread. Calls take batches:
- * the table's one lock is taken once a batch and held for selection and bookkeeping only; data is
- * never copied, compressed or freed under it.
+ * Tables are made by a store (store.h). Every call here is safe from any thread. Calls take
+ * batches: the table's one lock is taken once a batch and held for selection and bookkeeping
+ * only; data is never copied, compressed or freed under it.
  *
- * An insert or a sample that the rate limiter refuses waits, in order of arrival, until others make it
- * possible, until its deadline, or until the table is closed. A waiting call can be asked what it
- * waits for: rp_table_waiting(). */
+ * An insert or a sample that the rate limiter refuses waits, in order of arrival, until others
+ * make it possible, until its deadline, or until the table is closed. A waiting call can be
+ * asked what it waits for: rp_table_waiting(). */
 #ifndef REPRISE_TABLE_H
 #define REPRISE_TABLE_H
 
@@ -28,9 +29,9 @@ typedef enum rp_selector_kind {
     RP_MAX_HEAP = 5,    /* the highest priority; of equal ones the least recently set */
 } rp_selector_kind;
 
-/* Which item a sampler or a remover picks. `exponent` is for RP_PRIORITIZED: it may be negative (an
- * Ape-X remover has -0.4), and a priority of 0 always weighs 0. When all weights are 0, items are
- * picked uniformly. */
+/* Which item a sampler or a remover picks. `exponent` is for RP_PRIORITIZED: it may be negative
+ * (an Ape-X remover has -0.4), and a priority of 0 always weighs 0. When all weights are 0,
+ * items are picked uniformly. */
 typedef struct rp_selector_options {
     rp_selector_kind kind;
     double exponent;
@@ -41,7 +42,8 @@ RP_API const char *rp_selector_name(rp_selector_kind kind);
 
 /* When inserts and samples may go ahead. With I inserts, S samples and D deletes so far:
  *
- *   n samples may be drawn  if  I - D >= min_size  and  I * samples_per_insert - S - n >= min_diff
+ *   n samples may be drawn  if  I - D >= min_size  and  I * samples_per_insert - S - n >=
+ * min_diff
  *   n items may be inserted if  I + n - D <= min_size  or
  *                               (I + n) * samples_per_insert - S <= max_diff
  */
@@ -58,14 +60,15 @@ RP_API rp_limiter_options rp_limiter_min_size(int64_t min_size);
 RP_API rp_limiter_options rp_limiter_ratio(double samples_per_insert, int64_t min_size,
                                            double error_buffer);
 
-/* Each item is sampled once, in order (with RP_FIFO or RP_LIFO and max_times_sampled 1); at most
- * `size` wait to be. */
+/* Each item is sampled once, in order (with RP_FIFO or RP_LIFO and max_times_sampled 1); at
+ * most `size` wait to be. */
 RP_API rp_limiter_options rp_limiter_queue(int64_t size);
 RP_API rp_limiter_options rp_limiter_stack(int64_t size);
 
 /* RP_INVALID, with the reason, if a number is out of range or the limiter could come to block inserts
  * and samples both, for ever. Tables check this themselves. */
-RP_API RP_NODISCARD rp_status rp_limiter_check(const rp_limiter_options *options, rp_error *err);
+RP_API RP_NODISCARD rp_status rp_limiter_check(const rp_limiter_options *options,
+                                               rp_error *err);
 
 /* Everything a table is given at birth. Zero-initialise it; fields marked * must be set. */
 typedef struct rp_table_options {
@@ -74,9 +77,11 @@ typedef struct rp_table_options {
     rp_limiter_options limiter; /* * */
     int64_t max_size;           /* * items, >= 1; then the remover makes room */
     uint64_t max_bytes;         /* chunk bytes; then the remover makes room. 0: no limit */
-    int32_t max_times_sampled;  /* an item goes when it has been sampled that often. 0: no limit */
-    bool soft_limit;            /* going over max_size evicts nothing until rp_table_trim() */
-    rp_signature *signature;    /* what items must look like, or NULL. The table takes a reference */
+    int32_t
+        max_times_sampled; /* an item goes when it has been sampled that often. 0: no limit */
+    bool soft_limit;       /* going over max_size evicts nothing until rp_table_trim() */
+    rp_signature
+        *signature; /* what items must look like, or NULL. The table takes a reference */
     const rp_extension *extensions; /* copied; owned by the table once it exists */
     size_t extension_count;
     uint64_t seed; /* of its random choices; 0: drawn from the store's seed and the name */
@@ -86,8 +91,8 @@ typedef struct rp_table_options {
 
 enum {
     RP_INSERT_MAX_PRIORITY = 1, /* give it the largest priority the table has had, at least 1 */
-    RP_INSERT_TAKE = 2, /* the table takes the caller's reference to the trajectory if the item is among
-                           those that went in; otherwise it stays the caller's */
+    RP_INSERT_TAKE = 2, /* the table takes the caller's reference to the trajectory if the item
+                           is among those that went in; otherwise it stays the caller's */
 };
 
 /* An item to insert. */
@@ -99,16 +104,18 @@ typedef struct rp_insert {
     uint32_t flags;            /* RP_INSERT_..., or 0 */
 } rp_insert;
 
-/* Inserts `count` items in order; a key that is there already only has its priority changed. Waits as
- * long as the rate limiter (or a store that blocks when full) refuses. All items are checked before
- * the first is inserted. `*inserted` (may be NULL) is written in every case: how many went in; those
- * are there even if the call then fails.
+/* Inserts `count` items in order; a key that is there already only has its priority changed.
+ * Waits as long as the rate limiter (or a store that blocks when full) refuses. All items are
+ * checked before the first is inserted. `*inserted` (may be NULL) is written in every case: how
+ * many went in; those are there even if the call then fails.
  *
- * RP_INVALID (a priority the table cannot have, no trajectory, signature), RP_DEADLINE, RP_CANCELLED
- * (table closed, or the wait cancelled), RP_NO_RESOURCE (memory, an item larger than a byte limit, a
- * store that rejects when full). */
-RP_API RP_NODISCARD rp_status rp_table_insert(rp_table *table, const rp_insert *items, size_t count,
-                                              rp_wait wait, size_t *inserted, rp_error *err);
+ * RP_INVALID (a priority the table cannot have, no trajectory, signature), RP_DEADLINE,
+ * RP_CANCELLED (table closed, or the wait cancelled), RP_NO_RESOURCE (memory, an item larger
+ * than a byte limit, a store that rejects when full); items that were evicted to make room for
+ * it stay evicted. */
+RP_API RP_NODISCARD rp_status rp_table_insert(rp_table *table, const rp_insert *items,
+                                              size_t count, rp_wait wait, size_t *inserted,
+                                              rp_error *err);
 
 /* --- sampling --------------------------------------------------------------------------------- */
 
@@ -127,19 +134,20 @@ typedef struct rp_sample {
 
 typedef struct rp_sample_options {
     size_t count;    /* items wanted, >= 1 */
-    size_t at_least; /* return once no more can be had without waiting, but not with fewer than this;
-                        0: all of them */
-    bool distinct;   /* no item twice in one batch; a table with fewer items gives what it has */
-    double beta;     /* > 0: weight = (size * probability)^-beta, divided by the largest of the batch */
+    size_t at_least; /* return once no more can be had without waiting, but not with fewer than
+                        this; 0: all of them */
+    bool distinct; /* no item twice in one batch; a table with fewer items gives what it has */
+    double beta;   /* > 0: weight = (size * probability)^-beta, divided by the largest of the
+                      batch */
 } rp_sample_options;
 
-/* Draws items into `out`, which has room for options->count, and writes how many to `*drawn`. Waits
- * as long as the rate limiter refuses; if the deadline passes when some have been drawn already, they
- * are returned with RP_OK. Each trajectory in `out` is a reference that the caller drops with
- * rp_samples_release().
+/* Draws items into `out`, which has room for options->count, and writes how many to `*drawn`.
+ * Waits as long as the rate limiter refuses; if the deadline passes when some have been drawn
+ * already, they are returned with RP_OK. Each trajectory in `out` is a reference that the
+ * caller drops with rp_samples_release().
  *
- * RP_INVALID, RP_DEADLINE (none drawn; the text says what was waited for), RP_CANCELLED (table closed,
- * or the wait cancelled; none drawn), RP_NO_RESOURCE. */
+ * RP_INVALID, RP_DEADLINE (none drawn; the text says what was waited for), RP_CANCELLED (table
+ * closed, or the wait cancelled; none drawn), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_table_sample(rp_table *table, const rp_sample_options *options,
                                               rp_sample *out, size_t *drawn, rp_wait wait,
                                               rp_error *err);
@@ -154,15 +162,20 @@ typedef struct rp_update {
     double priority;
 } rp_update;
 
-/* Sets priorities, in order. Unknown keys are skipped; `*found` (may be NULL) counts the others. All
- * are checked first: on failure nothing has changed. RP_INVALID, RP_CANCELLED (closed). */
+/* Sets priorities, in order, 256 under one lock. Unknown keys are skipped; `*found` (may be
+ * NULL) counts the others, in every case. All priorities are checked first: RP_INVALID has
+ * changed nothing.
+ * RP_INVALID, RP_CANCELLED (closed), RP_NO_RESOURCE (no memory for a deferred extension's
+ * events); with the last two, those counted in `*found` are set. */
 RP_API RP_NODISCARD rp_status rp_table_update(rp_table *table, const rp_update *updates,
                                               size_t count, size_t *found, rp_error *err);
 
-/* Deletes items. Unknown keys are skipped; `*found` (may be NULL) counts the others. RP_CANCELLED
- * (closed). */
-RP_API RP_NODISCARD rp_status rp_table_delete(rp_table *table, const uint64_t *keys, size_t count,
-                                              size_t *found, rp_error *err);
+/* Deletes items, 256 under one lock. Unknown keys are skipped; `*found` (may be NULL) counts
+ * the others, in every case.
+ * RP_CANCELLED (closed), RP_NO_RESOURCE (no memory for a deferred extension's events); then
+ * those counted in `*found` are gone. */
+RP_API RP_NODISCARD rp_status rp_table_delete(rp_table *table, const uint64_t *keys,
+                                              size_t count, size_t *found, rp_error *err);
 
 /* Looks items up without counting as sampling: out[i] is the item of keys[i], or has a NULL
  * trajectory if there is none. probability and weight are 0. Release as after sampling. */
@@ -171,16 +184,16 @@ RP_API RP_NODISCARD rp_status rp_table_peek(rp_table *table, const uint64_t *key
 
 /* --- the whole table -------------------------------------------------------------------------- */
 
-/* Removes, by the remover, what is over max_size and max_bytes: how a table with a soft limit is kept
- * in bounds. `*removed` may be NULL. RP_CANCELLED (closed), RP_NO_RESOURCE. */
+/* Removes, by the remover, what is over max_size and max_bytes: how a table with a soft limit
+ * is kept in bounds. `*removed` may be NULL. RP_CANCELLED (closed), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_table_trim(rp_table *table, size_t *removed, rp_error *err);
 
-/* Removes all items and zeroes the limiter's counts and the episode and sample counters. Waiting calls
- * go on waiting. RP_CANCELLED (closed). */
+/* Removes all items and zeroes the limiter's counts and the episode and sample counters.
+ * Waiting calls go on waiting. RP_CANCELLED (closed). */
 RP_API RP_NODISCARD rp_status rp_table_reset(rp_table *table, rp_error *err);
 
-/* Refuses everything from now on and ends all waits with RP_CANCELLED. Items stay until the store is
- * freed. May be called again. */
+/* Refuses everything from now on and ends all waits with RP_CANCELLED. Items stay until the
+ * store is freed. May be called again. */
 RP_API void rp_table_close(rp_table *table);
 
 typedef struct rp_table_info {
@@ -191,15 +204,15 @@ typedef struct rp_table_info {
     uint64_t max_bytes;
     int32_t max_times_sampled;
     bool soft_limit, closed;
-    rp_signature *signature; /* borrowed, valid as long as the table; may be NULL */
-    int64_t size;            /* items now */
-    uint64_t bytes;          /* of the chunks its items refer to, each once */
-    int64_t inserts, samples, deletes;   /* the limiter's, since birth or reset */
-    int64_t updates;                     /* priorities set by key */
-    int64_t evictions;                   /* deletes made by the remover */
-    int64_t episodes, deleted_episodes;  /* referred to now; referred to no more */
-    int64_t unique_samples;              /* items sampled at least once, ever */
-    double max_priority;                 /* what RP_INSERT_MAX_PRIORITY gives */
+    rp_signature *signature;            /* borrowed, valid as long as the table; may be NULL */
+    int64_t size;                       /* items now */
+    uint64_t bytes;                     /* of the chunks its items refer to, each once */
+    int64_t inserts, samples, deletes;  /* the limiter's, since birth or reset */
+    int64_t updates;                    /* priorities set by key */
+    int64_t evictions;                  /* deletes made by the remover */
+    int64_t episodes, deleted_episodes; /* referred to now; referred to no more */
+    int64_t unique_samples;             /* items sampled at least once, ever */
+    double max_priority;                /* what RP_INSERT_MAX_PRIORITY gives */
     int64_t waiting_inserts, waiting_samples; /* calls */
 } rp_table_info;
 
@@ -214,24 +227,27 @@ RP_API bool rp_table_can_sample(rp_table *table, int64_t count);
 /* A waiting call, and why it waits. */
 typedef struct rp_waiting {
     bool is_insert;
-    size_t wanted, done; /* items */
-    int64_t waiting_ns;  /* for how long */
-    int64_t until_ns;    /* its deadline */
-    char why[RP_ERROR_TEXT_BYTES]; /* which side waits, the counts, the bound, what would release it */
+    size_t wanted, done;           /* items */
+    int64_t waiting_ns;            /* for how long */
+    int64_t until_ns;              /* its deadline */
+    char why[RP_ERROR_TEXT_BYTES]; /* which side waits, the counts, the bound, what would
+                                      release it */
 } rp_waiting;
 
-/* Describes up to `capacity` waiting calls, first in line first, inserts before samples; returns how
- * many there are in all. */
+/* Describes up to `capacity` waiting calls, first in line first, inserts before samples;
+ * returns how many there are in all. */
 RP_API size_t rp_table_waiting(rp_table *table, rp_waiting *out, size_t capacity);
 
-/* True if every invariant of the table holds: for tests. Takes time proportional to the table. */
+/* True if every invariant of the table holds: for tests. Takes time proportional to the table.
+ */
 RP_API bool rp_table_check(rp_table *table);
 
 /* --- without a thread to wait ------------------------------------------------------------------ */
 
-/* An operation that may be left waiting in the table while its caller does something else: an event
- * loop starts it and is called back. The caller owns the memory, which must stay where it is, with all
- * it points at, until the operation is over. Zero-initialise it and fill in the first part. */
+/* An operation that may be left waiting in the table while its caller does something else: an
+ * event loop starts it and is called back. The caller owns the memory, which must stay where it
+ * is, with all it points at, until the operation is over. Zero-initialise it and fill in the
+ * first part. */
 typedef struct rp_op rp_op;
 struct rp_op {
     /* for an insert */
@@ -241,8 +257,8 @@ struct rp_op {
     rp_sample *samples;
 
     int64_t until_ns; /* RP_NOW: never left waiting */
-    /* Called once, on the thread of whoever made it possible and with no lock held, if rp_op_start_*
-     * left it waiting. It may start other operations. */
+    /* Called once, on the thread of whoever made it possible and with no lock held, if
+     * rp_op_start_* left it waiting. It may start other operations. */
     void (*on_done)(rp_op *op);
     void *user;
 
@@ -260,14 +276,14 @@ struct rp_op {
     bool is_insert, parked, was_parked;
 };
 
-/* Starts an insert or a sample. True if it is over already: look at op->status; on_done is not called.
- * False if it waits. */
+/* Starts an insert or a sample. True if it is over already: look at op->status; on_done is not
+ * called. False if it waits. */
 RP_API RP_NODISCARD bool rp_table_start_insert(rp_table *table, rp_op *op);
 RP_API RP_NODISCARD bool rp_table_start_sample(rp_table *table, rp_op *op);
 
-/* Takes a waiting operation back. True: it is over, with `status` (RP_OK for a sample that had drawn
- * something), and on_done will not be called. False: it is over already, or on_done is about to be
- * called. */
+/* Takes a waiting operation back. True: it is over, with `status` (RP_OK for a sample that had
+ * drawn something), and on_done will not be called. False: it is over already, or on_done is
+ * about to be called. */
 RP_API bool rp_op_withdraw(rp_op *op, rp_status status);
 
 /* Ends the waiting operations of a table whose deadline is not after `now_ns`, calling on_done.

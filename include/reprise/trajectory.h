@@ -52,7 +52,8 @@ typedef struct rp_trajectory_column {
     size_t bytes; /* decoded; for strings, elements * sizeof(rp_string) */
 } rp_trajectory_column;
 
-/* `index` must be < the column count. The slices are borrowed, valid as long as the trajectory. */
+/* `index` must be < the column count. The slices are borrowed, valid as long as the trajectory.
+ */
 RP_API rp_trajectory_column rp_trajectory_get_column(const rp_trajectory *trajectory,
                                                      size_t index);
 RP_API const rp_slice *rp_trajectory_get_slices(const rp_trajectory *trajectory, size_t index);

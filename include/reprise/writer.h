@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The writer: turns a stream of steps into chunks and items.
  *
- * Append steps, one value for each column; then create items that refer to any of the recent steps.
- * Rows are collected into chunks, each column its own, and every item that uses a row shares it. An
- * item is inserted into its table once the chunks it needs are complete: when they are full, or at the
- * next rp_writer_flush() or rp_writer_end_episode().
+ * Append steps, one value for each column; then create items that refer to any of the recent
+ * steps. Rows are collected into chunks, each column its own, and every item that uses a row
+ * shares it. An item is inserted into its table once the chunks it needs are complete: when
+ * they are full, or at the next rp_writer_flush() or rp_writer_end_episode().
  *
  * A writer belongs to one thread at a time; several writers may write to one table. */
 #ifndef REPRISE_WRITER_H
@@ -23,8 +23,8 @@ typedef struct rp_writer_options {
     int32_t history;        /* * how many of the latest steps items may refer to, >= 1 */
     int32_t chunk_length;   /* steps a chunk, at most `history`. 0: tuned to the data */
     rp_chunk_options chunk; /* codec and delta */
-    size_t max_pending;     /* items that may wait to be inserted before rp_writer_create_item() does.
-                               0: 64 */
+    size_t max_pending;     /* items that may wait to be inserted before rp_writer_create_item()
+                               does.     0: 64 */
 } rp_writer_options;
 
 /* RP_INVALID, RP_NO_RESOURCE. Returns owned. The store must outlive the writer. */
@@ -34,8 +34,8 @@ RP_API RP_NODISCARD rp_status rp_writer_new(rp_store *store, const rp_writer_opt
 /* Frees it. Items that were created but not flushed are dropped. NULL is fine. */
 RP_API void rp_writer_free(rp_writer *writer);
 
-/* Appends a step: one tensor for each column, copied. A tensor whose data is NULL leaves that column
- * out of this step. On failure nothing was appended.
+/* Appends a step: one tensor for each column, copied. A tensor whose data is NULL leaves that
+ * column out of this step. On failure nothing was appended.
  * RP_INVALID (names the column, what came and what was expected), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_writer_append(rp_writer *writer, const rp_tensor *step,
                                                rp_error *err);
@@ -43,9 +43,9 @@ RP_API RP_NODISCARD rp_status rp_writer_append(rp_writer *writer, const rp_tenso
 /* Steps appended since the episode began. */
 RP_API int64_t rp_writer_steps(const rp_writer *writer);
 
-/* Some steps of one column: `count` of them, from the episode's step `start` on, every `stride`-th.
- * A negative `start` counts from the end: -1 is the latest step. The stride may be negative, or 0 to
- * repeat a step. */
+/* Some steps of one column: `count` of them, from the episode's step `start` on, every
+ * `stride`-th. A negative `start` counts from the end: -1 is the latest step. The stride may be
+ * negative, or 0 to repeat a step. */
 typedef struct rp_pick {
     uint32_t column;
     int64_t start;
@@ -54,20 +54,21 @@ typedef struct rp_pick {
     bool squeeze; /* one step, shown to the reader without the step dimension */
 } rp_pick;
 
-/* Creates an item in `table`: one column for each pick. Waits only if max_pending items are waiting to
- * be inserted.
- * RP_INVALID (names what is wrong), RP_NOT_FOUND (no such table), RP_PRECONDITION (the step is no
- * longer, or not yet, in the history), RP_DEADLINE and RP_CANCELLED (of an earlier item; nothing was
- * created), RP_NO_RESOURCE. `*key` (may be NULL) gets the item's key. */
+/* Creates an item in `table`: one column for each pick. Waits only if max_pending items are
+ * waiting to be inserted.
+ * RP_INVALID (names what is wrong), RP_NOT_FOUND (no such table), RP_PRECONDITION (the step is
+ * no longer, or not yet, in the history), RP_DEADLINE and RP_CANCELLED (of an earlier item;
+ * nothing was created), RP_NO_RESOURCE. `*key` (may be NULL) gets the item's key. */
 RP_API RP_NODISCARD rp_status rp_writer_create_item(rp_writer *writer, const char *table,
                                                     double priority, const rp_pick *picks,
-                                                    size_t pick_count, rp_wait wait, uint64_t *key,
-                                                    rp_error *err);
+                                                    size_t pick_count, rp_wait wait,
+                                                    uint64_t *key, rp_error *err);
 
 /* The same for the commonest case: the latest `steps` steps of all columns. */
 RP_API RP_NODISCARD rp_status rp_writer_create_latest(rp_writer *writer, const char *table,
-                                                      double priority, int32_t steps, rp_wait wait,
-                                                      uint64_t *key, rp_error *err);
+                                                      double priority, int32_t steps,
+                                                      rp_wait wait, uint64_t *key,
+                                                      rp_error *err);
 
 /* Completes the open chunks that items wait for and inserts all items. Those that could not be
  * inserted stay for the next call.

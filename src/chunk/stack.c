@@ -3,8 +3,8 @@
  *
  *   dst   | rows of trajectory 0 | rows of trajectory 1 | ...      equal sizes
  *
- * All are checked first, which brings them into the processor's cache; then, for each slice, it is:
- * find the rows, copy them. */
+ * All are checked first, which brings them into the processor's cache; then, for each slice, it
+ * is: find the rows, copy them. */
 #include <inttypes.h>
 
 #include "chunk/decoder.h"

@@ -232,8 +232,8 @@ static void release(const rp_allocator *alloc, rp_trajectory *t)
 }
 
 /* A trajectory with its columns copied in. Takes no references yet. */
-static rp_trajectory *make(const rp_allocator *alloc, size_t chunk_count, const rp_slices *columns,
-                           size_t column_count, size_t slice_count)
+static rp_trajectory *make(const rp_allocator *alloc, size_t chunk_count,
+                           const rp_slices *columns, size_t column_count, size_t slice_count)
 {
     rp_trajectory *t = rp_alloc(alloc, size_of(chunk_count, column_count, slice_count));
     rp_extent *extent;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a trajectory, for tables and decoders. One small allocation, as there is one for every
- * item: what a column looks like to its reader is worked out from its chunks when asked for.
+/* The inside of a trajectory, for tables and decoders. One small allocation, as there is one
+ * for every item: what a column looks like to its reader is worked out from its chunks when
+ * asked for.
  *
  *   | rp_trajectory | chunks x k | extents x n | slices, column by column | */
 #ifndef RP_CHUNK_TRAJECTORY_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store: a list of tables with what they share. Tables are only ever added, and found by name: there
- * are few, so the list is searched. */
+/* The store: a list of tables with what they share. Tables are only ever added, and found by
+ * name: there are few, so the list is searched. */
 #include "store/store.h"
 
 #include <string.h>
@@ -76,7 +76,8 @@ void rp_store_close(rp_store *s)
     for (size_t i = 0; i < s->table_count; i++) rp_table_close(s->tables[i]);
 }
 
-/* FNV-1a: so that each table of a store has a seed of its own, whatever the order they are made in. */
+/* FNV-1a: so that each table of a store has a seed of its own, whatever the order they are made
+ * in. */
 static uint64_t seed_for(const rp_store *s, const char *name)
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -105,7 +106,8 @@ static rp_status reserve_locked(rp_store *s, const char *name, rp_error *err) RP
         return rp_fail(err, RP_NO_RESOURCE, "store: it has %d tables, the most there can be",
                        MAX_TABLES);
     if (s->table_count < s->table_capacity) return RP_OK;
-    if (!rp_resize_array(&s->alloc, &s->tables, s->table_capacity, capacity, sizeof(rp_table *)))
+    if (!rp_resize_array(&s->alloc, &s->tables, s->table_capacity, capacity,
+                         sizeof(rp_table *)))
         return rp_fail_memory(err, capacity * sizeof(rp_table *));
     s->table_capacity = capacity;
     return RP_OK;

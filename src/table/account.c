@@ -87,7 +87,8 @@ static bool is_held(const rp_account *a, const rp_chunk *chunk)
     return entry_of(state_of(chunk), a->id) >= 0 || is_spilled(a, chunk);
 }
 
-/* Ours as one more, or one less, of the holders. Returns how many there were before, or are after. */
+/* Ours as one more, or one less, of the holders. Returns how many there were before, or are
+ * after. */
 static uint32_t become_holder(rp_account *a, rp_chunk *chunk)
 {
     uint_least64_t old = state_of(chunk), changed;
@@ -96,8 +97,8 @@ static uint32_t become_holder(rp_account *a, rp_chunk *chunk)
     do { /* acquires the count from its last owner */
         entry = entry_of(old, 0);
         changed = entry < 0 ? old + 1 : with_id(old + 1, entry, a->id);
-    } while (!atomic_compare_exchange_weak_explicit(&chunk->holders.state, &old, changed,
-                                                    memory_order_acquire, memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(
+        &chunk->holders.state, &old, changed, memory_order_acquire, memory_order_relaxed));
     if (entry >= 0)
         chunk->holders.counts[entry] = 1;
     else
@@ -111,8 +112,8 @@ static uint32_t quit_holder(rp_chunk *chunk, int entry)
 
     do { /* releases the count to its next owner */
         changed = entry < 0 ? old - 1 : with_id(old - 1, entry, 0);
-    } while (!atomic_compare_exchange_weak_explicit(&chunk->holders.state, &old, changed,
-                                                    memory_order_release, memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(
+        &chunk->holders.state, &old, changed, memory_order_release, memory_order_relaxed));
     return holders_in(changed);
 }
 
@@ -165,8 +166,8 @@ rp_status rp_budget_adopt(rp_budget *b, const rp_trajectory *trajectory, rp_erro
 
         if (owner == (uintptr_t)b) continue;
         if (owner == 0 && atomic_compare_exchange_strong_explicit(
-                              &chunk->holders.budget, &owner, (uintptr_t)b, memory_order_relaxed,
-                              memory_order_relaxed))
+                              &chunk->holders.budget, &owner, (uintptr_t)b,
+                              memory_order_relaxed, memory_order_relaxed))
             continue;
         if (owner != (uintptr_t)b)
             return rp_fail(err, RP_INVALID, "chunk %llu is in use by another store",
@@ -204,10 +205,45 @@ void rp_account_settle(rp_account *a)
     a->unsettled = 0;
 }
 
+uint64_t rp_account_gain(const rp_account *a, const rp_trajectory *trajectory)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < trajectory->chunk_count; i++) {
+        const rp_chunk *chunk = trajectory->chunks[i];
+        uint64_t state = state_of(chunk);
+        int entry = entry_of(state, a->id);
+        uint32_t held = entry >= 0 ? chunk->holders.counts[entry]
+                                   : rp_count_map_get(&a->spilled, spill_key(chunk));
+
+        if (held == 1 && holders_in(state) == 1) bytes += chunk->wire_bytes;
+    }
+    return bytes;
+}
+
+static uint64_t shortage_locked(const rp_budget *b, const rp_trajectory *trajectory)
+    RP_REQUIRES(b->mu)
+{
+    uint64_t wanted = atomic_load_explicit(&b->used, memory_order_relaxed);
+
+    if (b->limit == 0) return 0;
+    wanted += budget_cost(trajectory);
+    return wanted > b->limit ? wanted - b->limit : 0;
+}
+
+uint64_t rp_budget_shortage(rp_budget *b, const rp_trajectory *trajectory)
+{
+    uint64_t bytes;
+
+    rp_mutex_lock(&b->mu);
+    bytes = shortage_locked(b, trajectory);
+    rp_mutex_unlock(&b->mu);
+    return bytes;
+}
+
 bool rp_account_add(rp_account *a, const rp_trajectory *trajectory)
 {
     rp_budget *b = a->budget;
-    uint64_t cost, used;
     bool fits;
 
     if (b->limit == 0) {
@@ -215,9 +251,7 @@ bool rp_account_add(rp_account *a, const rp_trajectory *trajectory)
         return true;
     }
     rp_mutex_lock(&b->mu);
-    cost = budget_cost(trajectory);
-    used = atomic_load_explicit(&b->used, memory_order_relaxed);
-    fits = cost <= b->limit && used <= b->limit - cost;
+    fits = shortage_locked(b, trajectory) == 0;
     if (fits) enter(a, trajectory);
     rp_account_settle(a);
     rp_mutex_unlock(&b->mu);

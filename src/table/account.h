@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a table's items refer to: chunk bytes and episodes, each counted once.
  *
- * A chunk enters the account with the first item that refers to it and leaves with the last; only then
- * are bytes and episodes counted. How often a table refers to a chunk stands in the chunk itself
- * (chunk/holders.h). Tables of one store share a budget, which counts a chunk once for all of them.
+ * A chunk enters the account with the first item that refers to it and leaves with the last;
+ * only then are bytes and episodes counted. How often a table refers to a chunk stands in the
+ * chunk itself (chunk/holders.h). Tables of one store share a budget, which counts a chunk once
+ * for all of them.
  *
  * An account belongs to a table and is guarded by its lock; a budget is shared and atomic. */
 #ifndef RP_TABLE_ACCOUNT_H
@@ -45,15 +46,22 @@ void rp_account_deinit(rp_account *a);
 /* Room for `chunk_count` more chunks. RP_NO_RESOURCE, with nothing changed. */
 RP_NODISCARD rp_status rp_account_reserve(rp_account *a, size_t chunk_count);
 
-/* Binds the chunks of a trajectory to the budget. RP_INVALID if one belongs to another: a chunk cannot be
- * in two stores. Needs no lock. */
-RP_NODISCARD rp_status rp_budget_adopt(rp_budget *b, const rp_trajectory *trajectory, rp_error *err);
+/* Binds the chunks of a trajectory to the budget. RP_INVALID if one belongs to another: a chunk
+ * cannot be in two stores. Needs no lock. */
+RP_NODISCARD rp_status rp_budget_adopt(rp_budget *b, const rp_trajectory *trajectory,
+                                       rp_error *err);
 
 /* Bytes that a trajectory would add to this account. */
 uint64_t rp_account_cost(const rp_account *a, const rp_trajectory *trajectory);
 
-/* Counts the chunks of an item that enters, always (if the budget has no limit), or if they fit. False, with nothing counted, if the budget has no room for
- * them. */
+/* Bytes that would leave the budget if an item that is in the account left. */
+uint64_t rp_account_gain(const rp_account *a, const rp_trajectory *trajectory);
+
+/* Bytes that the budget lacks for a trajectory; 0 if it fits, or there is no limit. */
+uint64_t rp_budget_shortage(rp_budget *b, const rp_trajectory *trajectory);
+
+/* Counts the chunks of an item that enters, always (if the budget has no limit), or if they
+ * fit. False, with nothing counted, if the budget has no room for them. */
 bool rp_account_add(rp_account *a, const rp_trajectory *trajectory);
 
 /* Counts the chunks of an item that leaves. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that wait: an operation on the caller's stack, and a thread that sleeps until it is over.
+/* Calls that wait: an operation on the caller's stack, and a thread that sleeps until it is
+ * over.
  *
- * The sleeper is woken by the operation's end, by its deadline, or by a cancel token. In the last two
- * cases it withdraws the operation itself; if that comes too late, the end is on its way and it waits
- * for that. The memory is the sleeper's stack: whoever ends the operation is done with it once it has
- * left the sleeper's mutex, which POSIX lets the sleeper destroy then. */
+ * The sleeper is woken by the operation's end, by its deadline, or by a cancel token. In the
+ * last two cases it withdraws the operation itself; if that comes too late, the end is on its
+ * way and it waits for that. The memory is the sleeper's stack: whoever ends the operation is
+ * done with it once it has left the sleeper's mutex, which POSIX lets the sleeper destroy then.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +95,8 @@ static void wake_sleeper(rp_op *op)
     rp_mutex_unlock(&s->mu);
 }
 
-/* Sleeps until the operation is over, or it is time to withdraw it: then the reason is returned. */
+/* Sleeps until the operation is over, or it is time to withdraw it: then the reason is
+ * returned. */
 static rp_status sleep_until(sleeper *s, int64_t until_ns)
 {
     rp_status why = RP_OK;
@@ -160,8 +163,9 @@ rp_status rp_table_insert(rp_table *t, const rp_insert *items, size_t count, rp_
     return report(&op, err);
 }
 
-/* Importance weights (Schaul et al., 2016, section 3.4), scaled by the largest of the batch: that of the
- * least size * probability, by which the others are divided first, since the power may overflow. */
+/* Importance weights (Schaul et al., 2016, section 3.4), scaled by the largest of the batch:
+ * that of the least size * probability, by which the others are divided first, since the power
+ * may overflow. */
 static void weigh_samples(rp_sample *samples, size_t count, double beta)
 {
     double least = INFINITY;

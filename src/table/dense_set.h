@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A set of slots that can be drawn from uniformly: the slots in an array without holes, and for each
- * slot its place in it. Removing moves the last one into the hole. */
+/* A set of slots that can be drawn from uniformly: the slots in an array without holes, and for
+ * each slot its place in it. Removing moves the last one into the hole. */
 #ifndef RP_TABLE_DENSE_SET_H
 #define RP_TABLE_DENSE_SET_H
 
@@ -22,8 +22,9 @@ void rp_dense_set_deinit(rp_dense_set *d, const rp_allocator *alloc);
 void rp_dense_set_add(rp_dense_set *d, uint32_t slot);
 void rp_dense_set_remove(rp_dense_set *d, uint32_t slot);
 
-/* Draws `count` slots, with their probabilities; at most all of them if distinct. The set must not be
- * empty. A distinct draw changes the order of the array, nothing else. Returns how many. */
+/* Draws `count` slots, with their probabilities; at most all of them if distinct. The set must
+ * not be empty. A distinct draw changes the order of the array, nothing else. Returns how many.
+ */
 size_t rp_dense_set_pick(rp_dense_set *d, rp_rng *rng, size_t count, bool distinct,
                          uint32_t *slots, double *probabilities);
 

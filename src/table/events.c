@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Telling extensions what happens in a table.
  *
- * Events gather while an operation runs. Atomic extensions are told before the lock is left, or when
- * the buffer is full. For deferred ones the events are kept, each with a reference to its trajectory,
- * until some thread that has left the lock delivers them:
+ * Events gather while an operation runs. Atomic extensions are told before the lock is left, or
+ * when the buffer is full. For deferred ones the events are kept, each with a reference to its
+ * trajectory, until some thread that has left the lock delivers them:
  *
- *   tell_locked -> deferred[] --swap, under the lock--> delivered[] -> on_events, without the lock
+ *   tell_locked -> deferred[] --swap, under the lock--> delivered[] -> on_events, without the
+ * lock
  *
  * One thread delivers at a time, which keeps the order; others leave their events to it. */
 #include <string.h>
@@ -37,12 +38,13 @@ static rp_status copy_names(rp_events *e, const rp_allocator *alloc, rp_error *e
     return RP_OK;
 }
 
-rp_status rp_events_init(rp_events *e, const rp_allocator *alloc, const rp_extension *extensions,
-                         size_t count, rp_error *err)
+rp_status rp_events_init(rp_events *e, const rp_allocator *alloc,
+                         const rp_extension *extensions, size_t count, rp_error *err)
 {
     if (count == 0) return RP_OK;
     if (extensions == NULL)
-        return rp_fail(err, RP_INVALID, "extension_count is %zu, but extensions is NULL", count);
+        return rp_fail(err, RP_INVALID, "extension_count is %zu, but extensions is NULL",
+                       count);
     for (size_t i = 0; i < count; i++)
         if (extensions[i].on_events == NULL)
             return rp_fail(err, RP_INVALID, "extension %zu has no on_events", i);

@@ -6,12 +6,13 @@
  *                    |                                      |
  *                    +----> parked --- pump: run again -----+---> over, on_done
  *
- * Parked operations stand in two queues, inserts and samples, first come first served. Whoever changes
- * the table pumps: runs the first insert as far as it gets, then the first sample, until neither moves.
- * Operations that are over are collected and their owners called without the lock (rp_table_leave()).
+ * Parked operations stand in two queues, inserts and samples, first come first served. Whoever
+ * changes the table pumps: runs the first insert as far as it gets, then the first sample,
+ * until neither moves. Operations that are over are collected and their owners called without
+ * the lock (rp_table_leave()).
  *
- * An operation runs in steps that each leave the table consistent, so it may stop between any two items
- * and go on later: op->done says how far it is. */
+ * An operation runs in steps that each leave the table consistent, so it may stop between any
+ * two items and go on later: op->done says how far it is. */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -43,8 +44,8 @@ static progress end(rp_op *op, rp_status status)
 
 static progress end_out_of_memory(const rp_table *t, rp_op *op)
 {
-    return end(op, rp_fail(&op->error, RP_NO_RESOURCE, "table '%s': out of memory",
-                           t->options.name));
+    return end(
+        op, rp_fail(&op->error, RP_NO_RESOURCE, "table '%s': out of memory", t->options.name));
 }
 
 /* --- inserting ------------------------------------------------------------------------------------ */
@@ -58,7 +59,8 @@ typedef struct prepared {
 } prepared;
 
 /* The sentence for an item that check_item() refuses. */
-static rp_status refuse_item(const rp_table *t, const rp_insert *item, size_t index, rp_error *err)
+static rp_status refuse_item(const rp_table *t, const rp_insert *item, size_t index,
+                             rp_error *err)
 {
     rp_error why = {.text = "it has no trajectory"};
     rp_status st = RP_INVALID;
@@ -76,50 +78,75 @@ static rp_status refuse_item(const rp_table *t, const rp_insert *item, size_t in
             st = rp_trajectory_check(item->trajectory, t->options.signature, &why);
         if (st == RP_OK) st = rp_budget_adopt(t->account.budget, item->trajectory, &why);
     }
-    return rp_fail(err, st, "table '%.60s': item %zu, key %llu: %.140s", t->options.name,
-                   index, (unsigned long long)item->key, why.text);
+    return rp_fail(err, st, "table '%.60s': item %zu, key %llu: %.140s", t->options.name, index,
+                   (unsigned long long)item->key, why.text);
 }
 
-static bool check_item(const rp_table *t, const rp_insert *item, rp_weighed *out)
+static bool check_item(const rp_table *t, const rp_insert *item)
 {
     const rp_signature *signature = t->options.signature;
 
     if (item->trajectory == NULL || item->times_sampled < 0) return false;
-    out->priority = item->priority;
-    if ((item->flags & RP_INSERT_MAX_PRIORITY) == 0 &&
-        !(rp_selector_value(t->sampler, item->priority, &out->sampler_value) &&
-          rp_selector_value(t->remover, item->priority, &out->remover_value)))
-        return false;
     if (signature != NULL && rp_trajectory_check(item->trajectory, signature, NULL) != RP_OK)
         return false;
     return rp_budget_adopt(t->account.budget, item->trajectory, NULL) == RP_OK;
 }
 
-/* Drops the references that the table did not need, of a block of which the first `done` items have been
- * dealt with. What its owner offered and was not dealt with stays his. */
+/* Drops the references that the table did not need, of a block of which the first `done` items
+ * have been dealt with. What its owner offered and was not dealt with stays his. */
 static void clean_up(const prepared *block, size_t count, size_t done)
 {
     for (size_t i = 0; i < count; i++)
         if (i < done || !block[i].is_offered) rp_trajectory_unref(block[i].trajectory);
 }
 
-/* Everything about a block of items that needs no lock. After success, clean_up(). A parked operation
- * does not take what is offered, but drops it when it is over: then there is no lock (L2). */
+/* Weighs the priorities of a block; the largest one's weight is filled in later. */
+static bool weigh_block(const rp_table *t, const rp_insert *items, size_t count,
+                        prepared *block)
+{
+    double priorities[BLOCK], sampler_values[BLOCK], remover_values[BLOCK];
+
+    for (size_t i = 0; i < count; i++)
+        priorities[i] = items[i].flags & RP_INSERT_MAX_PRIORITY ? 1 : items[i].priority;
+    if (!rp_selector_values(t->sampler, priorities, sampler_values, count)) return false;
+    if (!rp_selector_values(t->remover, priorities, remover_values, count)) return false;
+    for (size_t i = 0; i < count; i++)
+        block[i].weighed = (rp_weighed){priorities[i], sampler_values[i], remover_values[i]};
+    return true;
+}
+
+/* The first item that cannot be inserted, or `count`. */
+static size_t find_bad(const rp_table *t, const rp_insert *items, size_t count)
+{
+    prepared ignored;
+
+    for (size_t i = 0; i < count; i++)
+        if (!check_item(t, &items[i]) || !weigh_block(t, &items[i], 1, &ignored)) return i;
+    return count;
+}
+
+/* Everything about a block of items that needs no lock. After success, clean_up(). A parked
+ * operation does not take what is offered, but drops it when it is over: then there is no lock
+ * (L2). */
 static rp_status prepare(const rp_table *t, const rp_op *op, size_t first, size_t count,
                          prepared *block, rp_error *err)
 {
-    for (size_t i = 0; i < count; i++) {
-        const rp_insert *item = &op->items[first + i];
+    const rp_insert *items = op->items + first;
+    bool ok = weigh_block(t, items, count, block);
 
-        if (!check_item(t, item, &block[i].weighed)) {
-            clean_up(block, i, 0);
-            return refuse_item(t, item, first + i, err);
-        }
-        block[i].tag = rp_map_tag(&t->keys, item->key);
+    for (size_t i = 0; i < count && ok; i++) {
+        block[i].tag = rp_map_tag(&t->keys, items[i].key);
         rp_map_prefetch_unlocked(&t->keys, block[i].tag);
-        block[i].trajectory = item->trajectory;
-        block[i].is_offered = (item->flags & RP_INSERT_TAKE) != 0 && !op->was_parked;
-        if (!block[i].is_offered) (void)rp_trajectory_ref(item->trajectory);
+        ok = check_item(t, &items[i]);
+    }
+    if (!ok) {
+        size_t bad = find_bad(t, items, count);
+        return refuse_item(t, &items[bad], first + bad, err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        block[i].trajectory = items[i].trajectory;
+        block[i].is_offered = (items[i].flags & RP_INSERT_TAKE) != 0 && !op->was_parked;
+        if (!block[i].is_offered) (void)rp_trajectory_ref(items[i].trajectory);
     }
     return RP_OK;
 }
@@ -156,8 +183,8 @@ static size_t next_victims_locked(const rp_table *t, size_t count, uint32_t *vic
     return t->remover->ops->upcoming(t->remover, count, victims);
 }
 
-/* Fetches the first of what evicting the next `count` items will touch: they will be wanted by the next
- * call, if it is an insert like this one, and there is time until then. */
+/* Fetches the first of what evicting the next `count` items will touch: they will be wanted by
+ * the next call, if it is an insert like this one, and there is time until then. */
 static void prefetch_victims_locked(const rp_table *t, size_t count) RP_REQUIRES(t->mu)
 {
     uint32_t victims[BLOCK];
@@ -170,8 +197,8 @@ static void prefetch_victims_locked(const rp_table *t, size_t count) RP_REQUIRES
     }
 }
 
-/* Fetches the chunks of the items that inserting a block will evict; their trajectories were fetched
- * before, and the map's lines by prepare(). */
+/* Fetches the chunks of the items that inserting a block will evict; their trajectories were
+ * fetched before, and the map's lines by prepare(). */
 static void prefetch_chunks_locked(const rp_table *t, size_t count) RP_REQUIRES(t->mu)
 {
     uint32_t victims[BLOCK];
@@ -184,53 +211,80 @@ static void prefetch_chunks_locked(const rp_table *t, size_t count) RP_REQUIRES(
 }
 
 /* Makes room for an item's bytes under the table's own limit, by eviction. */
-static progress fit_table_locked(rp_table *t, rp_op *op, const rp_insert *item) RP_REQUIRES(t->mu)
+static progress fit_table_locked(rp_table *t, rp_op *op, const rp_insert *item)
+    RP_REQUIRES(t->mu)
 {
     uint64_t limit = t->options.max_bytes, size = rp_trajectory_bytes(item->trajectory);
 
     if (limit == 0) return READY;
     if (size > limit)
-        return end(op, rp_fail(&op->error, RP_NO_RESOURCE,
-                               "table '%.60s': item with key %llu has %llu bytes, over max_bytes "
-                               "%llu of the whole table",
-                               t->options.name, (unsigned long long)item->key,
-                               (unsigned long long)size, (unsigned long long)limit));
+        return end(op,
+                   rp_fail(&op->error, RP_NO_RESOURCE,
+                           "table '%.60s': item with key %llu has %llu bytes, over max_bytes "
+                           "%llu of the whole table",
+                           t->options.name, (unsigned long long)item->key,
+                           (unsigned long long)size, (unsigned long long)limit));
     while (t->account.bytes + rp_account_cost(&t->account, item->trajectory) > limit) {
-        if (rp_events_reserve_locked(t, SPARE_EVENTS) != RP_OK)
-            return end_out_of_memory(t, op);
+        if (rp_events_reserve_locked(t, SPARE_EVENTS) != RP_OK) return end_out_of_memory(t, op);
         rp_table_evict_locked(t);
         rp_table_count_out_locked(t, SIZE_MAX);
     }
     return READY;
 }
 
-/* Counts the item's bytes in the store's budget, doing what its policy says if they do not fit. */
+static progress refuse_bytes_locked(rp_table *t, rp_op *op, const rp_insert *item)
+    RP_REQUIRES(t->mu)
+{
+    const rp_budget *b = t->account.budget;
+
+    return end(op,
+               rp_fail(&op->error, RP_NO_RESOURCE,
+                       "table '%.60s': item with key %llu has %zu bytes, and all tables "
+                       "together hold %llu of %llu; %s",
+                       t->options.name, (unsigned long long)item->key,
+                       rp_trajectory_bytes(item->trajectory),
+                       (unsigned long long)atomic_load(&b->used), (unsigned long long)b->limit,
+                       b->policy == RP_BUDGET_EVICT
+                           ? "evicting all of this table would not make room"
+                           : "delete items or raise the budget"));
+}
+
+/* Evicts one item to make room in the budget, if that is right: because the policy says so and
+ * it can help, or because the table is full and has to evict one anyway, and that alone makes
+ * room. */
+static bool evict_for_budget_locked(rp_table *t, const rp_insert *item) RP_REQUIRES(t->mu)
+{
+    rp_budget *b = t->account.budget;
+    uint64_t shortage = rp_budget_shortage(b, item->trajectory);
+    bool is_full = !t->options.soft_limit && t->slots.live >= (size_t)t->options.max_size;
+    uint32_t victim;
+    double probability;
+
+    if (t->slots.live == 0) return false;
+    if (b->policy == RP_BUDGET_EVICT ? shortage > t->account.bytes : !is_full) return false;
+    (void)t->remover->ops->pick(t->remover, &t->rng, 1, false, &victim, &probability);
+    if (b->policy != RP_BUDGET_EVICT &&
+        rp_account_gain(&t->account, rp_slots_at(&t->slots, victim)->trajectory) < shortage)
+        return false;
+    rp_table_remove_locked(t, victim);
+    t->evictions++;
+    rp_table_count_out_locked(t, SIZE_MAX);
+    return true;
+}
+
+/* Counts the item's bytes in the store's budget, doing what its policy says if they do not fit.
+ */
 static progress fit_budget_locked(rp_table *t, rp_op *op, const rp_insert *item)
     RP_REQUIRES(t->mu)
 {
-    rp_budget *b = t->account.budget;
+    const rp_budget *b = t->account.budget;
 
     while (!rp_account_add(&t->account, item->trajectory)) {
-        uint64_t size = rp_trajectory_bytes(item->trajectory);
-        bool hopeless = size > b->limit || b->policy == RP_BUDGET_REJECT ||
-                        (b->policy == RP_BUDGET_EVICT && t->slots.live == 0);
-
-        if (hopeless)
-            return end(op, rp_fail(&op->error, RP_NO_RESOURCE,
-                                   "table '%.60s': item with key %llu has %llu bytes, and all "
-                                   "tables together hold %llu of %llu; %s",
-                                   t->options.name, (unsigned long long)item->key,
-                                   (unsigned long long)size,
-                                   (unsigned long long)atomic_load(&b->used),
-                                   (unsigned long long)b->limit,
-                                   b->policy == RP_BUDGET_EVICT
-                                       ? "this table has nothing left to evict"
-                                       : "delete items or raise the budget"));
-        if (b->policy == RP_BUDGET_BLOCK) return BLOCKED;
-        if (rp_events_reserve_locked(t, SPARE_EVENTS) != RP_OK)
-            return end_out_of_memory(t, op);
-        rp_table_evict_locked(t);
-        rp_table_count_out_locked(t, SIZE_MAX);
+        if (rp_events_reserve_locked(t, SPARE_EVENTS) != RP_OK) return end_out_of_memory(t, op);
+        if (evict_for_budget_locked(t, item)) continue;
+        if (b->policy != RP_BUDGET_BLOCK || rp_trajectory_bytes(item->trajectory) > b->limit)
+            return refuse_bytes_locked(t, op, item);
+        return BLOCKED;
     }
     return READY;
 }
@@ -268,9 +322,10 @@ static void link_locked(rp_table *t, const rp_insert *item, prepared *p, int64_t
     t->limiter.inserts++;
 }
 
-/* Bytes of an item are counted as it goes in if there is a limit to keep; otherwise at the end of its
- * block, in a row (see rp_table_count_out_locked()). */
-static progress count_in_locked(rp_table *t, rp_op *op, const rp_insert *item) RP_REQUIRES(t->mu)
+/* Bytes of an item are counted as it goes in if there is a limit to keep; otherwise at the end
+ * of its block, in a row (see rp_table_count_out_locked()). */
+static progress count_in_locked(rp_table *t, rp_op *op, const rp_insert *item)
+    RP_REQUIRES(t->mu)
 {
     progress now = READY;
 
@@ -307,8 +362,7 @@ static progress insert_one_locked(rp_table *t, rp_op *op, const rp_insert *item,
     progress now = READY;
 
     if (item->flags & RP_INSERT_MAX_PRIORITY)
-        p->weighed =
-            (rp_weighed){t->max_priority, t->max_sampler_value, t->max_remover_value};
+        p->weighed = (rp_weighed){t->max_priority, t->max_sampler_value, t->max_remover_value};
     if (slot != RP_MAP_NONE) { /* the key is there: only its priority changes */
         rp_table_set_priority_locked(t, slot, &p->weighed);
         rp_events_add_locked(t, RP_EVENT_UPDATE, rp_slots_at(&t->slots, slot));
@@ -427,11 +481,11 @@ static size_t pick_locked(rp_table *t, size_t from, size_t to, bool distinct) RP
                                  t->picked_probability + from);
 }
 
-/* Draws `count` items of one moment. Removing on the way would change what the later draws mean, so
- * with max_times_sampled the caller asks for one, unless they are distinct.
+/* Draws `count` items of one moment. Removing on the way would change what the later draws
+ * mean, so with max_times_sampled the caller asks for one, unless they are distinct.
  *
- * An assembly line of three stations, a part of the batch in each: while one part is drawn, the slots
- * of the one before and the trajectories of the one before that are on their way here. */
+ * An assembly line of three stations, a part of the batch in each: while one part is drawn, the
+ * slots of the one before and the trajectories of the one before that are on their way here. */
 static void draw_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t->mu)
 {
     enum { PART = 64 };
@@ -577,18 +631,24 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
     else if (op->is_insert && !rp_rate_limiter_can_insert(&t->limiter, 1))
         (void)rp_rate_limiter_why_no_insert(&t->limiter, text, size);
     else if (op->is_insert)
-        (void)snprintf(text, size,
-                       "insert waits for bytes: all tables together hold %llu of %llu; deletes or "
-                       "evictions would release it",
-                       (unsigned long long)atomic_load(&b->used), (unsigned long long)b->limit);
+        (void)snprintf(
+            text, size,
+            "insert waits for bytes: all tables together hold %llu of %llu; deletes or "
+            "evictions would release it",
+            (unsigned long long)atomic_load(&b->used), (unsigned long long)b->limit);
+    else if (t->options.max_size < t->limiter.options.min_size && !t->options.soft_limit)
+        (void)snprintf(
+            text, size,
+            "sample waits for %lld items, but max_size is %lld: it will wait for ever",
+            (long long)t->limiter.options.min_size, (long long)t->options.max_size);
     else if (!rp_rate_limiter_can_sample(&t->limiter, 1))
         (void)rp_rate_limiter_why_no_sample(&t->limiter, text, size);
     else
-        (void)snprintf(text, size,
-                       "sample waits to draw %zu distinct items at once, and the limiter allows "
-                       "%zu; ask for at_least fewer, or insert more",
-                       least(op),
-                       rp_rate_limiter_samples_allowed(&t->limiter, op->options->count));
+        (void)snprintf(
+            text, size,
+            "sample waits to draw %zu distinct items at once, and the limiter allows "
+            "%zu; ask for at_least fewer, or insert more",
+            least(op), rp_rate_limiter_samples_allowed(&t->limiter, op->options->count));
     return text;
 }
 
@@ -597,7 +657,8 @@ char *rp_table_why_locked(rp_table *t, const rp_op *op, char *text, size_t size)
     const rp_queue *q = queue_of(t, op);
     size_t ahead = op->parked ? 0 : q->count, used;
 
-    for (const rp_op *other = op->prev; op->parked && other != NULL; other = other->prev) ahead++;
+    for (const rp_op *other = op->prev; op->parked && other != NULL; other = other->prev)
+        ahead++;
     text[0] = '\0';
     if (ahead > 0) (void)snprintf(text, size, "%zu others wait ahead; ", ahead);
     used = strlen(text);
@@ -606,7 +667,8 @@ char *rp_table_why_locked(rp_table *t, const rp_op *op, char *text, size_t size)
     return text;
 }
 
-/* Ends an operation that will not go on. What a sample has drawn is not taken back: then it is fine. */
+/* Ends an operation that will not go on. What a sample has drawn is not taken back: then it is
+ * fine. */
 static void give_up_locked(rp_table *t, rp_op *op, rp_status status, const char *what)
     RP_REQUIRES(t->mu)
 {
@@ -617,8 +679,8 @@ static void give_up_locked(rp_table *t, rp_op *op, rp_status status, const char 
         return;
     }
     (void)rp_table_why_locked(t, op, why, sizeof why);
-    op->status = rp_fail(&op->error, status, "table '%.60s' %s: %.180s", t->options.name, what,
-                         why);
+    op->status =
+        rp_fail(&op->error, status, "table '%.60s' %s: %.180s", t->options.name, what, why);
 }
 
 static const char *what_happened(rp_status status)
@@ -640,7 +702,8 @@ void rp_table_fail_parked_locked(rp_table *t, rp_status status, const char *text
 
 /* --- starting and stopping ------------------------------------------------------------------------- */
 
-/* Parks an operation that cannot go ahead, or ends it if it is not to wait. True if it is over. */
+/* Parks an operation that cannot go ahead, or ends it if it is not to wait. True if it is over.
+ */
 static bool wait_or_end_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
 {
     if (op->until_ns != RP_NOW) {
@@ -672,15 +735,15 @@ static void begin(rp_table *t, rp_op *op, bool is_insert)
 /* Checks items before the first is inserted. A single block is checked by preparing it. */
 static rp_status check_items(const rp_table *t, rp_op *op)
 {
-    rp_weighed ignored;
+    size_t bad;
 
     if (op->count > RP_MAX_BATCH)
-        return rp_fail(&op->error, RP_INVALID, "table '%s': %zu items in one call, the bound is %d",
-                       t->options.name, op->count, RP_MAX_BATCH);
-    for (size_t i = 0; op->count > BLOCK && i < op->count; i++)
-        if (!check_item(t, &op->items[i], &ignored))
-            return refuse_item(t, &op->items[i], i, &op->error);
-    return RP_OK;
+        return rp_fail(&op->error, RP_INVALID,
+                       "table '%s': %zu items in one call, the bound is %d", t->options.name,
+                       op->count, RP_MAX_BATCH);
+    if (op->count <= BLOCK) return RP_OK;
+    bad = find_bad(t, op->items, op->count);
+    return bad == op->count ? RP_OK : refuse_item(t, &op->items[bad], bad, &op->error);
 }
 
 bool rp_table_start_insert(rp_table *t, rp_op *op)
@@ -724,11 +787,13 @@ static rp_status check_sample(const rp_table *t, rp_op *op)
                        "table '%s': the number of samples must be in 1 .. %d, got %zu",
                        t->options.name, RP_MAX_BATCH, o->count);
     if (o->at_least > o->count)
-        return rp_fail(&op->error, RP_INVALID, "table '%s': at_least is %zu, over the count %zu",
-                       t->options.name, o->at_least, o->count);
+        return rp_fail(&op->error, RP_INVALID,
+                       "table '%s': at_least is %zu, over the count %zu", t->options.name,
+                       o->at_least, o->count);
     if (!(o->beta >= 0) || isinf(o->beta))
-        return rp_fail(&op->error, RP_INVALID, "table '%s': beta must be finite and >= 0, got %g",
-                       t->options.name, o->beta);
+        return rp_fail(&op->error, RP_INVALID,
+                       "table '%s': beta must be finite and >= 0, got %g", t->options.name,
+                       o->beta);
     return RP_OK;
 }
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rate limiting.
  *
- * When can a limiter block both sides? Let d = I * spi - S. With at least min_size items, an insert
- * waits if d + spi > max_diff and a sample if d - 1 < min_diff: both do if
+ * When can a limiter block both sides? Let d = I * spi - S. With at least min_size items, an
+ * insert waits if d + spi > max_diff and a sample if d - 1 < min_diff: both do if
  *
  *     max_diff - spi < d < min_diff + 1.
  *
- * Inserts move d by spi and samples by 1, so d visits the multiples of g, where g is the largest number
- * of which 1 and spi both are multiples: a limiter is refused if a multiple of g lies in that open
- * interval. For an integer spi, g is 1, which is why a queue of one (interval (0, 1)) is sound; if no
- * small g exists, any number in the interval will be met some day.
+ * Inserts move d by spi and samples by 1, so d visits the multiples of g, where g is the
+ * largest number of which 1 and spi both are multiples: a limiter is refused if a multiple of g
+ * lies in that open interval. For an integer spi, g is 1, which is why a queue of one (interval
+ * (0, 1)) is sound; if no small g exists, any number in the interval will be met some day.
  *
- * If g is not a power of two, I * spi is rounded, and a multiple of g that lies on the edge of the
- * interval, or very near, may come out inside: then the interval is taken a little wider. */
+ * If g is not a power of two, I * spi is rounded, and a multiple of g that lies on the edge of
+ * the interval, or very near, may come out inside: then the interval is taken a little wider.
+ */
 #include "table/rate_limiter.h"
 
 #include <float.h>
@@ -44,13 +45,15 @@ rp_limiter_options rp_limiter_stack(int64_t size)
     return rp_limiter_queue(size);
 }
 
-/* The g of the essay above, or 0 if there is none down to 1/1024; and how near to it rounding may come. */
+/* The g of the essay above, or 0 if there is none down to 1/1024; and how near to it rounding
+ * may come. */
 static double lattice(double spi, double *rounding)
 {
     *rounding = 0;
     for (int q = 1; q <= 1024; q *= 2)
         if (spi * q == floor(spi * q)) return 1.0 / q;
-    for (int q = 3; q <= 1000; q++) { /* thirds, tenths and so on, as near as float64 has them */
+    for (int q = 3; q <= 1000;
+         q++) { /* thirds, tenths and so on, as near as float64 has them */
         if (fabs(spi * q - round(spi * q)) >= 1e-9) continue;
         *rounding = 1e-6; /* good for some 10^9 inserts */
         return 1.0 / q;
@@ -58,8 +61,8 @@ static double lattice(double spi, double *rounding)
     return 0;
 }
 
-/* Looks at the first multiple of g at which inserts wait, with the comparisons that the limiter itself
- * makes: the edges of the interval are rounded. */
+/* Looks at the first multiple of g at which inserts wait, with the comparisons that the limiter
+ * itself makes: the edges of the interval are rounded. */
 static bool can_block_both(const rp_limiter_options *o, double *where)
 {
     double spi = o->samples_per_insert, rounding, g = lattice(spi, &rounding);
@@ -88,14 +91,14 @@ rp_status rp_limiter_check(const rp_limiter_options *o, rp_error *err)
     if (isnan(o->min_diff) || isnan(o->max_diff))
         return rp_fail(err, RP_INVALID, "limiter: min_diff and max_diff must be numbers");
     if (o->min_diff > o->max_diff)
-        return rp_fail(err, RP_INVALID, "limiter: min_diff %g must be <= max_diff %g", o->min_diff,
-                       o->max_diff);
+        return rp_fail(err, RP_INVALID, "limiter: min_diff %g must be <= max_diff %g",
+                       o->min_diff, o->max_diff);
     if (can_block_both(o, &where))
-        return rp_fail(err, RP_INVALID,
-                       "limiter: inserts and samples would both wait for ever once inserts * %g - "
-                       "samples is %g: max_diff - min_diff is %g, make it at least %g",
-                       o->samples_per_insert, where, o->max_diff - o->min_diff,
-                       o->samples_per_insert + 1);
+        return rp_fail(
+            err, RP_INVALID,
+            "limiter: inserts and samples would both wait for ever once inserts * %g - "
+            "samples is %g: max_diff - min_diff is %g, make it at least %g",
+            o->samples_per_insert, where, o->max_diff - o->min_diff, o->samples_per_insert + 1);
     return RP_OK;
 }
 
@@ -136,11 +139,12 @@ char *rp_rate_limiter_why_no_insert(const rp_rate_limiter *rl, char *text, size_
     const rp_limiter_options *o = &rl->options;
     double diff = (double)(rl->inserts + 1) * o->samples_per_insert - (double)rl->samples;
 
-    (void)snprintf(text, size,
-                   "insert waits for samples: (%lld inserts + 1) * %g - %lld samples = %g is over "
-                   "max_diff %g; %.0f more samples would release it",
-                   (long long)rl->inserts, o->samples_per_insert, (long long)rl->samples, diff,
-                   o->max_diff, items_until(diff - o->max_diff, 1));
+    (void)snprintf(
+        text, size,
+        "insert waits for samples: (%lld inserts + 1) * %g - %lld samples = %g is over "
+        "max_diff %g; %.0f more samples would release it",
+        (long long)rl->inserts, o->samples_per_insert, (long long)rl->samples, diff,
+        o->max_diff, items_until(diff - o->max_diff, 1));
     return text;
 }
 
@@ -154,12 +158,14 @@ char *rp_rate_limiter_why_no_sample(const rp_rate_limiter *rl, char *text, size_
         (void)snprintf(text, size,
                        "sample waits for inserts: the table has %lld items, min_size is %lld; "
                        "%lld more inserts would release it",
-                       (long long)items, (long long)o->min_size, (long long)(o->min_size - items));
+                       (long long)items, (long long)o->min_size,
+                       (long long)(o->min_size - items));
     else
         (void)snprintf(text, size,
                        "sample waits for inserts: %lld inserts * %g - %lld samples - 1 = %g is "
                        "under min_diff %g; %.0f more inserts would release it",
-                       (long long)rl->inserts, o->samples_per_insert, (long long)rl->samples, diff,
-                       o->min_diff, items_until(o->min_diff - diff, o->samples_per_insert));
+                       (long long)rl->inserts, o->samples_per_insert, (long long)rl->samples,
+                       diff, o->min_diff,
+                       items_until(o->min_diff - diff, o->samples_per_insert));
     return text;
 }

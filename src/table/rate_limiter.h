@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decides whether an insert or a sample may go ahead.
  *
- * A plain value: no lock, no clock, no pointer to its table. The table that embeds it holds the lock,
- * does the waiting and does the waking. The formulas stand in reprise/table.h. */
+ * A plain value: no lock, no clock, no pointer to its table. The table that embeds it holds the
+ * lock, does the waiting and does the waking. The formulas stand in reprise/table.h. */
 #ifndef RP_TABLE_RATE_LIMITER_H
 #define RP_TABLE_RATE_LIMITER_H
 
@@ -25,7 +25,8 @@ static inline bool rp_rate_limiter_can_insert(const rp_rate_limiter *rl, int64_t
     const rp_limiter_options *o = &rl->options;
 
     if (rl->inserts + n - rl->deletes <= o->min_size) return true;
-    return (double)(rl->inserts + n) * o->samples_per_insert - (double)rl->samples <= o->max_diff;
+    return (double)(rl->inserts + n) * o->samples_per_insert - (double)rl->samples <=
+           o->max_diff;
 }
 
 static inline bool rp_rate_limiter_can_sample(const rp_rate_limiter *rl, int64_t n)
@@ -37,8 +38,8 @@ static inline bool rp_rate_limiter_can_sample(const rp_rate_limiter *rl, int64_t
            o->min_diff;
 }
 
-/* The largest number of samples, at most `wanted`, that may go ahead one after the other while nothing
- * else happens. */
+/* The largest number of samples, at most `wanted`, that may go ahead one after the other while
+ * nothing else happens. */
 size_t rp_rate_limiter_samples_allowed(const rp_rate_limiter *rl, size_t wanted);
 
 /* Writes why the next insert or sample must wait, and what would release it. Returns `text`. */

@@ -3,6 +3,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "util/error.h"
 
@@ -43,6 +44,7 @@ rp_status rp_selector_new(const rp_allocator *alloc, const rp_selector_options *
     if (s == NULL) return rp_fail(err, RP_NO_RESOURCE, "selector: out of memory");
     s->options = *options;
     s->alloc = *alloc;
+    s->power = rp_power_best();
     *out = s;
     return RP_OK;
 }
@@ -52,26 +54,36 @@ void rp_selector_free(rp_selector *s)
     if (s != NULL) s->ops->free(s);
 }
 
-static double weight_of(double priority, double exponent)
+static bool weigh_all(const rp_selector *s, const double *priorities, double *values,
+                      size_t count)
 {
-    if (priority == 0) return 0;
-    if (exponent == 1) return priority;
-    if (exponent == 0.5) return sqrt(priority);
-    return pow(priority, exponent);
+    double exponent = s->options.exponent;
+    bool ok = true;
+
+    for (size_t i = 0; i < count; i++) ok &= priorities[i] >= 0 && priorities[i] <= DBL_MAX;
+    if (!ok) return false;
+    if (exponent == 1)
+        memcpy(values, priorities, count * sizeof *values);
+    else
+        s->power(priorities, exponent, values, count);
+    for (size_t i = 0; i < count; i++) ok &= values[i] <= max_weight;
+    return ok;
 }
 
-bool rp_selector_value(const rp_selector *s, double priority, double *value)
+bool rp_selector_values(const rp_selector *s, const double *priorities, double *values,
+                        size_t count)
 {
-    *value = priority;
-    if (s->options.kind != RP_PRIORITIZED) return !isnan(priority);
-    if (!(priority >= 0 && priority <= DBL_MAX)) return false;
-    *value = weight_of(priority, s->options.exponent);
-    return *value <= max_weight;
+    bool ok = true;
+
+    if (s->options.kind == RP_PRIORITIZED) return weigh_all(s, priorities, values, count);
+    memcpy(values, priorities, count * sizeof *values);
+    for (size_t i = 0; i < count; i++) ok &= !isnan(priorities[i]);
+    return ok;
 }
 
 rp_status rp_selector_weigh(const rp_selector *s, double priority, double *value, rp_error *err)
 {
-    if (rp_selector_value(s, priority, value)) return RP_OK;
+    if (rp_selector_values(s, &priority, value, 1)) return RP_OK;
     if (isnan(priority)) return rp_fail(err, RP_INVALID, "priority must be a number, got NaN");
     if (priority < 0 || isinf(priority))
         return rp_fail(err, RP_INVALID,

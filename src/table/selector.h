@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Selectors: which of a table's slots to pick next. One interface serves samplers and removers.
  *
- * Selectors work on slot numbers and hash nothing. They hold no lock: the table serialises all calls.
- * Only reserve may fail; the rest is committed. Randomness comes in as an argument. */
+ * Selectors work on slot numbers and hash nothing. They hold no lock: the table serialises all
+ * calls. Only reserve may fail; the rest is committed. Randomness comes in as an argument. */
 #ifndef RP_TABLE_SELECTOR_H
 #define RP_TABLE_SELECTOR_H
 
 #include "reprise/table.h"
+#include "table/power.h"
 #include "util/rng.h"
 
 typedef struct rp_selector rp_selector;
@@ -21,21 +22,22 @@ typedef struct rp_selector_ops {
     void (*update)(rp_selector *s, const uint32_t *slots, const double *values, size_t count);
     void (*remove)(rp_selector *s, uint32_t slot);
 
-    /* Picks `count` slots, independently, or without repetition if `distinct`; writes each and the
-     * probability with which it was picked. Returns how many: fewer only if distinct and there are
-     * fewer. There must be at least one slot. Removes nothing. */
+    /* Picks `count` slots, independently, or without repetition if `distinct`; writes each and
+     * the probability with which it was picked. Returns how many: fewer only if distinct and
+     * there are fewer. There must be at least one slot. Removes nothing. */
     size_t (*pick)(rp_selector *s, rp_rng *rng, size_t count, bool distinct, uint32_t *slots,
                    double *probabilities);
 
-    /* What the next `count` picks would be if each were removed: for fetching ahead. NULL if nobody
-     * can know. */
+    /* What the next `count` picks would be if each were removed: for fetching ahead. NULL if
+     * nobody can know. */
     size_t (*upcoming)(const rp_selector *s, size_t count, uint32_t *slots);
 
     /* Asks the processor to fetch what changing these slots will touch. May be NULL. */
     void (*prefetch)(const rp_selector *s, const uint32_t *slots, size_t count);
 
     void (*clear)(rp_selector *s);
-    bool (*check)(rp_selector *s, size_t count); /* invariants, and that it holds `count` slots */
+    bool (*check)(rp_selector *s,
+                  size_t count); /* invariants, and that it holds `count` slots */
     void (*free)(rp_selector *s);
 } rp_selector_ops;
 
@@ -43,6 +45,7 @@ struct rp_selector {
     const rp_selector_ops *ops;
     rp_selector_options options;
     rp_allocator alloc;
+    rp_power_fn *power; /* for weights */
 };
 
 /* RP_INVALID (exponent not finite, unknown kind), RP_NO_RESOURCE. Returns owned. */
@@ -51,18 +54,20 @@ RP_NODISCARD rp_status rp_selector_new(const rp_allocator *alloc,
                                        rp_error *err);
 void rp_selector_free(rp_selector *s); /* NULL is fine */
 
-/* What a priority is worth to the selector: its weight, or itself. Pure: reads only what is fixed at
- * birth, so it needs no lock. False for NaN, and for what a weighted selector cannot have. */
-RP_NODISCARD bool rp_selector_value(const rp_selector *s, double priority, double *value);
+/* What priorities are worth to the selector: their weights, or themselves. Pure: reads only
+ * what is fixed at birth, so it needs no lock. False if one of them is NaN, or something a
+ * weighted selector cannot have. `values` must not overlap `priorities`. */
+RP_NODISCARD bool rp_selector_values(const rp_selector *s, const double *priorities,
+                                     double *values, size_t count);
 
-/* The same, with a sentence: RP_INVALID. */
+/* The same for one, with a sentence: RP_INVALID. */
 RP_NODISCARD rp_status rp_selector_weigh(const rp_selector *s, double priority, double *value,
                                          rp_error *err);
 
 /* One constructor per file. */
-rp_selector *rp_selector_order_new(const rp_allocator *alloc);   /* fifo, lifo */
+rp_selector *rp_selector_order_new(const rp_allocator *alloc); /* fifo, lifo */
 rp_selector *rp_selector_uniform_new(const rp_allocator *alloc);
-rp_selector *rp_selector_heap_new(const rp_allocator *alloc);    /* min_heap, max_heap */
+rp_selector *rp_selector_heap_new(const rp_allocator *alloc); /* min_heap, max_heap */
 rp_selector *rp_selector_prioritized_new(const rp_allocator *alloc);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Heaps: the lowest or the highest priority first.
  *
- * A binary heap of (value, turn, slot) with a back-index from slot to node. The value is the priority,
- * negated for a max heap; every insert and update draws the next turn, and among equal values the
- * smallest turn, the least recently set, wins. */
+ * A binary heap of (value, turn, slot) with a back-index from slot to node. The value is the
+ * priority, negated for a max heap; every insert and update draws the next turn, and among
+ * equal values the smallest turn, the least recently set, wins. */
 #include "table/selector.h"
 #include "util/mem.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FIFO and LIFO: a list through the slots in order of insertion, picked from one end. Priorities do not
- * matter, and an update does not move a slot. */
+/* FIFO and LIFO: a list through the slots in order of insertion, picked from one end.
+ * Priorities do not matter, and an update does not move a slot. */
 #include "table/selector.h"
 #include "util/mem.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prioritized: a sum tree whose leaves are the slots (Schaul et al., 2016), and the set of slots of
- * weight 0, which are drawn, uniformly, only while there is nothing else.
+/* Prioritized: a sum tree whose leaves are the slots (Schaul et al., 2016), and the set of
+ * slots of weight 0, which are drawn, uniformly, only while there is nothing else.
  *
  * P1  a slot is in `zeros` exactly if it is in the table and its weight is 0. */
 #include "reprise/sumtree.h"
@@ -81,9 +81,9 @@ static void draw(prioritized *p, rp_rng *rng, size_t count, double total, uint32
     }
 }
 
-/* Draws in rounds: what a round draws a second time is skipped, which is the same as drawing from what
- * is left. A slot that was drawn weighs 0 until all are: so the next round does not meet it, and this
- * one knows it again. `probabilities` holds the weights meanwhile. */
+/* Draws in rounds: what a round draws a second time is skipped, which is the same as drawing
+ * from what is left. A slot that was drawn weighs 0 until all are: so the next round does not
+ * meet it, and this one knows it again. `probabilities` holds the weights meanwhile. */
 static size_t draw_distinct(prioritized *p, rp_rng *rng, size_t count, uint32_t *slots,
                             double *probabilities)
 {
@@ -105,7 +105,8 @@ static size_t draw_distinct(prioritized *p, rp_rng *rng, size_t count, uint32_t 
     }
     left = rp_sumtree_total(p->tree);
     rp_sumtree_set(p->tree, slots, probabilities, n);
-    for (size_t i = n; i-- > 0;) { /* from the last: adding up loses nothing, subtracting would */
+    for (size_t i = n;
+         i-- > 0;) { /* from the last: adding up loses nothing, subtracting would */
         left += probabilities[i];
         probabilities[i] /= left;
     }

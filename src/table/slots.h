@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a table's items live: fixed-size slots in blocks of 16 KiB, known by number.
  *
- * A slot is free, live or dead. A dead one holds an item that has left the table but whose trajectory
- * has not been let go yet: that happens outside the table's lock (L2), in rp_slots_exhume()'s caller.
+ * A slot is free, live or dead. A dead one holds an item that has left the table but whose
+ * trajectory has not been let go yet: that happens outside the table's lock (L2), in
+ * rp_slots_exhume()'s caller.
  *
  *   take: free or new -> live        bury: live -> dead        exhume: dead -> free */
 #ifndef RP_TABLE_SLOTS_H
@@ -12,7 +13,11 @@
 
 #include "reprise/trajectory.h"
 
-typedef enum rp_slot_state { RP_SLOT_FREE = 0, RP_SLOT_LIVE = 1, RP_SLOT_DEAD = 2 } rp_slot_state;
+typedef enum rp_slot_state {
+    RP_SLOT_FREE = 0,
+    RP_SLOT_LIVE = 1,
+    RP_SLOT_DEAD = 2
+} rp_slot_state;
 
 /* One cache line. */
 typedef struct rp_slot {
@@ -24,8 +29,8 @@ typedef struct rp_slot {
     uint32_t tag;  /* of the key, in the table's map */
     uint32_t next; /* in the list of free or of dead slots */
     rp_slot_state state;
-    uint32_t references; /* to the trajectory, >= 1 while live or dead: some to hand out, so that a
-                            sample does not touch the trajectory itself */
+    uint32_t references; /* to the trajectory, >= 1 while live or dead: some to hand out, so
+                            that a sample does not touch the trajectory itself */
     uint32_t unused[3];
 } rp_slot;
 
@@ -69,8 +74,8 @@ static inline rp_slot *rp_slots_at(const rp_slots *s, uint32_t slot)
     return &s->blocks[slot / RP_SLOTS_PER_BLOCK][slot % RP_SLOTS_PER_BLOCK];
 }
 
-/* Makes room for `more` slots to be taken; may make more room than that, but not beyond `most` slots in
- * all unless it must. RP_NO_RESOURCE, with nothing lost. */
+/* Makes room for `more` slots to be taken; may make more room than that, but not beyond `most`
+ * slots in all unless it must. RP_NO_RESOURCE, with nothing lost. */
 RP_NODISCARD rp_status rp_slots_reserve(rp_slots *s, size_t more, size_t most);
 
 /* Takes a slot, the one freed last first; there must be room. */
@@ -104,7 +109,8 @@ static inline void rp_slots_bury(rp_slots *s, uint32_t slot)
     s->dead++;
 }
 
-/* Frees up to `count` dead slots, oldest first, and moves their references to `out`. Returns how many. */
+/* Frees up to `count` dead slots, oldest first, and moves their references to `out`. Returns
+ * how many. */
 size_t rp_slots_exhume(rp_slots *s, rp_remains *out, size_t count);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sum tree. docs/sumtree.md explains the layout and shows what was measured.
  *
- * Level 0 holds the leaves; entry i of level l + 1 is the sum of entries 8i .. 8i + 7 of level l, one
- * cache line. The top level is one line, whose sum is the total.
+ * Level 0 holds the leaves; entry i of level l + 1 is the sum of entries 8i .. 8i + 7 of level
+ * l, one cache line. The top level is one line, whose sum is the total.
  *
  *   level 2   [ s0 s1 -- -- -- -- -- -- ]                          one line: the root
  *               |   \_____________________
@@ -10,27 +10,28 @@
  *               |   \____________________
  *   level 0   [ w0 w1 w2 w3 w4 w5 w6 w7 ][ w8 ... ][ ...           one leaf a slot
  *
- * A write stores the leaf and lists its line as stale. refresh() then goes up level by level: sum the
- * stale lines into their parents, list the lines those are on, each once.
+ * A write stores the leaf and lists its line as stale. refresh() then goes up level by level:
+ * sum the stale lines into their parents, list the lines those are on, each once.
  *
  * Invariants between calls:
  *   S1  a line of level 0 whose sum is not that of its parent entry is in the stale list;
  *   S2  with an empty list, every entry above level 0 is the sum of its line, to the bit.
  *
- * Cost: a draw visits one line a level, eight descents to a vector and 64 in flight, so that the
- * lines of the next level travel while this one is searched. */
+ * Cost: a draw visits one line a level, eight descents to a vector and 64 in flight, so that
+ * the lines of the next level travel while this one is searched. */
 #include "reprise/sumtree.h"
 
 #include <assert.h>
 
 #include "table/sumtree_kernel.h"
+#include "util/cpu.h"
 #include "util/mem.h"
 
 enum {
     K = RP_SUMTREE_K,
     MAX_LEVELS = 12, /* 8^11 > 2^31 leaves */
     MAX_STALE = 2048,
-    MIN_LEAVES = K * K, /* so that there are always two levels */
+    MIN_LEAVES = K * K,  /* so that there are always two levels */
     PREFETCH_AHEAD = 24, /* writes */
 };
 
@@ -48,7 +49,7 @@ struct rp_sumtree {
     uint8_t *seen; /* a byte per line of level 1: which ones list_lines() has met */
     size_t seen_bytes;
     uint8_t seen_mark; /* what it writes there this time */
-    double total; /* of the top line, once fresh */
+    double total;      /* of the top line, once fresh */
     size_t stale_count;
     uint32_t last_stale; /* the line written last, if nothing was refreshed since */
     uint32_t stale[MAX_STALE + 1];
@@ -57,7 +58,8 @@ struct rp_sumtree {
 
 static const rp_sumtree_kernel_ops *const kernels[] = {
 #if defined(__x86_64__)
-    &rp_sumtree_avx512, &rp_sumtree_avx2,
+    &rp_sumtree_avx512,
+    &rp_sumtree_avx2,
 #elif defined(__aarch64__)
     &rp_sumtree_neon,
 #endif
@@ -68,11 +70,8 @@ enum { KERNEL_COUNT = sizeof kernels / sizeof kernels[0] };
 static bool can_run(const rp_sumtree_kernel_ops *kernel)
 {
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (kernel == &rp_sumtree_avx512)
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-               __builtin_cpu_supports("avx512vl");
-    if (kernel == &rp_sumtree_avx2) return __builtin_cpu_supports("avx2");
+    if (kernel == &rp_sumtree_avx512) return rp_cpu_has_avx512();
+    if (kernel == &rp_sumtree_avx2) return rp_cpu_has_avx2();
 #endif
     (void)kernel;
     return true;
@@ -126,9 +125,11 @@ double rp_sumtree_get(const rp_sumtree *tree, uint32_t leaf)
     return tree->levels[0][leaf];
 }
 
-/* Lists the lines on which `count` entries lie, each once. Whether one is new is anybody's guess, so
- * there is no branch on it; marking lines with a number that changes each time saves clearing them. */
-static size_t list_lines(rp_sumtree *tree, const uint32_t *entries, size_t count, uint32_t *lines)
+/* Lists the lines on which `count` entries lie, each once. Whether one is new is anybody's
+ * guess, so there is no branch on it; marking lines with a number that changes each time saves
+ * clearing them. */
+static size_t list_lines(rp_sumtree *tree, const uint32_t *entries, size_t count,
+                         uint32_t *lines)
 {
     uint8_t *seen = tree->seen, mark;
     size_t line_count = 0;
@@ -152,8 +153,8 @@ static double sum8(const double *x)
     return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
 }
 
-/* Brings every sum up to date, each stale node once (S2). From the level on which many lines are
- * stale, whole levels are summed: they are small, and in order. */
+/* Brings every sum up to date, each stale node once (S2). From the level on which many lines
+ * are stale, whole levels are summed: they are small, and in order. */
 static void refresh(rp_sumtree *tree)
 {
     uint32_t *lines = tree->stale, *parents = tree->next_stale, *swap;
@@ -187,8 +188,8 @@ void rp_sumtree_prefetch(const rp_sumtree *tree, const uint32_t *leaves, size_t 
 }
 
 /* As rp_sumtree_set(), for what fits the stale list; fetches the `ahead` leaves that follow. */
-static void set_some(rp_sumtree *tree, const uint32_t *leaves, const double *weights, size_t count,
-                     size_t ahead)
+static void set_some(rp_sumtree *tree, const uint32_t *leaves, const double *weights,
+                     size_t count, size_t ahead)
 {
     double *level0 = tree->levels[0];
     uint32_t *stale = tree->stale + tree->stale_count;
@@ -219,7 +220,8 @@ void rp_sumtree_set_one(rp_sumtree *tree, uint32_t leaf, double weight)
     if (tree->stale_count == MAX_STALE) refresh(tree);
 }
 
-void rp_sumtree_set(rp_sumtree *tree, const uint32_t *leaves, const double *weights, size_t count)
+void rp_sumtree_set(rp_sumtree *tree, const uint32_t *leaves, const double *weights,
+                    size_t count)
 {
     while (count > 0) {
         size_t room = MAX_STALE - tree->stale_count;
@@ -271,7 +273,8 @@ rp_status rp_sumtree_reserve(rp_sumtree *tree, size_t leaf_count)
     if (leaf_count <= tree->capacity) return RP_OK;
     if (leaf_count > (size_t)1 << 31) return RP_NO_RESOURCE;
     if (leaf_count < MIN_LEAVES) leaf_count = MIN_LEAVES;
-    for (size_t size = leaf_count; count == 0 || sizes[count - 1] > K; size = sizes[count++] / K) {
+    for (size_t size = leaf_count; count == 0 || sizes[count - 1] > K;
+         size = sizes[count++] / K) {
         sizes[count] = (size + K - 1) / K * K;
         entries += sizes[count];
     }

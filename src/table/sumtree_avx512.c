@@ -11,8 +11,8 @@ typedef __m512d vec;
 typedef __mmask8 mask;
 typedef __m512i counts;
 
-/* Half a line of group a below half a line of group b. Joining while loading keeps the first step of
- * the transposition off the shuffle port. */
+/* Half a line of group a below half a line of group b. Joining while loading keeps the first
+ * step of the transposition off the shuffle port. */
 static inline vec halves(const double *a, const double *b)
 {
     return _mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_load_pd(a)), _mm256_load_pd(b), 1);
@@ -37,9 +37,10 @@ static inline void gather(const double *children, const uint32_t *groups, vec *x
     const double *r[LANES];
 
     for (int i = 0; i < LANES; i++) r[i] = children + (size_t)groups[i] * RP_SUMTREE_K;
-    transpose(halves(r[0], r[4]), halves(r[1], r[5]), halves(r[2], r[6]), halves(r[3], r[7]), x);
-    transpose(halves(r[0] + 4, r[4] + 4), halves(r[1] + 4, r[5] + 4), halves(r[2] + 4, r[6] + 4),
-              halves(r[3] + 4, r[7] + 4), x + 4);
+    transpose(halves(r[0], r[4]), halves(r[1], r[5]), halves(r[2], r[6]), halves(r[3], r[7]),
+              x);
+    transpose(halves(r[0] + 4, r[4] + 4), halves(r[1] + 4, r[5] + 4),
+              halves(r[2] + 4, r[6] + 4), halves(r[3] + 4, r[7] + 4), x + 4);
 }
 static inline vec load(const double *from)
 {
@@ -104,8 +105,8 @@ static inline void descend_one(const double *children, double *target, uint32_t 
         past = _cvtmask8_u32(at_least(t, p));
     }
     chosen = (uint32_t)__builtin_popcount(past);
-    before = _mm512_castsi512_pd(_mm512_alignr_epi64(_mm512_castpd_si512(p),
-                                                     _mm512_setzero_si512(), 7));
+    before = _mm512_castsi512_pd(
+        _mm512_alignr_epi64(_mm512_castpd_si512(p), _mm512_setzero_si512(), 7));
     before = _mm512_permutexvar_pd(_mm512_set1_epi64(chosen), before);
     *target = _mm512_cvtsd_f64(sub(t, before));
     *node = *node * RP_SUMTREE_K + chosen;

@@ -20,9 +20,9 @@ typedef struct rp_sumtree_kernel_ops {
      * list, for the first `count` groups. */
     void (*sum)(const double *children, const uint32_t *groups, size_t count, double *parents);
 
-    /* Walks `n` <= RP_SUMTREE_IN_FLIGHT descents from the one group of the top level down to the
-     * leaves: leaves[i] becomes the one on which targets[i], a position below the total, falls.
-     * There are at least two levels. */
+    /* Walks `n` <= RP_SUMTREE_IN_FLIGHT descents from the one group of the top level down to
+     * the leaves: leaves[i] becomes the one on which targets[i], a position below the total,
+     * falls. There are at least two levels. */
     void (*find)(double *const *levels, int level_count, const double *targets,
                  uint32_t *leaves, size_t n);
 } rp_sumtree_kernel_ops;

@@ -3,7 +3,8 @@
  *
  *   LANES                  how many descents one vector carries
  *   vec, mask              a vector of float64, and the result of comparing two
- *   gather(c, g, x)        x[j] = child j of the groups g[0 .. LANES-1] of c: loads LANES lines and
+ *   gather(c, g, x)        x[j] = child j of the groups g[0 .. LANES-1] of c: loads LANES lines
+ * and
  *                          transposes them
  *   load, store, add, sub  the usual
  *   all(x)                 x in every lane
@@ -16,13 +17,13 @@
  *
  * and, where there is something better than plain C for it, descend_one() and HAS_DESCEND_ONE.
  *
- * Vectors run across descents, not across the children of one: lane i works on descent i, and the
- * eight children come one vector after the other. So running sums are plain additions, and no
- * instruction set needs a horizontal one.
+ * Vectors run across descents, not across the children of one: lane i works on descent i, and
+ * the eight children come one vector after the other. So running sums are plain additions, and
+ * no instruction set needs a horizontal one.
  *
- * The running sums of eight children, three additions deep (Sklansky's network). Everything here,
- * the sums included, uses these additions in this order and no other, which makes all kernels agree
- * to the last bit:
+ * The running sums of eight children, three additions deep (Sklansky's network). Everything
+ * here, the sums included, uses these additions in this order and no other, which makes all
+ * kernels agree to the last bit:
  *
  *   x0  x1  x2  x3  x4  x5  x6  x7
  *   |--a01  |--a23  |--a45  |--a67         p1 = a01, p3 = a01 + a23
@@ -30,8 +31,8 @@
  *                                          p4 = p3 + x4,  p5 = p3 + a45
  *                                          p6 = p3 + (a45 + x6),  p7 = p3 + (a45 + a67)
  *
- * Rounding is monotone, so p0 <= p1 <= ... <= p7 holds in floating point too, and a child of weight
- * 0 leaves the running sum exactly as it was: no target can fall on it. */
+ * Rounding is monotone, so p0 <= p1 <= ... <= p7 holds in floating point too, and a child of
+ * weight 0 leaves the running sum exactly as it was: no target can fall on it. */
 #ifndef RP_TABLE_SUMTREE_LANES_H
 #define RP_TABLE_SUMTREE_LANES_H
 
@@ -44,11 +45,12 @@ static inline void sum_lanes(const double *children, const uint32_t *groups, dou
     vec x[RP_SUMTREE_K];
 
     gather(children, groups, x);
-    store(sums, add(add(add(x[0], x[1]), add(x[2], x[3])),
-                    add(add(x[4], x[5]), add(x[6], x[7]))));
+    store(sums,
+          add(add(add(x[0], x[1]), add(x[2], x[3])), add(add(x[4], x[5]), add(x[6], x[7]))));
 }
 
-static void sum_groups(const double *children, const uint32_t *groups, size_t n, double *parents)
+static void sum_groups(const double *children, const uint32_t *groups, size_t n,
+                       double *parents)
 {
     double sums[LANES];
     uint32_t in_order[LANES];

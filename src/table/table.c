@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table: items in slots, a map from keys to slots, one selector to sample, one to remove, one rate
- * limiter. operation.c inserts and samples; this file has everything else.
+/* A table: items in slots, a map from keys to slots, one selector to sample, one to remove, one
+ * rate limiter. operation.c inserts and samples; this file has everything else.
  *
  * Invariants, whenever mu is free:
  *   T1  the map, the sampler and the remover hold exactly the live slots;
@@ -11,11 +11,13 @@
  *   T6  the first operation in each queue of parked ones cannot go ahead.
  * rp_table_check() looks at T1, T2, T4, T5 and at the selectors' own invariants.
  *
- * Multi-structure changes are reserve, then commit: every allocation is made before the first change.
- * Trajectories are let go outside the lock (L2): a removed item stays in its slot, dead, until then.
+ * Multi-structure changes are reserve, then commit: every allocation is made before the first
+ * change. Trajectories are let go outside the lock (L2): a removed item stays in its slot,
+ * dead, until then.
  *
- * Cost: insert, update and sample are O(log n) with the prioritized selector and the heaps, O(1)
- * otherwise. Batches are worked through in passes, each of which fetches what the next one needs. */
+ * Cost: insert, update and sample are O(log n) with the prioritized selector and the heaps,
+ * O(1) otherwise. Batches are worked through in passes, each of which fetches what the next one
+ * needs. */
 #include "table/table.h"
 
 #include <assert.h>
@@ -77,8 +79,8 @@ static rp_status copy_name(rp_table *t, rp_error *err)
 }
 
 /* Nobody else knows the table yet, so there is nothing to lock. */
-static rp_status init_parts(rp_table *t, const rp_table_options *o, rp_error *err)
-    RP_NO_THREAD_SAFETY_ANALYSIS
+static rp_status init_parts(rp_table *t, const rp_table_options *o,
+                            rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     rp_weighed one;
     rp_status st = rp_selector_new(&t->alloc, &o->sampler, &t->sampler, err);
@@ -199,8 +201,8 @@ void rp_table_remove_locked(rp_table *t, uint32_t slot)
     t->limiter.deletes++;
 }
 
-/* Atomics drain the processor's store buffer and end its overlapping of misses: better all of a batch
- * in a row than one between any two removals. */
+/* Atomics drain the processor's store buffer and end its overlapping of misses: better all of a
+ * batch in a row than one between any two removals. */
 void rp_table_count_out_locked(rp_table *t, size_t count)
 {
     for (; count > 0 && t->slots.first_uncounted != RP_SLOT_NONE; count--) {
@@ -268,8 +270,8 @@ static void call_back(rp_op *finished)
     }
 }
 
-/* Leaves the lock and does what must be done without it, except waking other tables. True if bytes went
- * back to the budget. */
+/* Leaves the lock and does what must be done without it, except waking other tables. True if
+ * bytes went back to the budget. */
 static bool settle(rp_table *t) RP_RELEASE(t->mu)
 {
     takeaway taken;
@@ -304,8 +306,8 @@ static void wake_byte_waiters(rp_budget *b)
 {
     bool freed = true;
 
-    /* Sequentially consistent, like the count's increment in operation.c: either the waiter sees the
-     * bytes that were freed, or we see the waiter. */
+    /* Sequentially consistent, like the count's increment in operation.c: either the waiter
+     * sees the bytes that were freed, or we see the waiter. */
     while (freed && atomic_load(&b->waiting) > 0) {
         freed = false;
         for (rp_table *t = atomic_load(&b->first_table); t != NULL; t = t->next_of_budget) {
@@ -365,20 +367,23 @@ static rp_status weigh_block(const rp_table *t, const rp_update *updates, size_t
                              update_block *b, rp_error *err)
 {
     for (size_t i = 0; i < count; i++) {
-        rp_weighed w;
-        rp_error why;
-
+        b->keys[i] = updates[i].key;
+        b->priorities[i] = updates[i].priority;
         b->tags[i] = rp_map_tag(&t->keys, updates[i].key);
         rp_map_prefetch_unlocked(&t->keys, b->tags[i]);
-        if (rp_table_weigh(t, updates[i].priority, &w, &why) != RP_OK)
+    }
+    if (rp_selector_values(t->sampler, b->priorities, b->sampler_values, count) &&
+        rp_selector_values(t->remover, b->priorities, b->remover_values, count))
+        return RP_OK;
+    for (size_t i = 0; i < count; i++) {
+        rp_weighed ignored;
+        rp_error why;
+
+        if (rp_table_weigh(t, updates[i].priority, &ignored, &why) != RP_OK)
             return rp_fail(err, RP_INVALID, "table '%.60s': key %llu: %.120s", t->options.name,
                            (unsigned long long)updates[i].key, why.text);
-        b->keys[i] = updates[i].key;
-        b->priorities[i] = w.priority;
-        b->sampler_values[i] = w.sampler_value;
-        b->remover_values[i] = w.remover_value;
     }
-    return RP_OK;
+    return RP_INTERNAL; /* one of them was bad a moment ago */
 }
 
 /* Applies a block; returns how many keys were found. */
@@ -654,8 +659,9 @@ static bool check_locked(rp_table *t) RP_REQUIRES(t->mu)
         const rp_slot *slot = rp_slots_at(&t->slots, i);
         if (slot->state != RP_SLOT_LIVE) continue;
         live++;
-        if (slot->trajectory == NULL || slot->tag != rp_map_tag(&t->keys, slot->key)) return false;
-        if (rp_table_find_locked(t, slot->key, slot->tag) != i) return false; /* T1 */
+        if (slot->trajectory == NULL || slot->tag != rp_map_tag(&t->keys, slot->key))
+            return false;
+        if (rp_table_find_locked(t, slot->key, slot->tag) != i) return false;  /* T1 */
         if (rp_account_cost(&t->account, slot->trajectory) != 0) return false; /* T4 */
     }
     if (live != t->slots.live || live != t->keys.count) return false;

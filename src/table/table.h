@@ -123,9 +123,9 @@ void rp_table_count_out_locked(rp_table *t, size_t count) RP_REQUIRES(t->mu);
 /* Takes out what the remover picks. The table must not be empty. */
 void rp_table_evict_locked(rp_table *t) RP_REQUIRES(t->mu);
 
-/* Leaves the lock after a change: tells atomic extensions, resumes parked operations that have become
- * possible, unlocks; then, without the lock, lets go of what died, calls back what is over, tells
- * deferred extensions and wakes tables that wait for bytes. */
+/* Leaves the lock after a change: tells atomic extensions, resumes parked operations that have
+ * become possible, unlocks; then, without the lock, lets go of what died, calls back what is
+ * over, tells deferred extensions and wakes tables that wait for bytes. */
 void rp_table_leave(rp_table *t) RP_RELEASE(t->mu);
 
 /* --- operation.c -------------------------------------------------------------------------------- */
@@ -147,7 +147,8 @@ char *rp_table_why_locked(rp_table *t, const rp_op *op, char *text, size_t size)
 /* --- events.c ----------------------------------------------------------------------------------- */
 
 RP_NODISCARD rp_status rp_events_init(rp_events *e, const rp_allocator *alloc,
-                                      const rp_extension *extensions, size_t count, rp_error *err);
+                                      const rp_extension *extensions, size_t count,
+                                      rp_error *err);
 /* Frees the extensions too if `owns`. */
 void rp_events_deinit(rp_events *e, const rp_allocator *alloc, bool owns);
 

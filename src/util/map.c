@@ -26,7 +26,8 @@ static size_t bytes_of(uint32_t bits)
 
 void rp_map_deinit(rp_map *map)
 {
-    if (map->buckets != NULL) rp_release_aligned(&map->alloc, map->buckets, bytes_of(map->bits));
+    if (map->buckets != NULL)
+        rp_release_aligned(&map->alloc, map->buckets, bytes_of(map->bits));
     map->buckets = NULL;
     map->count = 0;
 }

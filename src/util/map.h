@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A map from 64-bit keys to slot numbers that leaves the keys where they are.
  *
- * It stores, for each key, 32 bits of its hash (the tag) and the slot; the owner keeps the keys in its
- * slots and compares them. Entries stand in buckets of seven, one bucket a cache line:
+ * It stores, for each key, 32 bits of its hash (the tag) and the slot; the owner keeps the keys
+ * in its slots and compares them. Entries stand in buckets of seven, one bucket a cache line:
  *
  *   bucket   | tag x 7 | slot x 7 | passed (64 bits) |       tag 0: free
  *
- * The tag's upper bits name an entry's bucket; if that is full, the next one with room takes it, and
- * every bucket it had to pass counts it in `passed`. So a look-up compares the seven tags of one line
- * without a branch among them, goes on only where something has passed, and a removal clears one entry
- * and moves none. The hash is keyed, so that a peer that chooses keys cannot choose where they fall.
+ * The tag's upper bits name an entry's bucket; if that is full, the next one with room takes
+ * it, and every bucket it had to pass counts it in `passed`. So a look-up compares the seven
+ * tags of one line without a branch among them, goes on only where something has passed, and a
+ * removal clears one entry and moves none. The hash is keyed, so that a peer that chooses keys
+ * cannot choose where they fall.
  *
  * A plain value, not thread-safe. Only reserve allocates. */
 #ifndef RP_UTIL_MAP_H
@@ -67,13 +68,16 @@ static inline void rp_map_prefetch(const rp_map *map, uint32_t tag)
     if (map->buckets != NULL) __builtin_prefetch(map->buckets + rp_map_home(map, tag), 1);
 }
 
-/* The same without the lock that guards the map: it may have grown meanwhile, so this may fetch the
- * wrong line, even one that is no longer ours. A fetch ahead has no other effect, and cannot fault. */
+/* The same without the lock that guards the map: it may have grown meanwhile, so this may fetch
+ * the wrong line, even one that is no longer ours. A fetch ahead has no other effect, and
+ * cannot fault. */
 static inline void rp_map_prefetch_unlocked(const rp_map *map, uint32_t tag)
 {
-    const rp_map_bucket *buckets = atomic_load_explicit(&map->hint_buckets, memory_order_relaxed);
+    const rp_map_bucket *buckets =
+        atomic_load_explicit(&map->hint_buckets, memory_order_relaxed);
     uint_fast32_t bits = atomic_load_explicit(&map->hint_bits, memory_order_relaxed);
-    uintptr_t line = (uintptr_t)buckets + ((uint64_t)tag >> (32 - bits)) * sizeof(rp_map_bucket);
+    uintptr_t line =
+        (uintptr_t)buckets + ((uint64_t)tag >> (32 - bits)) * sizeof(rp_map_bucket);
 
     __builtin_prefetch((const void *)line, 1);
 }
@@ -97,7 +101,8 @@ static inline uint32_t rp_map_matches(const uint32_t *numbers, uint32_t wanted)
     return (uint32_t)(low_bits | high_bits << 3); /* the fourth number is in both */
 #else
     uint32_t matches = 0;
-    for (uint32_t i = 0; i < RP_MAP_BUCKET; i++) matches |= (uint32_t)(numbers[i] == wanted) << i;
+    for (uint32_t i = 0; i < RP_MAP_BUCKET; i++)
+        matches |= (uint32_t)(numbers[i] == wanted) << i;
     return matches;
 #endif
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread that finds the lock taken looks again for some microseconds, ever less often, before it goes
- * to sleep: table locks are held for microseconds, and sleeping and waking cost more than that. */
+/* A thread that finds the lock taken looks again for some microseconds, ever less often, before
+ * it goes to sleep: table locks are held for microseconds, and sleeping and waking cost more
+ * than that. */
 #include "util/mutex.h"
 
 #include <errno.h>

@@ -28,8 +28,8 @@ static inline void rp_refcount_inc(rp_refcount *r)
     rp_refcount_add(r, 1);
 }
 
-/* Drops `n` references. True if they were the last. The acquiring load instead of a fence is what TSan
- * understands; only the last owner pays for it. */
+/* Drops `n` references. True if they were the last. The acquiring load instead of a fence is
+ * what TSan understands; only the last owner pays for it. */
 static inline bool rp_refcount_sub(rp_refcount *r, uint32_t n)
 {
     if (atomic_fetch_sub_explicit(&r->n, n, memory_order_release) != n) return false;

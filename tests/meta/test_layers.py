@@ -22,7 +22,7 @@ THIRD_PARTY = {
 # Of libc, everybody may use what computes; threads, clocks and system calls stand in util alone.
 PLAIN = """
     assert.h errno.h float.h inttypes.h limits.h math.h stdalign.h stdarg.h stdatomic.h stdbool.h
-    stddef.h stdint.h stdio.h stdlib.h string.h immintrin.h arm_neon.h
+    stddef.h stdint.h stdio.h stdlib.h string.h emmintrin.h immintrin.h arm_neon.h
     """.split()
 SYSTEM = {
     "util": "pthread.h time.h unistd.h sched.h sys/mman.h sys/random.h sys/syscall.h".split(),

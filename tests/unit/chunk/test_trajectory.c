@@ -56,7 +56,8 @@ static void a_squeezed_column_loses_its_row_dimension(void **state)
     rp_trajectory *t = make(&column, 1);
 
     (void)state;
-    assert_true(rp_shape_equal(&(rp_shape[]){rp_trajectory_get_column(t, 0).shape}[0], &SHAPE(3)));
+    assert_true(
+        rp_shape_equal(&(rp_shape[]){rp_trajectory_get_column(t, 0).shape}[0], &SHAPE(3)));
     assert_true(rp_trajectory_get_column(t, 0).squeeze);
     assert_int_equal(rp_trajectory_get_column(t, 0).bytes, 12);
     rp_trajectory_unref(t);

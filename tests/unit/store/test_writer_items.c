@@ -108,9 +108,12 @@ static void squeezed_pick_has_no_step_dimension(void **state)
         &r.err);
 
     t = rp_test_peek(&r, r.a, key);
-    assert_true(rp_shape_equal(&(rp_shape[]){rp_trajectory_get_column(t, 0).shape}[0], &SHAPE(3)));
-    assert_true(rp_shape_equal(&(rp_shape[]){rp_trajectory_get_column(t, 1).shape}[0], &SHAPE(1, 3)));
-    assert_true(rp_shape_equal(&(rp_shape[]){rp_trajectory_get_column(t, 2).shape}[0], &SCALAR));
+    assert_true(
+        rp_shape_equal(&(rp_shape[]){rp_trajectory_get_column(t, 0).shape}[0], &SHAPE(3)));
+    assert_true(
+        rp_shape_equal(&(rp_shape[]){rp_trajectory_get_column(t, 1).shape}[0], &SHAPE(1, 3)));
+    assert_true(
+        rp_shape_equal(&(rp_shape[]){rp_trajectory_get_column(t, 2).shape}[0], &SCALAR));
     rp_test_expect_obs(&r, t, 0, 3, 1, 1);
     rp_test_expect_obs(&r, t, 1, 3, 1, 1);
     rp_test_expect_actions(&r, t, 2, 3, 1, 1);

@@ -80,6 +80,50 @@ static void full_store_evicts_from_the_table_that_inserts(void **state)
     world_deinit(&w);
 }
 
+static void insert_that_cannot_fit_evicts_nothing(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, RP_BUDGET_EVICT, 4);
+    for (uint64_t key = 0; key < 3; key++) assert_ok(put(&w, w.b, key));
+    assert_ok(put(&w, w.a, 5));
+
+    /* Twice the size: even without its one item, table a would leave room for only one. */
+    rp_trajectory *large =
+        rp_test_blob_trajectory(&w.bed.alloc, 500, 1500, (size_t)(2 * w.each));
+    assert_fails(rp_test_try_put(w.a, 6, 1, large, &w.bed.err), RP_NO_RESOURCE, &w.bed.err,
+                 "would not make room");
+    rp_trajectory_unref(large);
+
+    assert_true(rp_test_has_key(w.a, 5));
+    assert_int_equal(rp_test_info_of(w.a).evictions, 0);
+    assert_int_equal(used(&w), 4);
+    world_deinit(&w);
+}
+
+static void full_table_makes_its_own_room_under_every_policy(void **state)
+{
+    (void)state;
+    static const rp_budget_policy policies[] = {RP_BUDGET_EVICT, RP_BUDGET_BLOCK,
+                                                RP_BUDGET_REJECT};
+
+    for (size_t i = 0; i < COUNT_OF(policies); i++) {
+        world w;
+        rp_table_options o = rp_test_options("full", RP_FIFO, RP_FIFO, 2);
+        world_init(&w, policies[i], 4);
+        rp_table *full = rp_test_bed_table(&w.bed, &o);
+        for (uint64_t key = 0; key < 2; key++) assert_ok(put(&w, w.b, key));
+        for (uint64_t key = 10; key < 12; key++) assert_ok(put(&w, full, key));
+
+        assert_ok(put(&w, full, 12)); /* the oldest has to go anyway, and that makes room */
+
+        assert_false(rp_test_has_key(full, 10));
+        assert_true(rp_test_has_key(full, 12));
+        assert_int_equal(used(&w), 4);
+        world_deinit(&w);
+    }
+}
+
 static void insert_fails_when_its_table_has_nothing_left_to_evict(void **state)
 {
     (void)state;
@@ -88,7 +132,7 @@ static void insert_fails_when_its_table_has_nothing_left_to_evict(void **state)
     for (uint64_t key = 0; key < 2; key++) assert_ok(put(&w, w.b, key));
 
     assert_fails(put(&w, w.a, 5), RP_NO_RESOURCE, &w.bed.err,
-                 "this table has nothing left to evict");
+                 "evicting all of this table would not make room");
 
     assert_int_equal(rp_test_info_of(w.a).inserts, 0);
     assert_int_equal(used(&w), 2);
@@ -380,6 +424,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(full_store_evicts_from_the_table_that_inserts),
         cmocka_unit_test(insert_fails_when_its_table_has_nothing_left_to_evict),
+        cmocka_unit_test(insert_that_cannot_fit_evicts_nothing),
+        cmocka_unit_test(full_table_makes_its_own_room_under_every_policy),
         cmocka_unit_test(full_store_rejects),
         cmocka_unit_test(batch_that_does_not_fit_goes_in_as_far_as_it_does),
         cmocka_unit_test(item_larger_than_the_budget_is_refused_by_every_policy),
