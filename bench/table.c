@@ -5,8 +5,9 @@
  * evicts one. Both get payloads that are ready, made just before by the same thread, as a
  * writer would: making them is not timed. An insert consumes its payload, which is freed, and
  * that is timed, when the item is evicted a million inserts later. Theirs is one block of 64
- * bytes. Ours is a trajectory over a chunk: first over one of its own, which is the dearest way
- * to have it, then over one row of a chunk that eight items share, as those of a writer do. */
+ * bytes. Ours is a trajectory over one row of a chunk that eight items share, as those of a
+ * writer do; "alone" is the same over a chunk of its own, which is the dearest way to have it.
+ */
 #include "reprise/store.h"
 
 #include "bench.h"
@@ -311,10 +312,10 @@ int main(int argc, char **argv)
         work_init(&w, chunk_rows);
         tables_init(&t, &w);
         describe(&t, chunk_rows);
-        compare_inserts(&t, &w, rounds, alone ? "table.insert" : "table.insert_shared");
-        compare(&t, &w, rounds, alone ? "table.sample" : "table.sample_shared", sample_ours,
+        compare_inserts(&t, &w, rounds, alone ? "table.insert_alone" : "table.insert");
+        compare(&t, &w, rounds, alone ? "table.sample_alone" : "table.sample", sample_ours,
                 sample_usual);
-        compare(&t, &w, rounds, alone ? "table.update" : "table.update_shared", update_ours,
+        compare(&t, &w, rounds, alone ? "table.update_alone" : "table.update", update_ours,
                 update_usual);
         tables_deinit(&t);
         work_deinit(&w);

@@ -117,8 +117,7 @@ static uint32_t quit_holder(rp_chunk *chunk, int entry)
     return holders_in(changed);
 }
 
-/* One more reference to the chunk. */
-static void hold(rp_account *a, rp_chunk *chunk)
+static void hold_slowly(rp_account *a, rp_chunk *chunk)
 {
     int entry = entry_of(state_of(chunk), a->id);
 
@@ -133,8 +132,7 @@ static void hold(rp_account *a, rp_chunk *chunk)
     }
 }
 
-/* One reference less. */
-static void let_go(rp_account *a, rp_chunk *chunk)
+static void let_go_slowly(rp_account *a, rp_chunk *chunk)
 {
     int entry = entry_of(state_of(chunk), a->id);
 
@@ -146,6 +144,23 @@ static void let_go(rp_account *a, rp_chunk *chunk)
     if (quit_holder(chunk, entry) > 0) return;
     a->unsettled -= (int64_t)chunk->wire_bytes;
     a->freed += chunk->wire_bytes;
+}
+
+/* One reference more, or less, to the chunk. Mostly the first entry is ours and stays it. */
+static inline void hold(rp_account *a, rp_chunk *chunk)
+{
+    if (id_at(state_of(chunk), 0) == a->id)
+        chunk->holders.counts[0]++;
+    else
+        hold_slowly(a, chunk);
+}
+
+static inline void let_go(rp_account *a, rp_chunk *chunk)
+{
+    if (id_at(state_of(chunk), 0) == a->id && chunk->holders.counts[0] > 1)
+        chunk->holders.counts[0]--;
+    else
+        let_go_slowly(a, chunk);
 }
 
 uint64_t rp_account_cost(const rp_account *a, const rp_trajectory *trajectory)

@@ -446,14 +446,32 @@ rp_status rp_table_update(rp_table *t, const rp_update *updates, size_t count, s
     return RP_OK;
 }
 
+/* Deletes a block; returns how many keys were found. */
+static size_t delete_block_locked(rp_table *t, const uint64_t *keys, const uint32_t *tags,
+                                  size_t count) RP_REQUIRES(t->mu)
+{
+    uint32_t slots[BLOCK];
+    size_t n = 0;
+
+    find_block_locked(t, tags, keys, count, slots);
+    for (size_t i = 0; i < count; i++) {
+        if (slots[i] == RP_MAP_NONE) continue;
+        /* A key that comes twice is gone the second time. */
+        slots[i] = rp_table_find_locked(t, keys[i], tags[i]);
+        if (slots[i] == RP_MAP_NONE) continue;
+        rp_table_remove_locked(t, slots[i]);
+        n++;
+    }
+    return n;
+}
+
 rp_status rp_table_delete(rp_table *t, const uint64_t *keys, size_t count, size_t *found,
                           rp_error *err)
 {
-    uint32_t tags[BLOCK], slots[BLOCK];
+    uint32_t tags[BLOCK];
     size_t in_all = 0, n;
     rp_status st = RP_OK;
 
-    if (found != NULL) *found = 0;
     for (size_t i = 0; st == RP_OK && i < count; i += n) {
         n = count - i < BLOCK ? count - i : BLOCK;
         set_tags(t, keys + i, n, tags);
@@ -463,16 +481,7 @@ rp_status rp_table_delete(rp_table *t, const uint64_t *keys, size_t count, size_
         else if (rp_events_reserve_locked(t, n) != RP_OK)
             st = rp_fail_memory(err, n * sizeof(rp_event));
         else
-            find_block_locked(t, tags, keys + i, n, slots);
-        for (size_t j = 0; st == RP_OK && j < n; j++) {
-            /* A key that comes twice is gone, or in another slot, the second time. */
-            uint32_t slot = slots[j] == RP_MAP_NONE
-                                ? RP_MAP_NONE
-                                : rp_table_find_locked(t, keys[i + j], tags[j]);
-            if (slot == RP_MAP_NONE) continue;
-            rp_table_remove_locked(t, slot);
-            in_all++;
-        }
+            in_all += delete_block_locked(t, keys + i, tags, n);
         rp_table_leave(t);
     }
     if (found != NULL) *found = in_all;

@@ -2,7 +2,9 @@
 /* The inside of a table, shared by the files that implement it:
  *
  *   table.c       birth and death, the calls by key, the whole table
- *   operation.c   inserts and samples: run, park, resume
+ *   operation.c   inserts and samples: start, park, resume, end
+ *   insert.c      how items go in
+ *   draw.c        how samples are drawn
  *   blocking.c    threads that wait for an operation
  *   events.c      telling extensions
  */

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Drawing samples: as many as the limiter allows, in one go if nothing is removed on the way.
+ */
+#include <math.h>
+
+#include "chunk/trajectory.h"
+#include "table/operation.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+enum { SPARE_REFERENCES = 1 << 12 /* that a slot takes at a time, to hand out */ };
+
+rp_status rp_sample_check(const rp_table *t, rp_op *op)
+{
+    const rp_sample_options *o = op->options;
+
+    if (o->count < 1 || o->count > RP_MAX_BATCH)
+        return rp_fail(&op->error, RP_INVALID,
+                       "table '%s': the number of samples must be in 1 .. %d, got %zu",
+                       t->options.name, RP_MAX_BATCH, o->count);
+    if (o->at_least > o->count)
+        return rp_fail(&op->error, RP_INVALID,
+                       "table '%s': at_least is %zu, over the count %zu", t->options.name,
+                       o->at_least, o->count);
+    if (!(o->beta >= 0) || isinf(o->beta))
+        return rp_fail(&op->error, RP_INVALID,
+                       "table '%s': beta must be finite and >= 0, got %g", t->options.name,
+                       o->beta);
+    return RP_OK;
+}
+
+static rp_status reserve_draws_locked(rp_table *t, size_t count) RP_REQUIRES(t->mu)
+{
+    size_t capacity = t->picked_capacity < RP_BLOCK ? RP_BLOCK : t->picked_capacity;
+    uint32_t *picked;
+    double *probability;
+
+    if (rp_events_reserve_locked(t, 2 * count) != RP_OK) return RP_NO_RESOURCE;
+    if (count <= t->picked_capacity) return RP_OK;
+    while (capacity < count) capacity *= 2;
+    picked = rp_alloc_array(&t->alloc, capacity, sizeof *picked);
+    probability = rp_alloc_array(&t->alloc, capacity, sizeof *probability);
+    if (picked == NULL || probability == NULL) {
+        rp_release(&t->alloc, picked, capacity * sizeof *picked);
+        rp_release(&t->alloc, probability, capacity * sizeof *probability);
+        return RP_NO_RESOURCE;
+    }
+    rp_release(&t->alloc, t->picked, t->picked_capacity * sizeof *picked);
+    rp_release(&t->alloc, t->picked_probability, t->picked_capacity * sizeof *probability);
+    t->picked = picked;
+    t->picked_probability = probability;
+    t->picked_capacity = capacity;
+    return RP_OK;
+}
+
+/* Hands out the item in a slot. */
+static void hand_out_locked(rp_table *t, rp_op *op, uint32_t number, double probability)
+    RP_REQUIRES(t->mu)
+{
+    rp_slot *slot = rp_slots_at(&t->slots, number);
+
+    if (slot->references == 1) {
+        (void)rp_trajectory_ref_many(slot->trajectory, SPARE_REFERENCES);
+        slot->references += SPARE_REFERENCES;
+    }
+    slot->references--;
+    t->unique_samples += slot->times_sampled == 0;
+    if (slot->times_sampled < INT32_MAX) slot->times_sampled++; /* it may have been given */
+    t->limiter.samples++;
+    op->samples[op->done++] = (rp_sample){
+        .key = slot->key,
+        .priority = slot->priority,
+        .probability = probability,
+        .weight = 1,
+        .trajectory = slot->trajectory,
+        .table_size = (int64_t)t->slots.live,
+        .inserted_at_ns = slot->inserted_at_ns,
+        .times_sampled = slot->times_sampled,
+        .rate_limited = op->was_parked,
+    };
+    rp_events_add_locked(t, RP_EVENT_SAMPLE, slot);
+    if (t->options.max_times_sampled > 0 && slot->times_sampled == t->options.max_times_sampled)
+        rp_table_remove_locked(t, number);
+}
+
+static size_t pick_locked(rp_table *t, size_t from, size_t to, bool distinct) RP_REQUIRES(t->mu)
+{
+    return t->sampler->ops->pick(t->sampler, &t->rng, to - from, distinct, t->picked + from,
+                                 t->picked_probability + from);
+}
+
+/* Draws `count` items of one moment. Removing on the way would change what the later draws
+ * mean, so with max_times_sampled the caller asks for one, unless they are distinct.
+ *
+ * An assembly line of three stations, a part of the batch in each: while one part is drawn, the
+ * slots of the one before and the trajectories of the one before that are on their way here. */
+static void draw_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t->mu)
+{
+    enum { PART = 64 };
+    const uint32_t *picked = t->picked;
+    bool distinct = op->options->distinct;
+
+    if (distinct) count = pick_locked(t, 0, count, true); /* these cannot be drawn in parts */
+    for (size_t from = 0; from < count + 2 * PART; from += PART) {
+        size_t to = from + PART < count ? from + PART : count, i;
+
+        if (from < count && !distinct) (void)pick_locked(t, from, to, false);
+        for (i = from; i < to; i++) __builtin_prefetch(rp_slots_at(&t->slots, picked[i]), 1);
+        if (from < PART) continue;
+        for (i = from - PART; i < from && i < count; i++)
+            if (rp_slots_at(&t->slots, picked[i])->references == 1)
+                __builtin_prefetch(rp_slots_at(&t->slots, picked[i])->trajectory, 1);
+        if (from < 2 * PART) continue;
+        for (i = from - 2 * PART; i < from - PART && i < count; i++)
+            hand_out_locked(t, op, picked[i], t->picked_probability[i]);
+    }
+}
+
+size_t rp_sample_least(const rp_op *op)
+{
+    return op->options->at_least > 0 ? op->options->at_least : op->options->count;
+}
+
+/* A distinct batch is drawn at one moment or not at all. */
+static rp_progress sample_distinct_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
+{
+    size_t most = op->options->count, need = rp_sample_least(op), allowed;
+
+    if (most > t->slots.live) most = t->slots.live; /* the table gives what it has */
+    if (need > most) need = most;
+    allowed = rp_rate_limiter_samples_allowed(&t->limiter, most);
+    if (allowed == 0 || allowed < need) return RP_BLOCKED;
+    draw_locked(t, op, allowed);
+    return rp_op_end(op, RP_OK);
+}
+
+rp_progress rp_sample_run_locked(rp_table *t, rp_op *op)
+{
+    size_t wanted = op->options->count - op->done;
+
+    if (rp_table_is_behind_locked(t)) return RP_BLOCKED;
+    if (!rp_rate_limiter_can_sample(&t->limiter, 1))
+        return op->done >= rp_sample_least(op) ? rp_op_end(op, RP_OK) : RP_BLOCKED;
+    if (reserve_draws_locked(t, wanted) != RP_OK) return rp_op_end_out_of_memory(t, op);
+    if (op->options->distinct) return sample_distinct_locked(t, op);
+    if (t->options.max_times_sampled > 0)
+        for (; wanted > 0 && rp_rate_limiter_can_sample(&t->limiter, 1); wanted--)
+            draw_locked(t, op, 1);
+    else
+        draw_locked(t, op, rp_rate_limiter_samples_allowed(&t->limiter, wanted));
+    return op->done >= rp_sample_least(op) ? rp_op_end(op, RP_OK) : RP_BLOCKED;
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inserting items, a block at a time.
+ *
+ *   prepare    check, weigh, hash; fetch the map's lines             no lock
+ *   reserve    every allocation                                      under the lock, may fail
+ *   insert     slot, map, selectors; evict                           under the lock, cannot
+ * fail
+ *   count      bytes and episodes of what came and went              under the lock, in a row
+ *   clean up   references that were not needed                       no lock
+ *
+ * Each item leaves the table consistent, so a block may stop between any two of them. */
+#include <math.h>
+
+#include "chunk/trajectory.h"
+#include "table/operation.h"
+#include "util/error.h"
+
+enum {
+    SPARE_EVENTS = 2 * RP_BLOCK + 1, /* one eviction, and the rest of a block after it */
+};
+
+/* The sentence for an item that check_item() refuses. */
+static rp_status refuse_item(const rp_table *t, const rp_insert *item, size_t index,
+                             rp_error *err)
+{
+    rp_error why = {.text = "it has no trajectory"};
+    rp_status st = RP_INVALID;
+    rp_weighed ignored;
+
+    if (item->trajectory != NULL) {
+        st = RP_OK;
+
+        if (item->times_sampled < 0)
+            st = rp_fail(&why, RP_INVALID, "times_sampled must be >= 0, got %d",
+                         item->times_sampled);
+        if (st == RP_OK && (item->flags & RP_INSERT_MAX_PRIORITY) == 0)
+            st = rp_table_weigh(t, item->priority, &ignored, &why);
+        if (st == RP_OK && t->options.signature != NULL)
+            st = rp_trajectory_check(item->trajectory, t->options.signature, &why);
+        if (st == RP_OK) st = rp_budget_adopt(t->account.budget, item->trajectory, &why);
+    }
+    (void)rp_fail(err, RP_INVALID, "table '%.60s': item %zu, key %llu: %.140s", t->options.name,
+                  index, (unsigned long long)item->key, why.text);
+    return RP_INVALID;
+}
+
+static bool check_item(const rp_table *t, const rp_insert *item)
+{
+    const rp_signature *signature = t->options.signature;
+
+    if (item->trajectory == NULL || item->times_sampled < 0) return false;
+    if (signature != NULL && rp_trajectory_check(item->trajectory, signature, NULL) != RP_OK)
+        return false;
+    return rp_budget_adopt(t->account.budget, item->trajectory, NULL) == RP_OK;
+}
+
+void rp_insert_clean_up(const rp_prepared *block, size_t count, size_t done)
+{
+    for (size_t i = 0; i < count; i++)
+        if (i < done || !block[i].is_offered) rp_trajectory_unref(block[i].trajectory);
+}
+
+/* Weighs the priorities of a block; the largest one's weight is filled in later. */
+static bool weigh_block(const rp_table *t, const rp_insert *items, size_t count,
+                        rp_prepared *block)
+{
+    double priorities[RP_BLOCK], sampler_values[RP_BLOCK], remover_values[RP_BLOCK];
+
+    for (size_t i = 0; i < count; i++)
+        priorities[i] = items[i].flags & RP_INSERT_MAX_PRIORITY ? 1 : items[i].priority;
+    if (!rp_selector_values(t->sampler, priorities, sampler_values, count)) return false;
+    if (!rp_selector_values(t->remover, priorities, remover_values, count)) return false;
+    for (size_t i = 0; i < count; i++)
+        block[i].weighed = (rp_weighed){priorities[i], sampler_values[i], remover_values[i]};
+    return true;
+}
+
+/* The first item that cannot be inserted, or `count`. */
+static size_t find_bad(const rp_table *t, const rp_insert *items, size_t count)
+{
+    rp_prepared ignored;
+
+    for (size_t i = 0; i < count; i++)
+        if (!check_item(t, &items[i]) || !weigh_block(t, &items[i], 1, &ignored)) return i;
+    return count;
+}
+
+/* Everything about a block of items that needs no lock. After success, rp_insert_clean_up(). A
+ * parked operation does not take what is offered, but drops it when it is over: then there is
+ * no lock (L2). */
+rp_status rp_insert_prepare(const rp_table *t, const rp_op *op, size_t first, size_t count,
+                            rp_prepared *block, rp_error *err)
+{
+    const rp_insert *items = op->items + first;
+    bool ok = weigh_block(t, items, count, block);
+
+    for (size_t i = 0; i < count && ok; i++) {
+        block[i].tag = rp_map_tag(&t->keys, items[i].key);
+        rp_map_prefetch_unlocked(&t->keys, block[i].tag);
+        ok = check_item(t, &items[i]);
+    }
+    if (!ok) {
+        size_t bad = find_bad(t, items, count);
+        return refuse_item(t, &items[bad], first + bad, err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        block[i].trajectory = items[i].trajectory;
+        block[i].is_offered = (items[i].flags & RP_INSERT_TAKE) != 0 && !op->was_parked;
+        if (!block[i].is_offered) (void)rp_trajectory_ref(items[i].trajectory);
+    }
+    return RP_OK;
+}
+
+void rp_table_drop_offered(const rp_op *op)
+{
+    if (!op->is_insert || !op->was_parked) return;
+    for (size_t i = op->parked_at; i < op->done; i++)
+        if (op->items[i].flags & RP_INSERT_TAKE) rp_trajectory_unref(op->items[i].trajectory);
+}
+
+/* Every allocation that inserting `count` items may need (T3). */
+static rp_status reserve_locked(rp_table *t, const rp_insert *items, size_t count)
+    RP_REQUIRES(t->mu)
+{
+    size_t chunks = 0;
+
+    for (size_t i = 0; i < count; i++) chunks += items[i].trajectory->chunk_count;
+    if (rp_slots_reserve(&t->slots, count, (size_t)t->options.max_size + RP_BLOCK) != RP_OK ||
+        rp_map_reserve(&t->keys, count) != RP_OK ||
+        t->sampler->ops->reserve(t->sampler, t->slots.capacity) != RP_OK ||
+        t->remover->ops->reserve(t->remover, t->slots.capacity) != RP_OK ||
+        rp_account_reserve(&t->account, chunks) != RP_OK)
+        return RP_NO_RESOURCE;
+    return rp_events_reserve_locked(t, 2 * count);
+}
+
+/* Which items the next `count` inserts will evict, if that can be known. */
+static size_t next_victims_locked(const rp_table *t, size_t count, uint32_t *victims)
+    RP_REQUIRES(t->mu)
+{
+    if (t->slots.live + count <= (size_t)t->options.max_size) return 0;
+    if (t->options.soft_limit || t->remover->ops->upcoming == NULL) return 0;
+    return t->remover->ops->upcoming(t->remover, count, victims);
+}
+
+/* Fetches the first of what evicting the next `count` items will touch: they will be wanted by
+ * the next call, if it is an insert like this one, and there is time until then. */
+static void prefetch_victims_locked(const rp_table *t, size_t count) RP_REQUIRES(t->mu)
+{
+    uint32_t victims[RP_BLOCK];
+    size_t n = next_victims_locked(t, count, victims);
+
+    for (size_t i = 0; i < n; i++) {
+        const rp_slot *slot = rp_slots_at(&t->slots, victims[i]);
+        __builtin_prefetch(slot->trajectory, 1);
+        rp_map_prefetch(&t->keys, slot->tag);
+    }
+}
+
+/* Fetches the chunks of the items that inserting a block will evict; their trajectories were
+ * fetched before, and the map's lines by rp_insert_prepare(). */
+static void prefetch_chunks_locked(const rp_table *t, size_t count) RP_REQUIRES(t->mu)
+{
+    uint32_t victims[RP_BLOCK];
+    size_t n = next_victims_locked(t, count, victims);
+
+    if (n == 0) return;
+    if (t->sampler->ops->prefetch != NULL) t->sampler->ops->prefetch(t->sampler, victims, n);
+    for (size_t i = 0; i < n; i++)
+        __builtin_prefetch(rp_slots_at(&t->slots, victims[i])->trajectory->chunks[0], 1);
+}
+
+/* Makes room for an item's bytes under the table's own limit, by eviction. */
+static rp_progress fit_table_locked(rp_table *t, rp_op *op, const rp_insert *item)
+    RP_REQUIRES(t->mu)
+{
+    uint64_t limit = t->options.max_bytes, size = rp_trajectory_bytes(item->trajectory);
+
+    if (limit == 0) return RP_READY;
+    if (size > limit)
+        return rp_op_end(
+            op, rp_fail(&op->error, RP_NO_RESOURCE,
+                        "table '%.60s': item with key %llu has %llu bytes, over max_bytes "
+                        "%llu of the whole table",
+                        t->options.name, (unsigned long long)item->key,
+                        (unsigned long long)size, (unsigned long long)limit));
+    while (t->account.bytes + rp_account_cost(&t->account, item->trajectory) > limit) {
+        if (rp_events_reserve_locked(t, SPARE_EVENTS) != RP_OK)
+            return rp_op_end_out_of_memory(t, op);
+        rp_table_evict_locked(t);
+        rp_table_count_out_locked(t, SIZE_MAX);
+    }
+    return RP_READY;
+}
+
+static rp_progress refuse_bytes_locked(rp_table *t, rp_op *op, const rp_insert *item)
+    RP_REQUIRES(t->mu)
+{
+    const rp_budget *b = t->account.budget;
+
+    return rp_op_end(
+        op,
+        rp_fail(&op->error, RP_NO_RESOURCE,
+                "table '%.60s': item with key %llu has %zu bytes, and all tables "
+                "together hold %llu of %llu; %s",
+                t->options.name, (unsigned long long)item->key,
+                rp_trajectory_bytes(item->trajectory),
+                (unsigned long long)atomic_load(&b->used), (unsigned long long)b->limit,
+                b->policy == RP_BUDGET_EVICT ? "evicting all of this table would not make room"
+                                             : "delete items or raise the budget"));
+}
+
+/* Evicts one item to make room in the budget, if that is right: because the policy says so and
+ * it can help, or because the table is full and has to evict one anyway, and that alone makes
+ * room. */
+static bool evict_for_budget_locked(rp_table *t, const rp_insert *item) RP_REQUIRES(t->mu)
+{
+    rp_budget *b = t->account.budget;
+    uint64_t shortage = rp_budget_shortage(b, item->trajectory);
+    bool is_full = !t->options.soft_limit && t->slots.live >= (size_t)t->options.max_size;
+    uint32_t victim;
+    double probability;
+
+    if (t->slots.live == 0) return false;
+    if (b->policy == RP_BUDGET_EVICT ? shortage > t->account.bytes : !is_full) return false;
+    (void)t->remover->ops->pick(t->remover, &t->rng, 1, false, &victim, &probability);
+    if (b->policy != RP_BUDGET_EVICT &&
+        rp_account_gain(&t->account, rp_slots_at(&t->slots, victim)->trajectory) < shortage)
+        return false;
+    rp_table_remove_locked(t, victim);
+    t->evictions++;
+    rp_table_count_out_locked(t, SIZE_MAX);
+    return true;
+}
+
+/* Counts the item's bytes in the store's budget, doing what its policy says if they do not fit.
+ */
+static rp_progress fit_budget_locked(rp_table *t, rp_op *op, const rp_insert *item)
+    RP_REQUIRES(t->mu)
+{
+    const rp_budget *b = t->account.budget;
+
+    while (!rp_account_add(&t->account, item->trajectory)) {
+        if (rp_events_reserve_locked(t, SPARE_EVENTS) != RP_OK)
+            return rp_op_end_out_of_memory(t, op);
+        if (evict_for_budget_locked(t, item)) continue;
+        if (b->policy != RP_BUDGET_BLOCK || rp_trajectory_bytes(item->trajectory) > b->limit)
+            return refuse_bytes_locked(t, op, item);
+        return RP_BLOCKED;
+    }
+    return RP_READY;
+}
+
+static bool is_byte_limited(const rp_table *t)
+{
+    return t->options.max_bytes > 0 || t->account.budget->limit > 0;
+}
+
+/* Puts an item into a slot. Cannot fail. */
+static void link_locked(rp_table *t, const rp_insert *item, rp_prepared *p, int64_t wall_ns)
+    RP_REQUIRES(t->mu)
+{
+    uint32_t number = rp_slots_take(&t->slots);
+    rp_slot *slot = rp_slots_at(&t->slots, number);
+
+    slot->key = item->key;
+    slot->priority = p->weighed.priority;
+    slot->trajectory = p->trajectory;
+    slot->references = 1;
+    p->trajectory = NULL;
+    slot->inserted_at_ns = wall_ns;
+    slot->times_sampled = item->times_sampled;
+    slot->tag = p->tag;
+    rp_map_insert(&t->keys, p->tag, number);
+    t->sampler->ops->insert(t->sampler, &number, &p->weighed.sampler_value, 1);
+    t->remover->ops->insert(t->remover, &number, &p->weighed.remover_value, 1);
+    rp_table_note_priority_locked(t, &p->weighed);
+    rp_events_add_locked(t, RP_EVENT_INSERT, slot);
+    p->evicted = 0;
+    if (!t->options.soft_limit)
+        for (; t->slots.live > (size_t)t->options.max_size; p->evicted++)
+            rp_table_evict_locked(t);
+    if (is_byte_limited(t)) rp_table_count_out_locked(t, SIZE_MAX);
+    t->limiter.inserts++;
+}
+
+/* Bytes of an item are counted as it goes in if there is a limit to keep; otherwise at the end
+ * of its block, in a row (see rp_table_count_out_locked()). */
+static rp_progress count_in_locked(rp_table *t, rp_op *op, const rp_insert *item)
+    RP_REQUIRES(t->mu)
+{
+    rp_progress now = RP_READY;
+
+    if (t->options.max_bytes > 0) now = fit_table_locked(t, op, item);
+    if (now == RP_READY) now = fit_budget_locked(t, op, item);
+    if (now == RP_BLOCKED && !t->waits_for_bytes) {
+        /* Announce it, then look again: bytes freed before that would go unnoticed. */
+        t->waits_for_bytes = true;
+        (void)atomic_fetch_add(&t->account.budget->waiting, 1);
+        now = fit_budget_locked(t, op, item);
+    }
+    if (now != RP_BLOCKED && t->waits_for_bytes) {
+        t->waits_for_bytes = false;
+        (void)atomic_fetch_sub(&t->account.budget->waiting, 1);
+    }
+    return now;
+}
+
+static void count_in_block_locked(rp_table *t, const rp_insert *items, const rp_prepared *block,
+                                  size_t count) RP_REQUIRES(t->mu)
+{
+    if (is_byte_limited(t)) return;
+    for (size_t i = 0; i < count; i++) {
+        if (block[i].trajectory != NULL) continue; /* the table has not taken it */
+        (void)rp_account_add(&t->account, items[i].trajectory);
+        rp_table_count_out_locked(t, block[i].evicted); /* in the order it happened */
+    }
+}
+
+static rp_progress insert_one_locked(rp_table *t, rp_op *op, const rp_insert *item,
+                                     rp_prepared *p, int64_t wall_ns) RP_REQUIRES(t->mu)
+{
+    uint32_t slot = rp_table_find_locked(t, item->key, p->tag);
+    rp_progress now = RP_READY;
+
+    if (item->flags & RP_INSERT_MAX_PRIORITY)
+        p->weighed = (rp_weighed){t->max_priority, t->max_sampler_value, t->max_remover_value};
+    if (slot != RP_MAP_NONE) { /* the key is there: only its priority changes */
+        rp_table_set_priority_locked(t, slot, &p->weighed);
+        rp_events_add_locked(t, RP_EVENT_UPDATE, rp_slots_at(&t->slots, slot));
+        return RP_READY;
+    }
+    if (is_byte_limited(t)) now = count_in_locked(t, op, item);
+    if (now == RP_READY) link_locked(t, item, p, wall_ns);
+    return now;
+}
+
+rp_progress rp_insert_block_locked(rp_table *t, rp_op *op, rp_prepared *block, size_t count,
+                                   int64_t wall_ns)
+{
+    const rp_insert *items = op->items + op->done;
+    rp_progress now = RP_READY;
+    size_t i = 0;
+
+    if (rp_table_is_behind_locked(t)) return RP_BLOCKED;
+    if (reserve_locked(t, items, count) != RP_OK) return rp_op_end_out_of_memory(t, op);
+    if (count > 1) prefetch_chunks_locked(t, count);
+    for (; i < count && now == RP_READY; i++) {
+        now = RP_BLOCKED;
+        if (rp_rate_limiter_can_insert(&t->limiter, 1))
+            now = insert_one_locked(t, op, &items[i], &block[i], wall_ns);
+        op->done += now == RP_READY;
+    }
+    count_in_block_locked(t, items, block, i);
+    if (count > 1) prefetch_victims_locked(t, count);
+    if (now != RP_READY) return now;
+    return op->done == op->count ? rp_op_end(op, RP_OK) : RP_READY;
+}
+
+rp_progress rp_insert_resume_locked(rp_table *t, rp_op *op)
+{
+    rp_prepared block[64];
+    rp_progress now = RP_READY;
+
+    while (now == RP_READY) {
+        size_t first = op->done, left = op->count - first, count = left < 64 ? left : 64;
+
+        if (!rp_rate_limiter_can_insert(&t->limiter, 1))
+            return RP_BLOCKED; /* before the work */
+        if (rp_insert_prepare(t, op, first, count, block, &op->error) != RP_OK)
+            return rp_op_end(op, op->error.code);
+        now = rp_insert_block_locked(t, op, block, count, t->wall_ns(t->wall_ctx));
+        rp_insert_clean_up(block, count, op->done - first);
+    }
+    return now;
+}
+
+rp_status rp_insert_check(const rp_table *t, rp_op *op)
+{
+    size_t bad;
+
+    if (op->count > RP_MAX_BATCH)
+        return rp_fail(&op->error, RP_INVALID,
+                       "table '%s': %zu items in one call, the bound is %d", t->options.name,
+                       op->count, RP_MAX_BATCH);
+    if (op->count <= RP_BLOCK) return RP_OK;
+    bad = find_bad(t, op->items, op->count);
+    return bad == op->count ? RP_OK : refuse_item(t, &op->items[bad], bad, &op->error);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The steps of an operation, for the three files that make it up:
+ *
+ *   operation.c   starts operations, parks them, resumes them, ends them
+ *   insert.c      inserts items
+ *   draw.c        draws samples
+ */
+#ifndef RP_TABLE_OPERATION_H
+#define RP_TABLE_OPERATION_H
+
+#include "table/table.h"
+
+enum { RP_BLOCK = 256 }; /* items dealt with under one lock */
+
+typedef enum rp_progress {
+    RP_OVER,    /* op->status is set */
+    RP_BLOCKED, /* must wait */
+    RP_READY,   /* so far so good, there is more */
+} rp_progress;
+
+/* Sets the status. Both return RP_OVER. */
+static inline rp_progress rp_op_end(rp_op *op, rp_status status)
+{
+    op->status = status;
+    return RP_OVER;
+}
+rp_progress rp_op_end_out_of_memory(const rp_table *t, rp_op *op);
+
+/* True if deferred extensions have so much to catch up with that operations wait. */
+static inline bool rp_table_is_behind_locked(const rp_table *t) RP_REQUIRES(t->mu);
+static inline bool rp_table_is_behind_locked(const rp_table *t)
+{
+    return t->events.deferred_count >= RP_MAX_DEFERRED_EVENTS;
+}
+
+/* --- insert.c --------------------------------------------------------------------------------- */
+
+/* An item with all that can be known about it without a lock. */
+typedef struct rp_prepared {
+    rp_weighed weighed;
+    rp_trajectory *trajectory; /* a reference for the table, until it has taken it */
+    size_t evicted;            /* how many items had to go for it */
+    uint32_t tag;
+    bool is_offered; /* the reference is the owner's own */
+} rp_prepared;
+
+/* Checks items before the first is inserted. A single block is checked by preparing it. */
+RP_NODISCARD rp_status rp_insert_check(const rp_table *t, rp_op *op);
+
+/* Prepares items [first, first + count). RP_INVALID. After success, rp_insert_clean_up(). */
+RP_NODISCARD rp_status rp_insert_prepare(const rp_table *t, const rp_op *op, size_t first,
+                                         size_t count, rp_prepared *block, rp_error *err);
+
+/* Drops the references that the table did not need, of a block of which the first `done` items
+ * have been dealt with. What its owner offered and was not dealt with stays his. */
+void rp_insert_clean_up(const rp_prepared *block, size_t count, size_t done);
+
+/* Inserts a block of the operation's items, from op->done on. */
+rp_progress rp_insert_block_locked(rp_table *t, rp_op *op, rp_prepared *block, size_t count,
+                                   int64_t wall_ns) RP_REQUIRES(t->mu);
+
+/* Goes on with a parked insert. */
+rp_progress rp_insert_resume_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu);
+
+/* --- draw.c ----------------------------------------------------------------------------------- */
+
+/* RP_INVALID. */
+RP_NODISCARD rp_status rp_sample_check(const rp_table *t, rp_op *op);
+
+/* How many samples the operation must have before it may end. */
+size_t rp_sample_least(const rp_op *op);
+
+/* Draws what can be drawn now. */
+rp_progress rp_sample_run_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu);
+
+#endif
