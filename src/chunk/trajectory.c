@@ -330,7 +330,6 @@ rp_trajectory_column rp_trajectory_get_column(const rp_trajectory *trajectory, s
                                    .shape = source->shape};
     size_t rows = 0;
 
-    assert(index < trajectory->column_count);
     for (size_t i = 0; i < slices.slice_count; i++) rows += slices.slices[i].length;
     column.bytes = rows * first->chunk->places[first->column].row_bytes;
     column.shape.dims[0] = (int64_t)rows;

@@ -31,7 +31,7 @@ static inline const rp_extent *rp_trajectory_extents(const rp_trajectory *t)
     return (const rp_extent *)(const void *)(t->chunks + t->chunk_count);
 }
 
-/* Column `index` as rp_trajectory_new() was given it. */
+/* Column `index`, which must exist, as rp_trajectory_new() was given it. */
 static inline rp_slices rp_trajectory_slices(const rp_trajectory *t, size_t index)
 {
     const rp_extent *extents = rp_trajectory_extents(t), *extent = &extents[index];

@@ -161,7 +161,7 @@ void rp_store_get_info(rp_store *s, rp_store_info *out)
     *out = (rp_store_info){
         .max_bytes = s->budget.limit,
         .policy = s->budget.policy,
-        .bytes = atomic_load_explicit(&s->budget.used, memory_order_relaxed),
+        .bytes = rp_budget_used(&s->budget),
         .seed = s->seed,
     };
     rp_mutex_lock(&s->mu);

@@ -172,6 +172,14 @@ uint64_t rp_account_cost(const rp_account *a, const rp_trajectory *trajectory)
     return bytes;
 }
 
+/* Without a limit, two tables may tell of a shared chunk's coming and going in the other order:
+ * what would be below 0 is 0 in a moment. */
+uint64_t rp_budget_used(const rp_budget *b)
+{
+    uint64_t used = atomic_load_explicit(&b->used, memory_order_relaxed);
+    return used > INT64_MAX ? 0 : used;
+}
+
 /* Relaxed: the field only ever goes from 0 to one value, and nothing else hangs on it. */
 rp_status rp_budget_adopt(rp_budget *b, const rp_trajectory *trajectory, rp_error *err)
 {
@@ -220,18 +228,27 @@ void rp_account_settle(rp_account *a)
     a->unsettled = 0;
 }
 
-uint64_t rp_account_gain(const rp_account *a, const rp_trajectory *trajectory)
+static bool refers_to(const rp_trajectory *trajectory, const rp_chunk *chunk)
+{
+    for (uint32_t i = 0; i < trajectory->chunk_count; i++)
+        if (trajectory->chunks[i] == chunk) return true;
+    return false;
+}
+
+uint64_t rp_account_gain(const rp_account *a, const rp_trajectory *leaving,
+                         const rp_trajectory *entering)
 {
     uint64_t bytes = 0;
 
-    for (uint32_t i = 0; i < trajectory->chunk_count; i++) {
-        const rp_chunk *chunk = trajectory->chunks[i];
+    for (uint32_t i = 0; i < leaving->chunk_count; i++) {
+        const rp_chunk *chunk = leaving->chunks[i];
         uint64_t state = state_of(chunk);
         int entry = entry_of(state, a->id);
         uint32_t held = entry >= 0 ? chunk->holders.counts[entry]
                                    : rp_count_map_get(&a->spilled, spill_key(chunk));
 
-        if (held == 1 && holders_in(state) == 1) bytes += chunk->wire_bytes;
+        if (held == 1 && holders_in(state) == 1 && !refers_to(entering, chunk))
+            bytes += chunk->wire_bytes;
     }
     return bytes;
 }

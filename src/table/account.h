@@ -51,11 +51,16 @@ RP_NODISCARD rp_status rp_account_reserve(rp_account *a, size_t chunk_count);
 RP_NODISCARD rp_status rp_budget_adopt(rp_budget *b, const rp_trajectory *trajectory,
                                        rp_error *err);
 
+/* Bytes in use. Safe from any thread. */
+uint64_t rp_budget_used(const rp_budget *b);
+
 /* Bytes that a trajectory would add to this account. */
 uint64_t rp_account_cost(const rp_account *a, const rp_trajectory *trajectory);
 
-/* Bytes that would leave the budget if an item that is in the account left. */
-uint64_t rp_account_gain(const rp_account *a, const rp_trajectory *trajectory);
+/* Bytes that would leave the budget if the item `leaving`, which is in the account, made room
+ * for `entering`. */
+uint64_t rp_account_gain(const rp_account *a, const rp_trajectory *leaving,
+                         const rp_trajectory *entering);
 
 /* Bytes that the budget lacks for a trajectory; 0 if it fits, or there is no limit. */
 uint64_t rp_budget_shortage(rp_budget *b, const rp_trajectory *trajectory);

@@ -7,8 +7,6 @@
  * way and it waits for that. The memory is the sleeper's stack: whoever ends the operation is
  * done with it once it has left the sleeper's mutex, which POSIX lets the sleeper destroy then.
  */
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "table/table.h"
@@ -163,21 +161,6 @@ rp_status rp_table_insert(rp_table *t, const rp_insert *items, size_t count, rp_
     return report(&op, err);
 }
 
-/* Importance weights (Schaul et al., 2016, section 3.4), scaled by the largest of the batch:
- * that of the least size * probability, by which the others are divided first, since the power
- * may overflow. */
-static void weigh_samples(rp_sample *samples, size_t count, double beta)
-{
-    double least = INFINITY;
-
-    for (size_t i = 0; i < count; i++)
-        least = fmin(least, (double)samples[i].table_size * samples[i].probability);
-    for (size_t i = 0; i < count; i++) {
-        double n = (double)samples[i].table_size;
-        samples[i].weight = pow(n * samples[i].probability / least, -beta);
-    }
-}
-
 rp_status rp_table_sample(rp_table *t, const rp_sample_options *options, rp_sample *out,
                           size_t *drawn, rp_wait wait, rp_error *err)
 {
@@ -188,7 +171,6 @@ rp_status rp_table_sample(rp_table *t, const rp_sample_options *options, rp_samp
     op.samples = out;
     run(t, &op, wait, rp_table_start_sample);
     if (op.status != RP_OK) return report(&op, err);
-    if (options->beta > 0) weigh_samples(out, op.done, options->beta);
     *drawn = op.done;
     return RP_OK;
 }

@@ -138,10 +138,11 @@ rp_progress rp_sample_run_locked(rp_table *t, rp_op *op)
 {
     size_t wanted = op->options->count - op->done;
 
-    if (rp_table_is_behind_locked(t)) return RP_BLOCKED;
+    if (rp_events_is_behind_locked(t)) return RP_BLOCKED;
     if (!rp_rate_limiter_can_sample(&t->limiter, 1))
         return op->done >= rp_sample_least(op) ? rp_op_end(op, RP_OK) : RP_BLOCKED;
-    if (reserve_draws_locked(t, wanted) != RP_OK) return rp_op_end_out_of_memory(t, op);
+    if (reserve_draws_locked(t, wanted) != RP_OK)
+        return op->done > 0 ? rp_op_end(op, RP_OK) : rp_op_end_out_of_memory(t, op);
     if (op->options->distinct) return sample_distinct_locked(t, op);
     if (t->options.max_times_sampled > 0)
         for (; wanted > 0 && rp_rate_limiter_can_sample(&t->limiter, 1); wanted--)
@@ -149,4 +150,25 @@ rp_progress rp_sample_run_locked(rp_table *t, rp_op *op)
     else
         draw_locked(t, op, rp_rate_limiter_samples_allowed(&t->limiter, wanted));
     return op->done >= rp_sample_least(op) ? rp_op_end(op, RP_OK) : RP_BLOCKED;
+}
+
+/* Importance weights (Schaul et al., 2016, section 3.4), scaled by the largest of the batch:
+ * that of the least size * probability, by which the others are divided first, since the power
+ * may overflow. */
+static void weigh_samples(rp_sample *samples, size_t count, double beta)
+{
+    double least = INFINITY;
+
+    for (size_t i = 0; i < count; i++)
+        least = fmin(least, (double)samples[i].table_size * samples[i].probability);
+    for (size_t i = 0; i < count; i++) {
+        double n = (double)samples[i].table_size;
+        samples[i].weight = pow(n * samples[i].probability / least, -beta);
+    }
+}
+
+void rp_sample_finish(const rp_op *op)
+{
+    if (op->done > 0 && op->options->beta > 0)
+        weigh_samples(op->samples, op->done, op->options->beta);
 }

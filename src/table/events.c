@@ -15,28 +15,17 @@
 #include "util/error.h"
 #include "util/mem.h"
 
+/* How many calls of deferred extensions this thread is in. */
+static _Thread_local int deliveries;
+
+bool rp_events_is_behind_locked(const rp_table *t)
+{
+    return t->events.deferred_count >= RP_MAX_DEFERRED_EVENTS && deliveries == 0;
+}
+
 struct rp_table_view {
     rp_table *table; /* its lock is held */
 };
-
-static rp_status copy_names(rp_events *e, const rp_allocator *alloc, rp_error *err)
-{
-    char *at;
-
-    for (size_t i = 0; i < e->count; i++) {
-        if (e->extensions[i].name == NULL) e->extensions[i].name = "unnamed";
-        e->names_bytes += strlen(e->extensions[i].name) + 1;
-    }
-    at = e->names = rp_alloc(alloc, e->names_bytes);
-    if (at == NULL) return rp_fail_memory(err, e->names_bytes);
-    for (size_t i = 0; i < e->count; i++) {
-        size_t size = strlen(e->extensions[i].name) + 1;
-        memcpy(at, e->extensions[i].name, size);
-        e->extensions[i].name = at;
-        at += size;
-    }
-    return RP_OK;
-}
 
 rp_status rp_events_init(rp_events *e, const rp_allocator *alloc,
                          const rp_extension *extensions, size_t count, rp_error *err)
@@ -47,14 +36,15 @@ rp_status rp_events_init(rp_events *e, const rp_allocator *alloc,
                        count);
     for (size_t i = 0; i < count; i++)
         if (extensions[i].on_events == NULL)
-            return rp_fail(err, RP_INVALID, "extension %zu has no on_events", i);
+            return rp_fail(err, RP_INVALID, "extension %zu (%s) has no on_events", i,
+                           extensions[i].name != NULL ? extensions[i].name : "unnamed");
     e->extensions = rp_alloc_array(alloc, count, sizeof *extensions);
     if (e->extensions == NULL) return rp_fail_memory(err, count * sizeof *extensions);
     memcpy(e->extensions, extensions, count * sizeof *extensions);
     e->count = count;
     for (size_t i = 0; i < count; i++)
         *(extensions[i].deferred ? &e->has_deferred : &e->has_atomic) = true;
-    return copy_names(e, alloc, err);
+    return RP_OK;
 }
 
 void rp_events_deinit(rp_events *e, const rp_allocator *alloc, bool owns)
@@ -65,7 +55,6 @@ void rp_events_deinit(rp_events *e, const rp_allocator *alloc, bool owns)
         if (e->extensions[i].free != NULL) e->extensions[i].free(e->extensions[i].ctx);
     rp_release(alloc, e->deferred, e->deferred_capacity * sizeof(rp_event));
     rp_release(alloc, e->delivered, e->delivered_capacity * sizeof(rp_event));
-    rp_release(alloc, e->names, e->names_bytes);
     rp_release(alloc, e->extensions, e->count * sizeof *e->extensions);
 }
 
@@ -143,7 +132,9 @@ void rp_events_deliver(rp_table *t)
         e->delivered = batch;
         e->delivered_capacity = capacity;
         rp_mutex_unlock(&t->mu);
+        deliveries++;
         tell(e, true, NULL, batch, count); /* `extensions` is fixed at birth */
+        deliveries--;
         for (size_t i = 0; i < count; i++) rp_trajectory_unref(batch[i].trajectory);
         rp_mutex_lock(&t->mu);
     }

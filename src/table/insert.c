@@ -16,6 +16,7 @@
 #include "util/error.h"
 
 enum {
+    KNOWN_FLAGS = RP_INSERT_MAX_PRIORITY | RP_INSERT_TAKE,
     SPARE_EVENTS = 2 * RP_BLOCK + 1, /* one eviction, and the rest of a block after it */
 };
 
@@ -37,7 +38,10 @@ static rp_status refuse_item(const rp_table *t, const rp_insert *item, size_t in
             st = rp_table_weigh(t, item->priority, &ignored, &why);
         if (st == RP_OK && t->options.signature != NULL)
             st = rp_trajectory_check(item->trajectory, t->options.signature, &why);
-        if (st == RP_OK) st = rp_budget_adopt(t->account.budget, item->trajectory, &why);
+        if (st == RP_OK && (item->flags & ~(uint32_t)KNOWN_FLAGS) != 0)
+            st = rp_fail(&why, RP_INVALID, "flags %#x are not all known", item->flags);
+        if (st == RP_OK && rp_budget_adopt(t->account.budget, item->trajectory, &why) == RP_OK)
+            (void)rp_fail(&why, RP_INTERNAL, "it was refused and is fine now");
     }
     (void)rp_fail(err, RP_INVALID, "table '%.60s': item %zu, key %llu: %.140s", t->options.name,
                   index, (unsigned long long)item->key, why.text);
@@ -49,9 +53,10 @@ static bool check_item(const rp_table *t, const rp_insert *item)
     const rp_signature *signature = t->options.signature;
 
     if (item->trajectory == NULL || item->times_sampled < 0) return false;
+    if ((item->flags & ~(uint32_t)KNOWN_FLAGS) != 0) return false;
     if (signature != NULL && rp_trajectory_check(item->trajectory, signature, NULL) != RP_OK)
         return false;
-    return rp_budget_adopt(t->account.budget, item->trajectory, NULL) == RP_OK;
+    return true;
 }
 
 void rp_insert_clean_up(const rp_prepared *block, size_t count, size_t done)
@@ -82,6 +87,8 @@ static size_t find_bad(const rp_table *t, const rp_insert *items, size_t count)
 
     for (size_t i = 0; i < count; i++)
         if (!check_item(t, &items[i]) || !weigh_block(t, &items[i], 1, &ignored)) return i;
+    for (size_t i = 0; i < count; i++)
+        if (rp_budget_adopt(t->account.budget, items[i].trajectory, NULL) != RP_OK) return i;
     return count;
 }
 
@@ -99,6 +106,8 @@ rp_status rp_insert_prepare(const rp_table *t, const rp_op *op, size_t first, si
         rp_map_prefetch_unlocked(&t->keys, block[i].tag);
         ok = check_item(t, &items[i]);
     }
+    for (size_t i = 0; i < count && ok; i++) /* last: it cannot be taken back */
+        ok = rp_budget_adopt(t->account.budget, items[i].trajectory, NULL) == RP_OK;
     if (!ok) {
         size_t bad = find_bad(t, items, count);
         return refuse_item(t, &items[bad], first + bad, err);
@@ -111,9 +120,9 @@ rp_status rp_insert_prepare(const rp_table *t, const rp_op *op, size_t first, si
     return RP_OK;
 }
 
-void rp_table_drop_offered(const rp_op *op)
+void rp_insert_finish(const rp_op *op)
 {
-    if (!op->is_insert || !op->was_parked) return;
+    if (!op->was_parked) return;
     for (size_t i = op->parked_at; i < op->done; i++)
         if (op->items[i].flags & RP_INSERT_TAKE) rp_trajectory_unref(op->items[i].trajectory);
 }
@@ -122,10 +131,11 @@ void rp_table_drop_offered(const rp_op *op)
 static rp_status reserve_locked(rp_table *t, const rp_insert *items, size_t count)
     RP_REQUIRES(t->mu)
 {
+    size_t most = t->options.soft_limit ? SIZE_MAX : (size_t)t->options.max_size + RP_BLOCK;
     size_t chunks = 0;
 
     for (size_t i = 0; i < count; i++) chunks += items[i].trajectory->chunk_count;
-    if (rp_slots_reserve(&t->slots, count, (size_t)t->options.max_size + RP_BLOCK) != RP_OK ||
+    if (rp_slots_reserve(&t->slots, count, most) != RP_OK ||
         rp_map_reserve(&t->keys, count) != RP_OK ||
         t->sampler->ops->reserve(t->sampler, t->slots.capacity) != RP_OK ||
         t->remover->ops->reserve(t->remover, t->slots.capacity) != RP_OK ||
@@ -218,15 +228,20 @@ static bool evict_for_budget_locked(rp_table *t, const rp_insert *item) RP_REQUI
     rp_budget *b = t->account.budget;
     uint64_t shortage = rp_budget_shortage(b, item->trajectory);
     bool is_full = !t->options.soft_limit && t->slots.live >= (size_t)t->options.max_size;
+    rp_rng rng_before = t->rng;
+    const rp_trajectory *leaving;
     uint32_t victim;
     double probability;
 
     if (t->slots.live == 0) return false;
     if (b->policy == RP_BUDGET_EVICT ? shortage > t->account.bytes : !is_full) return false;
     (void)t->remover->ops->pick(t->remover, &t->rng, 1, false, &victim, &probability);
+    leaving = rp_slots_at(&t->slots, victim)->trajectory;
     if (b->policy != RP_BUDGET_EVICT &&
-        rp_account_gain(&t->account, rp_slots_at(&t->slots, victim)->trajectory) < shortage)
+        rp_account_gain(&t->account, leaving, item->trajectory) < shortage) {
+        t->rng = rng_before; /* nothing has changed */
         return false;
+    }
     rp_table_remove_locked(t, victim);
     t->evictions++;
     rp_table_count_out_locked(t, SIZE_MAX);
@@ -291,6 +306,7 @@ static rp_progress count_in_locked(rp_table *t, rp_op *op, const rp_insert *item
 {
     rp_progress now = RP_READY;
 
+    rp_table_count_out_locked(t, SIZE_MAX); /* a sample may have removed some just before */
     if (t->options.max_bytes > 0) now = fit_table_locked(t, op, item);
     if (now == RP_READY) now = fit_budget_locked(t, op, item);
     if (now == RP_BLOCKED && !t->waits_for_bytes) {
@@ -342,7 +358,7 @@ rp_progress rp_insert_block_locked(rp_table *t, rp_op *op, rp_prepared *block, s
     rp_progress now = RP_READY;
     size_t i = 0;
 
-    if (rp_table_is_behind_locked(t)) return RP_BLOCKED;
+    if (rp_events_is_behind_locked(t)) return RP_BLOCKED;
     if (reserve_locked(t, items, count) != RP_OK) return rp_op_end_out_of_memory(t, op);
     if (count > 1) prefetch_chunks_locked(t, count);
     for (; i < count && now == RP_READY; i++) {
@@ -367,6 +383,7 @@ rp_progress rp_insert_resume_locked(rp_table *t, rp_op *op)
 
         if (!rp_rate_limiter_can_insert(&t->limiter, 1))
             return RP_BLOCKED; /* before the work */
+        if (!rp_rate_limiter_can_insert(&t->limiter, (int64_t)count)) count = 1;
         if (rp_insert_prepare(t, op, first, count, block, &op->error) != RP_OK)
             return rp_op_end(op, op->error.code);
         now = rp_insert_block_locked(t, op, block, count, t->wall_ns(t->wall_ctx));

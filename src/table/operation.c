@@ -28,6 +28,14 @@ rp_progress rp_op_end_out_of_memory(const rp_table *t, rp_op *op)
         op, rp_fail(&op->error, RP_NO_RESOURCE, "table '%s': out of memory", t->options.name));
 }
 
+void rp_op_finish(const rp_op *op)
+{
+    if (op->is_insert)
+        rp_insert_finish(op);
+    else
+        rp_sample_finish(op);
+}
+
 /* --- parking -------------------------------------------------------------------------------------- */
 
 static rp_queue *queue_of(rp_table *t, const rp_op *op)
@@ -89,6 +97,7 @@ static bool pump_queue_locked(rp_table *t, rp_queue *q) RP_REQUIRES(t->mu)
             op->is_insert ? rp_insert_resume_locked(t, op) : rp_sample_run_locked(t, op);
 
         moved |= op->done != done || now == RP_OVER;
+        rp_events_flush_locked(t); /* before the next one can see what this one did */
         if (now != RP_OVER) break;
         finish_parked_locked(t, op);
     }
@@ -111,7 +120,7 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
 {
     const rp_budget *b = t->account.budget;
 
-    if (rp_table_is_behind_locked(t))
+    if (rp_events_is_behind_locked(t))
         (void)snprintf(text, size, "deferred extensions are %zu events behind, the bound is %d",
                        t->events.deferred_count, RP_MAX_DEFERRED_EVENTS);
     else if (op->is_insert && !rp_rate_limiter_can_insert(&t->limiter, 1))
@@ -209,7 +218,8 @@ static bool refuse_closed_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     return true;
 }
 
-static void begin(rp_table *t, rp_op *op, bool is_insert)
+/* Prepares an operation, or says why it cannot be started. */
+static rp_status begin(rp_table *t, rp_op *op, bool is_insert)
 {
     op->table = t;
     op->is_insert = is_insert;
@@ -217,6 +227,11 @@ static void begin(rp_table *t, rp_op *op, bool is_insert)
     op->status = RP_OK;
     op->parked = op->was_parked = false;
     op->prev = op->next = NULL;
+    if (op->until_ns != RP_NOW && op->on_done == NULL)
+        return rp_fail(&op->error, RP_INVALID,
+                       "table '%s': an operation that may wait needs an on_done",
+                       t->options.name);
+    return is_insert ? rp_insert_check(t, op) : rp_sample_check(t, op);
 }
 
 bool rp_table_start_insert(rp_table *t, rp_op *op)
@@ -224,8 +239,7 @@ bool rp_table_start_insert(rp_table *t, rp_op *op)
     rp_prepared block[RP_BLOCK];
     bool over = false, parked = false;
 
-    begin(t, op, true);
-    op->status = rp_insert_check(t, op);
+    op->status = begin(t, op, true);
     if (op->status != RP_OK || op->count == 0) return true;
     while (!over && !parked) {
         size_t first = op->done, left = op->count - first, done;
@@ -256,14 +270,14 @@ bool rp_table_start_sample(rp_table *t, rp_op *op)
     rp_progress now = RP_BLOCKED;
     bool over;
 
-    begin(t, op, false);
-    op->status = rp_sample_check(t, op);
+    op->status = begin(t, op, false);
     if (op->status != RP_OK) return true;
     rp_mutex_lock(&t->mu);
     over = refuse_closed_locked(t, op);
     if (!over && t->samples.count == 0) now = rp_sample_run_locked(t, op);
     if (!over) over = now == RP_OVER || wait_or_end_locked(t, op);
     rp_table_leave(t);
+    if (over) rp_sample_finish(op); /* otherwise it may be gone */
     return over;
 }
 
@@ -279,7 +293,7 @@ bool rp_op_withdraw(rp_op *op, rp_status status)
         unpark_locked(t, op);
     }
     rp_table_leave(t); /* others may have waited behind it */
-    if (was_parked) rp_table_drop_offered(op);
+    if (was_parked) rp_op_finish(op);
     return was_parked;
 }
 
@@ -306,10 +320,11 @@ int64_t rp_table_expire(rp_table *t, int64_t now_ns)
 size_t rp_table_waiting(rp_table *t, rp_waiting *out, size_t capacity)
 {
     rp_queue *queues[] = {&t->inserts, &t->samples};
-    int64_t now_ns = rp_now_ns();
+    int64_t now_ns;
     size_t n = 0;
 
     rp_mutex_lock(&t->mu);
+    now_ns = rp_now_ns();
     for (int i = 0; i < 2; i++)
         for (const rp_op *op = queues[i]->first; op != NULL; op = op->next, n++) {
             if (n >= capacity) continue;

@@ -26,13 +26,6 @@ static inline rp_progress rp_op_end(rp_op *op, rp_status status)
 }
 rp_progress rp_op_end_out_of_memory(const rp_table *t, rp_op *op);
 
-/* True if deferred extensions have so much to catch up with that operations wait. */
-static inline bool rp_table_is_behind_locked(const rp_table *t) RP_REQUIRES(t->mu);
-static inline bool rp_table_is_behind_locked(const rp_table *t)
-{
-    return t->events.deferred_count >= RP_MAX_DEFERRED_EVENTS;
-}
-
 /* --- insert.c --------------------------------------------------------------------------------- */
 
 /* An item with all that can be known about it without a lock. */
@@ -59,6 +52,10 @@ void rp_insert_clean_up(const rp_prepared *block, size_t count, size_t done);
 rp_progress rp_insert_block_locked(rp_table *t, rp_op *op, rp_prepared *block, size_t count,
                                    int64_t wall_ns) RP_REQUIRES(t->mu);
 
+/* Drops the references that were offered to an insert which was parked and is over. Not under a
+ * lock. */
+void rp_insert_finish(const rp_op *op);
+
 /* Goes on with a parked insert. */
 rp_progress rp_insert_resume_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu);
 
@@ -69,6 +66,9 @@ RP_NODISCARD rp_status rp_sample_check(const rp_table *t, rp_op *op);
 
 /* How many samples the operation must have before it may end. */
 size_t rp_sample_least(const rp_op *op);
+
+/* Fills in the weights of a sample that is over. Not under a lock. */
+void rp_sample_finish(const rp_op *op);
 
 /* Draws what can be drawn now. */
 rp_progress rp_sample_run_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu);

@@ -52,9 +52,10 @@ static double lattice(double spi, double *rounding)
     *rounding = 0;
     for (int q = 1; q <= 1024; q *= 2)
         if (spi * q == floor(spi * q)) return 1.0 / q;
-    for (int q = 3; q <= 1000;
-         q++) { /* thirds, tenths and so on, as near as float64 has them */
-        if (fabs(spi * q - round(spi * q)) >= 1e-9) continue;
+    /* Thirds, tenths and so on, as near as float64 has them. */
+    for (int q = 3; q <= 1000; q++) {
+        double p = round(spi * q);
+        if (p < 1 || fabs(spi * q - p) > 4 * DBL_EPSILON * p) continue;
         *rounding = 1e-6; /* good for some 10^9 inserts */
         return 1.0 / q;
     }

@@ -24,8 +24,8 @@ static inline bool rp_rate_limiter_can_insert(const rp_rate_limiter *rl, int64_t
 {
     const rp_limiter_options *o = &rl->options;
 
-    if (rl->inserts + n - rl->deletes <= o->min_size) return true;
-    return (double)(rl->inserts + n) * o->samples_per_insert - (double)rl->samples <=
+    if (n <= o->min_size - (rl->inserts - rl->deletes)) return true; /* cannot overflow */
+    return ((double)rl->inserts + (double)n) * o->samples_per_insert - (double)rl->samples <=
            o->max_diff;
 }
 

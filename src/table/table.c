@@ -6,7 +6,7 @@
  *   T1  the map, the sampler and the remover hold exactly the live slots;
  *   T2  live slots <= max_size, unless the limit is soft;
  *   T3  an operation that fails leaves T1 and every counter as they were;
- *   T4  a live slot holds one reference to its trajectory, and the account counts it once;
+ *   T4  a live slot holds references to its trajectory, and the account counts it once;
  *   T5  limiter.inserts - limiter.deletes is the number of live slots;
  *   T6  the first operation in each queue of parked ones cannot go ahead.
  * rp_table_check() looks at T1, T2, T4, T5 and at the selectors' own invariants.
@@ -29,6 +29,9 @@
 #include "util/mem.h"
 
 enum { BLOCK = 256, MAX_NAME = 255 };
+
+static_assert((int)BLOCK <= (int)RP_EVENTS_AT_ONCE,
+              "updates are told of after the whole block is done");
 
 /* --- birth and death ---------------------------------------------------------------------------- */
 
@@ -217,6 +220,7 @@ void rp_table_evict_locked(rp_table *t)
     uint32_t slot;
     double probability;
 
+    assert(t->slots.live > 0);
     (void)t->remover->ops->pick(t->remover, &t->rng, 1, false, &slot, &probability);
     rp_table_remove_locked(t, slot);
     t->evictions++;
@@ -240,8 +244,12 @@ static void take_locked(rp_table *t, takeaway *out) RP_REQUIRES(t->mu)
     rp_account_settle(&t->account);
     out->dead_count = rp_slots_exhume(&t->slots, out->dead, BLOCK);
     out->more_dead = t->slots.dead > 0;
-    out->finished = t->finished;
-    t->finished = t->finished_last = NULL;
+    out->finished = NULL;
+    if (t->finished != NULL && !t->calling_back) {
+        out->finished = t->finished;
+        t->finished = t->finished_last = NULL;
+        t->calling_back = true;
+    }
     out->freed_bytes = t->account.freed > 0;
     t->account.freed = 0;
     out->has_deferred = t->events.deferred_count > 0;
@@ -260,13 +268,23 @@ static void let_go(rp_table *t, takeaway *taken) RP_EXCLUDES(t->mu)
     }
 }
 
-static void call_back(rp_op *finished)
+/* Tells the owners of operations that are over. One thread at a time: if an owner starts
+ * something that ends other operations, they are told by the loop here and not by a call within
+ * the call. */
+static void call_back(rp_table *t, rp_op *finished) RP_EXCLUDES(t->mu)
 {
     while (finished != NULL) {
-        rp_op *op = finished;
-        finished = op->next; /* before the call: the operation is its owner's again */
-        rp_table_drop_offered(op);
-        op->on_done(op);
+        while (finished != NULL) {
+            rp_op *op = finished;
+            finished = op->next; /* before the call: the operation is its owner's again */
+            rp_op_finish(op);
+            op->on_done(op);
+        }
+        rp_mutex_lock(&t->mu);
+        finished = t->finished;
+        t->finished = t->finished_last = NULL;
+        t->calling_back = finished != NULL;
+        rp_mutex_unlock(&t->mu);
     }
 }
 
@@ -282,7 +300,7 @@ static bool settle(rp_table *t) RP_RELEASE(t->mu)
     take_locked(t, &taken);
     rp_mutex_unlock(&t->mu);
     let_go(t, &taken);
-    call_back(taken.finished);
+    call_back(t, taken.finished);
     while (taken.has_deferred) {
         bool freed = taken.freed_bytes;
 
@@ -296,7 +314,7 @@ static bool settle(rp_table *t) RP_RELEASE(t->mu)
         rp_mutex_unlock(&t->mu);
         taken.freed_bytes |= freed;
         let_go(t, &taken);
-        call_back(taken.finished);
+        call_back(t, taken.finished);
     }
     return taken.freed_bytes;
 }

@@ -33,8 +33,6 @@ typedef struct rp_queue {
 /* Events on their way to the extensions (events.c). */
 typedef struct rp_events {
     rp_extension *extensions;
-    char *names; /* one allocation for all of them */
-    size_t names_bytes;
     size_t count;
     bool has_atomic, has_deferred;
     bool delivering; /* a thread is calling deferred extensions */
@@ -67,7 +65,8 @@ struct rp_table {
     rp_queue samples RP_GUARDED_BY(mu);
     rp_op *finished RP_GUARDED_BY(mu); /* operations to be told that they are over, by `next` */
     rp_op *finished_last RP_GUARDED_BY(mu);
-    uint32_t *picked RP_GUARDED_BY(mu); /* scratch for draws */
+    bool calling_back RP_GUARDED_BY(mu); /* a thread is telling them */
+    uint32_t *picked RP_GUARDED_BY(mu);  /* scratch for draws */
     double *picked_probability RP_GUARDED_BY(mu);
     size_t picked_capacity RP_GUARDED_BY(mu);
     double max_priority RP_GUARDED_BY(mu);
@@ -139,8 +138,8 @@ void rp_table_pump_locked(rp_table *t) RP_REQUIRES(t->mu);
 void rp_table_fail_parked_locked(rp_table *t, rp_status status, const char *text)
     RP_REQUIRES(t->mu);
 
-/* Drops the references that were offered to a parked insert which is over. Not under a lock. */
-void rp_table_drop_offered(const rp_op *op);
+/* What is left to do for an operation that is over, without a lock. */
+void rp_op_finish(const rp_op *op);
 
 /* Why a parked operation waits. Returns `text`. */
 char *rp_table_why_locked(rp_table *t, const rp_op *op, char *text, size_t size)
@@ -166,6 +165,9 @@ static inline void rp_events_add_locked(rp_table *t, rp_event_kind kind, const r
 }
 /* Tells atomic extensions what they have not been told. */
 void rp_events_flush_locked(rp_table *t) RP_REQUIRES(t->mu);
+/* True if deferred extensions have so much to catch up with that operations wait; but not those
+ * that an extension starts itself, for it would wait for itself. */
+bool rp_events_is_behind_locked(const rp_table *t) RP_REQUIRES(t->mu);
 /* Tells deferred extensions, unless another thread is at it. */
 void rp_events_deliver(rp_table *t) RP_EXCLUDES(t->mu);
 

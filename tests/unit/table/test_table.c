@@ -89,7 +89,7 @@ static void extension_that_does_nothing_is_refused(void **state)
     o.extensions = &none;
     o.extension_count = 1;
 
-    expect_refused(&o, "extension 0 has no on_events");
+    expect_refused(&o, "has no on_events");
     o.extensions = NULL;
     expect_refused(&o, "extension_count is 1, but extensions is NULL");
 }
