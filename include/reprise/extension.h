@@ -3,9 +3,10 @@
  *
  * An atomic extension is called under the table's lock, before the operation that caused the
  * events becomes visible to anybody else; it sees the table through a narrow view and must be
- * quick. A deferred extension is called later, in order, on the thread of some caller of the
- * table and with no lock held; it may call any table, and its events keep their trajectories
- * alive. */
+ * quick. A deferred extension is called later, in order, on the thread of some caller of a
+ * table of the store and with no lock held; it may call any table, and its events keep their
+ * trajectories alive. The call it is run in returns when there is nothing left to tell, so a
+ * slow one holds up some caller. */
 #ifndef REPRISE_EXTENSION_H
 #define REPRISE_EXTENSION_H
 
@@ -45,7 +46,7 @@ RP_API bool rp_view_priority(const rp_table_view *view, uint64_t key, double *pr
 RP_API bool rp_view_update(rp_table_view *view, uint64_t key, double priority);
 
 typedef struct rp_extension {
-    const char *name; /* in messages and info; copied */
+    const char *name; /* for messages when the table is made; may be NULL */
     bool deferred;
     void *ctx;
     /* `view` is NULL for a deferred extension. */

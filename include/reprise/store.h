@@ -24,7 +24,8 @@ typedef struct rp_store_options {
     rp_budget_policy policy;
     uint64_t seed; /* of everything random in it; two stores with one seed and one sequence of
                       calls behave alike to the bit. 0: from the system */
-    /* The wall clock in nanoseconds, for rp_sample.inserted_at_ns. NULL: the system's. */
+    /* The wall clock in nanoseconds, for rp_sample.inserted_at_ns. NULL: the system's. Called
+     * on any thread, also under a table's lock: it must not call back. */
     int64_t (*wall_ns)(void *ctx);
     void *wall_ctx;
 } rp_store_options;

@@ -42,10 +42,10 @@ RP_API const char *rp_selector_name(rp_selector_kind kind);
 
 /* When inserts and samples may go ahead. With I inserts, S samples and D deletes so far:
  *
- *   n samples may be drawn  if  I - D >= min_size  and  I * samples_per_insert - S - n >=
- * min_diff
- *   n items may be inserted if  I + n - D <= min_size  or
- *                               (I + n) * samples_per_insert - S <= max_diff
+ *   n samples may be drawn   if  I - D >= min_size
+ *                            and I * samples_per_insert - S - n >= min_diff
+ *   n items may be inserted  if  I + n - D <= min_size
+ *                            or  (I + n) * samples_per_insert - S <= max_diff
  */
 typedef struct rp_limiter_options {
     double samples_per_insert; /* > 0 */
@@ -77,9 +77,9 @@ typedef struct rp_table_options {
     rp_limiter_options limiter; /* * */
     int64_t max_size;           /* * items, >= 1; then the remover makes room */
     uint64_t max_bytes;         /* chunk bytes; then the remover makes room. 0: no limit */
-    int32_t
-        max_times_sampled; /* an item goes when it has been sampled that often. 0: no limit */
-    bool soft_limit;       /* going over max_size evicts nothing until rp_table_trim() */
+    /* An item goes when its count of samples comes to exactly this. 0: no limit. */
+    int32_t max_times_sampled;
+    bool soft_limit; /* going over max_size evicts nothing until rp_table_trim() */
     rp_signature
         *signature; /* what items must look like, or NULL. The table takes a reference */
     const rp_extension *extensions; /* copied; owned by the table once it exists */
@@ -104,12 +104,14 @@ typedef struct rp_insert {
     uint32_t flags;            /* RP_INSERT_..., or 0 */
 } rp_insert;
 
-/* Inserts `count` items in order; a key that is there already only has its priority changed.
- * Waits as long as the rate limiter (or a store that blocks when full) refuses. All items are
- * checked before the first is inserted. `*inserted` (may be NULL) is written in every case: how
- * many went in; those are there even if the call then fails.
+/* Inserts `count` items in order; a key that is there already only has its priority changed,
+ * though it waits its turn like any other. Waits as long as the rate limiter (or a store that
+ * blocks when full) refuses. All items are checked before the first is inserted. `*inserted`
+ * (may be NULL) is written in every case: how many went in; those are there even if the call
+ * then fails.
  *
- * RP_INVALID (a priority the table cannot have, no trajectory, signature), RP_DEADLINE,
+ * RP_INVALID (a priority the table cannot have, no trajectory, signature, a chunk that is in
+ * another store: it belongs for good to the first that takes it), RP_DEADLINE,
  * RP_CANCELLED (table closed, or the wait cancelled), RP_NO_RESOURCE (memory, an item larger
  * than a byte limit, a store that rejects when full); items that were evicted to make room for
  * it stay evicted. */
@@ -129,7 +131,7 @@ typedef struct rp_sample {
     int64_t table_size;        /* items in the table when it was drawn */
     int64_t inserted_at_ns;    /* wall clock */
     int32_t times_sampled;     /* this draw included */
-    bool rate_limited;         /* the call had to wait */
+    bool rate_limited;         /* the call had waited when it was drawn */
 } rp_sample;
 
 typedef struct rp_sample_options {
@@ -178,18 +180,22 @@ RP_API RP_NODISCARD rp_status rp_table_delete(rp_table *table, const uint64_t *k
                                               size_t count, size_t *found, rp_error *err);
 
 /* Looks items up without counting as sampling: out[i] is the item of keys[i], or has a NULL
- * trajectory if there is none. probability and weight are 0. Release as after sampling. */
+ * trajectory if there is none. probability and weight are 0. Release as after sampling.
+ * RP_CANCELLED (closed; nothing to release). */
 RP_API RP_NODISCARD rp_status rp_table_peek(rp_table *table, const uint64_t *keys, size_t count,
                                             rp_sample *out, size_t *found, rp_error *err);
 
 /* --- the whole table -------------------------------------------------------------------------- */
 
-/* Removes, by the remover, what is over max_size and max_bytes: how a table with a soft limit
- * is kept in bounds. `*removed` may be NULL. RP_CANCELLED (closed), RP_NO_RESOURCE. */
+/* Removes, by the remover, what is over max_size: how a table with a soft limit is kept in
+ * bounds.
+ * `*removed` (may be NULL) is written in every case. RP_CANCELLED (closed), RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_table_trim(rp_table *table, size_t *removed, rp_error *err);
 
-/* Removes all items and zeroes the limiter's counts and the episode and sample counters.
- * Waiting calls go on waiting. RP_CANCELLED (closed). */
+/* Removes all items and puts every counter back to its beginning: the limiter's, those of
+ * episodes, samples, updates and evictions, and the largest priority. Waiting calls go on
+ * waiting.
+ * RP_CANCELLED (closed), RP_NO_RESOURCE (no memory for a deferred extension's event). */
 RP_API RP_NODISCARD rp_status rp_table_reset(rp_table *table, rp_error *err);
 
 /* Refuses everything from now on and ends all waits with RP_CANCELLED. Items stay until the
@@ -257,8 +263,10 @@ struct rp_op {
     rp_sample *samples;
 
     int64_t until_ns; /* RP_NOW: never left waiting */
-    /* Called once, on the thread of whoever made it possible and with no lock held, if
-     * rp_op_start_* left it waiting. It may start other operations. */
+    /* Called once if the operation was left waiting, on the thread of whoever made it possible
+     * and with no lock held; perhaps before rp_table_start_insert() or _sample() has returned.
+     * It may start other operations, but must not wait for one. Needed unless until_ns is
+     * RP_NOW. */
     void (*on_done)(rp_op *op);
     void *user;
 

@@ -23,8 +23,9 @@ typedef struct rp_writer_options {
     int32_t history;        /* * how many of the latest steps items may refer to, >= 1 */
     int32_t chunk_length;   /* steps a chunk, at most `history`. 0: tuned to the data */
     rp_chunk_options chunk; /* codec and delta */
-    size_t max_pending;     /* items that may wait to be inserted before rp_writer_create_item()
-                               does.     0: 64 */
+    /* Items that may wait to be inserted before rp_writer_create_item() does: then it first
+     * completes the chunks they wait for. 0: 64. */
+    size_t max_pending;
 } rp_writer_options;
 
 /* RP_INVALID, RP_NO_RESOURCE. Returns owned. The store must outlive the writer. */
@@ -56,9 +57,12 @@ typedef struct rp_pick {
 
 /* Creates an item in `table`: one column for each pick. Waits only if max_pending items are
  * waiting to be inserted.
- * RP_INVALID (names what is wrong), RP_NOT_FOUND (no such table), RP_PRECONDITION (the step is
- * no longer, or not yet, in the history), RP_DEADLINE and RP_CANCELLED (of an earlier item;
- * nothing was created), RP_NO_RESOURCE. `*key` (may be NULL) gets the item's key. */
+ *
+ * Nothing was created on RP_NOT_FOUND (no such table), RP_PRECONDITION (the step is no longer,
+ * or not yet, in the history), RP_INVALID (names what is wrong) and RP_NO_RESOURCE. While it
+ * makes room it may meet trouble with an earlier item: RP_DEADLINE and RP_CANCELLED leave that
+ * one pending, and a sentence "item ... was dropped" says that its table refuses it for good;
+ * in both cases nothing was created either. `*key` (may be NULL) gets the item's key. */
 RP_API RP_NODISCARD rp_status rp_writer_create_item(rp_writer *writer, const char *table,
                                                     double priority, const rp_pick *picks,
                                                     size_t pick_count, rp_wait wait,
@@ -70,9 +74,10 @@ RP_API RP_NODISCARD rp_status rp_writer_create_latest(rp_writer *writer, const c
                                                       rp_wait wait, uint64_t *key,
                                                       rp_error *err);
 
-/* Completes the open chunks that items wait for and inserts all items. Those that could not be
- * inserted stay for the next call.
- * RP_DEADLINE, RP_CANCELLED, RP_NO_RESOURCE. */
+/* Completes the open chunks that items wait for and inserts all items.
+ * RP_DEADLINE, RP_CANCELLED and RP_NO_RESOURCE for lack of memory: what is left stays for the
+ * next call. RP_INVALID, and RP_NO_RESOURCE for an item over a byte limit: its table refuses
+ * that item for good, it was dropped, and the sentence names it; call again for the rest. */
 RP_API RP_NODISCARD rp_status rp_writer_flush(rp_writer *writer, rp_wait wait, rp_error *err);
 
 /* Flushes, then starts a new episode: step 0, empty history. On failure the episode goes on. */

@@ -5,8 +5,7 @@
  * when the buffer is full. For deferred ones the events are kept, each with a reference to its
  * trajectory, until some thread that has left the lock delivers them:
  *
- *   tell_locked -> deferred[] --swap, under the lock--> delivered[] -> on_events, without the
- * lock
+ *   tell_locked -> deferred[] -- swap under the lock -> delivered[] -> on_events, no lock
  *
  * One thread delivers at a time, which keeps the order; others leave their events to it. */
 #include <string.h>
