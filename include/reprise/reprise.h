@@ -4,6 +4,7 @@
  *   store.h       make a store, and tables in it
  *   writer.h      turn steps into chunks and items
  *   table.h       insert, sample, update priorities, delete; wait and ask why
+ *   op.h          the same without a thread that waits: for event loops
  *   trajectory.h  what an item's data is; decode and stack it
  *   chunk.h       the compressed rows below that
  *   tensor.h      dtypes, shapes, signatures
@@ -17,6 +18,7 @@
 #include "reprise/alloc.h"
 #include "reprise/chunk.h"
 #include "reprise/extension.h"
+#include "reprise/op.h"
 #include "reprise/status.h"
 #include "reprise/store.h"
 #include "reprise/sumtree.h"

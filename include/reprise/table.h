@@ -248,56 +248,6 @@ RP_API size_t rp_table_waiting(rp_table *table, rp_waiting *out, size_t capacity
  */
 RP_API bool rp_table_check(rp_table *table);
 
-/* --- without a thread to wait ------------------------------------------------------------------ */
-
-/* An operation that may be left waiting in the table while its caller does something else: an
- * event loop starts it and is called back. The caller owns the memory, which must stay where it
- * is, with all it points at, until the operation is over. Zero-initialise it and fill in the
- * first part. */
-typedef struct rp_op rp_op;
-struct rp_op {
-    /* for an insert */
-    const rp_insert *items;
-    /* for a sample */
-    const rp_sample_options *options;
-    rp_sample *samples;
-
-    int64_t until_ns; /* RP_NOW: never left waiting */
-    /* Called once if the operation was left waiting, on the thread of whoever made it possible
-     * and with no lock held; perhaps before rp_table_start_insert() or _sample() has returned.
-     * It may start other operations, but must not wait for one. Needed unless until_ns is
-     * RP_NOW. */
-    void (*on_done)(rp_op *op);
-    void *user;
-
-    /* results, once over */
-    size_t count; /* in: items of an insert; a sample's is options->count */
-    size_t done;  /* items inserted or drawn */
-    rp_status status;
-    rp_error error;
-
-    /* private */
-    rp_table *table;
-    rp_op *prev, *next;
-    int64_t started_ns;
-    size_t parked_at;
-    bool is_insert, parked, was_parked;
-};
-
-/* Starts an insert or a sample. True if it is over already: look at op->status; on_done is not
- * called. False if it waits. */
-RP_API RP_NODISCARD bool rp_table_start_insert(rp_table *table, rp_op *op);
-RP_API RP_NODISCARD bool rp_table_start_sample(rp_table *table, rp_op *op);
-
-/* Takes a waiting operation back. True: it is over, with `status` (RP_OK for a sample that had
- * drawn something), and on_done will not be called. False: it is over already, or on_done is
- * about to be called. */
-RP_API bool rp_op_withdraw(rp_op *op, rp_status status);
-
-/* Ends the waiting operations of a table whose deadline is not after `now_ns`, calling on_done.
- * Returns the earliest deadline that is left, or RP_FOREVER. */
-RP_API int64_t rp_table_expire(rp_table *table, int64_t now_ns);
-
 RP_END_DECLS
 
 #endif

@@ -176,8 +176,11 @@ static void prefetch_chunks_locked(const rp_table *t, size_t count) RP_REQUIRES(
 
     if (n == 0) return;
     if (t->sampler->ops->prefetch != NULL) t->sampler->ops->prefetch(t->sampler, victims, n);
-    for (size_t i = 0; i < n; i++)
-        __builtin_prefetch(rp_slots_at(&t->slots, victims[i])->trajectory->chunks[0], 1);
+    for (size_t i = 0; i < n; i++) {
+        const rp_slot *slot = rp_slots_at(&t->slots, victims[i]);
+        rp_map_prefetch(&t->keys, slot->tag);
+        __builtin_prefetch(slot->trajectory->chunks[0], 1);
+    }
 }
 
 /* Makes room for an item's bytes under the table's own limit, by eviction. */

@@ -11,6 +11,7 @@
 #ifndef RP_TABLE_TABLE_H
 #define RP_TABLE_TABLE_H
 
+#include "reprise/op.h"
 #include "reprise/table.h"
 #include "table/account.h"
 #include "table/rate_limiter.h"

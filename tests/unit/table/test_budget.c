@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The byte budget that the tables of a store share, and its three policies. */
+#include "chunk/trajectory.h"
 #include "support/fixture.h"
 #include "table/table.h"
 #include "util/rng.h"
@@ -121,6 +122,86 @@ static void full_table_makes_its_own_room_under_every_policy(void **state)
         assert_true(rp_test_has_key(full, 12));
         assert_int_equal(used(&w), 4);
         world_deinit(&w);
+    }
+}
+
+/* A trajectory that has the chunk of blob `index` and one of its own. */
+static rp_trajectory *blob_and_more(world *w, size_t index)
+{
+    rp_slices column = rp_trajectory_slices(w->blobs[index], 0);
+    rp_chunk *chunks[] = {column.slices[0].chunk,
+                          rp_test_try_blob(&w->bed.alloc, 100 + BLOBS, 1000 + BLOBS, PAYLOAD)};
+    rp_trajectory *trajectory = rp_test_try_join(&w->bed.alloc, chunks, 2);
+
+    assert_non_null(trajectory);
+    rp_chunk_unref(chunks[1]);
+    assert_int_equal(rp_trajectory_bytes(trajectory), 2 * w->each);
+    return trajectory;
+}
+
+/* The chunk would leave with one and come back with the other. */
+static void full_table_keeps_an_item_whose_chunk_the_new_one_needs(void **state)
+{
+    (void)state;
+    static const rp_budget_policy policies[] = {RP_BUDGET_BLOCK, RP_BUDGET_REJECT};
+
+    for (size_t i = 0; i < COUNT_OF(policies); i++) {
+        world w;
+        rp_table_options o = rp_test_options("full", RP_FIFO, RP_FIFO, 1);
+        world_init(&w, policies[i], 2);
+        rp_table *full = rp_test_bed_table(&w.bed, &o);
+        rp_trajectory *both = blob_and_more(&w, 1);
+        assert_ok(put(&w, full, 1));
+        assert_ok(put(&w, w.b, 2));
+        rp_table_info before = rp_test_info_of(full);
+
+        rp_status st = rp_test_try_put(full, 3, 1, both, &w.bed.err);
+
+        assert_int_equal(st, policies[i] == RP_BUDGET_BLOCK ? RP_DEADLINE : RP_NO_RESOURCE);
+        assert_unchanged(full, &before);
+        assert_true(rp_test_has_key(full, 1));
+        take(w.b, 2);
+        assert_ok(rp_test_try_put(full, 3, 1, both, &w.bed.err));
+        assert_true(rp_test_has_key(full, 3) && rp_test_info_of(full).evictions == 1);
+        rp_trajectory_unref(both);
+        world_deinit(&w);
+    }
+}
+
+/* Draws from a full table with random choices, after so many inserts that were refused. */
+static void draw_after_refusals(rp_budget_policy policy, int refusals, uint64_t *keys,
+                                size_t count)
+{
+    world w;
+    rp_table_options o = rp_test_options("full", RP_UNIFORM, RP_UNIFORM, 4);
+    o.seed = 5;
+    world_init(&w, policy, 4);
+    rp_table *full = rp_test_bed_table(&w.bed, &o);
+    rp_trajectory *large = rp_test_blob_trajectory(&w.bed.alloc, 500, 1500, 2 * PAYLOAD);
+    assert_true(rp_trajectory_bytes(large) > w.each);
+    for (uint64_t key = 0; key < 4; key++) assert_ok(put(&w, full, key));
+
+    for (int i = 0; i < refusals; i++)
+        assert_int_not_equal(rp_test_try_put(full, 9, 1, large, NULL), RP_OK);
+
+    for (size_t i = 0; i < count; i++) keys[i] = rp_test_draw(full).key;
+    assert_int_equal(rp_test_info_of(full).evictions, 0);
+    rp_trajectory_unref(large);
+    world_deinit(&w);
+}
+
+static void refused_insert_does_not_change_what_is_drawn_after_it(void **state)
+{
+    (void)state;
+    static const rp_budget_policy policies[] = {RP_BUDGET_BLOCK, RP_BUDGET_REJECT};
+
+    for (size_t i = 0; i < COUNT_OF(policies); i++) {
+        uint64_t without[50], with[50];
+
+        draw_after_refusals(policies[i], 0, without, 50);
+        draw_after_refusals(policies[i], 3, with, 50);
+
+        assert_memory_equal(without, with, sizeof with);
     }
 }
 
@@ -335,6 +416,47 @@ static void delete_in_its_own_table_wakes_a_waiter(void **state)
     world_deinit(&w);
 }
 
+/* A queue of one, and bytes for one: what goes in needs the bytes of what has just left. */
+static void queue_passes_its_bytes_on(rp_budget_policy policy, bool limit_table, bool by_delete)
+{
+    world w;
+    waiter x;
+    rp_table_options o = rp_test_options("q", RP_FIFO, RP_FIFO, 10);
+    world_init(&w, policy, limit_table ? 0 : 1);
+    o.limiter = rp_limiter_queue(1);
+    o.max_times_sampled = 1;
+    o.max_bytes = limit_table ? w.each * 3 / 2 : 0;
+    rp_table *q = rp_test_bed_table(&w.bed, &o);
+    assert_ok(put(&w, q, 1));
+    assert_false(start(&x, &w, q, 2));
+
+    if (by_delete)
+        take(q, 1);
+    else
+        assert_int_equal(rp_test_draw(q).key, 1);
+
+    assert_int_equal(x.calls, 1);
+    assert_ok_err(x.op.status, &x.op.error);
+    assert_true(rp_test_has_key(q, 2));
+    rp_table_info info = rp_test_info_of(q);
+    assert_true(info.size == 1 && info.evictions == 0 && info.bytes == w.each);
+    assert_true(rp_table_check(q));
+    world_deinit(&w);
+}
+
+static void insert_that_waits_for_the_limiter_has_the_bytes_of_what_leaves(void **state)
+{
+    (void)state;
+    static const rp_budget_policy policies[] = {RP_BUDGET_EVICT, RP_BUDGET_BLOCK,
+                                                RP_BUDGET_REJECT};
+
+    for (int by_delete = 0; by_delete < 2; by_delete++) {
+        queue_passes_its_bytes_on(RP_BUDGET_EVICT, true, by_delete == 1);
+        for (size_t i = 0; i < COUNT_OF(policies); i++)
+            queue_passes_its_bytes_on(policies[i], false, by_delete == 1);
+    }
+}
+
 static void insert_that_will_not_wait_leaves_no_trace(void **state)
 {
     (void)state;
@@ -426,6 +548,8 @@ int main(void)
         cmocka_unit_test(insert_fails_when_its_table_has_nothing_left_to_evict),
         cmocka_unit_test(insert_that_cannot_fit_evicts_nothing),
         cmocka_unit_test(full_table_makes_its_own_room_under_every_policy),
+        cmocka_unit_test(full_table_keeps_an_item_whose_chunk_the_new_one_needs),
+        cmocka_unit_test(refused_insert_does_not_change_what_is_drawn_after_it),
         cmocka_unit_test(full_store_rejects),
         cmocka_unit_test(batch_that_does_not_fit_goes_in_as_far_as_it_does),
         cmocka_unit_test(item_larger_than_the_budget_is_refused_by_every_policy),
@@ -434,6 +558,7 @@ int main(void)
         cmocka_unit_test(waiters_of_one_table_are_served_in_order),
         cmocka_unit_test(small_insert_does_not_overtake_a_large_one),
         cmocka_unit_test(delete_in_its_own_table_wakes_a_waiter),
+        cmocka_unit_test(insert_that_waits_for_the_limiter_has_the_bytes_of_what_leaves),
         cmocka_unit_test(insert_that_will_not_wait_leaves_no_trace),
         cmocka_unit_test(withdrawn_waiter_leaves_no_trace),
         cmocka_unit_test(waiters_in_several_tables_all_get_their_turn),

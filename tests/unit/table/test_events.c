@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What extensions are told, when, and what they may do. */
+#include <pthread.h>
+
 #include "support/fixture.h"
+#include "table/table.h"
 
 enum { MOST = 4096 };
 
@@ -209,6 +212,55 @@ static void atomic_extension_changes_priorities_before_anybody_sees_them(void **
     assert_true(rp_table_check(t));
 }
 
+static void set_to_100(void *ctx, rp_table_view *view, const rp_event *events, size_t count)
+{
+    (void)ctx;
+    for (size_t i = 0; i < count; i++)
+        if (events[i].kind == RP_EVENT_INSERT)
+            (void)rp_view_update(view, events[i].key, 100); /* if it is still there */
+}
+
+static void count_done(rp_op *op)
+{
+    ++*(int *)op->user;
+}
+
+/* The second item goes in and out again before the lock is left. */
+static void atomic_extension_is_told_between_two_operations_that_waited(void **state)
+{
+    (void)state;
+    rp_extension e = {.name = "set", .on_events = set_to_100};
+    rp_table_options o = rp_test_options("q", RP_FIFO, RP_FIFO, 10);
+    rp_insert items[] = {{.key = 1, .priority = 1, .trajectory = bed.plain},
+                         {.key = 2, .priority = 1, .trajectory = bed.plain}};
+    rp_sample_options two = {.count = 2};
+    rp_sample s[2];
+    int inserted = 0, drawn = 0;
+    rp_op insert = {.items = items,
+                    .count = 2,
+                    .until_ns = RP_FOREVER,
+                    .on_done = count_done,
+                    .user = &inserted};
+    rp_op sample = {.options = &two,
+                    .samples = s,
+                    .until_ns = RP_FOREVER,
+                    .on_done = count_done,
+                    .user = &drawn};
+    o.limiter = rp_limiter_queue(1);
+    o.max_times_sampled = 1;
+    o.extensions = &e;
+    o.extension_count = 1;
+    rp_table *t = rp_test_bed_table(&bed, &o);
+    assert_false(rp_table_start_insert(t, &insert)); /* one of two */
+
+    assert_false(rp_table_start_sample(t, &sample)); /* one of two, then both go on */
+
+    assert_true(inserted == 1 && drawn == 1 && sample.status == RP_OK && sample.done == 2);
+    assert_true(s[0].key == 1 && s[0].priority == 100);
+    assert_true(s[1].key == 2 && s[1].priority == 100);
+    rp_samples_release(s, 2);
+}
+
 /* --- deferred ones --------------------------------------------------------------------------------------- */
 
 static void echo(void *ctx, rp_table_view *view, const rp_event *events, size_t count)
@@ -234,6 +286,60 @@ static void deferred_extension_may_call_its_own_table(void **state)
     assert_int_equal(rp_test_info_of(recorded.table).size, 50); /* 1 .. 50 */
     assert_int_equal(recorded.count, 50);
     assert_true(rp_table_check(recorded.table));
+}
+
+/* What came of calling a table whose deferred extension is behind. */
+static struct {
+    rp_status from_outside, insert, sample;
+    rp_error outside_err;
+    rp_sample drawn;
+} late;
+
+static void *insert_from_outside(void *arg)
+{
+    late.from_outside = rp_test_try_put(arg, 3, 1, bed.plain, &late.outside_err);
+    return NULL;
+}
+
+/* Makes its own table as late as it can be, and calls it all the same. */
+static void fall_behind(void *ctx, rp_table_view *view, const rp_event *events, size_t count)
+{
+    record *r = ctx;
+    rp_sample_options one = {.count = 1};
+    rp_update again[256];
+    pthread_t other;
+    size_t n;
+
+    (void)view, (void)events;
+    r->count += count;
+    if (r->batches++ > 0) return;
+    for (size_t i = 0; i < COUNT_OF(again); i++) again[i] = (rp_update){1, 2};
+    for (size_t i = 0; i <= RP_MAX_DEFERRED_EVENTS; i += COUNT_OF(again))
+        assert_ok(rp_table_update(r->table, again, COUNT_OF(again), NULL, NULL));
+    assert_int_equal(pthread_create(&other, NULL, insert_from_outside, r->table), 0);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    late.insert = rp_test_try_put(r->table, 2, 1, bed.plain, NULL);
+    late.sample = rp_table_sample(r->table, &one, &late.drawn, &n, rp_wait_none(), NULL);
+}
+
+static void deferred_extension_that_is_behind_does_not_wait_for_itself(void **state)
+{
+    (void)state;
+    rp_extension e = {
+        .name = "slow", .deferred = true, .ctx = &recorded, .on_events = fall_behind};
+    memset(&late, 0, sizeof late);
+    recorded.table = make(&e, 1, 100);
+
+    rp_test_put(recorded.table, 1, 1, bed.plain);
+
+    rp_samples_release(&late.drawn, 1);
+    assert_fails(late.from_outside, RP_DEADLINE, &late.outside_err, "deferred extensions are");
+    assert_ok(late.insert);
+    assert_ok(late.sample);
+    assert_true(rp_test_has_key(recorded.table, 2) && late.drawn.key == 1);
+    rp_table_info info = rp_test_info_of(recorded.table);
+    assert_true(info.waiting_inserts == 0 && info.waiting_samples == 0);
+    assert_int_equal(recorded.count, info.updates + 3); /* two inserts, one sample: all told */
 }
 
 static void events_keep_trajectories_of_deleted_items_alive(void **state)
@@ -287,7 +393,9 @@ int main(void)
         TEST(large_batches_are_told_in_pieces),
         TEST(several_extensions_are_told_in_their_order),
         TEST(atomic_extension_changes_priorities_before_anybody_sees_them),
+        TEST(atomic_extension_is_told_between_two_operations_that_waited),
         TEST(deferred_extension_may_call_its_own_table),
+        TEST(deferred_extension_that_is_behind_does_not_wait_for_itself),
         TEST(events_keep_trajectories_of_deleted_items_alive),
         TEST(extensions_are_freed_with_their_table),
     };

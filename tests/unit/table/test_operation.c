@@ -220,6 +220,59 @@ static void bad_item_anywhere_in_a_batch_changes_nothing(void **state)
     }
 }
 
+static void unknown_flags_are_refused(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {1, 256, 257};
+    rp_table *t = make(RP_FIFO, RP_FIFO, 5000);
+    rp_table_info before = rp_test_info_of(t);
+
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        rp_insert *items = make_items(0, sizes[i]);
+        size_t inserted = 5;
+
+        items[sizes[i] - 1].flags = RP_INSERT_MAX_PRIORITY | 4;
+        assert_fails(rp_table_insert(t, items, sizes[i], rp_wait_none(), &inserted, &bed.err),
+                     RP_INVALID, &bed.err, "flags 0x5 are not all known");
+        assert_int_equal(inserted, 0);
+        assert_unchanged(t, &before);
+        free(items);
+    }
+}
+
+/* A chunk belongs to the first store that takes it; one that refuses it has not. */
+static void refused_batch_leaves_its_chunks_free_for_another_store(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {1, 2, 256, 300};
+    rp_test_bed other;
+    rp_table_options o = rp_test_options("t", RP_FIFO, RP_FIFO, 5000);
+    rp_table *t = make(RP_PRIORITIZED, RP_FIFO, 5000), *elsewhere;
+    rp_test_bed_init(&other, NULL);
+    elsewhere = rp_test_bed_table(&other, &o);
+
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        rp_insert *items = make_items(0, sizes[i]), *last = &items[sizes[i] - 1];
+        rp_trajectory *own = rp_test_blob_trajectory(&other.alloc, i, i, 20);
+        for (size_t j = 0; j < sizes[i]; j++) items[j].trajectory = own;
+
+        last->priority = NAN;
+        assert_fails(rp_table_insert(t, items, sizes[i], rp_wait_none(), NULL, &bed.err),
+                     RP_INVALID, &bed.err, "NaN");
+        last->priority = 1;
+        last->flags = 4;
+        assert_fails(rp_table_insert(t, items, sizes[i], rp_wait_none(), NULL, &bed.err),
+                     RP_INVALID, &bed.err, "flags");
+
+        rp_test_put(elsewhere, i, 1, own);
+        assert_fails(rp_test_try_put(t, i, 1, own, &bed.err), RP_INVALID, &bed.err,
+                     "is in use by another store");
+        rp_trajectory_unref(own);
+        free(items);
+    }
+    rp_test_bed_deinit(&other);
+}
+
 static void too_large_batches_are_refused(void **state)
 {
     (void)state;
@@ -667,6 +720,8 @@ int main(void)
         TEST(batches_of_many_blocks_go_in_as_single_inserts_would),
         TEST(inserting_nothing_is_fine),
         TEST(bad_item_anywhere_in_a_batch_changes_nothing),
+        TEST(unknown_flags_are_refused),
+        TEST(refused_batch_leaves_its_chunks_free_for_another_store),
         TEST(too_large_batches_are_refused),
         TEST(items_must_match_the_signature),
         TEST(limiter_that_refuses_part_of_a_batch_lets_the_rest_in),

@@ -120,6 +120,30 @@ static void operation_with_bad_arguments_is_over_at_once(void **state)
     expect_over(&c, 0, RP_INVALID, 0);
 }
 
+static void operation_that_may_wait_needs_an_on_done(void **state)
+{
+    (void)state;
+    rp_table *t = make_queue(3);
+    rp_insert item = {.key = 2, .priority = 1, .trajectory = bed.plain};
+    rp_sample_options one = {.count = 1};
+    rp_sample s;
+    rp_op insert = {.items = &item, .count = 1, .until_ns = RP_FOREVER};
+    rp_op sample = {.options = &one, .samples = &s, .until_ns = 1};
+    put(t, 1);
+    rp_table_info before = rp_test_info_of(t);
+
+    assert_true(rp_table_start_insert(t, &insert)); /* though it would not have to wait */
+    assert_true(rp_table_start_sample(t, &sample));
+
+    assert_true(insert.done == 0 && sample.done == 0);
+    assert_fails(insert.status, RP_INVALID, &insert.error, "needs an on_done");
+    assert_fails(sample.status, RP_INVALID, &sample.error, "needs an on_done");
+    assert_unchanged(t, &before);
+    insert.until_ns = RP_NOW; /* nobody will have to be told */
+    assert_true(rp_table_start_insert(t, &insert));
+    assert_true(insert.status == RP_OK && insert.done == 1);
+}
+
 static void waiting_sample_is_resumed_by_an_insert(void **state)
 {
     (void)state;
@@ -207,6 +231,119 @@ static void at_least_ends_a_sample_early(void **state)
     for (uint64_t key = 3; key <= 5; key++) put(t, key);
     assert_true(start_sample(&at_once, t, 8, 2, RP_FOREVER)); /* all that can be had */
     expect_over(&at_once, 0, RP_OK, 3);
+}
+
+/* --- weights ------------------------------------------------------------------------------------------- */
+
+static double weights_when_told[MOST];
+
+static void note_weights(rp_op *op)
+{
+    count_call(op);
+    for (size_t i = 0; i < op->done; i++) weights_when_told[i] = op->samples[i].weight;
+}
+
+static bool start_weighed(call *c, rp_table *t, size_t count)
+{
+    call_init(c, 1000);
+    c->options = (rp_sample_options){.count = count, .beta = 1};
+    c->op.options = &c->options;
+    c->op.samples = c->samples;
+    c->op.on_done = note_weights;
+    return rp_table_start_sample(t, &c->op);
+}
+
+/* A queue gives its first with probability 1: weights are 1 / size, divided by the largest. */
+static void weights_of_a_sample_that_is_over_at_once_are_filled_in(void **state)
+{
+    (void)state;
+    rp_table *t = make_queue(5);
+    call c;
+    for (uint64_t key = 1; key <= 4; key++) put(t, key);
+
+    assert_true(start_weighed(&c, t, 4));
+
+    assert_true(c.samples[0].weight == 0.25 && c.samples[2].weight == 0.5);
+    assert_true(c.samples[3].weight == 1);
+    expect_over(&c, 0, RP_OK, 4);
+}
+
+static void weights_of_a_resumed_sample_are_those_of_the_whole_batch(void **state)
+{
+    (void)state;
+    rp_table *t = make_queue(5);
+    call c;
+    put(t, 1);
+    put(t, 2);
+    assert_false(start_weighed(&c, t, 3));
+
+    put(t, 3);
+
+    assert_true(weights_when_told[0] == 0.5 && weights_when_told[1] == 1);
+    assert_true(weights_when_told[2] == 1);
+    expect_over(&c, 1, RP_OK, 3);
+}
+
+static void weights_of_a_sample_that_ends_early_are_filled_in(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 3; how++) {
+        call c;
+        rp_test_bed_deinit(&bed);
+        rp_test_bed_init(&bed, NULL);
+        rp_table *t = make_queue(5);
+        put(t, 1);
+        put(t, 2);
+        assert_false(start_weighed(&c, t, 3));
+
+        if (how == 0) assert_true(rp_op_withdraw(&c.op, RP_CANCELLED));
+        if (how == 1) (void)rp_table_expire(t, 1000);
+        if (how == 2) rp_table_close(t);
+
+        assert_true(c.samples[0].weight == 0.5 && c.samples[1].weight == 1);
+        expect_over(&c, how == 0 ? 0 : 1, RP_OK, 2);
+    }
+}
+
+/* --- lack of memory ------------------------------------------------------------------------------------ */
+
+static void ignore_events(void *ctx, rp_table_view *view, const rp_event *events, size_t count)
+{
+    (void)ctx, (void)view, (void)events, (void)count;
+}
+
+/* The events of so many draws do not fit the room that the first insert made for them. */
+static void partly_drawn_sample_that_lacks_memory_keeps_what_it_has_drawn(void **state)
+{
+    (void)state;
+    static rp_sample drawn[200];
+    rp_extension e = {.name = "ignore", .deferred = true, .on_events = ignore_events};
+    rp_table_options o = rp_test_options("q", RP_FIFO, RP_FIFO, 1000);
+    call c;
+    o.limiter = rp_limiter_queue(1000);
+    o.max_times_sampled = 1;
+    o.extensions = &e;
+    o.extension_count = 1;
+    rp_table *t = rp_test_bed_table(&bed, &o);
+    put(t, 1);
+    call_init(&c, RP_FOREVER);
+    c.options = (rp_sample_options){.count = COUNT_OF(drawn)};
+    c.op.options = &c.options;
+    c.op.samples = drawn;
+    assert_false(rp_table_start_sample(t, &c.op));
+    assert_int_equal(c.op.done, 1);
+
+    bed.oom.left = 0;
+    put(t, 2);
+    bed.oom.left = RP_TEST_OOM_UNLIMITED;
+
+    assert_true(bed.oom.failed > 0);
+    assert_true(c.calls == 1 && c.op.status == RP_OK);
+    assert_true(c.op.done == 1 && drawn[0].key == 1);
+    rp_samples_release(drawn, 1); /* the fixture counts what is left */
+    assert_int_equal(rp_test_info_of(t).waiting_samples, 0);
+    assert_int_equal(rp_test_draw(t).key, 2);
+    assert_true(rp_table_check(t));
 }
 
 /* --- order --------------------------------------------------------------------------------------------- */
@@ -496,6 +633,44 @@ static void callback_may_start_other_operations(void **state)
     assert_int_equal(rp_test_info_of(chain_table).size, 0);
 }
 
+static int depth, deepest;
+
+static void feed_the_next(rp_op *op)
+{
+    call *c = op->user;
+
+    if (++depth > deepest) deepest = depth;
+    count_call(op);
+    rp_samples_release(c->samples, op->done);
+    put(chain_table, 1 + turns);
+    depth--;
+}
+
+static void callbacks_that_end_other_operations_do_not_nest(void **state)
+{
+    (void)state;
+    enum { WAITERS = 5000 };
+    call *c = calloc(WAITERS, sizeof *c);
+    assert_non_null(c);
+    chain_table = make_queue(3);
+    depth = deepest = 0;
+    for (size_t i = 0; i < WAITERS; i++) {
+        assert_false(start_sample(&c[i], chain_table, 1, 0, RP_FOREVER));
+        c[i].op.on_done = feed_the_next;
+    }
+
+    put(chain_table, 1);
+
+    assert_int_equal(deepest, 1);
+    for (size_t i = 0; i < WAITERS; i++) {
+        assert_true(c[i].calls == 1 && c[i].turn == i + 1);
+        assert_true(c[i].op.status == RP_OK && c[i].samples[0].key == i + 1);
+    }
+    assert_int_equal(rp_test_info_of(chain_table).waiting_samples, 0);
+    assert_int_equal(rp_test_draw(chain_table).key, WAITERS + 1); /* what the last one put */
+    free(c);
+}
+
 static void operation_can_be_started_again_once_over(void **state)
 {
     (void)state;
@@ -609,11 +784,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(operation_that_can_go_ahead_is_over_at_once),
         TEST(operation_with_bad_arguments_is_over_at_once),
+        TEST(operation_that_may_wait_needs_an_on_done),
         TEST(waiting_sample_is_resumed_by_an_insert),
         TEST(waiting_insert_is_resumed_by_a_sample),
         TEST(waiting_insert_is_resumed_by_a_delete),
         TEST(waiting_calls_survive_a_reset),
         TEST(at_least_ends_a_sample_early),
+        TEST(weights_of_a_sample_that_is_over_at_once_are_filled_in),
+        TEST(weights_of_a_resumed_sample_are_those_of_the_whole_batch),
+        TEST(weights_of_a_sample_that_ends_early_are_filled_in),
+        TEST(partly_drawn_sample_that_lacks_memory_keeps_what_it_has_drawn),
         TEST(waiting_calls_are_served_in_order_of_arrival),
         TEST(both_queues_push_each_other_on),
         TEST(nobody_overtakes_a_queue_not_even_without_waiting),
@@ -628,6 +808,7 @@ int main(void)
         TEST(close_ends_every_wait),
         TEST(close_ends_waiting_inserts),
         TEST(callback_may_start_other_operations),
+        TEST(callbacks_that_end_other_operations_do_not_nest),
         TEST(operation_can_be_started_again_once_over),
         TEST(offered_references_are_taken_as_far_as_a_waiting_insert_got),
         TEST(waiting_calls_can_be_asked_what_they_wait_for),

@@ -76,6 +76,21 @@ static void inserts_up_to_min_size_never_wait(void **state)
     assert_false(can_insert(o, 105, 0, 100, 1));
 }
 
+static void largest_count_is_compared_like_any_other(void **state)
+{
+    (void)state;
+    rp_limiter_options large = {1.0, INT64_MAX, 0.0, 2.0};
+
+    assert_false(can_insert(rp_limiter_queue(3), 1, 0, 0, INT64_MAX));
+    assert_false(can_insert(rp_limiter_queue(3), INT64_MAX, INT64_MAX, 1, INT64_MAX));
+    assert_true(can_insert(rp_limiter_min_size(1), 1, 0, 0, INT64_MAX));
+    assert_true(can_insert(large, 0, 0, 0, INT64_MAX)); /* up to min_size, exactly */
+    assert_true(can_insert(large, 1, 0, 1, INT64_MAX));
+    assert_false(can_insert(large, 1, 0, 0, INT64_MAX));
+    assert_false(can_sample(rp_limiter_queue(3), 1, 0, 0, INT64_MAX));
+    assert_true(can_sample(rp_limiter_min_size(1), 1, 0, 0, INT64_MAX));
+}
+
 static void ratio_centres_its_bounds_on_the_first_sample(void **state)
 {
     (void)state;
@@ -183,6 +198,35 @@ static void limiter_that_would_block_both_sides_is_refused(void **state)
     assert_refused((rp_limiter_options){1, 1, 0.5, 1.5}, "make it at least 2");
     assert_refused((rp_limiter_options){0.5, 1, 0, 0.75}, "make it at least 1.5");
     assert_refused(rp_limiter_ratio(2, 1, 0.5), "inserts * 2 - samples is 1");
+}
+
+/* A ratio that is nearly, but not quite, a small fraction drifts off its multiples, and comes
+ * to a standstill after millions of steps. */
+static void ratio_near_a_fraction_is_not_taken_for_it(void **state)
+{
+    (void)state;
+    assert_refused(
+        (rp_limiter_options){0.3333333333, 1, (1.0 / 3 - 1e-5) - 1, 1e-5 + 0.3333333333},
+        "both wait for ever");
+    assert_refused((rp_limiter_options){0.1000000001, 1, (0.1 - 2e-5) - 1, 2e-5 + 0.1000000001},
+                   "both wait for ever");
+    assert_refused((rp_limiter_options){1e-10, 1, -0.9, 0.05}, "both wait for ever");
+}
+
+static void least_buffer_of_a_ratio_is_accepted_for_fractions(void **state)
+{
+    (void)state;
+    static const double ratios[] = {1.0 / 3, 0.1, 2.5, 7};
+    static const int64_t sizes[] = {1, 10, 1000};
+
+    for (size_t i = 0; i < COUNT_OF(ratios); i++)
+        for (size_t j = 0; j < COUNT_OF(sizes); j++) {
+            double least = fmax(1, ratios[i]);
+            assert_accepted(rp_limiter_ratio(ratios[i], sizes[j], least + 1e-3));
+            assert_accepted(rp_limiter_ratio(ratios[i], sizes[j], 10 * least));
+        }
+    /* Thirds as thirds: no multiple of 1/3 lies in the open interval (0.01, 0.33). */
+    assert_accepted((rp_limiter_options){1.0 / 3, 1, 0.33 - 1, 0.01 + 1.0 / 3});
 }
 
 static void queue_of_one_is_accepted(void **state)
@@ -422,6 +466,7 @@ int main(void)
         cmocka_unit_test(inserts_never_wait_with_min_size),
         cmocka_unit_test(bounds_of_diff_are_inclusive),
         cmocka_unit_test(inserts_up_to_min_size_never_wait),
+        cmocka_unit_test(largest_count_is_compared_like_any_other),
         cmocka_unit_test(ratio_centres_its_bounds_on_the_first_sample),
         cmocka_unit_test(queue_holds_its_size_and_gives_each_once),
         cmocka_unit_test(min_size_has_no_bounds_on_diff),
@@ -429,6 +474,8 @@ int main(void)
         cmocka_unit_test(reset_zeroes_the_counts_and_keeps_the_options),
         cmocka_unit_test(numbers_out_of_range_are_refused),
         cmocka_unit_test(limiter_that_would_block_both_sides_is_refused),
+        cmocka_unit_test(ratio_near_a_fraction_is_not_taken_for_it),
+        cmocka_unit_test(least_buffer_of_a_ratio_is_accepted_for_fractions),
         cmocka_unit_test(queue_of_one_is_accepted),
         cmocka_unit_test(min_size_is_always_accepted),
         cmocka_unit_test(every_legal_ratio_of_reverb_is_accepted),

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "support/fixture.h"
+#include "table/table.h"
 
 enum { MANY = 5000 };
 
@@ -402,6 +403,31 @@ static void soft_limit_lets_the_table_grow_until_it_is_trimmed(void **state)
     assert_ok(rp_table_trim(t, NULL, NULL));
 }
 
+static void soft_table_doubles_however_far_it_is_over_its_limit(void **state)
+{
+    (void)state;
+    enum { AT_ONCE = 256, ITEMS = 800 * AT_ONCE };
+    rp_table_options o = rp_test_options("soft", RP_FIFO, RP_FIFO, 1);
+    rp_insert items[AT_ONCE];
+    size_t removed = 0;
+    o.soft_limit = true;
+    rp_table *t = rp_test_bed_table(&bed, &o);
+
+    for (uint64_t key = 0; key < ITEMS; key += AT_ONCE) {
+        for (uint64_t i = 0; i < AT_ONCE; i++)
+            items[i] = (rp_insert){.key = key + i, .priority = 1, .trajectory = bed.plain};
+        assert_ok(rp_table_insert(t, items, AT_ONCE, rp_wait_none(), NULL, NULL));
+    }
+
+    assert_int_equal(rp_test_info_of(t).size, ITEMS);
+    assert_true(t->slots.slab_count <= 12); /* of RP_MAX_SLABS: 2^10 blocks of 256, and two */
+    assert_ok(rp_table_trim(t, &removed, NULL));
+    assert_int_equal(removed, ITEMS - 1);
+    assert_int_equal(rp_test_info_of(t).size, 1);
+    assert_true(rp_test_has_key(t, ITEMS - 1));
+    assert_true(rp_table_check(t));
+}
+
 static void trimming_a_hard_table_does_nothing(void **state)
 {
     (void)state;
@@ -467,6 +493,23 @@ static void can_insert_and_can_sample_ask_the_limiter_alone(void **state)
     assert_true(rp_table_can_sample(t, 2));
     assert_false(rp_table_can_sample(t, 3));
     assert_true(rp_table_can_insert(t, 1));
+}
+
+static void can_insert_and_can_sample_take_any_count(void **state)
+{
+    (void)state;
+    rp_table_options o = rp_test_options("q", RP_FIFO, RP_FIFO, 10);
+    o.limiter = rp_limiter_queue(3);
+    rp_table *t = make(RP_FIFO, RP_FIFO, 10), *q = rp_test_bed_table(&bed, &o);
+    put(t, 1, 1);
+    put(q, 1, 1);
+
+    assert_true(rp_table_can_insert(t, INT64_MAX));
+    assert_true(rp_table_can_sample(t, INT64_MAX));
+    assert_false(rp_table_can_insert(q, INT64_MAX));
+    assert_false(rp_table_can_sample(q, INT64_MAX));
+    assert_false(rp_table_can_insert(t, INT64_MIN));
+    assert_false(rp_table_can_sample(t, INT64_MIN));
 }
 
 /* --- priorities --------------------------------------------------------------------------------------- */
@@ -569,9 +612,11 @@ int main(void)
         TEST(large_peek_finds_all),
         TEST(reset_starts_from_nothing),
         TEST(soft_limit_lets_the_table_grow_until_it_is_trimmed),
+        TEST(soft_table_doubles_however_far_it_is_over_its_limit),
         TEST(trimming_a_hard_table_does_nothing),
         TEST(closed_table_refuses_everything_and_keeps_its_items),
         TEST(can_insert_and_can_sample_ask_the_limiter_alone),
+        TEST(can_insert_and_can_sample_take_any_count),
         TEST(each_kind_takes_what_it_can_weigh_and_refuses_the_rest),
         TEST(items_of_maximal_priority_get_the_largest_there_was),
         TEST(maximal_priority_works_with_weights),
