@@ -9,7 +9,7 @@
  *   clean up   references that were not needed                       no lock
  *
  * Each item leaves the table consistent, so a block may stop between any two of them. */
-#include <math.h>
+#include <assert.h>
 
 #include "chunk/trajectory.h"
 #include "table/operation.h"
@@ -21,8 +21,7 @@ enum {
 };
 
 /* The sentence for an item that check_item() refuses. */
-static rp_status refuse_item(const rp_table *t, const rp_insert *item, size_t index,
-                             rp_error *err)
+static void explain_bad(const rp_table *t, const rp_insert *item, size_t index, rp_error *err)
 {
     rp_error why = {.text = "it has no trajectory"};
     rp_status st = RP_INVALID;
@@ -45,7 +44,6 @@ static rp_status refuse_item(const rp_table *t, const rp_insert *item, size_t in
     }
     (void)rp_fail(err, RP_INVALID, "table '%.60s': item %zu, key %llu: %.140s", t->options.name,
                   index, (unsigned long long)item->key, why.text);
-    return RP_INVALID;
 }
 
 static bool check_item(const rp_table *t, const rp_insert *item)
@@ -110,7 +108,9 @@ rp_status rp_insert_prepare(const rp_table *t, const rp_op *op, size_t first, si
         ok = rp_budget_adopt(t->account.budget, items[i].trajectory, NULL) == RP_OK;
     if (!ok) {
         size_t bad = find_bad(t, items, count);
-        return refuse_item(t, &items[bad], first + bad, err);
+        assert(bad < count);
+        explain_bad(t, &items[bad], first + bad, err);
+        return RP_INVALID;
     }
     for (size_t i = 0; i < count; i++) {
         block[i].trajectory = items[i].trajectory;
@@ -163,7 +163,6 @@ static void prefetch_victims_locked(const rp_table *t, size_t count) RP_REQUIRES
     for (size_t i = 0; i < n; i++) {
         const rp_slot *slot = rp_slots_at(&t->slots, victims[i]);
         __builtin_prefetch(slot->trajectory, 1);
-        rp_map_prefetch(&t->keys, slot->tag);
     }
 }
 
@@ -405,5 +404,7 @@ rp_status rp_insert_check(const rp_table *t, rp_op *op)
                        op->count, RP_MAX_BATCH);
     if (op->count <= RP_BLOCK) return RP_OK;
     bad = find_bad(t, op->items, op->count);
-    return bad == op->count ? RP_OK : refuse_item(t, &op->items[bad], bad, &op->error);
+    if (bad == op->count) return RP_OK;
+    explain_bad(t, &op->items[bad], bad, &op->error);
+    return RP_INVALID;
 }
