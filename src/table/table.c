@@ -221,7 +221,10 @@ void rp_table_evict_locked(rp_table *t)
     double probability;
 
     assert(t->slots.live > 0);
-    (void)t->remover->ops->pick(t->remover, &t->rng, 1, false, &slot, &probability);
+    if (t->remover->ops->upcoming != NULL)
+        (void)t->remover->ops->upcoming(t->remover, 1, &slot);
+    else
+        (void)t->remover->ops->pick(t->remover, &t->rng, 1, false, &slot, &probability);
     rp_table_remove_locked(t, slot);
     t->evictions++;
 }
