@@ -20,7 +20,7 @@ typedef enum rp_codec {
     RP_CODEC_NONE =
         1, /* stored; written as one snappy literal, so Reverb clients read it too */
     RP_CODEC_ZSTD = 2, /* smaller; read by reprise only */
-    RP_CODEC_LZ4 = 3,  /* faster than snappy to read; read by reprise only */
+    RP_CODEC_LZ4 = 3,  /* quick to write and to read; read by reprise only */
 } rp_codec;
 
 /* "snappy", "none", "zstd", "lz4", or NULL. Static. */

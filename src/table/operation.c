@@ -15,7 +15,6 @@
  * two items and go on later: op->done says how far it is. */
 #include "table/operation.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 

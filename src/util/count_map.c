@@ -81,10 +81,3 @@ size_t rp_count_map_size(const rp_count_map *m)
 {
     return m->map.count;
 }
-
-void rp_count_map_clear(rp_count_map *m)
-{
-    rp_map_clear(&m->map);
-    m->used = 0;
-    m->first_free = RP_MAP_NONE;
-}

@@ -37,6 +37,4 @@ uint32_t rp_count_map_get(const rp_count_map *m, uint64_t key);
 /* How many keys have a count. */
 size_t rp_count_map_size(const rp_count_map *m);
 
-void rp_count_map_clear(rp_count_map *m);
-
 #endif

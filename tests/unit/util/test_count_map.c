@@ -88,24 +88,6 @@ static void places_are_reused(void **state)
     rp_count_map_deinit(&m);
 }
 
-static void cleared_map_counts_from_zero(void **state)
-{
-    (void)state;
-    rp_count_map m;
-    rp_count_map_init(&m, &alloc, 5);
-    assert_ok(rp_count_map_reserve(&m, 40));
-    for (uint64_t key = 0; key < 40; key++) (void)rp_count_map_add(&m, key);
-
-    rp_count_map_clear(&m);
-
-    assert_int_equal(rp_count_map_size(&m), 0);
-    for (uint64_t key = 0; key < 40; key++) {
-        assert_int_equal(rp_count_map_get(&m, key), 0);
-        assert_int_equal(rp_count_map_add(&m, key), 1);
-    }
-    rp_count_map_deinit(&m);
-}
-
 static void reserve_without_memory_changes_nothing(void **state)
 {
     (void)state;
@@ -134,7 +116,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(counts_equal_a_plain_array_over_random_operations,
                                         set_up, nothing_is_left),
         cmocka_unit_test_setup_teardown(places_are_reused, set_up, nothing_is_left),
-        cmocka_unit_test_setup_teardown(cleared_map_counts_from_zero, set_up, nothing_is_left),
         cmocka_unit_test_setup_teardown(reserve_without_memory_changes_nothing, set_up,
                                         nothing_is_left),
     };
