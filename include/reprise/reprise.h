@@ -9,6 +9,7 @@
  *   chunk.h       the compressed rows below that
  *   tensor.h      dtypes, shapes, signatures
  *   extension.h   callbacks that run with a table's operations
+ *   server.h      a server of a store's tables
  *   sumtree.h     the sum tree, for use on its own
  *
  * examples/overlapping.c is the shortest complete program. */
@@ -19,6 +20,7 @@
 #include "reprise/chunk.h"
 #include "reprise/extension.h"
 #include "reprise/op.h"
+#include "reprise/server.h"
 #include "reprise/status.h"
 #include "reprise/store.h"
 #include "reprise/sumtree.h"

@@ -37,16 +37,19 @@ RP_BEGIN_DECLS
  * the wire and the Python exceptions share one numbering. Values never change meaning. */
 typedef enum rp_status {
     RP_OK = 0,
-    RP_CANCELLED = 1,    /* closed, or cancelled by its owner, while waiting */
-    RP_INVALID = 3,      /* the caller's mistake; retrying cannot help */
-    RP_DEADLINE = 4,     /* the deadline passed first */
-    RP_NOT_FOUND = 5,    /* no table, key or column of that name */
-    RP_EXISTS = 6,       /* the name is taken */
-    RP_NO_RESOURCE = 8,  /* out of memory, or over a configured limit */
-    RP_PRECONDITION = 9, /* right call, wrong state */
-    RP_INTERNAL = 13,    /* a bug of ours */
-    RP_UNAVAILABLE = 14, /* the peer is gone; retry with backoff */
-    RP_CORRUPT = 15,     /* bytes failed a checksum or a bound */
+    RP_CANCELLED = 1,        /* closed, or cancelled by its owner, while waiting */
+    RP_INVALID = 3,          /* the caller's mistake; retrying cannot help */
+    RP_DEADLINE = 4,         /* the deadline passed first */
+    RP_NOT_FOUND = 5,        /* no table, key or column of that name */
+    RP_EXISTS = 6,           /* the name is taken */
+    RP_DENIED = 7,           /* known, but not allowed to do this */
+    RP_NO_RESOURCE = 8,      /* out of memory, or over a configured limit */
+    RP_PRECONDITION = 9,     /* right call, wrong state */
+    RP_UNIMPLEMENTED = 12,   /* no such call, or not supported */
+    RP_INTERNAL = 13,        /* a bug of ours */
+    RP_UNAVAILABLE = 14,     /* the peer is gone; retry with backoff */
+    RP_CORRUPT = 15,         /* bytes failed a checksum or a bound */
+    RP_UNAUTHENTICATED = 16, /* who are you? credentials are missing or wrong */
 } rp_status;
 
 /* The name of a status, "RP_OK" and so on. Static; "RP_UNKNOWN" for any other number. */

@@ -13,11 +13,14 @@ const char *rp_status_name(rp_status status)
     case RP_DEADLINE: return "RP_DEADLINE";
     case RP_NOT_FOUND: return "RP_NOT_FOUND";
     case RP_EXISTS: return "RP_EXISTS";
+    case RP_DENIED: return "RP_DENIED";
     case RP_NO_RESOURCE: return "RP_NO_RESOURCE";
     case RP_PRECONDITION: return "RP_PRECONDITION";
+    case RP_UNIMPLEMENTED: return "RP_UNIMPLEMENTED";
     case RP_INTERNAL: return "RP_INTERNAL";
     case RP_UNAVAILABLE: return "RP_UNAVAILABLE";
     case RP_CORRUPT: return "RP_CORRUPT";
+    case RP_UNAUTHENTICATED: return "RP_UNAUTHENTICATED";
     }
     return "RP_UNKNOWN";
 }

@@ -12,11 +12,19 @@ MAY_INCLUDE = {
     "chunk": ["util", "tensor"],
     "table": ["util", "tensor", "chunk"],
     "store": ["util", "tensor", "chunk", "table"],
+    "net": ["util"],
+    "wire": ["util", "tensor", "chunk"],
+    "server": ["util", "tensor", "chunk", "table", "store", "net", "wire"],
+    "cli": [],
 }
 
 # Headers of libraries other than libc.
 THIRD_PARTY = {
     "chunk": ["snappy-c.h", "zstd.h", "zstd_errors.h", "lz4.h"],
+    "net": ["openssl/err.h", "openssl/ssl.h", "openssl/x509.h"],
+    "wire": ["nghttp2/nghttp2.h"],
+    "server": ["microhttpd.h", "openssl/crypto.h", "openssl/sha.h", "openssl/evp.h"],
+    "cli": ["yaml.h"],
 }
 
 # Of libc, everybody may use what computes; threads, clocks and system calls stand in util alone.
@@ -26,6 +34,16 @@ PLAIN = """
     """.split()
 SYSTEM = {
     "util": "pthread.h time.h unistd.h sched.h sys/mman.h sys/random.h sys/syscall.h".split(),
+    "net": """
+        arpa/inet.h fcntl.h netdb.h netinet/in.h netinet/tcp.h sys/epoll.h sys/eventfd.h sys/socket.h
+        sys/stat.h sys/types.h sys/uio.h sys/un.h time.h unistd.h
+        """.split(),
+    "wire": [],
+    "server": "pthread.h sys/socket.h sys/sysinfo.h sys/uio.h time.h unistd.h".split(),
+    "cli": """
+        fcntl.h getopt.h pthread.h signal.h sys/resource.h sys/socket.h sys/stat.h sys/types.h
+        sys/un.h time.h unistd.h
+        """.split(),
 }
 
 

@@ -50,10 +50,20 @@ static void every_status_has_its_name_and_its_grpc_number(void **state)
         int number;
         const char *name;
     } all[] = {
-        {0, "RP_OK"},           {1, "RP_CANCELLED"},    {3, "RP_INVALID"},
-        {4, "RP_DEADLINE"},     {5, "RP_NOT_FOUND"},    {6, "RP_EXISTS"},
-        {8, "RP_NO_RESOURCE"},  {9, "RP_PRECONDITION"}, {13, "RP_INTERNAL"},
-        {14, "RP_UNAVAILABLE"}, {15, "RP_CORRUPT"},
+        {0, "RP_OK"},
+        {1, "RP_CANCELLED"},
+        {3, "RP_INVALID"},
+        {4, "RP_DEADLINE"},
+        {5, "RP_NOT_FOUND"},
+        {6, "RP_EXISTS"},
+        {8, "RP_NO_RESOURCE"},
+        {9, "RP_PRECONDITION"},
+        {13, "RP_INTERNAL"},
+        {14, "RP_UNAVAILABLE"},
+        {15, "RP_CORRUPT"},
+        {7, "RP_DENIED"},
+        {12, "RP_UNIMPLEMENTED"},
+        {16, "RP_UNAUTHENTICATED"},
     };
 
     for (size_t i = 0; i < COUNT_OF(all); i++)

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An event loop: descriptors that become ready, times that come, messages from other threads.
+ *
+ * One thread runs it. Everything but post and stop belongs to that thread (or to whoever set
+ * the loop up before it runs). Nothing here is called from inside itself: a callback may watch,
+ * forget, arm, disarm and post as it likes, also for the thing it was called for. */
+#ifndef RP_NET_LOOP_H
+#define RP_NET_LOOP_H
+
+#include "reprise/alloc.h"
+
+typedef struct rp_loop rp_loop;
+
+/* RP_NO_RESOURCE (memory, descriptors). Returns owned. */
+RP_NODISCARD rp_status rp_loop_new(const rp_allocator *alloc, rp_loop **out, rp_error *err);
+void rp_loop_free(rp_loop *loop); /* not while it runs; NULL is fine */
+
+/* Runs until rp_loop_stop(). */
+void rp_loop_run(rp_loop *loop);
+void rp_loop_stop(rp_loop *loop); /* any thread; also before it runs */
+
+/* The monotonic time at which this turn began: no system call. */
+int64_t rp_loop_now(const rp_loop *loop);
+
+/* --- descriptors ---------------------------------------------------------------------------- */
+
+enum { RP_READABLE = 1, RP_WRITABLE = 2, RP_HUNG_UP = 4 /* reported, never asked for */ };
+
+/* Embed it in whatever owns the descriptor. Level-triggered. */
+typedef struct rp_watch rp_watch;
+struct rp_watch {
+    int fd;
+    uint32_t events; /* what is asked for now */
+    void (*on_ready)(rp_watch *watch, uint32_t events);
+};
+
+/* Starts watching watch->fd for `events`. RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_loop_watch(rp_loop *loop, rp_watch *watch, uint32_t events);
+/* Changes what is asked for: no system call if nothing changes. Cannot fail. */
+void rp_loop_change(rp_loop *loop, rp_watch *watch, uint32_t events);
+/* Stops watching; call it before closing the descriptor. Its on_ready will not be called any
+ * more, not even for what this turn had already seen. */
+void rp_loop_forget(rp_loop *loop, rp_watch *watch);
+
+/* --- times ---------------------------------------------------------------------------------- */
+
+/* Embed it; zero-initialise it and set on_due. */
+typedef struct rp_timer rp_timer;
+struct rp_timer {
+    void (*on_due)(rp_timer *timer);
+    int64_t due_ns; /* on the monotonic clock */
+    size_t place;   /* private: 0 while not armed */
+};
+
+/* (Re)arms a timer: on_due is called once, at `due_ns` or a little later. Making room may fail:
+ * RP_NO_RESOURCE, then it is as before. A timer that is armed already can always be moved. */
+RP_NODISCARD rp_status rp_loop_arm(rp_loop *loop, rp_timer *timer, int64_t due_ns);
+void rp_loop_disarm(rp_loop *loop, rp_timer *timer); /* not armed: nothing */
+
+/* --- other threads -------------------------------------------------------------------------- */
+
+/* Embed it; its memory must stay until it has run. */
+typedef struct rp_post rp_post;
+struct rp_post {
+    void (*run)(rp_post *post);
+    rp_post *next; /* private */
+};
+
+/* Has post->run called on the loop's thread, in the order of the posts of one thread. Any
+ * thread; takes no lock; wakes the loop only if it sleeps. Posts made before rp_loop_stop()
+ * are run before rp_loop_run() returns. */
+void rp_loop_post(rp_loop *loop, rp_post *post);
+
+/* Called at the end of every turn, when all that was ready has been dealt with and before the
+ * loop sleeps: the place to write what has been gathered. */
+void rp_loop_set_turn_end(rp_loop *loop, void (*on_turn_end)(void *user), void *user);
+
+/* Lets the loop rest `rest_ns` once, at the end of this turn, before it looks for what is
+ * ready: so that small messages gather. Posts and timers wait as well. */
+void rp_loop_rest(rp_loop *loop, int64_t rest_ns);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TLS for servers: certificate, key and whom to believe. OpenSSL, TLS 1.2 and newer, ALPN "h2"
+ * and "http/1.1". Immutable and counted: a reload makes a new one, and open connections keep
+ * theirs. */
+#ifndef RP_NET_TLS_H
+#define RP_NET_TLS_H
+
+#include "reprise/alloc.h"
+
+typedef struct rp_tls rp_tls;
+
+typedef struct rp_tls_files {
+    const char *certificate; /* PEM, the chain */
+    const char *key;         /* PEM */
+    const char *client_ca;   /* PEM; NULL: no client certificate is asked for */
+    bool require_client_certificate;
+} rp_tls_files;
+
+/* Reads the files. RP_NOT_FOUND (a file, named), RP_INVALID (what OpenSSL says of it, or a key
+ * that does not fit), RP_NO_RESOURCE. Returns owned. */
+RP_NODISCARD rp_status rp_tls_new(const rp_allocator *alloc, const rp_tls_files *files,
+                                  rp_tls **out, rp_error *err);
+rp_tls *rp_tls_ref(rp_tls *tls);
+void rp_tls_unref(rp_tls *tls); /* NULL is fine */
+
+#endif
