@@ -208,7 +208,7 @@ static rp_status resolve(const char *text, target *t, rp_error *err)
 
     if (t->host[0] == '\0') {
         add_every(t);
-    } else if (strcmp(t->host, "localhost") == 0) {
+    } else if (strcmp(t->host, "localhost") == 0 && text[0] != '[') {
         add_loopback(t);
     } else {
         if (text[0] == '[')
@@ -337,14 +337,20 @@ static rp_status open_tcp(const char *text, target *t, rp_listener *l, rp_error 
     return RP_OK;
 }
 
+static bool is_socket(const char *path)
+{
+    struct stat file;
+
+    return lstat(path, &file) == 0 && S_ISSOCK(file.st_mode);
+}
+
 /* Whether nobody listens at a socket file any more. */
 static bool is_stale(const struct sockaddr_un *address)
 {
-    struct stat file;
     int fd;
     bool stale;
 
-    if (lstat(address->sun_path, &file) != 0 || !S_ISSOCK(file.st_mode)) return false;
+    if (!is_socket(address->sun_path)) return false;
     fd = new_socket(AF_UNIX);
     if (fd < 0) return false;
     stale = connect(fd, (const struct sockaddr *)address, sizeof *address) != 0 &&
@@ -370,6 +376,9 @@ static rp_status open_unix(const char *text, const target *t, rp_listener *l, rp
         why = errno;
         if (bound == 0) (void)unlink(t->path);
         (void)close(fd);
+        if (why == EADDRINUSE && !is_socket(t->path))
+            return rp_fail(err, RP_UNAVAILABLE, "address '%s': a file that is not a socket",
+                           text);
         return fail_errno(err, text, why);
     }
     memcpy(l->unix_path, address.sun_path, sizeof l->unix_path);

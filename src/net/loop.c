@@ -389,11 +389,14 @@ void rp_loop_run(rp_loop *loop)
     while (!loop->stopped) {
         await(loop);
         run_posts(take_posts(loop));
-        call_ready(loop);
-        call_due(loop);
+        if (!loop->stopped) {
+            call_ready(loop);
+            call_due(loop);
+        }
         if (loop->on_turn_end != NULL) loop->on_turn_end(loop->turn_end_user);
         if (!loop->stopped) rest(loop);
     }
     loop->stopped = false; /* so that it can run again */
+    loop->ready_count = 0; /* epoll names them anew */
     loop->rest_ns = 0;
 }

@@ -17,7 +17,9 @@ void rp_loop_free(rp_loop *loop); /* not while it runs; NULL is fine */
 
 /* Runs until rp_loop_stop(). It can be run again afterwards. */
 void rp_loop_run(rp_loop *loop);
-void rp_loop_stop(rp_loop *loop); /* any thread; also before it runs */
+/* Any thread, also before it runs. The turn goes on; the next one runs what was posted, calls
+ * on_turn_end and is the last. */
+void rp_loop_stop(rp_loop *loop);
 
 /* The monotonic time at which this turn began: no system call. */
 int64_t rp_loop_now(const rp_loop *loop);
