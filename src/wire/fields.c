@@ -108,17 +108,34 @@ uint64_t *rp_wire_copy_numbers(const rp_pb_field *field, uint64_t *out)
     return out;
 }
 
-bool rp_wire_read_update(const rp_pb_field *field, uint64_t *key, double *priority)
+static bool read_update(const rp_pb_field *field, rp_update *update)
 {
     rp_pb_reader reader = rp_pb_open(field->data, field->size);
     rp_pb_field f;
     rp_pb_step step;
 
+    *update = (rp_update){0, 0.0};
     while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
-        if (rp_pb_is(&f, 1, RP_PB_VARINT)) *key = f.value;
-        if (rp_pb_is(&f, 2, RP_PB_FIXED64)) *priority = rp_wire_double(&f);
+        if (rp_pb_is(&f, 1, RP_PB_VARINT)) update->key = f.value;
+        if (rp_pb_is(&f, 2, RP_PB_FIXED64)) update->priority = rp_wire_double(&f);
     }
     return step == RP_PB_END;
+}
+
+bool rp_wire_is_update(const rp_pb_field *field)
+{
+    rp_update update;
+
+    return read_update(field, &update);
+}
+
+void rp_wire_copy_updates(const uint8_t *data, size_t size, uint32_t number, rp_update *updates)
+{
+    rp_pb_reader reader = rp_pb_open(data, size);
+    rp_pb_field f;
+
+    while (rp_pb_next(&reader, &f) == RP_PB_FIELD)
+        if (rp_pb_is(&f, number, RP_PB_BYTES)) (void)read_update(&f, updates++);
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */

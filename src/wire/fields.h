@@ -12,7 +12,7 @@
 #define RP_WIRE_FIELDS_H
 
 #include "chunk/protobuf.h"
-#include "reprise/tensor.h"
+#include "reprise/table.h"
 #include "util/buf.h"
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -43,10 +43,12 @@ RP_NODISCARD bool rp_wire_count_numbers(const rp_pb_field *field, size_t *count)
 /* Copies the numbers of such a field, which have been counted; returns where the next go. */
 uint64_t *rp_wire_copy_numbers(const rp_pb_field *field, uint64_t *out);
 
-/* Reads a KeyWithPriority; what it does not say stays as it was. False if the bytes are no
- * message. */
-RP_NODISCARD bool rp_wire_read_update(const rp_pb_field *field, uint64_t *key,
-                                      double *priority);
+/* True if the field is a KeyWithPriority; checks nothing but its form. */
+RP_NODISCARD bool rp_wire_is_update(const rp_pb_field *field);
+
+/* Copies the KeyWithPriority fields of that number of a message that has been checked. */
+void rp_wire_copy_updates(const uint8_t *data, size_t size, uint32_t number,
+                          rp_update *updates);
 
 /* An int32 is what the low 32 bits of its varint say. */
 static inline int32_t rp_wire_int32(const rp_pb_field *field)

@@ -143,5 +143,6 @@ void rp_wire_write_reflection_response(rp_buf *out, const rp_wire_reflection_req
         return;
     case RP_WIRE_REFLECT_NOTHING: break;
     }
-    put_error(out, RP_UNIMPLEMENTED, "the request asks for nothing that is known", (rp_string){"", 0});
+    put_error(out, RP_UNIMPLEMENTED, "the request asks for nothing that is known",
+              (rp_string){"", 0});
 }

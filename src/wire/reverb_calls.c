@@ -49,13 +49,10 @@ enum { MUTATE_TABLE = 1, MUTATE_UPDATE = 2, MUTATE_DELETE = 3 };
 static rp_status read_mutation(const rp_pb_field *f, rp_wire_mutate_request *r, bool *ok,
                                rp_error *err)
 {
-    uint64_t key;
-    double priority;
-
     if (rp_pb_is(f, MUTATE_TABLE, RP_PB_BYTES))
         return rp_wire_read_text(f, "the table's name", &r->table, err);
     if (rp_pb_is(f, MUTATE_UPDATE, RP_PB_BYTES)) {
-        *ok = rp_wire_read_update(f, &key, &priority);
+        *ok = rp_wire_is_update(f);
         r->update_count++;
     }
     if (f->number == MUTATE_DELETE) *ok = rp_wire_count_numbers(f, &r->delete_count);
@@ -86,15 +83,7 @@ rp_status rp_wire_read_mutate_request(const uint8_t *data, size_t size, size_t m
 
 void rp_wire_mutate_updates(const rp_wire_mutate_request *request, rp_update *updates)
 {
-    rp_pb_reader reader = rp_pb_open(request->data, request->size);
-    rp_pb_field f;
-
-    while (rp_pb_next(&reader, &f) == RP_PB_FIELD) {
-        if (!rp_pb_is(&f, MUTATE_UPDATE, RP_PB_BYTES)) continue;
-        *updates = (rp_update){0, 0.0};
-        (void)rp_wire_read_update(&f, &updates->key, &updates->priority);
-        updates++;
-    }
+    rp_wire_copy_updates(request->data, request->size, MUTATE_UPDATE, updates);
 }
 
 void rp_wire_mutate_deletes(const rp_wire_mutate_request *request, uint64_t *keys)

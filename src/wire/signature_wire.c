@@ -72,8 +72,7 @@ static rp_status append_node(reading *r, const rp_nest_node *node)
         if (r->node_count == RP_WIRE_MAX_SIGNATURE_NODES)
             return rp_fail(r->err, RP_NO_RESOURCE, "signature: more than %d nodes",
                            RP_WIRE_MAX_SIGNATURE_NODES);
-        if (!rp_resize_array(r->alloc, &r->nodes, r->node_capacity, capacity,
-                             sizeof *r->nodes))
+        if (!rp_resize_array(r->alloc, &r->nodes, r->node_capacity, capacity, sizeof *r->nodes))
             return rp_fail_memory(r->err, capacity * sizeof *r->nodes);
         r->node_capacity = capacity;
     }
