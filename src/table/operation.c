@@ -213,7 +213,7 @@ static bool wait_or_end_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
 static bool refuse_closed_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
 {
     if (!t->closed) return false;
-    op->status = rp_fail(&op->error, RP_CANCELLED, "table '%s' is closed", t->options.name);
+    op->status = rp_table_refuse_closed(t, &op->error);
     return true;
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of a table, shared by the files that implement it:
  *
- *   table.c       birth and death, the calls by key, the whole table
+ *   table.c       birth and death, changing one item, the calls by key
+ *   whole.c       the calls about the whole table
+ *   leave.c       leaving the lock
  *   operation.c   inserts and samples: start, park, resume, end
  *   insert.c      how items go in
  *   draw.c        how samples are drawn
@@ -21,6 +23,7 @@
 #include "util/mutex.h"
 
 enum {
+    RP_BLOCK = 256,                  /* items dealt with under one lock */
     RP_MAX_BATCH = 1 << 20,          /* items in one call */
     RP_EVENTS_AT_ONCE = 256,         /* handed to an atomic extension in one call */
     RP_MAX_DEFERRED_EVENTS = 1 << 16 /* then inserts and samples wait for deferred extensions */
@@ -94,7 +97,7 @@ RP_NODISCARD rp_status rp_table_new(const rp_allocator *alloc, const rp_table_op
                                     const rp_table_birth *birth, rp_table **out, rp_error *err);
 void rp_table_free(rp_table *t); /* NULL is fine; nobody may be using it */
 
-/* --- table.c, for operation.c ------------------------------------------------------------------ */
+/* --- table.c, for the others ------------------------------------------------------------------ */
 
 /* A priority as both selectors see it. */
 typedef struct rp_weighed {
@@ -124,6 +127,11 @@ void rp_table_count_out_locked(rp_table *t, size_t count) RP_REQUIRES(t->mu);
 
 /* Takes out what the remover picks. The table must not be empty. */
 void rp_table_evict_locked(rp_table *t) RP_REQUIRES(t->mu);
+
+/* RP_CANCELLED, with a sentence. */
+rp_status rp_table_refuse_closed(const rp_table *t, rp_error *err);
+
+/* --- leave.c ------------------------------------------------------------------------------------ */
 
 /* Leaves the lock after a change: tells atomic extensions, resumes parked operations that have
  * become possible, unlocks; then, without the lock, lets go of what died, calls back what is
