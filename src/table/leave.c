@@ -98,21 +98,88 @@ static bool settle(rp_table *t) RP_RELEASE(t->mu)
     return taken.freed_bytes;
 }
 
-/* Gives tables that wait for bytes another try, until none of them frees any more. */
+/* --- the line of tables that wait for bytes ------------------------------------------------------
+ *
+ * A table stands in it exactly while waits_for_bytes, so somebody waits in it and it is alive:
+ * whoever finds it there may take a reference. */
+
+static void append_locked(rp_budget *b, rp_table *t) RP_REQUIRES(b->mu)
+{
+    t->prev_waiter = b->last_waiter;
+    t->next_waiter = NULL;
+    *(b->last_waiter == NULL ? &b->first_waiter : &b->last_waiter->next_waiter) = t;
+    b->last_waiter = t;
+}
+
+static void unlink_locked(rp_budget *b, rp_table *t) RP_REQUIRES(b->mu)
+{
+    *(t->prev_waiter == NULL ? &b->first_waiter : &t->prev_waiter->next_waiter) =
+        t->next_waiter;
+    *(t->next_waiter == NULL ? &b->last_waiter : &t->next_waiter->prev_waiter) = t->prev_waiter;
+}
+
+void rp_table_wait_for_bytes_locked(rp_table *t)
+{
+    rp_budget *b = t->account.budget;
+
+    if (t->waits_for_bytes) return;
+    t->waits_for_bytes = true;
+    rp_mutex_lock(&b->mu);
+    append_locked(b, t);
+    (void)atomic_fetch_add(&b->waiting, 1);
+    rp_mutex_unlock(&b->mu);
+}
+
+void rp_table_stop_waiting_for_bytes_locked(rp_table *t)
+{
+    rp_budget *b = t->account.budget;
+
+    if (!t->waits_for_bytes) return;
+    t->waits_for_bytes = false;
+    rp_mutex_lock(&b->mu);
+    unlink_locked(b, t);
+    (void)atomic_fetch_sub(&b->waiting, 1);
+    rp_mutex_unlock(&b->mu);
+}
+
+/* The first of the line, which goes to its end; NULL if there is none. Returns owned. */
+static rp_table *next_in_line(rp_budget *b)
+{
+    rp_table *t;
+
+    rp_mutex_lock(&b->mu);
+    t = b->first_waiter;
+    if (t != NULL) {
+        (void)rp_table_ref(t);
+        unlink_locked(b, t);
+        append_locked(b, t);
+    }
+    rp_mutex_unlock(&b->mu);
+    return t;
+}
+
+/* Gives tables that wait for bytes another try, until none of them frees any more.
+ *
+ * Other threads may do the same at once: then each table's turn comes from one of them, and
+ * after the bytes were freed, since the line turns under the lock. */
 static void wake_byte_waiters(rp_budget *b)
 {
     bool freed = true;
 
-    /* Sequentially consistent, like the count's increment in operation.c: either the waiter
-     * sees the bytes that were freed, or we see the waiter. */
+    /* Sequentially consistent, like the count's increment above: either the waiter sees the
+     * bytes that were freed, or we see the waiter. */
     while (freed && atomic_load(&b->waiting) > 0) {
         freed = false;
-        for (rp_table *t = atomic_load(&b->first_table); t != NULL; t = t->next_of_budget) {
+        for (uint_fast32_t left = atomic_load(&b->waiting); left > 0; left--) {
+            rp_table *t = next_in_line(b);
+
+            if (t == NULL) break;
             rp_mutex_lock(&t->mu);
             if (t->waits_for_bytes)
                 freed |= settle(t);
             else
                 rp_mutex_unlock(&t->mu);
+            rp_table_unref(t);
         }
     }
 }

@@ -86,18 +86,15 @@ static rp_status copy_name(rp_table *t, rp_error *err)
 static rp_status init_parts(rp_table *t, const rp_table_options *o,
                             rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
 {
-    rp_weighed one;
     rp_status st = rp_selector_new(&t->alloc, &o->sampler, &t->sampler, err);
 
     if (st == RP_OK) st = rp_selector_new(&t->alloc, &o->remover, &t->remover, err);
     if (st == RP_OK)
         st = rp_events_init(&t->events, &t->alloc, o->extensions, o->extension_count, err);
-    if (st == RP_OK) st = rp_table_weigh(t, 1, &one, err);
+    if (st == RP_OK) st = rp_table_weigh(t, 1, &t->one, err);
     if (st == RP_OK) st = copy_name(t, err);
     if (st != RP_OK) return st;
-    t->max_priority = 1;
-    t->max_sampler_value = one.sampler_value;
-    t->max_remover_value = one.remover_value;
+    t->max = t->one;
     return RP_OK;
 }
 
@@ -130,6 +127,7 @@ rp_status rp_table_new(const rp_allocator *alloc, const rp_table_options *option
     if (st != RP_OK) return st;
     t = rp_alloc_zero(alloc, sizeof *t);
     if (t == NULL) return rp_fail_memory(err, sizeof *t);
+    rp_refcount_init(&t->refs);
     t->alloc = *alloc;
     t->options = *options;
     t->wall_ns = birth->wall_ns;
@@ -153,11 +151,17 @@ rp_status rp_table_new(const rp_allocator *alloc, const rp_table_options *option
     return RP_OK;
 }
 
-void rp_table_free(rp_table *t)
+rp_table *rp_table_ref(rp_table *t)
+{
+    rp_refcount_inc(&t->refs);
+    return t;
+}
+
+void rp_table_unref(rp_table *t)
 {
     rp_allocator alloc;
 
-    if (t == NULL) return;
+    if (t == NULL || !rp_refcount_dec(&t->refs)) return;
     alloc = t->alloc;
     free_parts(t, true);
     rp_signature_unref(t->options.signature);
@@ -179,10 +183,7 @@ uint32_t rp_table_find_locked(const rp_table *t, uint64_t key, uint32_t tag)
 
 void rp_table_note_priority_locked(rp_table *t, const rp_weighed *w)
 {
-    if (w->priority <= t->max_priority || isinf(w->priority)) return;
-    t->max_priority = w->priority;
-    t->max_sampler_value = w->sampler_value;
-    t->max_remover_value = w->remover_value;
+    if (w->priority > t->max.priority && !isinf(w->priority)) t->max = *w;
 }
 
 void rp_table_set_priority_locked(rp_table *t, uint32_t slot, const rp_weighed *w)
@@ -232,7 +233,8 @@ void rp_table_evict_locked(rp_table *t)
 
 rp_status rp_table_refuse_closed(const rp_table *t, rp_error *err)
 {
-    return rp_fail(err, RP_CANCELLED, "table '%s' is closed", t->options.name);
+    return rp_fail(err, RP_CANCELLED, "table '%s' %s", t->options.name,
+                   rp_table_is_dropped(t) ? "was dropped" : "is closed");
 }
 
 /* --- by key --------------------------------------------------------------------------------------- */

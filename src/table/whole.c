@@ -46,25 +46,27 @@ static void clear_locked(rp_table *t) RP_REQUIRES(t->mu)
     t->remover->ops->clear(t->remover);
 }
 
+/* An empty table with all counters at their beginning. */
+static void restart_locked(rp_table *t) RP_REQUIRES(t->mu)
+{
+    clear_locked(t);
+    rp_rate_limiter_reset(&t->limiter);
+    rp_account_reset(&t->account);
+    t->unique_samples = t->updates = t->evictions = 0;
+    t->max = t->one;
+}
+
 rp_status rp_table_reset(rp_table *t, rp_error *err)
 {
     rp_status st = RP_OK;
-    rp_weighed one;
 
-    if (rp_table_weigh(t, 1, &one, err) != RP_OK) return RP_INTERNAL; /* was fine at birth */
     rp_mutex_lock(&t->mu);
     if (t->closed) {
         st = rp_table_refuse_closed(t, err);
     } else if (rp_events_reserve_locked(t, 1) != RP_OK) {
         st = rp_fail_memory(err, sizeof(rp_event));
     } else {
-        clear_locked(t);
-        rp_rate_limiter_reset(&t->limiter);
-        rp_account_reset(&t->account);
-        t->unique_samples = t->updates = t->evictions = 0;
-        t->max_priority = 1;
-        t->max_sampler_value = one.sampler_value;
-        t->max_remover_value = one.remover_value;
+        restart_locked(t);
         rp_events_add_locked(t, RP_EVENT_RESET, NULL);
     }
     rp_table_leave(t);
@@ -76,6 +78,16 @@ void rp_table_close(rp_table *t)
     rp_mutex_lock(&t->mu);
     t->closed = true;
     rp_table_fail_parked_locked(t, RP_CANCELLED, "was closed");
+    rp_table_leave(t);
+}
+
+void rp_table_drop(rp_table *t)
+{
+    rp_mutex_lock(&t->mu);
+    t->closed = true;
+    atomic_store_explicit(&t->dropped, true, memory_order_release);
+    rp_table_fail_parked_locked(t, RP_CANCELLED, "was dropped");
+    restart_locked(t);
     rp_table_leave(t);
 }
 
@@ -111,7 +123,7 @@ void rp_table_get_info(rp_table *t, rp_table_info *out)
     out->episodes = (int64_t)rp_count_map_size(&t->account.episodes);
     out->deleted_episodes = t->account.deleted_episodes;
     out->unique_samples = t->unique_samples;
-    out->max_priority = t->max_priority;
+    out->max_priority = t->max.priority;
     out->waiting_inserts = (int64_t)t->inserts.count;
     out->waiting_samples = (int64_t)t->samples.count;
     rp_mutex_unlock(&t->mu);
