@@ -254,7 +254,7 @@ rp_status rp_store_drop_table(rp_store *s, rp_string name, rp_error *err)
     rp_mutex_lock(&s->mu);
     st = take_locked(s, name, &table, err);
     rp_mutex_unlock(&s->mu);
-    if (st != RP_OK) return st;
+    if (table == NULL) return st;
     rp_table_drop(table);
     rp_mutex_lock(&s->mu);
     free_id_locked(s, table->account.id); /* no chunk is held under it any more */
