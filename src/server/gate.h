@@ -2,9 +2,9 @@
 /* The door: whether a peer may make a call, now.
  *
  * It holds the rp_auth of the moment, so that a reload is one call, and it brakes guessing: an
- * address with too many failures (10 at once, one more every 6 s) is refused unseen until it
- * has waited. The brake is a bounded table (1,024 addresses); where it is full, the address
- * that is nearest to being forgiven makes room.
+ * address with too many wrong tokens (10 at once, one more every 6 s) is refused unseen until
+ * it has waited. An IPv6 address counts as its network of 64 bits. The brake is a bounded table
+ * (1,024 addresses); where it is full, one that is nearer to being forgiven makes room.
  *
  * Any thread. One lock (rank 75), taken where the memo does not help, and held for a look at
  * the brake. */
@@ -17,8 +17,8 @@
 typedef struct rp_gate rp_gate;
 
 enum {
-    RP_GATE_BURST = 10,
-    RP_GATE_PER_MINUTE = 10,
+    RP_GATE_BURST = 10,    /* wrong tokens in a row */
+    RP_GATE_FORGIVE_S = 6, /* in which one of them is forgotten */
     RP_GATE_PEERS = 1024,
 };
 
@@ -35,7 +35,8 @@ void rp_gate_reload(rp_gate *gate, rp_auth *auth);
  * time. */
 typedef struct rp_gate_memo {
     uint64_t generation; /* of the rp_auth; 0: nothing yet */
-    uint8_t digest[32];  /* of the header that was shown */
+    bool open;           /* nobody needs credentials */
+    uint8_t digest[32];  /* of what was shown */
     rp_principal who;
 } rp_gate_memo;
 

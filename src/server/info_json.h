@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server and its tables as JSON: what /v1/info answers. Always valid JSON: names that are
- * no UTF-8 are mended, numbers that are not finite are null. 64-bit keys and seeds are strings,
- * as many readers keep 53 bits. */
+ * no UTF-8 are mended, numbers that are not finite are null. docs/operations.md says what is in
+ * it. */
 #ifndef RP_SERVER_INFO_JSON_H
 #define RP_SERVER_INFO_JSON_H
 

@@ -3,6 +3,7 @@
 #ifndef RP_SERVER_METHOD_H
 #define RP_SERVER_METHOD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* What somebody may do. Each includes those before it. */

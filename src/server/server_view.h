@@ -9,6 +9,33 @@
 
 enum { RP_VIEW_WAITING = 16, RP_VIEW_WHY_BYTES = 256 };
 
+/* The limits by name: X(field of rp_server_limits). */
+#define RP_LIMITS(X)                                                                           \
+    X(connections)                                                                             \
+    X(streams)                                                                                 \
+    X(message_bytes)                                                                           \
+    X(chunk_bytes)                                                                             \
+    X(tensor_bytes)                                                                            \
+    X(columns)                                                                                 \
+    X(slices)                                                                                  \
+    X(items)                                                                                   \
+    X(keys)                                                                                    \
+    X(stream_pinned_bytes)                                                                     \
+    X(connection_pinned_bytes)                                                                 \
+    X(stream_queued_bytes)                                                                     \
+    X(connection_queued_bytes)                                                                 \
+    X(queued_bytes)                                                                            \
+    X(header_bytes)                                                                            \
+    X(header_fields)                                                                           \
+    X(abuse_burst)                                                                             \
+    X(abuse_per_second)                                                                        \
+    X(handshake_ms)                                                                            \
+    X(stall_ms)                                                                                \
+    X(message_grace_ms)                                                                        \
+    X(ping_ms)                                                                                 \
+    X(ping_timeout_ms)                                                                         \
+    X(tables)
+
 /* A server, but for its tables. */
 typedef struct rp_server_view {
     const char *version; /* static */
@@ -27,13 +54,18 @@ typedef struct rp_server_view {
 /* A table, and who waits for it. */
 typedef struct rp_table_view {
     rp_table_info info;
+    int64_t now_ns;                      /* monotonic: when it was taken */
     size_t waiting_count;                /* calls that wait */
     rp_waiting waiting[RP_VIEW_WAITING]; /* the first of them */
 } rp_table_view;
 
 void rp_table_view_take(rp_table_view *view, rp_table *table);
 
-/* The longest that a call of that kind has been waiting, of those in the view; 0: none. */
+/* How many of `waiting` are there. */
+size_t rp_table_view_described(const rp_table_view *view);
+
+/* The longest that a call of that kind has been waiting, of those in the view (inserts stand
+ * before samples in it); 0: none. */
 int64_t rp_table_view_longest_ns(const rp_table_view *view, bool inserts);
 
 /* Views of all tables, in an array of rp_allocator memory. */

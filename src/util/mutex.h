@@ -21,7 +21,6 @@ enum {
     RP_RANK_WAITER = 60,
     RP_RANK_METRICS = 70,
     RP_RANK_GATE = 75,
-    RP_RANK_PAGE = 80,
 };
 
 typedef struct RP_CAPABILITY("mutex") rp_mutex {
