@@ -14,6 +14,15 @@ static rp_status wrong(const char *text, char *why, size_t why_bytes)
     return RP_INVALID;
 }
 
+/* A port, in digits only. */
+static bool is_port(const char *text)
+{
+    int64_t number;
+
+    return strchr(text, '_') == NULL && rp_parse_integer(text, &number) && number >= 0 &&
+           number <= 65535;
+}
+
 static bool begins_with(const char *text, const char *start)
 {
     return strncmp(text, start, strlen(start)) == 0;
@@ -52,7 +61,7 @@ rp_status rp_address_check(const char *address, bool *is_open, char *why, size_t
     if (colon == NULL)
         return wrong("there is no port: expected host:port, :port or unix:/path", why,
                      why_bytes);
-    if (!rp_parse_integer(colon + 1, &number) || number < 0 || number > 65535)
+    if (!is_port(colon + 1))
         return wrong("the port must be a number from 0 to 65535", why, why_bytes);
     length = (size_t)(colon - address);
     if (length >= sizeof host) return wrong("the name is too long", why, why_bytes);

@@ -8,48 +8,47 @@
 
 #include "cli/nearest.h"
 
-/* As many as a person could mean; the server has bounds of its own. */
-static const int64_t max_count = INT64_C(1) << 40;
-static const int64_t max_ms = INT64_C(30) * 24 * 60 * 60 * 1000;
-
 typedef enum kind { COUNT, BYTES, MS } kind;
 
 typedef struct limit {
     const char *name;
     kind kind;
     size_t offset;
+    int64_t low, high; /* the server's own bounds, here so that a mistake has its place */
 } limit;
 
-#define LIMIT(name, kind)                                                                      \
+#define MIB (INT64_C(1) << 20)
+#define YEAR (INT64_C(1000) * 60 * 60 * 24 * 365)
+#define LIMIT(name, kind, low, high)                                                           \
     {                                                                                          \
-#name, kind, offsetof(rp_server_limits, name)                                          \
+#name, kind, offsetof(rp_server_limits, name), low, high                               \
     }
 
 static const limit list[] = {
-    LIMIT(connections, COUNT),
-    LIMIT(streams, COUNT),
-    LIMIT(message_bytes, BYTES),
-    LIMIT(chunk_bytes, BYTES),
-    LIMIT(tensor_bytes, BYTES),
-    LIMIT(columns, COUNT),
-    LIMIT(slices, COUNT),
-    LIMIT(items, COUNT),
-    LIMIT(keys, COUNT),
-    LIMIT(stream_pinned_bytes, BYTES),
-    LIMIT(connection_pinned_bytes, BYTES),
-    LIMIT(stream_queued_bytes, BYTES),
-    LIMIT(connection_queued_bytes, BYTES),
-    LIMIT(queued_bytes, BYTES),
-    LIMIT(header_bytes, BYTES),
-    LIMIT(header_fields, COUNT),
-    LIMIT(abuse_burst, COUNT),
-    LIMIT(abuse_per_second, COUNT),
-    LIMIT(handshake_ms, MS),
-    LIMIT(stall_ms, MS),
-    LIMIT(message_grace_ms, MS),
-    LIMIT(ping_ms, MS),
-    LIMIT(ping_timeout_ms, MS),
-    LIMIT(tables, COUNT),
+    LIMIT(connections, COUNT, 1, 1000000),
+    LIMIT(streams, COUNT, 1, 1 << 30),
+    LIMIT(message_bytes, BYTES, 1, UINT32_MAX),
+    LIMIT(chunk_bytes, BYTES, 1, UINT32_MAX),
+    LIMIT(tensor_bytes, BYTES, 1, INT64_MAX),
+    LIMIT(columns, COUNT, 1, RP_MAX_COLUMNS),
+    LIMIT(slices, COUNT, 1, RP_MAX_SLICES),
+    LIMIT(items, COUNT, 1, 1 << 24),
+    LIMIT(keys, COUNT, 1, 1 << 28),
+    LIMIT(stream_pinned_bytes, BYTES, 1, INT64_MAX),
+    LIMIT(connection_pinned_bytes, BYTES, 1, INT64_MAX),
+    LIMIT(stream_queued_bytes, BYTES, 1, INT64_MAX),
+    LIMIT(connection_queued_bytes, BYTES, 1, INT64_MAX),
+    LIMIT(queued_bytes, BYTES, 1, INT64_MAX),
+    LIMIT(header_bytes, BYTES, 256, MIB),
+    LIMIT(header_fields, COUNT, 8, 100000),
+    LIMIT(abuse_burst, COUNT, 1, 1 << 30),
+    LIMIT(abuse_per_second, COUNT, 1, 1 << 30),
+    LIMIT(handshake_ms, MS, 1, YEAR),
+    LIMIT(stall_ms, MS, 1, YEAR),
+    LIMIT(message_grace_ms, MS, 1, YEAR),
+    LIMIT(ping_ms, MS, 1, YEAR),
+    LIMIT(ping_timeout_ms, MS, 1, YEAR),
+    LIMIT(tables, COUNT, 1, 1 << 20),
 };
 
 enum { LIMITS = sizeof list / sizeof list[0] };
@@ -95,29 +94,44 @@ static rp_status unknown_limit(const char *name, const rp_value *value, rp_probl
     return rp_problem_set(problem, &value->place, "%s: there is no such limit", value->key);
 }
 
+/* The value as a number in the unit of the field. */
+static rp_status read_limit(const limit *l, const rp_value *value, uint64_t memory,
+                            int64_t *number, rp_problem *problem)
+{
+    uint64_t bytes = 0;
+    rp_status st;
+
+    if (l->kind == COUNT) return rp_value_integer(value, 0, l->high, number, problem);
+    if (l->kind == MS) return rp_value_duration(value, 1, l->high, number, problem);
+    st = rp_value_size(value, memory, &bytes, problem);
+    *number = bytes > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t)bytes;
+    return st;
+}
+
 rp_status rp_limit_set(rp_server_limits *limits, const char *name, const rp_value *value,
                        uint64_t memory, rp_problem *problem)
 {
-    rp_status st = RP_OK;
     int64_t number = 0;
-    uint64_t bytes = 0;
+    rp_status st;
     size_t i = 0;
 
     while (i < LIMITS && strcmp(list[i].name, name) != 0) i++;
     if (i == LIMITS) return unknown_limit(name, value, problem);
-    switch (list[i].kind) {
-    case COUNT: st = rp_value_integer(value, 0, max_count, &number, problem); break;
-    case MS: st = rp_value_duration(value, 1, max_ms, &number, problem); break;
-    case BYTES:
-        st = rp_value_size(value, memory, &bytes, problem);
-        if (st == RP_OK && bytes > (uint64_t)INT64_MAX)
-            st = rp_problem_set(problem, &value->place, "%s: '%s' is over 2^63 bytes",
-                                value->key, value->text);
-        number = (int64_t)(bytes & INT64_MAX);
-        break;
-    }
-    if (st == RP_OK) put(limits, &list[i], number);
-    return st;
+    st = read_limit(&list[i], value, memory, &number, problem);
+    if (st != RP_OK) return st;
+    if (number != 0 && (number < list[i].low || number > list[i].high))
+        return rp_problem_set(problem, &value->place,
+                              "%s: must be from %" PRId64 " to %" PRId64
+                              ", or 0 for the default; got '%.100s'",
+                              value->key, list[i].low, list[i].high, value->text);
+    put(limits, &list[i], number);
+    return RP_OK;
+}
+
+void rp_limit_bounds(size_t index, int64_t *low, int64_t *high)
+{
+    *low = list[index].low;
+    *high = list[index].high;
 }
 
 rp_server_limits rp_limits_filled(const rp_server_limits *limits)

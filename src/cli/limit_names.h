@@ -10,6 +10,9 @@
 size_t rp_limit_count(void);
 const char *rp_limit_name(size_t index);
 
+/* Its bounds, those of the server. */
+void rp_limit_bounds(size_t index, int64_t *low, int64_t *high);
+
 /* Sets the limit `name`; counts, sizes ("64MiB"; "5%" of `memory`) or times ("10s"; a plain
  * number is milliseconds), as it is. 0 is the default. RP_INVALID, for a
  * name that is none with the nearest one. */

@@ -13,7 +13,7 @@
 
 #include "cli/units.h"
 
-enum { MAX_SOCKETS = 64, MESSAGE_BYTES = 1024 };
+enum { MAX_SOCKETS = 16, MESSAGE_BYTES = 1024 };
 
 rp_status rp_passed_sockets(const char *listen_pid, const char *listen_fds, pid_t pid,
                             size_t *count, rp_problem *problem)

@@ -9,7 +9,7 @@
 #include "cli/problem.h"
 
 /* How many sockets were passed to process `pid`, from descriptor 3 on, by the values of
- * LISTEN_PID and LISTEN_FDS (NULL: not set). RP_INVALID if they are no numbers or over 64. */
+ * LISTEN_PID and LISTEN_FDS (NULL: not set). RP_INVALID if they are no numbers or over 16. */
 RP_NODISCARD rp_status rp_passed_sockets(const char *listen_pid, const char *listen_fds,
                                          pid_t pid, size_t *count, rp_problem *problem);
 

@@ -190,9 +190,12 @@ static void for_each_table(const process *p, void (*each)(rp_table *table, void 
                            void *ctx)
 {
     static rp_table *tables[RP_CONFIG_MAX_TABLES]; /* the main thread's */
-    size_t count = rp_store_tables(p->store, tables, RP_CONFIG_MAX_TABLES);
+    size_t count = rp_store_find_tables(p->store, tables, RP_CONFIG_MAX_TABLES);
 
-    for (size_t i = 0; i < count && i < RP_CONFIG_MAX_TABLES; i++) each(tables[i], ctx);
+    for (size_t i = 0; i < count && i < RP_CONFIG_MAX_TABLES; i++) {
+        each(tables[i], ctx);
+        rp_table_unref(tables[i]);
+    }
 }
 
 typedef struct totals {

@@ -15,7 +15,7 @@
 enum {
     DEFAULT_DRAIN_MS = 10 * 1000,
     MAX_DRAIN_MS = 24 * 60 * 60 * 1000,
-    MAX_LOOPS = 1024,
+    MAX_LOOPS = 256,
     FIRST_SOCKET = 3,
 };
 
@@ -353,7 +353,7 @@ static rp_status check_addresses(rp_config *c, rp_problem *problem)
     char why[128];
     bool is_open;
 
-    if (s->insecure || s->certificate_file != NULL || s->tokens_file != NULL) return RP_OK;
+    if (s->insecure || s->client_ca_file != NULL || s->tokens_file != NULL) return RP_OK;
     for (size_t i = 0; i < c->address_count; i++)
         if (rp_address_check(c->addresses[i], &is_open, why, sizeof why) == RP_OK && is_open)
             return rp_problem_set(
@@ -361,8 +361,8 @@ static rp_status check_addresses(rp_config *c, rp_problem *problem)
                 "%s: '%.200s' can be reached from other machines, and without credentials "
                 "everybody would be an administrator: give %s, or %s if that is meant",
                 c->address_places[i].file != NULL ? "listen" : "--listen", c->addresses[i],
-                c->address_places[i].file != NULL ? "tls_cert or tokens"
-                                                  : "--tls-cert or --tokens",
+                c->address_places[i].file != NULL ? "tokens or tls_client_ca"
+                                                  : "--tokens or --tls-client-ca",
                 c->address_places[i].file != NULL ? "insecure: true" : "--insecure");
     return RP_OK;
 }
@@ -373,6 +373,10 @@ static rp_status fill_addresses(rp_config *c, rp_problem *problem)
         const char *address = rp_arena_format(&c->arena, "localhost:%d", (int)c->port);
 
         if (address == NULL) return rp_problem_memory(problem);
+        if (c->address_count == RP_CONFIG_MAX_ADDRESSES)
+            return rp_problem_set(problem, &c->places[RP_SERVE_PORT],
+                                  "%s: more than %d addresses", title_of(c, RP_SERVE_PORT),
+                                  RP_CONFIG_MAX_ADDRESSES);
         c->address_places[c->address_count] = c->places[RP_SERVE_PORT];
         c->addresses[c->address_count++] = address;
     }

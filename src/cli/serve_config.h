@@ -39,7 +39,7 @@ typedef enum rp_serve_option {
 
 extern const rp_option rp_serve_options[RP_SERVE_OPTIONS];
 
-enum { RP_CONFIG_MAX_ADDRESSES = 64, RP_CONFIG_MAX_TABLES = 4096 };
+enum { RP_CONFIG_MAX_ADDRESSES = 16, RP_CONFIG_MAX_TABLES = 4096 };
 
 typedef enum rp_log_format { RP_LOG_TEXT = 0, RP_LOG_JSON = 1 } rp_log_format;
 
@@ -58,8 +58,8 @@ typedef struct rp_config {
     int policy; /* rp_budget_policy */
     uint64_t seed;
 
-    const char *addresses[RP_CONFIG_MAX_ADDRESSES + 1]; /* one more for the port */
-    rp_place address_places[RP_CONFIG_MAX_ADDRESSES + 1];
+    const char *addresses[RP_CONFIG_MAX_ADDRESSES];
+    rp_place address_places[RP_CONFIG_MAX_ADDRESSES];
     size_t address_count;
     int64_t port; /* -1: not given */
     int64_t loops;

@@ -9,6 +9,7 @@
 #include "cli/limit_names.h"
 #include "cli/serve_print.h"
 #include "cli/yaml_tree.h"
+#include "server/limits.h"
 #include "support/unit.h"
 
 static const uint64_t memory = UINT64_C(1000000);
@@ -253,7 +254,7 @@ static void sizes_of_a_file_are_bounded(void **state)
     used = (size_t)sprintf(text, "listen:\n");
     for (int i = 0; i < RP_CONFIG_MAX_ADDRESSES + 1; i++)
         used += (size_t)sprintf(text + used, "- localhost:%d\n", i + 1);
-    refuse(text, "f.yaml:66:3: listen: more than 64 addresses");
+    refuse(text, "f.yaml:18:3: listen: more than 16 addresses");
     free(text);
 }
 
@@ -277,7 +278,7 @@ static void what_does_not_go_together_is_refused(void **state)
            "f.yaml:1:9: tokens: '/nonexistent/tokens': No such file or directory");
     refuse("listen: :8000\n",
            "f.yaml:1:9: listen: ':8000' can be reached from other machines, and without "
-           "credentials everybody would be an administrator: give tls_cert or tokens, or "
+           "credentials everybody would be an administrator: give tokens or tls_client_ca, or "
            "insecure: true if that is meant");
     accept("listen: :8000\ninsecure: true\n");
     accept("listen: 10.0.0.1:8000\ntokens: /dev/null\n");
@@ -293,13 +294,14 @@ static void flags_are_checked_as_well(void **state)
     refuse_flag(RP_SERVE_LIMIT, "conections=1",
                 "--limit conections: there is no such limit, did you mean 'connections'?");
     refuse_flag(RP_SERVE_LIMIT, "stall_ms=x",
-                "--limit stall_ms: expected a time such as 500 or 10s, at most 2592000 s, got "
+                "--limit stall_ms: expected a time such as 500 or 10s, at most 31536000 s, got "
                 "'x'");
-    refuse_flag(RP_SERVE_LIMIT, "message_bytes=16777215TiB",
-                "--limit message_bytes: '16777215TiB' is over 2^63 bytes");
     refuse_flag(
-        RP_SERVE_LIMIT, "connections=-1",
-        "--limit connections: expected a whole number from 0 to 1099511627776, got '-1'");
+        RP_SERVE_LIMIT, "message_bytes=16777215TiB",
+        "--limit message_bytes: must be from 1 to 4294967295, or 0 for the default; got "
+        "'16777215TiB'");
+    refuse_flag(RP_SERVE_LIMIT, "connections=-1",
+                "--limit connections: expected a whole number from 0 to 1000000, got '-1'");
     refuse_flag(RP_SERVE_LISTEN, "localhost",
                 "--listen: 'localhost': there is no port: expected host:port, :port or "
                 "unix:/path");
@@ -307,9 +309,9 @@ static void flags_are_checked_as_well(void **state)
                 "--port: expected a whole number from 0 to 65535, got '65536'");
     refuse_flag(RP_SERVE_PORT, "",
                 "--port: expected a whole number from 0 to 65535, got nothing");
-    refuse_flag(RP_SERVE_LOOPS, "1025",
-                "--loops: expected a whole number from 0 to 1024, got "
-                "'1025'");
+    refuse_flag(RP_SERVE_LOOPS, "257",
+                "--loops: expected a whole number from 0 to 256, got "
+                "'257'");
     refuse_flag(RP_SERVE_POLICY, "evit",
                 "--policy: there is no 'evit', did you mean 'evict'? (evict, block or reject)");
     refuse_flag(RP_SERVE_LOG_LEVEL, "loud",
@@ -415,16 +417,56 @@ static void every_limit_can_be_set_by_its_name(void **state)
     assert_int_equal(rp_limit_count() * sizeof(size_t), sizeof(rp_server_limits));
     for (size_t i = 0; i < rp_limit_count(); i++) {
         rp_server_limits limits = {0}, zero = {0}, filled;
-        rp_value value = {"key", "7", false, {0}};
+        rp_value value = {"key", "300", false, {0}};
         char text[32];
 
         assert_ok(rp_limit_set(&limits, rp_limit_name(i), &value, memory, &problem));
         assert_memory_not_equal(&limits, &zero, sizeof limits);
-        assert_string_equal(rp_limit_text(&limits, i, text, sizeof text), "7");
+        assert_string_equal(rp_limit_text(&limits, i, text, sizeof text), "300");
         filled = rp_limits_filled(&limits);
-        assert_string_equal(rp_limit_text(&filled, i, text, sizeof text), "7");
+        assert_string_equal(rp_limit_text(&filled, i, text, sizeof text), "300");
         filled = rp_limits_filled(&zero);
         assert_string_not_equal(rp_limit_text(&filled, i, text, sizeof text), "0");
+    }
+}
+
+/* The text as a limit, checked by the server itself. */
+static rp_status server_says(const char *name, const char *text)
+{
+    rp_server_limits limits = {0};
+    rp_value value = {"key", text, false, {0}};
+
+    if (rp_limit_set(&limits, name, &value, memory, &problem) != RP_OK) return RP_CANCELLED;
+    return rp_server_limits_complete(&limits, NULL);
+}
+
+static void bounds_of_limits_are_those_of_the_server(void **state)
+{
+    char text[32];
+
+    (void)state;
+    for (size_t i = 0; i < rp_limit_count(); i++) {
+        rp_server_limits limits = {0};
+        int64_t low, high, beyond;
+
+        rp_limit_bounds(i, &low, &high);
+        (void)snprintf(text, sizeof text, "%lld", (long long)low);
+        assert_ok(server_says(rp_limit_name(i), text));
+        (void)snprintf(text, sizeof text, "%lld", (long long)high);
+        assert_ok(server_says(rp_limit_name(i), text));
+
+        if (high == INT64_MAX) continue;
+        (void)snprintf(text, sizeof text, "%lld", (long long)high + 1);
+        assert_int_equal(server_says(rp_limit_name(i), text), RP_CANCELLED);
+        beyond = high + 1; /* every field has eight bytes, in the order of its name's index */
+        memcpy((char *)&limits + i * sizeof beyond, &beyond, sizeof beyond);
+        assert_int_equal(rp_server_limits_complete(&limits, NULL), RP_INVALID);
+        if (low == 1) continue;
+        beyond = low - 1;
+        memcpy((char *)&limits + i * sizeof beyond, &beyond, sizeof beyond);
+        assert_int_equal(rp_server_limits_complete(&limits, NULL), RP_INVALID);
+        (void)snprintf(text, sizeof text, "%lld", (long long)beyond);
+        assert_int_equal(server_says(rp_limit_name(i), text), RP_CANCELLED);
     }
 }
 
@@ -474,6 +516,7 @@ int main(void)
         TEST(what_is_printed_reads_as_the_same),
         TEST(changes_that_need_a_restart_are_seen),
         TEST(every_limit_can_be_set_by_its_name),
+        TEST(bounds_of_limits_are_those_of_the_server),
         TEST(running_out_of_memory_is_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -205,6 +205,7 @@ static void what_is_no_address_is_told_why(void **state)
     assert_non_null(strstr(said("localhost:"), "0 to 65535"));
     assert_non_null(strstr(said("localhost:65536"), "0 to 65535"));
     assert_non_null(strstr(said("localhost:-1"), "0 to 65535"));
+    assert_non_null(strstr(said("localhost:8_0"), "0 to 65535"));
     assert_non_null(strstr(said("localhost:http"), "0 to 65535"));
     assert_non_null(strstr(said("::1:8000"), "brackets"));
     assert_non_null(strstr(said("[::1:8000"), "brackets"));
