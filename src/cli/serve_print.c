@@ -136,7 +136,7 @@ void rp_config_print(FILE *out, const rp_config *c)
     (void)fprintf(out, "log_level: %s\nlog_format: %s\n", levels[c->log_level],
                   c->log_format == RP_LOG_JSON ? "json" : "text");
     (void)fprintf(out, "drain_seconds: %s\n",
-                  rp_number_text((double)c->drain_ms / 1000, text, sizeof text));
+                  rp_decimal_text((double)c->drain_ms / 1000, text, sizeof text));
     (void)fputs("limits:\n", out);
     for (size_t i = 0; i < rp_limit_count(); i++)
         (void)fprintf(out, "  %s: %s\n", rp_limit_name(i),

@@ -331,7 +331,7 @@ char *rp_table_key_text(const rp_table_settings *t, rp_table_key key, char *text
     switch (infos[key].kind) {
     case SELECTOR: (void)snprintf(text, size, "%s", forms[*(const int *)at]); break;
     case COUNT: (void)snprintf(text, size, "%" PRId64, *(const int64_t *)at); break;
-    case NUMBER: (void)rp_number_text(*(const double *)at, text, size); break;
+    case NUMBER: (void)rp_decimal_text(*(const double *)at, text, size); break;
     case BYTES:
     case SEED: (void)snprintf(text, size, "%" PRIu64, *(const uint64_t *)at); break;
     case SWITCH: (void)snprintf(text, size, "%s", *(const bool *)at ? "true" : "false"); break;
@@ -358,8 +358,8 @@ char *rp_table_limiter_text(const rp_table_settings *t, char *text, size_t size)
         (void)snprintf(text, size,
                        "samples wait until there %s; %s samples per insert, inserts * %s - "
                        "samples stays in %g .. %g: beyond, one side waits for the other",
-                       least, rp_number_text(t->samples_per_insert, ratio, sizeof ratio), ratio,
-                       t->min_diff, t->max_diff);
+                       least, rp_decimal_text(t->samples_per_insert, ratio, sizeof ratio),
+                       ratio, t->min_diff, t->max_diff);
     return text;
 }
 

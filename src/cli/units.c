@@ -181,7 +181,7 @@ char *rp_size_text(uint64_t bytes, char *text, size_t size)
     return text;
 }
 
-char *rp_number_text(double value, char *text, size_t size)
+char *rp_decimal_text(double value, char *text, size_t size)
 {
     for (int precision = 6; precision <= 17; precision++) {
         (void)snprintf(text, size, "%.*g", precision, value);

@@ -33,6 +33,6 @@ char *rp_size_text(uint64_t bytes, char *text, size_t size);
 
 /* Writes the shortest decimal number that is read back as `value` and returns `text`. `size`
  * must be >= 32. */
-char *rp_number_text(double value, char *text, size_t size);
+char *rp_decimal_text(double value, char *text, size_t size);
 
 #endif

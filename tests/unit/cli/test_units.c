@@ -157,10 +157,10 @@ static void numbers_are_written_so_that_they_are_read_back(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(values); i++) {
-        assert_true(rp_parse_number(rp_number_text(values[i], text, sizeof text), &d));
+        assert_true(rp_parse_number(rp_decimal_text(values[i], text, sizeof text), &d));
         assert_true(d == values[i]);
     }
-    assert_string_equal(rp_number_text(0.6, text, sizeof text), "0.6");
+    assert_string_equal(rp_decimal_text(0.6, text, sizeof text), "0.6");
     assert_string_equal(rp_size_text(512, text, sizeof text), "512 B");
     assert_string_equal(rp_size_text(UINT64_C(4) << 30, text, sizeof text), "4 GiB");
     assert_string_equal(rp_size_text(UINT64_C(3) << 29, text, sizeof text), "1.5 GiB");
