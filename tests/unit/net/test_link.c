@@ -201,10 +201,11 @@ static void more_parts_than_the_system_takes_are_written_in_turns(void **state)
     ends e;
     static struct iovec parts[PARTS];
     static char in[PARTS];
+    char letters[] = "abcdefg";
     size_t moved, room;
 
     open_ends(&e);
-    for (int i = 0; i < PARTS; i++) parts[i] = (struct iovec){"abcdefg" + i % 7, 1};
+    for (int i = 0; i < PARTS; i++) parts[i] = (struct iovec){&letters[i % 7], 1};
     assert_int_equal(rp_link_write(&e.link, parts, PARTS, true, &moved), RP_LINK_OK);
     assert_int_equal(moved, IOV_MAX);
     assert_int_equal(rp_link_write(&e.link, parts + moved, PARTS - IOV_MAX, false, &moved),
@@ -213,7 +214,7 @@ static void more_parts_than_the_system_takes_are_written_in_turns(void **state)
     assert_int_equal(write(e.peer, in, PARTS), PARTS);
 
     assert_int_equal(read(e.peer, in, PARTS), PARTS);
-    for (int i = 0; i < PARTS; i++) assert_int_equal(in[i], "abcdefg"[i % 7]);
+    for (int i = 0; i < PARTS; i++) assert_int_equal(in[i], letters[i % 7]);
     for (int i = 0; i < PARTS; i++) parts[i] = (struct iovec){in + i, 1};
     assert_int_equal(rp_link_read(&e.link, parts, PARTS, &room), RP_LINK_OK);
     assert_int_equal(room, IOV_MAX);
