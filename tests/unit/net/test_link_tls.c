@@ -606,7 +606,7 @@ static int cut(rp_rng *rng, struct iovec *parts, unsigned char *data, size_t siz
 static void bulk_survives_partial_writes_in_both_directions(void **state)
 {
     const size_t bulk = rp_test_scaled(16 << 20, 1 << 20);
-    unsigned char *out = malloc(bulk), *in = malloc(bulk), *back = malloc(bulk);
+    unsigned char *out = malloc(bulk), *in = malloc(bulk + 50000), *back = malloc(bulk + 50000);
     size_t sent = 0, received = 0, client_sent = 0, returned = 0, moved, agains = 0,
            offered = 0;
     ends e;
