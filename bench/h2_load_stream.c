@@ -10,7 +10,8 @@ enum {
     BATCH_BYTES = 256 << 10,
     CROWD = 16, /* connections from which on batches are smaller */
     CROWD_BATCH_BYTES = 64 << 10,
-    CHECK_BYTES = 1 << 20, /* a sample is looked at once in so many bytes */
+    CHECK_BYTES = 16 << 20, /* a sample is looked at once in so many bytes */
+    CHECK_SAMPLES = 1024,   /* or samples */
 };
 
 /* --- what goes out ---------------------------------------------------------------------------- */
@@ -344,8 +345,9 @@ void h2_stream_init(h2_stream *stream, uint64_t number, const h2_load_options *o
     fcntl(s->peer.fd, F_SETFL, O_NONBLOCK);
     h2_peer_begin(&s->peer, callbacks, false);
     if (is_sampling(s)) {
-        size_t each = CHECK_BYTES / options->payload_bytes;
-        h2_samples_init(&s->samples, shape, 1 + (uint32_t)each);
+        size_t each = 1 + CHECK_BYTES / options->payload_bytes;
+        if (each > CHECK_SAMPLES) each = CHECK_SAMPLES;
+        h2_samples_init(&s->samples, shape, (uint32_t)each);
         h2_append_sample_request(&s->request, number % options->table_count, options->samples);
         path = "/deepmind.reverb.ReverbService/SampleStream";
     } else {

@@ -7,7 +7,7 @@
  *                  number of messages that came
  *   SampleStream   answers a request for n samples with messages drawn at random from a pool
  *                  that was filled before
- *   Echo           says what it hears
+ *   Echo           says what it hears, if it is small
  *
  * It is as fast as we know how to make it with nghttp2: large frames and windows, many small
  * messages in a frame, one write for many frames, large messages read straight into their block
