@@ -20,6 +20,8 @@ enum {
     RP_RANK_EXTENSION = 45,
     RP_RANK_CANCEL = 50,
     RP_RANK_WAITER = 60,
+    RP_RANK_METRICS = 70,
+    RP_RANK_GATE = 75,
 };
 
 typedef struct RP_CAPABILITY("mutex") rp_mutex {
