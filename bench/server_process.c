@@ -33,10 +33,9 @@ static void fail(const char *what)
     exit(1);
 }
 
-static void be_server(const server_cpus *cpus, int tell, int keep, int (*start)(const void *),
+static void be_server(const server_cpus *cpus, int tell, int (*start)(const void *),
                       const void *arg)
 {
-    char byte;
     int port;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -44,27 +43,23 @@ static void be_server(const server_cpus *cpus, int tell, int keep, int (*start)(
     port = start(arg);
     if (write(tell, &port, sizeof port) != sizeof port) _exit(1);
     close(tell);
-    if (read(keep, &byte, 1) < 0) _exit(1);
-    _exit(0); /* memory and threads go with it */
+    for (;;) pause();
 }
 
 void server_process_start(server_process *process, const server_cpus *cpus,
                           int (*start)(const void *arg), const void *arg)
 {
-    int tell[2], keep[2];
+    int tell[2];
 
     fflush(stdout);
-    if (pipe(tell) != 0 || pipe(keep) != 0) fail("pipe");
+    if (pipe(tell) != 0) fail("pipe");
     process->pid = fork();
     if (process->pid < 0) fail("fork");
     if (process->pid == 0) {
         close(tell[0]);
-        close(keep[1]);
-        be_server(cpus, tell[1], keep[0], start, arg);
+        be_server(cpus, tell[1], start, arg);
     }
     close(tell[1]);
-    close(keep[0]);
-    process->keep = keep[1];
     if (read(tell[0], &process->port, sizeof process->port) != sizeof process->port)
         fail("the server did not start");
     close(tell[0]);
@@ -73,7 +68,7 @@ void server_process_start(server_process *process, const server_cpus *cpus,
 
 void server_process_stop(server_process *process)
 {
-    close(process->keep);
+    kill(process->pid, SIGKILL);
     waitpid(process->pid, NULL, 0);
 }
 

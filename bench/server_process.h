@@ -21,7 +21,6 @@ server_cpus server_cpus_get(void);
 typedef struct server_process {
     pid_t pid;
     int port;
-    int keep;      /* when it is closed the process ends */
     clockid_t cpu; /* time it has used */
 } server_process;
 
