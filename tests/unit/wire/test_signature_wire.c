@@ -135,8 +135,8 @@ static void other_values_are_refused_by_their_kind(void **state)
         {"8a0216 1212 1200 1200 1200 1200 1200 1200 1200 1200 1200 1801", "more than 8"},
         {"8a0211 120d 120b 08feffffffffffffffff01 1801", "dimension 0 must be >= -1"},
         {"8a0205 0a01ff 1801", "UTF-8"},
-        {"aa0319 0a0b 0a0161 1206 8a0202 1801"
-         "0a0b 0a0161 1206 8a0202 1801",
+        {"aa0318 0a0a 0a0161 1205 8a0202 1801"
+         "0a0a 0a0161 1205 8a0202 1801",
          "stands twice"},
     };
 
