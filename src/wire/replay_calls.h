@@ -53,6 +53,7 @@ typedef struct rp_wire_alter_table {
     uint64_t max_bytes;
     int32_t max_times_sampled;
     rp_wire_limiter limiter; /* none of its fields sent: none to change */
+    bool recenter;
 } rp_wire_alter_table;
 
 RP_NODISCARD rp_status rp_wire_read_alter_table(const uint8_t *data, size_t size,

@@ -7,6 +7,7 @@
  *
  *   ServerInfoResponse    TableWorkerTime comes out empty
  *   CreateTableRequest    defaults come out filled in
+ *   AlterTableRequest     an absent limiter comes out empty
  *   PauseTableRequest     also stands for ResumeTableRequest
  *   ServerReflectionRequest comes out as the response to it */
 #ifndef RP_TEST_ECHO_H

@@ -285,14 +285,13 @@ static rp_status echo_alter(const uint8_t *data, size_t size, rp_buf *out, rp_er
     if (alter.has_max_bytes) rp_wire_put_number_always(out, 3, alter.max_bytes);
     if (alter.has_max_times_sampled)
         rp_wire_put_number_always(out, 4, (uint64_t)alter.max_times_sampled);
-    if (!l->has_samples_per_insert && !l->has_min_size && !l->has_min_diff && !l->has_max_diff)
-        return RP_OK;
     mark = rp_wire_begin(out, 5);
     if (l->has_samples_per_insert) put_double_always(out, 1, l->value.samples_per_insert);
     if (l->has_min_size) rp_wire_put_number_always(out, 2, (uint64_t)l->value.min_size);
     if (l->has_min_diff) put_double_always(out, 3, l->value.min_diff);
     if (l->has_max_diff) put_double_always(out, 4, l->value.max_diff);
     rp_wire_end(out, mark);
+    rp_wire_put_number(out, 6, alter.recenter);
     return RP_OK;
 }
 

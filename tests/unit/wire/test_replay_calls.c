@@ -111,7 +111,7 @@ static void tables_that_make_no_sense_are_refused(void **state)
 
 static void altering_tells_zero_from_absent(void **state)
 {
-    rp_test_bytes b = rp_test_bytes_of("0a0174 1000 2005 2a0b 1003 190000000000000000");
+    rp_test_bytes b = rp_test_bytes_of("0a0174 1000 2005 2a0b 1003 190000000000000000 3001");
     rp_limiter_options limiter = {7.0, 8, 9.0, 10.0};
     rp_wire_alter_table alter;
     rp_error err = {0};
@@ -120,6 +120,7 @@ static void altering_tells_zero_from_absent(void **state)
     assert_ok_err(rp_wire_read_alter_table(b.data, b.size, &alter, &err), &err);
     assert_true(alter.has_max_size && alter.max_size == 0);
     assert_false(alter.has_max_bytes);
+    assert_true(alter.recenter);
     assert_true(alter.has_max_times_sampled && alter.max_times_sampled == 5);
     rp_wire_limiter_apply(&alter.limiter, &limiter);
     assert_true(limiter.samples_per_insert == 7.0 && limiter.min_size == 3 &&
