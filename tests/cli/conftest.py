@@ -148,5 +148,6 @@ def stop():
     def ask(server):
         server.signal(signal.SIGTERM)
         assert server.wait() == 0, server.lines
+        server.events()
 
     return ask
