@@ -15,8 +15,8 @@ enum { MIB = 1 << 20 };
     X(chunk_bytes, 32 * (size_t)MIB, 1, UINT32_MAX)                                            \
     X(tensor_bytes, 256 * (size_t)MIB, 1, SIZE_MAX / 2)                                        \
     X(columns, RP_MAX_COLUMNS, 1, RP_MAX_COLUMNS)                                              \
-    X(slices, 65536, 1, RP_MAX_SLICES)                                                         \
-    X(items, 16384, 1, 1 << 24)                                                                \
+    X(slices, RP_MAX_SLICES, 1, RP_MAX_SLICES)                                                 \
+    X(items, 262144, 1, 1 << 24)                                                               \
     X(keys, 262144, 1, 1 << 28)                                                                \
     X(stream_pinned_bytes, 64 * (size_t)MIB, 1, SIZE_MAX / 2)                                  \
     X(connection_pinned_bytes, 256 * (size_t)MIB, 1, SIZE_MAX / 2)                             \
