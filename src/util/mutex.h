@@ -13,6 +13,7 @@
 #include "util/thread_safety.h"
 
 enum {
+    RP_RANK_SERVER = 10,
     RP_RANK_STORE = 20,
     RP_RANK_TABLE = 30,
     RP_RANK_BUDGET = 40,
