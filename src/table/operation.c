@@ -56,14 +56,6 @@ static void park_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     q->count++;
 }
 
-/* Nobody does any more. */
-static void stop_waiting_for_bytes_locked(rp_table *t) RP_REQUIRES(t->mu)
-{
-    if (!t->waits_for_bytes) return;
-    t->waits_for_bytes = false;
-    (void)atomic_fetch_sub(&t->account.budget->waiting, 1);
-}
-
 static void unpark_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
 {
     rp_queue *q = queue_of(t, op);
@@ -73,7 +65,7 @@ static void unpark_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     q->count--;
     op->parked = false;
     op->prev = op->next = NULL;
-    if (op->is_insert && q->count == 0) stop_waiting_for_bytes_locked(t);
+    if (op->is_insert && q->count == 0) rp_table_stop_waiting_for_bytes_locked(t);
 }
 
 /* Unparks an operation that is over and lists it for its owner to be called. */
@@ -119,7 +111,10 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
 {
     const rp_budget *b = t->account.budget;
 
-    if (rp_events_is_behind_locked(t))
+    if (t->paused & (op->is_insert ? RP_SIDE_INSERTS : RP_SIDE_SAMPLES))
+        (void)snprintf(text, size, "%s paused by an administrator: resume the table",
+                       op->is_insert ? "inserts are" : "samples are");
+    else if (rp_events_is_behind_locked(t))
         (void)snprintf(text, size, "deferred extensions are %zu events behind, the bound is %d",
                        t->events.deferred_count, RP_MAX_DEFERRED_EVENTS);
     else if (op->is_insert && !rp_rate_limiter_can_insert(&t->limiter, 1))
@@ -206,14 +201,14 @@ static bool wait_or_end_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
         return false;
     }
     give_up_locked(t, op, RP_DEADLINE, "would have to wait");
-    if (t->inserts.count == 0) stop_waiting_for_bytes_locked(t);
+    if (t->inserts.count == 0) rp_table_stop_waiting_for_bytes_locked(t);
     return true;
 }
 
 static bool refuse_closed_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
 {
     if (!t->closed) return false;
-    op->status = rp_fail(&op->error, RP_CANCELLED, "table '%s' is closed", t->options.name);
+    op->status = rp_table_refuse_closed(t, &op->error);
     return true;
 }
 

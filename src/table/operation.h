@@ -10,8 +10,6 @@
 
 #include "table/table.h"
 
-enum { RP_BLOCK = 256 }; /* items dealt with under one lock */
-
 typedef enum rp_progress {
     RP_OVER,    /* op->status is set */
     RP_BLOCKED, /* must wait */
@@ -25,6 +23,13 @@ static inline rp_progress rp_op_end(rp_op *op, rp_status status)
     return RP_OVER;
 }
 rp_progress rp_op_end_out_of_memory(const rp_table *t, rp_op *op);
+
+/* True if operations of a side wait whatever the limiter says. */
+static inline bool rp_op_is_held_up_locked(const rp_table *t, uint32_t side) RP_REQUIRES(t->mu);
+static inline bool rp_op_is_held_up_locked(const rp_table *t, uint32_t side)
+{
+    return (t->paused & side) != 0 || rp_events_is_behind_locked(t);
+}
 
 /* --- insert.c --------------------------------------------------------------------------------- */
 
