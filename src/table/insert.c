@@ -14,6 +14,7 @@
 #include "chunk/trajectory.h"
 #include "table/operation.h"
 #include "util/error.h"
+#include "util/mem.h"
 
 enum {
     KNOWN_FLAGS = RP_INSERT_MAX_PRIORITY | RP_INSERT_TAKE,
