@@ -9,7 +9,8 @@
 
 Parts: release, asan, tsan and cross build the library and run its tests; replay runs the fuzz
 corpora; meta, format and lint look at the source; examples and docs use an installed copy as a
-user would. One line per program, the output of what failed, and at the end `N passed, N failed`.
+user would; cli runs the command. One line per program, the output of what failed, and at the end
+`N passed, N failed`.
 """
 
 import argparse
@@ -71,9 +72,9 @@ BUILDS = {
         "skip_suites": {"slow"},
     },
 }
-CHECKS = ["replay", "meta", "format", "lint", "examples", "docs"]
+CHECKS = ["replay", "meta", "format", "lint", "examples", "docs", "cli"]
 NEEDS = {"replay": "asan", "lint": "asan", "meta": "release", "examples": "release",
-         "docs": "release"}
+         "docs": "release", "cli": "release"}
 
 
 class Result:
@@ -248,21 +249,30 @@ def replay_jobs():
     return jobs
 
 
-def meta_job():
+def pytest_job(python, folder, env, timeout=600):
+    """Runs the tests of a folder and counts them."""
     with tempfile.NamedTemporaryFile(suffix=".xml") as report:
-        env = {"PYTHONDONTWRITEBYTECODE": "1", "RP_BUILD": str(BUILD / "release")}
-        status, output = run(["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider",
-                              "--tb=short", f"--junitxml={report.name}", "tests/meta"], env=env)
+        status, output = run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+                              "--tb=short", f"--junitxml={report.name}", folder], timeout,
+                             {"PYTHONDONTWRITEBYTECODE": "1", **env})
         try:
             suite = xml.etree.ElementTree.parse(report.name).getroot().find("testsuite")
             counts = {k: int(suite.get(k)) for k in ("tests", "failures", "errors", "skipped")}
         except xml.etree.ElementTree.ParseError:
-            return Result(0, 1, output)
+            return Result(0, 1, f"{output}\n{describe(status, timeout)}")
     failed = counts["failures"] + counts["errors"]
     passed = counts["tests"] - failed - counts["skipped"]
     if status != 0 and failed == 0:  # no test at all, or pytest itself broke
         failed = 1
     return Result(passed, failed, output, counts["skipped"])
+
+
+def meta_job():
+    return pytest_job("/usr/bin/python3", "tests/meta", {"RP_BUILD": str(BUILD / "release")})
+
+
+def cli_job():
+    return pytest_job("/usr/bin/python3", "tests/cli", {"RP_BUILD": str(BUILD / "release")})
 
 
 def c_files(*folders):
@@ -372,7 +382,7 @@ def check_jobs(part, args):
         return lint_jobs()
     if part == "examples":
         return example_jobs()
-    job = {"meta": meta_job, "format": format_job, "docs": docs_job}[part]
+    job = {"meta": meta_job, "format": format_job, "docs": docs_job, "cli": cli_job}[part]
     return [(2, part, part, job)]
 
 
