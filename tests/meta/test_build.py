@@ -17,7 +17,15 @@ def sources(*folders):
 
 def test_sources_are_listed():
     names = {p.relative_to(ROOT / "src").as_posix() for p in sources("src")}
-    expect_none(names - listed("src"))
+    own = {f"{p.parent.name}/{name}" for p in (ROOT / "src").glob("*/meson.build")
+           for name in listed(f"src/{p.parent.name}")}
+    expect_none(names - listed("src") - own)
+
+
+def test_protos_are_listed():
+    names = {p.relative_to(ROOT / "proto").as_posix() for p in (ROOT / "proto").rglob("*.proto")}
+    assert names
+    expect_none(names - listed("src/wire"))
 
 
 def test_unit_tests_are_listed():

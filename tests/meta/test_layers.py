@@ -38,7 +38,7 @@ SYSTEM = {
         arpa/inet.h fcntl.h netdb.h netinet/in.h netinet/tcp.h sys/epoll.h sys/eventfd.h sys/socket.h
         sys/stat.h sys/types.h sys/uio.h sys/un.h time.h unistd.h
         """.split(),
-    "wire": [],
+    "wire": ["sys/types.h", "sys/uio.h"],
     "server": "pthread.h sys/socket.h sys/sysinfo.h sys/uio.h time.h unistd.h".split(),
     "cli": """
         fcntl.h getopt.h pthread.h signal.h sys/resource.h sys/socket.h sys/stat.h sys/types.h

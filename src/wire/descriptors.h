@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files below proto/ and what they import, as serialised FileDescriptorProtos: what
+ * reflection answers with. tools/embed.py makes the tables when the library is built. All of it
+ * is constant. */
+#ifndef RP_WIRE_DESCRIPTORS_H
+#define RP_WIRE_DESCRIPTORS_H
+
+#include "reprise/tensor.h"
+
+typedef struct rp_wire_file {
+    const char *name; /* as in an import: "reverb/schema.proto" */
+    const uint8_t *data;
+    size_t size;
+    const uint8_t *needs; /* numbers of the files that it imports, itself or through others */
+    size_t need_count;
+} rp_wire_file;
+
+/* A full name ("deepmind.reverb.ChunkData") and the number of the file that declares it. */
+typedef struct rp_wire_symbol {
+    const char *name;
+    uint8_t file;
+} rp_wire_symbol;
+
+/* Generated: the files, the symbols sorted by name, and the full names of the services. */
+extern const rp_wire_file rp_wire_files[];
+extern const size_t rp_wire_file_count;
+extern const rp_wire_symbol rp_wire_symbols[];
+extern const size_t rp_wire_symbol_count;
+extern const char *const rp_wire_services[];
+extern const size_t rp_wire_service_count;
+
+/* The file of that name, or the one that declares a service, method, message, enum, value,
+ * field or oneof of that full name. NULL if there is none. */
+const rp_wire_file *rp_wire_find_file(rp_string name);
+const rp_wire_file *rp_wire_find_symbol(rp_string name);
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/fields.h"
+
+#include "util/error.h"
+#include "util/mem.h"
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+/* Bytes of the UTF-8 sequence that `lead` begins, 0 if it begins none; `*least` is the smallest
+ * number that may be written in so many bytes. */
+static size_t sequence_size(uint8_t lead, uint32_t *least)
+{
+    if (lead < 0x80) {
+        *least = 1; /* a zero would end a C string */
+        return 1;
+    }
+    if (lead < 0xc0) return 0;
+    if (lead < 0xe0) {
+        *least = 0x80;
+        return 2;
+    }
+    if (lead < 0xf0) {
+        *least = 0x800;
+        return 3;
+    }
+    *least = 0x10000;
+    return lead < 0xf8 ? 4 : 0;
+}
+
+bool rp_wire_is_text(const void *data, size_t size)
+{
+    const uint8_t *at = data, *end = size > 0 ? at + size : at;
+
+    while (at < end) {
+        uint32_t least = 0, point;
+        size_t bytes = sequence_size(*at, &least);
+        if (bytes == 0 || bytes > (size_t)(end - at)) return false;
+        point = bytes == 1 ? *at : *at & (0x7fu >> bytes);
+        for (size_t i = 1; i < bytes; i++) {
+            if ((at[i] & 0xc0) != 0x80) return false;
+            point = point << 6 | (at[i] & 0x3f);
+        }
+        if (point < least || point > 0x10ffff || (point >= 0xd800 && point < 0xe000))
+            return false;
+        at += bytes;
+    }
+    return true;
+}
+
+rp_status rp_wire_read_text(const rp_pb_field *field, const char *what, rp_string *out,
+                            rp_error *err)
+{
+    if (field->size > RP_WIRE_MAX_NAME_BYTES)
+        return rp_fail(err, RP_NO_RESOURCE, "%s has %zu bytes, the limit is %d", what,
+                       field->size, RP_WIRE_MAX_NAME_BYTES);
+    if (!rp_wire_is_text(field->data, field->size))
+        return rp_fail(err, RP_INVALID, "%s is not UTF-8 text", what);
+    *out = (rp_string){(const char *)field->data, field->size};
+    return RP_OK;
+}
+
+rp_status rp_wire_read_only_text(const uint8_t *data, size_t size, const char *message,
+                                 const char *what, rp_string *out, rp_error *err)
+{
+    rp_pb_reader reader = rp_pb_open(data, size);
+    rp_string found = {"", 0};
+    rp_pb_field f;
+    rp_pb_step step;
+    rp_status st;
+
+    while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
+        if (!rp_pb_is(&f, 1, RP_PB_BYTES)) continue;
+        st = rp_wire_read_text(&f, what, &found, err);
+        if (st != RP_OK) return st;
+    }
+    if (step != RP_PB_END) return rp_wire_malformed(err, message);
+    *out = found;
+    return RP_OK;
+}
+
+rp_status rp_wire_malformed(rp_error *err, const char *message)
+{
+    return rp_fail(err, RP_INVALID, "%s: the bytes are not such a message", message);
+}
+
+bool rp_wire_count_numbers(const rp_pb_field *field, size_t *count)
+{
+    const uint8_t *at = field->data, *end;
+    uint64_t value;
+
+    if (field->type == RP_PB_VARINT) {
+        ++*count;
+        return true;
+    }
+    if (field->type != RP_PB_BYTES) return true; /* the wrong type: skipped */
+    for (end = at + field->size; at < end; ++*count)
+        if (!rp_pb_get_varint(&at, end, &value)) return false;
+    return true;
+}
+
+uint64_t *rp_wire_copy_numbers(const rp_pb_field *field, uint64_t *out)
+{
+    const uint8_t *at = field->data, *end;
+
+    if (field->type == RP_PB_VARINT) *out++ = field->value;
+    if (field->type != RP_PB_BYTES) return out;
+    for (end = at + field->size; at < end && rp_pb_get_varint(&at, end, out);) out++;
+    return out;
+}
+
+static bool read_update(const rp_pb_field *field, rp_update *update)
+{
+    rp_pb_reader reader = rp_pb_open(field->data, field->size);
+    rp_pb_field f;
+    rp_pb_step step;
+
+    *update = (rp_update){0, 0.0};
+    while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
+        if (rp_pb_is(&f, 1, RP_PB_VARINT)) update->key = f.value;
+        if (rp_pb_is(&f, 2, RP_PB_FIXED64)) update->priority = rp_wire_double(&f);
+    }
+    return step == RP_PB_END;
+}
+
+bool rp_wire_is_update(const rp_pb_field *field)
+{
+    rp_update update;
+
+    return read_update(field, &update);
+}
+
+void rp_wire_copy_updates(const uint8_t *data, size_t size, uint32_t number, rp_update *updates)
+{
+    rp_pb_reader reader = rp_pb_open(data, size);
+    rp_pb_field f;
+
+    while (rp_pb_next(&reader, &f) == RP_PB_FIELD)
+        if (rp_pb_is(&f, number, RP_PB_BYTES)) (void)read_update(&f, updates++);
+}
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+enum { MAX_VARINT = 10, MAX_TAG = 5 };
+
+static void put_varint(rp_buf *out, uint64_t value)
+{
+    uint8_t *at = rp_buf_reserve(out, MAX_VARINT);
+
+    if (at != NULL) out->size += (size_t)(rp_pb_put_varint(at, value) - at);
+}
+
+void rp_wire_put_number_always(rp_buf *out, uint32_t number, uint64_t value)
+{
+    uint8_t *at = rp_buf_reserve(out, MAX_TAG + MAX_VARINT);
+
+    if (at != NULL) out->size += (size_t)(rp_pb_put_varint_field(at, number, value) - at);
+}
+
+void rp_wire_put_number(rp_buf *out, uint32_t number, uint64_t value)
+{
+    if (value != 0) rp_wire_put_number_always(out, number, value);
+}
+
+void rp_wire_put_int(rp_buf *out, uint32_t number, int64_t value)
+{
+    rp_wire_put_number(out, number, (uint64_t)value);
+}
+
+/* The default is what has no bit set: -0.0 is written. */
+void rp_wire_put_double(rp_buf *out, uint32_t number, double value)
+{
+    uint64_t bits;
+    uint8_t bytes[8];
+
+    memcpy(&bits, &value, sizeof bits);
+    if (bits == 0) return;
+    for (unsigned i = 0; i < 8; i++) bytes[i] = (uint8_t)(bits >> (8 * i));
+    put_varint(out, rp_pb_tag(number, RP_PB_FIXED64));
+    rp_buf_append(out, bytes, sizeof bytes);
+}
+
+void rp_wire_put_bytes_always(rp_buf *out, uint32_t number, const void *data, size_t size)
+{
+    uint8_t *at = rp_buf_reserve(out, MAX_TAG + MAX_VARINT);
+
+    if (at != NULL) out->size += (size_t)(rp_pb_put_bytes_head(at, number, size) - at);
+    rp_buf_append(out, data, size);
+}
+
+void rp_wire_put_bytes(rp_buf *out, uint32_t number, const void *data, size_t size)
+{
+    if (size > 0) rp_wire_put_bytes_always(out, number, data, size);
+}
+
+void rp_wire_put_text(rp_buf *out, uint32_t number, const char *text)
+{
+    if (text != NULL) rp_wire_put_bytes(out, number, text, strlen(text));
+}
+
+void rp_wire_put_packed(rp_buf *out, uint32_t number, const uint64_t *values, size_t count)
+{
+    size_t size = 0;
+    uint8_t *at;
+
+    if (count == 0) return;
+    for (size_t i = 0; i < count; i++) size += rp_pb_varint_size(values[i]);
+    at = rp_buf_reserve(out, MAX_TAG + MAX_VARINT + size);
+    if (at == NULL) return;
+    at = rp_pb_put_bytes_head(at, number, size);
+    for (size_t i = 0; i < count; i++) at = rp_pb_put_varint(at, values[i]);
+    out->size = (size_t)(at - out->data);
+}
+
+size_t rp_wire_begin(rp_buf *out, uint32_t number)
+{
+    put_varint(out, rp_pb_tag(number, RP_PB_BYTES));
+    put_varint(out, 0);
+    return out->size;
+}
+
+void rp_wire_end(rp_buf *out, size_t mark)
+{
+    size_t size, length_bytes;
+
+    if (out->bad) return; /* marks mean nothing any more */
+    size = out->size - mark;
+    length_bytes = rp_pb_varint_size(size);
+    if (length_bytes > 1) {
+        if (rp_buf_reserve(out, length_bytes - 1) == NULL) return;
+        memmove(out->data + mark + length_bytes - 1, out->data + mark, size);
+        out->size += length_bytes - 1;
+    }
+    (void)rp_pb_put_varint(out->data + mark - 1, size);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/h2.h"
+
+#include "util/mem.h"
+#include "wire/h2_inside.h"
+
+static void close_call(rp_h2 *h2, rp_call *call)
+{
+    call->closed = true;
+    if (call->opened) h2->handler->on_close(h2->user, call);
+    if (h2->direct == call) h2->direct = NULL;
+    rp_h2_drop_received(call);
+    rp_h2_drop_replies(call);
+    *(call->prev != NULL ? &call->prev->next : &h2->calls) = call->next;
+    if (call->next != NULL) call->next->prev = call->prev;
+    h2->call_count--;
+    rp_release(&h2->alloc, call, sizeof *call);
+}
+
+static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error, void *user)
+{
+    rp_h2 *h2 = user;
+    rp_call *call = nghttp2_session_get_stream_user_data(session, id);
+
+    if (call == NULL) return 0;
+    if (error != NGHTTP2_NO_ERROR && !call->answered && !call->finished)
+        rp_h2_abuse(h2, RP_ABUSE_RESET);
+    close_call(h2, call);
+    return 0;
+}
+
+static ssize_t frame_bytes(nghttp2_session *session, uint8_t type, int32_t id,
+                           int32_t session_window, int32_t stream_window, uint32_t max_frame,
+                           void *user)
+{
+    (void)session, (void)type, (void)id, (void)session_window, (void)stream_window;
+    (void)max_frame, (void)user;
+    return RP_H2_FRAME; /* the session makes it smaller where it must */
+}
+
+static rp_status open_session(rp_h2 *h2)
+{
+    nghttp2_session_callbacks *callbacks = NULL;
+    nghttp2_option *option = NULL;
+    rp_status st = RP_NO_RESOURCE;
+
+    if (nghttp2_session_callbacks_new(&callbacks) != 0) goto out;
+    if (nghttp2_option_new(&option) != 0) goto out;
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, rp_h2_on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, rp_h2_on_header);
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, rp_h2_on_begin_frame);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, rp_h2_on_frame);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks,
+                                                                 rp_h2_on_invalid_frame);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, rp_h2_on_data);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
+    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, rp_h2_on_frame_sent);
+    nghttp2_session_callbacks_set_send_data_callback(callbacks, rp_h2_send_data);
+    nghttp2_session_callbacks_set_data_source_read_length_callback(callbacks, frame_bytes);
+    nghttp2_option_set_no_auto_window_update(option, 1);
+    nghttp2_option_set_no_closed_streams(option, 1);
+    /* Resets are counted here, by what they cost: a client that takes its samples and leaves is
+     * no attacker, however often it does so. */
+    nghttp2_option_set_stream_reset_rate_limit(option, UINT64_MAX, UINT64_MAX);
+    if (nghttp2_session_server_new2(&h2->session, callbacks, h2, option) == 0) st = RP_OK;
+out:
+    nghttp2_option_del(option);
+    nghttp2_session_callbacks_del(callbacks);
+    return st;
+}
+
+static rp_status say_hello(rp_h2 *h2)
+{
+    const nghttp2_settings_entry settings[] = {
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, h2->limits.streams},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, RP_H2_WINDOW},
+        {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, RP_H2_FRAME},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)h2->limits.header_bytes},
+    };
+
+    if (nghttp2_submit_settings(h2->session, NGHTTP2_FLAG_NONE, settings,
+                                sizeof settings / sizeof *settings) != 0)
+        return RP_NO_RESOURCE;
+    if (nghttp2_session_set_local_window_size(h2->session, NGHTTP2_FLAG_NONE, 0,
+                                              RP_H2_CONNECTION_WINDOW) != 0)
+        return RP_NO_RESOURCE;
+    return RP_OK;
+}
+
+rp_status rp_h2_new(const rp_allocator *alloc, const rp_h2_handler *handler, void *user,
+                    const rp_h2_limits *limits, rp_reply_pool *pool, rp_h2 **out)
+{
+    rp_h2 *h2 = rp_alloc_zero(alloc, sizeof *h2);
+    rp_status st;
+
+    if (h2 == NULL) return RP_NO_RESOURCE;
+    h2->alloc = *alloc;
+    h2->handler = handler;
+    h2->user = user;
+    h2->limits = *limits;
+    h2->pool = pool;
+    h2->landing_end = &h2->landing;
+    rp_buf_init(&h2->head, &h2->alloc);
+    rp_buf_init(&h2->control, &h2->alloc);
+    st = open_session(h2);
+    if (st == RP_OK) st = say_hello(h2);
+    if (st != RP_OK) {
+        rp_h2_free(h2);
+        return st;
+    }
+    *out = h2;
+    return RP_OK;
+}
+
+void rp_h2_free(rp_h2 *h2)
+{
+    if (h2 == NULL) return;
+    while (h2->calls != NULL) close_call(h2, h2->calls);
+    nghttp2_session_del(h2->session);
+    while (h2->landing != NULL) {
+        rp_reply *reply = h2->landing;
+        h2->landing = reply->next;
+        rp_reply_release(h2->pool, reply);
+    }
+    rp_buf_deinit(&h2->head);
+    rp_buf_deinit(&h2->control);
+    rp_release(&h2->alloc, h2->out, h2->out_capacity * sizeof *h2->out);
+    rp_release(&h2->alloc, h2, sizeof *h2);
+}
+
+void rp_h2_abuse(rp_h2 *h2, rp_abuse kind)
+{
+    if (h2->broken || h2->handler->on_abuse(h2->user, kind)) return;
+    rp_h2_terminate(h2, NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+bool rp_h2_wants_output(const rp_h2 *h2)
+{
+    return h2->out_first < h2->out_count || nghttp2_session_want_write(h2->session) != 0;
+}
+
+bool rp_h2_is_over(const rp_h2 *h2)
+{
+    return h2->broken ||
+           (nghttp2_session_want_read(h2->session) == 0 &&
+            nghttp2_session_want_write(h2->session) == 0 && h2->out_first == h2->out_count);
+}
+
+size_t rp_h2_held_bytes(const rp_h2 *h2)
+{
+    return h2->held;
+}
+
+size_t rp_h2_queued_bytes(const rp_h2 *h2)
+{
+    return h2->queued;
+}
+
+size_t rp_h2_call_count(const rp_h2 *h2)
+{
+    return h2->call_count;
+}
+
+bool rp_h2_awaits_message(const rp_h2 *h2, uint64_t *bytes)
+{
+    *bytes = h2->message_progress;
+    return h2->assembling > 0;
+}
+
+void rp_h2_ping(rp_h2 *h2)
+{
+    (void)nghttp2_submit_ping(h2->session, NGHTTP2_FLAG_NONE, NULL);
+}
+
+uint64_t rp_h2_pongs(const rp_h2 *h2)
+{
+    return h2->pongs;
+}
+
+void rp_h2_go_away(rp_h2 *h2)
+{
+    if (!h2->gone_away)
+        (void)nghttp2_submit_shutdown_notice(h2->session);
+    else
+        (void)nghttp2_submit_goaway(h2->session, NGHTTP2_FLAG_NONE,
+                                    nghttp2_session_get_last_proc_stream_id(h2->session),
+                                    NGHTTP2_NO_ERROR, NULL, 0);
+    h2->gone_away = true;
+}
+
+void rp_h2_terminate(rp_h2 *h2, uint32_t code)
+{
+    (void)nghttp2_session_terminate_session(h2->session, code);
+}
+
+void rp_h2_each_call(rp_h2 *h2, void (*visit)(void *user, rp_call *call), void *user)
+{
+    for (rp_call *call = h2->calls, *next; call != NULL; call = next) {
+        next = call->next;
+        if (call->opened) visit(user, call);
+    }
+}
+
+void rp_call_set_user(rp_call *call, void *user)
+{
+    call->user = user;
+}
+
+void *rp_call_user(const rp_call *call)
+{
+    return call->user;
+}

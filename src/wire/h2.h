@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One HTTP/2 connection of a server, carrying gRPC calls: bytes in, bytes out, no sockets.
+ *
+ * Its owner feeds it what the peer sent (rp_h2_receive), is told of calls and their messages
+ * through the handler, answers with replies, and writes what rp_h2_output() offers wherever it
+ * likes. nghttp2 does frames, headers and windows; this adds gRPC's messages, answers that
+ * borrow chunk memory, flow control that waits with the reader, and counts of what a hostile
+ * peer does too often.
+ *
+ * Flow control. The window of the connection is given back as bytes arrive, so that a call that
+ * waits never holds up another. The window of a call is given back too, until its reader pauses
+ * it: then only while a message that has begun is still incomplete. So a paused call holds at
+ * most its window, and one message.
+ *
+ * One thread. Handler functions may call everything here but receive, output and free. */
+#ifndef RP_WIRE_H2_H
+#define RP_WIRE_H2_H
+
+#include <sys/uio.h>
+
+#include "reprise/tensor.h" /* rp_string */
+#include "wire/block.h"
+#include "wire/reply.h"
+
+typedef struct rp_h2 rp_h2;
+typedef struct rp_call rp_call;
+
+/* A request's headers. Borrowed, valid during on_request only. */
+typedef struct rp_request_head {
+    rp_string method, path, content_type, authorization, encoding;
+    int64_t timeout_ns; /* of grpc-timeout; -1: none */
+    bool too_large;     /* headers over a limit were dropped: refuse it */
+    bool bad_timeout;   /* grpc-timeout that is none */
+} rp_request_head;
+
+/* Things a peer may do, but not without end. */
+typedef enum rp_abuse {
+    RP_ABUSE_RESET,      /* took back a call before it had an answer */
+    RP_ABUSE_MADE_RESET, /* made us reset a call */
+    RP_ABUSE_PING,       /* without data of ours in between */
+    RP_ABUSE_SETTINGS,
+    RP_ABUSE_EMPTY,  /* a frame that carries nothing */
+    RP_ABUSE_WINDOW, /* a window update without data of ours in between */
+    RP_ABUSE_BAD_FRAME,
+    RP_ABUSE_OTHER, /* priorities, unknown frames */
+    RP_ABUSE_KINDS,
+} rp_abuse;
+
+typedef struct rp_h2_handler {
+    /* A call begins. Answer it now or later; rp_call_set_user() keeps what belongs to it. */
+    void (*on_request)(void *user, rp_call *call, const rp_request_head *head);
+    /* A whole message came. `data` is valid during the call. `block` is where it lies, if it
+     * has a block of its own: referring to it keeps the data longer; NULL otherwise. */
+    void (*on_message)(void *user, rp_call *call, const uint8_t *data, size_t size,
+                       rp_block *block);
+    /* The peer will send no more on this call. After its last message; not when paused. */
+    void (*on_half_close)(void *user, rp_call *call);
+    /* Answers of this call have left, and fewer than half of `queued_bytes` wait. */
+    void (*on_room)(void *user, rp_call *call);
+    /* The call is over and `call` invalid afterwards: answered in full, taken back by the peer,
+     * or the connection is being freed. Called once for each on_request. */
+    void (*on_close)(void *user, rp_call *call);
+    /* The peer did something that is counted. False ends the connection. */
+    bool (*on_abuse)(void *user, rp_abuse kind);
+    /* A message was refused by its announced size. Its call has been answered. */
+    void (*on_message_refused)(void *user, rp_call *call, size_t size);
+} rp_h2_handler;
+
+typedef struct rp_h2_limits {
+    uint32_t streams;
+    size_t message_bytes;
+    size_t header_bytes, header_fields;
+    size_t queued_bytes; /* on_room comes below half of it */
+} rp_h2_limits;
+
+/* `handler` is borrowed, `limits` copied; `pool` borrowed, shared with the replies given here.
+ * RP_NO_RESOURCE. Returns owned. */
+RP_NODISCARD rp_status rp_h2_new(const rp_allocator *alloc, const rp_h2_handler *handler,
+                                 void *user, const rp_h2_limits *limits, rp_reply_pool *pool,
+                                 rp_h2 **out);
+/* Ends all calls (on_close) and frees it. NULL is fine. */
+void rp_h2_free(rp_h2 *h2);
+
+/* Takes bytes from the peer. False if the connection is to be closed once what rp_h2_output()
+ * still offers is written. */
+bool rp_h2_receive(rp_h2 *h2, const uint8_t *data, size_t size);
+
+/* If a large message is arriving, where its next bytes should be read to: at most `*size` of
+ * them; then give them to rp_h2_receive() where they lie. NULL: anywhere. */
+uint8_t *rp_h2_receive_place(rp_h2 *h2, size_t *size);
+
+/* Bytes to be written, in up to `capacity` parts; returns how many parts. Then say how many of
+ * the bytes were written, in order. */
+size_t rp_h2_output(rp_h2 *h2, struct iovec *parts, size_t capacity);
+void rp_h2_written(rp_h2 *h2, size_t size);
+
+/* True while there is something to write. */
+bool rp_h2_wants_output(const rp_h2 *h2);
+/* True once nothing is left to do: no calls, and no more are taken. */
+bool rp_h2_is_over(const rp_h2 *h2);
+
+/* Bytes of messages that have arrived, wholly or in part, and are not delivered; bytes of
+ * answers that wait; calls that are open. */
+size_t rp_h2_held_bytes(const rp_h2 *h2);
+size_t rp_h2_queued_bytes(const rp_h2 *h2);
+size_t rp_h2_call_count(const rp_h2 *h2);
+/* True while a message is incomplete on a call that is not paused; `*bytes`: of it so far,
+ * summed over the life of the connection, so that progress can be seen. */
+bool rp_h2_awaits_message(const rp_h2 *h2, uint64_t *bytes);
+
+/* Asks the peer for a sign of life. */
+void rp_h2_ping(rp_h2 *h2);
+uint64_t rp_h2_pongs(const rp_h2 *h2); /* answers so far */
+
+/* Tells the peer to open no more calls here; the second call makes it final. */
+void rp_h2_go_away(rp_h2 *h2);
+/* Ends the connection with this HTTP/2 error code (0: none). */
+void rp_h2_terminate(rp_h2 *h2, uint32_t code);
+/* Calls `visit` for every open call; it may finish them. */
+void rp_h2_each_call(rp_h2 *h2, void (*visit)(void *user, rp_call *call), void *user);
+
+/* --- calls ---------------------------------------------------------------------------------- */
+
+void rp_call_set_user(rp_call *call, void *user);
+void *rp_call_user(const rp_call *call);
+
+/* Sends a message; takes `reply`, which is closed. */
+void rp_call_send(rp_call *call, rp_reply *reply);
+size_t rp_call_queued_bytes(const rp_call *call);
+
+/* Ends the call with a status, once what was sent before has gone out. Nothing more may be
+ * sent; messages that still come are dropped. */
+void rp_call_finish(rp_call *call, rp_status status, const char *text);
+/* The same at once: what waits to be sent is dropped. */
+void rp_call_abort(rp_call *call, rp_status status, const char *text);
+bool rp_call_is_finished(const rp_call *call);
+
+/* Answers a plain HTTP request; takes `body` (closed; may be NULL). */
+void rp_call_answer(rp_call *call, int http_status, const char *content_type, rp_reply *body);
+
+/* Messages that arrive from now on wait, until resumed. Resuming delivers them, unless one of
+ * them pauses the call again; not to be called from within on_message of the same call. */
+void rp_call_pause(rp_call *call);
+void rp_call_resume(rp_call *call);
+bool rp_call_is_paused(const rp_call *call);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of an HTTP/2 connection: h2.c sets it up, h2_receive.c takes bytes in, h2_send.c
+ * sends them out.
+ *
+ * A call's place in the session is its stream; the session points at the call until on_close.
+ */
+#ifndef RP_WIRE_H2_INSIDE_H
+#define RP_WIRE_H2_INSIDE_H
+
+#include <nghttp2/nghttp2.h>
+
+#include "wire/h2.h"
+
+enum {
+    RP_H2_WINDOW = 4 << 20,             /* of a call */
+    RP_H2_CONNECTION_WINDOW = 16 << 20, /* of all */
+    RP_H2_FRAME = 1 << 20,              /* the largest either side sends */
+    RP_H2_TEXT_BYTES = 384,             /* of an encoded status text */
+};
+
+/* A message that waits because its call is paused. */
+typedef struct rp_waiting_message {
+    rp_block *block;
+    struct rp_waiting_message *next;
+} rp_waiting_message;
+
+struct rp_call {
+    rp_h2 *h2;
+    void *user;
+    rp_call *prev, *next; /* of the connection */
+    int32_t id;
+
+    /* receiving */
+    uint8_t prefix[RP_GRPC_PREFIX];
+    uint8_t prefix_bytes;
+    rp_block *block;     /* the message in assembly; NULL: none, or in place */
+    size_t message_size; /* once the prefix is whole */
+    rp_waiting_message *first_waiting, **last_waiting;
+    size_t withheld; /* window not given back */
+    bool paused, half_closed, half_close_told;
+    bool counted_assembling; /* in h2->assembling */
+
+    /* sending */
+    rp_reply *first_reply, *last_reply;
+    size_t queued;   /* bytes of them not handed on */
+    size_t promised; /* bytes of the frame that the session is making of them */
+    bool headers_sent, deferred, finishing, finished, raw, answered, opened, closed, wants_room;
+    rp_status status;
+    char text[RP_H2_TEXT_BYTES];
+};
+
+/* Bytes to be written: in a reply, or, with `data` NULL, at `at` in the control bytes. */
+typedef struct rp_out_piece {
+    const uint8_t *data;
+    size_t at, size;
+    rp_reply *reply;
+} rp_out_piece;
+
+struct rp_h2 {
+    nghttp2_session *session;
+    rp_allocator alloc;
+    const rp_h2_handler *handler;
+    void *user;
+    rp_h2_limits limits;
+    rp_reply_pool *pool;
+    rp_call *calls;
+    size_t call_count;
+    bool broken; /* nothing more is received */
+    bool gone_away;
+    uint64_t pongs;
+
+    /* the request whose headers are being collected */
+    rp_buf head;
+    struct {
+        size_t at, size;
+    } fields[6]; /* see enum in h2_receive.c */
+    size_t head_bytes, head_fields;
+
+    /* receiving */
+    size_t held;
+    uint64_t message_progress;
+    size_t assembling;         /* calls with an incomplete message, not paused */
+    rp_call *direct;           /* whose message the last DATA bytes belonged to */
+    size_t frame_left;         /* bytes of the current DATA frame still to come */
+    bool data_sent_since_ping; /* pings and window updates are earned by data */
+    bool data_sent_since_window;
+
+    /* sending */
+    size_t queued; /* bytes of replies, handed on or not, that have not left */
+    rp_buf control;
+    rp_out_piece *out;
+    size_t out_count, out_capacity, out_first, out_bytes;
+    bool room_made;    /* a call that wants_room has some */
+    rp_reply *landing; /* replies wholly handed on, waiting to leave, in order */
+    rp_reply **landing_end;
+};
+
+/* h2_receive.c */
+int rp_h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user);
+int rp_h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+                    size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
+                    void *user);
+int rp_h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *user);
+int rp_h2_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user);
+int rp_h2_on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error,
+                           void *user);
+int rp_h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data,
+                  size_t size, void *user);
+void rp_h2_drop_received(rp_call *call);
+
+/* h2_send.c */
+int rp_h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user);
+int rp_h2_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
+                    size_t length, nghttp2_data_source *source, void *user);
+void rp_h2_drop_replies(rp_call *call);
+
+/* Counts something bad; ends the connection if that is too much. */
+void rp_h2_abuse(rp_h2 *h2, rp_abuse kind);
+
+#endif

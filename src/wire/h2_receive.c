@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Taking bytes in: headers become requests, DATA becomes gRPC messages.
+ *
+ * A message that lies within one piece of DATA is delivered where it is. Any other is gathered
+ * in a block, which grows with what arrives and never with what is announced. */
+#include <assert.h>
+#include <stdio.h>
+
+#include "util/mem.h"
+#include "wire/grpc.h"
+#include "wire/h2_inside.h"
+
+enum { METHOD, PATH, CONTENT_TYPE, AUTHORIZATION, ENCODING, TIMEOUT, FIELD_COUNT };
+
+enum {
+    FIRST_BLOCK = 1 << 20,  /* allocated on the word of a prefix alone */
+    DIRECT_BYTES = 16 << 10 /* worth reading straight into the block */
+};
+
+static_assert(sizeof((rp_h2){0}).fields / sizeof((rp_h2){0}).fields[0] == FIELD_COUNT,
+              "one place for each field that is kept");
+
+/* --- headers ------------------------------------------------------------------------------- */
+
+int rp_h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+{
+    rp_h2 *h2 = user;
+    rp_call *call;
+
+    if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+        return 0;
+    call = rp_alloc_zero(&h2->alloc, sizeof *call);
+    if (call == NULL) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    call->h2 = h2;
+    call->id = frame->hd.stream_id;
+    call->last_waiting = &call->first_waiting;
+    if (nghttp2_session_set_stream_user_data(session, call->id, call) != 0) {
+        rp_release(&h2->alloc, call, sizeof *call);
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    }
+    call->next = h2->calls;
+    if (call->next != NULL) call->next->prev = call;
+    h2->calls = call;
+    h2->call_count++;
+    rp_buf_clear(&h2->head);
+    memset(h2->fields, 0, sizeof h2->fields);
+    h2->head_bytes = h2->head_fields = 0;
+    return 0;
+}
+
+static int field_of(const uint8_t *name, size_t size)
+{
+    static const char *const names[FIELD_COUNT] = {
+        [METHOD] = ":method",
+        [PATH] = ":path",
+        [CONTENT_TYPE] = "content-type",
+        [AUTHORIZATION] = "authorization",
+        [ENCODING] = "grpc-encoding",
+        [TIMEOUT] = "grpc-timeout",
+    };
+
+    for (int i = 0; i < FIELD_COUNT; i++)
+        if (size == strlen(names[i]) && memcmp(name, names[i], size) == 0) return i;
+    return -1;
+}
+
+int rp_h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+                    size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
+                    void *user)
+{
+    rp_h2 *h2 = user;
+    int field;
+
+    (void)session, (void)flags;
+    h2->head_fields++;
+    h2->head_bytes += name_size + value_size + 32; /* as HTTP/2 counts them */
+    if (h2->head_fields > h2->limits.header_fields ||
+        h2->head_bytes > h2->limits.header_bytes) {
+        /* Small headers that unpack to much: each one is work, so they are counted. */
+        if (h2->head_fields % 64 == 0 || h2->head_bytes % (64 << 10) < value_size)
+            rp_h2_abuse(h2, RP_ABUSE_OTHER);
+        return 0;
+    }
+    if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0; /* trailers of a request */
+    field = field_of(name, name_size);
+    if (field < 0) return 0;
+    h2->fields[field].at = h2->head.size;
+    h2->fields[field].size = value_size;
+    rp_buf_append(&h2->head, value, value_size);
+    return h2->head.bad ? NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE : 0;
+}
+
+static rp_string kept(const rp_h2 *h2, int field)
+{
+    if (h2->fields[field].size == 0) return (rp_string){"", 0};
+    return (rp_string){(const char *)h2->head.data + h2->fields[field].at,
+                       h2->fields[field].size};
+}
+
+static void begin_call(rp_h2 *h2, rp_call *call)
+{
+    rp_string timeout = kept(h2, TIMEOUT);
+    rp_request_head head = {
+        .method = kept(h2, METHOD),
+        .path = kept(h2, PATH),
+        .content_type = kept(h2, CONTENT_TYPE),
+        .authorization = kept(h2, AUTHORIZATION),
+        .encoding = kept(h2, ENCODING),
+        .timeout_ns = -1,
+        .too_large = h2->head_fields > h2->limits.header_fields ||
+                     h2->head_bytes > h2->limits.header_bytes,
+    };
+
+    if (timeout.size > 0)
+        head.bad_timeout = !rp_grpc_parse_timeout((const uint8_t *)timeout.data, timeout.size,
+                                                  &head.timeout_ns);
+    call->opened = true;
+    h2->handler->on_request(h2->user, call, &head);
+}
+
+/* --- messages ------------------------------------------------------------------------------- */
+
+static void reset_assembly(rp_call *call)
+{
+    call->block = NULL;
+    call->prefix_bytes = 0;
+    call->message_size = 0;
+}
+
+static void deliver(rp_call *call, const uint8_t *data, size_t size, rp_block *block)
+{
+    call->h2->handler->on_message(call->h2->user, call, data, size, block);
+}
+
+/* Keeps a message until the call is resumed; takes the block. */
+static void keep_waiting(rp_call *call, rp_block *block)
+{
+    rp_waiting_message *waiting = rp_alloc(&call->h2->alloc, sizeof *waiting);
+
+    if (waiting == NULL) {
+        call->h2->held -= block->size;
+        rp_block_unref(block);
+        rp_call_abort(call, RP_NO_RESOURCE, "out of memory for a message");
+        return;
+    }
+    *waiting = (rp_waiting_message){block, NULL};
+    *call->last_waiting = waiting;
+    call->last_waiting = &waiting->next;
+}
+
+static bool check_prefix(rp_call *call)
+{
+    rp_h2 *h2 = call->h2;
+    const uint8_t *p = call->prefix;
+    char text[128];
+
+    if (p[0] != 0) {
+        rp_call_abort(call, RP_UNIMPLEMENTED,
+                      "compressed messages are not accepted: send with identity encoding");
+        return false;
+    }
+    call->message_size =
+        (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | (size_t)p[4];
+    if (call->message_size <= h2->limits.message_bytes) return true;
+    (void)snprintf(text, sizeof text, "a message of %zu bytes is over the limit of %zu",
+                   call->message_size, h2->limits.message_bytes);
+    rp_call_abort(call, RP_NO_RESOURCE, text);
+    h2->handler->on_message_refused(h2->user, call, call->message_size);
+    return false;
+}
+
+/* Makes room for the next bytes of the message: the block doubles until it has its size. */
+static bool make_room(rp_call *call)
+{
+    rp_block *block = call->block;
+    size_t capacity;
+
+    if (block == NULL) {
+        capacity = call->message_size < FIRST_BLOCK ? call->message_size : FIRST_BLOCK;
+        block = rp_block_new(&call->h2->alloc, capacity);
+    } else if (block->size == block->capacity) {
+        capacity = 2 * block->capacity;
+        block =
+            rp_block_grow(block, capacity < call->message_size ? capacity : call->message_size);
+    }
+    if (block == NULL) {
+        rp_call_abort(call, RP_NO_RESOURCE, "out of memory for a message");
+        return false;
+    }
+    call->block = block;
+    return true;
+}
+
+static void complete(rp_call *call)
+{
+    rp_h2 *h2 = call->h2;
+    rp_block *block = call->block;
+
+    reset_assembly(call);
+    if (call->paused) {
+        keep_waiting(call, block);
+        return;
+    }
+    h2->held -= block->size;
+    deliver(call, block->data, block->size, block);
+    rp_block_unref(block);
+}
+
+/* Takes bytes of a message that is not whole; returns how many, or 0 if the call has failed. */
+static size_t gather(rp_call *call, const uint8_t *data, size_t size)
+{
+    size_t used = 0, take;
+    rp_block *block;
+
+    if (call->prefix_bytes < RP_GRPC_PREFIX) {
+        while (used < size && call->prefix_bytes < RP_GRPC_PREFIX)
+            call->prefix[call->prefix_bytes++] = data[used++];
+        if (call->prefix_bytes < RP_GRPC_PREFIX) return used;
+        if (!check_prefix(call) || !make_room(call)) return 0;
+    } else if (!make_room(call)) {
+        return 0;
+    }
+    block = call->block;
+    take = block->capacity - block->size;
+    if (take > size - used) take = size - used;
+    if (take > 0 && data + used != block->data + block->size)
+        memcpy(block->data + block->size, data + used, take);
+    block->size += take;
+    call->h2->held += take;
+    call->h2->message_progress += take;
+    if (block->size == call->message_size) complete(call);
+    return used + take;
+}
+
+/* Delivers a message that lies at `data` as a whole; returns its bytes, or 0 if it does not. */
+static size_t deliver_in_place(rp_call *call, const uint8_t *data, size_t size)
+{
+    if (call->paused || call->prefix_bytes > 0 || size < RP_GRPC_PREFIX) return 0;
+    memcpy(call->prefix, data, RP_GRPC_PREFIX);
+    call->message_size =
+        (size_t)data[1] << 24 | (size_t)data[2] << 16 | (size_t)data[3] << 8 | (size_t)data[4];
+    if (call->message_size > size - RP_GRPC_PREFIX || !check_prefix(call)) return 0;
+    size = call->message_size;
+    reset_assembly(call);
+    call->h2->message_progress += size;
+    deliver(call, data + RP_GRPC_PREFIX, size, NULL);
+    return RP_GRPC_PREFIX + size;
+}
+
+/* A message has begun and is not whole. Keeps the connection's count of such calls. */
+static bool is_assembling(rp_call *call)
+{
+    bool now = call->prefix_bytes > 0 && !call->finishing && !call->closed;
+
+    call->h2->assembling += (size_t)now - (size_t)call->counted_assembling;
+    call->counted_assembling = now;
+    return now;
+}
+
+int rp_h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data,
+                  size_t size, void *user)
+{
+    rp_h2 *h2 = user;
+    rp_call *call = nghttp2_session_get_stream_user_data(session, id);
+    size_t all = size;
+
+    (void)flags;
+    h2->frame_left -= size < h2->frame_left ? size : h2->frame_left;
+    (void)nghttp2_session_consume_connection(session, size);
+    if (call == NULL || call->finishing) return 0;
+    while (size > 0 && !call->finishing) {
+        size_t used = deliver_in_place(call, data, size);
+        if (used == 0 && !call->finishing) used = gather(call, data, size);
+        data += used;
+        size -= used;
+    }
+    h2->direct = is_assembling(call) ? call : NULL;
+    if (call->paused && !is_assembling(call))
+        call->withheld += all;
+    else
+        (void)nghttp2_session_consume_stream(session, id, all);
+    return 0;
+}
+
+static void tell_half_close(rp_call *call)
+{
+    if (call->half_close_told || call->paused || call->finishing || call->closed) return;
+    call->half_close_told = true;
+    if (call->prefix_bytes > 0)
+        rp_call_finish(call, RP_INVALID, "the stream ended within a message");
+    else
+        call->h2->handler->on_half_close(call->h2->user, call);
+}
+
+void rp_h2_drop_received(rp_call *call)
+{
+    rp_h2 *h2 = call->h2;
+
+    (void)is_assembling(call);
+    if (call->block != NULL) {
+        h2->held -= call->block->size;
+        rp_block_unref(call->block);
+    }
+    reset_assembly(call);
+    while (call->first_waiting != NULL) {
+        rp_waiting_message *waiting = call->first_waiting;
+        call->first_waiting = waiting->next;
+        h2->held -= waiting->block->size;
+        rp_block_unref(waiting->block);
+        rp_release(&h2->alloc, waiting, sizeof *waiting);
+    }
+    call->last_waiting = &call->first_waiting;
+}
+
+void rp_call_pause(rp_call *call)
+{
+    call->paused = true;
+}
+
+bool rp_call_is_paused(const rp_call *call)
+{
+    return call->paused;
+}
+
+void rp_call_resume(rp_call *call)
+{
+    rp_h2 *h2 = call->h2;
+
+    if (!call->paused) return;
+    call->paused = false;
+    while (call->first_waiting != NULL && !call->paused && !call->finishing) {
+        rp_waiting_message *waiting = call->first_waiting;
+        rp_block *block = waiting->block;
+        call->first_waiting = waiting->next;
+        if (call->first_waiting == NULL) call->last_waiting = &call->first_waiting;
+        rp_release(&h2->alloc, waiting, sizeof *waiting);
+        h2->held -= block->size;
+        deliver(call, block->data, block->size, block);
+        rp_block_unref(block);
+    }
+    if (call->paused || call->finishing) return;
+    (void)nghttp2_session_consume_stream(h2->session, call->id, call->withheld);
+    call->withheld = 0;
+    if (call->half_closed) tell_half_close(call);
+}
+
+/* --- frames --------------------------------------------------------------------------------- */
+
+int rp_h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *user)
+{
+    rp_h2 *h2 = user;
+
+    (void)session;
+    h2->direct = NULL;
+    h2->frame_left = 0;
+    if (head->type == NGHTTP2_DATA && (head->flags & NGHTTP2_FLAG_PADDED) == 0)
+        h2->frame_left = head->length;
+    if (head->type > NGHTTP2_CONTINUATION) rp_h2_abuse(h2, RP_ABUSE_OTHER);
+    return 0;
+}
+
+/* Counts frames that cost us something and carry nothing. */
+static void count_frame(rp_h2 *h2, const nghttp2_frame *frame)
+{
+    const nghttp2_frame_hd *head = &frame->hd;
+
+    switch (head->type) {
+    case NGHTTP2_DATA:
+        if (head->length == 0 && (head->flags & NGHTTP2_FLAG_END_STREAM) == 0)
+            rp_h2_abuse(h2, RP_ABUSE_EMPTY);
+        break;
+    case NGHTTP2_PING:
+        if ((head->flags & NGHTTP2_FLAG_ACK) != 0) {
+            h2->pongs++;
+            break;
+        }
+        if (!h2->data_sent_since_ping) rp_h2_abuse(h2, RP_ABUSE_PING);
+        h2->data_sent_since_ping = false;
+        break;
+    case NGHTTP2_SETTINGS:
+        if ((head->flags & NGHTTP2_FLAG_ACK) == 0) rp_h2_abuse(h2, RP_ABUSE_SETTINGS);
+        break;
+    case NGHTTP2_WINDOW_UPDATE:
+        if (!h2->data_sent_since_window) rp_h2_abuse(h2, RP_ABUSE_WINDOW);
+        h2->data_sent_since_window = false;
+        break;
+    case NGHTTP2_PRIORITY: rp_h2_abuse(h2, RP_ABUSE_OTHER); break;
+    default: break;
+    }
+}
+
+int rp_h2_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+{
+    rp_h2 *h2 = user;
+    rp_call *call;
+
+    count_frame(h2, frame);
+    if (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS) return 0;
+    call = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+    if (call == NULL) return 0;
+    if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+        begin_call(h2, call);
+    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {
+        call->half_closed = true;
+        tell_half_close(call);
+    }
+    return 0;
+}
+
+int rp_h2_on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error,
+                           void *user)
+{
+    (void)session, (void)frame, (void)error;
+    rp_h2_abuse(user, RP_ABUSE_BAD_FRAME);
+    return 0;
+}
+
+bool rp_h2_receive(rp_h2 *h2, const uint8_t *data, size_t size)
+{
+    ssize_t used;
+
+    if (h2->broken) return false;
+    used = nghttp2_session_mem_recv(h2->session, data, size);
+    if (used < 0) {
+        h2->broken = true;
+        return false;
+    }
+    return nghttp2_session_want_read(h2->session) != 0;
+}
+
+uint8_t *rp_h2_receive_place(rp_h2 *h2, size_t *size)
+{
+    rp_call *call = h2->direct;
+    rp_block *block = call != NULL ? call->block : NULL;
+    size_t room;
+
+    if (block == NULL || call->finishing) return NULL;
+    if (block->size == block->capacity) {
+        if (!make_room(call)) return NULL;
+        block = call->block;
+    }
+    room = block->capacity - block->size;
+    if (room > h2->frame_left) room = h2->frame_left;
+    if (room < DIRECT_BYTES) return NULL;
+    *size = room;
+    return block->data + block->size;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The messages of gRPC's health service (proto/grpc/health/v1). Pure functions. */
+#ifndef RP_WIRE_HEALTH_CALLS_H
+#define RP_WIRE_HEALTH_CALLS_H
+
+#include "reprise/tensor.h"
+#include "util/buf.h"
+
+typedef enum rp_wire_serving {
+    RP_WIRE_HEALTH_UNKNOWN = 0,
+    RP_WIRE_SERVING = 1,
+    RP_WIRE_NOT_SERVING = 2,
+    RP_WIRE_SERVICE_UNKNOWN = 3, /* for Watch; Check fails with RP_NOT_FOUND */
+} rp_wire_serving;
+
+/* `*service` is borrowed; empty: the server as a whole. RP_INVALID, RP_NO_RESOURCE (a name of
+ * more than 1,024 bytes). */
+RP_NODISCARD rp_status rp_wire_read_health_request(const uint8_t *data, size_t size,
+                                                   rp_string *service, rp_error *err);
+void rp_wire_write_health_response(rp_buf *out, rp_wire_serving status);
+
+#endif

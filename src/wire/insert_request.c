@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/insert_request.h"
+
+#include <string.h>
+
+#include "util/error.h"
+
+/* Field numbers. */
+enum {
+    REQUEST_CHUNK = 1,
+    REQUEST_ITEM = 2,
+    REQUEST_KEEP = 3,
+    ITEM_KEY = 1,
+    ITEM_TABLE = 2,
+    ITEM_PRIORITY = 5,
+    ITEM_TIMES_SAMPLED = 6,
+    ITEM_TRAJECTORY = 8,
+    TRAJECTORY_COLUMN = 1,
+    COLUMN_SLICE = 1,
+    COLUMN_SQUEEZE = 2,
+    SLICE_CHUNK = 1,
+    SLICE_OFFSET = 2,
+    SLICE_LENGTH = 3,
+    SLICE_INDEX = 4,
+    CHUNK_KEY = 1,
+};
+
+enum { MAX_NAME_BYTES = 1024 };
+
+static rp_status malformed(const char *what, rp_error *err)
+{
+    return rp_fail(err, RP_INVALID, "malformed %s", what);
+}
+
+static rp_status too_many(const char *what, size_t limit, rp_error *err)
+{
+    return rp_fail(err, RP_NO_RESOURCE, "a message may have at most %zu %s", limit, what);
+}
+
+/* --- the request ------------------------------------------------------------------------------ */
+
+/* Counts packed varints. */
+static bool count_varints(const uint8_t *at, size_t size, size_t *count)
+{
+    size_t n = 0, run = 0;
+
+    for (size_t i = 0; i < size; i++) {
+        run++;
+        if (at[i] >= 0x80) {
+            if (run >= 10) return false;
+            continue;
+        }
+        n++;
+        run = 0;
+    }
+    *count = n;
+    return run == 0;
+}
+
+static rp_status count_part(const rp_pb_field *field, const rp_insert_limits *limits,
+                            rp_insert_request *out, rp_error *err)
+{
+    size_t count = 1;
+
+    if (rp_pb_is(field, REQUEST_CHUNK, RP_PB_BYTES)) {
+        out->chunk_count++;
+        if (field->size > limits->chunk_bytes)
+            return rp_fail(
+                err, RP_NO_RESOURCE,
+                "a chunk of %zu bytes is over the limit of %zu: write shorter chunks",
+                field->size, limits->chunk_bytes);
+    } else if (rp_pb_is(field, REQUEST_ITEM, RP_PB_BYTES)) {
+        if (++out->item_count > limits->items) return too_many("items", limits->items, err);
+    } else if (field->number == REQUEST_KEEP &&
+               (field->type == RP_PB_BYTES || field->type == RP_PB_VARINT)) {
+        if (field->type == RP_PB_BYTES && !count_varints(field->data, field->size, &count))
+            return malformed("keep_chunk_keys", err);
+        out->keep_count += count;
+        if (out->keep_count > limits->keys) return too_many("keys to keep", limits->keys, err);
+    }
+    return RP_OK;
+}
+
+rp_status rp_insert_request_read(const uint8_t *data, size_t size,
+                                 const rp_insert_limits *limits, rp_insert_request *out,
+                                 rp_error *err)
+{
+    rp_pb_reader reader = rp_pb_open(data, size);
+    rp_pb_field field;
+    rp_pb_step step;
+
+    *out = (rp_insert_request){.data = data, .size = size};
+    while ((step = rp_pb_next(&reader, &field)) == RP_PB_FIELD) {
+        rp_status st = count_part(&field, limits, out, err);
+        if (st != RP_OK) return st;
+    }
+    return step == RP_PB_END ? RP_OK : malformed("InsertStreamRequest", err);
+}
+
+static bool next_part(rp_pb_reader *reader, uint32_t number, const uint8_t **data, size_t *size)
+{
+    rp_pb_field field;
+
+    while (rp_pb_next(reader, &field) == RP_PB_FIELD)
+        if (rp_pb_is(&field, number, RP_PB_BYTES)) {
+            *data = field.data;
+            *size = field.size;
+            return true;
+        }
+    return false;
+}
+
+bool rp_insert_request_next_chunk(rp_pb_reader *reader, const uint8_t **data, size_t *size)
+{
+    return next_part(reader, REQUEST_CHUNK, data, size);
+}
+
+bool rp_insert_request_next_item(rp_pb_reader *reader, const uint8_t **data, size_t *size)
+{
+    return next_part(reader, REQUEST_ITEM, data, size);
+}
+
+void rp_insert_request_keep(const rp_insert_request *request, uint64_t *keys)
+{
+    rp_pb_reader reader = rp_pb_open(request->data, request->size);
+    rp_pb_field field;
+
+    while (rp_pb_next(&reader, &field) == RP_PB_FIELD) {
+        if (rp_pb_is(&field, REQUEST_KEEP, RP_PB_VARINT)) *keys++ = field.value;
+        if (!rp_pb_is(&field, REQUEST_KEEP, RP_PB_BYTES)) continue;
+        for (const uint8_t *at = field.data, *end = at + field.size; at != end;) {
+            uint64_t key = 0;
+            if (!rp_pb_get_varint(&at, end, &key)) /* it does not fit 64 bits: no key is 0 */
+                while (*at++ >= 0x80) {}
+            *keys++ = key;
+        }
+    }
+}
+
+rp_status rp_chunk_peek_key(const uint8_t *data, size_t size, uint64_t *key, rp_error *err)
+{
+    rp_pb_reader reader = rp_pb_open(data, size);
+    rp_pb_field field;
+    rp_pb_step step;
+
+    *key = 0;
+    while ((step = rp_pb_next(&reader, &field)) == RP_PB_FIELD)
+        if (rp_pb_is(&field, CHUNK_KEY, RP_PB_VARINT)) *key = field.value;
+    return step == RP_PB_END ? RP_OK : malformed("ChunkData", err);
+}
+
+/* --- items ------------------------------------------------------------------------------------ */
+
+/* An int32 of which only 0 and more make sense. */
+static bool get_count(uint64_t value, uint32_t *out)
+{
+    *out = (uint32_t)value;
+    return value <= INT32_MAX;
+}
+
+static bool read_slice(const uint8_t *data, size_t size, rp_wire_slice *out)
+{
+    rp_pb_reader reader = rp_pb_open(data, size);
+    rp_pb_field field;
+    rp_pb_step step;
+
+    *out = (rp_wire_slice){0};
+    while ((step = rp_pb_next(&reader, &field)) == RP_PB_FIELD) {
+        bool ok = true;
+        if (field.type != RP_PB_VARINT) continue;
+        switch (field.number) {
+        case SLICE_CHUNK: out->chunk_key = field.value; break;
+        case SLICE_OFFSET: ok = get_count(field.value, &out->offset); break;
+        case SLICE_LENGTH: ok = get_count(field.value, &out->length); break;
+        case SLICE_INDEX: ok = get_count(field.value, &out->index); break;
+        default: break;
+        }
+        if (!ok) return false;
+    }
+    return step == RP_PB_END;
+}
+
+/* The arrays being filled. */
+typedef struct item_room {
+    rp_wire_column *columns;
+    size_t max_columns;
+    rp_wire_slice *slices;
+    size_t max_slices;
+} item_room;
+
+static rp_status read_column(const uint8_t *data, size_t size, const item_room *room,
+                             rp_wire_item *out, rp_error *err)
+{
+    rp_pb_reader reader = rp_pb_open(data, size);
+    rp_wire_column column = {0};
+    rp_pb_field field;
+    rp_pb_step step;
+
+    if (out->column_count == room->max_columns)
+        return too_many("columns in an item", room->max_columns, err);
+    while ((step = rp_pb_next(&reader, &field)) == RP_PB_FIELD) {
+        if (rp_pb_is(&field, COLUMN_SQUEEZE, RP_PB_VARINT)) column.squeeze = field.value != 0;
+        if (!rp_pb_is(&field, COLUMN_SLICE, RP_PB_BYTES)) continue;
+        if (out->slice_count == room->max_slices)
+            return too_many("slices", room->max_slices, err);
+        if (!read_slice(field.data, field.size, &room->slices[out->slice_count]))
+            return malformed("ChunkSlice", err);
+        out->slice_count++;
+        column.slice_count++;
+    }
+    if (step != RP_PB_END) return malformed("Column", err);
+    if (column.slice_count == 0)
+        return rp_fail(err, RP_INVALID, "item %llu: column %zu has no slices",
+                       (unsigned long long)out->key, out->column_count);
+    room->columns[out->column_count++] = column;
+    return RP_OK;
+}
+
+static rp_status read_trajectory(const uint8_t *data, size_t size, const item_room *room,
+                                 rp_wire_item *out, rp_error *err)
+{
+    rp_pb_reader reader = rp_pb_open(data, size);
+    rp_pb_field field;
+    rp_pb_step step;
+
+    while ((step = rp_pb_next(&reader, &field)) == RP_PB_FIELD) {
+        rp_status st;
+        if (!rp_pb_is(&field, TRAJECTORY_COLUMN, RP_PB_BYTES)) continue;
+        st = read_column(field.data, field.size, room, out, err);
+        if (st != RP_OK) return st;
+    }
+    return step == RP_PB_END ? RP_OK : malformed("FlatTrajectory", err);
+}
+
+rp_status rp_wire_item_read(const uint8_t *data, size_t size, rp_wire_column *columns,
+                            size_t max_columns, rp_wire_slice *slices, size_t max_slices,
+                            rp_wire_item *out, rp_error *err)
+{
+    const item_room room = {columns, max_columns, slices, max_slices};
+    rp_pb_reader reader = rp_pb_open(data, size);
+    rp_pb_field field;
+    rp_pb_step step;
+
+    *out = (rp_wire_item){.table = {"", 0}};
+    while ((step = rp_pb_next(&reader, &field)) == RP_PB_FIELD) {
+        rp_status st = RP_OK;
+        if (rp_pb_is(&field, ITEM_KEY, RP_PB_VARINT)) {
+            out->key = field.value;
+        } else if (rp_pb_is(&field, ITEM_TABLE, RP_PB_BYTES)) {
+            out->table = (rp_string){(const char *)field.data, field.size};
+        } else if (rp_pb_is(&field, ITEM_PRIORITY, RP_PB_FIXED64)) {
+            memcpy(&out->priority, &field.value, sizeof out->priority);
+        } else if (rp_pb_is(&field, ITEM_TIMES_SAMPLED, RP_PB_VARINT)) {
+            out->times_sampled = (int32_t)(uint32_t)field.value;
+        } else if (rp_pb_is(&field, ITEM_TRAJECTORY, RP_PB_BYTES)) {
+            st = read_trajectory(field.data, field.size, &room, out, err);
+        }
+        if (st != RP_OK) return st;
+    }
+    if (step != RP_PB_END) return malformed("PrioritizedItem", err);
+    if (out->table.size > MAX_NAME_BYTES)
+        return rp_fail(err, RP_INVALID, "a table's name has at most %d bytes, got %zu",
+                       MAX_NAME_BYTES, out->table.size);
+    if (out->column_count == 0)
+        return rp_fail(err, RP_INVALID, "item %llu: its trajectory has no columns",
+                       (unsigned long long)out->key);
+    return RP_OK;
+}

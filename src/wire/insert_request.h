@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading an InsertStreamRequest where it lies.
+ *
+ *   InsertStreamRequest   1 ChunkData, repeated   2 PrioritizedItem, repeated
+ *                         3 keep_chunk_keys, packed or not
+ *   PrioritizedItem       1 key  2 table  5 priority  6 times_sampled  8 FlatTrajectory
+ *   FlatTrajectory        1 Column, repeated
+ *   Column                1 ChunkSlice, repeated   2 squeeze
+ *   ChunkSlice            1 chunk_key  2 offset  3 length  4 index
+ *
+ * Fields may stand in any order, but chunks are dealt with before items, so the message is
+ * walked more than once: a first look counts its parts and refuses what is over a limit, then
+ * each kind is read in turn. Nothing is copied or allocated; everything borrows the bytes. */
+#ifndef RP_WIRE_INSERT_REQUEST_H
+#define RP_WIRE_INSERT_REQUEST_H
+
+#include "chunk/protobuf.h"
+#include "reprise/trajectory.h"
+
+typedef struct rp_insert_limits {
+    size_t chunk_bytes, items, columns, slices, keys;
+} rp_insert_limits;
+
+typedef struct rp_insert_request {
+    const uint8_t *data;
+    size_t size;
+    size_t chunk_count, item_count, keep_count;
+} rp_insert_request;
+
+/* The first look. RP_INVALID (no such message), RP_NO_RESOURCE (names part, count, limit). */
+RP_NODISCARD rp_status rp_insert_request_read(const uint8_t *data, size_t size,
+                                              const rp_insert_limits *limits,
+                                              rp_insert_request *out, rp_error *err);
+
+/* Walks the parts of one kind: open a reader with rp_insert_request_parts(), then call next
+ * until it returns false. */
+static inline rp_pb_reader rp_insert_request_parts(const rp_insert_request *request)
+{
+    return rp_pb_open(request->data, request->size);
+}
+bool rp_insert_request_next_chunk(rp_pb_reader *reader, const uint8_t **data, size_t *size);
+bool rp_insert_request_next_item(rp_pb_reader *reader, const uint8_t **data, size_t *size);
+
+/* Writes the keys to keep: keep_count of them. */
+void rp_insert_request_keep(const rp_insert_request *request, uint64_t *keys);
+
+/* The key of a serialised chunk, without a look at anything else. RP_INVALID. */
+RP_NODISCARD rp_status rp_chunk_peek_key(const uint8_t *data, size_t size, uint64_t *key,
+                                         rp_error *err);
+
+/* A column of an item: its slices follow those of the columns before. */
+typedef struct rp_wire_column {
+    uint32_t slice_count;
+    bool squeeze;
+} rp_wire_column;
+
+typedef struct rp_wire_slice {
+    uint64_t chunk_key;
+    uint32_t offset, length, index;
+} rp_wire_slice;
+
+/* An item, read. The arrays are the caller's, of limits->columns and limits->slices entries or
+ * as many as it has; `columns` and `slices` are filled in. */
+typedef struct rp_wire_item {
+    uint64_t key;
+    rp_string table;
+    double priority;
+    int32_t times_sampled;
+    size_t column_count, slice_count;
+} rp_wire_item;
+
+/* Reads an item. RP_INVALID (not such a message, a negative offset or length, no columns, a
+ * column without slices), RP_NO_RESOURCE (over the room of an array). */
+RP_NODISCARD rp_status rp_wire_item_read(const uint8_t *data, size_t size,
+                                         rp_wire_column *columns, size_t max_columns,
+                                         rp_wire_slice *slices, size_t max_slices,
+                                         rp_wire_item *out, rp_error *err);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The messages of our own service, proto/reprise/v1: reading requests, writing responses.
+ *
+ * Pure functions over bytes. Strings are borrowed from the bytes read. Statuses of the readers:
+ * RP_INVALID (not such a message, a name that is no text), RP_NO_RESOURCE (too many keys; a
+ * name of more than 1,024 bytes). Numbers come as they were sent, unless said otherwise; who
+ * acts on them checks them. Responses that are not here are empty messages. */
+#ifndef RP_WIRE_REPLAY_CALLS_H
+#define RP_WIRE_REPLAY_CALLS_H
+
+#include "reprise/table.h"
+#include "util/buf.h"
+#include "wire/reply.h"
+
+/* --- tables ----------------------------------------------------------------------------------- */
+
+/* A limiter of which some fields were sent. */
+typedef struct rp_wire_limiter {
+    bool has_samples_per_insert, has_min_size, has_min_diff, has_max_diff;
+    rp_limiter_options value;
+} rp_wire_limiter;
+
+/* Sets in `options` the fields that were sent. */
+void rp_wire_limiter_apply(const rp_wire_limiter *limiter, rp_limiter_options *options);
+
+/* TableOptions, with the defaults of the message filled in. */
+typedef struct rp_wire_table_options {
+    rp_string name;
+    rp_selector_options sampler, remover;
+    rp_limiter_options limiter;
+    int64_t max_size;
+    uint64_t max_bytes;
+    int32_t max_times_sampled;
+    bool soft_limit;
+    const uint8_t
+        *signature; /* a serialised StructuredValue, or NULL: rp_wire_read_signature() */
+    size_t signature_size;
+} rp_wire_table_options;
+
+/* Also RP_INVALID without options, and with a sampler or remover that says nothing. */
+RP_NODISCARD rp_status rp_wire_read_create_table(const uint8_t *data, size_t size,
+                                                 rp_wire_table_options *out, rp_error *err);
+
+/* DropTableRequest. */
+RP_NODISCARD rp_status rp_wire_read_drop_table(const uint8_t *data, size_t size,
+                                               rp_string *table, rp_error *err);
+
+/* What is to change. */
+typedef struct rp_wire_alter_table {
+    rp_string table;
+    bool has_max_size, has_max_bytes, has_max_times_sampled;
+    int64_t max_size;
+    uint64_t max_bytes;
+    int32_t max_times_sampled;
+    rp_wire_limiter limiter; /* none of its fields sent: none to change */
+} rp_wire_alter_table;
+
+RP_NODISCARD rp_status rp_wire_read_alter_table(const uint8_t *data, size_t size,
+                                                rp_wire_alter_table *out, rp_error *err);
+
+/* PauseTableRequest and ResumeTableRequest: which sides. RP_INVALID for an unknown side. */
+typedef struct rp_wire_pause_table {
+    rp_string table;
+    bool inserts, samples;
+} rp_wire_pause_table;
+
+RP_NODISCARD rp_status rp_wire_read_pause_table(const uint8_t *data, size_t size,
+                                                rp_wire_pause_table *out, rp_error *err);
+
+/* `*table` empty: all tables. `*max_calls` is in [1, 1000]: 0 stands for 100, more is cut. */
+RP_NODISCARD rp_status rp_wire_read_why_blocked(const uint8_t *data, size_t size,
+                                                rp_string *table, size_t *max_calls,
+                                                rp_error *err);
+
+/* Writing a WhyBlockedResponse: any number of calls, then the total. `now_ns` is the monotonic
+ * clock of their deadlines. */
+void rp_wire_write_waiting_call(rp_buf *out, const char *table, const rp_waiting *waiting,
+                                int64_t now_ns);
+void rp_wire_write_waiting_total(rp_buf *out, size_t total);
+
+/* --- items by key ----------------------------------------------------------------------------- */
+
+/* PeekRequest, UpdateRequest and DeleteRequest. Borrows the whole message, from which keys or
+ * updates are then copied: `count` of them, at most the `max_keys` given. */
+typedef struct rp_wire_keys_request {
+    rp_string table;
+    size_t count;
+    bool with_data, cut_rows; /* of PeekRequest */
+    const uint8_t *data;
+    size_t size;
+} rp_wire_keys_request;
+
+RP_NODISCARD rp_status rp_wire_read_peek(const uint8_t *data, size_t size, size_t max_keys,
+                                         rp_wire_keys_request *out, rp_error *err);
+RP_NODISCARD rp_status rp_wire_read_update_request(const uint8_t *data, size_t size,
+                                                   size_t max_keys, rp_wire_keys_request *out,
+                                                   rp_error *err);
+RP_NODISCARD rp_status rp_wire_read_delete(const uint8_t *data, size_t size, size_t max_keys,
+                                           rp_wire_keys_request *out, rp_error *err);
+
+void rp_wire_request_keys(const rp_wire_keys_request *request, uint64_t *keys);
+void rp_wire_request_updates(const rp_wire_keys_request *request, rp_update *updates);
+
+/* UpdateResponse and DeleteResponse. */
+void rp_wire_write_found(rp_buf *out, size_t found);
+
+/* --- samples ---------------------------------------------------------------------------------- */
+
+typedef struct rp_wire_draw_request {
+    rp_string table;
+    int64_t count, at_least;
+    bool has_timeout;   /* if not, for ever */
+    int64_t timeout_ms; /* negative is for ever, 0 not at all */
+    bool distinct, cut_rows;
+    double beta;
+} rp_wire_draw_request;
+
+/* SampleRequest. */
+RP_NODISCARD rp_status rp_wire_read_draw(const uint8_t *data, size_t size,
+                                         rp_wire_draw_request *out, rp_error *err);
+
+/* Writing a PeekResponse or SampleResponse: chunks and entries, in any order. A chunk may be
+ * borrowed by the reply, so what keeps it alive must be held. An entry borrows nothing; `table`
+ * is the table's name. False if there is no memory. */
+bool rp_wire_add_chunk(rp_reply *reply, const rp_chunk *chunk);
+bool rp_wire_add_entry(rp_reply *reply, const rp_sample *sample, const char *table);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/reply.h"
+
+#include "util/mem.h"
+
+/* A pool keeps this many, each with at most this many bytes of its own. */
+enum { MAX_IDLE = 64, MAX_IDLE_BYTES = 256 << 10 };
+
+void rp_reply_pool_init(rp_reply_pool *pool, const rp_allocator *alloc)
+{
+    *pool = (rp_reply_pool){.alloc = alloc};
+}
+
+static void destroy(rp_reply_pool *pool, rp_reply *reply)
+{
+    rp_buf_deinit(&reply->bytes);
+    rp_release(pool->alloc, reply->pieces, reply->piece_capacity * sizeof *reply->pieces);
+    rp_release(pool->alloc, reply->holds, reply->hold_capacity * sizeof(rp_trajectory *));
+    rp_release(pool->alloc, reply, sizeof *reply);
+}
+
+void rp_reply_pool_deinit(rp_reply_pool *pool)
+{
+    while (pool->idle != NULL) {
+        rp_reply *reply = pool->idle;
+        pool->idle = reply->next;
+        destroy(pool, reply);
+    }
+    pool->idle_count = 0;
+}
+
+rp_reply *rp_reply_new(rp_reply_pool *pool)
+{
+    rp_reply *reply = pool->idle;
+
+    if (reply != NULL) {
+        pool->idle = reply->next;
+        pool->idle_count--;
+    } else {
+        reply = rp_alloc_zero(pool->alloc, sizeof *reply);
+        if (reply == NULL) return NULL;
+        rp_buf_init(&reply->bytes, pool->alloc);
+    }
+    if (rp_buf_reserve(&reply->bytes, RP_GRPC_PREFIX) == NULL) {
+        destroy(pool, reply);
+        return NULL;
+    }
+    reply->next = NULL;
+    reply->bytes.size = RP_GRPC_PREFIX;
+    return reply;
+}
+
+void rp_reply_release(rp_reply_pool *pool, rp_reply *reply)
+{
+    if (reply == NULL) return;
+    for (size_t i = 0; i < reply->hold_count; i++) rp_trajectory_unref(reply->holds[i]);
+    if (pool->idle_count >= MAX_IDLE || reply->bytes.capacity > MAX_IDLE_BYTES) {
+        destroy(pool, reply);
+        return;
+    }
+    rp_buf_clear(&reply->bytes);
+    reply->piece_count = reply->hold_count = reply->borrowed = reply->size = 0;
+    reply->own_given = reply->piece_given = reply->piece_part = reply->given = reply->left = 0;
+    reply->next = pool->idle;
+    pool->idle = reply;
+    pool->idle_count++;
+}
+
+bool rp_reply_add(rp_reply *reply, const uint8_t *data, size_t size)
+{
+    if (size < RP_REPLY_COPY_BYTES) {
+        rp_buf_append(&reply->bytes, data, size);
+        return !reply->bytes.bad;
+    }
+    if (reply->piece_count == reply->piece_capacity) {
+        size_t capacity = reply->piece_capacity > 0 ? 2 * reply->piece_capacity : 8;
+        if (!rp_resize_array(reply->bytes.alloc, &reply->pieces, reply->piece_capacity,
+                             capacity, sizeof *reply->pieces)) {
+            reply->bytes.bad = true;
+            return false;
+        }
+        reply->piece_capacity = capacity;
+    }
+    reply->pieces[reply->piece_count++] = (rp_reply_piece){reply->bytes.size, data, size};
+    reply->borrowed += size;
+    return true;
+}
+
+bool rp_reply_hold(rp_reply *reply, rp_trajectory *trajectory)
+{
+    if (reply->hold_count == reply->hold_capacity) {
+        size_t capacity = reply->hold_capacity > 0 ? 2 * reply->hold_capacity : 8;
+        if (!rp_resize_array(reply->bytes.alloc, &reply->holds, reply->hold_capacity, capacity,
+                             sizeof(rp_trajectory *))) {
+            reply->bytes.bad = true;
+            return false;
+        }
+        reply->hold_capacity = capacity;
+    }
+    reply->holds[reply->hold_count++] = trajectory;
+    return true;
+}
+
+bool rp_reply_close(rp_reply *reply)
+{
+    size_t body = reply->bytes.size - RP_GRPC_PREFIX + reply->borrowed;
+    uint8_t *prefix = reply->bytes.data;
+
+    if (reply->bytes.bad || body > UINT32_MAX) return false;
+    prefix[0] = 0;
+    for (unsigned i = 0; i < 4; i++) prefix[1 + i] = (uint8_t)(body >> (24 - 8 * i));
+    reply->size = body + RP_GRPC_PREFIX;
+    return true;
+}
+
+size_t rp_reply_take(rp_reply *reply, size_t limit, const uint8_t **data)
+{
+    bool has_piece = reply->piece_given < reply->piece_count;
+    const rp_reply_piece *piece = has_piece ? &reply->pieces[reply->piece_given] : NULL;
+    size_t own_end = has_piece ? piece->at : reply->bytes.size;
+    size_t size;
+
+    if (reply->own_given < own_end) {
+        size = own_end - reply->own_given;
+        if (size > limit) size = limit;
+        *data = reply->bytes.data + reply->own_given;
+        reply->own_given += size;
+    } else if (has_piece) {
+        size = piece->size - reply->piece_part;
+        if (size > limit) size = limit;
+        *data = piece->data + reply->piece_part;
+        reply->piece_part += size;
+        if (reply->piece_part == piece->size) {
+            reply->piece_given++;
+            reply->piece_part = 0;
+        }
+    } else {
+        return 0;
+    }
+    reply->given += size;
+    return size;
+}

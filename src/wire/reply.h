@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A gRPC message on its way out: bytes of its own, and bytes that stay where they are.
+ *
+ *   bytes    | prefix (5) | own | own | own ...
+ *                               ^ borrowed pieces stand between own bytes, at these places
+ *
+ * What is borrowed lies in chunks; the trajectories that keep those alive are held until the
+ * message has gone out. Small chunks are copied instead: gathering costs more than it saves.
+ * One thread. Replies are used again and again: a pool keeps those that are over. */
+#ifndef RP_WIRE_REPLY_H
+#define RP_WIRE_REPLY_H
+
+#include "reprise/trajectory.h"
+#include "util/buf.h"
+
+enum {
+    RP_GRPC_PREFIX = 5,        /* compressed flag, then the length, big-endian */
+    RP_REPLY_COPY_BYTES = 4096 /* borrowed from here on */
+};
+
+typedef struct rp_reply_piece {
+    size_t at; /* it stands before this own byte */
+    const uint8_t *data;
+    size_t size;
+} rp_reply_piece;
+
+typedef struct rp_reply rp_reply;
+struct rp_reply {
+    rp_reply *next;
+    rp_buf bytes;
+    rp_reply_piece *pieces;
+    size_t piece_count, piece_capacity;
+    rp_trajectory **holds;
+    size_t hold_count, hold_capacity;
+    size_t borrowed; /* bytes of all pieces */
+    size_t size;     /* once closed: of everything, prefix included */
+    /* how much has been handed to the connection, and how much of that has left it */
+    size_t own_given, piece_given, piece_part, given, left;
+};
+
+typedef struct rp_reply_pool {
+    rp_reply *idle;
+    size_t idle_count;
+    const rp_allocator *alloc;
+} rp_reply_pool;
+
+void rp_reply_pool_init(rp_reply_pool *pool, const rp_allocator *alloc);
+void rp_reply_pool_deinit(rp_reply_pool *pool);
+
+/* An empty message, or NULL. Give it back with rp_reply_release(). */
+rp_reply *rp_reply_new(rp_reply_pool *pool);
+void rp_reply_release(rp_reply_pool *pool, rp_reply *reply); /* NULL is fine */
+
+/* Where own bytes are appended: &reply->bytes. Appends `size` bytes of a chunk, copied or
+ * borrowed. False if there is no memory. */
+bool rp_reply_add(rp_reply *reply, const uint8_t *data, size_t size);
+
+/* Takes the reference to `trajectory`, and keeps it until the message is gone. False if there
+ * is no memory; then it is still the caller's. */
+bool rp_reply_hold(rp_reply *reply, rp_trajectory *trajectory);
+
+/* Writes the prefix. False if an append failed before, or 4 GiB are exceeded. */
+bool rp_reply_close(rp_reply *reply);
+
+/* Bytes that have not been handed on yet. */
+static inline size_t rp_reply_remaining(const rp_reply *reply)
+{
+    return reply->size - reply->given;
+}
+
+/* Hands on the next run of bytes, at most `limit`: where they lie and how many. */
+size_t rp_reply_take(rp_reply *reply, size_t limit, const uint8_t **data);
+
+#endif

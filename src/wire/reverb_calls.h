@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The small messages of Reverb's service: reading requests, writing responses.
+ *
+ * Those that carry chunks have files of their own (insert_request.h, sample_response.h). All of
+ * this is pure functions over bytes. Strings are borrowed from the bytes read. Statuses of the
+ * readers: RP_INVALID (not such a message, a name that is no text), RP_NO_RESOURCE (a limit; a
+ * name of more than 1,024 bytes). Out-parameters are written on RP_OK only. */
+#ifndef RP_WIRE_REVERB_CALLS_H
+#define RP_WIRE_REVERB_CALLS_H
+
+#include "reprise/table.h"
+#include "util/buf.h"
+
+typedef struct rp_wire_sample_request {
+    rp_string table;
+    int64_t num_samples; /* as sent: any number */
+    bool has_timeout;    /* the message says something about it; if not, for ever */
+    int64_t timeout_ms;  /* as sent: negative is for ever, 0 not at all */
+} rp_wire_sample_request;
+
+RP_NODISCARD rp_status rp_wire_read_sample_request(const uint8_t *data, size_t size,
+                                                   rp_wire_sample_request *out, rp_error *err);
+
+/* Borrows the whole message, from which updates and keys are then copied. */
+typedef struct rp_wire_mutate_request {
+    rp_string table;
+    size_t update_count, delete_count;
+    const uint8_t *data;
+    size_t size;
+} rp_wire_mutate_request;
+
+/* Checks all of the message and counts what is in it: at most `max_keys` updates and deletes
+ * together. */
+RP_NODISCARD rp_status rp_wire_read_mutate_request(const uint8_t *data, size_t size,
+                                                   size_t max_keys, rp_wire_mutate_request *out,
+                                                   rp_error *err);
+
+/* Copies the update_count updates, or the delete_count keys, in the order given. */
+void rp_wire_mutate_updates(const rp_wire_mutate_request *request, rp_update *updates);
+void rp_wire_mutate_deletes(const rp_wire_mutate_request *request, uint64_t *keys);
+
+RP_NODISCARD rp_status rp_wire_read_reset_request(const uint8_t *data, size_t size,
+                                                  rp_string *table, rp_error *err);
+RP_NODISCARD rp_status rp_wire_read_initialize_request(const uint8_t *data, size_t size,
+                                                       int64_t *pid, rp_string *table,
+                                                       rp_error *err);
+
+/* Writing appends one message to `out`; see there for how it fails. The other responses of the
+ * service are empty. */
+void rp_wire_write_insert_response(rp_buf *out, const uint64_t *keys, size_t count);
+/* `state_id` is the high half, then the low. */
+void rp_wire_write_server_info(rp_buf *out, const uint64_t state_id[2],
+                               const rp_table_info *tables, size_t count);
+void rp_wire_write_checkpoint_response(rp_buf *out, const char *path);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Signatures as they travel: tensorflow.StructuredValue.
+ *
+ *   StructuredValue          33 TensorSpecProto  35 BoundedTensorSpecProto
+ *                            51 ListValue  52 TupleValue  53 DictValue  54 NamedTupleValue
+ *   ListValue, TupleValue    1 StructuredValue, repeated
+ *   DictValue                1 entry, repeated: 1 key  2 StructuredValue
+ *   NamedTupleValue          1 name  2 pair, repeated: 1 key  2 StructuredValue
+ *   TensorSpecProto          1 name  2 TensorShapeProto  3 dtype
+ *
+ * A bounded spec is read as a plain one: nobody checks the bounds. */
+#ifndef RP_WIRE_SIGNATURE_WIRE_H
+#define RP_WIRE_SIGNATURE_WIRE_H
+
+#include "reprise/tensor.h"
+#include "util/buf.h"
+
+enum {
+    RP_WIRE_MAX_SIGNATURE_BYTES = 1 << 20,
+    RP_WIRE_MAX_SIGNATURE_NODES = 4 * RP_MAX_COLUMNS,
+};
+
+/* Makes a signature of a serialised StructuredValue. Never recurses. Returns owned.
+ * RP_INVALID (not such a message, a value of another kind, a name that is no text, and what
+ * rp_signature_new() refuses), RP_NO_RESOURCE (one of the limits above, or memory). */
+RP_NODISCARD rp_status rp_wire_read_signature(const rp_allocator *alloc, const uint8_t *data,
+                                              size_t size, rp_signature **out, rp_error *err);
+
+/* Appends the signature as field `number` of the message being written. */
+void rp_wire_put_signature(rp_buf *out, uint32_t number, const rp_signature *signature);
+
+#endif
