@@ -168,3 +168,64 @@ class DmReverb(Server):
         self.process.stdin.write(b"restart\n")
         self.process.stdin.flush()
         self.ready()
+
+
+def yaml(node):
+    """JSON is YAML; a tuple of a signature needs a tag besides."""
+    if isinstance(node, dict) and set(node) == {"tuple"}:
+        return "!tuple " + yaml(node["tuple"])
+    if isinstance(node, dict):
+        return "{" + ", ".join(f"{json.dumps(k)}: {yaml(v)}" for k, v in node.items()) + "}"
+    if isinstance(node, (list, tuple)):
+        return "[" + ", ".join(yaml(n) for n in node) + "]"
+    return json.dumps(node)
+
+
+class Reprise(Server):
+    """The server under test. `config` has the keys of a configuration file; its tables are a
+    list of table()."""
+
+    kind = "reprise"
+
+    def __init__(self, config, folder=None):
+        super().__init__(folder)
+        self.config = config
+
+    @staticmethod
+    def _selector(settings, key, description):
+        if isinstance(description, (list, tuple)):
+            exponent = "exponent" if key == "sampler" else "remover_exponent"
+            settings[key], settings[exponent] = description
+        else:
+            settings[key] = description
+
+    @classmethod
+    def _table(cls, description):
+        limiter, *numbers = description["limiter"]
+        settings = {"max_size": description["max_size"]}
+        if limiter in ("queue", "stack"):
+            assert numbers == [description["max_size"]]
+            settings["sampler"] = limiter
+        else:
+            cls._selector(settings, "sampler", description["sampler"])
+            cls._selector(settings, "remover", description["remover"])
+            if description["max_times_sampled"]:
+                settings["max_times_sampled"] = description["max_times_sampled"]
+            names = {"min_size": ["min_size"],
+                     "ratio": ["samples_per_insert", "min_size", "error_buffer"]}
+            settings.update(zip(names[limiter], numbers))
+        if description["signature"]:
+            settings["signature"] = description["signature"]
+        return settings
+
+    def command(self):
+        config = {"log_level": "debug", "drain_seconds": 2, **self.config}
+        config["tables"] = {d["name"]: self._table(d) for d in self.config["tables"]}
+        config.setdefault("port", self.port)
+        path = self.folder / f"reprise-{self.port}.yaml"
+        path.write_text(yaml(config) + "\n")
+        return [binary(), "serve", "--config", path]
+
+    def reload(self):
+        """Asks it to read certificates, tokens and limits again."""
+        self.process.send_signal(signal.SIGHUP)

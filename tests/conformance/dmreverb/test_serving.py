@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pytest
 import reverb
+import tree
 from reverb.cc import schema_pb2
 
 import conftest
@@ -52,8 +53,13 @@ def test_server_info_says_what_a_table_is(client, fresh, description):
     limits = info.rate_limiter_info
     assert (limits.samples_per_insert, limits.min_size_to_sample, limits.min_diff,
             limits.max_diff) == limiter_of(description["limiter"])
-    signature = description["signature"]
-    assert info.signature == (specs.tensor_specs(signature) if signature else None)
+    if description["signature"] is None:
+        assert info.signature is None
+    else:
+        expected = specs.tensor_specs(description["signature"])
+        tree.assert_same_structure(info.signature, expected)
+        assert [(s.shape.as_list(), s.dtype) for s in tree.flatten(info.signature)] == [
+            (s.shape.as_list(), s.dtype) for s in tree.flatten(expected)]
     assert info.current_size == info.num_episodes == 0
 
 
