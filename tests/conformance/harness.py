@@ -221,7 +221,8 @@ class Reprise(Server):
     def command(self):
         config = {"log_level": "debug", "drain_seconds": 2, **self.config}
         config["tables"] = {d["name"]: self._table(d) for d in self.config["tables"]}
-        config.setdefault("port", self.port)
+        if "listen" not in config:
+            config["port"] = self.port
         path = self.folder / f"reprise-{self.port}.yaml"
         path.write_text(yaml(config) + "\n")
         return [binary(), "serve", "--config", path]

@@ -35,9 +35,10 @@ QUEUES = [
     table(f"queue-{i}", sampler="fifo", max_size=4, max_times_sampled=1, limiter=("queue", 4))
     for i in range(40)
 ]
+MIB = 2**20
 # Messages of any length that a test sends, which a default server refuses.
-LIMITS = {"message_bytes": "256MiB", "chunk_bytes": "256MiB", "tensor_bytes": "256MiB",
-          "stream_pinned_bytes": "512MiB", "connection_pinned_bytes": "1GiB"}
+LIMITS = {"message_bytes": 256 * MIB, "chunk_bytes": 256 * MIB, "tensor_bytes": 256 * MIB,
+          "stream_pinned_bytes": 512 * MIB, "connection_pinned_bytes": 1024 * MIB}
 UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
 
