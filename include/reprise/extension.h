@@ -83,9 +83,10 @@ RP_API RP_NODISCARD rp_status rp_diffusion_extension(const rp_allocator *alloc, 
                                                      rp_error *err);
 
 /* Fills in `out` with a deferred extension that inserts an item into `target` (another table,
- * which must outlive this one) the first time it is sampled: same key, priority and trajectory,
- * sampled once. Waits at most `timeout_ms` for the target's rate limiter; what does not fit is
- * dropped and counted. RP_INVALID, RP_NO_RESOURCE. */
+ * to which it takes a reference) the first time it is sampled: same key, priority and
+ * trajectory, sampled once. Waits at most `timeout_ms` for the target's rate limiter; what does
+ * not fit, or comes when the target has been dropped, is dropped and counted. RP_INVALID,
+ * RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_insert_on_sample_extension(const rp_allocator *alloc,
                                                             rp_table *target,
                                                             int64_t timeout_ms,

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store: a set of tables that share one byte budget, one seed, one clock and one allocator.
- */
+ *
+ * Tables can be dropped while others use them. Who shares a store with somebody that drops
+ * tables works with references (rp_store_find_table(), rp_table_ref()); who does not may keep
+ * borrowed pointers as long as the store lives. */
 #ifndef REPRISE_STORE_H
 #define REPRISE_STORE_H
 
@@ -35,15 +38,18 @@ typedef struct rp_store_options {
 RP_API RP_NODISCARD rp_status rp_store_new(const rp_store_options *options, rp_store **out,
                                            rp_error *err);
 
-/* Closes the store if it is open and frees it with its tables. No call may be in progress on
- * any of them, nor any writer be left; samples that are still held stay valid. */
+/* Closes the store if it is open, drops its tables and frees it. No call may be in progress on
+ * it or on a table that is borrowed from it, nor any writer be left. References to tables, and
+ * samples that are still held, stay valid; their memory goes with the last of them, back to the
+ * store's allocator. */
 RP_API void rp_store_free(rp_store *store); /* NULL is fine */
 
 /* Closes every table: ends all waits with RP_CANCELLED and refuses everything from now on. */
 RP_API void rp_store_close(rp_store *store);
 
-/* Makes a table. `*out` (may be NULL) is borrowed and valid as long as the store. On success
- * the table owns the extensions; on failure they are still the caller's.
+/* Makes a table. `*out` (may be NULL) is borrowed, valid until the table is dropped or the
+ * store freed. On success the table owns the extensions; on failure they are still the
+ * caller's.
  * RP_INVALID (names the option, the value and the bound), RP_EXISTS, RP_PRECONDITION (store
  * closed),
  * RP_NO_RESOURCE. */
@@ -51,11 +57,26 @@ RP_API RP_NODISCARD rp_status rp_store_add_table(rp_store *store,
                                                  const rp_table_options *options,
                                                  rp_table **out, rp_error *err);
 
-/* The table of that name, or NULL. Borrowed, valid as long as the store. */
+/* The table of that name, or NULL. Borrowed, valid until the table is dropped or the store
+ * freed. */
 RP_API rp_table *rp_store_table(rp_store *store, const char *name);
 
-/* Writes up to `capacity` tables, in the order they were made; returns how many there are. */
+/* The same, but returns owned: a reference to be dropped with rp_table_unref(). */
+RP_API rp_table *rp_store_find_table(rp_store *store, rp_string name);
+
+/* Writes up to `capacity` tables, in the order they were made; returns how many there are.
+ * Those of the first are borrowed, as above; those of the second are references, as many as
+ * were written. */
 RP_API size_t rp_store_tables(rp_store *store, rp_table **out, size_t capacity);
+RP_API size_t rp_store_find_tables(rp_store *store, rp_table **out, size_t capacity);
+
+/* Drops a table: ends all its waits with RP_CANCELLED and removes its items, whose bytes leave
+ * the budget. Once this has returned every call on it answers RP_CANCELLED, and its name can be
+ * used for a new table even before that. Its memory goes with the last reference. Extensions
+ * are not told of the items.
+ * RP_NOT_FOUND, RP_PRECONDITION (store closed). */
+RP_API RP_NODISCARD rp_status rp_store_drop_table(rp_store *store, rp_string name,
+                                                  rp_error *err);
 
 typedef struct rp_store_info {
     uint64_t max_bytes;

@@ -87,6 +87,14 @@ typedef struct rp_table_options {
     uint64_t seed; /* of its random choices; 0: drawn from the store's seed and the name */
 } rp_table_options;
 
+/* --- holding on to a table -------------------------------------------------------------------- */
+
+/* A table that is dropped (store.h) stays in memory, closed and empty, as long as there are
+ * references to it. A reference must be held during every call, and as long as an operation
+ * waits; a callback must not drop that of the call it is run in. NULL is fine for unref. */
+RP_API rp_table *rp_table_ref(rp_table *table);
+RP_API void rp_table_unref(rp_table *table);
+
 /* --- inserting -------------------------------------------------------------------------------- */
 
 enum {
@@ -199,7 +207,7 @@ RP_API RP_NODISCARD rp_status rp_table_trim(rp_table *table, size_t *removed, rp
 RP_API RP_NODISCARD rp_status rp_table_reset(rp_table *table, rp_error *err);
 
 /* Refuses everything from now on and ends all waits with RP_CANCELLED. Items stay until the
- * store is freed. May be called again. */
+ * table is dropped or the store freed. May be called again. */
 RP_API void rp_table_close(rp_table *table);
 
 typedef struct rp_table_info {

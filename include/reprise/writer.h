@@ -61,8 +61,9 @@ typedef struct rp_pick {
  * Nothing was created on RP_NOT_FOUND (no such table), RP_PRECONDITION (the step is no longer,
  * or not yet, in the history), RP_INVALID (names what is wrong) and RP_NO_RESOURCE. While it
  * makes room it may meet trouble with an earlier item: RP_DEADLINE and RP_CANCELLED leave that
- * one pending, and a sentence "item ... was dropped" says that its table refuses it for good;
- * in both cases nothing was created either. `*key` (may be NULL) gets the item's key. */
+ * one pending, and a sentence "item ... was dropped" says that its table refuses it for good,
+ * or is gone; in both cases nothing was created either. `*key` (may be NULL) gets the item's
+ * key. */
 RP_API RP_NODISCARD rp_status rp_writer_create_item(rp_writer *writer, const char *table,
                                                     double priority, const rp_pick *picks,
                                                     size_t pick_count, rp_wait wait,
@@ -77,7 +78,8 @@ RP_API RP_NODISCARD rp_status rp_writer_create_latest(rp_writer *writer, const c
 /* Completes the open chunks that items wait for and inserts all items.
  * RP_DEADLINE, RP_CANCELLED and RP_NO_RESOURCE for lack of memory: what is left stays for the
  * next call. RP_INVALID, and RP_NO_RESOURCE for an item over a byte limit: its table refuses
- * that item for good, it was dropped, and the sentence names it; call again for the rest. */
+ * that item for good, it was dropped, and the sentence names it; call again for the rest. So
+ * does RP_NOT_FOUND: its table was dropped. */
 RP_API RP_NODISCARD rp_status rp_writer_flush(rp_writer *writer, rp_wait wait, rp_error *err);
 
 /* Flushes, then starts a new episode: step 0, empty history. On failure the episode goes on. */

@@ -9,7 +9,8 @@
 #include "util/mem.h"
 
 static_assert(sizeof(rp_chunk) % _Alignof(rp_chunk_column) == 0 &&
-                  sizeof(rp_chunk_column) % _Alignof(rp_column_place) == 0,
+                  sizeof(rp_chunk_column) % _Alignof(rp_column_place) == 0 &&
+                  sizeof(rp_column_place) % _Alignof(rp_chunk_owner) == 0,
               "the arrays of a chunk follow each other without gaps");
 
 rp_chunk_limits rp_chunk_limits_default(void)
@@ -42,35 +43,68 @@ rp_chunk *rp_chunk_alloc(const rp_allocator *alloc, size_t column_count, size_t 
     return chunk;
 }
 
-rp_status rp_chunk_parse(const rp_allocator *alloc, const uint8_t *wire, size_t size,
-                         const rp_chunk_limits *limits, rp_chunk **out, rp_error *err)
+/* What stands behind the places: the message, or the owner of an adopted one. */
+static void *tail_of(const rp_chunk *chunk)
 {
-    rp_chunk_limits defaults = rp_chunk_limits_default();
+    return chunk->places + chunk->column_count;
+}
+
+/* Parses a message, copying it unless it has an owner. */
+static rp_status parse(const rp_allocator *alloc, const uint8_t *wire, size_t size,
+                       const rp_chunk_limits *limits, const rp_chunk_owner *owner,
+                       rp_chunk **out, rp_error *err)
+{
+    size_t tail_bytes = owner != NULL ? sizeof *owner : size;
     rp_chunk_outline outline;
     rp_chunk *chunk;
-    uint8_t *copy;
+    uint8_t *tail;
     rp_status st;
 
-    if (limits == NULL) limits = &defaults;
     if (size > limits->max_wire_bytes)
         return rp_fail(err, RP_NO_RESOURCE, "chunk: %zu bytes are over the limit of %zu", size,
                        limits->max_wire_bytes);
     st = rp_chunk_wire_outline(wire, size, limits, &outline, err);
     if (st != RP_OK) return st;
-    chunk = rp_chunk_alloc(alloc, outline.column_count, size, &copy);
-    if (chunk == NULL) return rp_fail_memory(err, size);
-    memcpy(copy, wire, size);
+    chunk = rp_chunk_alloc(alloc, outline.column_count, tail_bytes, &tail);
+    if (chunk == NULL) return rp_fail_memory(err, tail_bytes);
+    if (owner != NULL) {
+        chunk->wire = wire;
+        chunk->wire_bytes = size;
+    } else {
+        memcpy(tail, wire, size);
+    }
     chunk->origin = outline.origin;
     chunk->codec = outline.codec;
     chunk->delta = outline.delta;
-    st =
-        rp_chunk_wire_columns(copy, size, limits, &outline, chunk->columns, chunk->places, err);
+    st = rp_chunk_wire_columns(chunk->wire, size, limits, &outline, chunk->columns,
+                               chunk->places, err);
     if (st != RP_OK) {
         rp_chunk_unref(chunk);
         return st;
     }
+    if (owner != NULL) { /* last: from here on the chunk answers for the bytes */
+        memcpy(tail, owner, sizeof *owner);
+        chunk->adopted = true;
+    }
     *out = chunk;
     return RP_OK;
+}
+
+rp_status rp_chunk_parse(const rp_allocator *alloc, const uint8_t *wire, size_t size,
+                         const rp_chunk_limits *limits, rp_chunk **out, rp_error *err)
+{
+    rp_chunk_limits defaults = rp_chunk_limits_default();
+
+    return parse(alloc, wire, size, limits != NULL ? limits : &defaults, NULL, out, err);
+}
+
+rp_status rp_chunk_adopt(const rp_allocator *alloc, const uint8_t *wire, size_t size,
+                         const rp_chunk_limits *limits, const rp_chunk_owner *owner,
+                         rp_chunk **out, rp_error *err)
+{
+    rp_chunk_limits defaults = rp_chunk_limits_default();
+
+    return parse(alloc, wire, size, limits != NULL ? limits : &defaults, owner, out, err);
 }
 
 rp_chunk *rp_chunk_ref(rp_chunk *chunk)
@@ -81,11 +115,14 @@ rp_chunk *rp_chunk_ref(rp_chunk *chunk)
 
 void rp_chunk_unref(rp_chunk *chunk)
 {
+    rp_chunk_owner owner = {NULL, NULL};
     rp_allocator alloc;
 
     if (chunk == NULL || !rp_refcount_dec(&chunk->refs)) return;
+    if (chunk->adopted) memcpy(&owner, tail_of(chunk), sizeof owner);
     alloc = chunk->alloc;
     rp_release(&alloc, chunk, chunk->size_bytes);
+    if (owner.release != NULL) owner.release(owner.ctx);
 }
 
 const rp_chunk_origin *rp_chunk_get_origin(const rp_chunk *chunk)

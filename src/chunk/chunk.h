@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of a chunk, for the modules below the tables and for byte accounting.
  *
- * One allocation: this header, the columns, their places, the serialised message.
+ * One allocation: this header, the columns, their places, the serialised message; or, if that
+ * is somebody else's memory, whom to tell when it is no longer needed.
  *
- *   | rp_chunk | rp_chunk_column x n | rp_column_place x n | wire bytes | */
+ *   | rp_chunk | rp_chunk_column x n | rp_column_place x n | wire bytes, or rp_chunk_owner | */
 #ifndef RP_CHUNK_CHUNK_H
 #define RP_CHUNK_CHUNK_H
 
@@ -37,11 +38,18 @@ struct rp_chunk {
     size_t size_bytes;  /* of the whole allocation */
     rp_codec codec;
     bool delta;
+    bool adopted; /* `wire` is its owner's */
     uint32_t column_count;
     rp_chunk_column *columns;
     rp_column_place *places;
     const uint8_t *wire;
 };
+
+/* Who owns the bytes of an adopted chunk. */
+typedef struct rp_chunk_owner {
+    void (*release)(void *ctx);
+    void *ctx;
+} rp_chunk_owner;
 
 /* Rows of a column. */
 static inline size_t rp_chunk_rows(const rp_chunk *chunk, size_t column)
@@ -53,5 +61,15 @@ static inline size_t rp_chunk_rows(const rp_chunk *chunk, size_t column)
  * `*wire` first. NULL if there is no memory. Owned: hand it out, or rp_chunk_unref() it. */
 rp_chunk *rp_chunk_alloc(const rp_allocator *alloc, size_t column_count, size_t wire_bytes,
                          uint8_t **wire);
+
+/* Like rp_chunk_parse(), but copies nothing: the chunk borrows the bytes where they are. They
+ * must stay as they are until owner->release(owner->ctx) is called, once, when the last
+ * reference is dropped: on any thread, with no lock of the library held. Of `owner` itself a
+ * copy is kept. The chunk counts for the bytes of its message, as any other. On failure the
+ * bytes are the caller's as before and `owner` is not called. The same statuses. */
+RP_NODISCARD rp_status rp_chunk_adopt(const rp_allocator *alloc, const uint8_t *wire,
+                                      size_t size, const rp_chunk_limits *limits,
+                                      const rp_chunk_owner *owner, rp_chunk **out,
+                                      rp_error *err);
 
 #endif

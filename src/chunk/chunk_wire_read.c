@@ -273,7 +273,9 @@ static rp_status place_numbers(columns_reader *r, const tensor *t, size_t elemen
                     "its values are in typed fields; only tensor_content is read");
     if (t->content_bytes == 0) return fail(r, RP_CORRUPT, "it has no content");
     if (!rp_codec_check_head(codec, t->content, t->content_bytes, column->raw_bytes))
-        return fail(r, RP_CORRUPT, "its content does not declare the size of its shape");
+        return fail(r, RP_CORRUPT,
+                    "its content does not declare the size of its shape, or cannot "
+                    "hold it");
     place->content_at = (size_t)(t->content - r->wire);
     /* With a single row, or none, a difference is the number itself. */
     place->delta =

@@ -241,11 +241,25 @@ rp_status rp_codec_compress(rp_codec_state *state, rp_codec codec, int level,
     return RP_INTERNAL;
 }
 
+/* The least that a block of `raw_bytes` can have, when nothing is in it but the element that
+ * makes the most of its bytes. */
+static size_t least_bytes(rp_codec codec, size_t raw_bytes)
+{
+    switch (codec) {
+    case RP_CODEC_SNAPPY:
+    case RP_CODEC_NONE: return (3 * raw_bytes + 63) / 64; /* copies: 64 bytes for 3 */
+    case RP_CODEC_ZSTD: return raw_bytes / (1 << 15);     /* run blocks: 128 KiB for 4 */
+    case RP_CODEC_LZ4: return raw_bytes / 255;            /* bytes of a match's length */
+    }
+    return 0;
+}
+
 bool rp_codec_check_head(rp_codec codec, const uint8_t *src, size_t size, size_t raw_bytes)
 {
     size_t declared, head;
 
-    if (raw_bytes > RP_CODEC_MAX_RAW_BYTES) return false;
+    if (raw_bytes > RP_CODEC_MAX_RAW_BYTES || size < least_bytes(codec, raw_bytes))
+        return false;
     if (codec == RP_CODEC_ZSTD) return zstd_check_head(src, size, raw_bytes);
     return rp_snappy_head(src, size, &declared, &head) && declared == raw_bytes;
 }

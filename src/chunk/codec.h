@@ -10,7 +10,8 @@
  * what the libraries let pass, and, with snappy, to be faster.
  *
  * A block never says on its own how large it gets: the reader knows the size from the shape and
- * the block must agree, so nothing expands beyond what was accepted.
+ * the block must agree, so nothing expands beyond what was accepted. Nor may it promise more
+ * than its format can keep: a snappy block of n bytes never holds more than 64/3 n.
  *
  * libsnappy takes its hash table from C++'s new; all other memory comes from the allocator. */
 #ifndef RP_CHUNK_CODEC_H
@@ -45,7 +46,8 @@ RP_NODISCARD rp_status rp_codec_compress(rp_codec_state *state, rp_codec codec, 
                                          const uint8_t *src, size_t raw_bytes, uint8_t *dst,
                                          size_t *stored_bytes);
 
-/* True if the block begins as one of `raw_bytes` must. Looks at the first bytes only. */
+/* True if the block begins as one of `raw_bytes` must, and is not too small to hold them. Looks
+ * at the first bytes only. */
 bool rp_codec_check_head(rp_codec codec, const uint8_t *src, size_t size, size_t raw_bytes);
 
 /* If the block holds its data as it is, returns where the `raw_bytes` begin, else NULL. */

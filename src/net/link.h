@@ -2,8 +2,9 @@
 /* A connected socket, plain or under TLS, that never blocks.
  *
  * Both kinds read and write alike. A result of RP_LINK_AGAIN says: wait until the descriptor is
- * ready for rp_link_wants() and call again (under TLS a write may have to wait for something to
- * read, and the other way round). A plain value in its owner's memory; one thread. */
+ * ready for `read_waits` or `write_waits` and call again (under TLS a write may have to wait
+ * for something to read, and the other way round). A plain value in its owner's memory, which
+ * may be moved; one thread. Never raises SIGPIPE. */
 #ifndef RP_NET_LINK_H
 #define RP_NET_LINK_H
 
@@ -13,10 +14,12 @@
 
 typedef struct rp_link {
     int fd;
-    struct ssl_st *ssl;  /* NULL: plain */
-    uint32_t read_waits; /* RP_READABLE or RP_WRITABLE that the last read or write waits for */
-    uint32_t write_waits;
-    bool secured; /* the handshake is over */
+    struct ssl_st *ssl; /* NULL: plain */
+    /* What a read and a write wait for when they say RP_LINK_AGAIN (a handshake sets both):
+     * RP_READABLE and RP_WRITABLE, unless TLS has it the other way round just now. */
+    uint32_t read_waits, write_waits;
+    bool secured; /* TLS, and the handshake is over */
+    bool broken;  /* private: a read or write has said RP_LINK_BROKEN, and always will */
 } rp_link;
 
 typedef enum rp_link_result {
@@ -44,11 +47,18 @@ bool rp_link_is_h2(const rp_link *link);
  * bytes; control characters are replaced. */
 void rp_link_peer_name(const rp_link *link, char *name, size_t size);
 
-/* Reads up to the room of `parts`; the bytes moved in `*moved`. */
+/* Reads up to the room of `parts`, which is not 0; the bytes moved in `*moved`, 0 unless
+ * RP_LINK_OK. */
 rp_link_result rp_link_read(rp_link *link, const struct iovec *parts, int part_count,
                             size_t *moved);
-/* Writes as much as goes. Under TLS small parts are gathered into records. `more`: other bytes
- * follow at once. */
+/* Whether bytes have left the descriptor that no read has returned yet (TLS only). If a read
+ * filled all its room and this is true, read again: the descriptor may never be readable for
+ * them. */
+bool rp_link_has_pending(const rp_link *link);
+
+/* Writes as much as goes; `*moved` as above. Under TLS small parts are gathered into records.
+ * `more`: other bytes follow at once. The next write must begin with all that was offered and
+ * not moved: under TLS it may stand in a record already that is half written. */
 rp_link_result rp_link_write(rp_link *link, const struct iovec *parts, int part_count,
                              bool more, size_t *moved);
 

@@ -15,16 +15,20 @@ typedef struct rp_loop rp_loop;
 RP_NODISCARD rp_status rp_loop_new(const rp_allocator *alloc, rp_loop **out, rp_error *err);
 void rp_loop_free(rp_loop *loop); /* not while it runs; NULL is fine */
 
-/* Runs until rp_loop_stop(). */
+/* Runs until rp_loop_stop(). It can be run again afterwards. */
 void rp_loop_run(rp_loop *loop);
-void rp_loop_stop(rp_loop *loop); /* any thread; also before it runs */
+/* Any thread, also before it runs. The turn goes on; the next one runs what was posted, calls
+ * on_turn_end and is the last. */
+void rp_loop_stop(rp_loop *loop);
 
 /* The monotonic time at which this turn began: no system call. */
 int64_t rp_loop_now(const rp_loop *loop);
 
 /* --- descriptors ---------------------------------------------------------------------------- */
 
-enum { RP_READABLE = 1, RP_WRITABLE = 2, RP_HUNG_UP = 4 /* reported, never asked for */ };
+/* RP_HUNG_UP (both directions are over, or an error waits) is reported, never asked for: also
+ * to a watch that asks for nothing, and again every turn until it is forgotten. */
+enum { RP_READABLE = 1, RP_WRITABLE = 2, RP_HUNG_UP = 4 };
 
 /* Embed it in whatever owns the descriptor. Level-triggered. */
 typedef struct rp_watch rp_watch;
@@ -34,7 +38,8 @@ struct rp_watch {
     void (*on_ready)(rp_watch *watch, uint32_t events);
 };
 
-/* Starts watching watch->fd for `events`. RP_NO_RESOURCE. */
+/* Starts watching watch->fd for `events`. RP_NO_RESOURCE, RP_INVALID (not a descriptor that can
+ * be watched, or watched already). */
 RP_NODISCARD rp_status rp_loop_watch(rp_loop *loop, rp_watch *watch, uint32_t events);
 /* Changes what is asked for: no system call if nothing changes. Cannot fail. */
 void rp_loop_change(rp_loop *loop, rp_watch *watch, uint32_t events);
@@ -52,8 +57,10 @@ struct rp_timer {
     size_t place;   /* private: 0 while not armed */
 };
 
-/* (Re)arms a timer: on_due is called once, at `due_ns` or a little later. Making room may fail:
- * RP_NO_RESOURCE, then it is as before. A timer that is armed already can always be moved. */
+/* (Re)arms a timer: on_due is called once, at `due_ns` or a little later, in the order of the
+ * times. Armed by an on_due for a time that has passed, it is called in the next turn. Making
+ * room may fail: RP_NO_RESOURCE, then it is as before. A timer that is armed already can always
+ * be moved. */
 RP_NODISCARD rp_status rp_loop_arm(rp_loop *loop, rp_timer *timer, int64_t due_ns);
 void rp_loop_disarm(rp_loop *loop, rp_timer *timer); /* not armed: nothing */
 
@@ -76,7 +83,8 @@ void rp_loop_post(rp_loop *loop, rp_post *post);
 void rp_loop_set_turn_end(rp_loop *loop, void (*on_turn_end)(void *user), void *user);
 
 /* Lets the loop rest `rest_ns` once, at the end of this turn, before it looks for what is
- * ready: so that small messages gather. Posts and timers wait as well. */
+ * ready: so that small messages gather. Posts and timers wait as well. Asked for several times
+ * in a turn, the longest counts. */
 void rp_loop_rest(rp_loop *loop, int64_t rest_ns);
 
 #endif

@@ -23,4 +23,16 @@ RP_NODISCARD rp_status rp_tls_new(const rp_allocator *alloc, const rp_tls_files 
 rp_tls *rp_tls_ref(rp_tls *tls);
 void rp_tls_unref(rp_tls *tls); /* NULL is fine */
 
+/* --- for net/link.h ------------------------------------------------------------------------- */
+
+struct ssl_st;
+
+/* The server's side of a session over `fd`, which is borrowed. It holds a reference to `tls`.
+ * NULL: no memory. */
+struct ssl_st *rp_tls_new_session(rp_tls *tls, int fd);
+void rp_tls_free_session(struct ssl_st *ssl); /* NULL is fine */
+
+/* Says whether other bytes follow at once what is written from now on. */
+void rp_tls_set_more(struct ssl_st *ssl, bool more);
+
 #endif

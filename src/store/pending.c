@@ -162,6 +162,17 @@ void rp_pending_complete(rp_pending *q, uint32_t source, rp_chunk *chunk)
     }
 }
 
+void rp_pending_keep_table(rp_pending *q, rp_table *table)
+{
+    size_t i = q->count;
+
+    while (i > 0 && at(q, i - 1)->table != table) i--;
+    if (i == 0 || at(q, i - 1)->holds_table)
+        rp_table_unref(table);
+    else
+        at(q, i - 1)->holds_table = true;
+}
+
 const rp_pending_item *rp_pending_head(const rp_pending *q)
 {
     assert(q->count > 0);
@@ -195,6 +206,7 @@ void rp_pending_pop(rp_pending *q, size_t count)
         rp_pending_item *item = at(q, i);
         rp_draft_free(&q->alloc, item->draft);
         rp_trajectory_unref(item->trajectory);
+        if (item->holds_table) rp_table_unref(item->table);
     }
     q->count -= count;
     q->head = q->capacity > 0 ? (q->head + count) & (q->capacity - 1) : 0;

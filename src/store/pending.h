@@ -28,7 +28,8 @@ typedef struct rp_draft {
 typedef struct rp_pending_item {
     uint64_t key;
     double priority;
-    rp_table *table;
+    rp_table *table; /* borrowed from the writer, unless holds_table */
+    bool holds_table;
     rp_draft *draft; /* owned; NULL once there is a trajectory */
     rp_trajectory *trajectory;
 } rp_pending_item;
@@ -64,6 +65,10 @@ RP_NODISCARD rp_status rp_pending_push(rp_pending *q, const rp_pending_item *ite
 /* The chunk that the writer's column was collecting has become `chunk`. A trajectory for which
  * there is no memory now is made in rp_pending_gather(). */
 void rp_pending_complete(rp_pending *q, uint32_t source, rp_chunk *chunk);
+
+/* Takes a reference to a table that items have borrowed: the last of them keeps it, and with it
+ * those before; if there is none, it is dropped. NULL is fine. */
+void rp_pending_keep_table(rp_pending *q, rp_table *table);
 
 /* The oldest item; there must be one. Valid until the queue is changed. */
 const rp_pending_item *rp_pending_head(const rp_pending *q);

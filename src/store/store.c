@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store: a list of tables with what they share. Tables are only ever added, and found by
- * name: there are few, so the list is searched. */
+/* The store: a list of tables with what they share. They are found by name: there are few, so
+ * the list is searched.
+ *
+ * The store has a reference to each table in the list. A table that is dropped leaves the list
+ * first, then loses its items, then the store's reference; whoever has another keeps an empty,
+ * closed table. Tables refer to the budget, not to the store, and may outlive it. */
 #include "store/store.h"
 
 #include <string.h>
@@ -11,7 +15,7 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-enum { MAX_TABLES = 4096 };
+enum { MAX_TABLES = 4096, IDS_PER_WORD = 64 };
 
 struct rp_store {
     /* fixed at birth: no lock */
@@ -19,13 +23,15 @@ struct rp_store {
     uint64_t seed;
     int64_t (*wall_ns)(void *ctx);
     void *wall_ctx;
-    rp_budget budget; /* has a lock of its own */
+    rp_budget *budget; /* has a lock of its own */
 
     rp_mutex mu; /* rank 20 */
     rp_rng keys RP_GUARDED_BY(mu);
     rp_table **tables RP_GUARDED_BY(mu);
     size_t table_count RP_GUARDED_BY(mu);
     size_t table_capacity RP_GUARDED_BY(mu);
+    /* A bit for each number that a table has: number i + 1 is bit i. */
+    uint64_t ids[MAX_TABLES / IDS_PER_WORD] RP_GUARDED_BY(mu);
     bool closed RP_GUARDED_BY(mu);
 };
 
@@ -46,7 +52,11 @@ rp_status rp_store_new(const rp_store_options *options, rp_store **out, rp_error
     s->seed = o.seed != 0 ? o.seed : rp_system_seed();
     s->wall_ns = o.wall_ns != NULL ? o.wall_ns : rp_wall_ns;
     s->wall_ctx = o.wall_ctx;
-    rp_budget_init(&s->budget, o.max_bytes, o.policy);
+    s->budget = rp_budget_new(alloc, o.max_bytes, o.policy);
+    if (s->budget == NULL) {
+        rp_release(alloc, s, sizeof *s);
+        return rp_fail_memory(err, sizeof *s->budget);
+    }
     rp_mutex_init(&s->mu, RP_RANK_STORE);
     rp_rng_init(&s->keys, s->seed);
     *out = s;
@@ -60,10 +70,13 @@ void rp_store_free(rp_store *s)
     if (s == NULL) return;
     rp_store_close(s);
     /* Last made first: an extension may refer to a table that was there before its own. */
-    for (size_t i = s->table_count; i-- > 0;) rp_table_free(s->tables[i]);
+    for (size_t i = s->table_count; i-- > 0;) {
+        rp_table_drop(s->tables[i]);
+        rp_table_unref(s->tables[i]);
+    }
     alloc = s->alloc;
     rp_release(&alloc, s->tables, s->table_capacity * sizeof(rp_table *));
-    rp_budget_deinit(&s->budget);
+    rp_budget_unref(s->budget);
     rp_mutex_deinit(&s->mu);
     rp_release(&alloc, s, sizeof *s);
 }
@@ -88,11 +101,52 @@ static uint64_t seed_for(const rp_store *s, const char *name)
     return hash;
 }
 
-static rp_table *find_locked(rp_store *s, const char *name) RP_REQUIRES(s->mu)
+/* The place of a table in the list, or the length of the list. */
+static size_t place_locked(rp_store *s, rp_string name) RP_REQUIRES(s->mu)
 {
-    for (size_t i = 0; i < s->table_count; i++)
-        if (strcmp(rp_table_name(s->tables[i]), name) == 0) return s->tables[i];
-    return NULL;
+    size_t i = 0;
+
+    for (; i < s->table_count; i++) {
+        const char *other = rp_table_name(s->tables[i]);
+        if (strlen(other) == name.size && memcmp(other, name.data, name.size) == 0) break;
+    }
+    return i;
+}
+
+static rp_table *find_locked(rp_store *s, rp_string name) RP_REQUIRES(s->mu)
+{
+    size_t i = place_locked(s, name);
+    return i < s->table_count ? s->tables[i] : NULL;
+}
+
+static rp_string string_of(const char *text)
+{
+    return (rp_string){text, strlen(text)};
+}
+
+/* A number for a new table, or 0 if all are taken. */
+static uint16_t take_id_locked(rp_store *s) RP_REQUIRES(s->mu)
+{
+    for (unsigned i = 0; i < MAX_TABLES; i++) {
+        uint64_t bit = (uint64_t)1 << i % IDS_PER_WORD;
+
+        if (s->ids[i / IDS_PER_WORD] & bit) continue;
+        s->ids[i / IDS_PER_WORD] |= bit;
+        return (uint16_t)(i + 1);
+    }
+    return 0;
+}
+
+static void free_id_locked(rp_store *s, uint16_t id) RP_REQUIRES(s->mu)
+{
+    unsigned i = id - 1u;
+    s->ids[i / IDS_PER_WORD] &= ~((uint64_t)1 << i % IDS_PER_WORD);
+}
+
+static rp_status refuse_more(rp_error *err)
+{
+    return rp_fail(err, RP_NO_RESOURCE, "store: it has %d tables, the most there can be",
+                   MAX_TABLES);
 }
 
 static rp_status reserve_locked(rp_store *s, const char *name, rp_error *err) RP_REQUIRES(s->mu)
@@ -100,11 +154,9 @@ static rp_status reserve_locked(rp_store *s, const char *name, rp_error *err) RP
     size_t capacity = s->table_capacity < 8 ? 8 : 2 * s->table_capacity;
 
     if (s->closed) return rp_fail(err, RP_PRECONDITION, "store: closed");
-    if (name != NULL && find_locked(s, name) != NULL)
+    if (name != NULL && find_locked(s, string_of(name)) != NULL)
         return rp_fail(err, RP_EXISTS, "store: there is a table '%s' already", name);
-    if (s->table_count == MAX_TABLES)
-        return rp_fail(err, RP_NO_RESOURCE, "store: it has %d tables, the most there can be",
-                       MAX_TABLES);
+    if (s->table_count == MAX_TABLES) return refuse_more(err);
     if (s->table_count < s->table_capacity) return RP_OK;
     if (!rp_resize_array(&s->alloc, &s->tables, s->table_capacity, capacity,
                          sizeof(rp_table *)))
@@ -116,20 +168,20 @@ static rp_status reserve_locked(rp_store *s, const char *name, rp_error *err) RP
 rp_status rp_store_add_table(rp_store *s, const rp_table_options *options, rp_table **out,
                              rp_error *err)
 {
-    rp_table_birth birth = {&s->budget, 0, 0, s->wall_ns, s->wall_ctx};
+    rp_table_birth birth = {s->budget, 0, 0, s->wall_ns, s->wall_ctx};
     rp_table *table = NULL;
     rp_status st;
 
     if (options->name != NULL) birth.seed = seed_for(s, options->name);
     rp_mutex_lock(&s->mu);
     st = reserve_locked(s, options->name, err);
-    birth.id = (uint16_t)(s->table_count + 1);
+    if (st == RP_OK) birth.id = take_id_locked(s);
+    if (st == RP_OK && birth.id == 0) st = refuse_more(err); /* some are still being dropped */
     if (st == RP_OK) st = rp_table_new(&s->alloc, options, &birth, &table, err);
-    if (st == RP_OK) {
+    if (st == RP_OK)
         s->tables[s->table_count++] = table;
-        table->next_of_budget = atomic_load(&s->budget.first_table);
-        atomic_store(&s->budget.first_table, table);
-    }
+    else if (birth.id != 0)
+        free_id_locked(s, birth.id);
     rp_mutex_unlock(&s->mu);
     if (st == RP_OK && out != NULL) *out = table;
     return st;
@@ -140,7 +192,18 @@ rp_table *rp_store_table(rp_store *s, const char *name)
     rp_table *table;
 
     rp_mutex_lock(&s->mu);
+    table = find_locked(s, string_of(name));
+    rp_mutex_unlock(&s->mu);
+    return table;
+}
+
+rp_table *rp_store_find_table(rp_store *s, rp_string name)
+{
+    rp_table *table;
+
+    rp_mutex_lock(&s->mu);
     table = find_locked(s, name);
+    if (table != NULL) (void)rp_table_ref(table); /* the list has one, so it is alive */
     rp_mutex_unlock(&s->mu);
     return table;
 }
@@ -156,12 +219,56 @@ size_t rp_store_tables(rp_store *s, rp_table **out, size_t capacity)
     return count;
 }
 
+size_t rp_store_find_tables(rp_store *s, rp_table **out, size_t capacity)
+{
+    size_t count;
+
+    rp_mutex_lock(&s->mu);
+    count = s->table_count;
+    for (size_t i = 0; i < count && i < capacity; i++) out[i] = rp_table_ref(s->tables[i]);
+    rp_mutex_unlock(&s->mu);
+    return count;
+}
+
+/* Takes a table out of the list. */
+static rp_status take_locked(rp_store *s, rp_string name, rp_table **out, rp_error *err)
+    RP_REQUIRES(s->mu)
+{
+    size_t i = place_locked(s, name);
+
+    if (s->closed) return rp_fail(err, RP_PRECONDITION, "store: closed");
+    if (i == s->table_count)
+        return rp_fail(err, RP_NOT_FOUND, "store: no table '%.*s'",
+                       (int)(name.size < 64 ? name.size : 64), name.data);
+    *out = s->tables[i];
+    s->table_count--;
+    memmove(s->tables + i, s->tables + i + 1, (s->table_count - i) * sizeof(rp_table *));
+    return RP_OK;
+}
+
+rp_status rp_store_drop_table(rp_store *s, rp_string name, rp_error *err)
+{
+    rp_table *table = NULL;
+    rp_status st;
+
+    rp_mutex_lock(&s->mu);
+    st = take_locked(s, name, &table, err);
+    rp_mutex_unlock(&s->mu);
+    if (table == NULL) return st;
+    rp_table_drop(table);
+    rp_mutex_lock(&s->mu);
+    free_id_locked(s, table->account.id); /* no chunk is held under it any more */
+    rp_mutex_unlock(&s->mu);
+    rp_table_unref(table);
+    return RP_OK;
+}
+
 void rp_store_get_info(rp_store *s, rp_store_info *out)
 {
     *out = (rp_store_info){
-        .max_bytes = s->budget.limit,
-        .policy = s->budget.policy,
-        .bytes = rp_budget_used(&s->budget),
+        .max_bytes = s->budget->limit,
+        .policy = s->budget->policy,
+        .bytes = rp_budget_used(s->budget),
         .seed = s->seed,
     };
     rp_mutex_lock(&s->mu);

@@ -26,7 +26,7 @@ struct rp_writer {
     size_t max_pending;
     rp_history history;
     rp_pending pending;
-    rp_table *table; /* the one found last, or NULL */
+    rp_table *table; /* the one found last, a reference, or NULL */
     size_t column_count;
     rp_writer_column *columns;
     rp_chunk_tuner *tuners; /* one per column */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "store/writer.h"
+#include "table/table.h"
 #include "util/error.h"
 
 enum {
@@ -73,9 +74,10 @@ static bool is_refused(const rp_writer *w, rp_status st)
     rp_store_info store;
     uint64_t bytes;
 
-    if (st == RP_OK || st == RP_DEADLINE || st == RP_CANCELLED) return false;
-    if (st != RP_NO_RESOURCE) return true;
+    if (st == RP_OK || st == RP_DEADLINE) return false;
     item = rp_pending_head(&w->pending);
+    if (st == RP_CANCELLED) return rp_table_is_dropped(item->table);
+    if (st != RP_NO_RESOURCE) return true;
     if (item->trajectory == NULL) return false; /* memory, and it is ours to try again */
     bytes = rp_trajectory_bytes(item->trajectory);
     rp_table_get_info(item->table, &table);
@@ -88,6 +90,7 @@ static bool is_refused(const rp_writer *w, rp_status st)
 /* Drops the item at the head of the queue and puts its key in front of what the table said. */
 static rp_status drop_refused(rp_writer *w, rp_status st, const rp_error *why, rp_error *err)
 {
+    if (st == RP_CANCELLED) st = RP_NOT_FOUND; /* there is no such table any more */
     (void)rp_fail(err, st, "item %" PRIu64 " was dropped: %s",
                   rp_pending_head(&w->pending)->key, why->text);
     rp_pending_pop(&w->pending, 1);
@@ -165,8 +168,11 @@ static rp_status check_picks(const rp_writer *w, const rp_pick *picks, size_t pi
 static rp_status find_table(rp_writer *w, const char *name, rp_error *err)
 {
     if (name == NULL) return rp_fail(err, RP_INVALID, "no table was named");
-    if (w->table != NULL && strcmp(rp_table_name(w->table), name) == 0) return RP_OK;
-    w->table = rp_store_table(w->store, name);
+    if (w->table != NULL && strcmp(rp_table_name(w->table), name) == 0 &&
+        !rp_table_is_dropped(w->table))
+        return RP_OK;
+    rp_pending_keep_table(&w->pending, w->table);
+    w->table = rp_store_find_table(w->store, (rp_string){name, strlen(name)});
     return w->table != NULL ? RP_OK : rp_fail(err, RP_NOT_FOUND, "no table '%.64s'", name);
 }
 

@@ -6,26 +6,43 @@
 #include "chunk/chunk.h"
 #include "chunk/trajectory.h"
 #include "util/error.h"
+#include "util/mem.h"
 
-void rp_budget_init(rp_budget *b, uint64_t limit, rp_budget_policy policy)
+rp_budget *rp_budget_new(const rp_allocator *alloc, uint64_t limit, rp_budget_policy policy)
 {
+    rp_budget *b = rp_alloc_zero(alloc, sizeof *b);
+
+    if (b == NULL) return NULL;
+    rp_refcount_init(&b->refs);
+    b->alloc = *alloc;
     rp_mutex_init(&b->mu, RP_RANK_BUDGET);
     b->limit = limit;
     b->policy = policy;
     atomic_init(&b->used, 0);
     atomic_init(&b->waiting, 0);
-    atomic_init(&b->first_table, NULL);
+    return b;
 }
 
-void rp_budget_deinit(rp_budget *b)
+rp_budget *rp_budget_ref(rp_budget *b)
 {
+    rp_refcount_inc(&b->refs);
+    return b;
+}
+
+void rp_budget_unref(rp_budget *b)
+{
+    rp_allocator alloc;
+
+    if (b == NULL || !rp_refcount_dec(&b->refs)) return;
+    alloc = b->alloc;
     rp_mutex_deinit(&b->mu);
+    rp_release(&alloc, b, sizeof *b);
 }
 
 void rp_account_init(rp_account *a, rp_budget *budget, uint16_t id, const rp_allocator *alloc,
                      uint64_t seed)
 {
-    *a = (rp_account){.budget = budget, .id = id};
+    *a = (rp_account){.budget = rp_budget_ref(budget), .id = id};
     rp_count_map_init(&a->episodes, alloc, seed);
     rp_count_map_init(&a->spilled, alloc, seed + 1);
 }
@@ -34,6 +51,7 @@ void rp_account_deinit(rp_account *a)
 {
     rp_count_map_deinit(&a->episodes);
     rp_count_map_deinit(&a->spilled);
+    rp_budget_unref(a->budget);
 }
 
 rp_status rp_account_reserve(rp_account *a, size_t chunk_count)

@@ -15,14 +15,17 @@
 #include "reprise/store.h"
 #include "util/count_map.h"
 #include "util/mutex.h"
+#include "util/refcount.h"
 
 typedef struct rp_budget {
+    rp_refcount refs; /* the store's, and one of each table */
+    rp_allocator alloc;
     rp_mutex mu;    /* held while chunks enter or leave, if there is a limit: so it is exact */
     uint64_t limit; /* 0: none. Fixed at birth, like the policy */
     rp_budget_policy policy;
-    atomic_uint_fast64_t used;       /* bytes of the chunks that any table holds */
-    atomic_uint_fast32_t waiting;    /* tables in which somebody waits for bytes */
-    _Atomic(rp_table *) first_table; /* linked by the tables themselves; only grows */
+    atomic_uint_fast64_t used;    /* bytes of the chunks that any table holds */
+    atomic_uint_fast32_t waiting; /* tables in which somebody waits for bytes: those in line */
+    rp_table *first_waiter, *last_waiter RP_GUARDED_BY(mu); /* leave.c */
 } rp_budget;
 
 typedef struct rp_account {
@@ -36,9 +39,12 @@ typedef struct rp_account {
     uint64_t freed;        /* bytes that left it since somebody last looked */
 } rp_account;
 
-void rp_budget_init(rp_budget *b, uint64_t limit, rp_budget_policy policy);
-void rp_budget_deinit(rp_budget *b);
+/* Returns owned, or NULL if there is no memory. */
+rp_budget *rp_budget_new(const rp_allocator *alloc, uint64_t limit, rp_budget_policy policy);
+rp_budget *rp_budget_ref(rp_budget *b);
+void rp_budget_unref(rp_budget *b); /* NULL is fine */
 
+/* The account takes a reference to the budget. */
 void rp_account_init(rp_account *a, rp_budget *budget, uint16_t id, const rp_allocator *alloc,
                      uint64_t seed);
 void rp_account_deinit(rp_account *a);
@@ -75,7 +81,8 @@ void rp_account_remove(rp_account *a, const rp_trajectory *trajectory);
 /* Tells a budget without a limit what has changed: once a batch, not once an item. */
 void rp_account_settle(rp_account *a);
 
-/* Everything has left. The caller has removed each trajectory. Zeroes the episode counters. */
+/* Nothing is in the account any more. The caller has removed each trajectory. Zeroes the
+ * episode counters. */
 void rp_account_reset(rp_account *a);
 
 #endif

@@ -15,7 +15,7 @@ enum { BATCH = 64 };
 
 typedef struct copier {
     rp_allocator alloc;
-    rp_table *target;
+    rp_table *target; /* a reference of ours */
     int64_t timeout_ms;
     /* Counters that nothing else depends on: relaxed order is enough. */
     atomic_int_fast64_t copied, dropped;
@@ -80,6 +80,7 @@ static void free_copier(void *ctx)
     copier *c = ctx;
     rp_allocator alloc = c->alloc;
 
+    rp_table_unref(c->target);
     rp_release(&alloc, c, sizeof *c);
 }
 
@@ -96,7 +97,7 @@ rp_status rp_insert_on_sample_extension(const rp_allocator *alloc, rp_table *tar
     c = rp_alloc_zero(alloc, sizeof *c);
     if (c == NULL) return rp_fail_memory(err, sizeof *c);
     c->alloc = *alloc;
-    c->target = target;
+    c->target = rp_table_ref(target);
     c->timeout_ms = timeout_ms < max_timeout_ms ? timeout_ms : max_timeout_ms;
     *out = (rp_extension){.name = "insert_on_sample",
                           .deferred = true,

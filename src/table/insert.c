@@ -313,14 +313,10 @@ static rp_progress count_in_locked(rp_table *t, rp_op *op, const rp_insert *item
     if (now == RP_READY) now = fit_budget_locked(t, op, item);
     if (now == RP_BLOCKED && !t->waits_for_bytes) {
         /* Announce it, then look again: bytes freed before that would go unnoticed. */
-        t->waits_for_bytes = true;
-        (void)atomic_fetch_add(&t->account.budget->waiting, 1);
+        rp_table_wait_for_bytes_locked(t);
         now = fit_budget_locked(t, op, item);
     }
-    if (now != RP_BLOCKED && t->waits_for_bytes) {
-        t->waits_for_bytes = false;
-        (void)atomic_fetch_sub(&t->account.budget->waiting, 1);
-    }
+    if (now != RP_BLOCKED) rp_table_stop_waiting_for_bytes_locked(t);
     return now;
 }
 
@@ -341,8 +337,7 @@ static rp_progress insert_one_locked(rp_table *t, rp_op *op, const rp_insert *it
     uint32_t slot = rp_table_find_locked(t, item->key, p->tag);
     rp_progress now = RP_READY;
 
-    if (item->flags & RP_INSERT_MAX_PRIORITY)
-        p->weighed = (rp_weighed){t->max_priority, t->max_sampler_value, t->max_remover_value};
+    if (item->flags & RP_INSERT_MAX_PRIORITY) p->weighed = t->max;
     if (slot != RP_MAP_NONE) { /* the key is there: only its priority changes */
         rp_table_set_priority_locked(t, slot, &p->weighed);
         rp_events_add_locked(t, RP_EVENT_UPDATE, rp_slots_at(&t->slots, slot));

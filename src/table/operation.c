@@ -56,14 +56,6 @@ static void park_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     q->count++;
 }
 
-/* Nobody does any more. */
-static void stop_waiting_for_bytes_locked(rp_table *t) RP_REQUIRES(t->mu)
-{
-    if (!t->waits_for_bytes) return;
-    t->waits_for_bytes = false;
-    (void)atomic_fetch_sub(&t->account.budget->waiting, 1);
-}
-
 static void unpark_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
 {
     rp_queue *q = queue_of(t, op);
@@ -73,7 +65,7 @@ static void unpark_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     q->count--;
     op->parked = false;
     op->prev = op->next = NULL;
-    if (op->is_insert && q->count == 0) stop_waiting_for_bytes_locked(t);
+    if (op->is_insert && q->count == 0) rp_table_stop_waiting_for_bytes_locked(t);
 }
 
 /* Unparks an operation that is over and lists it for its owner to be called. */
@@ -206,14 +198,14 @@ static bool wait_or_end_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
         return false;
     }
     give_up_locked(t, op, RP_DEADLINE, "would have to wait");
-    if (t->inserts.count == 0) stop_waiting_for_bytes_locked(t);
+    if (t->inserts.count == 0) rp_table_stop_waiting_for_bytes_locked(t);
     return true;
 }
 
 static bool refuse_closed_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
 {
     if (!t->closed) return false;
-    op->status = rp_fail(&op->error, RP_CANCELLED, "table '%s' is closed", t->options.name);
+    op->status = rp_table_refuse_closed(t, &op->error);
     return true;
 }
 

@@ -10,8 +10,6 @@
 
 #include "table/table.h"
 
-enum { RP_BLOCK = 256 }; /* items dealt with under one lock */
-
 typedef enum rp_progress {
     RP_OVER,    /* op->status is set */
     RP_BLOCKED, /* must wait */

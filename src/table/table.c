@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A table: items in slots, a map from keys to slots, one selector to sample, one to remove, one
- * rate limiter. operation.c inserts and samples; this file has everything else.
+ * rate limiter. This file makes and frees it, changes single items and finds them by key;
+ * table.h says where the rest is.
  *
  * Invariants, whenever mu is free:
  *   T1  the map, the sampler and the remover hold exactly the live slots;
@@ -28,9 +29,9 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-enum { BLOCK = 256, MAX_NAME = 255 };
+enum { MAX_NAME = 255 };
 
-static_assert((int)BLOCK <= (int)RP_EVENTS_AT_ONCE,
+static_assert((int)RP_BLOCK <= (int)RP_EVENTS_AT_ONCE,
               "updates are told of after the whole block is done");
 
 /* --- birth and death ---------------------------------------------------------------------------- */
@@ -85,18 +86,15 @@ static rp_status copy_name(rp_table *t, rp_error *err)
 static rp_status init_parts(rp_table *t, const rp_table_options *o,
                             rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
 {
-    rp_weighed one;
     rp_status st = rp_selector_new(&t->alloc, &o->sampler, &t->sampler, err);
 
     if (st == RP_OK) st = rp_selector_new(&t->alloc, &o->remover, &t->remover, err);
     if (st == RP_OK)
         st = rp_events_init(&t->events, &t->alloc, o->extensions, o->extension_count, err);
-    if (st == RP_OK) st = rp_table_weigh(t, 1, &one, err);
+    if (st == RP_OK) st = rp_table_weigh(t, 1, &t->one, err);
     if (st == RP_OK) st = copy_name(t, err);
     if (st != RP_OK) return st;
-    t->max_priority = 1;
-    t->max_sampler_value = one.sampler_value;
-    t->max_remover_value = one.remover_value;
+    t->max = t->one;
     return RP_OK;
 }
 
@@ -129,6 +127,7 @@ rp_status rp_table_new(const rp_allocator *alloc, const rp_table_options *option
     if (st != RP_OK) return st;
     t = rp_alloc_zero(alloc, sizeof *t);
     if (t == NULL) return rp_fail_memory(err, sizeof *t);
+    rp_refcount_init(&t->refs);
     t->alloc = *alloc;
     t->options = *options;
     t->wall_ns = birth->wall_ns;
@@ -152,11 +151,17 @@ rp_status rp_table_new(const rp_allocator *alloc, const rp_table_options *option
     return RP_OK;
 }
 
-void rp_table_free(rp_table *t)
+rp_table *rp_table_ref(rp_table *t)
+{
+    rp_refcount_inc(&t->refs);
+    return t;
+}
+
+void rp_table_unref(rp_table *t)
 {
     rp_allocator alloc;
 
-    if (t == NULL) return;
+    if (t == NULL || !rp_refcount_dec(&t->refs)) return;
     alloc = t->alloc;
     free_parts(t, true);
     rp_signature_unref(t->options.signature);
@@ -178,10 +183,7 @@ uint32_t rp_table_find_locked(const rp_table *t, uint64_t key, uint32_t tag)
 
 void rp_table_note_priority_locked(rp_table *t, const rp_weighed *w)
 {
-    if (w->priority <= t->max_priority || isinf(w->priority)) return;
-    t->max_priority = w->priority;
-    t->max_sampler_value = w->sampler_value;
-    t->max_remover_value = w->remover_value;
+    if (w->priority > t->max.priority && !isinf(w->priority)) t->max = *w;
 }
 
 void rp_table_set_priority_locked(rp_table *t, uint32_t slot, const rp_weighed *w)
@@ -229,133 +231,15 @@ void rp_table_evict_locked(rp_table *t)
     t->evictions++;
 }
 
-/* --- leaving the lock ---------------------------------------------------------------------------- */
-
-/* What a thread takes with it when it leaves the lock. */
-typedef struct takeaway {
-    rp_remains dead[BLOCK];
-    size_t dead_count;
-    bool more_dead;
-    rp_op *finished;
-    bool freed_bytes;
-    bool has_deferred;
-} takeaway;
-
-static void take_locked(rp_table *t, takeaway *out) RP_REQUIRES(t->mu)
+rp_status rp_table_refuse_closed(const rp_table *t, rp_error *err)
 {
-    rp_table_count_out_locked(t, SIZE_MAX);
-    rp_account_settle(&t->account);
-    out->dead_count = rp_slots_exhume(&t->slots, out->dead, BLOCK);
-    out->more_dead = t->slots.dead > 0;
-    out->finished = NULL;
-    if (t->finished != NULL && !t->calling_back) {
-        out->finished = t->finished;
-        t->finished = t->finished_last = NULL;
-        t->calling_back = true;
-    }
-    out->freed_bytes = t->account.freed > 0;
-    t->account.freed = 0;
-    out->has_deferred = t->events.deferred_count > 0;
-}
-
-static void let_go(rp_table *t, takeaway *taken) RP_EXCLUDES(t->mu)
-{
-    for (;;) {
-        for (size_t i = 0; i < taken->dead_count; i++)
-            rp_trajectory_unref_many(taken->dead[i].trajectory, taken->dead[i].references);
-        if (!taken->more_dead) return;
-        rp_mutex_lock(&t->mu);
-        taken->dead_count = rp_slots_exhume(&t->slots, taken->dead, BLOCK);
-        taken->more_dead = t->slots.dead > 0;
-        rp_mutex_unlock(&t->mu);
-    }
-}
-
-/* Tells the owners of operations that are over. One thread at a time: if an owner starts
- * something that ends other operations, they are told by the loop here and not by a call within
- * the call. */
-static void call_back(rp_table *t, rp_op *finished) RP_EXCLUDES(t->mu)
-{
-    while (finished != NULL) {
-        while (finished != NULL) {
-            rp_op *op = finished;
-            finished = op->next; /* before the call: the operation is its owner's again */
-            rp_op_finish(op);
-            op->on_done(op);
-        }
-        rp_mutex_lock(&t->mu);
-        finished = t->finished;
-        t->finished = t->finished_last = NULL;
-        t->calling_back = finished != NULL;
-        rp_mutex_unlock(&t->mu);
-    }
-}
-
-/* Leaves the lock and does what must be done without it, except waking other tables. True if
- * bytes went back to the budget. */
-static bool settle(rp_table *t) RP_RELEASE(t->mu)
-{
-    takeaway taken;
-
-    rp_events_flush_locked(t);
-    rp_table_pump_locked(t);
-    rp_events_flush_locked(t);
-    take_locked(t, &taken);
-    rp_mutex_unlock(&t->mu);
-    let_go(t, &taken);
-    call_back(t, taken.finished);
-    while (taken.has_deferred) {
-        bool freed = taken.freed_bytes;
-
-        rp_events_deliver(t);
-        /* Deferred extensions have caught up: operations that waited for that may go on. */
-        rp_mutex_lock(&t->mu);
-        rp_table_pump_locked(t);
-        rp_events_flush_locked(t);
-        take_locked(t, &taken);
-        if (t->events.delivering) taken.has_deferred = false; /* somebody else will */
-        rp_mutex_unlock(&t->mu);
-        taken.freed_bytes |= freed;
-        let_go(t, &taken);
-        call_back(t, taken.finished);
-    }
-    return taken.freed_bytes;
-}
-
-/* Gives tables that wait for bytes another try, until none of them frees any more. */
-static void wake_byte_waiters(rp_budget *b)
-{
-    bool freed = true;
-
-    /* Sequentially consistent, like the count's increment in operation.c: either the waiter
-     * sees the bytes that were freed, or we see the waiter. */
-    while (freed && atomic_load(&b->waiting) > 0) {
-        freed = false;
-        for (rp_table *t = atomic_load(&b->first_table); t != NULL; t = t->next_of_budget) {
-            rp_mutex_lock(&t->mu);
-            if (t->waits_for_bytes)
-                freed |= settle(t);
-            else
-                rp_mutex_unlock(&t->mu);
-        }
-    }
-}
-
-void rp_table_leave(rp_table *t)
-{
-    rp_budget *b = t->account.budget;
-
-    if (settle(t)) wake_byte_waiters(b);
-}
-
-static rp_status refuse_closed(const rp_table *t, rp_error *err)
-{
-    return rp_fail(err, RP_CANCELLED, "table '%s' is closed", t->options.name);
+    return rp_fail(err, RP_CANCELLED, "table '%s' %s", t->options.name,
+                   rp_table_is_dropped(t) ? "was dropped" : "is closed");
 }
 
 /* --- by key --------------------------------------------------------------------------------------- */
 
-/* Finds the slots of up to BLOCK keys: fetches the slots, then compares. */
+/* Finds the slots of up to RP_BLOCK keys: fetches the slots, then compares. */
 static void find_block_locked(const rp_table *t, const uint32_t *tags, const uint64_t *keys,
                               size_t count, uint32_t *slots) RP_REQUIRES(t->mu)
 {
@@ -379,9 +263,9 @@ static void set_tags(const rp_table *t, const uint64_t *keys, size_t count, uint
 }
 
 typedef struct update_block {
-    uint64_t keys[BLOCK];
-    uint32_t tags[BLOCK], slots[BLOCK];
-    double priorities[BLOCK], sampler_values[BLOCK], remover_values[BLOCK];
+    uint64_t keys[RP_BLOCK];
+    uint32_t tags[RP_BLOCK], slots[RP_BLOCK];
+    double priorities[RP_BLOCK], sampler_values[RP_BLOCK], remover_values[RP_BLOCK];
 } update_block;
 
 static rp_status weigh_block(const rp_table *t, const rp_update *updates, size_t count,
@@ -444,18 +328,19 @@ rp_status rp_table_update(rp_table *t, const rp_update *updates, size_t count, s
     rp_status st = RP_OK;
 
     if (found != NULL) *found = 0;
-    for (size_t i = 0; count > BLOCK && i < count; i += n) { /* check all before changing any */
-        n = count - i < BLOCK ? count - i : BLOCK;
+    for (size_t i = 0; count > RP_BLOCK && i < count;
+         i += n) { /* check all before changing any */
+        n = count - i < RP_BLOCK ? count - i : RP_BLOCK;
         st = weigh_block(t, updates + i, n, &block, err);
         if (st != RP_OK) return st;
     }
     for (size_t i = 0; i < count; i += n) {
-        n = count - i < BLOCK ? count - i : BLOCK;
+        n = count - i < RP_BLOCK ? count - i : RP_BLOCK;
         st = weigh_block(t, updates + i, n, &block, err);
         if (st != RP_OK) return st;
         rp_mutex_lock(&t->mu);
         if (t->closed)
-            st = refuse_closed(t, err);
+            st = rp_table_refuse_closed(t, err);
         else if (rp_events_reserve_locked(t, n) != RP_OK)
             st = rp_fail_memory(err, n * sizeof(rp_event));
         else
@@ -471,7 +356,7 @@ rp_status rp_table_update(rp_table *t, const rp_update *updates, size_t count, s
 static size_t delete_block_locked(rp_table *t, const uint64_t *keys, const uint32_t *tags,
                                   size_t count) RP_REQUIRES(t->mu)
 {
-    uint32_t slots[BLOCK];
+    uint32_t slots[RP_BLOCK];
     size_t n = 0;
 
     find_block_locked(t, tags, keys, count, slots);
@@ -489,16 +374,16 @@ static size_t delete_block_locked(rp_table *t, const uint64_t *keys, const uint3
 rp_status rp_table_delete(rp_table *t, const uint64_t *keys, size_t count, size_t *found,
                           rp_error *err)
 {
-    uint32_t tags[BLOCK];
+    uint32_t tags[RP_BLOCK];
     size_t in_all = 0, n;
     rp_status st = RP_OK;
 
     for (size_t i = 0; st == RP_OK && i < count; i += n) {
-        n = count - i < BLOCK ? count - i : BLOCK;
+        n = count - i < RP_BLOCK ? count - i : RP_BLOCK;
         set_tags(t, keys + i, n, tags);
         rp_mutex_lock(&t->mu);
         if (t->closed)
-            st = refuse_closed(t, err);
+            st = rp_table_refuse_closed(t, err);
         else if (rp_events_reserve_locked(t, n) != RP_OK)
             st = rp_fail_memory(err, n * sizeof(rp_event));
         else
@@ -512,17 +397,17 @@ rp_status rp_table_delete(rp_table *t, const uint64_t *keys, size_t count, size_
 rp_status rp_table_peek(rp_table *t, const uint64_t *keys, size_t count, rp_sample *out,
                         size_t *found, rp_error *err)
 {
-    uint32_t tags[BLOCK], slots[BLOCK];
+    uint32_t tags[RP_BLOCK], slots[RP_BLOCK];
     size_t in_all = 0, n;
 
     for (size_t i = 0; i < count; i += n) {
-        n = count - i < BLOCK ? count - i : BLOCK;
+        n = count - i < RP_BLOCK ? count - i : RP_BLOCK;
         set_tags(t, keys + i, n, tags);
         rp_mutex_lock(&t->mu);
         if (t->closed) {
             rp_mutex_unlock(&t->mu);
             rp_samples_release(out, i);
-            return refuse_closed(t, err);
+            return rp_table_refuse_closed(t, err);
         }
         find_block_locked(t, tags, keys + i, n, slots);
         for (size_t j = 0; j < n; j++) {
@@ -543,170 +428,4 @@ rp_status rp_table_peek(rp_table *t, const uint64_t *keys, size_t count, rp_samp
     }
     if (found != NULL) *found = in_all;
     return RP_OK;
-}
-
-/* --- the whole table ------------------------------------------------------------------------------ */
-
-static bool is_over_locked(const rp_table *t) RP_REQUIRES(t->mu)
-{
-    if (t->slots.live > (size_t)t->options.max_size) return true;
-    return t->options.max_bytes > 0 && t->account.bytes > t->options.max_bytes;
-}
-
-rp_status rp_table_trim(rp_table *t, size_t *removed, rp_error *err)
-{
-    size_t in_all = 0;
-    bool over = true;
-    rp_status st = RP_OK;
-
-    while (over && st == RP_OK) { /* in blocks, so that others get a turn */
-        rp_mutex_lock(&t->mu);
-        if (t->closed)
-            st = refuse_closed(t, err);
-        else if (rp_events_reserve_locked(t, BLOCK) != RP_OK)
-            st = rp_fail_memory(err, BLOCK * sizeof(rp_event));
-        for (size_t i = 0; st == RP_OK && i < BLOCK && is_over_locked(t); i++) {
-            rp_table_evict_locked(t);
-            if (t->options.max_bytes > 0) rp_table_count_out_locked(t, SIZE_MAX);
-            in_all++;
-        }
-        over = is_over_locked(t);
-        rp_table_leave(t);
-    }
-    if (removed != NULL) *removed = in_all;
-    return st;
-}
-
-/* Removes everything at once; the trajectories are let go in blocks, without the lock. */
-static void clear_locked(rp_table *t) RP_REQUIRES(t->mu)
-{
-    for (uint32_t i = 0; i < t->slots.used; i++) {
-        rp_slot *slot = rp_slots_at(&t->slots, i);
-        if (slot->state == RP_SLOT_LIVE) rp_slots_bury(&t->slots, i);
-    }
-    rp_table_count_out_locked(t, SIZE_MAX);
-    rp_map_clear(&t->keys);
-    t->sampler->ops->clear(t->sampler);
-    t->remover->ops->clear(t->remover);
-}
-
-rp_status rp_table_reset(rp_table *t, rp_error *err)
-{
-    rp_status st = RP_OK;
-    rp_weighed one;
-
-    if (rp_table_weigh(t, 1, &one, err) != RP_OK) return RP_INTERNAL; /* was fine at birth */
-    rp_mutex_lock(&t->mu);
-    if (t->closed) {
-        st = refuse_closed(t, err);
-    } else if (rp_events_reserve_locked(t, 1) != RP_OK) {
-        st = rp_fail_memory(err, sizeof(rp_event));
-    } else {
-        clear_locked(t);
-        rp_rate_limiter_reset(&t->limiter);
-        rp_account_reset(&t->account);
-        t->unique_samples = t->updates = t->evictions = 0;
-        t->max_priority = 1;
-        t->max_sampler_value = one.sampler_value;
-        t->max_remover_value = one.remover_value;
-        rp_events_add_locked(t, RP_EVENT_RESET, NULL);
-    }
-    rp_table_leave(t);
-    return st;
-}
-
-void rp_table_close(rp_table *t)
-{
-    rp_mutex_lock(&t->mu);
-    t->closed = true;
-    rp_table_fail_parked_locked(t, RP_CANCELLED, "was closed");
-    rp_table_leave(t);
-}
-
-const char *rp_table_name(const rp_table *t)
-{
-    return t->options.name;
-}
-
-void rp_table_get_info(rp_table *t, rp_table_info *out)
-{
-    const rp_table_options *o = &t->options;
-
-    *out = (rp_table_info){
-        .name = o->name,
-        .sampler = o->sampler,
-        .remover = o->remover,
-        .limiter = o->limiter,
-        .max_size = o->max_size,
-        .max_bytes = o->max_bytes,
-        .max_times_sampled = o->max_times_sampled,
-        .soft_limit = o->soft_limit,
-        .signature = o->signature,
-    };
-    rp_mutex_lock(&t->mu);
-    out->closed = t->closed;
-    out->size = (int64_t)t->slots.live;
-    out->bytes = t->account.bytes;
-    out->inserts = t->limiter.inserts;
-    out->samples = t->limiter.samples;
-    out->deletes = t->limiter.deletes;
-    out->updates = t->updates;
-    out->evictions = t->evictions;
-    out->episodes = (int64_t)rp_count_map_size(&t->account.episodes);
-    out->deleted_episodes = t->account.deleted_episodes;
-    out->unique_samples = t->unique_samples;
-    out->max_priority = t->max_priority;
-    out->waiting_inserts = (int64_t)t->inserts.count;
-    out->waiting_samples = (int64_t)t->samples.count;
-    rp_mutex_unlock(&t->mu);
-}
-
-bool rp_table_can_insert(rp_table *t, int64_t count)
-{
-    bool can;
-
-    rp_mutex_lock(&t->mu);
-    can = count >= 1 && rp_rate_limiter_can_insert(&t->limiter, count);
-    rp_mutex_unlock(&t->mu);
-    return can;
-}
-
-bool rp_table_can_sample(rp_table *t, int64_t count)
-{
-    bool can;
-
-    rp_mutex_lock(&t->mu);
-    can = count >= 1 && rp_rate_limiter_can_sample(&t->limiter, count);
-    rp_mutex_unlock(&t->mu);
-    return can;
-}
-
-static bool check_locked(rp_table *t) RP_REQUIRES(t->mu)
-{
-    size_t live = 0;
-
-    for (uint32_t i = 0; i < t->slots.used; i++) {
-        const rp_slot *slot = rp_slots_at(&t->slots, i);
-        if (slot->state != RP_SLOT_LIVE) continue;
-        live++;
-        if (slot->trajectory == NULL || slot->tag != rp_map_tag(&t->keys, slot->key))
-            return false;
-        if (rp_table_find_locked(t, slot->key, slot->tag) != i) return false;  /* T1 */
-        if (rp_account_cost(&t->account, slot->trajectory) != 0) return false; /* T4 */
-    }
-    if (live != t->slots.live || live != t->keys.count) return false;
-    if (!t->options.soft_limit && live > (size_t)t->options.max_size) return false; /* T2 */
-    if (t->options.max_bytes > 0 && t->account.bytes > t->options.max_bytes) return false;
-    if (t->limiter.inserts - t->limiter.deletes != (int64_t)live) return false; /* T5 */
-    return t->sampler->ops->check(t->sampler, live) && t->remover->ops->check(t->remover, live);
-}
-
-bool rp_table_check(rp_table *t)
-{
-    bool ok;
-
-    rp_mutex_lock(&t->mu);
-    ok = check_locked(t);
-    rp_mutex_unlock(&t->mu);
-    return ok;
 }

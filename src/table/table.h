@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of a table, shared by the files that implement it:
  *
- *   table.c       birth and death, the calls by key, the whole table
+ *   table.c       birth and death, changing one item, the calls by key
+ *   whole.c       the calls about the whole table
+ *   leave.c       leaving the lock
  *   operation.c   inserts and samples: start, park, resume, end
  *   insert.c      how items go in
  *   draw.c        how samples are drawn
@@ -21,6 +23,7 @@
 #include "util/mutex.h"
 
 enum {
+    RP_BLOCK = 256,                  /* items dealt with under one lock */
     RP_MAX_BATCH = 1 << 20,          /* items in one call */
     RP_EVENTS_AT_ONCE = 256,         /* handed to an atomic extension in one call */
     RP_MAX_DEFERRED_EVENTS = 1 << 16 /* then inserts and samples wait for deferred extensions */
@@ -45,13 +48,23 @@ typedef struct rp_events {
     size_t delivered_capacity;
 } rp_events;
 
+/* A priority as both selectors see it. */
+typedef struct rp_weighed {
+    double priority;
+    double sampler_value, remover_value;
+} rp_weighed;
+
 struct rp_table {
+    rp_refcount refs; /* the store's, and those of whoever found it */
     /* fixed at birth: no lock */
     rp_allocator alloc;
     rp_table_options options; /* name and signature are ours */
+    rp_weighed one;           /* the least that the largest priority can be */
     int64_t (*wall_ns)(void *ctx);
     void *wall_ctx;
-    rp_table *next_of_budget;
+
+    rp_table *prev_waiter, *next_waiter; /* in the budget's line; guarded by its lock */
+    atomic_bool dropped; /* closed too, and for good without items. Set under mu */
 
     rp_mutex mu; /* rank 30 */
     rp_selector *sampler RP_GUARDED_BY(mu);
@@ -70,37 +83,38 @@ struct rp_table {
     uint32_t *picked RP_GUARDED_BY(mu);  /* scratch for draws */
     double *picked_probability RP_GUARDED_BY(mu);
     size_t picked_capacity RP_GUARDED_BY(mu);
-    double max_priority RP_GUARDED_BY(mu);
-    double max_sampler_value RP_GUARDED_BY(mu); /* what max_priority weighs */
-    double max_remover_value RP_GUARDED_BY(mu);
+    rp_weighed max RP_GUARDED_BY(mu); /* the largest priority so far */
     int64_t updates RP_GUARDED_BY(mu);
     int64_t evictions RP_GUARDED_BY(mu);
     int64_t unique_samples RP_GUARDED_BY(mu);
-    bool waits_for_bytes RP_GUARDED_BY(mu); /* the first insert in line does */
+    bool waits_for_bytes RP_GUARDED_BY(mu); /* the first insert in line does: the table stands
+                                               in the budget's line */
     bool closed RP_GUARDED_BY(mu);
 };
 
 /* What the store hands a new table besides its options. */
 typedef struct rp_table_birth {
-    rp_budget *budget;
-    uint16_t id;   /* its number in the store, from 1 */
-    uint64_t seed; /* used unless the options have one */
+    rp_budget *budget; /* the table takes a reference */
+    uint16_t id;       /* its number in the store, from 1; free again once it is dropped */
+    uint64_t seed;     /* used unless the options have one */
     int64_t (*wall_ns)(void *ctx);
     void *wall_ctx;
 } rp_table_birth;
 
-/* For the store. `options` as in reprise/store.h: on success the table owns the extensions. */
+/* For the store. `options` as in reprise/store.h: on success the table owns the extensions.
+ * Returns owned. */
 RP_NODISCARD rp_status rp_table_new(const rp_allocator *alloc, const rp_table_options *options,
                                     const rp_table_birth *birth, rp_table **out, rp_error *err);
-void rp_table_free(rp_table *t); /* NULL is fine; nobody may be using it */
 
-/* --- table.c, for operation.c ------------------------------------------------------------------ */
+/* Closes the table for good and removes all items: their bytes leave the budget. What memory
+ * is left goes with the last reference. May be called again. */
+void rp_table_drop(rp_table *t);
+static inline bool rp_table_is_dropped(const rp_table *t)
+{
+    return atomic_load_explicit(&t->dropped, memory_order_acquire);
+}
 
-/* A priority as both selectors see it. */
-typedef struct rp_weighed {
-    double priority;
-    double sampler_value, remover_value;
-} rp_weighed;
+/* --- table.c, for the others ------------------------------------------------------------------ */
 
 /* Pure: needs no lock. RP_INVALID. */
 RP_NODISCARD rp_status rp_table_weigh(const rp_table *t, double priority, rp_weighed *out,
@@ -125,10 +139,19 @@ void rp_table_count_out_locked(rp_table *t, size_t count) RP_REQUIRES(t->mu);
 /* Takes out what the remover picks. The table must not be empty. */
 void rp_table_evict_locked(rp_table *t) RP_REQUIRES(t->mu);
 
+/* RP_CANCELLED, with a sentence. */
+rp_status rp_table_refuse_closed(const rp_table *t, rp_error *err);
+
+/* --- leave.c ------------------------------------------------------------------------------------ */
+
 /* Leaves the lock after a change: tells atomic extensions, resumes parked operations that have
  * become possible, unlocks; then, without the lock, lets go of what died, calls back what is
  * over, tells deferred extensions and wakes tables that wait for bytes. */
 void rp_table_leave(rp_table *t) RP_RELEASE(t->mu);
+
+/* The first insert in line waits for bytes, or nobody does any more. */
+void rp_table_wait_for_bytes_locked(rp_table *t) RP_REQUIRES(t->mu);
+void rp_table_stop_waiting_for_bytes_locked(rp_table *t) RP_REQUIRES(t->mu);
 
 /* --- operation.c -------------------------------------------------------------------------------- */
 

@@ -13,12 +13,15 @@
 #include "util/thread_safety.h"
 
 enum {
+    RP_RANK_SERVER = 10,
     RP_RANK_STORE = 20,
     RP_RANK_TABLE = 30,
     RP_RANK_BUDGET = 40,
     RP_RANK_EXTENSION = 45,
     RP_RANK_CANCEL = 50,
     RP_RANK_WAITER = 60,
+    RP_RANK_METRICS = 70,
+    RP_RANK_GATE = 75,
 };
 
 typedef struct RP_CAPABILITY("mutex") rp_mutex {

@@ -24,7 +24,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error,
 
     if (call == NULL) return 0;
     if (error != NGHTTP2_NO_ERROR && !call->answered && !call->finished)
-        rp_h2_abuse(h2, RP_ABUSE_RESET);
+        rp_h2_nuisance(h2, RP_NUISANCE_RESET);
     close_call(h2, call);
     return 0;
 }
@@ -128,9 +128,9 @@ void rp_h2_free(rp_h2 *h2)
     rp_release(&h2->alloc, h2, sizeof *h2);
 }
 
-void rp_h2_abuse(rp_h2 *h2, rp_abuse kind)
+void rp_h2_nuisance(rp_h2 *h2, rp_nuisance kind)
 {
-    if (h2->broken || h2->handler->on_abuse(h2->user, kind)) return;
+    if (h2->broken || h2->handler->on_nuisance(h2->user, kind)) return;
     rp_h2_terminate(h2, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
@@ -161,10 +161,12 @@ size_t rp_h2_call_count(const rp_h2 *h2)
     return h2->call_count;
 }
 
-bool rp_h2_awaits_message(const rp_h2 *h2, uint64_t *bytes)
+rp_h2_wait rp_h2_waits_for(const rp_h2 *h2, uint64_t *bytes)
 {
     *bytes = h2->message_progress;
-    return h2->assembling > 0;
+    if (!h2->greeted) return RP_H2_WAITS_FOR_GREETING;
+    if (h2->in_headers) return RP_H2_WAITS_FOR_HEADERS;
+    return h2->assembling > 0 ? RP_H2_WAITS_FOR_MESSAGE : RP_H2_WAITS_FOR_NOTHING;
 }
 
 void rp_h2_ping(rp_h2 *h2)

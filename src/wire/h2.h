@@ -34,17 +34,17 @@ typedef struct rp_request_head {
 } rp_request_head;
 
 /* Things a peer may do, but not without end. */
-typedef enum rp_abuse {
-    RP_ABUSE_RESET,      /* took back a call before it had an answer */
-    RP_ABUSE_MADE_RESET, /* made us reset a call */
-    RP_ABUSE_PING,       /* without data of ours in between */
-    RP_ABUSE_SETTINGS,
-    RP_ABUSE_EMPTY,  /* a frame that carries nothing */
-    RP_ABUSE_WINDOW, /* a window update without data of ours in between */
-    RP_ABUSE_BAD_FRAME,
-    RP_ABUSE_OTHER, /* priorities, unknown frames */
-    RP_ABUSE_KINDS,
-} rp_abuse;
+typedef enum rp_nuisance {
+    RP_NUISANCE_RESET,      /* took back a call before it had an answer */
+    RP_NUISANCE_MADE_RESET, /* made us reset a call */
+    RP_NUISANCE_PING,       /* without data of ours in between */
+    RP_NUISANCE_SETTINGS,
+    RP_NUISANCE_EMPTY,  /* a frame that carries nothing */
+    RP_NUISANCE_WINDOW, /* a window update without data of ours in between */
+    RP_NUISANCE_BAD_FRAME,
+    RP_NUISANCE_OTHER, /* priorities, unknown frames */
+    RP_NUISANCE_KINDS,
+} rp_nuisance;
 
 typedef struct rp_h2_handler {
     /* A call begins. Answer it now or later; rp_call_set_user() keeps what belongs to it. */
@@ -61,7 +61,7 @@ typedef struct rp_h2_handler {
      * or the connection is being freed. Called once for each on_request. */
     void (*on_close)(void *user, rp_call *call);
     /* The peer did something that is counted. False ends the connection. */
-    bool (*on_abuse)(void *user, rp_abuse kind);
+    bool (*on_nuisance)(void *user, rp_nuisance kind);
     /* A message was refused by its announced size. Its call has been answered. */
     void (*on_message_refused)(void *user, rp_call *call, size_t size);
 } rp_h2_handler;
@@ -104,9 +104,15 @@ bool rp_h2_is_over(const rp_h2 *h2);
 size_t rp_h2_held_bytes(const rp_h2 *h2);
 size_t rp_h2_queued_bytes(const rp_h2 *h2);
 size_t rp_h2_call_count(const rp_h2 *h2);
-/* True while a message is incomplete on a call that is not paused; `*bytes`: of it so far,
- * summed over the life of the connection, so that progress can be seen. */
-bool rp_h2_awaits_message(const rp_h2 *h2, uint64_t *bytes);
+/* What the peer has begun and not ended, on calls that are not paused; `*bytes`: of messages so
+ * far, summed over the life of the connection, so that progress can be seen. */
+typedef enum rp_h2_wait {
+    RP_H2_WAITS_FOR_NOTHING,
+    RP_H2_WAITS_FOR_GREETING, /* its first settings */
+    RP_H2_WAITS_FOR_HEADERS,
+    RP_H2_WAITS_FOR_MESSAGE,
+} rp_h2_wait;
+rp_h2_wait rp_h2_waits_for(const rp_h2 *h2, uint64_t *bytes);
 
 /* Asks the peer for a sign of life. */
 void rp_h2_ping(rp_h2 *h2);

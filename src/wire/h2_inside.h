@@ -67,6 +67,8 @@ struct rp_h2 {
     size_t call_count;
     bool broken; /* nothing more is received */
     bool gone_away;
+    bool greeted;    /* its settings came */
+    bool in_headers; /* a block of headers has begun */
     uint64_t pongs;
 
     /* the request whose headers are being collected */
@@ -115,6 +117,6 @@ int rp_h2_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_
 void rp_h2_drop_replies(rp_call *call);
 
 /* Counts something bad; ends the connection if that is too much. */
-void rp_h2_abuse(rp_h2 *h2, rp_abuse kind);
+void rp_h2_nuisance(rp_h2 *h2, rp_nuisance kind);
 
 #endif

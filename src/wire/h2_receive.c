@@ -27,6 +27,7 @@ int rp_h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame,
     rp_h2 *h2 = user;
     rp_call *call;
 
+    h2->in_headers = true;
     if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
     call = rp_alloc_zero(&h2->alloc, sizeof *call);
@@ -78,7 +79,7 @@ int rp_h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const 
         h2->head_bytes > h2->limits.header_bytes) {
         /* Small headers that unpack to much: each one is work, so they are counted. */
         if (h2->head_fields % 64 == 0 || h2->head_bytes % (64 << 10) < value_size)
-            rp_h2_abuse(h2, RP_ABUSE_OTHER);
+            rp_h2_nuisance(h2, RP_NUISANCE_OTHER);
         return 0;
     }
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0; /* trailers of a request */
@@ -355,7 +356,7 @@ int rp_h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head,
     h2->frame_left = 0;
     if (head->type == NGHTTP2_DATA && (head->flags & NGHTTP2_FLAG_PADDED) == 0)
         h2->frame_left = head->length;
-    if (head->type > NGHTTP2_CONTINUATION) rp_h2_abuse(h2, RP_ABUSE_OTHER);
+    if (head->type > NGHTTP2_CONTINUATION) rp_h2_nuisance(h2, RP_NUISANCE_OTHER);
     return 0;
 }
 
@@ -367,24 +368,26 @@ static void count_frame(rp_h2 *h2, const nghttp2_frame *frame)
     switch (head->type) {
     case NGHTTP2_DATA:
         if (head->length == 0 && (head->flags & NGHTTP2_FLAG_END_STREAM) == 0)
-            rp_h2_abuse(h2, RP_ABUSE_EMPTY);
+            rp_h2_nuisance(h2, RP_NUISANCE_EMPTY);
         break;
     case NGHTTP2_PING:
         if ((head->flags & NGHTTP2_FLAG_ACK) != 0) {
             h2->pongs++;
             break;
         }
-        if (!h2->data_sent_since_ping) rp_h2_abuse(h2, RP_ABUSE_PING);
+        if (!h2->data_sent_since_ping) rp_h2_nuisance(h2, RP_NUISANCE_PING);
         h2->data_sent_since_ping = false;
         break;
     case NGHTTP2_SETTINGS:
-        if ((head->flags & NGHTTP2_FLAG_ACK) == 0) rp_h2_abuse(h2, RP_ABUSE_SETTINGS);
+        if ((head->flags & NGHTTP2_FLAG_ACK) != 0) break;
+        if (h2->greeted) rp_h2_nuisance(h2, RP_NUISANCE_SETTINGS);
+        h2->greeted = true;
         break;
     case NGHTTP2_WINDOW_UPDATE:
-        if (!h2->data_sent_since_window) rp_h2_abuse(h2, RP_ABUSE_WINDOW);
+        if (!h2->data_sent_since_window) rp_h2_nuisance(h2, RP_NUISANCE_WINDOW);
         h2->data_sent_since_window = false;
         break;
-    case NGHTTP2_PRIORITY: rp_h2_abuse(h2, RP_ABUSE_OTHER); break;
+    case NGHTTP2_PRIORITY: rp_h2_nuisance(h2, RP_NUISANCE_OTHER); break;
     default: break;
     }
 }
@@ -394,6 +397,7 @@ int rp_h2_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *u
     rp_h2 *h2 = user;
     rp_call *call;
 
+    if (frame->hd.type == NGHTTP2_HEADERS) h2->in_headers = false;
     count_frame(h2, frame);
     if (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS) return 0;
     call = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
@@ -411,7 +415,7 @@ int rp_h2_on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame,
                            void *user)
 {
     (void)session, (void)frame, (void)error;
-    rp_h2_abuse(user, RP_ABUSE_BAD_FRAME);
+    rp_h2_nuisance(user, RP_NUISANCE_BAD_FRAME);
     return 0;
 }
 

@@ -274,7 +274,7 @@ int rp_h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, vo
     rp_call *call;
 
     if (type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
-        rp_h2_abuse(h2, RP_ABUSE_MADE_RESET);
+        rp_h2_nuisance(h2, RP_NUISANCE_MADE_RESET);
     if (type != NGHTTP2_DATA && type != NGHTTP2_HEADERS) return 0;
     if (type == NGHTTP2_DATA) h2->data_sent_since_ping = h2->data_sent_since_window = true;
     call = nghttp2_session_get_stream_user_data(session, id);

@@ -39,7 +39,9 @@ SYSTEM = {
         sys/stat.h sys/types.h sys/uio.h sys/un.h time.h unistd.h
         """.split(),
     "wire": ["sys/types.h", "sys/uio.h"],
-    "server": "pthread.h sys/socket.h sys/sysinfo.h sys/uio.h time.h unistd.h".split(),
+    "server": """
+        arpa/inet.h pthread.h sys/socket.h sys/sysinfo.h sys/uio.h time.h unistd.h
+        """.split(),
     "cli": """
         fcntl.h getopt.h pthread.h signal.h sys/resource.h sys/socket.h sys/stat.h sys/types.h
         sys/un.h time.h unistd.h

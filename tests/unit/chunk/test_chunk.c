@@ -509,6 +509,20 @@ static void every_allocation_may_fail(void **state)
     rp_test_survives_oom(parse_once);
 }
 
+/* Two chunks of three columns are alike in all that is read from their messages. */
+static void assert_alike(const rp_chunk *parsed, const rp_chunk *built)
+{
+    for (size_t i = 0; i < 3; i++) {
+        const rp_chunk_column *a = &parsed->columns[i], *b = &built->columns[i];
+        const rp_column_place *at = &parsed->places[i], *other = &built->places[i];
+        assert_true(a->dtype == b->dtype && rp_shape_equal(&a->shape, &b->shape));
+        assert_true(a->raw_bytes == b->raw_bytes && a->stored_bytes == b->stored_bytes);
+        assert_true(at->content_at == other->content_at && at->rows_at == other->rows_at);
+        assert_true(at->row_bytes == other->row_bytes && at->form == other->form);
+        assert_true(at->delta == other->delta);
+    }
+}
+
 static void a_parsed_chunk_looks_like_the_built_one(void **state)
 {
     (void)state;
@@ -517,15 +531,7 @@ static void a_parsed_chunk_looks_like_the_built_one(void **state)
         size_t size;
         const uint8_t *wire = rp_chunk_wire(built, &size);
         assert_ok(rp_chunk_parse(rp_allocator_default(), wire, size, NULL, &parsed, NULL));
-        for (size_t i = 0; i < 3; i++) {
-            const rp_chunk_column *a = &parsed->columns[i], *b = &built->columns[i];
-            const rp_column_place *at = &parsed->places[i], *other = &built->places[i];
-            assert_true(a->dtype == b->dtype && rp_shape_equal(&a->shape, &b->shape));
-            assert_true(a->raw_bytes == b->raw_bytes && a->stored_bytes == b->stored_bytes);
-            assert_true(at->content_at == other->content_at && at->rows_at == other->rows_at);
-            assert_true(at->row_bytes == other->row_bytes && at->form == other->form);
-            assert_true(at->delta == other->delta);
-        }
+        assert_alike(parsed, built);
         assert_int_equal(parsed->origin.key, 99);
         assert_int_equal(parsed->origin.last_step, 5);
         assert_int_equal(built->codec, codec);
@@ -533,6 +539,109 @@ static void a_parsed_chunk_looks_like_the_built_one(void **state)
         rp_chunk_unref(parsed);
         rp_chunk_unref(built);
     }
+}
+
+/* Stands for somebody whose bytes are adopted. */
+static void count_release(void *ctx)
+{
+    ++*(int *)ctx;
+}
+
+static void an_adopted_chunk_borrows_the_bytes_and_gives_them_back_once(void **state)
+{
+    rp_test_oom o = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
+    rp_allocator alloc = rp_test_oom_allocator(&o);
+    uint8_t wire[2048], rows[2];
+    int released = 0;
+    rp_chunk_owner owner = {count_release, &released};
+    size_t size = message_of(&two_bytes, wire), kept;
+    rp_chunk *chunk = NULL;
+    rp_decoder *decoder = NULL;
+
+    (void)state;
+    assert_ok(rp_chunk_adopt(&alloc, wire, size, NULL, &owner, &chunk, NULL));
+    owner = (rp_chunk_owner){NULL, NULL}; /* it has a copy */
+    assert_ptr_equal(rp_chunk_wire(chunk, &kept), wire);
+    assert_int_equal(kept, size);
+    assert_int_equal(chunk->wire_bytes, size);
+    assert_ok(rp_decoder_new(&alloc, 0, &decoder));
+    assert_ok(rp_decoder_rows(decoder, chunk, 0, 0, 2, rows, 2, NULL));
+    assert_memory_equal(rows, "ab", 2);
+    rp_decoder_free(decoder);
+
+    assert_int_equal(o.live, 1);
+    assert_ptr_equal(rp_chunk_ref(chunk), chunk);
+    rp_chunk_unref(chunk);
+    assert_int_equal(released, 0);
+    rp_chunk_unref(chunk);
+    assert_int_equal(released, 1);
+    assert_int_equal(o.live, 0);
+}
+
+static void a_chunk_that_cannot_be_adopted_leaves_the_bytes_alone(void **state)
+{
+    rp_test_oom o = RP_TEST_OOM_INIT(0);
+    rp_allocator none = rp_test_oom_allocator(&o);
+    rp_chunk_limits small = {.max_wire_bytes = 3, .max_raw_bytes = 99, .max_columns = 9};
+    const rp_allocator *libc = rp_allocator_default();
+    uint8_t wire[2048];
+    int released = 0;
+    rp_chunk_owner owner = {count_release, &released};
+    tensor bad = two_bytes;
+    size_t size = message_of(&two_bytes, wire);
+    rp_chunk *chunk = NULL;
+    rp_error err;
+
+    (void)state;
+    assert_fails(rp_chunk_adopt(libc, wire, size, &small, &owner, &chunk, &err), RP_NO_RESOURCE,
+                 &err, "over the limit of 3");
+    assert_fails(rp_chunk_adopt(libc, wire, size - 1, NULL, &owner, &chunk, &err), RP_CORRUPT,
+                 &err, "not a valid message");
+    assert_int_equal(rp_chunk_adopt(&none, wire, size, NULL, &owner, &chunk, NULL),
+                     RP_NO_RESOURCE);
+    bad.dims[0] = 3; /* found when the columns are read */
+    size = message_of(&bad, wire);
+    assert_fails(rp_chunk_adopt(libc, wire, size, NULL, &owner, &chunk, &err), RP_CORRUPT, &err,
+                 "does not declare the size");
+    assert_null(chunk);
+    assert_int_equal(released, 0);
+}
+
+static void an_adopted_chunk_looks_like_a_parsed_one(void **state)
+{
+    (void)state;
+    for (int codec = 0; codec < 4; codec++) {
+        rp_chunk *built = mixed_chunk((rp_codec)codec), *parsed = NULL, *adopted = NULL;
+        rp_chunk_owner owner = {NULL, NULL}; /* nobody to tell is fine */
+        size_t size;
+        const uint8_t *wire = rp_chunk_wire(built, &size);
+        assert_ok(rp_chunk_parse(rp_allocator_default(), wire, size, NULL, &parsed, NULL));
+        assert_ok(
+            rp_chunk_adopt(rp_allocator_default(), wire, size, NULL, &owner, &adopted, NULL));
+        assert_alike(adopted, parsed);
+        assert_int_equal(adopted->origin.key, 99);
+        assert_int_equal(adopted->codec, parsed->codec);
+        assert_int_equal(adopted->delta, parsed->delta);
+        rp_chunk_unref(adopted);
+        rp_chunk_unref(parsed);
+        rp_chunk_unref(built);
+    }
+}
+
+/* 64 bytes for 3 is the most that snappy makes of its bytes. */
+static void a_claim_that_its_bytes_cannot_keep_is_refused(void **state)
+{
+    char content[5] = {0};
+    tensor t = {.dtype = RP_UINT8, .rank = 1, .content = content, .content_bytes = 5};
+    uint8_t wire[2048];
+
+    (void)state;
+    t.dims[0] = 5 * 64 / 3; /* 106 */
+    content[0] = (char)t.dims[0];
+    assert_ok(parse_limited(wire, message_of(&t, wire), NULL, NULL));
+    t.dims[0]++;
+    content[0]++;
+    assert_tensor_fails(&t, RP_CORRUPT, "cannot hold it");
 }
 
 int main(void)
@@ -565,6 +674,10 @@ int main(void)
         cmocka_unit_test(every_changed_bit_gives_a_status),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(a_parsed_chunk_looks_like_the_built_one),
+        cmocka_unit_test(an_adopted_chunk_borrows_the_bytes_and_gives_them_back_once),
+        cmocka_unit_test(a_chunk_that_cannot_be_adopted_leaves_the_bytes_alone),
+        cmocka_unit_test(an_adopted_chunk_looks_like_a_parsed_one),
+        cmocka_unit_test(a_claim_that_its_bytes_cannot_keep_is_refused),
     };
     return cmocka_run_group_tests_name("chunk", tests, NULL, NULL);
 }

@@ -280,6 +280,44 @@ static void a_zstd_frame_that_hides_its_size_is_refused(void **state)
     ZSTD_freeCCtx(ctx);
 }
 
+/* Runs are what each format does best, and none of ours does better than its bound. */
+static void runs_of_every_length_pass_the_head(void **state)
+{
+    static uint8_t raw[1 << 20], block[1 << 21];
+    rp_codec_state s;
+    size_t size;
+
+    (void)state;
+    rp_codec_state_init(&s, rp_allocator_default());
+    for (size_t c = 0; c < COUNT_OF(codecs); c++)
+        for (size_t n = 1; n <= sizeof raw; n += 1 + n / 7) {
+            assert_true(rp_codec_max_bytes(codecs[c], n) <= sizeof block);
+            assert_ok(rp_codec_compress(&s, codecs[c], 0, raw, n, block, &size));
+            assert_true(rp_codec_check_head(codecs[c], block, size, n));
+        }
+    rp_codec_state_deinit(&s);
+}
+
+/* The best block of each format, by hand: a byte less could not be. */
+static void the_best_that_a_format_can_do_passes_the_head(void **state)
+{
+    /* 1 + 30 * 64 bytes: a literal, then copies of 64 bytes from 1 byte back */
+    uint8_t snappy[2 + 2 + 3 * 30] = {0x81, 0x0f, 0x00, 'x'}, raw[1921];
+    rp_codec_state s;
+
+    (void)state;
+    for (size_t i = 4; i < sizeof snappy; i += 3) memcpy(snappy + i, "\xfe\x01\x00", 3);
+    rp_codec_state_init(&s, rp_allocator_default());
+    assert_ok(rp_codec_decompress(&s, RP_CODEC_SNAPPY, snappy, sizeof snappy, sizeof raw, raw,
+                                  sizeof raw));
+    for (size_t i = 0; i < sizeof raw; i++) assert_int_equal(raw[i], 'x');
+    assert_false(
+        rp_codec_check_head(RP_CODEC_SNAPPY, snappy, (3 * sizeof raw) / 64, sizeof raw));
+    assert_true(
+        rp_codec_check_head(RP_CODEC_SNAPPY, snappy, (3 * sizeof raw) / 64 + 1, sizeof raw));
+    rp_codec_state_deinit(&s);
+}
+
 static void more_than_a_gibibyte_is_refused_at_the_head(void **state)
 {
     static const uint8_t two_gib[] = {0x80, 0x80, 0x80, 0x80, 0x08};
@@ -351,6 +389,8 @@ int main(void)
         cmocka_unit_test(two_zstd_frames_are_refused),
         cmocka_unit_test(zstd_frames_of_other_kinds_are_refused),
         cmocka_unit_test(a_zstd_frame_that_hides_its_size_is_refused),
+        cmocka_unit_test(runs_of_every_length_pass_the_head),
+        cmocka_unit_test(the_best_that_a_format_can_do_passes_the_head),
         cmocka_unit_test(more_than_a_gibibyte_is_refused_at_the_head),
         cmocka_unit_test(every_allocation_of_zstd_may_fail),
         cmocka_unit_test(a_state_recovers_from_a_failed_allocation),

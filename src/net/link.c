@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading and writing, plain and under TLS.
+ *
+ * TLS sends records of at most 16 KiB, and each has a cost of its own. So a write fills records
+ * from as many parts as there are: parts that do not fill one are copied together, a part that
+ * does is encrypted where it stands. A record that did not go out whole stays in OpenSSL, and
+ * the next write has to offer at least its bytes again; what it offers is not looked at. That
+ * holds because a write always starts with the first byte not moved yet.
+ *
+ * OpenSSL keeps its errors in a queue per thread, which any call on any session may misread as
+ * its own: it is empty before each call and after it. */
+#include <errno.h>
+#include <limits.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/link.h"
+#include "net/loop.h"
+
+enum { RECORD_BYTES = SSL3_RT_MAX_PLAIN_LENGTH };
+
+rp_status rp_link_init(rp_link *link, int fd, rp_tls *tls)
+{
+    struct ssl_st *ssl = NULL;
+
+    if (tls != NULL) {
+        ssl = rp_tls_new_session(tls, fd);
+        if (ssl == NULL) return RP_NO_RESOURCE;
+    }
+    *link =
+        (rp_link){.fd = fd, .ssl = ssl, .read_waits = RP_READABLE, .write_waits = RP_WRITABLE};
+    return RP_OK;
+}
+
+void rp_link_deinit(rp_link *link)
+{
+    if (link == NULL) return;
+    rp_tls_free_session(link->ssl);
+    if (link->fd >= 0) (void)close(link->fd);
+    *link = (rp_link){.fd = -1};
+}
+
+int rp_link_take_fd(rp_link *link)
+{
+    int fd = link->fd;
+
+    link->fd = -1;
+    return fd;
+}
+
+static rp_link_result fail(rp_link *link)
+{
+    link->broken = true;
+    return RP_LINK_BROKEN;
+}
+
+/* --- plain ---------------------------------------------------------------------------------- */
+
+/* What to make of the result of a system call that moves bytes. */
+static rp_link_result plain_result(rp_link *link, ssize_t n, size_t *moved)
+{
+    if (n > 0) {
+        *moved = (size_t)n;
+        return RP_LINK_OK;
+    }
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return RP_LINK_AGAIN;
+    return fail(link);
+}
+
+static rp_link_result plain_read(rp_link *link, const struct iovec *parts, int part_count,
+                                 size_t *moved)
+{
+    ssize_t n;
+
+    do {
+        n = readv(link->fd, parts, part_count < IOV_MAX ? part_count : IOV_MAX);
+    } while (n < 0 && errno == EINTR);
+    return n == 0 ? RP_LINK_END : plain_result(link, n, moved);
+}
+
+static rp_link_result plain_write(rp_link *link, const struct iovec *parts, int part_count,
+                                  bool more, size_t *moved)
+{
+    struct msghdr message = {.msg_iov = (struct iovec *)parts, /* sendmsg() only reads it */
+                             .msg_iovlen = (size_t)part_count};
+    int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
+    ssize_t n;
+
+    if (part_count > IOV_MAX) {
+        message.msg_iovlen = IOV_MAX;
+        more = true;
+    }
+    if (more) flags |= MSG_MORE;
+    do {
+        n = sendmsg(link->fd, &message, flags);
+    } while (n < 0 && errno == EINTR);
+    return n == 0 ? RP_LINK_OK : plain_result(link, n, moved);
+}
+
+rp_link_result rp_link_peek(rp_link *link, void *data, size_t size, size_t *moved)
+{
+    ssize_t n;
+
+    *moved = 0;
+    do {
+        n = recv(link->fd, data, size, MSG_PEEK | MSG_DONTWAIT);
+    } while (n < 0 && errno == EINTR);
+    return n == 0 ? RP_LINK_END : plain_result(link, n, moved);
+}
+
+/* --- TLS ------------------------------------------------------------------------------------ */
+
+/* What to make of a call that did not succeed. */
+static rp_link_result tls_result(rp_link *link, int returned, uint32_t *waits)
+{
+    int why = SSL_get_error(link->ssl, returned);
+
+    ERR_clear_error();
+    switch (why) {
+    case SSL_ERROR_WANT_READ: *waits = RP_READABLE; return RP_LINK_AGAIN;
+    case SSL_ERROR_WANT_WRITE: *waits = RP_WRITABLE; return RP_LINK_AGAIN;
+    case SSL_ERROR_ZERO_RETURN: return RP_LINK_END;
+    default: return fail(link);
+    }
+}
+
+rp_link_result rp_link_handshake(rp_link *link)
+{
+    rp_link_result result;
+    int returned;
+
+    if (link->ssl == NULL || link->secured) return RP_LINK_OK;
+    if (link->broken) return RP_LINK_BROKEN;
+    ERR_clear_error();
+    returned = SSL_do_handshake(link->ssl);
+    if (returned == 1) {
+        link->secured = true;
+        link->read_waits = RP_READABLE;
+        link->write_waits = RP_WRITABLE;
+        return RP_LINK_OK;
+    }
+    result = tls_result(link, returned, &link->read_waits);
+    link->write_waits = link->read_waits;
+    return result == RP_LINK_END ? fail(link) : result;
+}
+
+static rp_link_result tls_read(rp_link *link, const struct iovec *parts, int part_count,
+                               size_t *moved)
+{
+    link->read_waits = RP_READABLE;
+    for (int i = 0; i < part_count; i++) {
+        for (size_t filled = 0, n; filled < parts[i].iov_len; filled += n, *moved += n) {
+            ERR_clear_error();
+            int returned = SSL_read_ex(link->ssl, (char *)parts[i].iov_base + filled,
+                                       parts[i].iov_len - filled, &n);
+            if (returned > 0) continue;
+            /* What ended it is told by the next call, if this one has something to give. */
+            rp_link_result result = tls_result(link, returned, &link->read_waits);
+            return *moved > 0 ? RP_LINK_OK : result;
+        }
+    }
+    return RP_LINK_OK;
+}
+
+/* Where a write stands in its parts. */
+typedef struct cursor {
+    const struct iovec *parts;
+    int part_count, part;
+    size_t offset; /* in the part */
+} cursor;
+
+static void advance(cursor *at, size_t bytes)
+{
+    at->offset += bytes;
+    while (at->part < at->part_count && at->offset >= at->parts[at->part].iov_len) {
+        at->offset -= at->parts[at->part].iov_len;
+        at->part++;
+    }
+}
+
+/* The bytes of the next record: where they stand, if one part has enough of them or nothing
+ * follows it, and otherwise copied to `room`. */
+static const char *next_record(const cursor *at, char *room, size_t *bytes)
+{
+    cursor from = *at;
+    const struct iovec *first = &at->parts[at->part];
+    size_t filled = 0;
+
+    if (first->iov_len - at->offset >= RECORD_BYTES || at->part + 1 == at->part_count) {
+        *bytes = first->iov_len - at->offset;
+        if (*bytes > RECORD_BYTES) *bytes = RECORD_BYTES;
+        return (const char *)first->iov_base + at->offset;
+    }
+    while (filled < RECORD_BYTES && from.part < from.part_count) {
+        const struct iovec *part = &from.parts[from.part];
+        size_t n = part->iov_len - from.offset;
+        if (n > RECORD_BYTES - filled) n = RECORD_BYTES - filled;
+        memcpy(room + filled, (const char *)part->iov_base + from.offset, n);
+        filled += n;
+        advance(&from, n);
+    }
+    *bytes = filled;
+    return room;
+}
+
+static rp_link_result tls_write(rp_link *link, const struct iovec *parts, int part_count,
+                                bool more, size_t *moved)
+{
+    char room[RECORD_BYTES];
+    cursor at = {.parts = parts, .part_count = part_count};
+
+    link->write_waits = RP_WRITABLE;
+    for (advance(&at, 0); at.part < part_count;) {
+        size_t bytes, n;
+        const char *record = next_record(&at, room, &bytes);
+        cursor after = at;
+        advance(&after, bytes);
+        rp_tls_set_more(link->ssl, more || after.part < part_count);
+        ERR_clear_error();
+        int returned = SSL_write_ex(link->ssl, record, bytes, &n);
+        if (returned <= 0) {
+            rp_link_result result = tls_result(link, returned, &link->write_waits);
+            if (result == RP_LINK_END) result = fail(link);
+            return *moved > 0 ? RP_LINK_OK : result;
+        }
+        *moved += n;
+        advance(&at, n);
+    }
+    return RP_LINK_OK;
+}
+
+bool rp_link_is_h2(const rp_link *link)
+{
+    const unsigned char *name = NULL;
+    unsigned int length = 0;
+
+    if (link->ssl == NULL) return false;
+    SSL_get0_alpn_selected(link->ssl, &name, &length);
+    return length == 2 && memcmp(name, "h2", 2) == 0;
+}
+
+/* Copies UTF-8 text; a control character becomes a question mark, and a character that does not
+ * fit whole is left out. */
+static void copy_name(char *name, size_t size, const unsigned char *text, size_t length)
+{
+    size_t out = 0;
+
+    for (size_t i = 0; i < length;) {
+        bool high_control =
+            text[i] == 0xc2 && i + 1 < length && text[i + 1] >= 0x80 && text[i + 1] < 0xa0;
+        bool control = text[i] < 0x20 || text[i] == 0x7f || high_control;
+        size_t bytes = high_control ? 2 : 1;
+
+        while (!control && text[i] >= 0xc0 && i + bytes < length && bytes < 4 &&
+               (text[i + bytes] & 0xc0) == 0x80)
+            bytes++;
+        if (out + (control ? 1 : bytes) >= size) break;
+        if (control) {
+            name[out++] = '?';
+        } else {
+            memcpy(name + out, text + i, bytes);
+            out += bytes;
+        }
+        i += bytes;
+    }
+    name[out] = '\0';
+}
+
+void rp_link_peer_name(const rp_link *link, char *name, size_t size)
+{
+    X509 *certificate = NULL;
+    unsigned char *text = NULL;
+
+    if (size == 0) return;
+    name[0] = '\0';
+    if (link->secured && SSL_get_verify_result(link->ssl) == X509_V_OK)
+        certificate = SSL_get0_peer_certificate(link->ssl);
+    if (certificate == NULL) return;
+    /* The last one is the most specific, if there are several. */
+    const X509_NAME *subject = X509_get_subject_name(certificate);
+    int last = -1;
+    for (int i = -1; (i = X509_NAME_get_index_by_NID(subject, NID_commonName, i)) >= 0;)
+        last = i;
+    if (last < 0) return;
+    int length = ASN1_STRING_to_UTF8(
+        &text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, last)));
+    if (length > 0) copy_name(name, size, text, (size_t)length);
+    if (length >= 0) OPENSSL_free(text);
+    ERR_clear_error();
+}
+
+/* --- both ----------------------------------------------------------------------------------- */
+
+bool rp_link_has_pending(const rp_link *link)
+{
+    return link->ssl != NULL && SSL_has_pending(link->ssl) == 1;
+}
+
+/* Whether reading and writing can begin. */
+static rp_link_result begin(rp_link *link)
+{
+    if (link->broken) return RP_LINK_BROKEN;
+    return link->ssl != NULL && !link->secured ? rp_link_handshake(link) : RP_LINK_OK;
+}
+
+rp_link_result rp_link_read(rp_link *link, const struct iovec *parts, int part_count,
+                            size_t *moved)
+{
+    rp_link_result result = begin(link);
+
+    *moved = 0;
+    if (result != RP_LINK_OK) return result;
+    if (link->ssl != NULL) return tls_read(link, parts, part_count, moved);
+    return plain_read(link, parts, part_count, moved);
+}
+
+rp_link_result rp_link_write(rp_link *link, const struct iovec *parts, int part_count,
+                             bool more, size_t *moved)
+{
+    rp_link_result result = begin(link);
+
+    *moved = 0;
+    if (result != RP_LINK_OK) return result;
+    if (link->ssl != NULL) return tls_write(link, parts, part_count, more, moved);
+    return plain_write(link, parts, part_count, more, moved);
+}
+
+void rp_link_end_writing(rp_link *link)
+{
+    if (link->secured && !link->broken) {
+        ERR_clear_error();
+        rp_tls_set_more(link->ssl, false);
+        (void)SSL_shutdown(link->ssl); /* a close_notify, if there is room for it */
+        ERR_clear_error();
+    }
+    if (link->fd >= 0) (void)shutdown(link->fd, SHUT_WR);
+}

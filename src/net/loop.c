@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The event loop: epoll, a heap of timers, a list of posts.
+ *
+ * One turn, in this order:
+ *
+ *   sleep   until a descriptor is ready, a timer is due or somebody posts
+ *   posts   those that were there on waking, oldest first
+ *   ready   the descriptors that epoll named
+ *   due     the timers whose time had come on waking
+ *   end     the owner's on_turn_end, then a rest if one was asked for
+ *
+ * Posts. `posts` is a stack that any thread pushes to and the loop takes whole:
+ *
+ *   NULL        empty, and the loop is awake: it will look before it sleeps
+ *   &asleep     empty, and the loop sleeps or is about to
+ *   a post      the newest; the oldest one's `next` is one of the two above
+ *
+ * The loop puts &asleep there with a compare-and-swap that succeeds only if nothing is waiting,
+ * and whoever replaces &asleep writes the eventfd. So a post is either seen before the loop
+ * sleeps or wakes it, and of many posts to a sleeping loop only the first makes a system call.
+ * The eventfd is watched edge-triggered: every write wakes, and nobody needs to read it.
+ *
+ * After its push a poster may find that the loop has run the post already, returned and is
+ * being freed. It touches the loop then only if it has to wake it, and that is counted in
+ * `wakers` before the push: rp_loop_free() waits until the count is zero.
+ *
+ * Timers. A binary heap whose root is heap[1]; a timer knows its place, 0 for none. Each entry
+ * carries its time, so that comparing does not touch the timers. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "net/loop.h"
+#include "reprise/wait.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+enum { READY_MAX = 128 }; /* descriptors of one turn */
+
+typedef struct heap_entry {
+    int64_t due_ns;
+    rp_timer *timer;
+} heap_entry;
+
+struct rp_loop {
+    rp_allocator alloc;
+    int epoll_fd, event_fd;
+    int64_t now_ns;
+    struct epoll_event ready[READY_MAX]; /* from ready_next on: still to be called */
+    size_t ready_next, ready_count;
+
+    heap_entry *heap; /* heap[0] is not used */
+    size_t heap_count, heap_capacity;
+    bool in_due; /* timers are being called */
+
+    void (*on_turn_end)(void *user);
+    void *turn_end_user;
+    int64_t rest_ns;
+    bool stopped;
+    bool no_pwait2; /* the system cannot wait in nanoseconds */
+
+    rp_post stop;          /* what rp_loop_stop() posts */
+    atomic_bool stop_used; /* it is in the list */
+    rp_post asleep;        /* never run: its address is a mark */
+    /* What other threads write, on a line of its own. */
+    _Alignas(RP_CACHE_LINE) _Atomic(rp_post *) posts;
+    atomic_size_t wakers;
+};
+
+/* --- birth and death ------------------------------------------------------------------------ */
+
+static void on_stop(rp_post *post)
+{
+    rp_loop *loop = (rp_loop *)(void *)((char *)post - offsetof(rp_loop, stop));
+
+    loop->stopped = true;
+    /* Relaxed: only says that the post is out of the list, which is this thread's. */
+    atomic_store_explicit(&loop->stop_used, false, memory_order_relaxed);
+}
+
+rp_status rp_loop_new(const rp_allocator *alloc, rp_loop **out, rp_error *err)
+{
+    struct epoll_event wake = {.events = EPOLLIN | EPOLLET, .data.ptr = NULL};
+    rp_loop *loop = rp_alloc_aligned(alloc, sizeof *loop);
+
+    if (loop == NULL) return rp_fail_memory(err, sizeof *loop);
+    loop->alloc = *alloc;
+    loop->stop.run = on_stop;
+    loop->now_ns = rp_now_ns();
+    atomic_init(&loop->posts, NULL);
+    atomic_init(&loop->wakers, 0);
+    atomic_init(&loop->stop_used, false);
+    loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    loop->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (loop->epoll_fd < 0 || loop->event_fd < 0 ||
+        epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->event_fd, &wake) != 0) {
+        rp_status st =
+            rp_fail(err, RP_NO_RESOURCE, "event loop: no descriptor: %s", strerror(errno));
+        rp_loop_free(loop);
+        return st;
+    }
+    *out = loop;
+    return RP_OK;
+}
+
+void rp_loop_free(rp_loop *loop)
+{
+    if (loop == NULL) return;
+    /* Acquire: what the last waker did to the loop comes before what follows. */
+    while (atomic_load_explicit(&loop->wakers, memory_order_acquire) != 0) {
+        struct timespec moment = {.tv_nsec = 10000};
+        (void)nanosleep(&moment, NULL);
+    }
+    if (loop->event_fd >= 0) (void)close(loop->event_fd);
+    if (loop->epoll_fd >= 0) (void)close(loop->epoll_fd);
+    rp_release(&loop->alloc, loop->heap, loop->heap_capacity * sizeof *loop->heap);
+    rp_allocator alloc = loop->alloc;
+    rp_release_aligned(&alloc, loop, sizeof *loop);
+}
+
+/* --- posts ---------------------------------------------------------------------------------- */
+
+void rp_loop_post(rp_loop *loop, rp_post *post)
+{
+    static const uint64_t one = 1;
+    rp_post *newest = atomic_load_explicit(&loop->posts, memory_order_relaxed);
+    bool wakes;
+
+    for (;;) {
+        wakes = newest == &loop->asleep;
+        /* Relaxed: the push below releases it, and whoever frees the loop has seen the post. */
+        if (wakes) atomic_fetch_add_explicit(&loop->wakers, 1, memory_order_relaxed);
+        post->next = newest;
+        /* Release: what the poster wrote before is seen by the loop, which acquires. */
+        if (atomic_compare_exchange_weak_explicit(&loop->posts, &newest, post,
+                                                  memory_order_release, memory_order_relaxed))
+            break;
+        if (wakes) atomic_fetch_sub_explicit(&loop->wakers, 1, memory_order_release);
+    }
+    if (!wakes) return; /* the loop may be gone from here on */
+    /* It cannot fail: the counter would have to be near 2^64. */
+    while (write(loop->event_fd, &one, sizeof one) < 0 && errno == EINTR) {}
+    atomic_fetch_sub_explicit(&loop->wakers, 1, memory_order_release);
+}
+
+void rp_loop_stop(rp_loop *loop)
+{
+    /* Relaxed: nothing else is read on the strength of it. */
+    if (atomic_exchange_explicit(&loop->stop_used, true, memory_order_relaxed)) return;
+    rp_loop_post(loop, &loop->stop);
+}
+
+/* Everything posted so far, oldest first. The loop counts as awake from here on. */
+static rp_post *take_posts(rp_loop *loop)
+{
+    rp_post *post = atomic_load_explicit(&loop->posts, memory_order_relaxed), *oldest = NULL;
+
+    if (post == NULL) return NULL;
+    post = atomic_exchange_explicit(&loop->posts, NULL, memory_order_acquire);
+    while (post != NULL && post != &loop->asleep) {
+        rp_post *older = post->next;
+        post->next = oldest;
+        oldest = post;
+        post = older;
+    }
+    return oldest;
+}
+
+static void run_posts(rp_post *oldest)
+{
+    while (oldest != NULL) {
+        rp_post *post = oldest;
+        oldest = post->next; /* first: running it may free it or post it again */
+        post->run(post);
+    }
+}
+
+/* --- descriptors ---------------------------------------------------------------------------- */
+
+static uint32_t to_epoll(uint32_t events)
+{
+    return ((events & RP_READABLE) != 0 ? (uint32_t)EPOLLIN : 0) |
+           ((events & RP_WRITABLE) != 0 ? (uint32_t)EPOLLOUT : 0);
+}
+
+static uint32_t from_epoll(uint32_t events)
+{
+    return ((events & EPOLLIN) != 0 ? (uint32_t)RP_READABLE : 0) |
+           ((events & EPOLLOUT) != 0 ? (uint32_t)RP_WRITABLE : 0) |
+           ((events & (EPOLLHUP | EPOLLERR)) != 0 ? (uint32_t)RP_HUNG_UP : 0);
+}
+
+rp_status rp_loop_watch(rp_loop *loop, rp_watch *watch, uint32_t events)
+{
+    struct epoll_event event = {.events = to_epoll(events), .data.ptr = watch};
+
+    if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, watch->fd, &event) != 0)
+        return errno == ENOMEM || errno == ENOSPC ? RP_NO_RESOURCE : RP_INVALID;
+    watch->events = events;
+    return RP_OK;
+}
+
+void rp_loop_change(rp_loop *loop, rp_watch *watch, uint32_t events)
+{
+    struct epoll_event event = {.events = to_epoll(events), .data.ptr = watch};
+
+    if (watch->events == events) return;
+    watch->events = events;
+    (void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, watch->fd, &event);
+}
+
+void rp_loop_forget(rp_loop *loop, rp_watch *watch)
+{
+    (void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+    watch->events = 0;
+    for (size_t i = loop->ready_next; i < loop->ready_count; i++)
+        if (loop->ready[i].data.ptr == watch) loop->ready[i].data.ptr = NULL;
+}
+
+static void call_ready(rp_loop *loop)
+{
+    while (loop->ready_next < loop->ready_count) {
+        struct epoll_event *event = &loop->ready[loop->ready_next++];
+        rp_watch *watch = event->data.ptr;
+        uint32_t events;
+
+        if (watch == NULL) continue; /* forgotten meanwhile, or the eventfd */
+        events = from_epoll(event->events) & (watch->events | RP_HUNG_UP);
+        if (events != 0) watch->on_ready(watch, events);
+    }
+}
+
+/* --- timers --------------------------------------------------------------------------------- */
+
+static void put(rp_loop *loop, size_t place, heap_entry entry)
+{
+    loop->heap[place] = entry;
+    entry.timer->place = place;
+}
+
+/* Puts an entry at a free place or above it, where its time belongs. */
+static void sift_up(rp_loop *loop, size_t place, heap_entry entry)
+{
+    for (; place > 1 && loop->heap[place / 2].due_ns > entry.due_ns; place /= 2)
+        put(loop, place, loop->heap[place / 2]);
+    put(loop, place, entry);
+}
+
+/* The same, at the free place or below it. */
+static void sift_down(rp_loop *loop, size_t place, heap_entry entry)
+{
+    for (;;) {
+        size_t child = 2 * place;
+        if (child < loop->heap_count && loop->heap[child + 1].due_ns < loop->heap[child].due_ns)
+            child++;
+        if (child > loop->heap_count || loop->heap[child].due_ns >= entry.due_ns) break;
+        put(loop, place, loop->heap[child]);
+        place = child;
+    }
+    put(loop, place, entry);
+}
+
+static void settle(rp_loop *loop, size_t place, heap_entry entry)
+{
+    if (place > 1 && loop->heap[place / 2].due_ns > entry.due_ns)
+        sift_up(loop, place, entry);
+    else
+        sift_down(loop, place, entry);
+}
+
+rp_status rp_loop_arm(rp_loop *loop, rp_timer *timer, int64_t due_ns)
+{
+    size_t place = timer->place;
+
+    if (place == 0 && loop->heap_count + 1 >= loop->heap_capacity) {
+        size_t capacity = loop->heap_capacity == 0 ? 16 : 2 * loop->heap_capacity;
+        if (capacity < loop->heap_capacity ||
+            !rp_resize_array(&loop->alloc, &loop->heap, loop->heap_capacity, capacity,
+                             sizeof *loop->heap))
+            return RP_NO_RESOURCE;
+        loop->heap_capacity = capacity;
+    }
+    /* A timer that arms itself for now waits for the next turn, or this one would not end. */
+    if (loop->in_due && due_ns <= loop->now_ns) due_ns = loop->now_ns + 1;
+    timer->due_ns = due_ns;
+    if (place == 0) place = ++loop->heap_count;
+    settle(loop, place, (heap_entry){due_ns, timer});
+    return RP_OK;
+}
+
+void rp_loop_disarm(rp_loop *loop, rp_timer *timer)
+{
+    size_t place = timer->place;
+
+    if (place == 0) return;
+    heap_entry last = loop->heap[loop->heap_count--];
+    timer->place = 0;
+    if (last.timer != timer) settle(loop, place, last);
+}
+
+static void call_due(rp_loop *loop)
+{
+    loop->in_due = true;
+    while (loop->heap_count > 0 && loop->heap[1].due_ns <= loop->now_ns) {
+        rp_timer *timer = loop->heap[1].timer;
+        rp_loop_disarm(loop, timer);
+        timer->on_due(timer);
+    }
+    loop->in_due = false;
+}
+
+/* --- turns ---------------------------------------------------------------------------------- */
+
+int64_t rp_loop_now(const rp_loop *loop)
+{
+    return loop->now_ns;
+}
+
+void rp_loop_set_turn_end(rp_loop *loop, void (*on_turn_end)(void *user), void *user)
+{
+    loop->on_turn_end = on_turn_end;
+    loop->turn_end_user = user;
+}
+
+void rp_loop_rest(rp_loop *loop, int64_t rest_ns)
+{
+    if (rest_ns > loop->rest_ns) loop->rest_ns = rest_ns;
+}
+
+static struct timespec to_timespec(int64_t ns)
+{
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),
+                             .tv_nsec = (long)(ns % 1000000000)};
+}
+
+static void rest(rp_loop *loop)
+{
+    struct timespec moment = to_timespec(loop->rest_ns);
+
+    if (loop->rest_ns > 0) (void)nanosleep(&moment, NULL);
+    loop->rest_ns = 0;
+}
+
+/* Waits `wait_ns` at most, INT64_MAX for ever. */
+static int wait_ready(rp_loop *loop, int64_t wait_ns)
+{
+    enum { MS = 1000000, HOUR_MS = 3600000 };
+
+    if (!loop->no_pwait2 && wait_ns != 0) {
+        struct timespec limit = to_timespec(wait_ns);
+        int n = epoll_pwait2(loop->epoll_fd, loop->ready, READY_MAX,
+                             wait_ns == INT64_MAX ? NULL : &limit, NULL);
+        if (n >= 0 || (errno != ENOSYS && errno != EPERM)) return n;
+        loop->no_pwait2 = true;
+    }
+    /* Rounded up, and never so long that it would not fit: waking early does no harm. */
+    int64_t wait_ms = wait_ns / MS + (wait_ns % MS != 0);
+    if (wait_ms > HOUR_MS) wait_ms = wait_ns == INT64_MAX ? -1 : HOUR_MS;
+    return epoll_wait(loop->epoll_fd, loop->ready, READY_MAX, (int)wait_ms);
+}
+
+/* Sleeps until there is something to do, unless there is already. */
+static void await(rp_loop *loop)
+{
+    int64_t wait_ns = INT64_MAX;
+    rp_post *none = NULL;
+    int n;
+
+    if (loop->heap_count > 0) {
+        int64_t now_ns = rp_now_ns(), due_ns = loop->heap[1].due_ns;
+        wait_ns = due_ns > now_ns ? due_ns - now_ns : 0;
+    }
+    /* Relaxed: it publishes nothing, and taking the posts acquires. */
+    if (wait_ns > 0 &&
+        !atomic_compare_exchange_strong_explicit(&loop->posts, &none, &loop->asleep,
+                                                 memory_order_relaxed, memory_order_relaxed))
+        wait_ns = 0;
+    n = wait_ready(loop, wait_ns);
+    loop->ready_next = 0;
+    loop->ready_count = n > 0 ? (size_t)n : 0;
+    loop->now_ns = rp_now_ns();
+}
+
+void rp_loop_run(rp_loop *loop)
+{
+    while (!loop->stopped) {
+        await(loop);
+        run_posts(take_posts(loop));
+        if (!loop->stopped) {
+            call_ready(loop);
+            call_due(loop);
+        }
+        if (loop->on_turn_end != NULL) loop->on_turn_end(loop->turn_end_user);
+        if (!loop->stopped) rest(loop);
+    }
+    loop->stopped = false; /* so that it can run again */
+    loop->ready_count = 0; /* epoll names them anew */
+    loop->rest_ns = 0;
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Server contexts and sessions of OpenSSL.
+ *
+ * Sessions are not resumed: connections live long, a reload must be able to lock somebody out,
+ * and without tickets a session costs no more than its connection. Renegotiation is off for the
+ * same reason. The ciphers are those that HTTP/2 allows, cheapest first.
+ *
+ * OpenSSL's own sockets raise SIGPIPE and know no MSG_MORE, so a session writes and reads
+ * through a BIO of ours. Its data is a `wire`, which also keeps the rp_tls alive. */
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "net/tls.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/refcount.h"
+
+struct rp_tls {
+    rp_refcount refs;
+    rp_allocator alloc;
+    SSL_CTX *context;
+    BIO_METHOD *method;
+};
+
+typedef struct wire {
+    rp_tls *tls; /* a reference */
+    int fd;
+    bool more; /* other bytes follow at once */
+} wire;
+
+/* --- the BIO -------------------------------------------------------------------------------- */
+
+static bool is_again(ssize_t n)
+{
+    return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+static int wire_write(BIO *bio, const char *data, int size)
+{
+    const wire *w = BIO_get_data(bio);
+    int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (w->more ? MSG_MORE : 0);
+    ssize_t n;
+
+    do {
+        n = send(w->fd, data, (size_t)size, flags);
+    } while (n < 0 && errno == EINTR);
+    BIO_clear_retry_flags(bio);
+    if (is_again(n)) BIO_set_retry_write(bio);
+    return (int)n;
+}
+
+static int wire_read(BIO *bio, char *data, int size)
+{
+    const wire *w = BIO_get_data(bio);
+    ssize_t n;
+
+    do {
+        n = recv(w->fd, data, (size_t)size, MSG_DONTWAIT);
+    } while (n < 0 && errno == EINTR);
+    BIO_clear_retry_flags(bio);
+    if (is_again(n)) BIO_set_retry_read(bio);
+    if (n == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
+    return (int)n;
+}
+
+static long wire_control(BIO *bio, int command, long number, void *pointer)
+{
+    (void)number;
+    (void)pointer;
+    if (command == BIO_CTRL_EOF) return BIO_test_flags(bio, BIO_FLAGS_IN_EOF) != 0;
+    return command == BIO_CTRL_FLUSH; /* nothing is held back */
+}
+
+static BIO_METHOD *new_method(void)
+{
+    BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK | BIO_get_new_index(), "reprise");
+
+    if (method == NULL) return NULL;
+    if (BIO_meth_set_write(method, wire_write) == 1 &&
+        BIO_meth_set_read(method, wire_read) == 1 &&
+        BIO_meth_set_ctrl(method, wire_control) == 1)
+        return method;
+    BIO_meth_free(method);
+    return NULL;
+}
+
+/* --- contexts ------------------------------------------------------------------------------- */
+
+/* "h2" if the client offers it, else "http/1.1"; a client that offers neither is refused. */
+static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_length,
+                           const unsigned char *offered, unsigned int offered_length,
+                           void *user)
+{
+    static const unsigned char ours[] = "\x02h2\x08http/1.1";
+    unsigned char *chosen = NULL;
+
+    (void)ssl;
+    (void)user;
+    if (SSL_select_next_proto(&chosen, out_length, ours, sizeof ours - 1, offered,
+                              offered_length) != OPENSSL_NPN_NEGOTIATED)
+        return SSL_TLSEXT_ERR_ALERT_FATAL;
+    *out = chosen;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+/* Nobody is there to type a passphrase. */
+static int no_passphrase(char *text, int size, int writing, void *user)
+{
+    (void)text;
+    (void)size;
+    (void)writing;
+    (void)user;
+    return -1;
+}
+
+/* Fills in the error with what OpenSSL says, and empties its queue. */
+static rp_status fail_openssl(rp_error *err, const char *what, const char *path)
+{
+    unsigned long first = ERR_peek_error();
+    const char *why = ERR_reason_error_string(first);
+    rp_status st;
+
+    if (ERR_GET_REASON(first) == ERR_R_MALLOC_FAILURE)
+        st = rp_fail(err, RP_NO_RESOURCE, "%s '%s': out of memory", what, path);
+    else
+        st = rp_fail(err, RP_INVALID, "%s '%s': %s", what, path,
+                     why != NULL ? why : "OpenSSL gives no reason");
+    ERR_clear_error();
+    return st;
+}
+
+static rp_status check_readable(const char *what, const char *path, rp_error *err)
+{
+    FILE *file = fopen(path, "re");
+
+    if (file == NULL)
+        return rp_fail(err, RP_NOT_FOUND, "%s '%s': %s", what, path, strerror(errno));
+    (void)fclose(file);
+    return RP_OK;
+}
+
+static rp_status load_own(SSL_CTX *context, const rp_tls_files *files, rp_error *err)
+{
+    rp_status st = check_readable("certificate", files->certificate, err);
+
+    if (st == RP_OK) st = check_readable("key", files->key, err);
+    if (st != RP_OK) return st;
+    if (SSL_CTX_use_certificate_chain_file(context, files->certificate) != 1)
+        return fail_openssl(err, "certificate", files->certificate);
+    /* Checks that it fits the certificate as well. */
+    if (SSL_CTX_use_PrivateKey_file(context, files->key, SSL_FILETYPE_PEM) != 1)
+        return fail_openssl(err, "key", files->key);
+    return RP_OK;
+}
+
+static rp_status load_client_ca(SSL_CTX *context, const rp_tls_files *files, rp_error *err)
+{
+    int mode = SSL_VERIFY_PEER;
+    STACK_OF(X509_NAME) * names;
+    rp_status st;
+
+    if (files->client_ca == NULL && files->require_client_certificate)
+        return rp_fail(err, RP_INVALID,
+                       "client certificates are required, but no client CA is given");
+    if (files->client_ca == NULL) return RP_OK;
+    st = check_readable("client CA", files->client_ca, err);
+    if (st != RP_OK) return st;
+    names = SSL_load_client_CA_file(files->client_ca);
+    if (names == NULL || SSL_CTX_load_verify_file(context, files->client_ca) != 1) {
+        sk_X509_NAME_pop_free(names, X509_NAME_free);
+        return fail_openssl(err, "client CA", files->client_ca);
+    }
+    SSL_CTX_set_client_CA_list(context, names); /* takes them */
+    if (files->require_client_certificate) mode |= SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
+    SSL_CTX_set_verify(context, mode, NULL);
+    return RP_OK;
+}
+
+/* What does not depend on the files. False: no memory, or an OpenSSL without these ciphers. */
+static bool set_up(SSL_CTX *context)
+{
+    static const char new_ciphers[] = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
+                                      "TLS_CHACHA20_POLY1305_SHA256";
+    static const char old_ciphers[] =
+        "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"
+        "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
+        "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305";
+
+    (void)SSL_CTX_set_options(context, SSL_OP_CIPHER_SERVER_PREFERENCE |
+                                           SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+                                           SSL_OP_NO_TICKET);
+    (void)SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+    (void)SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE |
+                                        SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                                        SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_read_ahead(context, 1); /* not one read for a record's head, one for its body */
+    SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
+    SSL_CTX_set_default_passwd_cb(context, no_passphrase);
+    return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 &&
+           SSL_CTX_set_num_tickets(context, 0) == 1 &&
+           SSL_CTX_set_ciphersuites(context, new_ciphers) == 1 &&
+           SSL_CTX_set_cipher_list(context, old_ciphers) == 1;
+}
+
+rp_status rp_tls_new(const rp_allocator *alloc, const rp_tls_files *files, rp_tls **out,
+                     rp_error *err)
+{
+    rp_status st = RP_OK;
+    rp_tls *tls;
+
+    if (files->certificate == NULL || files->key == NULL)
+        return rp_fail(err, RP_INVALID, "TLS needs both a certificate and a key");
+    tls = rp_alloc_zero(alloc, sizeof *tls);
+    if (tls == NULL) return rp_fail_memory(err, sizeof *tls);
+    tls->alloc = *alloc;
+    rp_refcount_init(&tls->refs);
+    ERR_clear_error();
+    tls->method = new_method();
+    tls->context = SSL_CTX_new(TLS_server_method());
+    if (tls->method == NULL || tls->context == NULL || !set_up(tls->context)) {
+        st = rp_fail(err, RP_NO_RESOURCE, "TLS: OpenSSL could not be set up");
+        ERR_clear_error();
+    }
+    if (st == RP_OK) st = load_own(tls->context, files, err);
+    if (st == RP_OK) st = load_client_ca(tls->context, files, err);
+    if (st != RP_OK) {
+        rp_tls_unref(tls);
+        return st;
+    }
+    *out = tls;
+    return RP_OK;
+}
+
+rp_tls *rp_tls_ref(rp_tls *tls)
+{
+    rp_refcount_inc(&tls->refs);
+    return tls;
+}
+
+void rp_tls_unref(rp_tls *tls)
+{
+    if (tls == NULL || !rp_refcount_dec(&tls->refs)) return;
+    SSL_CTX_free(tls->context);
+    BIO_meth_free(tls->method);
+    rp_allocator alloc = tls->alloc;
+    rp_release(&alloc, tls, sizeof *tls);
+}
+
+/* --- sessions ------------------------------------------------------------------------------- */
+
+SSL *rp_tls_new_session(rp_tls *tls, int fd)
+{
+    wire *w = rp_alloc_zero(&tls->alloc, sizeof *w);
+    BIO *bio = NULL;
+    SSL *ssl = NULL;
+
+    if (w == NULL) return NULL;
+    ERR_clear_error();
+    bio = BIO_new(tls->method);
+    ssl = SSL_new(tls->context);
+    if (bio == NULL || ssl == NULL) {
+        (void)BIO_free(bio);
+        SSL_free(ssl);
+        ERR_clear_error();
+        rp_release(&tls->alloc, w, sizeof *w);
+        return NULL;
+    }
+    *w = (wire){.tls = rp_tls_ref(tls), .fd = fd};
+    BIO_set_data(bio, w);
+    BIO_set_init(bio, 1);
+    SSL_set_bio(ssl, bio, bio); /* takes it */
+    SSL_set_accept_state(ssl);
+    return ssl;
+}
+
+void rp_tls_free_session(SSL *ssl)
+{
+    wire *w;
+    rp_tls *tls;
+
+    if (ssl == NULL) return;
+    w = BIO_get_data(SSL_get_rbio(ssl));
+    tls = w->tls;
+    SSL_free(ssl);
+    rp_release(&tls->alloc, w, sizeof *w);
+    rp_tls_unref(tls);
+}
+
+void rp_tls_set_more(SSL *ssl, bool more)
+{
+    wire *w = BIO_get_data(SSL_get_rbio(ssl));
+
+    w->more = more;
+}

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A connection: from its first byte to its last.
+ *
+ *   handshake (TLS) -> h2 -> closing
+ *   sniff (plain)   -> h2 -> closing
+ *                   -> given to the page, if it is HTTP/1.1
+ *
+ * Nothing is sent before the peer has shown what it speaks. Bytes are read into the worker's
+ * one buffer, or straight into a large message; what there is to say is written at the end of
+ * the turn. A timer looks after what takes too long. */
+#include <sys/socket.h>
+
+#include "server/inside.h"
+#include "util/mem.h"
+
+enum {
+    WRITE_PARTS = 64,
+    WRITE_TURN_BYTES = 4 << 20,      /* to one connection in one turn */
+    SHARE_BYTES = 256 << 10,         /* of a short budget that every connection may keep */
+    LOOK_NS = 1000000000,            /* how often we look while something may take too long */
+    SNIFF_AGAIN_NS = 10000000,       /* when the first bytes came one by one */
+    MESSAGE_BYTES_PER_SECOND = 1024, /* at least */
+};
+
+static void look_after(rp_timer *timer);
+static void on_ready(rp_watch *watch, uint32_t events);
+
+static int64_t ms(int64_t milliseconds)
+{
+    return milliseconds * 1000000;
+}
+
+static rp_connection *connection_of_timer(rp_timer *timer)
+{
+    return (rp_connection *)((char *)timer - offsetof(rp_connection, timer));
+}
+
+void rp_connection_refused(rp_connection *connection, rp_refusal why)
+{
+    rp_counter_add(&connection->worker->metrics->refusals[why], 1);
+    rp_server_log(connection->worker->server, RP_LOG_WARNING, "refused", "reason=%s peer=%s",
+                  rp_refusal_name(why), connection->peer);
+}
+
+/* --- opening and closing ---------------------------------------------------------------------- */
+
+void rp_connection_open(rp_worker *worker, int fd, const char *peer, rp_tls *tls)
+{
+    rp_server *server = worker->server;
+    rp_connection *c = rp_alloc_zero(&server->alloc, sizeof *c);
+    int64_t now_ns = rp_loop_now(worker->loop);
+
+    if (c == NULL || worker->stopping || rp_link_init(&c->link, fd, tls) != RP_OK) {
+        (void)close(fd);
+        rp_release(&server->alloc, c, sizeof *c);
+        atomic_fetch_sub_explicit(&server->connection_count, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&worker->connection_count, 1, memory_order_relaxed);
+        return;
+    }
+    c->worker = worker;
+    c->state = tls != NULL ? RP_CONNECTION_HANDSHAKE : RP_CONNECTION_SNIFF;
+    (void)snprintf(c->peer, sizeof c->peer, "%s", peer);
+    c->opened_ns = c->heard_ns = c->moved_ns = now_ns;
+    c->watch = (rp_watch){.fd = fd, .on_ready = on_ready};
+    c->timer.on_due = look_after;
+    c->next = worker->connections;
+    if (c->next != NULL) c->next->prev = c;
+    worker->connections = c;
+    rp_counter_add(&worker->metrics->connections_opened, 1);
+    rp_counter_add(&worker->metrics->connections, 1);
+    if (rp_loop_watch(worker->loop, &c->watch, RP_READABLE) != RP_OK) {
+        c->watch.fd = -1;
+        rp_connection_close(c);
+    } else if (rp_loop_arm(worker->loop, &c->timer, now_ns + ms(worker->limits.handshake_ms)) !=
+               RP_OK) {
+        rp_connection_close(c);
+    }
+}
+
+/* Keeps the server's count of what its connections hold. */
+static void account(rp_connection *c)
+{
+    rp_worker *worker = c->worker;
+    size_t bytes = c->h2 != NULL ? rp_h2_held_bytes(c->h2) + rp_h2_queued_bytes(c->h2) : 0;
+
+    if (bytes == c->counted_bytes) return;
+    atomic_fetch_add_explicit(&worker->server->queued_bytes, bytes - c->counted_bytes,
+                              memory_order_relaxed);
+    rp_counter_add(&worker->metrics->queued_bytes, bytes - c->counted_bytes);
+    c->counted_bytes = bytes;
+}
+
+void rp_connection_close(rp_connection *c)
+{
+    rp_worker *worker = c->worker;
+    rp_server *server = worker->server;
+
+    rp_loop_disarm(worker->loop, &c->timer);
+    if (c->watch.fd >= 0) rp_loop_forget(worker->loop, &c->watch);
+    rp_h2_free(c->h2);
+    c->h2 = NULL;
+    account(c);
+    if (c->is_dirty) {
+        rp_connection **link = &worker->dirty;
+        while (*link != c) link = &(*link)->next_dirty;
+        *link = c->next_dirty;
+    }
+    *(c->prev != NULL ? &c->prev->next : &worker->connections) = c->next;
+    if (c->next != NULL) c->next->prev = c->prev;
+    rp_link_deinit(&c->link);
+    rp_counter_sub(&worker->metrics->connections, 1);
+    rp_release(&server->alloc, c, sizeof *c);
+    atomic_fetch_sub_explicit(&worker->connection_count, 1, memory_order_relaxed);
+    if (atomic_fetch_sub_explicit(&server->connection_count, 1, memory_order_acq_rel) == 1 &&
+        atomic_load_explicit(&server->draining, memory_order_relaxed)) {
+        rp_mutex_lock(&server->lock);
+        rp_cond_signal(&server->changed);
+        rp_mutex_unlock(&server->lock);
+    }
+}
+
+/* Writes what is left, then closes. */
+static void begin_closing(rp_connection *c)
+{
+    c->state = RP_CONNECTION_CLOSING;
+    rp_connection_touch(c);
+}
+
+void rp_connection_touch(rp_connection *c)
+{
+    if (c->is_dirty) return;
+    c->is_dirty = true;
+    c->next_dirty = c->worker->dirty;
+    c->worker->dirty = c;
+}
+
+void rp_connection_drain(rp_connection *c)
+{
+    if (c->h2 == NULL) {
+        rp_connection_close(c);
+        return;
+    }
+    rp_h2_go_away(c->h2);
+    rp_connection_touch(c);
+}
+
+bool rp_connection_may_queue(const rp_connection *c)
+{
+    const rp_worker *worker = c->worker;
+    size_t all = atomic_load_explicit(&worker->server->queued_bytes, memory_order_relaxed);
+    size_t own = rp_h2_queued_bytes(c->h2);
+
+    if (own >= worker->limits.connection_queued_bytes) return false;
+    return all < worker->limits.queued_bytes || own < SHARE_BYTES;
+}
+
+/* --- the first bytes -------------------------------------------------------------------------- */
+
+static void begin_h2(rp_connection *c)
+{
+    rp_worker *worker = c->worker;
+    const rp_h2_limits limits = {
+        .streams = (uint32_t)worker->limits.streams,
+        .message_bytes = worker->limits.message_bytes,
+        .header_bytes = worker->limits.header_bytes,
+        .header_fields = worker->limits.header_fields,
+        .queued_bytes = worker->limits.stream_queued_bytes,
+    };
+
+    if (rp_h2_new(&worker->server->alloc, &rp_calls_handler, c, &limits, &worker->replies,
+                  &c->h2) != RP_OK) {
+        rp_connection_refused(c, RP_REFUSED_MEMORY);
+        rp_connection_close(c);
+        return;
+    }
+    c->state = RP_CONNECTION_H2;
+    rp_connection_touch(c); /* our settings go out at once: clients wait for them */
+}
+
+static void give_to_page(rp_connection *c)
+{
+    rp_worker *worker = c->worker;
+    int fd;
+
+    rp_loop_forget(worker->loop, &c->watch);
+    c->watch.fd = -1;
+    rp_counter_add(&worker->metrics->connections_page, 1);
+    if (c->link.ssl == NULL) {
+        fd = rp_link_take_fd(&c->link);
+        (void)rp_http_page_take(worker->server->page, fd, c->peer, c->certificate);
+    }
+    rp_connection_close(c);
+}
+
+/* Reading goes on in the same turn: what made the descriptor ready is still there. */
+static void sniff(rp_connection *c)
+{
+    static const char preface[] = "PRI ";
+    char first[4];
+    size_t count = 0;
+    rp_link_result result = rp_link_peek(&c->link, first, sizeof first, &count);
+
+    if (result == RP_LINK_AGAIN) return;
+    if (result != RP_LINK_OK) {
+        rp_connection_close(c);
+    } else if (memcmp(first, preface, count) != 0) {
+        give_to_page(c);
+    } else if (count == sizeof first) {
+        begin_h2(c);
+    } else { /* level-triggered: look away for a moment */
+        rp_loop_change(c->worker->loop, &c->watch, 0);
+        (void)rp_loop_arm(c->worker->loop, &c->timer,
+                          rp_loop_now(c->worker->loop) + SNIFF_AGAIN_NS);
+    }
+}
+
+static void shake_hands(rp_connection *c)
+{
+    rp_link_result result = rp_link_handshake(&c->link);
+
+    if (result == RP_LINK_AGAIN) {
+        rp_loop_change(c->worker->loop, &c->watch, c->link.read_waits);
+        return;
+    }
+    if (result != RP_LINK_OK) {
+        rp_connection_refused(c, RP_REFUSED_TLS);
+        rp_connection_close(c);
+        return;
+    }
+    rp_counter_add(&c->worker->metrics->connections_tls, 1);
+    rp_link_peer_name(&c->link, c->certificate, sizeof c->certificate);
+    if (rp_link_is_h2(&c->link))
+        begin_h2(c);
+    else
+        give_to_page(c);
+}
+
+/* --- reading ------------------------------------------------------------------------------------ */
+
+/* Reads once: straight into a large message, as far as one is arriving, and into the worker's
+ * buffer. False once there is nothing more to read, or nobody to read it. */
+static bool read_some(rp_connection *c, size_t *total)
+{
+    rp_worker *worker = c->worker;
+    struct iovec parts[2];
+    size_t place_bytes = 0, moved = 0, in_place;
+    uint8_t *place = rp_h2_receive_place(c->h2, &place_bytes);
+    rp_link_result result;
+    bool alive = true;
+
+    parts[0] = (struct iovec){place, place_bytes};
+    parts[1] = (struct iovec){worker->read_buffer, RP_READ_BYTES};
+    result = place != NULL ? rp_link_read(&c->link, parts, 2, &moved)
+                           : rp_link_read(&c->link, parts + 1, 1, &moved);
+    if (result == RP_LINK_AGAIN) return false;
+    if (result != RP_LINK_OK) {
+        begin_closing(c);
+        if (result == RP_LINK_BROKEN) c->ended_writing = true;
+        return false;
+    }
+    *total += moved;
+    in_place = moved < place_bytes ? moved : place_bytes;
+    if (in_place > 0) alive = rp_h2_receive(c->h2, place, in_place);
+    if (alive && moved > in_place)
+        alive = rp_h2_receive(c->h2, worker->read_buffer, moved - in_place);
+    if (!alive) {
+        begin_closing(c);
+        return false;
+    }
+    return c->link.ssl != NULL || moved == place_bytes + RP_READ_BYTES;
+}
+
+static void read_all(rp_connection *c)
+{
+    size_t total = 0;
+
+    while (read_some(c, &total))
+        if (total >= RP_READ_TURN_BYTES && c->link.ssl == NULL) break;
+    rp_counter_add(&c->worker->metrics->bytes_read, total);
+    if (total > 0) c->heard_ns = rp_loop_now(c->worker->loop);
+    c->pinged_ns = 0;
+    rp_connection_touch(c);
+}
+
+static void on_ready(rp_watch *watch, uint32_t events)
+{
+    rp_connection *c = (rp_connection *)((char *)watch - offsetof(rp_connection, watch));
+
+    (void)events;
+    if (c->state == RP_CONNECTION_HANDSHAKE) {
+        shake_hands(c);
+    } else if (c->state == RP_CONNECTION_SNIFF) {
+        sniff(c);
+    } else if (c->state == RP_CONNECTION_H2 &&
+               ((watch->events & RP_READABLE) != 0 || c->link.ssl != NULL)) {
+        read_all(c);
+    } else if (c->state == RP_CONNECTION_CLOSING && (events & RP_HUNG_UP) != 0) {
+        rp_connection_close(c);
+    } else {
+        rp_connection_touch(c);
+    }
+}
+
+/* --- writing ------------------------------------------------------------------------------------ */
+
+typedef enum written { ALL, SOME, BROKEN } written;
+
+static written write_all(rp_connection *c)
+{
+    struct iovec parts[WRITE_PARTS];
+    rp_worker *worker = c->worker;
+    size_t total = 0, count;
+    written outcome = ALL;
+
+    while ((count = rp_h2_output(c->h2, parts, WRITE_PARTS)) > 0) {
+        size_t moved = 0;
+        rp_link_result result = rp_link_write(&c->link, parts, (int)count, false, &moved);
+        if (result == RP_LINK_BROKEN || result == RP_LINK_END) return BROKEN;
+        outcome = SOME;
+        if (result == RP_LINK_AGAIN) break;
+        rp_h2_written(c->h2, moved);
+        total += moved;
+        if (total >= WRITE_TURN_BYTES) break;
+        outcome = ALL;
+    }
+    rp_counter_add(&worker->metrics->bytes_written, total);
+    if (total > 0 || rp_h2_queued_bytes(c->h2) == 0) c->moved_ns = rp_loop_now(worker->loop);
+    return outcome;
+}
+
+/* Whether the peer may send us more now: not while all memory for messages is used up and this
+ * connection has more than its share of it. */
+static bool may_read(const rp_connection *c)
+{
+    const rp_worker *worker = c->worker;
+
+    if (c->state != RP_CONNECTION_H2) return false;
+    return c->counted_bytes < SHARE_BYTES ||
+           atomic_load_explicit(&worker->server->queued_bytes, memory_order_relaxed) <
+               worker->limits.queued_bytes;
+}
+
+static void flush_tasks(rp_connection *c)
+{
+    while (c->flushes != NULL) {
+        rp_task *task = c->flushes;
+        c->flushes = task->next_flush;
+        task->flushes = false;
+        task->kind->on_flush(task);
+    }
+}
+
+static bool takes_time(const rp_connection *c, bool is_blocked)
+{
+    uint64_t bytes;
+
+    return is_blocked || rp_h2_queued_bytes(c->h2) > 0 || !may_read(c) ||
+           rp_h2_waits_for(c->h2, &bytes) != RP_H2_WAITS_FOR_NOTHING;
+}
+
+void rp_connection_flush(rp_connection *c)
+{
+    rp_loop *loop = c->worker->loop;
+    uint32_t events = 0;
+    written outcome;
+
+    if (c->h2 == NULL) {
+        if (c->state == RP_CONNECTION_CLOSING) rp_connection_close(c);
+        return;
+    }
+    flush_tasks(c);
+    outcome = c->ended_writing ? BROKEN : write_all(c);
+    account(c);
+    if (outcome == BROKEN || (c->state == RP_CONNECTION_CLOSING && outcome == ALL) ||
+        rp_h2_is_over(c->h2)) {
+        rp_connection_close(c);
+        return;
+    }
+    if (may_read(c)) events |= c->link.read_waits != 0 ? c->link.read_waits : RP_READABLE;
+    if (outcome == SOME) events |= c->link.write_waits != 0 ? c->link.write_waits : RP_WRITABLE;
+    rp_loop_change(loop, &c->watch, events);
+    if (takes_time(c, outcome == SOME) && c->timer.due_ns > rp_loop_now(loop) + LOOK_NS)
+        (void)rp_loop_arm(loop, &c->timer, rp_loop_now(loop) + LOOK_NS);
+}
+
+/* --- what takes too long ------------------------------------------------------------------------ */
+
+/* What the peer has begun must go on. True if it does not. */
+static bool is_slow(rp_connection *c, int64_t now_ns, rp_refusal *why)
+{
+    const rp_server_limits *limits = &c->worker->limits;
+    uint64_t bytes;
+    rp_h2_wait wait = rp_h2_waits_for(c->h2, &bytes);
+
+    if (wait == RP_H2_WAITS_FOR_NOTHING || !may_read(c)) {
+        c->message_since_ns = 0;
+        return false;
+    }
+    if (c->message_since_ns == 0) {
+        c->message_since_ns = now_ns;
+        c->message_bytes_then = bytes;
+        return false;
+    }
+    int64_t elapsed_ns = now_ns - c->message_since_ns;
+    if (wait != RP_H2_WAITS_FOR_MESSAGE) {
+        *why = RP_REFUSED_HANDSHAKE;
+        return elapsed_ns > ms(limits->handshake_ms);
+    }
+    if (elapsed_ns < ms(limits->message_grace_ms)) return false;
+    if ((double)(bytes - c->message_bytes_then) * 1e9 >=
+        (double)elapsed_ns * MESSAGE_BYTES_PER_SECOND) {
+        c->message_since_ns = now_ns; /* it moves: measure anew */
+        c->message_bytes_then = bytes;
+        return false;
+    }
+    *why = RP_REFUSED_SLOW_MESSAGE;
+    return true;
+}
+
+/* True if the peer has not shown a sign of life when asked for one. */
+static bool is_dead(rp_connection *c, int64_t now_ns)
+{
+    const rp_server_limits *limits = &c->worker->limits;
+
+    if (c->pinged_ns != 0) return now_ns - c->pinged_ns > ms(limits->ping_timeout_ms);
+    if (now_ns - c->heard_ns < ms(limits->ping_ms)) return false;
+    rp_h2_ping(c->h2);
+    c->pinged_ns = now_ns;
+    rp_connection_touch(c);
+    return false;
+}
+
+static int64_t next_look(const rp_connection *c, int64_t now_ns)
+{
+    const rp_server_limits *limits = &c->worker->limits;
+    int64_t due_ns = c->pinged_ns != 0 ? c->pinged_ns + ms(limits->ping_timeout_ms) + 1
+                                       : c->heard_ns + ms(limits->ping_ms);
+
+    if (takes_time(c, false) && due_ns > now_ns + LOOK_NS) due_ns = now_ns + LOOK_NS;
+    return due_ns > now_ns ? due_ns : now_ns + LOOK_NS;
+}
+
+static void look_after(rp_timer *timer)
+{
+    rp_connection *c = connection_of_timer(timer);
+    const rp_server_limits *limits = &c->worker->limits;
+    int64_t now_ns = rp_loop_now(c->worker->loop);
+    rp_refusal why = RP_REFUSED_HANDSHAKE;
+    bool is_bad = false;
+
+    if (c->h2 == NULL) {
+        if (c->state == RP_CONNECTION_SNIFF &&
+            now_ns - c->opened_ns < ms(limits->handshake_ms)) {
+            rp_loop_change(c->worker->loop, &c->watch, RP_READABLE);
+            (void)rp_loop_arm(c->worker->loop, &c->timer,
+                              c->opened_ns + ms(limits->handshake_ms));
+            return;
+        }
+        is_bad = true;
+    } else if (now_ns - c->moved_ns > ms(limits->stall_ms) && rp_h2_queued_bytes(c->h2) > 0) {
+        why = RP_REFUSED_STALL;
+        is_bad = true;
+    } else if (is_slow(c, now_ns, &why)) {
+        is_bad = true;
+    } else if (is_dead(c, now_ns)) {
+        why = RP_REFUSED_PING_TIMEOUT;
+        is_bad = true;
+    }
+    if (is_bad) {
+        rp_connection_refused(c, why);
+        rp_connection_close(c);
+        return;
+    }
+    (void)rp_loop_arm(c->worker->loop, &c->timer, next_look(c, now_ns));
+}

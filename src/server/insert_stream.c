@@ -1,0 +1,698 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* InsertStream: chunks and items come in, keys of items that are in go out.
+ *
+ * The items of a message that go to one table one after the other are one batch, one operation
+ * of that table. If the table lets it wait, the stream goes on with what follows, for other
+ * tables too, until the table has as many waiting as it takes; then the stream is paused, and
+ * its peer held up by flow control, never by an error. Keys are confirmed at the end of the
+ * turn, all in one message. */
+#include "chunk/chunk.h"
+#include "server/served.h"
+#include "server/stream_chunks.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "wire/insert_request.h"
+#include "wire/reverb_calls.h"
+
+enum {
+    MAX_BATCH = 256,        /* items in one operation */
+    ADOPT_BYTES = 32 << 10, /* chunks from here on stay in the message they came in */
+    MAX_IDLE_BATCHES = 64,
+    FIRST_COLUMNS = 16,
+    FIRST_SLICES = 64,
+};
+
+typedef struct insert_stream {
+    rp_task task;
+    rp_stream_chunks chunks;
+    rp_served *served; /* of the last item; a reference */
+    rp_insert_batch *parked;
+    size_t parked_bytes; /* of the messages they came in */
+    size_t pinned;       /* counted in the connection's pinned_bytes */
+    uint64_t *confirmed;
+    size_t confirmed_count, confirmed_capacity;
+    bool has_ended; /* the peer has sent all */
+} insert_stream;
+
+/* Items on their way into one table. */
+struct rp_insert_batch {
+    rp_op op;
+    rp_post post;
+    rp_worker *worker;
+    insert_stream *stream; /* NULL: its call is gone */
+    rp_served *served;     /* a reference while in use */
+    rp_insert_batch *prev, *next;
+    rp_insert *items;
+    size_t count, capacity;
+    size_t bytes;
+    int64_t came_ns;
+};
+
+/* Where items are taken apart: the worker's, used by one message at a time. */
+struct rp_item_room {
+    rp_wire_column *columns;
+    rp_wire_slice *wire_slices;
+    rp_slices *trajectory;
+    rp_slice *slices;
+    size_t column_capacity, slice_capacity;
+    uint64_t *keep;
+    size_t keep_capacity;
+};
+
+static insert_stream *stream_of(rp_task *task)
+{
+    return (insert_stream *)(void *)task;
+}
+
+/* --- batches ------------------------------------------------------------------------------------ */
+
+static void free_batch(rp_worker *worker, rp_insert_batch *batch)
+{
+    rp_release(&worker->server->alloc, batch->items, batch->capacity * sizeof *batch->items);
+    rp_release(&worker->server->alloc, batch, sizeof *batch);
+}
+
+static void release_batch(rp_insert_batch *batch)
+{
+    rp_worker *worker = batch->worker;
+
+    rp_served_unref(batch->served);
+    batch->served = NULL;
+    if (worker->idle_batch_count == MAX_IDLE_BATCHES) {
+        free_batch(worker, batch);
+        return;
+    }
+    batch->next = worker->idle_batches;
+    worker->idle_batches = batch;
+    worker->idle_batch_count++;
+}
+
+void rp_insert_batches_free(rp_worker *worker)
+{
+    const rp_allocator *alloc = &worker->server->alloc;
+    struct rp_item_room *room = worker->item_room;
+
+    while (worker->idle_batches != NULL) {
+        rp_insert_batch *batch = worker->idle_batches;
+        worker->idle_batches = batch->next;
+        free_batch(worker, batch);
+    }
+    if (room == NULL) return;
+    rp_release(alloc, room->columns, room->column_capacity * sizeof *room->columns);
+    rp_release(alloc, room->trajectory, room->column_capacity * sizeof *room->trajectory);
+    rp_release(alloc, room->wire_slices, room->slice_capacity * sizeof *room->wire_slices);
+    rp_release(alloc, room->slices, room->slice_capacity * sizeof *room->slices);
+    rp_release(alloc, room->keep, room->keep_capacity * sizeof *room->keep);
+    rp_release(alloc, room, sizeof *room);
+    worker->item_room = NULL;
+}
+
+static void on_batch_posted(rp_post *post);
+
+static void on_batch_done(rp_op *op)
+{
+    rp_insert_batch *batch = op->user;
+
+    rp_loop_post(batch->worker->loop, &batch->post);
+}
+
+static rp_insert_batch *new_batch(rp_worker *worker, size_t capacity)
+{
+    rp_insert_batch *batch = worker->idle_batches;
+
+    if (batch != NULL) {
+        worker->idle_batches = batch->next;
+        worker->idle_batch_count--;
+    } else {
+        batch = rp_alloc_zero(&worker->server->alloc, sizeof *batch);
+        if (batch == NULL) return NULL;
+        batch->worker = worker;
+        batch->post.run = on_batch_posted;
+    }
+    if (batch->capacity < capacity) {
+        if (!rp_resize_array(&worker->server->alloc, &batch->items, batch->capacity, capacity,
+                             sizeof *batch->items)) {
+            release_batch(batch);
+            return NULL;
+        }
+        batch->capacity = capacity;
+    }
+    batch->count = 0;
+    return batch;
+}
+
+static void drop_items(rp_insert_batch *batch, size_t from)
+{
+    for (size_t i = from; i < batch->count; i++)
+        rp_trajectory_unref(batch->items[i].trajectory);
+}
+
+/* Keys of items that are in, to be told to the peer. */
+static void confirm(insert_stream *stream, const rp_insert *items, size_t count)
+{
+    rp_task *task = &stream->task;
+    size_t needed = stream->confirmed_count + count;
+
+    if (needed > stream->confirmed_capacity) {
+        size_t capacity = needed < 64 ? 64 : 2 * needed;
+        if (!rp_resize_array(&rp_task_worker(task)->server->alloc, &stream->confirmed,
+                             stream->confirmed_capacity, capacity, sizeof(uint64_t))) {
+            rp_task_abort(task, RP_NO_RESOURCE, "out of memory for confirmations");
+            return;
+        }
+        stream->confirmed_capacity = capacity;
+    }
+    for (size_t i = 0; i < count; i++)
+        stream->confirmed[stream->confirmed_count + i] = items[i].key;
+    stream->confirmed_count = needed;
+    rp_task_touch(task);
+}
+
+/* An operation is over: tells the peer, and keeps the counts. */
+static void settle(insert_stream *stream, rp_insert_batch *batch)
+{
+    rp_worker *worker = batch->worker;
+    rp_table_counters *counters = rp_table_metrics_loop(batch->served->metrics, worker->index);
+    int64_t took_ns = rp_now_ns() - batch->came_ns;
+    size_t done = batch->op.done;
+
+    drop_items(batch, done);
+    if (done > 0) {
+        rp_counter_add(&counters->inserted_items, done);
+        rp_histogram_record(&counters->insert_ns, took_ns, done);
+        confirm(stream, batch->items, done);
+    }
+    if (batch->op.was_parked) {
+        rp_counter_add(&counters->insert_waits, 1);
+        rp_counter_add(&counters->insert_wait_ns, (uint64_t)took_ns);
+    }
+    if (batch->op.status != RP_OK)
+        rp_task_abort(&stream->task, batch->op.status, batch->op.error.text);
+}
+
+static void unpark(insert_stream *stream, rp_insert_batch *batch)
+{
+    *(batch->prev != NULL ? &batch->prev->next : &stream->parked) = batch->next;
+    if (batch->next != NULL) batch->next->prev = batch->prev;
+    stream->parked_bytes -= batch->bytes;
+}
+
+static void forget_pending(rp_insert_batch *batch)
+{
+    atomic_fetch_sub_explicit(&batch->served->pending_inserts, batch->count,
+                              memory_order_relaxed);
+}
+
+static void go_on(insert_stream *stream);
+
+/* A batch that had to wait has come home. */
+static void on_batch_posted(rp_post *post)
+{
+    rp_insert_batch *batch =
+        (rp_insert_batch *)((char *)post - offsetof(rp_insert_batch, post));
+    rp_worker *worker = batch->worker;
+    insert_stream *stream = batch->stream;
+
+    forget_pending(batch);
+    if (stream == NULL) {
+        drop_items(batch, batch->op.done);
+    } else {
+        unpark(stream, batch);
+        settle(stream, batch);
+        go_on(stream);
+    }
+    release_batch(batch);
+    rp_worker_returned(worker);
+}
+
+/* Starts the operation; takes the batch. False if the stream is over. */
+static bool start(insert_stream *stream, rp_insert_batch *batch)
+{
+    rp_worker *worker = batch->worker;
+
+    if (batch->count == 0) {
+        release_batch(batch);
+        return true;
+    }
+    batch->op = (rp_op){
+        .items = batch->items,
+        .count = batch->count,
+        .until_ns = RP_FOREVER,
+        .on_done = on_batch_done,
+        .user = batch,
+    };
+    batch->stream = stream;
+    atomic_fetch_add_explicit(&batch->served->pending_inserts, batch->count,
+                              memory_order_relaxed);
+    if (rp_table_start_insert(batch->served->table, &batch->op)) {
+        forget_pending(batch);
+        settle(stream, batch);
+        release_batch(batch);
+        return !stream->task.is_finished;
+    }
+    worker->outstanding++;
+    batch->prev = NULL;
+    batch->next = stream->parked;
+    if (batch->next != NULL) batch->next->prev = batch;
+    stream->parked = batch;
+    stream->parked_bytes += batch->bytes;
+    return true;
+}
+
+/* --- taking items apart ----------------------------------------------------------------------------- */
+
+static bool room_for(rp_worker *worker, size_t columns, size_t slices)
+{
+    const rp_allocator *alloc = &worker->server->alloc;
+    struct rp_item_room *room = worker->item_room;
+
+    if (room == NULL) {
+        room = worker->item_room = rp_alloc_zero(alloc, sizeof *room);
+        if (room == NULL) return false;
+    }
+    if (columns > room->column_capacity) {
+        if (!rp_resize_array(alloc, &room->columns, room->column_capacity, columns,
+                             sizeof *room->columns))
+            return false;
+        if (!rp_resize_array(alloc, &room->trajectory, room->column_capacity, columns,
+                             sizeof *room->trajectory)) {
+            (void)rp_resize_array(alloc, &room->columns, columns, room->column_capacity,
+                                  sizeof *room->columns);
+            return false;
+        }
+        room->column_capacity = columns;
+    }
+    if (slices > room->slice_capacity) {
+        if (!rp_resize_array(alloc, &room->wire_slices, room->slice_capacity, slices,
+                             sizeof *room->wire_slices))
+            return false;
+        if (!rp_resize_array(alloc, &room->slices, room->slice_capacity, slices,
+                             sizeof *room->slices)) {
+            (void)rp_resize_array(alloc, &room->wire_slices, slices, room->slice_capacity,
+                                  sizeof *room->wire_slices);
+            return false;
+        }
+        room->slice_capacity = slices;
+    }
+    return true;
+}
+
+static size_t lower(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Reads an item, with as much room as it takes up to the limits. */
+static rp_status read_item(rp_worker *worker, const uint8_t *data, size_t size,
+                           size_t slices_left, rp_wire_item *item, rp_error *err)
+{
+    const rp_server_limits *limits = &worker->limits;
+
+    if (worker->item_room == NULL && !room_for(worker, FIRST_COLUMNS, FIRST_SLICES))
+        return rp_fail_memory(err, FIRST_SLICES * sizeof(rp_slice));
+    for (;;) {
+        struct rp_item_room *room = worker->item_room;
+        size_t columns = lower(room->column_capacity, limits->columns);
+        size_t slices = lower(room->slice_capacity, slices_left);
+        rp_status st = rp_wire_item_read(data, size, room->columns, columns, room->wire_slices,
+                                         slices, item, err);
+        if (st != RP_NO_RESOURCE || (columns == limits->columns && slices == slices_left))
+            return st;
+        if (item->column_count == columns) columns = lower(4 * columns, limits->columns);
+        if (item->slice_count == slices) slices = lower(4 * slices, slices_left);
+        if (columns <= room->column_capacity && slices <= room->slice_capacity) return st;
+        if (!room_for(worker, columns, slices))
+            return rp_fail_memory(err, slices * sizeof(rp_slice));
+    }
+}
+
+/* Turns what was read into a trajectory over the stream's chunks. */
+static rp_status make_trajectory(insert_stream *stream, const rp_wire_item *item,
+                                 rp_trajectory **out, rp_error *err)
+{
+    rp_worker *worker = rp_task_worker(&stream->task);
+    struct rp_item_room *room = worker->item_room;
+    size_t first = 0;
+
+    for (size_t i = 0; i < item->slice_count; i++) {
+        const rp_wire_slice *from = &room->wire_slices[i];
+        rp_chunk *chunk = i > 0 && from->chunk_key == from[-1].chunk_key
+                              ? room->slices[i - 1].chunk
+                              : rp_stream_chunks_find(&stream->chunks, from->chunk_key, true);
+        if (chunk == NULL)
+            return rp_fail(err, RP_INTERNAL, "Could not find sequence chunk %llu.",
+                           (unsigned long long)from->chunk_key);
+        room->slices[i] = (rp_slice){chunk, from->index, from->offset, from->length};
+    }
+    for (size_t i = 0; i < item->column_count; i++) {
+        const rp_wire_column *from = &room->columns[i];
+        room->trajectory[i] =
+            (rp_slices){room->slices + first, from->slice_count, from->squeeze};
+        first += from->slice_count;
+    }
+    return rp_trajectory_new(&worker->server->alloc, room->trajectory, item->column_count, out,
+                             err);
+}
+
+/* The table of an item: mostly that of the item before. */
+static rp_status find_table(insert_stream *stream, rp_string name, rp_error *err)
+{
+    rp_served *served;
+
+    if (rp_served_is(stream->served, name)) return RP_OK;
+    served = rp_served_find(rp_task_worker(&stream->task)->server, name, err);
+    if (served == NULL) return err->code;
+    rp_served_unref(stream->served);
+    stream->served = served;
+    return RP_OK;
+}
+
+/* Why an item or message was refused, for the metrics. */
+static rp_refusal reason(const rp_error *error)
+{
+    if (error->code != RP_NO_RESOURCE) return RP_REFUSED_DECODE;
+    if (strstr(error->text, "columns") != NULL) return RP_REFUSED_COLUMNS;
+    if (strstr(error->text, "slices") != NULL) return RP_REFUSED_SLICES;
+    if (strstr(error->text, "keys") != NULL) return RP_REFUSED_KEYS;
+    if (strstr(error->text, "items") != NULL) return RP_REFUSED_ITEMS;
+    if (strstr(error->text, "chunk") != NULL) return RP_REFUSED_CHUNK_BYTES;
+    return RP_REFUSED_MEMORY;
+}
+
+/* --- messages ------------------------------------------------------------------------------------------ */
+
+static void release_block(void *block)
+{
+    rp_block_unref(block);
+}
+
+static rp_status make_chunk(rp_worker *worker, const uint8_t *data, size_t size,
+                            rp_block *block, rp_chunk **out, rp_error *err)
+{
+    const rp_allocator *alloc = &worker->server->alloc;
+    const rp_chunk_limits limits = {
+        .max_wire_bytes = worker->limits.chunk_bytes,
+        .max_raw_bytes = worker->limits.tensor_bytes,
+        .max_columns = worker->limits.columns,
+    };
+    rp_status st;
+
+    if (block == NULL || size < ADOPT_BYTES || size < block->size / 2)
+        return rp_chunk_parse(alloc, data, size, &limits, out, err);
+    st = rp_chunk_adopt(alloc, data, size, &limits,
+                        &(rp_chunk_owner){release_block, rp_block_ref(block)}, out, err);
+    if (st != RP_OK) rp_block_unref(block);
+    return st;
+}
+
+/* A chunk may come again, as it was. */
+static rp_status add_chunk(insert_stream *stream, const uint8_t *data, size_t size,
+                           rp_block *block, rp_error *err)
+{
+    rp_worker *worker = rp_task_worker(&stream->task);
+    rp_chunk *chunk;
+    uint64_t key;
+    rp_status st = rp_chunk_peek_key(data, size, &key, err);
+
+    if (st != RP_OK) return st;
+    chunk = rp_stream_chunks_find(&stream->chunks, key, false);
+    if (chunk != NULL) {
+        if (chunk->wire_bytes == size && memcmp(chunk->wire, data, size) == 0) return RP_OK;
+        return rp_fail(err, RP_INVALID, "chunk %llu came twice, with other data",
+                       (unsigned long long)key);
+    }
+    st = make_chunk(worker, data, size, block, &chunk, err);
+    if (st != RP_OK) return st;
+    st = rp_stream_chunks_add(&stream->chunks, chunk);
+    if (st == RP_OK) return RP_OK;
+    rp_chunk_unref(chunk);
+    return rp_fail_memory(err, sizeof(rp_stream_chunk));
+}
+
+/* What the stream holds for nobody, against the limits. */
+static bool pins_too_much(insert_stream *stream)
+{
+    rp_connection *c = stream->task.connection;
+    const rp_server_limits *limits = &c->worker->limits;
+    size_t pinned = stream->chunks.unused_bytes;
+    rp_error error;
+
+    c->pinned_bytes += pinned - stream->pinned;
+    rp_counter_add(&c->worker->metrics->pinned_bytes, pinned - stream->pinned);
+    stream->pinned = pinned;
+    if (pinned <= limits->stream_pinned_bytes &&
+        c->pinned_bytes <= limits->connection_pinned_bytes)
+        return false;
+    if (pinned > limits->stream_pinned_bytes) {
+        (void)rp_fail(&error, RP_NO_RESOURCE,
+                      "%zu bytes of chunks without an item are over the limit of %zu", pinned,
+                      limits->stream_pinned_bytes);
+        rp_task_refuse(&stream->task, RP_REFUSED_STREAM_PINNED, &error);
+    } else {
+        (void)rp_fail(&error, RP_NO_RESOURCE,
+                      "%zu bytes of chunks without an item on one connection are over %zu",
+                      c->pinned_bytes, limits->connection_pinned_bytes);
+        rp_task_refuse(&stream->task, RP_REFUSED_CONNECTION_PINNED, &error);
+    }
+    return true;
+}
+
+static bool add_chunks(insert_stream *stream, const rp_insert_request *request, rp_block *block)
+{
+    rp_pb_reader reader = rp_insert_request_parts(request);
+    const uint8_t *data;
+    rp_error error;
+    size_t size;
+
+    if (request->chunk_count == 0) return true;
+    while (rp_insert_request_next_chunk(&reader, &data, &size))
+        if (add_chunk(stream, data, size, block, &error) != RP_OK) {
+            rp_task_refuse(&stream->task, reason(&error), &error);
+            return false;
+        }
+    return request->item_count > 0 || !pins_too_much(stream);
+}
+
+/* Adds an item to the batch, which is started first if the item goes elsewhere. */
+static rp_status add_item(insert_stream *stream, const rp_wire_item *item, size_t batch_size,
+                          size_t message_bytes, rp_insert_batch **batch, rp_error *err)
+{
+    rp_worker *worker = rp_task_worker(&stream->task);
+    rp_trajectory *trajectory = NULL;
+    rp_status st = make_trajectory(stream, item, &trajectory, err);
+
+    if (st == RP_OK) st = find_table(stream, item->table, err);
+    if (st != RP_OK) {
+        rp_trajectory_unref(trajectory);
+        return st;
+    }
+    if (*batch != NULL &&
+        ((*batch)->served != stream->served || (*batch)->count == batch_size)) {
+        rp_insert_batch *full = *batch;
+        *batch = NULL;
+        if (!start(stream, full)) {
+            rp_trajectory_unref(trajectory);
+            return RP_CANCELLED;
+        }
+    }
+    if (*batch == NULL) {
+        *batch = new_batch(worker, batch_size);
+        if (*batch == NULL) {
+            rp_trajectory_unref(trajectory);
+            return rp_fail_memory(err, batch_size * sizeof(rp_insert));
+        }
+        (*batch)->served = rp_served_ref(stream->served);
+        (*batch)->bytes = message_bytes;
+        (*batch)->came_ns = rp_loop_now(worker->loop);
+    }
+    (*batch)->items[(*batch)->count++] = (rp_insert){
+        .key = item->key,
+        .priority = item->priority,
+        .trajectory = trajectory,
+        .times_sampled = item->times_sampled,
+        .flags = RP_INSERT_TAKE,
+    };
+    return RP_OK;
+}
+
+static bool add_items(insert_stream *stream, const rp_insert_request *request)
+{
+    rp_worker *worker = rp_task_worker(&stream->task);
+    rp_pb_reader reader = rp_insert_request_parts(request);
+    size_t slices_left = worker->limits.slices;
+    size_t batch_size = lower(request->item_count, MAX_BATCH), size;
+    rp_insert_batch *batch = NULL;
+    rp_status st = RP_OK;
+    const uint8_t *data;
+    rp_error error = {0};
+
+    while (st == RP_OK && rp_insert_request_next_item(&reader, &data, &size)) {
+        rp_wire_item item;
+        st = read_item(worker, data, size, slices_left, &item, &error);
+        if (st != RP_OK) break;
+        slices_left -= item.slice_count;
+        st = add_item(stream, &item, batch_size, request->size, &batch, &error);
+    }
+    if (batch != NULL) (void)start(stream, batch); /* also what came before a bad item */
+    if (st == RP_OK || stream->task.is_finished) return !stream->task.is_finished;
+    if (error.code == RP_NOT_FOUND || error.code == RP_INTERNAL)
+        rp_task_abort(&stream->task, error.code, error.text);
+    else
+        rp_task_refuse(&stream->task, reason(&error), &error);
+    return false;
+}
+
+static void keep_chunks(insert_stream *stream, const rp_insert_request *request)
+{
+    rp_worker *worker = rp_task_worker(&stream->task);
+    struct rp_item_room *room = worker->item_room;
+    size_t before = stream->chunks.count;
+
+    if (request->keep_count > room->keep_capacity) {
+        if (!rp_resize_array(&worker->server->alloc, &room->keep, room->keep_capacity,
+                             request->keep_count, sizeof *room->keep)) {
+            rp_task_abort(&stream->task, RP_NO_RESOURCE, "out of memory for keys to keep");
+            return;
+        }
+        room->keep_capacity = request->keep_count;
+    }
+    if (request->keep_count > 0) rp_insert_request_keep(request, room->keep);
+    if (rp_stream_chunks_keep(&stream->chunks, room->keep, request->keep_count)) return;
+    rp_error error;
+    (void)rp_fail(&error, RP_PRECONDITION,
+                  "keep_chunk_keys has %zu keys, but not all of them are among the %zu chunks "
+                  "of this stream, once each",
+                  request->keep_count, before);
+    rp_task_refuse(&stream->task, RP_REFUSED_DECODE, &error);
+}
+
+/* Whether the stream must wait before it is read from again. */
+static bool must_wait(const insert_stream *stream)
+{
+    const rp_server_limits *limits = &rp_task_worker(&stream->task)->limits;
+
+    if (stream->parked_bytes > limits->stream_pinned_bytes) return true;
+    if (rp_call_queued_bytes(stream->task.call) >= limits->stream_queued_bytes) return true;
+    return stream->parked != NULL && stream->served != NULL &&
+           atomic_load_explicit(&stream->served->pending_inserts, memory_order_relaxed) >=
+               stream->served->max_pending;
+}
+
+static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
+{
+    insert_stream *stream = stream_of(task);
+    const rp_server_limits *limits = &rp_task_worker(task)->limits;
+    const rp_insert_limits bounds = {limits->chunk_bytes, limits->items, limits->columns,
+                                     limits->slices, limits->keys};
+    rp_insert_request request;
+    rp_error error;
+
+    if (rp_insert_request_read(data, size, &bounds, &request, &error) != RP_OK) {
+        rp_task_refuse(task, reason(&error), &error);
+        return;
+    }
+    if (request.chunk_count == 0 && request.item_count == 0) {
+        rp_task_abort(task, RP_INVALID, "the request has neither chunks nor items");
+        return;
+    }
+    if (!add_chunks(stream, &request, block) || request.item_count == 0) return;
+    if (!add_items(stream, &request)) return;
+    if (stream->served != NULL)
+        rp_counter_add(
+            &rp_table_metrics_loop(stream->served->metrics, rp_task_worker(task)->index)
+                 ->inserted_bytes,
+            size);
+    keep_chunks(stream, &request);
+    if (!task->is_finished && !pins_too_much(stream) && must_wait(stream))
+        rp_call_pause(task->call);
+}
+
+/* --- the stream ------------------------------------------------------------------------------------------ */
+
+static void on_open(rp_task *task)
+{
+    rp_server *server = rp_task_worker(task)->server;
+
+    rp_stream_chunks_init(&stream_of(task)->chunks, &server->alloc,
+                          server->hash_seed ^ (uint64_t)(uintptr_t)task);
+}
+
+static void send_confirmations(insert_stream *stream)
+{
+    rp_task *task = &stream->task;
+    rp_reply *reply;
+
+    if (stream->confirmed_count == 0 || task->is_finished) return;
+    if (rp_call_queued_bytes(task->call) >= rp_task_worker(task)->limits.stream_queued_bytes)
+        return; /* a slow reader: they wait for room, and the stream with them */
+    reply = rp_task_reply(task);
+    if (reply == NULL) return;
+    rp_wire_write_insert_response(&reply->bytes, stream->confirmed, stream->confirmed_count);
+    stream->confirmed_count = 0;
+    rp_task_send(task, reply);
+}
+
+static void on_flush(rp_task *task)
+{
+    insert_stream *stream = stream_of(task);
+
+    send_confirmations(stream);
+    if (stream->has_ended && stream->parked == NULL && stream->confirmed_count == 0)
+        rp_task_finish(task, RP_OK, NULL);
+}
+
+/* Something has become possible: reads on, if the stream had to wait. */
+static void go_on(insert_stream *stream)
+{
+    rp_task *task = &stream->task;
+
+    if (task->is_finished) return;
+    rp_task_touch(task);
+    if (rp_call_is_paused(task->call) && !must_wait(stream)) rp_call_resume(task->call);
+}
+
+static void on_room(rp_task *task)
+{
+    send_confirmations(stream_of(task));
+    go_on(stream_of(task));
+}
+
+static void on_half_close(rp_task *task)
+{
+    stream_of(task)->has_ended = true;
+    rp_task_touch(task);
+}
+
+static void on_close(rp_task *task)
+{
+    insert_stream *stream = stream_of(task);
+    rp_worker *worker = rp_task_worker(task);
+
+    while (stream->parked != NULL) {
+        rp_insert_batch *batch = stream->parked;
+        unpark(stream, batch);
+        batch->stream = NULL;
+        if (!rp_op_withdraw(&batch->op, RP_CANCELLED)) continue; /* it will be posted */
+        forget_pending(batch);
+        drop_items(batch, batch->op.done);
+        release_batch(batch);
+        worker->outstanding--;
+    }
+    task->connection->pinned_bytes -= stream->pinned;
+    rp_counter_sub(&worker->metrics->pinned_bytes, stream->pinned);
+    rp_stream_chunks_deinit(&stream->chunks);
+    rp_served_unref(stream->served);
+    rp_release(&worker->server->alloc, stream->confirmed,
+               stream->confirmed_capacity * sizeof(uint64_t));
+}
+
+const rp_task_kind rp_insert_stream_kind = {
+    .bytes = sizeof(insert_stream),
+    .on_open = on_open,
+    .on_message = on_message,
+    .on_half_close = on_half_close,
+    .on_room = on_room,
+    .on_flush = on_flush,
+    .on_close = on_close,
+};

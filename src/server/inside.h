@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a server: what its parts share.
+ *
+ *   server.c       starts and stops it all, takes connections, hands them to workers
+ *   worker.c       a thread with an event loop; its connections, and what they share
+ *   connection.c   a socket: TLS, HTTP/2 or HTTP/1.1, limits of time and memory
+ *   calls.c        requests become tasks, by their method
+ *   insert_stream.c, sample_stream.c, unary_calls.c, ...   the tasks
+ *
+ * A connection and all of its tasks belong to one worker's thread. What crosses threads: the
+ * operations that tables complete (they post to the worker), the tables themselves, the gate,
+ * the metrics, and the atomics of rp_server below. */
+#ifndef RP_SERVER_INSIDE_H
+#define RP_SERVER_INSIDE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "net/link.h"
+#include "net/listener.h"
+#include "net/loop.h"
+#include "reprise/op.h"
+#include "reprise/server.h"
+#include "server/abuse.h"
+#include "server/gate.h"
+#include "server/http_page.h"
+#include "server/metrics.h"
+#include "util/mutex.h"
+#include "wire/h2.h"
+
+enum {
+    RP_READ_BYTES = 256 << 10,    /* read at a time, into the worker's buffer */
+    RP_READ_TURN_BYTES = 4 << 20, /* of one connection in one turn */
+    RP_PEER_BYTES = 64,
+    RP_LISTENERS = 16,
+};
+
+typedef struct rp_worker rp_worker;
+typedef struct rp_connection rp_connection;
+typedef struct rp_task rp_task;
+typedef struct rp_insert_batch rp_insert_batch;
+typedef struct rp_sample_fetch rp_sample_fetch;
+
+/* --- the server ----------------------------------------------------------------------------- */
+
+typedef struct rp_server_listener {
+    rp_listener listener;
+    rp_watch watches[RP_LISTENER_MAX_FDS]; /* on the first worker's loop */
+    rp_server *server;
+} rp_server_listener;
+
+struct rp_server {
+    rp_allocator alloc;
+    rp_store *store; /* borrowed */
+    rp_log log;
+    bool moderate, insecure, reset_off;
+    char *files[5]; /* copies of the paths in rp_server_security */
+    bool require_client_certificate;
+
+    rp_mutex lock; /* rank RP_RANK_SERVER; guards the next five */
+    struct rp_served *served RP_GUARDED_BY(lock); /* served.h */
+    rp_server_limits limits RP_GUARDED_BY(lock);
+    rp_tls *tls RP_GUARDED_BY(lock);
+    rp_health health RP_GUARDED_BY(lock);
+    char health_why[RP_VIEW_WHY_BYTES] RP_GUARDED_BY(lock);
+    rp_cond changed; /* signalled with the lock held */
+
+    rp_gate *gate;
+    rp_metrics *metrics;
+    rp_http_page *page;
+    uint64_t state_id[2];
+    uint64_t hash_seed; /* of maps whose keys peers choose */
+    int64_t started_ns;
+    atomic_bool draining;
+    atomic_uint_fast32_t health_version; /* moves when health does */
+    atomic_size_t connection_count;
+    atomic_size_t queued_bytes; /* messages and answers of all connections */
+
+    rp_worker *workers;
+    size_t worker_count;
+    rp_server_listener listeners[RP_LISTENERS];
+    size_t listener_count;
+    const char *addresses[RP_LISTENERS];
+    rp_post accept_stop;
+    bool accepting;       /* first worker's thread */
+    rp_timer accept_rest; /* when descriptors ran out */
+};
+
+/* A copy of the limits in force. */
+rp_server_limits rp_server_limits_now(rp_server *server);
+rp_health rp_server_health_now(rp_server *server);
+
+/* Writes a log line; `format` makes the fields. */
+void rp_server_log(rp_server *server, rp_log_level level, const char *event, const char *format,
+                   ...) RP_PRINTF(4, 5);
+
+/* --- workers -------------------------------------------------------------------------------- */
+
+struct rp_worker {
+    rp_server *server;
+    size_t index;
+    rp_loop *loop;
+    pthread_t thread;
+    bool has_thread;
+    rp_loop_metrics *metrics;
+    rp_server_limits limits; /* as last told: see rp_worker_limits() */
+    rp_reply_pool replies;
+    uint8_t *read_buffer;
+    rp_connection *connections; /* all of them */
+    rp_connection *dirty;       /* with something to write at the end of this turn */
+    rp_insert_batch *idle_batches;
+    rp_sample_fetch *idle_fetches;
+    size_t idle_batch_count, idle_fetch_count;
+    struct rp_item_room *item_room; /* insert_stream.c */
+    size_t
+        outstanding; /* operations that a table will complete, whatever becomes of the call */
+    rp_post stop, drain, new_limits;
+    bool stopping;
+    atomic_size_t connection_count;
+    /* how small messages gather: see rp_worker_moderate() */
+    size_t turn_messages, moderate_pause, moderate_backoff;
+    bool rested;
+    int64_t last_turn_ns;
+};
+
+/* Starts the thread. RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_worker_start(rp_worker *worker, rp_server *server, size_t index,
+                                       rp_error *err);
+/* Ends all connections and the thread; returns when it is gone. */
+void rp_worker_stop(rp_worker *worker);
+void rp_worker_deinit(rp_worker *worker);
+/* From any thread: take new limits; drain. */
+void rp_worker_take_limits(rp_worker *worker);
+void rp_worker_drain(rp_worker *worker);
+/* Says that an operation of a table has come home; a stopping worker waits for the last. */
+void rp_worker_returned(rp_worker *worker);
+
+/* --- connections ---------------------------------------------------------------------------- */
+
+typedef enum rp_connection_state {
+    RP_CONNECTION_HANDSHAKE, /* TLS */
+    RP_CONNECTION_SNIFF,     /* HTTP/2 or HTTP/1.1? */
+    RP_CONNECTION_H2,
+    RP_CONNECTION_CLOSING, /* what is left is written, nothing is read */
+} rp_connection_state;
+
+struct rp_connection {
+    rp_watch watch;
+    rp_timer timer; /* the next time to look after it */
+    rp_worker *worker;
+    rp_connection *prev, *next;
+    rp_connection *next_dirty;
+    bool is_dirty, is_counted, ended_writing;
+    rp_connection_state state;
+    rp_link link;
+    rp_h2 *h2;
+    rp_task *flushes; /* tasks with something to say at the end of this turn */
+    rp_task *tasks;
+    rp_abuse abuse;
+    rp_gate_memo memo;
+    char peer[RP_PEER_BYTES];
+    char certificate[RP_AUTH_MAX_NAME_BYTES + 1];
+    size_t pinned_bytes;  /* of chunks its streams hold that no item refers to */
+    size_t counted_bytes; /* of it in server->queued_bytes */
+    int64_t opened_ns;
+    int64_t heard_ns;  /* when something came last */
+    int64_t moved_ns;  /* when something was written last, or nothing had to be */
+    int64_t pinged_ns; /* 0: no ping is out */
+    uint64_t pongs_seen;
+    int64_t message_since_ns; /* since when a message has been incomplete; 0: none */
+    uint64_t message_bytes_then;
+};
+
+/* Takes a descriptor that was accepted. On its worker's thread. */
+void rp_connection_open(rp_worker *worker, int fd, const char *peer, rp_tls *tls);
+/* Closes it and ends its calls. The pointer is invalid afterwards. */
+void rp_connection_close(rp_connection *connection);
+/* Has it written to at the end of the turn. */
+void rp_connection_touch(rp_connection *connection);
+/* At the end of a turn: flushes tasks, writes, and asks for what comes next. */
+void rp_connection_flush(rp_connection *connection);
+/* True while answers may be added to what waits to be sent. */
+bool rp_connection_may_queue(const rp_connection *connection);
+/* Tells the peer to go elsewhere. */
+void rp_connection_drain(rp_connection *connection);
+/* Counts a refusal. */
+void rp_connection_refused(rp_connection *connection, rp_refusal why);
+
+/* --- calls ---------------------------------------------------------------------------------- */
+
+/* What a method does. All are called on the worker's thread. */
+typedef struct rp_task_kind {
+    size_t bytes;                   /* of its struct, which begins with rp_task */
+    void (*on_open)(rp_task *task); /* may be NULL, as may all but on_message */
+    void (*on_message)(rp_task *task, const uint8_t *data, size_t size, rp_block *block);
+    void (*on_half_close)(rp_task *task); /* NULL: the call must have had its message */
+    void (*on_room)(rp_task *task);
+    void (*on_flush)(rp_task *task); /* at the end of a turn in which it was touched */
+    void (*on_close)(rp_task *task);
+} rp_task_kind;
+
+/* A call, from our side. Zeroed but for these when on_open is called. */
+struct rp_task {
+    const rp_task_kind *kind;
+    rp_connection *connection;
+    rp_call *call;
+    rp_method method;
+    rp_role role;
+    rp_status status; /* how it ended, once it has */
+    bool is_finished;
+    bool flushes; /* in connection->flushes */
+    rp_task *prev, *next, *next_flush;
+    rp_timer deadline;
+};
+
+/* The handler of every connection's rp_h2; its user is the connection. */
+extern const rp_h2_handler rp_calls_handler;
+
+/* Has on_flush called at the end of this turn. */
+void rp_task_touch(rp_task *task);
+/* Ends the call: after what was sent, or at once. */
+void rp_task_finish(rp_task *task, rp_status status, const char *text);
+void rp_task_abort(rp_task *task, rp_status status, const char *text);
+/* The same for a failure of decoding or limits, which is counted. */
+void rp_task_refuse(rp_task *task, rp_refusal why, const rp_error *error);
+/* An empty reply, or NULL with the call ended. */
+rp_reply *rp_task_reply(rp_task *task);
+/* Closes and sends it, or ends the call. */
+void rp_task_send(rp_task *task, rp_reply *reply);
+/* Sends it and ends the call with RP_OK. */
+void rp_task_answer(rp_task *task, rp_reply *reply);
+
+static inline rp_worker *rp_task_worker(const rp_task *task)
+{
+    return task->connection->worker;
+}
+
+/* The tasks. */
+extern const rp_task_kind rp_insert_stream_kind, rp_sample_stream_kind, rp_mutate_kind,
+    rp_reset_kind, rp_checkpoint_kind, rp_server_info_kind, rp_initialize_kind, rp_peek_kind,
+    rp_sample_kind, rp_why_blocked_kind, rp_update_kind, rp_delete_kind, rp_create_table_kind,
+    rp_drop_table_kind, rp_alter_table_kind, rp_pause_table_kind, rp_resume_table_kind,
+    rp_health_check_kind, rp_health_watch_kind, rp_reflection_kind;
+
+/* Frees what a worker keeps for reuse. */
+void rp_insert_batches_free(rp_worker *worker);
+void rp_sample_fetches_free(rp_worker *worker);
+
+#endif

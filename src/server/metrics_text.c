@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prometheus wants all samples of a metric together, below its HELP and TYPE. So the outer
+ * loops run over metrics, the inner ones over tables, and tables of functions say what each
+ * shows. */
+#include "server/metrics_text.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "server/text.h"
+#include "util/mem.h"
+
+/* Histograms are shown at powers of 4, from 1.024 us to 68.7 s: what a person or an alert
+ * needs.
+ */
+enum { FIRST_SHOWN_BIT = 10, LAST_SHOWN_BIT = 36, SHOWN_STEP = 2 };
+
+/* --- the format ---------------------------------------------------------------------------- */
+
+static void head(rp_buf *out, const char *prefix, const char *name, const char *type,
+                 const char *help)
+{
+    rp_buf_format(out, "# HELP %s%s %s\n# TYPE %s%s %s\n", prefix, name, help, prefix, name,
+                  type);
+}
+
+/* The value of a label, quotes included. Bytes that are no UTF-8 are shown as \xff, so that two
+ * names stay two. */
+static void label(rp_buf *out, const char *text)
+{
+    rp_buf_text(out, "\"");
+    while (*text != '\0') {
+        size_t bytes = rp_utf8_bytes(text);
+
+        if (bytes == 0) {
+            rp_buf_format(out, "\\\\x%02x", (unsigned char)*text++);
+            continue;
+        }
+        if (*text == '\\' || *text == '"')
+            rp_buf_format(out, "\\%c", *text);
+        else if (*text == '\n')
+            rp_buf_text(out, "\\n");
+        else
+            rp_buf_append(out, text, bytes);
+        text += bytes;
+    }
+    rp_buf_text(out, "\"");
+}
+
+/* A number, and the end of the line. The largest double stands for "no bound" in limiters. */
+static void value(rp_buf *out, double number)
+{
+    char text[RP_NUMBER_TEXT_BYTES];
+
+    if (isnan(number))
+        rp_buf_text(out, " NaN\n");
+    else if (number >= DBL_MAX)
+        rp_buf_text(out, " +Inf\n");
+    else if (number <= -DBL_MAX)
+        rp_buf_text(out, " -Inf\n");
+    else
+        rp_buf_format(out, " %s\n", rp_number_text(number, text));
+}
+
+/* Whole numbers keep all their digits. */
+static void whole(rp_buf *out, uint64_t number)
+{
+    rp_buf_format(out, " %llu\n", (unsigned long long)number);
+}
+
+static void labelled(rp_buf *out, const char *name, const char *key, const char *text)
+{
+    rp_buf_format(out, "reprise_%s{%s=", name, key);
+    label(out, text);
+    rp_buf_text(out, "}");
+}
+
+/* --- the server ---------------------------------------------------------------------------- */
+
+static void write_identity(rp_buf *out, const rp_server_view *server)
+{
+    head(out, "reprise_", "build_info", "gauge", "Always 1; the label says which version.");
+    labelled(out, "build_info", "version", server->version != NULL ? server->version : "");
+    whole(out, 1);
+    head(out, "reprise_", "uptime_seconds", "gauge", "Time since the server started.");
+    rp_buf_text(out, "reprise_uptime_seconds");
+    value(out, (double)server->uptime_ns / 1e9);
+    head(out, "reprise_", "health", "gauge", "1 for the state that the server is in.");
+    for (rp_health state = RP_HEALTH_LOADING; state <= RP_HEALTH_DRAINING; state++) {
+        labelled(out, "health", "state", rp_health_name(state));
+        whole(out, server->health == state);
+    }
+    head(out, "reprise_", "loops", "gauge", "Event loops, a thread each.");
+    rp_buf_text(out, "reprise_loops");
+    whole(out, rp_metrics_loops(server->metrics));
+    head(out, "reprise_", "limit", "gauge",
+         "The limits in force, by their name in the configuration.");
+#define WRITE(field)                                                                           \
+    rp_buf_format(out, "reprise_limit{name=\"" #field "\"} %lld\n",                            \
+                  (long long)server->limits.field);
+    RP_LIMITS(WRITE)
+#undef WRITE
+}
+
+static void write_calls(rp_buf *out, const rp_loop_metrics *sums)
+{
+    head(out, "reprise_", "calls_total", "counter",
+         "Calls that are over, by method and gRPC status.");
+    for (rp_method method = RP_METHOD_UNKNOWN; method < RP_METHODS; method++)
+        for (int code = 0; code < RP_STATUS_CODES; code++) {
+            uint64_t n = rp_counter_get(&sums->calls[method][code]);
+
+            /* 21 x 17 lines of zeroes help nobody, but a rate needs a first 0 to start from */
+            if (n == 0 && (code > 0 || method == RP_METHOD_UNKNOWN)) continue;
+            rp_buf_format(out, "reprise_calls_total{method=\"%s\",code=\"%d\"}",
+                          rp_method_name(method), code);
+            whole(out, n);
+        }
+}
+
+static void write_counters(rp_buf *out, const rp_loop_metrics *sums)
+{
+#define WRITE(field, name, type, help)                                                         \
+    head(out, "reprise_", name, type, help);                                                   \
+    rp_buf_text(out, "reprise_" name);                                                         \
+    whole(out, rp_counter_get(&sums->field));
+    RP_LOOP_COUNTERS(WRITE)
+#undef WRITE
+    write_calls(out, sums);
+    head(out, "reprise_", "refusals_total", "counter",
+         "What was refused, closed or cut, by reason.");
+    for (rp_refusal reason = 0; reason < RP_REFUSAL_COUNT; reason++) {
+        labelled(out, "refusals_total", "reason", rp_refusal_name(reason));
+        whole(out, rp_counter_get(&sums->refusals[reason]));
+    }
+    head(out, "reprise_", "abuse_events_total", "counter",
+         "Events that connections paid for from their abuse budget.");
+    for (rp_abuse_kind kind = 0; kind < RP_ABUSE_KINDS; kind++) {
+        labelled(out, "abuse_events_total", "kind", rp_abuse_name(kind));
+        whole(out, rp_counter_get(&sums->abuse[kind]));
+    }
+}
+
+static void write_store(rp_buf *out, const rp_store_info *store)
+{
+    head(out, "reprise_", "store_bytes", "gauge",
+         "Bytes of the chunks that items of any table refer to, each counted once.");
+    rp_buf_text(out, "reprise_store_bytes");
+    whole(out, store->bytes);
+    head(out, "reprise_", "store_max_bytes", "gauge", "Their budget; 0 if there is none.");
+    rp_buf_text(out, "reprise_store_max_bytes");
+    whole(out, store->max_bytes);
+    head(out, "reprise_", "tables", "gauge", "Tables.");
+    rp_buf_text(out, "reprise_tables");
+    whole(out, store->table_count);
+}
+
+/* --- tables -------------------------------------------------------------------------------- */
+
+/* How many samples are owed, in the limiter's own measure. */
+static double cursor(const rp_table_info *info)
+{
+    return (double)info->inserts * info->limiter.samples_per_insert - (double)info->samples;
+}
+
+/* X(name, type, help, expression over `t`, a view) */
+#define TABLE_METRICS(X)                                                                       \
+    X("size", "gauge", "Items.", (double)t->info.size)                                         \
+    X("max_size", "gauge", "Items before the remover makes room.", (double)t->info.max_size)   \
+    X("bytes", "gauge", "Bytes of the chunks its items refer to.", (double)t->info.bytes)      \
+    X("max_bytes", "gauge", "Bytes before the remover makes room; 0 if there is no limit.",    \
+      (double)t->info.max_bytes)                                                               \
+    X("inserts_total", "counter", "Inserts since birth or reset.", (double)t->info.inserts)    \
+    X("samples_total", "counter", "Samples since birth or reset.", (double)t->info.samples)    \
+    X("deletes_total", "counter", "Deletes since birth or reset, evictions included.",         \
+      (double)t->info.deletes)                                                                 \
+    X("evictions_total", "counter", "Deletes made by the remover.", (double)t->info.evictions) \
+    X("updates_total", "counter", "Priorities set by key.", (double)t->info.updates)           \
+    X("episodes", "gauge", "Episodes that items refer to.", (double)t->info.episodes)          \
+    X("deleted_episodes_total", "counter", "Episodes that no item refers to any more.",        \
+      (double)t->info.deleted_episodes)                                                        \
+    X("unique_samples_total", "counter", "Items sampled at least once.",                       \
+      (double)t->info.unique_samples)                                                          \
+    X("max_priority", "gauge", "The largest priority so far.", t->info.max_priority)           \
+    X("closed", "gauge", "1 if the table refuses everything.", (double)t->info.closed)         \
+    X("limiter_cursor", "gauge",                                                               \
+      "inserts * samples_per_insert - samples, which the limiter keeps within its bounds.",    \
+      cursor(&t->info))                                                                        \
+    X("limiter_min_diff", "gauge", "Samples wait rather than take the cursor below this.",     \
+      t->info.limiter.min_diff)                                                                \
+    X("limiter_max_diff", "gauge", "Inserts wait rather than take the cursor above this.",     \
+      t->info.limiter.max_diff)                                                                \
+    X("limiter_samples_per_insert", "gauge", "Samples that one insert is worth.",              \
+      t->info.limiter.samples_per_insert)                                                      \
+    X("limiter_min_size", "gauge", "Samples wait until the table holds so many items.",        \
+      (double)t->info.limiter.min_size)                                                        \
+    X("waiting_inserts", "gauge", "Inserts that wait now.", (double)t->info.waiting_inserts)   \
+    X("waiting_samples", "gauge", "Samples that wait now.", (double)t->info.waiting_samples)   \
+    X("longest_insert_wait_seconds", "gauge",                                                  \
+      "How long the insert that waits longest has waited.",                                    \
+      (double)rp_table_view_longest_ns(t, true) / 1e9)                                         \
+    X("longest_sample_wait_seconds", "gauge",                                                  \
+      "How long the sample that waits longest has waited.",                                    \
+      (double)rp_table_view_longest_ns(t, false) / 1e9)
+
+/* What is shown of every table: first what it says of itself, then what the server has counted
+ * for it. */
+static const struct {
+    const char *name, *type, *help;
+} table_metrics[] = {
+#define ROW(name, type, help, number) {name, type, help},
+    TABLE_METRICS(ROW)
+#undef ROW
+#define ROW(field, name, unit, help) {name, "counter", help},
+        RP_TABLE_COUNTERS(ROW)
+#undef ROW
+};
+
+enum { TABLE_METRIC_COUNT = sizeof table_metrics / sizeof table_metrics[0] };
+
+/* All numbers of a table, in the order of the array above. */
+static void measure(const rp_table_view *t, rp_metrics *metrics, double *numbers)
+{
+    rp_table_sums sums;
+
+    rp_metrics_sum_table(metrics, t->info.name, &sums);
+#define NUMBER(name, type, help, number) *numbers++ = (number);
+    TABLE_METRICS(NUMBER)
+#undef NUMBER
+#define NUMBER(field, name, unit, help) *numbers++ = (double)sums.field / (unit);
+    RP_TABLE_COUNTERS(NUMBER)
+#undef NUMBER
+}
+
+static void write_tables(rp_buf *out, rp_metrics *metrics, const rp_table_view *tables,
+                         size_t count)
+{
+    double(*numbers)[TABLE_METRIC_COUNT] = NULL;
+
+    if (count > 0) {
+        numbers = rp_alloc_array(out->alloc, count, sizeof *numbers);
+        out->bad |= numbers == NULL;
+    }
+    if (out->bad) goto out;
+    for (size_t i = 0; i < count; i++) measure(&tables[i], metrics, numbers[i]);
+    for (size_t m = 0; m < TABLE_METRIC_COUNT; m++) {
+        head(out, "reprise_table_", table_metrics[m].name, table_metrics[m].type,
+             table_metrics[m].help);
+        for (size_t i = 0; i < count; i++) {
+            rp_buf_format(out, "reprise_table_%s{table=", table_metrics[m].name);
+            label(out, tables[i].info.name);
+            rp_buf_text(out, "}");
+            value(out, numbers[i][m]);
+        }
+    }
+out:
+    rp_release(out->alloc, numbers, count * sizeof *numbers);
+}
+
+static void write_histogram(rp_buf *out, const char *name, const char *table,
+                            const rp_histogram_sum *h)
+{
+    char text[RP_NUMBER_TEXT_BYTES];
+
+    for (int bit = FIRST_SHOWN_BIT; bit <= LAST_SHOWN_BIT; bit += SHOWN_STEP) {
+        rp_buf_format(out, "reprise_table_%s_bucket{table=", name);
+        label(out, table);
+        rp_buf_format(out, ",le=\"%s\"}", rp_number_text(ldexp(1, bit) / 1e9, text));
+        whole(out, rp_histogram_below(h, bit));
+    }
+    rp_buf_format(out, "reprise_table_%s_bucket{table=", name);
+    label(out, table);
+    rp_buf_text(out, ",le=\"+Inf\"}");
+    whole(out, h->count);
+    rp_buf_format(out, "reprise_table_%s_sum{table=", name);
+    label(out, table);
+    rp_buf_text(out, "}");
+    value(out, (double)h->sum_ns / 1e9);
+    rp_buf_format(out, "reprise_table_%s_count{table=", name);
+    label(out, table);
+    rp_buf_text(out, "}");
+    whole(out, h->count);
+}
+
+static void write_histograms(rp_buf *out, rp_metrics *metrics, const rp_table_view *tables,
+                             size_t count)
+{
+    rp_table_sums sums;
+
+    head(out, "reprise_table_", "insert_seconds", "histogram",
+         "From the arrival of an item to its confirmation.");
+    for (size_t i = 0; i < count; i++) {
+        rp_metrics_sum_table(metrics, tables[i].info.name, &sums);
+        write_histogram(out, "insert_seconds", tables[i].info.name, &sums.insert_ns);
+    }
+    head(out, "reprise_table_", "sample_seconds", "histogram",
+         "From the request for a batch of samples to its answer.");
+    for (size_t i = 0; i < count; i++) {
+        rp_metrics_sum_table(metrics, tables[i].info.name, &sums);
+        write_histogram(out, "sample_seconds", tables[i].info.name, &sums.sample_ns);
+    }
+}
+
+void rp_metrics_text(rp_buf *out, const rp_server_view *server, const rp_store_info *store,
+                     const rp_table_view *tables, size_t table_count)
+{
+    rp_loop_metrics sums;
+
+    rp_metrics_sum(server->metrics, &sums);
+    write_identity(out, server);
+    write_counters(out, &sums);
+    write_store(out, store);
+    write_tables(out, server->metrics, tables, table_count);
+    write_histograms(out, server->metrics, tables, table_count);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/page.h"
+
+#include <string.h>
+
+#include "server/info_json.h"
+#include "server/metrics_text.h"
+
+static const char plain[] = "text/plain; charset=utf-8";
+
+/* The pages: path, who may see it, who writes it. A writer returns the HTTP status. */
+typedef int (*page_writer)(const rp_server_view *server, rp_page_answer *answer);
+
+static int write_index(const rp_server_view *server, rp_page_answer *answer);
+
+static int write_health(const rp_server_view *server, rp_page_answer *answer)
+{
+    bool up = server->health == RP_HEALTH_SERVING || server->health == RP_HEALTH_DEGRADED;
+
+    rp_buf_format(&answer->body, "%s%s%s\n", rp_health_name(server->health),
+                  server->why[0] != '\0' ? ": " : "", server->why);
+    return up ? 200 : 503;
+}
+
+/* Both take all tables at once, and then write without looking at them again. */
+static int write_metrics(const rp_server_view *server, rp_page_answer *answer)
+{
+    rp_store_info store;
+    rp_table_views views;
+
+    if (rp_table_views_take(&views, answer->body.alloc, server->store) != RP_OK) return 503;
+    rp_store_get_info(server->store, &store);
+    rp_metrics_text(&answer->body, server, &store, views.tables, views.count);
+    rp_table_views_deinit(&views);
+    answer->content_type = "text/plain; version=0.0.4; charset=utf-8";
+    return 200;
+}
+
+static int write_info(const rp_server_view *server, rp_page_answer *answer)
+{
+    rp_store_info store;
+    rp_table_views views;
+
+    if (rp_table_views_take(&views, answer->body.alloc, server->store) != RP_OK) return 503;
+    rp_store_get_info(server->store, &store);
+    rp_info_json(&answer->body, server, &store, views.tables, views.count);
+    rp_table_views_deinit(&views);
+    answer->content_type = "application/json";
+    return 200;
+}
+
+static const struct {
+    const char *path;
+    rp_role role;
+    page_writer write;
+    const char *about;
+} pages[] = {
+    {"/", RP_ROLE_NONE, write_index, NULL},
+    {"/healthz", RP_ROLE_NONE, write_health, "whether it serves"},
+    {"/metrics", RP_ROLE_READ, write_metrics, "numbers, for Prometheus"},
+    {"/v1/info", RP_ROLE_READ, write_info, "the server and its tables, as JSON"},
+};
+
+enum { PAGE_COUNT = sizeof pages / sizeof pages[0] };
+
+static int write_index(const rp_server_view *server, rp_page_answer *answer)
+{
+    rp_buf_format(&answer->body, "reprise %s: %s\n\n",
+                  server->version != NULL ? server->version : "",
+                  rp_health_name(server->health));
+    for (size_t i = 0; i < PAGE_COUNT; i++)
+        if (pages[i].about != NULL)
+            rp_buf_format(&answer->body, "  %-10s %s\n", pages[i].path, pages[i].about);
+    rp_buf_text(&answer->body, "\nThe same port speaks gRPC.\n");
+    return 200;
+}
+
+/* An answer that is one sentence. */
+static void say(rp_page_answer *answer, int status, const char *sentence)
+{
+    rp_buf_clear(&answer->body);
+    answer->status = status;
+    answer->content_type = plain;
+    rp_buf_format(&answer->body, "%s\n", sentence);
+}
+
+static void extra(rp_page_answer *answer, const char *name, const char *text)
+{
+    answer->extra_name = name;
+    answer->extra_value = text;
+}
+
+/* True if the caller may see a page; if not, the answer says why. */
+static bool admit(const rp_page_host *host, const rp_page_request *request, rp_role needed,
+                  rp_page_answer *answer)
+{
+    rp_refusal why = RP_REFUSED_UNAUTHENTICATED;
+    rp_error err = {.code = RP_OK};
+    rp_status st = rp_gate_check(host->gate, &request->shown, needed, request->now_ns, NULL,
+                                 NULL, &why, &err);
+
+    if (st == RP_OK) return true;
+    if (host->counters != NULL) rp_counter_add_shared(&host->counters->refusals[why], 1);
+    if (why == RP_REFUSED_AUTH_BRAKE) {
+        say(answer, 429, err.text);
+        extra(answer, "Retry-After", "60");
+    } else if (st == RP_DENIED) {
+        say(answer, 403, err.text);
+    } else if (st == RP_UNAUTHENTICATED) {
+        say(answer, 401, err.text);
+        extra(answer, "WWW-Authenticate", "Bearer");
+    } else {
+        say(answer, 503, err.text);
+    }
+    return false;
+}
+
+static void render_page(const rp_page_host *host, size_t page, rp_page_answer *answer)
+{
+    rp_server_view server;
+
+    memset(&server, 0, sizeof server);
+    host->describe(host->ctx, &server);
+    answer->content_type = plain;
+    answer->status = pages[page].write(&server, answer);
+    if (!answer->body.bad && answer->body.size > 0) return;
+    say(answer, 503, "there is not enough memory for this page");
+    if (host->counters != NULL)
+        rp_counter_add_shared(&host->counters->refusals[RP_REFUSED_MEMORY], 1);
+}
+
+void rp_page_render(const rp_page_host *host, const rp_page_request *request,
+                    rp_page_answer *answer)
+{
+    size_t length = strcspn(request->path, "?#");
+    bool head = strcmp(request->method, "HEAD") == 0;
+
+    rp_buf_clear(&answer->body);
+    answer->extra_name = answer->extra_value = NULL;
+    answer->head_only = head;
+    if (!head && strcmp(request->method, "GET") != 0) {
+        say(answer, 405, "only GET and HEAD are answered here");
+        extra(answer, "Allow", "GET, HEAD");
+        return;
+    }
+    for (size_t i = 0; i < PAGE_COUNT; i++)
+        if (strlen(pages[i].path) == length &&
+            memcmp(pages[i].path, request->path, length) == 0) {
+            if (admit(host, request, pages[i].role, answer)) render_page(host, i, answer);
+            return;
+        }
+    say(answer, 404, "there is no such page; / lists those there are");
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The answers to plain HTTP, whichever way they came: /healthz, /metrics, /v1/info and a page
+ * that lists them. No sockets here: the HTTP/1.1 daemon (http_page.h) and the HTTP/2
+ * connections ask the same function. */
+#ifndef RP_SERVER_PAGE_H
+#define RP_SERVER_PAGE_H
+
+#include "server/gate.h"
+#include "server/server_view.h"
+#include "util/buf.h"
+
+/* The server that answers. Everything is borrowed and must outlive the use of the host. */
+typedef struct rp_page_host {
+    void *ctx;
+    /* Fills in all of `view`. Called on any thread; must not wait. */
+    void (*describe)(void *ctx, rp_server_view *view);
+    rp_gate *gate;
+    rp_loop_metrics *counters; /* rp_metrics_shared(): refusals are counted there */
+} rp_page_host;
+
+typedef struct rp_page_request {
+    const char *method; /* "GET" */
+    const char *path;   /* with or without a query, which is ignored */
+    rp_credentials shown;
+    int64_t now_ns;
+} rp_page_request;
+
+typedef struct rp_page_answer {
+    int status;               /* of HTTP */
+    const char *content_type; /* static */
+    const char *extra_name;  /* a header more (allow, www-authenticate, retry-after), or NULL */
+    const char *extra_value; /* static */
+    bool head_only; /* the request was HEAD: send the length of the body, not the body */
+    rp_buf body;
+} rp_page_answer;
+
+/* Answers a request. `answer->body` must be initialised and is cleared first; there is an
+ * answer in every case (503 if there was no memory, with whatever text fits).
+ *
+ *   /healthz   200 serving, degraded; 503 loading, draining. Open to everybody
+ *   /metrics   200; 401 and 403 without the role read
+ *   /v1/info   200; 401 and 403 without the role read
+ *   /          200, the list. Open to everybody
+ *   others     404; 405 for methods other than GET and HEAD */
+void rp_page_render(const rp_page_host *host, const rp_page_request *request,
+                    rp_page_answer *answer);
+
+#endif

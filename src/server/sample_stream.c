@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SampleStream: requests come in, samples go out.
+ *
+ * Requests are served one after the other: the stream is paused while one is. Each is fetched
+ * from its table in pieces, of about as many bytes as a piece should have; nothing is fetched
+ * while answers wait for the reader, so that no sample is spent on a queue that does not move.
+ */
+#include "server/served.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "wire/reverb_calls.h"
+#include "wire/sample_response.h"
+
+#include "chunk/chunk.h"
+#include "chunk/trajectory.h"
+
+enum {
+    FIRST_FETCH = 64, /* samples, while nobody knows how large they are */
+    MAX_FETCH = 512,
+    FETCH_BYTES = 1 << 20,    /* of chunks, about */
+    RESPONSE_BYTES = 2 << 20, /* of chunks in one message; one chunk more at most */
+    MAX_IDLE_FETCHES = 64,
+    PREFETCH = 8, /* samples ahead */
+};
+
+static const char timed_out[] =
+    "Rate Limiter: Timeout exceeded before the right to insert was acquired.";
+
+typedef struct sample_stream {
+    rp_task task;
+    rp_served *served;  /* of the last request; a reference */
+    int64_t remaining;  /* samples of the request that are still to be fetched */
+    int64_t timeout_ns; /* of each fetch; -1: none */
+    size_t next_fetch;
+    rp_sample_fetch *fetch; /* that waits in the table */
+    bool is_pumping;
+} sample_stream;
+
+/* Samples on their way out of a table. */
+struct rp_sample_fetch {
+    rp_op op;
+    rp_sample_options options;
+    rp_post post;
+    rp_timer timer;
+    rp_worker *worker;
+    sample_stream *stream; /* NULL: its call is gone */
+    rp_served *served;     /* a reference while in use */
+    rp_sample_fetch *next;
+    int64_t started_ns;
+    rp_sample samples[MAX_FETCH];
+};
+
+static sample_stream *stream_of(rp_task *task)
+{
+    return (sample_stream *)(void *)task;
+}
+
+/* --- fetches ------------------------------------------------------------------------------------ */
+
+static void on_fetch_posted(rp_post *post);
+static void on_fetch_due(rp_timer *timer);
+
+static rp_sample_fetch *new_fetch(rp_worker *worker)
+{
+    rp_sample_fetch *fetch = worker->idle_fetches;
+
+    if (fetch != NULL) {
+        worker->idle_fetches = fetch->next;
+        worker->idle_fetch_count--;
+        return fetch;
+    }
+    fetch = rp_alloc(&worker->server->alloc, sizeof *fetch);
+    if (fetch == NULL) return NULL;
+    fetch->worker = worker;
+    fetch->post.run = on_fetch_posted;
+    fetch->timer = (rp_timer){.on_due = on_fetch_due};
+    return fetch;
+}
+
+static void release_fetch(rp_sample_fetch *fetch)
+{
+    rp_worker *worker = fetch->worker;
+
+    rp_loop_disarm(worker->loop, &fetch->timer);
+    rp_served_unref(fetch->served);
+    if (worker->idle_fetch_count == MAX_IDLE_FETCHES) {
+        rp_release(&worker->server->alloc, fetch, sizeof *fetch);
+        return;
+    }
+    fetch->next = worker->idle_fetches;
+    worker->idle_fetches = fetch;
+    worker->idle_fetch_count++;
+}
+
+void rp_sample_fetches_free(rp_worker *worker)
+{
+    while (worker->idle_fetches != NULL) {
+        rp_sample_fetch *fetch = worker->idle_fetches;
+        worker->idle_fetches = fetch->next;
+        rp_release(&worker->server->alloc, fetch, sizeof *fetch);
+    }
+}
+
+static void on_fetch_done(rp_op *op)
+{
+    rp_sample_fetch *fetch = op->user;
+
+    rp_loop_post(fetch->worker->loop, &fetch->post);
+}
+
+/* --- answers -------------------------------------------------------------------------------------- */
+
+/* What the samples of a fetch are written to. */
+typedef struct answer {
+    sample_stream *stream;
+    rp_reply *reply; /* NULL: none begun */
+    size_t bytes;    /* of chunks in it */
+    size_t total;
+} answer;
+
+static bool end_response(answer *answer)
+{
+    rp_task *task = &answer->stream->task;
+    rp_reply *reply = answer->reply;
+
+    answer->reply = NULL;
+    answer->bytes = 0;
+    if (reply != NULL) rp_task_send(task, reply);
+    return !task->is_finished;
+}
+
+static bool is_borrowed(const rp_trajectory *trajectory)
+{
+    for (size_t i = 0; i < trajectory->chunk_count; i++)
+        if (trajectory->chunks[i]->wire_bytes >= RP_REPLY_COPY_BYTES) return true;
+    return false;
+}
+
+/* Writes one sample: one entry, or several where its chunks fill more than one response. */
+static bool write_sample(answer *answer, rp_sample *sample, const rp_served *served)
+{
+    rp_task *task = &answer->stream->task;
+    const rp_trajectory *trajectory = sample->trajectory;
+    bool holds = is_borrowed(trajectory);
+    size_t first = 0;
+
+    while (first < trajectory->chunk_count) {
+        size_t count = 0;
+        if (answer->bytes >= RESPONSE_BYTES && !end_response(answer)) return false;
+        if (answer->reply == NULL) answer->reply = rp_task_reply(task);
+        if (answer->reply == NULL) return false;
+        while (first + count < trajectory->chunk_count && answer->bytes < RESPONSE_BYTES)
+            answer->bytes += trajectory->chunks[first + count++]->wire_bytes;
+        if (!rp_sample_entry_append(answer->reply, sample, served->name, served->name_size,
+                                    first, count))
+            break;
+        if (holds) {
+            rp_trajectory *held = rp_trajectory_ref(sample->trajectory);
+            if (!rp_reply_hold(answer->reply, held)) {
+                rp_trajectory_unref(held);
+                break;
+            }
+        }
+        first += count;
+    }
+    if (first == trajectory->chunk_count) return true;
+    rp_reply_release(&rp_task_worker(task)->replies, answer->reply);
+    answer->reply = NULL;
+    rp_task_abort(task, RP_NO_RESOURCE, "out of memory for an answer");
+    return false;
+}
+
+/* The samples lie all over the memory: their lines are asked for ahead of their turn. */
+static void prefetch(const rp_sample *samples, size_t count, size_t at)
+{
+    if (at + PREFETCH < count) __builtin_prefetch(samples[at + PREFETCH].trajectory->chunks[0]);
+    if (at + PREFETCH / 2 < count) {
+        const rp_chunk *chunk = samples[at + PREFETCH / 2].trajectory->chunks[0];
+        size_t bytes = chunk->wire_bytes < RP_REPLY_COPY_BYTES ? chunk->wire_bytes : 0;
+        for (size_t i = 0; i < bytes && i < 1024; i += 64) __builtin_prefetch(chunk->wire + i);
+    }
+}
+
+static void write_samples(sample_stream *stream, rp_sample_fetch *fetch)
+{
+    answer answer = {.stream = stream};
+    size_t count = fetch->op.done, bytes = 0;
+    rp_served *served = fetch->served;
+    rp_table_counters *counters = rp_table_metrics_loop(served->metrics, fetch->worker->index);
+
+    for (size_t i = 0; i < count; i++) {
+        prefetch(fetch->samples, count, i);
+        bytes += fetch->samples[i].trajectory->bytes;
+        if (!write_sample(&answer, &fetch->samples[i], served)) return;
+    }
+    (void)end_response(&answer);
+    atomic_store_explicit(&served->sample_bytes, bytes / count + 1, memory_order_relaxed);
+    rp_counter_add(&counters->sampled_items, count);
+    rp_counter_add(&counters->sampled_bytes, bytes);
+}
+
+/* --- fetching --------------------------------------------------------------------------------------- */
+
+static void end_with(sample_stream *stream, const rp_op *op)
+{
+    char text[sizeof timed_out + RP_ERROR_TEXT_BYTES + 4];
+
+    if (op->status != RP_DEADLINE) {
+        rp_task_finish(&stream->task, op->status, op->error.text);
+        return;
+    }
+    (void)snprintf(text, sizeof text, "%s %s", timed_out, op->error.text);
+    rp_task_finish(&stream->task, RP_DEADLINE, text);
+}
+
+/* A fetch is over: sends what it brought. Takes the fetch. */
+static void settle(sample_stream *stream, rp_sample_fetch *fetch)
+{
+    rp_table_counters *counters =
+        rp_table_metrics_loop(fetch->served->metrics, fetch->worker->index);
+    int64_t took_ns = rp_now_ns() - fetch->started_ns;
+    size_t count = fetch->op.done;
+
+    if (fetch->op.was_parked) {
+        rp_counter_add(&counters->sample_waits, 1);
+        rp_counter_add(&counters->sample_wait_ns, (uint64_t)took_ns);
+    }
+    if (fetch->op.status != RP_OK) {
+        end_with(stream, &fetch->op);
+    } else if (count > 0) {
+        rp_histogram_record(&counters->sample_ns, took_ns, count);
+        stream->remaining -= (int64_t)count;
+        stream->next_fetch = 2 * count;
+        if (!stream->task.is_finished) write_samples(stream, fetch);
+    }
+    rp_samples_release(fetch->samples, count);
+    release_fetch(fetch);
+}
+
+/* As many as should come next: what Reverb asks for, in the bounds of memory. */
+static size_t fetch_size(const sample_stream *stream)
+{
+    size_t bytes = atomic_load_explicit(&stream->served->sample_bytes, memory_order_relaxed);
+    size_t most = bytes > 0 ? FETCH_BYTES / bytes + 1 : FIRST_FETCH;
+    size_t count = stream->next_fetch;
+
+    if (count > most) count = most;
+    if (count > MAX_FETCH) count = MAX_FETCH;
+    return (int64_t)count < stream->remaining ? count : (size_t)stream->remaining;
+}
+
+/* Starts a fetch. True if it is over, false if it waits. */
+static bool fetch_some(sample_stream *stream)
+{
+    rp_task *task = &stream->task;
+    rp_worker *worker = rp_task_worker(task);
+    rp_sample_fetch *fetch = new_fetch(worker);
+
+    if (fetch == NULL) {
+        rp_task_abort(task, RP_NO_RESOURCE, "out of memory for samples");
+        return true;
+    }
+    fetch->stream = stream;
+    fetch->served = rp_served_ref(stream->served);
+    fetch->started_ns = rp_now_ns();
+    fetch->options = (rp_sample_options){.count = fetch_size(stream), .at_least = 1};
+    fetch->op = (rp_op){
+        .options = &fetch->options,
+        .samples = fetch->samples,
+        .until_ns = stream->timeout_ns == 0 ? RP_NOW : RP_FOREVER,
+        .on_done = on_fetch_done,
+        .user = fetch,
+    };
+    if (rp_table_start_sample(stream->served->table, &fetch->op)) {
+        settle(stream, fetch);
+        return true;
+    }
+    worker->outstanding++;
+    stream->fetch = fetch;
+    if (stream->timeout_ns > 0 && rp_loop_arm(worker->loop, &fetch->timer,
+                                              fetch->started_ns + stream->timeout_ns) != RP_OK)
+        rp_task_abort(task, RP_NO_RESOURCE, "out of memory for a deadline");
+    return false;
+}
+
+/* Fetches until the request is done, has to wait, or the reader is slow. */
+static void pump(sample_stream *stream)
+{
+    rp_task *task = &stream->task;
+    size_t limit = rp_task_worker(task)->limits.stream_queued_bytes;
+
+    if (stream->is_pumping) return;
+    stream->is_pumping = true;
+    while (stream->remaining > 0 && stream->fetch == NULL && !task->is_finished &&
+           rp_call_queued_bytes(task->call) < limit &&
+           rp_connection_may_queue(task->connection))
+        if (!fetch_some(stream)) break;
+    stream->is_pumping = false;
+}
+
+/* The same, once something has changed; then the next request may come. */
+static void go_on(sample_stream *stream)
+{
+    rp_task *task = &stream->task;
+
+    pump(stream);
+    if (stream->remaining == 0 && !task->is_finished) rp_call_resume(task->call);
+}
+
+static void take_home(sample_stream *stream, rp_sample_fetch *fetch)
+{
+    rp_worker *worker = fetch->worker;
+
+    if (stream == NULL) {
+        rp_samples_release(fetch->samples, fetch->op.done);
+        release_fetch(fetch);
+    } else {
+        stream->fetch = NULL;
+        settle(stream, fetch);
+        go_on(stream);
+    }
+    rp_worker_returned(worker);
+}
+
+static void on_fetch_posted(rp_post *post)
+{
+    rp_sample_fetch *fetch =
+        (rp_sample_fetch *)((char *)post - offsetof(rp_sample_fetch, post));
+
+    take_home(fetch->stream, fetch);
+}
+
+static void on_fetch_due(rp_timer *timer)
+{
+    rp_sample_fetch *fetch =
+        (rp_sample_fetch *)((char *)timer - offsetof(rp_sample_fetch, timer));
+
+    if (rp_op_withdraw(&fetch->op, RP_DEADLINE)) take_home(fetch->stream, fetch);
+}
+
+/* --- the stream -------------------------------------------------------------------------------------- */
+
+static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
+{
+    sample_stream *stream = stream_of(task);
+    rp_wire_sample_request request;
+    rp_error error;
+
+    (void)block;
+    if (rp_wire_read_sample_request(data, size, &request, &error) != RP_OK) {
+        rp_task_refuse(task, RP_REFUSED_DECODE, &error);
+        return;
+    }
+    if (request.num_samples < 1 || request.num_samples > INT32_MAX) {
+        (void)rp_fail(&error, RP_INVALID, "num_samples must be from 1 to %d, got %lld",
+                      INT32_MAX, (long long)request.num_samples);
+        rp_task_refuse(task, RP_REFUSED_DECODE, &error);
+        return;
+    }
+    if (!rp_served_is(stream->served, request.table)) {
+        rp_served *served = rp_served_find(rp_task_worker(task)->server, request.table, &error);
+        if (served == NULL) {
+            rp_task_finish(task, error.code, error.text);
+            return;
+        }
+        rp_served_unref(stream->served);
+        stream->served = served;
+    }
+    stream->remaining = request.num_samples;
+    stream->next_fetch = 2 * FIRST_FETCH;
+    stream->timeout_ns = -1;
+    if (request.has_timeout && request.timeout_ms >= 0)
+        stream->timeout_ns =
+            request.timeout_ms < INT64_MAX / 4000000 ? request.timeout_ms * 1000000 : -1;
+    pump(stream);
+    if (stream->remaining > 0 && !task->is_finished) rp_call_pause(task->call);
+}
+
+static void on_room(rp_task *task)
+{
+    go_on(stream_of(task));
+}
+
+static void on_half_close(rp_task *task)
+{
+    rp_task_finish(task, RP_OK, NULL);
+}
+
+static void on_close(rp_task *task)
+{
+    sample_stream *stream = stream_of(task);
+    rp_sample_fetch *fetch = stream->fetch;
+
+    if (fetch != NULL) {
+        fetch->stream = NULL;
+        rp_loop_disarm(fetch->worker->loop, &fetch->timer);
+        if (rp_op_withdraw(&fetch->op, RP_CANCELLED)) {
+            rp_samples_release(fetch->samples, fetch->op.done);
+            fetch->worker->outstanding--;
+            release_fetch(fetch);
+        }
+    }
+    rp_served_unref(stream->served);
+}
+
+const rp_task_kind rp_sample_stream_kind = {
+    .bytes = sizeof(sample_stream),
+    .on_message = on_message,
+    .on_half_close = on_half_close,
+    .on_room = on_room,
+    .on_close = on_close,
+};

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/server_view.h"
+
+#include "util/clock.h"
+#include "util/mem.h"
+
+void rp_table_view_take(rp_table_view *view, rp_table *table)
+{
+    rp_table_get_info(table, &view->info);
+    view->now_ns = rp_now_ns();
+    view->waiting_count = rp_table_waiting(table, view->waiting, RP_VIEW_WAITING);
+}
+
+size_t rp_table_view_described(const rp_table_view *view)
+{
+    return view->waiting_count < RP_VIEW_WAITING ? view->waiting_count : RP_VIEW_WAITING;
+}
+
+int64_t rp_table_view_longest_ns(const rp_table_view *view, bool inserts)
+{
+    int64_t longest_ns = 0;
+
+    for (size_t i = 0; i < rp_table_view_described(view); i++)
+        if (view->waiting[i].is_insert == inserts && view->waiting[i].waiting_ns > longest_ns)
+            longest_ns = view->waiting[i].waiting_ns;
+    return longest_ns;
+}
+
+rp_status rp_table_views_take(rp_table_views *views, const rp_allocator *alloc, rp_store *store)
+{
+    size_t capacity = rp_store_tables(store, NULL, 0), count;
+    rp_table **tables;
+
+    *views = (rp_table_views){.alloc = alloc};
+    if (capacity == 0) return RP_OK;
+    tables = rp_alloc_array(alloc, capacity, sizeof(rp_table *));
+    if (tables == NULL) return RP_NO_RESOURCE;
+    views->tables = rp_alloc_array(alloc, capacity, sizeof *views->tables);
+    if (views->tables == NULL) {
+        rp_release(alloc, tables, capacity * sizeof *tables);
+        return RP_NO_RESOURCE;
+    }
+    views->capacity = capacity;
+    count = rp_store_tables(store, tables, capacity);
+    views->count = count < capacity ? count : capacity; /* newer ones are for the next time */
+    for (size_t i = 0; i < views->count; i++) rp_table_view_take(&views->tables[i], tables[i]);
+    rp_release(alloc, tables, capacity * sizeof *tables);
+    return RP_OK;
+}
+
+void rp_table_views_deinit(rp_table_views *views)
+{
+    rp_release(views->alloc, views->tables, views->capacity * sizeof *views->tables);
+    *views = (rp_table_views){.alloc = views->alloc};
+}
+
+const char *rp_health_name(rp_health health)
+{
+    switch (health) {
+    case RP_HEALTH_LOADING: return "loading";
+    case RP_HEALTH_SERVING: return "serving";
+    case RP_HEALTH_DEGRADED: return "degraded";
+    case RP_HEALTH_DRAINING: return "draining";
+    }
+    return "unknown";
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers and names as the pages write them. */
+#ifndef RP_SERVER_TEXT_H
+#define RP_SERVER_TEXT_H
+
+#include <stddef.h>
+
+enum { RP_NUMBER_TEXT_BYTES = 32 };
+
+/* Writes a finite number so that it reads back as the same, in 17 digits at most, with a point
+ * whatever the locale says. Returns `text`. */
+char *rp_number_text(double number, char text[RP_NUMBER_TEXT_BYTES]);
+
+/* The bytes of the UTF-8 sequence at `text`, which ends in a zero and is not empty: 1 to 4, or
+ * 0 if it is none (cut short, overlong, a surrogate, too large). */
+size_t rp_utf8_bytes(const char *text);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reverb's other calls: a message, an answer. */
+#include "server/served.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "wire/reverb_calls.h"
+
+/* The table of a request, or NULL with the call ended. */
+static rp_served *find(rp_task *task, rp_string name)
+{
+    rp_error error;
+    rp_served *served = rp_served_find(rp_task_worker(task)->server, name, &error);
+
+    if (served == NULL) rp_task_finish(task, error.code, error.text);
+    return served;
+}
+
+static void answer_empty(rp_task *task)
+{
+    rp_reply *reply = rp_task_reply(task);
+
+    if (reply != NULL) rp_task_answer(task, reply);
+}
+
+/* --- MutatePriorities --------------------------------------------------------------------------- */
+
+/* Updates first: they are all checked before one is made, so a bad one has changed nothing. Of
+ * a key that is in both lists nothing is left either way. */
+static rp_status mutate(rp_table *table, const rp_wire_mutate_request *request,
+                        rp_update *updates, uint64_t *keys, rp_error *err)
+{
+    rp_status st = RP_OK;
+
+    rp_wire_mutate_updates(request, updates);
+    rp_wire_mutate_deletes(request, keys);
+    if (request->update_count > 0)
+        st = rp_table_update(table, updates, request->update_count, NULL, err);
+    if (st == RP_OK && request->delete_count > 0)
+        st = rp_table_delete(table, keys, request->delete_count, NULL, err);
+    return st;
+}
+
+static void on_mutate(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
+{
+    rp_worker *worker = rp_task_worker(task);
+    const rp_allocator *alloc = &worker->server->alloc;
+    rp_wire_mutate_request request;
+    rp_update *updates = NULL;
+    uint64_t *keys = NULL;
+    rp_served *served;
+    rp_error error;
+    rp_status st;
+
+    (void)block;
+    if (rp_wire_read_mutate_request(data, size, worker->limits.keys, &request, &error) !=
+        RP_OK) {
+        rp_task_refuse(task, error.code == RP_NO_RESOURCE ? RP_REFUSED_KEYS : RP_REFUSED_DECODE,
+                       &error);
+        return;
+    }
+    served = find(task, request.table);
+    if (served == NULL) return;
+    updates = rp_alloc_array(alloc, request.update_count + 1, sizeof *updates);
+    keys = rp_alloc_array(alloc, request.delete_count + 1, sizeof *keys);
+    st = updates != NULL && keys != NULL
+             ? mutate(served->table, &request, updates, keys, &error)
+             : rp_fail_memory(&error, request.update_count * sizeof *updates);
+    rp_release(alloc, updates, (request.update_count + 1) * sizeof *updates);
+    rp_release(alloc, keys, (request.delete_count + 1) * sizeof *keys);
+    rp_served_unref(served);
+    if (st == RP_OK)
+        answer_empty(task);
+    else
+        rp_task_finish(task, st, error.text);
+}
+
+const rp_task_kind rp_mutate_kind = {.bytes = sizeof(rp_task), .on_message = on_mutate};
+
+/* --- Reset ---------------------------------------------------------------------------------------- */
+
+static void on_reset(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
+{
+    rp_served *served;
+    rp_string name;
+    rp_error error;
+    rp_status st;
+
+    (void)block;
+    if (rp_wire_read_reset_request(data, size, &name, &error) != RP_OK) {
+        rp_task_refuse(task, RP_REFUSED_DECODE, &error);
+        return;
+    }
+    served = find(task, name);
+    if (served == NULL) return;
+    st = rp_table_reset(served->table, &error);
+    rp_served_unref(served);
+    if (st == RP_OK)
+        answer_empty(task);
+    else
+        rp_task_finish(task, st, error.text);
+}
+
+const rp_task_kind rp_reset_kind = {.bytes = sizeof(rp_task), .on_message = on_reset};
+
+/* --- Checkpoint ------------------------------------------------------------------------------------- */
+
+static void on_checkpoint(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
+{
+    (void)data, (void)size, (void)block;
+    rp_task_finish(task, RP_INVALID, "no checkpointer is configured for this server");
+}
+
+const rp_task_kind rp_checkpoint_kind = {.bytes = sizeof(rp_task), .on_message = on_checkpoint};
+
+/* --- ServerInfo ---------------------------------------------------------------------------------- */
+
+static void on_server_info(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
+{
+    rp_server *server = rp_task_worker(task)->server;
+    size_t capacity = rp_store_find_tables(server->store, NULL, 0) + 1, count;
+    rp_table **tables = rp_alloc_array(&server->alloc, capacity, sizeof *tables);
+    rp_table_info *infos = rp_alloc_array(&server->alloc, capacity, sizeof *infos);
+    rp_reply *reply = rp_task_reply(task);
+
+    (void)data, (void)size, (void)block;
+    if (tables == NULL || infos == NULL || reply == NULL) {
+        rp_task_finish(task, RP_NO_RESOURCE, "out of memory for the infos of tables");
+        rp_reply_release(&rp_task_worker(task)->replies, reply);
+    } else {
+        count = rp_store_find_tables(server->store, tables, capacity);
+        if (count > capacity) count = capacity;
+        for (size_t i = 0; i < count; i++) rp_table_get_info(tables[i], &infos[i]);
+        rp_wire_write_server_info(&reply->bytes, server->state_id, infos, count);
+        for (size_t i = 0; i < count; i++) rp_table_unref(tables[i]);
+        rp_task_answer(task, reply);
+    }
+    rp_release(&server->alloc, tables, capacity * sizeof *tables);
+    rp_release(&server->alloc, infos, capacity * sizeof *infos);
+}
+
+const rp_task_kind rp_server_info_kind = {.bytes = sizeof(rp_task),
+                                          .on_message = on_server_info};
+
+/* --- InitializeConnection ------------------------------------------------------------------------ */
+
+/* Asks for the address of a table in the server's own memory. There is none to be had: address
+ * 0 (an empty message) says that this is another process, and the client goes on over the wire.
+ */
+static void on_initialize(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
+{
+    rp_string table;
+    rp_error error;
+    int64_t pid;
+
+    (void)block;
+    if (rp_wire_read_initialize_request(data, size, &pid, &table, &error) != RP_OK)
+        rp_task_refuse(task, RP_REFUSED_DECODE, &error);
+    else
+        answer_empty(task);
+}
+
+static void on_initialize_end(rp_task *task)
+{
+    rp_task_finish(task, RP_OK, NULL);
+}
+
+const rp_task_kind rp_initialize_kind = {
+    .bytes = sizeof(rp_task),
+    .on_message = on_initialize,
+    .on_half_close = on_initialize_end,
+};

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A worker: a thread, its loop, and the connections that live there. */
+#include "server/inside.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+/* Resting so that small messages gather. A turn is busy if it came soon after the one before
+ * and brought few messages. */
+enum {
+    BUSY_TURN_NS = 100000,
+    FEW_MESSAGES = 4,
+    REST_NS = 50000,
+    FIRST_BACKOFF = 16,
+    MAX_BACKOFF = 512,
+};
+
+/* Writers that send one small message at a time make the loop wake for each. Resting a little
+ * before the next look lets several gather, which costs both sides less; but a peer that waits
+ * for each answer would only wait longer. So the loop tries: it rests once, and if that
+ * gathered more than one message it goes on, and if not it lets a growing number of turns pass
+ * before it tries again. */
+static void moderate(rp_worker *worker)
+{
+    int64_t now_ns = rp_loop_now(worker->loop);
+    bool is_busy = now_ns - worker->last_turn_ns < BUSY_TURN_NS;
+    size_t messages = worker->turn_messages;
+
+    worker->last_turn_ns = now_ns;
+    worker->turn_messages = 0;
+    if (messages == 0) return;
+    if (worker->rested) {
+        if (messages > 1) {
+            worker->moderate_backoff = 0;
+        } else {
+            size_t backoff = 2 * worker->moderate_backoff;
+            if (backoff < FIRST_BACKOFF) backoff = FIRST_BACKOFF;
+            worker->moderate_backoff = backoff < MAX_BACKOFF ? backoff : MAX_BACKOFF;
+        }
+        worker->moderate_pause = worker->moderate_backoff;
+        worker->rested = false;
+    }
+    if (worker->moderate_pause > 0) {
+        worker->moderate_pause--;
+        return;
+    }
+    if (!is_busy || messages > FEW_MESSAGES) return;
+    worker->rested = true;
+    rp_counter_add(&worker->metrics->rests, 1);
+    rp_loop_rest(worker->loop, REST_NS);
+}
+
+static void end_turn(void *user)
+{
+    rp_worker *worker = user;
+
+    while (worker->dirty != NULL) {
+        rp_connection *connection = worker->dirty;
+        worker->dirty = connection->next_dirty;
+        connection->is_dirty = false;
+        rp_connection_flush(connection);
+    }
+    rp_counter_add(&worker->metrics->turns, 1);
+    if (worker->server->moderate) moderate(worker);
+}
+
+static void *run_loop(void *user)
+{
+    rp_worker *worker = user;
+
+    rp_loop_run(worker->loop);
+    return NULL;
+}
+
+/* --- what other threads ask for ------------------------------------------------------------- */
+
+static void stop_if_done(rp_worker *worker)
+{
+    if (worker->stopping && worker->outstanding == 0) rp_loop_stop(worker->loop);
+}
+
+static void on_stop(rp_post *post)
+{
+    rp_worker *worker = (rp_worker *)((char *)post - offsetof(rp_worker, stop));
+
+    worker->stopping = true;
+    while (worker->connections != NULL) rp_connection_close(worker->connections);
+    stop_if_done(worker);
+}
+
+static void on_drain(rp_post *post)
+{
+    rp_worker *worker = (rp_worker *)((char *)post - offsetof(rp_worker, drain));
+
+    for (rp_connection *c = worker->connections, *next; c != NULL; c = next) {
+        next = c->next;
+        rp_connection_drain(c);
+    }
+}
+
+static void on_new_limits(rp_post *post)
+{
+    rp_worker *worker = (rp_worker *)((char *)post - offsetof(rp_worker, new_limits));
+
+    worker->limits = rp_server_limits_now(worker->server);
+}
+
+void rp_worker_take_limits(rp_worker *worker)
+{
+    rp_loop_post(worker->loop, &worker->new_limits);
+}
+
+void rp_worker_drain(rp_worker *worker)
+{
+    rp_loop_post(worker->loop, &worker->drain);
+}
+
+void rp_worker_returned(rp_worker *worker)
+{
+    worker->outstanding--;
+    stop_if_done(worker);
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+rp_status rp_worker_start(rp_worker *worker, rp_server *server, size_t index, rp_error *err)
+{
+    rp_status st;
+
+    *worker = (rp_worker){.server = server, .index = index};
+    worker->metrics = rp_metrics_loop(server->metrics, index);
+    worker->limits = rp_server_limits_now(server);
+    worker->stop.run = on_stop;
+    worker->drain.run = on_drain;
+    worker->new_limits.run = on_new_limits;
+    rp_reply_pool_init(&worker->replies, &server->alloc);
+    worker->read_buffer = rp_alloc(&server->alloc, RP_READ_BYTES);
+    if (worker->read_buffer == NULL) return rp_fail_memory(err, RP_READ_BYTES);
+    st = rp_loop_new(&server->alloc, &worker->loop, err);
+    if (st != RP_OK) return st;
+    rp_loop_set_turn_end(worker->loop, end_turn, worker);
+    if (pthread_create(&worker->thread, NULL, run_loop, worker) != 0)
+        return rp_fail(err, RP_NO_RESOURCE, "no thread for event loop %zu", index);
+    worker->has_thread = true;
+    return RP_OK;
+}
+
+void rp_worker_stop(rp_worker *worker)
+{
+    if (!worker->has_thread) return;
+    rp_loop_post(worker->loop, &worker->stop);
+    (void)pthread_join(worker->thread, NULL);
+    worker->has_thread = false;
+}
+
+void rp_worker_deinit(rp_worker *worker)
+{
+    if (worker->server == NULL) return;
+    rp_worker_stop(worker);
+    rp_insert_batches_free(worker);
+    rp_sample_fetches_free(worker);
+    rp_reply_pool_deinit(&worker->replies);
+    rp_loop_free(worker->loop);
+    rp_release(&worker->server->alloc, worker->read_buffer, RP_READ_BYTES);
+    worker->server = NULL;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Leaving a table's lock after a change.
+ *
+ * What must not happen under the lock is collected there and done here, once it is left (L2):
+ * trajectories are let go, owners of operations called back, deferred extensions told, and
+ * tables that wait for bytes given another try. */
+#include "chunk/trajectory.h"
+#include "table/table.h"
+
+/* What a thread takes with it when it leaves the lock. */
+typedef struct takeaway {
+    rp_remains dead[RP_BLOCK];
+    size_t dead_count;
+    bool more_dead;
+    rp_op *finished;
+    bool freed_bytes;
+    bool has_deferred;
+} takeaway;
+
+static void take_locked(rp_table *t, takeaway *out) RP_REQUIRES(t->mu)
+{
+    rp_table_count_out_locked(t, SIZE_MAX);
+    rp_account_settle(&t->account);
+    out->dead_count = rp_slots_exhume(&t->slots, out->dead, RP_BLOCK);
+    out->more_dead = t->slots.dead > 0;
+    out->finished = NULL;
+    if (t->finished != NULL && !t->calling_back) {
+        out->finished = t->finished;
+        t->finished = t->finished_last = NULL;
+        t->calling_back = true;
+    }
+    out->freed_bytes = t->account.freed > 0;
+    t->account.freed = 0;
+    out->has_deferred = t->events.deferred_count > 0;
+}
+
+static void let_go(rp_table *t, takeaway *taken) RP_EXCLUDES(t->mu)
+{
+    for (;;) {
+        for (size_t i = 0; i < taken->dead_count; i++)
+            rp_trajectory_unref_many(taken->dead[i].trajectory, taken->dead[i].references);
+        if (!taken->more_dead) return;
+        rp_mutex_lock(&t->mu);
+        taken->dead_count = rp_slots_exhume(&t->slots, taken->dead, RP_BLOCK);
+        taken->more_dead = t->slots.dead > 0;
+        rp_mutex_unlock(&t->mu);
+    }
+}
+
+/* Tells the owners of operations that are over. One thread at a time: if an owner starts
+ * something that ends other operations, they are told by the loop here and not by a call within
+ * the call. */
+static void call_back(rp_table *t, rp_op *finished) RP_EXCLUDES(t->mu)
+{
+    while (finished != NULL) {
+        while (finished != NULL) {
+            rp_op *op = finished;
+            finished = op->next; /* before the call: the operation is its owner's again */
+            rp_op_finish(op);
+            op->on_done(op);
+        }
+        rp_mutex_lock(&t->mu);
+        finished = t->finished;
+        t->finished = t->finished_last = NULL;
+        t->calling_back = finished != NULL;
+        rp_mutex_unlock(&t->mu);
+    }
+}
+
+/* Leaves the lock and does what must be done without it, except waking other tables. True if
+ * bytes went back to the budget. */
+static bool settle(rp_table *t) RP_RELEASE(t->mu)
+{
+    takeaway taken;
+
+    rp_events_flush_locked(t);
+    rp_table_pump_locked(t);
+    rp_events_flush_locked(t);
+    take_locked(t, &taken);
+    rp_mutex_unlock(&t->mu);
+    let_go(t, &taken);
+    call_back(t, taken.finished);
+    while (taken.has_deferred) {
+        bool freed = taken.freed_bytes;
+
+        rp_events_deliver(t);
+        /* Deferred extensions have caught up: operations that waited for that may go on. */
+        rp_mutex_lock(&t->mu);
+        rp_table_pump_locked(t);
+        rp_events_flush_locked(t);
+        take_locked(t, &taken);
+        if (t->events.delivering) taken.has_deferred = false; /* somebody else will */
+        rp_mutex_unlock(&t->mu);
+        taken.freed_bytes |= freed;
+        let_go(t, &taken);
+        call_back(t, taken.finished);
+    }
+    return taken.freed_bytes;
+}
+
+/* --- the line of tables that wait for bytes ------------------------------------------------------
+ *
+ * A table stands in it exactly while waits_for_bytes, so somebody waits in it and it is alive:
+ * whoever finds it there may take a reference. */
+
+static void append_locked(rp_budget *b, rp_table *t) RP_REQUIRES(b->mu)
+{
+    t->prev_waiter = b->last_waiter;
+    t->next_waiter = NULL;
+    *(b->last_waiter == NULL ? &b->first_waiter : &b->last_waiter->next_waiter) = t;
+    b->last_waiter = t;
+}
+
+static void unlink_locked(rp_budget *b, rp_table *t) RP_REQUIRES(b->mu)
+{
+    *(t->prev_waiter == NULL ? &b->first_waiter : &t->prev_waiter->next_waiter) =
+        t->next_waiter;
+    *(t->next_waiter == NULL ? &b->last_waiter : &t->next_waiter->prev_waiter) = t->prev_waiter;
+}
+
+void rp_table_wait_for_bytes_locked(rp_table *t)
+{
+    rp_budget *b = t->account.budget;
+
+    if (t->waits_for_bytes) return;
+    t->waits_for_bytes = true;
+    rp_mutex_lock(&b->mu);
+    append_locked(b, t);
+    (void)atomic_fetch_add(&b->waiting, 1);
+    rp_mutex_unlock(&b->mu);
+}
+
+void rp_table_stop_waiting_for_bytes_locked(rp_table *t)
+{
+    rp_budget *b = t->account.budget;
+
+    if (!t->waits_for_bytes) return;
+    t->waits_for_bytes = false;
+    rp_mutex_lock(&b->mu);
+    unlink_locked(b, t);
+    (void)atomic_fetch_sub(&b->waiting, 1);
+    rp_mutex_unlock(&b->mu);
+}
+
+/* The first of the line, which goes to its end; NULL if there is none. Returns owned. */
+static rp_table *next_in_line(rp_budget *b)
+{
+    rp_table *t;
+
+    rp_mutex_lock(&b->mu);
+    t = b->first_waiter;
+    if (t != NULL) {
+        (void)rp_table_ref(t);
+        unlink_locked(b, t);
+        append_locked(b, t);
+    }
+    rp_mutex_unlock(&b->mu);
+    return t;
+}
+
+/* Gives tables that wait for bytes another try, until none of them frees any more.
+ *
+ * Other threads may do the same at once: then each table's turn comes from one of them, and
+ * after the bytes were freed, since the line turns under the lock. */
+static void wake_byte_waiters(rp_budget *b)
+{
+    bool freed = true;
+
+    /* Sequentially consistent, like the count's increment above: either the waiter sees the
+     * bytes that were freed, or we see the waiter. */
+    while (freed && atomic_load(&b->waiting) > 0) {
+        freed = false;
+        for (uint_fast32_t left = atomic_load(&b->waiting); left > 0; left--) {
+            rp_table *t = next_in_line(b);
+
+            if (t == NULL) break;
+            rp_mutex_lock(&t->mu);
+            if (t->waits_for_bytes)
+                freed |= settle(t);
+            else
+                rp_mutex_unlock(&t->mu);
+            rp_table_unref(t);
+        }
+    }
+}
+
+void rp_table_leave(rp_table *t)
+{
+    rp_budget *b = t->account.budget;
+
+    if (settle(t)) wake_byte_waiters(b);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is done to, and asked of, a table as a whole. */
+#include "table/table.h"
+#include "util/error.h"
+
+static bool is_over_locked(const rp_table *t) RP_REQUIRES(t->mu)
+{
+    if (t->slots.live > (size_t)t->options.max_size) return true;
+    return t->options.max_bytes > 0 && t->account.bytes > t->options.max_bytes;
+}
+
+rp_status rp_table_trim(rp_table *t, size_t *removed, rp_error *err)
+{
+    size_t in_all = 0;
+    bool over = true;
+    rp_status st = RP_OK;
+
+    while (over && st == RP_OK) { /* in blocks, so that others get a turn */
+        rp_mutex_lock(&t->mu);
+        if (t->closed)
+            st = rp_table_refuse_closed(t, err);
+        else if (rp_events_reserve_locked(t, RP_BLOCK) != RP_OK)
+            st = rp_fail_memory(err, RP_BLOCK * sizeof(rp_event));
+        for (size_t i = 0; st == RP_OK && i < RP_BLOCK && is_over_locked(t); i++) {
+            rp_table_evict_locked(t);
+            if (t->options.max_bytes > 0) rp_table_count_out_locked(t, SIZE_MAX);
+            in_all++;
+        }
+        over = is_over_locked(t);
+        rp_table_leave(t);
+    }
+    if (removed != NULL) *removed = in_all;
+    return st;
+}
+
+/* Removes everything at once; the trajectories are let go in blocks, without the lock. */
+static void clear_locked(rp_table *t) RP_REQUIRES(t->mu)
+{
+    for (uint32_t i = 0; i < t->slots.used; i++) {
+        rp_slot *slot = rp_slots_at(&t->slots, i);
+        if (slot->state == RP_SLOT_LIVE) rp_slots_bury(&t->slots, i);
+    }
+    rp_table_count_out_locked(t, SIZE_MAX);
+    rp_map_clear(&t->keys);
+    t->sampler->ops->clear(t->sampler);
+    t->remover->ops->clear(t->remover);
+}
+
+/* An empty table with all counters at their beginning. */
+static void restart_locked(rp_table *t) RP_REQUIRES(t->mu)
+{
+    clear_locked(t);
+    rp_rate_limiter_reset(&t->limiter);
+    rp_account_reset(&t->account);
+    t->unique_samples = t->updates = t->evictions = 0;
+    t->max = t->one;
+}
+
+rp_status rp_table_reset(rp_table *t, rp_error *err)
+{
+    rp_status st = RP_OK;
+
+    rp_mutex_lock(&t->mu);
+    if (t->closed) {
+        st = rp_table_refuse_closed(t, err);
+    } else if (rp_events_reserve_locked(t, 1) != RP_OK) {
+        st = rp_fail_memory(err, sizeof(rp_event));
+    } else {
+        restart_locked(t);
+        rp_events_add_locked(t, RP_EVENT_RESET, NULL);
+    }
+    rp_table_leave(t);
+    return st;
+}
+
+void rp_table_close(rp_table *t)
+{
+    rp_mutex_lock(&t->mu);
+    t->closed = true;
+    rp_table_fail_parked_locked(t, RP_CANCELLED, "was closed");
+    rp_table_leave(t);
+}
+
+void rp_table_drop(rp_table *t)
+{
+    rp_mutex_lock(&t->mu);
+    t->closed = true;
+    atomic_store_explicit(&t->dropped, true, memory_order_release);
+    rp_table_fail_parked_locked(t, RP_CANCELLED, "was dropped");
+    restart_locked(t);
+    rp_table_leave(t);
+}
+
+const char *rp_table_name(const rp_table *t)
+{
+    return t->options.name;
+}
+
+void rp_table_get_info(rp_table *t, rp_table_info *out)
+{
+    const rp_table_options *o = &t->options;
+
+    *out = (rp_table_info){
+        .name = o->name,
+        .sampler = o->sampler,
+        .remover = o->remover,
+        .limiter = o->limiter,
+        .max_size = o->max_size,
+        .max_bytes = o->max_bytes,
+        .max_times_sampled = o->max_times_sampled,
+        .soft_limit = o->soft_limit,
+        .signature = o->signature,
+    };
+    rp_mutex_lock(&t->mu);
+    out->closed = t->closed;
+    out->size = (int64_t)t->slots.live;
+    out->bytes = t->account.bytes;
+    out->inserts = t->limiter.inserts;
+    out->samples = t->limiter.samples;
+    out->deletes = t->limiter.deletes;
+    out->updates = t->updates;
+    out->evictions = t->evictions;
+    out->episodes = (int64_t)rp_count_map_size(&t->account.episodes);
+    out->deleted_episodes = t->account.deleted_episodes;
+    out->unique_samples = t->unique_samples;
+    out->max_priority = t->max.priority;
+    out->waiting_inserts = (int64_t)t->inserts.count;
+    out->waiting_samples = (int64_t)t->samples.count;
+    rp_mutex_unlock(&t->mu);
+}
+
+bool rp_table_can_insert(rp_table *t, int64_t count)
+{
+    bool can;
+
+    rp_mutex_lock(&t->mu);
+    can = count >= 1 && rp_rate_limiter_can_insert(&t->limiter, count);
+    rp_mutex_unlock(&t->mu);
+    return can;
+}
+
+bool rp_table_can_sample(rp_table *t, int64_t count)
+{
+    bool can;
+
+    rp_mutex_lock(&t->mu);
+    can = count >= 1 && rp_rate_limiter_can_sample(&t->limiter, count);
+    rp_mutex_unlock(&t->mu);
+    return can;
+}
+
+static bool check_locked(rp_table *t) RP_REQUIRES(t->mu)
+{
+    size_t live = 0;
+
+    for (uint32_t i = 0; i < t->slots.used; i++) {
+        const rp_slot *slot = rp_slots_at(&t->slots, i);
+        if (slot->state != RP_SLOT_LIVE) continue;
+        live++;
+        if (slot->trajectory == NULL || slot->tag != rp_map_tag(&t->keys, slot->key))
+            return false;
+        if (rp_table_find_locked(t, slot->key, slot->tag) != i) return false;  /* T1 */
+        if (rp_account_cost(&t->account, slot->trajectory) != 0) return false; /* T4 */
+    }
+    if (live != t->slots.live || live != t->keys.count) return false;
+    if (!t->options.soft_limit && live > (size_t)t->options.max_size) return false; /* T2 */
+    if (t->options.max_bytes > 0 && t->account.bytes > t->options.max_bytes) return false;
+    if (t->limiter.inserts - t->limiter.deletes != (int64_t)live) return false; /* T5 */
+    return t->sampler->ops->check(t->sampler, live) && t->remover->ops->check(t->remover, live);
+}
+
+bool rp_table_check(rp_table *t)
+{
+    bool ok;
+
+    rp_mutex_lock(&t->mu);
+    ok = check_locked(t);
+    rp_mutex_unlock(&t->mu);
+    return ok;
+}
