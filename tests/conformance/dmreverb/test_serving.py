@@ -102,11 +102,11 @@ def test_both_families_of_loopback_are_served(server, host):
     assert "uniform" in info
 
 
-@pytest.fixture(params=["dm-reverb", "reprise"])
+@pytest.fixture(params=conftest.KINDS)
 def mortal(request, servers, tmp_path):
     """A server of its own for a test that restarts it."""
     if request.param not in servers:
-        pytest.skip(f"there is no {harness.binary()}")
+        pytest.skip("only dm-reverb's server was asked for")
     with conftest.make(request.param, tmp_path, RESTART_TABLES) as server:
         yield server.start()
 

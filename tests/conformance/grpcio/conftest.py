@@ -42,16 +42,18 @@ LIMITS = {"message_bytes": 256 * MIB, "chunk_bytes": 256 * MIB, "tensor_bytes": 
 UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
 
-@pytest.fixture(scope="session")
-def server(tmp_path_factory):
+def make(config, folder):
     """The server under test; with CONFORMANCE_SERVER=dm-reverb the other one, to see which
     tests ask for what Reverb itself does."""
-    folder = tmp_path_factory.mktemp("server")
     if os.environ.get("CONFORMANCE_SERVER") == "dm-reverb":
-        made = harness.DmReverb(TABLES + QUEUES, folder)
-    else:
-        made = harness.Reprise({"tables": TABLES + QUEUES, "limits": LIMITS}, folder)
-    with made:
+        return harness.DmReverb(config["tables"], folder)
+    return harness.Reprise(config, folder)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("server")
+    with make({"tables": TABLES + QUEUES, "limits": LIMITS}, folder) as made:
         yield made.start()
 
 

@@ -11,6 +11,7 @@ import pathlib
 import grpc
 import pytest
 
+import conftest
 import harness
 from messages import Stream, wish
 from stubs import rpc
@@ -169,7 +170,7 @@ def strip_names(value):
 
 
 def test_a_recorded_conversation_is_answered_alike(tmp_path):
-    with harness.Reprise({"tables": TABLES}, tmp_path) as server:
+    with conftest.make({"tables": TABLES}, tmp_path) as server:
         with grpc.insecure_channel(server.start().address) as channel:
             replay = Replay(channel)
             for line in lines():

@@ -7,7 +7,7 @@ import grpc
 import numpy as np
 import pytest
 
-from messages import Stream, chunk, first_number, insertion, item, numbers, wish
+from messages import Stream, chunk, first_number, insertion, item, wish
 from stubs import rpc
 
 A_WHILE = 0.2
