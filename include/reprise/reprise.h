@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reprise: experience replay for reinforcement learning.
  *
- *   store.h       make a store, and tables in it
- *   writer.h      turn steps into chunks and items
- *   table.h       insert, sample, update priorities, delete; wait and ask why
- *   op.h          the same without a thread that waits: for event loops
- *   trajectory.h  what an item's data is; decode and stack it
- *   chunk.h       the compressed rows below that
- *   tensor.h      dtypes, shapes, signatures
- *   extension.h   callbacks that run with a table's operations
- *   server.h      a server of a store's tables
- *   sumtree.h     the sum tree, for use on its own
+ *   store.h          make a store, and tables in it
+ *   writer.h         turn steps into chunks and items
+ *   table_options.h  what a table is made of
+ *   table.h          insert, sample, update priorities, delete; wait and ask why
+ *   op.h             the same without a thread that waits: for event loops
+ *   trajectory.h     what an item's data is; decode and stack it
+ *   chunk.h          the compressed rows below that
+ *   tensor.h         dtypes, shapes, signatures
+ *   extension.h      callbacks that run with a table's operations
+ *   server.h         a server of a store's tables
+ *   sumtree.h        the sum tree, for use on its own
  *
  * examples/overlapping.c is the shortest complete program. */
 #ifndef REPRISE_REPRISE_H
@@ -25,6 +26,7 @@
 #include "reprise/store.h"
 #include "reprise/sumtree.h"
 #include "reprise/table.h"
+#include "reprise/table_options.h"
 #include "reprise/tensor.h"
 #include "reprise/trajectory.h"
 #include "reprise/wait.h"

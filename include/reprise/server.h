@@ -25,8 +25,8 @@ typedef struct rp_server_limits {
     size_t chunk_bytes;         /* of one chunk as it travels: 32 MiB */
     size_t tensor_bytes;        /* of one chunk, decompressed: 256 MiB */
     size_t columns;             /* of one item: 4,096 */
-    size_t slices;              /* of all items of a message: 65,536 */
-    size_t items;               /* of one message: 16,384 */
+    size_t slices;              /* of all items of a message: 1,048,576 */
+    size_t items;               /* of one message: 262,144 */
     size_t keys;                /* of one message that updates, deletes or keeps: 262,144 */
     size_t stream_pinned_bytes; /* chunks a stream holds that no item refers to yet: 64 MiB */
     size_t connection_pinned_bytes; /* the same over all streams of a connection: 256 MiB */

@@ -2,9 +2,9 @@
 /* Tables: items with priorities, drawn by a sampler, evicted by a remover, paced by a rate
  * limiter.
  *
- * Tables are made by a store (store.h). Every call here is safe from any thread. Calls take
- * batches: the table's one lock is taken once a batch and held for selection and bookkeeping
- * only; data is never copied, compressed or freed under it.
+ * Tables are made by a store (store.h) from options (table_options.h). Every call here is safe
+ * from any thread. Calls take batches: the table's one lock is taken once a batch and held for
+ * selection and bookkeeping only; data is never copied, compressed or freed under it.
  *
  * An insert or a sample that the rate limiter refuses waits, in order of arrival, until others
  * make it possible, until its deadline, or until the table is closed. A waiting call can be
@@ -13,79 +13,11 @@
 #define REPRISE_TABLE_H
 
 #include "reprise/extension.h"
+#include "reprise/table_options.h"
 #include "reprise/trajectory.h"
 #include "reprise/wait.h"
 
 RP_BEGIN_DECLS
-
-/* --- what a table is made of ------------------------------------------------------------------ */
-
-typedef enum rp_selector_kind {
-    RP_FIFO = 0,        /* the oldest */
-    RP_LIFO = 1,        /* the newest */
-    RP_UNIFORM = 2,     /* any, with equal probability */
-    RP_PRIORITIZED = 3, /* with probability proportional to priority^exponent */
-    RP_MIN_HEAP = 4,    /* the lowest priority; of equal ones the least recently set */
-    RP_MAX_HEAP = 5,    /* the highest priority; of equal ones the least recently set */
-} rp_selector_kind;
-
-/* Which item a sampler or a remover picks. `exponent` is for RP_PRIORITIZED: it may be negative
- * (an Ape-X remover has -0.4), and a priority of 0 always weighs 0. When all weights are 0,
- * items are picked uniformly. */
-typedef struct rp_selector_options {
-    rp_selector_kind kind;
-    double exponent;
-} rp_selector_options;
-
-/* "fifo", "lifo", "uniform", "prioritized", "min_heap", "max_heap", or NULL. Static. */
-RP_API const char *rp_selector_name(rp_selector_kind kind);
-
-/* When inserts and samples may go ahead. With I inserts, S samples and D deletes so far:
- *
- *   n samples may be drawn   if  I - D >= min_size
- *                            and I * samples_per_insert - S - n >= min_diff
- *   n items may be inserted  if  I + n - D <= min_size
- *                            or  (I + n) * samples_per_insert - S <= max_diff
- */
-typedef struct rp_limiter_options {
-    double samples_per_insert; /* > 0 */
-    int64_t min_size;          /* >= 1 */
-    double min_diff, max_diff;
-} rp_limiter_options;
-
-/* Samples wait until the table holds `min_size` items; inserts never wait. */
-RP_API rp_limiter_options rp_limiter_min_size(int64_t min_size);
-
-/* Keeps the ratio of samples to inserts within an error of `error_buffer` samples. */
-RP_API rp_limiter_options rp_limiter_ratio(double samples_per_insert, int64_t min_size,
-                                           double error_buffer);
-
-/* Each item is sampled once, in order (with RP_FIFO or RP_LIFO and max_times_sampled 1); at
- * most `size` wait to be. */
-RP_API rp_limiter_options rp_limiter_queue(int64_t size);
-RP_API rp_limiter_options rp_limiter_stack(int64_t size);
-
-/* RP_INVALID, with the reason, if a number is out of range or the limiter could come to block inserts
- * and samples both, for ever. Tables check this themselves. */
-RP_API RP_NODISCARD rp_status rp_limiter_check(const rp_limiter_options *options,
-                                               rp_error *err);
-
-/* Everything a table is given at birth. Zero-initialise it; fields marked * must be set. */
-typedef struct rp_table_options {
-    const char *name; /* * unique in its store; copied */
-    rp_selector_options sampler, remover;
-    rp_limiter_options limiter; /* * */
-    int64_t max_size;           /* * items, >= 1; then the remover makes room */
-    uint64_t max_bytes;         /* chunk bytes; then the remover makes room. 0: no limit */
-    /* An item goes when its count of samples comes to exactly this. 0: no limit. */
-    int32_t max_times_sampled;
-    bool soft_limit; /* going over max_size evicts nothing until rp_table_trim() */
-    rp_signature
-        *signature; /* what items must look like, or NULL. The table takes a reference */
-    const rp_extension *extensions; /* copied; owned by the table once it exists */
-    size_t extension_count;
-    uint64_t seed; /* of its random choices; 0: drawn from the store's seed and the name */
-} rp_table_options;
 
 /* --- holding on to a table -------------------------------------------------------------------- */
 
@@ -205,6 +137,16 @@ RP_API RP_NODISCARD rp_status rp_table_trim(rp_table *table, size_t *removed, rp
  * waiting.
  * RP_CANCELLED (closed), RP_NO_RESOURCE (no memory for a deferred extension's event). */
 RP_API RP_NODISCARD rp_status rp_table_reset(rp_table *table, rp_error *err);
+
+/* Changes bounds and the rate limiter of a table in use, all that was asked for or nothing. The
+ * new values are checked as at birth. Items over a bound that has come down are evicted by the
+ * remover, a few hundred under one lock; until that is done the bound comes down with them.
+ * With a soft limit max_size evicts nothing. An item that has been sampled more often than a
+ * new max_times_sampled goes at its next sample. Waiting calls that have become possible go on.
+ * RP_INVALID (names the value and the bound), RP_CANCELLED (closed), RP_NO_RESOURCE (no memory
+ * for a deferred extension's events); what was evicted by then stays evicted. */
+RP_API RP_NODISCARD rp_status rp_table_alter(rp_table *table, const rp_table_change *change,
+                                             rp_error *err);
 
 /* Refuses everything from now on and ends all waits with RP_CANCELLED. Items stay until the
  * table is dropped or the store freed. May be called again. */

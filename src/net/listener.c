@@ -173,6 +173,14 @@ static rp_status parse(const char *text, target *t, rp_error *err)
 
 /* --- names ---------------------------------------------------------------------------------- */
 
+static bool is_same(const endpoint *a, const endpoint *b)
+{
+    if (a->any.sa_family != b->any.sa_family) return false;
+    if (a->any.sa_family == AF_INET) return a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
+    return a->v6.sin6_scope_id == b->v6.sin6_scope_id &&
+           IN6_ARE_ADDR_EQUAL(&a->v6.sin6_addr, &b->v6.sin6_addr);
+}
+
 static void add_address(target *t, const struct sockaddr *address, socklen_t bytes)
 {
     endpoint e = {0};
@@ -180,7 +188,7 @@ static void add_address(target *t, const struct sockaddr *address, socklen_t byt
     if (t->address_count == RP_LISTENER_MAX_FDS || bytes > sizeof e) return;
     memcpy(&e, address, bytes);
     for (size_t i = 0; i < t->address_count; i++)
-        if (memcmp(&t->addresses[i], &e, sizeof e) == 0) return;
+        if (is_same(&t->addresses[i], &e)) return;
     t->addresses[t->address_count++] = e;
 }
 
@@ -407,7 +415,7 @@ static rp_status look_at_fd(const char *text, int fd, endpoint *e, rp_error *err
 
 static rp_status open_fd(const char *text, const target *t, rp_listener *l, rp_error *err)
 {
-    endpoint e;
+    endpoint e = {0};
     rp_status st = look_at_fd(text, t->fd, &e, err);
     int flags;
 
@@ -453,7 +461,7 @@ void rp_listener_close(rp_listener *listener)
 
 rp_status rp_address_is_local(const char *address, bool *is_local_out, rp_error *err)
 {
-    endpoint e;
+    endpoint e = {0};
     target t;
     rp_status st = parse(address, &t, err);
 

@@ -46,28 +46,27 @@ typedef struct heap_entry {
 } heap_entry;
 
 struct rp_loop {
-    rp_allocator alloc;
-    int epoll_fd, event_fd;
-    int64_t now_ns;
-    struct epoll_event ready[READY_MAX]; /* from ready_next on: still to be called */
-    size_t ready_next, ready_count;
-
-    heap_entry *heap; /* heap[0] is not used */
-    size_t heap_count, heap_capacity;
-    bool in_due; /* timers are being called */
-
-    void (*on_turn_end)(void *user);
-    void *turn_end_user;
-    int64_t rest_ns;
-    bool stopped;
-    bool no_pwait2; /* the system cannot wait in nanoseconds */
-
-    rp_post stop;          /* what rp_loop_stop() posts */
-    atomic_bool stop_used; /* it is in the list */
-    rp_post asleep;        /* never run: its address is a mark */
-    /* What other threads write, on a line of its own. */
+    /* What other threads use, on a line of its own. */
     _Alignas(RP_CACHE_LINE) _Atomic(rp_post *) posts;
     atomic_size_t wakers;
+    rp_post stop;   /* what rp_loop_stop() posts */
+    rp_post asleep; /* never run: its address is a mark */
+    int event_fd;
+    atomic_bool stop_used; /* it is in the list */
+
+    /* The rest is the loop's thread's. */
+    _Alignas(RP_CACHE_LINE) rp_allocator alloc;
+    int epoll_fd;
+    bool stopped;
+    bool no_pwait2; /* the system cannot wait in nanoseconds */
+    bool in_due;    /* timers are being called */
+    int64_t now_ns, rest_ns;
+    void (*on_turn_end)(void *user);
+    void *turn_end_user;
+    heap_entry *heap; /* heap[0] is not used */
+    size_t heap_count, heap_capacity;
+    size_t ready_next, ready_count;
+    struct epoll_event ready[READY_MAX]; /* from ready_next on: still to be called */
 };
 
 /* --- birth and death ------------------------------------------------------------------------ */

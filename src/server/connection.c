@@ -8,7 +8,8 @@
  * Nothing is sent before the peer has shown what it speaks. Bytes are read into the worker's
  * one buffer, or straight into a large message; what there is to say is written at the end of
  * the turn. A timer looks after what takes too long. */
-#include <sys/socket.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "server/inside.h"
 #include "util/mem.h"
@@ -134,6 +135,12 @@ void rp_connection_touch(rp_connection *c)
     c->worker->dirty = c;
 }
 
+/* Has it looked after at `due_ns`. */
+static void look_at(rp_connection *c, int64_t due_ns)
+{
+    if (rp_loop_arm(c->worker->loop, &c->timer, due_ns) != RP_OK) begin_closing(c);
+}
+
 void rp_connection_drain(rp_connection *c)
 {
     if (c->h2 == NULL) {
@@ -209,8 +216,7 @@ static void sniff(rp_connection *c)
         begin_h2(c);
     } else { /* level-triggered: look away for a moment */
         rp_loop_change(c->worker->loop, &c->watch, 0);
-        (void)rp_loop_arm(c->worker->loop, &c->timer,
-                          rp_loop_now(c->worker->loop) + SNIFF_AGAIN_NS);
+        look_at(c, rp_loop_now(c->worker->loop) + SNIFF_AGAIN_NS);
     }
 }
 
@@ -380,7 +386,7 @@ void rp_connection_flush(rp_connection *c)
     if (outcome == SOME) events |= c->link.write_waits != 0 ? c->link.write_waits : RP_WRITABLE;
     rp_loop_change(loop, &c->watch, events);
     if (takes_time(c, outcome == SOME) && c->timer.due_ns > rp_loop_now(loop) + LOOK_NS)
-        (void)rp_loop_arm(loop, &c->timer, rp_loop_now(loop) + LOOK_NS);
+        look_at(c, rp_loop_now(loop) + LOOK_NS);
 }
 
 /* --- what takes too long ------------------------------------------------------------------------ */
@@ -452,8 +458,7 @@ static void look_after(rp_timer *timer)
         if (c->state == RP_CONNECTION_SNIFF &&
             now_ns - c->opened_ns < ms(limits->handshake_ms)) {
             rp_loop_change(c->worker->loop, &c->watch, RP_READABLE);
-            (void)rp_loop_arm(c->worker->loop, &c->timer,
-                              c->opened_ns + ms(limits->handshake_ms));
+            look_at(c, c->opened_ns + ms(limits->handshake_ms));
             return;
         }
         is_bad = true;
@@ -471,5 +476,5 @@ static void look_after(rp_timer *timer)
         rp_connection_close(c);
         return;
     }
-    (void)rp_loop_arm(c->worker->loop, &c->timer, next_look(c, now_ns));
+    look_at(c, next_look(c, now_ns));
 }

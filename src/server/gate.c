@@ -202,15 +202,20 @@ static rp_status identify(rp_gate *gate, const rp_credentials *shown, int64_t no
     rp_auth *auth = enter(gate, shown, now_ns, &found->generation);
     rp_status st;
 
-    *why = RP_REFUSED_AUTH_BRAKE;
-    if (auth == NULL)
+    if (auth == NULL) {
+        *why = RP_REFUSED_AUTH_BRAKE;
         return rp_fail(err, RP_UNAUTHENTICATED,
                        "too many wrong tokens came from this address: wait a minute");
+    }
     found->open = rp_auth_is_open(auth);
     st = rp_auth_check(auth, shown, &found->who, err);
     rp_auth_unref(auth);
-    *why = st == RP_UNAUTHENTICATED ? RP_REFUSED_UNAUTHENTICATED : RP_REFUSED_MEMORY;
-    if (st == RP_UNAUTHENTICATED) count_guess(gate, shown->peer, now_ns);
+    if (st == RP_UNAUTHENTICATED) {
+        *why = RP_REFUSED_UNAUTHENTICATED;
+        count_guess(gate, shown->peer, now_ns);
+    } else if (st != RP_OK) {
+        *why = RP_REFUSED_MEMORY;
+    }
     return st;
 }
 

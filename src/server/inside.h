@@ -25,6 +25,7 @@
 #include "server/gate.h"
 #include "server/http_page.h"
 #include "server/metrics.h"
+#include "server/page.h"
 #include "util/mutex.h"
 #include "wire/h2.h"
 
@@ -43,10 +44,15 @@ typedef struct rp_sample_fetch rp_sample_fetch;
 
 /* --- the server ----------------------------------------------------------------------------- */
 
+/* A listening descriptor, on the first worker's loop. */
+typedef struct rp_listener_watch {
+    rp_watch watch;
+    rp_server *server;
+} rp_listener_watch;
+
 typedef struct rp_server_listener {
     rp_listener listener;
-    rp_watch watches[RP_LISTENER_MAX_FDS]; /* on the first worker's loop */
-    rp_server *server;
+    rp_listener_watch watches[RP_LISTENER_MAX_FDS];
 } rp_server_listener;
 
 struct rp_server {
@@ -81,10 +87,16 @@ struct rp_server {
     rp_server_listener listeners[RP_LISTENERS];
     size_t listener_count;
     const char *addresses[RP_LISTENERS];
-    rp_post accept_stop;
-    bool accepting;       /* first worker's thread */
+    size_t descriptor_room; /* connections that there are descriptors for */
+    rp_post accept_start, accept_stop;
     rp_timer accept_rest; /* when descriptors ran out */
+    bool is_accepting;    /* first worker's thread */
+    bool is_open;         /* no credentials are asked for */
 };
+
+/* Starts and stops taking connections. Any thread. */
+void rp_server_accept(rp_server *server);
+void rp_server_stop_accepting(rp_server *server);
 
 /* A copy of the limits in force. */
 rp_server_limits rp_server_limits_now(rp_server *server);

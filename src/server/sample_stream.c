@@ -5,15 +5,16 @@
  * from its table in pieces, of about as many bytes as a piece should have; nothing is fetched
  * while answers wait for the reader, so that no sample is spent on a queue that does not move.
  */
+#include <stdio.h>
+
+#include "chunk/chunk.h"
+#include "chunk/trajectory.h"
 #include "server/served.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "wire/reverb_calls.h"
 #include "wire/sample_response.h"
-
-#include "chunk/chunk.h"
-#include "chunk/trajectory.h"
 
 enum {
     FIRST_FETCH = 64, /* samples, while nobody knows how large they are */
@@ -112,20 +113,20 @@ static void on_fetch_done(rp_op *op)
 /* --- answers -------------------------------------------------------------------------------------- */
 
 /* What the samples of a fetch are written to. */
-typedef struct answer {
+typedef struct responses {
     sample_stream *stream;
     rp_reply *reply; /* NULL: none begun */
     size_t bytes;    /* of chunks in it */
     size_t total;
-} answer;
+} responses;
 
-static bool end_response(answer *answer)
+static bool end_response(responses *to)
 {
-    rp_task *task = &answer->stream->task;
-    rp_reply *reply = answer->reply;
+    rp_task *task = &to->stream->task;
+    rp_reply *reply = to->reply;
 
-    answer->reply = NULL;
-    answer->bytes = 0;
+    to->reply = NULL;
+    to->bytes = 0;
     if (reply != NULL) rp_task_send(task, reply);
     return !task->is_finished;
 }
@@ -138,26 +139,26 @@ static bool is_borrowed(const rp_trajectory *trajectory)
 }
 
 /* Writes one sample: one entry, or several where its chunks fill more than one response. */
-static bool write_sample(answer *answer, rp_sample *sample, const rp_served *served)
+static bool write_sample(responses *to, rp_sample *sample, const rp_served *served)
 {
-    rp_task *task = &answer->stream->task;
+    rp_task *task = &to->stream->task;
     const rp_trajectory *trajectory = sample->trajectory;
     bool holds = is_borrowed(trajectory);
     size_t first = 0;
 
     while (first < trajectory->chunk_count) {
         size_t count = 0;
-        if (answer->bytes >= RESPONSE_BYTES && !end_response(answer)) return false;
-        if (answer->reply == NULL) answer->reply = rp_task_reply(task);
-        if (answer->reply == NULL) return false;
-        while (first + count < trajectory->chunk_count && answer->bytes < RESPONSE_BYTES)
-            answer->bytes += trajectory->chunks[first + count++]->wire_bytes;
-        if (!rp_sample_entry_append(answer->reply, sample, served->name, served->name_size,
-                                    first, count))
+        if (to->bytes >= RESPONSE_BYTES && !end_response(to)) return false;
+        if (to->reply == NULL) to->reply = rp_task_reply(task);
+        if (to->reply == NULL) return false;
+        while (first + count < trajectory->chunk_count && to->bytes < RESPONSE_BYTES)
+            to->bytes += trajectory->chunks[first + count++]->wire_bytes;
+        if (!rp_sample_entry_append(to->reply, sample, served->name, served->name_size, first,
+                                    count))
             break;
         if (holds) {
             rp_trajectory *held = rp_trajectory_ref(sample->trajectory);
-            if (!rp_reply_hold(answer->reply, held)) {
+            if (!rp_reply_hold(to->reply, held)) {
                 rp_trajectory_unref(held);
                 break;
             }
@@ -165,8 +166,8 @@ static bool write_sample(answer *answer, rp_sample *sample, const rp_served *ser
         first += count;
     }
     if (first == trajectory->chunk_count) return true;
-    rp_reply_release(&rp_task_worker(task)->replies, answer->reply);
-    answer->reply = NULL;
+    rp_reply_release(&rp_task_worker(task)->replies, to->reply);
+    to->reply = NULL;
     rp_task_abort(task, RP_NO_RESOURCE, "out of memory for an answer");
     return false;
 }
@@ -184,7 +185,7 @@ static void prefetch(const rp_sample *samples, size_t count, size_t at)
 
 static void write_samples(sample_stream *stream, rp_sample_fetch *fetch)
 {
-    answer answer = {.stream = stream};
+    responses to = {.stream = stream};
     size_t count = fetch->op.done, bytes = 0;
     rp_served *served = fetch->served;
     rp_table_counters *counters = rp_table_metrics_loop(served->metrics, fetch->worker->index);
@@ -192,9 +193,9 @@ static void write_samples(sample_stream *stream, rp_sample_fetch *fetch)
     for (size_t i = 0; i < count; i++) {
         prefetch(fetch->samples, count, i);
         bytes += fetch->samples[i].trajectory->bytes;
-        if (!write_sample(&answer, &fetch->samples[i], served)) return;
+        if (!write_sample(&to, &fetch->samples[i], served)) return;
     }
-    (void)end_response(&answer);
+    (void)end_response(&to);
     atomic_store_explicit(&served->sample_bytes, bytes / count + 1, memory_order_relaxed);
     rp_counter_add(&counters->sampled_items, count);
     rp_counter_add(&counters->sampled_bytes, bytes);

@@ -53,6 +53,15 @@ static rp_status reserve_draws_locked(rp_table *t, size_t count) RP_REQUIRES(t->
     return RP_OK;
 }
 
+/* True if an item that has just been sampled has to go. */
+static bool is_used_up_locked(const rp_table *t, const rp_slot *slot) RP_REQUIRES(t->mu)
+{
+    int32_t most = t->options.max_times_sampled;
+
+    if (most == 0 || slot->times_sampled < most) return false;
+    return slot->times_sampled == most || t->times_altered;
+}
+
 /* Hands out the item in a slot. */
 static void hand_out_locked(rp_table *t, rp_op *op, uint32_t number, double probability)
     RP_REQUIRES(t->mu)
@@ -79,8 +88,7 @@ static void hand_out_locked(rp_table *t, rp_op *op, uint32_t number, double prob
         .rate_limited = op->was_parked,
     };
     rp_events_add_locked(t, RP_EVENT_SAMPLE, slot);
-    if (t->options.max_times_sampled > 0 && slot->times_sampled == t->options.max_times_sampled)
-        rp_table_remove_locked(t, number);
+    if (is_used_up_locked(t, slot)) rp_table_remove_locked(t, number);
 }
 
 static size_t pick_locked(rp_table *t, size_t from, size_t to, bool distinct) RP_REQUIRES(t->mu)

@@ -103,14 +103,42 @@ rp_status rp_limiter_check(const rp_limiter_options *o, rp_error *err)
     return RP_OK;
 }
 
+static void carry(rp_rate_limiter *rl, double carried)
+{
+    rl->carried = carried;
+    rl->min_diff = rl->options.min_diff - carried;
+    rl->max_diff = rl->options.max_diff - carried;
+}
+
 void rp_rate_limiter_init(rp_rate_limiter *rl, const rp_limiter_options *options)
 {
     *rl = (rp_rate_limiter){.options = *options};
+    carry(rl, 0);
 }
 
 void rp_rate_limiter_reset(rp_rate_limiter *rl)
 {
     rl->inserts = rl->samples = rl->deletes = 0;
+    carry(rl, 0);
+}
+
+void rp_rate_limiter_alter(rp_rate_limiter *rl, const rp_limiter_options *options)
+{
+    rl->options = *options;
+    carry(rl, rl->carried);
+}
+
+/* A whole number is carried: it is a multiple of every g of the essay above, so that the
+ * difference still visits the multiples of g and no others. */
+void rp_rate_limiter_recenter(rp_rate_limiter *rl)
+{
+    const rp_limiter_options *o = &rl->options;
+    double missing = (double)(o->min_size - (rl->inserts - rl->deletes));
+    double wanted = o->min_diff + (o->max_diff - o->min_diff) / 2;
+
+    if (missing > 0) wanted -= missing * o->samples_per_insert;
+    wanted = round(wanted - (rp_rate_limiter_diff(rl) - rl->carried));
+    carry(rl, fabs(wanted) < 0x1p53 ? wanted : 0);
 }
 
 size_t rp_rate_limiter_samples_allowed(const rp_rate_limiter *rl, size_t wanted)
@@ -129,6 +157,18 @@ size_t rp_rate_limiter_samples_allowed(const rp_rate_limiter *rl, size_t wanted)
     return (size_t)low;
 }
 
+enum { CARRIED_BYTES = 48 };
+
+/* " + 12 carried", or nothing. Returns `text`. */
+static char *carried_text(const rp_rate_limiter *rl, char text[CARRIED_BYTES])
+{
+    text[0] = '\0';
+    if (rl->carried != 0)
+        (void)snprintf(text, CARRIED_BYTES, " %c %.0f carried", rl->carried < 0 ? '-' : '+',
+                       fabs(rl->carried));
+    return text;
+}
+
 static double items_until(double distance, double step)
 {
     double n = ceil(distance / step);
@@ -138,14 +178,15 @@ static double items_until(double distance, double step)
 char *rp_rate_limiter_why_no_insert(const rp_rate_limiter *rl, char *text, size_t size)
 {
     const rp_limiter_options *o = &rl->options;
-    double diff = (double)(rl->inserts + 1) * o->samples_per_insert - (double)rl->samples;
+    double diff = rp_rate_limiter_diff(rl) + o->samples_per_insert;
+    char carried[CARRIED_BYTES];
 
     (void)snprintf(
         text, size,
-        "insert waits for samples: (%lld inserts + 1) * %g - %lld samples = %g is over "
+        "insert waits for samples: (%lld inserts + 1) * %g - %lld samples%s = %g is over "
         "max_diff %g; %.0f more samples would release it",
-        (long long)rl->inserts, o->samples_per_insert, (long long)rl->samples, diff,
-        o->max_diff, items_until(diff - o->max_diff, 1));
+        (long long)rl->inserts, o->samples_per_insert, (long long)rl->samples,
+        carried_text(rl, carried), diff, o->max_diff, items_until(diff - o->max_diff, 1));
     return text;
 }
 
@@ -153,7 +194,8 @@ char *rp_rate_limiter_why_no_sample(const rp_rate_limiter *rl, char *text, size_
 {
     const rp_limiter_options *o = &rl->options;
     int64_t items = rl->inserts - rl->deletes;
-    double diff = (double)rl->inserts * o->samples_per_insert - (double)rl->samples - 1;
+    double diff = rp_rate_limiter_diff(rl) - 1;
+    char carried[CARRIED_BYTES];
 
     if (items < o->min_size)
         (void)snprintf(text, size,
@@ -163,10 +205,10 @@ char *rp_rate_limiter_why_no_sample(const rp_rate_limiter *rl, char *text, size_
                        (long long)(o->min_size - items));
     else
         (void)snprintf(text, size,
-                       "sample waits for inserts: %lld inserts * %g - %lld samples - 1 = %g is "
-                       "under min_diff %g; %.0f more inserts would release it",
+                       "sample waits for inserts: %lld inserts * %g - %lld samples%s - 1 = %g "
+                       "is under min_diff %g; %.0f more inserts would release it",
                        (long long)rl->inserts, o->samples_per_insert, (long long)rl->samples,
-                       diff, o->min_diff,
+                       carried_text(rl, carried), diff, o->min_diff,
                        items_until(o->min_diff - diff, o->samples_per_insert));
     return text;
 }

@@ -11,12 +11,29 @@
 typedef struct rp_rate_limiter {
     rp_limiter_options options;
     int64_t inserts, samples, deletes; /* since birth or reset */
+    double carried;                    /* added to the difference since it was recentered */
+    double min_diff, max_diff;         /* those of the options, less what is carried */
 } rp_rate_limiter;
 
 /* `options` have passed rp_limiter_check(). */
 void rp_rate_limiter_init(rp_rate_limiter *rl, const rp_limiter_options *options);
 
-/* Zeroes the counts. */
+/* Changes the options, which have passed rp_limiter_check(), and keeps the counts. */
+void rp_rate_limiter_alter(rp_rate_limiter *rl, const rp_limiter_options *options);
+
+/* Carries what puts the difference half-way between its bounds, or less by what is still to be
+ * inserted up to min_size: where it is in the life of a table that has just been filled. */
+void rp_rate_limiter_recenter(rp_rate_limiter *rl);
+
+/* Inserts * samples_per_insert - samples, and what is carried: what is kept between min_diff
+ * and max_diff. */
+static inline double rp_rate_limiter_diff(const rp_rate_limiter *rl)
+{
+    return (double)rl->inserts * rl->options.samples_per_insert - (double)rl->samples +
+           rl->carried;
+}
+
+/* Zeroes the counts, and what is carried. */
 void rp_rate_limiter_reset(rp_rate_limiter *rl);
 
 /* Whether `n` (>= 1) more may go ahead. Changes nothing. */
@@ -26,7 +43,7 @@ static inline bool rp_rate_limiter_can_insert(const rp_rate_limiter *rl, int64_t
 
     if (n <= o->min_size - (rl->inserts - rl->deletes)) return true; /* cannot overflow */
     return ((double)rl->inserts + (double)n) * o->samples_per_insert - (double)rl->samples <=
-           o->max_diff;
+           rl->max_diff;
 }
 
 static inline bool rp_rate_limiter_can_sample(const rp_rate_limiter *rl, int64_t n)
@@ -35,7 +52,7 @@ static inline bool rp_rate_limiter_can_sample(const rp_rate_limiter *rl, int64_t
 
     if (rl->inserts - rl->deletes < o->min_size) return false;
     return (double)rl->inserts * o->samples_per_insert - (double)rl->samples - (double)n >=
-           o->min_diff;
+           rl->min_diff;
 }
 
 /* The largest number of samples, at most `wanted`, that may go ahead one after the other while

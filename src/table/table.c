@@ -36,7 +36,7 @@ static_assert((int)RP_BLOCK <= (int)RP_EVENTS_AT_ONCE,
 
 /* --- birth and death ---------------------------------------------------------------------------- */
 
-static rp_status check_options(const rp_table_options *o, rp_error *err)
+rp_status rp_table_check_options(const rp_table_options *o, rp_error *err)
 {
     rp_error why;
 
@@ -122,7 +122,7 @@ rp_status rp_table_new(const rp_allocator *alloc, const rp_table_options *option
 {
     uint64_t seed = options->seed != 0 ? options->seed : birth->seed, hash_seed = seed + 1;
     rp_table *t;
-    rp_status st = check_options(options, err);
+    rp_status st = rp_table_check_options(options, err);
 
     if (st != RP_OK) return st;
     t = rp_alloc_zero(alloc, sizeof *t);

@@ -3,6 +3,7 @@
  *
  *   table.c       birth and death, changing one item, the calls by key
  *   whole.c       the calls about the whole table
+ *   alter.c       changing its options
  *   leave.c       leaving the lock
  *   operation.c   inserts and samples: start, park, resume, end
  *   insert.c      how items go in
@@ -58,7 +59,8 @@ struct rp_table {
     rp_refcount refs; /* the store's, and those of whoever found it */
     /* fixed at birth: no lock */
     rp_allocator alloc;
-    rp_table_options options; /* name and signature are ours */
+    rp_table_options options; /* name and signature are ours. max_size, max_bytes,
+                                 max_times_sampled and limiter can be altered: guarded by mu */
     rp_weighed one;           /* the least that the largest priority can be */
     int64_t (*wall_ns)(void *ctx);
     void *wall_ctx;
@@ -89,6 +91,7 @@ struct rp_table {
     int64_t unique_samples RP_GUARDED_BY(mu);
     bool waits_for_bytes RP_GUARDED_BY(mu); /* the first insert in line does: the table stands
                                                in the budget's line */
+    bool times_altered RP_GUARDED_BY(mu);   /* items may have passed max_times_sampled before */
     bool closed RP_GUARDED_BY(mu);
 };
 
@@ -119,6 +122,9 @@ static inline bool rp_table_is_dropped(const rp_table *t)
 /* Pure: needs no lock. RP_INVALID. */
 RP_NODISCARD rp_status rp_table_weigh(const rp_table *t, double priority, rp_weighed *out,
                                       rp_error *err);
+
+/* RP_INVALID, naming the option, the value and the bound. */
+RP_NODISCARD rp_status rp_table_check_options(const rp_table_options *o, rp_error *err);
 
 /* The slot of a key, or RP_MAP_NONE. */
 uint32_t rp_table_find_locked(const rp_table *t, uint64_t key, uint32_t tag) RP_REQUIRES(t->mu);

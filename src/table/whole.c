@@ -100,6 +100,7 @@ void rp_table_get_info(rp_table *t, rp_table_info *out)
 {
     const rp_table_options *o = &t->options;
 
+    rp_mutex_lock(&t->mu);
     *out = (rp_table_info){
         .name = o->name,
         .sampler = o->sampler,
@@ -111,7 +112,6 @@ void rp_table_get_info(rp_table *t, rp_table_info *out)
         .soft_limit = o->soft_limit,
         .signature = o->signature,
     };
-    rp_mutex_lock(&t->mu);
     out->closed = t->closed;
     out->size = (int64_t)t->slots.live;
     out->bytes = t->account.bytes;

@@ -37,10 +37,10 @@ typedef struct rp_request_head {
 typedef enum rp_nuisance {
     RP_NUISANCE_RESET,      /* took back a call before it had an answer */
     RP_NUISANCE_MADE_RESET, /* made us reset a call */
-    RP_NUISANCE_PING,       /* without data of ours in between */
+    RP_NUISANCE_PING,       /* more than our data explains */
     RP_NUISANCE_SETTINGS,
     RP_NUISANCE_EMPTY,  /* a frame that carries nothing */
-    RP_NUISANCE_WINDOW, /* a window update without data of ours in between */
+    RP_NUISANCE_WINDOW, /* a window update more than our data explains */
     RP_NUISANCE_BAD_FRAME,
     RP_NUISANCE_OTHER, /* priorities, unknown frames */
     RP_NUISANCE_KINDS,

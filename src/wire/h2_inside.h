@@ -15,7 +15,10 @@ enum {
     RP_H2_WINDOW = 4 << 20,             /* of a call */
     RP_H2_CONNECTION_WINDOW = 16 << 20, /* of all */
     RP_H2_FRAME = 1 << 20,              /* the largest either side sends */
-    RP_H2_TEXT_BYTES = 384,             /* of an encoded status text */
+    RP_H2_EARNED_PINGS = 4,             /* by each frame of data */
+    RP_H2_EARNED_WINDOWS = 16,
+    RP_H2_EARNED_MOST = 4096,
+    RP_H2_TEXT_BYTES = 384, /* of an encoded status text */
 };
 
 /* A message that waits because its call is paused. */
@@ -81,11 +84,10 @@ struct rp_h2 {
     /* receiving */
     size_t held;
     uint64_t message_progress;
-    size_t assembling;         /* calls with an incomplete message, not paused */
-    rp_call *direct;           /* whose message the last DATA bytes belonged to */
-    size_t frame_left;         /* bytes of the current DATA frame still to come */
-    bool data_sent_since_ping; /* pings and window updates are earned by data */
-    bool data_sent_since_window;
+    size_t assembling;                   /* calls with an incomplete message, not paused */
+    rp_call *direct;                     /* whose message the last DATA bytes belonged to */
+    size_t frame_left;                   /* bytes of the current DATA frame still to come */
+    size_t earned_pings, earned_windows; /* free, by the data that we have sent */
 
     /* sending */
     size_t queued; /* bytes of replies, handed on or not, that have not left */

@@ -360,7 +360,15 @@ int rp_h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head,
     return 0;
 }
 
-/* Counts frames that cost us something and carry nothing. */
+static bool spend(size_t *earned)
+{
+    if (*earned == 0) return false;
+    (*earned)--;
+    return true;
+}
+
+/* Counts frames that cost us something and carry nothing. gRPC clients measure with pings how
+ * fast our data comes, and open windows for it: data earns them both. */
 static void count_frame(rp_h2 *h2, const nghttp2_frame *frame)
 {
     const nghttp2_frame_hd *head = &frame->hd;
@@ -375,8 +383,7 @@ static void count_frame(rp_h2 *h2, const nghttp2_frame *frame)
             h2->pongs++;
             break;
         }
-        if (!h2->data_sent_since_ping) rp_h2_nuisance(h2, RP_NUISANCE_PING);
-        h2->data_sent_since_ping = false;
+        if (!spend(&h2->earned_pings)) rp_h2_nuisance(h2, RP_NUISANCE_PING);
         break;
     case NGHTTP2_SETTINGS:
         if ((head->flags & NGHTTP2_FLAG_ACK) != 0) break;
@@ -384,8 +391,7 @@ static void count_frame(rp_h2 *h2, const nghttp2_frame *frame)
         h2->greeted = true;
         break;
     case NGHTTP2_WINDOW_UPDATE:
-        if (!h2->data_sent_since_window) rp_h2_nuisance(h2, RP_NUISANCE_WINDOW);
-        h2->data_sent_since_window = false;
+        if (!spend(&h2->earned_windows)) rp_h2_nuisance(h2, RP_NUISANCE_WINDOW);
         break;
     case NGHTTP2_PRIORITY: rp_h2_nuisance(h2, RP_NUISANCE_OTHER); break;
     default: break;

@@ -266,6 +266,11 @@ int rp_h2_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_
     return 0;
 }
 
+static void earn(size_t *earned, size_t more)
+{
+    *earned = *earned + more < RP_H2_EARNED_MOST ? *earned + more : RP_H2_EARNED_MOST;
+}
+
 int rp_h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     rp_h2 *h2 = user;
@@ -276,7 +281,10 @@ int rp_h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, vo
     if (type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
         rp_h2_nuisance(h2, RP_NUISANCE_MADE_RESET);
     if (type != NGHTTP2_DATA && type != NGHTTP2_HEADERS) return 0;
-    if (type == NGHTTP2_DATA) h2->data_sent_since_ping = h2->data_sent_since_window = true;
+    if (type == NGHTTP2_DATA) {
+        earn(&h2->earned_pings, RP_H2_EARNED_PINGS);
+        earn(&h2->earned_windows, RP_H2_EARNED_WINDOWS);
+    }
     call = nghttp2_session_get_stream_user_data(session, id);
     if (call != NULL) call->answered = true;
     /* We are done; if the peer is not, it is told that nobody listens any more. */

@@ -40,7 +40,7 @@ SYSTEM = {
         """.split(),
     "wire": ["sys/types.h", "sys/uio.h"],
     "server": """
-        arpa/inet.h pthread.h sys/socket.h sys/sysinfo.h sys/uio.h time.h unistd.h
+        arpa/inet.h pthread.h sys/resource.h sys/socket.h sys/sysinfo.h sys/uio.h time.h unistd.h
         """.split(),
     "cli": """
         fcntl.h getopt.h pthread.h signal.h sys/resource.h sys/socket.h sys/stat.h sys/types.h

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads use tables that other threads drop and make again. */
+/* Threads use tables that other threads alter, drop and make again. */
 #include <pthread.h>
 #include <sched.h>
 
@@ -121,8 +121,12 @@ static void change(worker *k, rp_table *t)
 {
     uint64_t keys[4] = {below(k, KEYS), below(k, KEYS), below(k, KEYS), below(k, KEYS)};
     rp_update update = {below(k, KEYS), 3};
+    rp_table_change altered = {(uint32_t)below(k, 32), (int32_t)below(k, 3),
+                               1 + (int64_t)below(k, 40), below(k, 2) * 2000,
+                               rp_limiter_queue(1 + (int64_t)below(k, 40))};
 
-    switch (below(k, 4)) {
+    switch (below(k, 5)) {
+    case 4: expect(k->w, rp_table_alter(t, &altered, NULL)); break;
     case 0: expect(k->w, rp_table_delete(t, keys, 4, NULL, NULL)); break;
     case 1: expect(k->w, rp_table_update(t, &update, 1, NULL, NULL)); break;
     case 2: (void)rp_table_expire(t, rp_now_ns()); break;

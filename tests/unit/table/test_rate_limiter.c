@@ -392,6 +392,55 @@ static void deletes_never_block_an_accepted_limiter(void **state)
     }
 }
 
+/* Whatever a limiter becomes, and whatever it carries, one side can always go ahead. */
+static void altered_limiters_never_block_both_sides(void **state)
+{
+    (void)state;
+    rp_rng rng;
+    rp_rate_limiter rl = at(rp_limiter_min_size(1), 0, 0, 0);
+    rp_rng_init(&rng, 8);
+
+    for (int i = 0; i < 2000; i++) {
+        rp_limiter_options o = {0.25 * (double)(1 + rp_rng_below(&rng, 12)),
+                                1 + (int64_t)rp_rng_below(&rng, 5),
+                                (double)rp_rng_below(&rng, 12) - 6.5, 0};
+        o.max_diff = o.min_diff + 0.25 * (double)rp_rng_below(&rng, 40);
+        if (rp_limiter_check(&o, NULL) != RP_OK) continue;
+        rp_rate_limiter_alter(&rl, &o);
+        if (rp_rng_below(&rng, 2) == 0) {
+            rp_rate_limiter_recenter(&rl);
+            assert_true(rl.carried == floor(rl.carried));
+            assert_true(rl.inserts - rl.deletes < o.min_size ||
+                        fabs(rp_rate_limiter_diff(&rl) - (o.min_diff + o.max_diff) / 2) <= 0.5);
+        }
+        for (int step = 0; step < 100; step++) {
+            bool insert = rp_rate_limiter_can_insert(&rl, 1);
+            bool sample = rp_rate_limiter_can_sample(&rl, 1);
+            assert_true(insert || sample);
+            if (rl.inserts > rl.deletes && rp_rng_below(&rng, 3) == 0)
+                rl.deletes++;
+            else if (insert && (!sample || rp_rng_below(&rng, 2) == 0))
+                rl.inserts++;
+            else if (sample)
+                rl.samples++;
+        }
+    }
+}
+
+static void recentering_an_unbounded_limiter_carries_nothing(void **state)
+{
+    (void)state;
+    rp_rate_limiter rl = at(rp_limiter_min_size(3), 100, 7, 1), huge = rl;
+
+    rp_rate_limiter_recenter(&rl);
+    assert_true(rl.carried == 0);
+    huge.options.samples_per_insert = 1e308;
+    rp_rate_limiter_recenter(&huge);
+
+    assert_true(huge.carried == 0);
+    assert_true(rp_rate_limiter_can_insert(&rl, 1) && rp_rate_limiter_can_sample(&rl, 1));
+}
+
 /* --- texts ------------------------------------------------------------------------------------------------ */
 
 static void reason_for_a_waiting_insert_has_the_numbers(void **state)
@@ -483,6 +532,8 @@ int main(void)
         cmocka_unit_test(check_refuses_exactly_what_gets_stuck_for_decimal_ratios),
         cmocka_unit_test(accepted_limiters_never_get_stuck_even_on_the_edges),
         cmocka_unit_test(deletes_never_block_an_accepted_limiter),
+        cmocka_unit_test(altered_limiters_never_block_both_sides),
+        cmocka_unit_test(recentering_an_unbounded_limiter_carries_nothing),
         cmocka_unit_test(reason_for_a_waiting_insert_has_the_numbers),
         cmocka_unit_test(reason_for_a_waiting_sample_has_the_numbers),
         cmocka_unit_test(promised_releases_are_exact),

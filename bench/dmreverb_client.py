@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What does DeepMind's own client get from our server, and what from its own?
+
+One process of client code, unmodified dm-reverb in a scratch environment; the two servers are
+processes of their own that take turns. The best round of each counts, as in every benchmark here.
+"""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import environment
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+SERVER = ROOT / "build" / "release" / "bench" / "bench_server"
+PEER = "dm-reverb"
+SMALL, LARGE = 400, 400_000
+TABLE = "t0"
+
+
+# --- servers -----------------------------------------------------------------------------------
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def serve_theirs(port, sizes):
+    """Runs dm-reverb's server in this process until its input ends."""
+    import reverb
+
+    tables = [reverb.Table(name=f"t{i}", sampler=reverb.selectors.Uniform(),
+                           remover=reverb.selectors.Fifo(), max_size=size,
+                           rate_limiter=reverb.rate_limiters.MinSize(1))
+              for i, size in enumerate(sizes)]
+    server = reverb.Server(tables, port=port)
+    print(server.port, flush=True)
+    sys.stdin.read()
+    os._exit(0)  # stopping takes it a while, and nobody waits for it
+
+
+class Server:
+    """A server process: where it listens, and how much processor time it has used."""
+
+    def __init__(self, name, command):
+        self.name = name
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True)
+        line = self.process.stdout.readline()
+        if not line.strip():
+            sys.exit(f"{name}: the server did not start")
+        self.address = f"127.0.0.1:{int(line)}"
+        self.clock = (~self.process.pid << 3) | 2  # the process's clock, as the kernel numbers it
+
+    def cpu(self):
+        return time.clock_gettime(self.clock)
+
+    def threads(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/task"))
+
+    def stop(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+@contextlib.contextmanager
+def both(size):
+    """Both servers with one table of that many items."""
+    servers = [
+        Server(PEER, [sys.executable, __file__, "--serve", str(free_port()), str(size)]),
+        Server("ours", [str(SERVER), "serve", "1", str(size)]),
+    ]
+    try:
+        yield servers
+    finally:
+        for server in servers:
+            server.stop()
+
+
+# --- what the client does ----------------------------------------------------------------------
+
+def inserter(address, payload_bytes, seconds, counts, index):
+    """Inserts for a while through one writer; the number that was confirmed goes to counts."""
+    import numpy
+    import reverb
+
+    value = numpy.random.default_rng(index).random(payload_bytes // 4, dtype=numpy.float32)
+    ahead = 256 if payload_bytes < LARGE else 8
+    count, end = 0, time.monotonic() + seconds
+    with reverb.Client(address).trajectory_writer(num_keep_alive_refs=1) as writer:
+        while time.monotonic() < end:
+            for _ in range(64 if payload_bytes < LARGE else 4):
+                writer.append([value])
+                writer.create_item(TABLE, 1.0, [writer.history[0][-1:]])
+                count += 1
+            writer.flush(ahead)
+        writer.flush()
+    counts[index] = count
+
+
+def insert(server, seconds, payload_bytes=SMALL, writers=1):
+    counts = [0] * writers
+    threads = [threading.Thread(target=inserter,
+                                args=(server.address, payload_bytes, seconds, counts, i))
+               for i in range(writers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(counts)
+
+
+def sample(server, seconds, payload_bytes=SMALL):
+    """Client.sample(), as everybody calls it."""
+    import reverb
+
+    client = reverb.Client(server.address)
+    count, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        for item in client.sample(TABLE, num_samples=256 if payload_bytes < LARGE else 16):
+            assert item[0].data[0].nbytes == payload_bytes
+            count += 1
+    return count
+
+
+class Datasets:
+    """A TrajectoryDataset for each server, made once."""
+
+    def __init__(self):
+        self.iterators = {}
+
+    def __call__(self, server, seconds, payload_bytes=SMALL, batch=256):
+        import tensorflow
+        import reverb
+
+        key = server.address, payload_bytes
+        if key not in self.iterators:
+            dataset = reverb.TrajectoryDataset(
+                server_address=server.address, table=TABLE, dtypes=[tensorflow.float32],
+                shapes=[tensorflow.TensorShape([1, payload_bytes // 4])],
+                max_in_flight_samples_per_worker=2 * batch)
+            self.iterators[key] = iter(dataset.batch(batch))
+            next(self.iterators[key])
+        count, end = 0, time.monotonic() + seconds
+        while time.monotonic() < end:
+            data = next(self.iterators[key]).data[0]
+            assert data.shape == (batch, 1, payload_bytes // 4)
+            count += batch
+        return count
+
+
+def roundtrips(server, seconds):
+    """Seconds of each insert with its flush."""
+    import numpy
+    import reverb
+
+    value = numpy.random.default_rng(0).random(SMALL // 4, dtype=numpy.float32)
+    times, end = [], time.monotonic() + seconds
+    with reverb.Client(server.address).trajectory_writer(num_keep_alive_refs=1) as writer:
+        while time.monotonic() < end:
+            began = time.perf_counter()
+            writer.append([value])
+            writer.create_item(TABLE, 1.0, [writer.history[0][-1:]])
+            writer.flush()
+            times.append(time.perf_counter() - began)
+    return times
+
+
+# --- comparing ---------------------------------------------------------------------------------
+
+def scaled(value, unit):
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g} {letter}{unit}"
+    return f"{value:.3g} {unit}"
+
+
+def ratio(name, value, ours, theirs):
+    print(f"ratio dmreverb-client.{name} {value:.2f} (ours {ours} vs {PEER} {theirs})", flush=True)
+
+
+class Comparison:
+    """Runs work on both servers in turn; keeps the best rate and the least processor time."""
+
+    def __init__(self, rounds, seconds):
+        self.rounds, self.seconds = rounds, seconds
+        self.cpu_ratios = []
+
+    def rates(self, name, servers, work, payload_bytes=0, **more):
+        best, least = {}, {}
+        if payload_bytes:
+            more["payload_bytes"] = payload_bytes
+        for _ in range(self.rounds):
+            for server in servers:
+                cpu, began = server.cpu(), time.monotonic()
+                count = work(server, self.seconds, **more)
+                rate = count / (time.monotonic() - began)
+                cpu = (server.cpu() - cpu) / count * 1e6
+                best[server.name] = max(rate, best.get(server.name, 0))
+                least[server.name] = min(cpu, least.get(server.name, cpu))
+        scale, unit = (payload_bytes, "B/s") if payload_bytes else (1, "/s")
+        ratio(name, best["ours"] / best[PEER], scaled(best["ours"] * scale, unit),
+              scaled(best[PEER] * scale, unit))
+        ratio(f"cpu.{name}", least[PEER] / least["ours"], f"{least['ours']:.2f} us",
+              f"{least[PEER]:.2f} us")
+        self.cpu_ratios.append((least[PEER] / least["ours"], least["ours"], least[PEER]))
+
+    def latencies(self, name, servers):
+        median, late = {}, {}
+        for _ in range(self.rounds):
+            for server in servers:
+                times = sorted(roundtrips(server, self.seconds))
+                p50, p99 = times[len(times) // 2], times[len(times) * 99 // 100]
+                median[server.name] = min(p50, median.get(server.name, p50))
+                late[server.name] = min(p99, late.get(server.name, p99))
+        for what, of in ((name, median), (f"{name}.p99", late)):
+            ratio(what, of[PEER] / of["ours"], f"{of['ours'] * 1e6:.0f} us",
+                  f"{of[PEER] * 1e6:.0f} us")
+
+
+def silence():
+    """The client and its server log on file 2, much and often; we keep ours for ourselves."""
+    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+
+
+def compare(quick):
+    silence()
+    print(f"# dm-reverb's client on our server and on its own{' (quick)' if quick else ''}")
+    comparison = Comparison(rounds=3 if quick else 6, seconds=0.5 if quick else 1.5)
+    datasets = Datasets()
+    with both(size=500_000) as servers:
+        for server in servers:
+            insert(server, 0.5)
+        comparison.rates("insert", servers, insert)
+        comparison.rates("insert.2", servers, insert, writers=2)
+        comparison.latencies("roundtrip", servers)
+        comparison.rates("sample", servers, sample)
+        comparison.rates("dataset", servers, datasets)
+        print("threads: " + ", ".join(f"{s.name} {s.threads()}" for s in servers))
+    smallest = min(comparison.cpu_ratios)
+    ratio("cpu", smallest[0], f"{smallest[1]:.2f} us", f"{smallest[2]:.2f} us")
+    with both(size=500) as servers:
+        for server in servers:
+            insert(server, 0.5, LARGE)
+        comparison.rates("insert.400kB", servers, insert, LARGE)
+        comparison.rates("sample.400kB", servers, sample, LARGE)
+        comparison.rates("dataset.400kB", servers, datasets, LARGE, batch=16)
+    sys.stdout.flush()
+    os._exit(0)  # its threads do not like to be stopped
+
+
+# --- the program -------------------------------------------------------------------------------
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--serve", nargs="+", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        serve_theirs(options.serve[0], options.serve[1:])
+    elif options.inside:
+        compare(options.quick)
+    else:
+        quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1",
+                 "GRPC_VERBOSITY": "ERROR"}
+        environment.run_inside(__file__, ["--quick"] * options.quick, {**os.environ, **quiet})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What does the server cost beyond the network? The benchmarks of section 5 of the Reverb paper
+ * (Cassirer et al. 2021): items of one float32 tensor of random numbers, chunk and sequence
+ * length 1, clients that do nothing else.
+ *
+ * The peer is the yardstick (yardstick.h): raw nghttp2 without any table, in a process pinned
+ * to the same processors, under the same load. Half of the processors serve, half make the
+ * load.
+ *
+ *   bench_server [--quick]           compare
+ *   bench_server serve TABLES SIZE   our server alone: prints its port, runs until its input
+ * ends
+ *   bench_server figures [--quick]   figures 5 to 7 of the paper, as CSV */
+#include <unistd.h>
+
+#include "bench.h"
+#include "h2_load.h"
+#include "server_figures.h"
+#include "server_idle.h"
+#include "server_ours.h"
+#include "server_process.h"
+#include "yardstick.h"
+
+enum {
+    KEPT_BYTES = 256 << 20, /* by inserting */
+    POOL_BYTES = 512 << 20, /* to be sampled from */
+    SMALL = 400,
+    LARGE = 400000,
+    CONNECTIONS = 4, /* in comparisons */
+    IDLE = 10000,
+};
+
+static const double idle_bytes_limit = 32 << 10, idle_cpu_limit = 0.02;
+
+typedef struct session {
+    server_cpus cpus;
+    double warm, seconds;
+    int rounds;
+    bool quick;
+} session;
+
+/* The best of one side of a comparison. */
+typedef struct side {
+    const char *name;
+    double rate;      /* items a second */
+    double server_us; /* of processor time, for one item */
+    double load_us;
+    double p50_us, p99_us;
+} side;
+
+static void keep_best(side *best, const h2_load_result *r)
+{
+    double items = (double)r->items, rate = items / r->seconds;
+
+    if (best->p50_us == 0 || (r->p50_us > 0 && r->p50_us < best->p50_us))
+        best->p50_us = r->p50_us;
+    if (best->p99_us == 0 || (r->p99_us > 0 && r->p99_us < best->p99_us))
+        best->p99_us = r->p99_us;
+    if (best->server_us == 0 || r->server_cpu / items * 1e6 < best->server_us)
+        best->server_us = r->server_cpu / items * 1e6;
+    if (rate <= best->rate) return;
+    best->rate = rate;
+    best->load_us = r->load_cpu / items * 1e6;
+}
+
+static void show(const char *what, size_t payload, const side *s)
+{
+    printf("%-16s %-18s %10s %8.2f GB/s   server %8.3f us   load %8.3f us an item\n", what,
+           s->name, bench_scaled(s->rate, "/s").text, s->rate * (double)payload * 1e-9,
+           s->server_us, s->load_us);
+}
+
+/* --- processes -------------------------------------------------------------------------------- */
+
+static int start_yardstick(const void *options)
+{
+    return yardstick_start(options);
+}
+
+static server_process run_yardstick(const session *s, size_t payload, size_t samples)
+{
+    yardstick_options options = {
+        .threads = s->cpus.serve_count,
+        .payload_bytes = payload,
+        .samples = samples,
+        .pool_bytes = POOL_BYTES,
+        .keep_bytes = KEPT_BYTES,
+    };
+    server_process process;
+
+    server_process_start(&process, &s->cpus, start_yardstick, &options);
+    return process;
+}
+
+static server_process run_ours(const session *s, size_t tables, size_t bytes, size_t payload)
+{
+    server_ours_options options = {
+        .table_count = tables,
+        .max_size = (int64_t)(bytes / payload),
+        .loops = s->cpus.serve_count,
+    };
+    server_process process;
+
+    server_process_start(&process, &s->cpus, server_ours_start, &options);
+    return process;
+}
+
+static h2_load_options load_of(const session *s, const server_process *process, h2_kind kind,
+                               size_t payload)
+{
+    return (h2_load_options){
+        .port = process->port,
+        .kind = kind,
+        .payload_bytes = payload,
+        .connections = CONNECTIONS * s->cpus.load_count,
+        .threads = s->cpus.load_count,
+        .cpus = &s->cpus.load,
+        .warm_seconds = s->warm,
+        .seconds = s->seconds,
+        .server_cpu = process->cpu,
+    };
+}
+
+/* Puts so many bytes of items into our server. */
+static void fill(const session *s, const server_process *process, size_t payload, size_t bytes)
+{
+    h2_load_options options = load_of(s, process, H2_INSERT, payload);
+
+    options.item_limit = bytes / payload;
+    h2_load_run(&options);
+}
+
+/* --- comparisons ------------------------------------------------------------------------------ */
+
+/* One kind of load on both servers in turn. */
+static void compare(const session *s, const char *what, const char *ratio, h2_kind kind,
+                    size_t payload, const server_process *yard, size_t yard_items,
+                    const server_process *ours)
+{
+    side theirs = {.name =
+                       yard_items == 1 && payload == SMALL ? "yardstick, single" : "yardstick"};
+    side mine = {.name = "ours"};
+    h2_load_options to_yard = load_of(s, yard, kind, payload);
+    h2_load_options to_ours = load_of(s, ours, kind, payload);
+
+    to_yard.yardstick = true;
+    to_yard.items = yard_items;
+    for (int i = 0; i < s->rounds; i++) {
+        h2_load_result r = h2_load_run(&to_yard);
+        keep_best(&theirs, &r);
+        r = h2_load_run(&to_ours);
+        keep_best(&mine, &r);
+    }
+    show(what, payload, &theirs);
+    show(what, payload, &mine);
+    bench_ratio(ratio, mine.rate, theirs.name, theirs.rate, "/s");
+}
+
+static void compare_roundtrip(const session *s, const server_process *yard,
+                              const server_process *ours)
+{
+    side theirs = {0}, mine = {0};
+    h2_load_options to_yard = load_of(s, yard, H2_ROUNDTRIP, SMALL);
+    h2_load_options to_ours = load_of(s, ours, H2_ROUNDTRIP, SMALL);
+
+    to_yard.connections = to_ours.connections = 1;
+    to_yard.yardstick = true;
+    for (int i = 0; i < s->rounds; i++) {
+        h2_load_result r = h2_load_run(&to_yard);
+        keep_best(&theirs, &r);
+        r = h2_load_run(&to_ours);
+        keep_best(&mine, &r);
+    }
+    printf("roundtrip        server %.2f us (yardstick %.2f us) of processor time\n",
+           mine.server_us, theirs.server_us);
+    printf("ratio server.roundtrip %.2f (ours %.1f us vs yardstick %.1f us)\n",
+           theirs.p50_us / mine.p50_us, mine.p50_us, theirs.p50_us);
+    printf("ratio server.roundtrip.p99 %.2f (ours %.1f us vs yardstick %.1f us)\n",
+           theirs.p99_us / mine.p99_us, mine.p99_us, theirs.p99_us);
+}
+
+static void compare_small(const session *s)
+{
+    size_t items = h2_load_default_items(SMALL);
+    server_process yard = run_yardstick(s, SMALL, items), ours;
+
+    ours = run_ours(s, 1, KEPT_BYTES, SMALL);
+    compare_roundtrip(s, &yard, &ours);
+    fill(s, &ours, SMALL, KEPT_BYTES);
+    compare(s, "insert 400 B", "server.insert.400B", H2_INSERT, SMALL, &yard, items, &ours);
+    server_process_stop(&ours);
+
+    ours = run_ours(s, 1, POOL_BYTES, SMALL);
+    fill(s, &ours, SMALL, POOL_BYTES);
+    compare(s, "sample 400 B", "server.sample.400B", H2_SAMPLE, SMALL, &yard, items, &ours);
+    server_process_stop(&yard);
+
+    yard = run_yardstick(s, SMALL, 1);
+    compare(s, "sample 400 B", "server.sample.400B.single", H2_SAMPLE, SMALL, &yard, 1, &ours);
+    compare(s, "insert 400 B", "server.insert.400B.single", H2_INSERT, SMALL, &yard, 1, &ours);
+    server_process_stop(&yard);
+    server_process_stop(&ours);
+}
+
+static void compare_large(const session *s)
+{
+    server_process yard = run_yardstick(s, LARGE, 1), ours = run_ours(s, 1, KEPT_BYTES, LARGE);
+
+    fill(s, &ours, LARGE, KEPT_BYTES);
+    compare(s, "insert 400 kB", "server.insert.400kB", H2_INSERT, LARGE, &yard, 1, &ours);
+    server_process_stop(&ours);
+    ours = run_ours(s, 1, POOL_BYTES, LARGE);
+    fill(s, &ours, LARGE, POOL_BYTES);
+    compare(s, "sample 400 kB", "server.sample.400kB", H2_SAMPLE, LARGE, &yard, 1, &ours);
+    server_process_stop(&ours);
+    server_process_stop(&yard);
+}
+
+/* --- ours alone ------------------------------------------------------------------------------- */
+
+static double rate_of(const h2_load_options *options)
+{
+    h2_load_result r = h2_load_run(options);
+
+    return (double)r.items / r.seconds;
+}
+
+/* Throughput with 200 clients over the best with 1 to 200. */
+static void measure_overload(const session *s)
+{
+    static const size_t counts[] = {1, 5, 20, 50, 200};
+    static const char *const names[] = {"insert", "sample"};
+    enum { COUNTS = sizeof counts / sizeof counts[0] };
+    server_process ours = run_ours(s, 1, KEPT_BYTES, SMALL);
+    double worst = 0, worst_best = 1;
+
+    fill(s, &ours, SMALL, KEPT_BYTES);
+    for (h2_kind kind = H2_INSERT; kind <= H2_SAMPLE; kind++) {
+        double rates[COUNTS] = {0}, best = 0, last;
+        for (int round = 0; round < s->rounds; round++) {
+            for (size_t i = 0; i < COUNTS; i++) {
+                h2_load_options options = load_of(s, &ours, kind, SMALL);
+                options.connections = counts[i];
+                double rate = rate_of(&options);
+                if (rate > rates[i]) rates[i] = rate;
+            }
+        }
+        printf("%s 400 B by clients:", names[kind]);
+        for (size_t i = 0; i < COUNTS; i++) {
+            printf("  %zu: %s", counts[i], bench_scaled(rates[i], "/s").text);
+            if (rates[i] > best) best = rates[i];
+        }
+        printf("\n");
+        last = rates[COUNTS - 1];
+        if (worst == 0 || last / best < worst / worst_best) {
+            worst = last;
+            worst_best = best;
+        }
+    }
+    bench_ratio("server.overload", worst, "best of 1 to 200", worst_best, "/s");
+    server_process_stop(&ours);
+}
+
+static void measure_tables(const session *s)
+{
+    double first = 0, last = 0;
+
+    printf("insert 400 B by tables:");
+    for (size_t tables = 1; tables <= 8; tables *= 2) {
+        server_process ours = run_ours(s, tables, KEPT_BYTES, SMALL);
+        h2_load_options options = load_of(s, &ours, H2_INSERT, SMALL);
+        options.table_count = tables;
+        last = 0;
+        fill(s, &ours, SMALL, KEPT_BYTES / 4);
+        for (int round = 0; round < s->rounds; round++) {
+            double rate = rate_of(&options);
+            if (rate > last) last = rate;
+        }
+        if (tables == 1) first = last;
+        printf("  %zu: %s", tables, bench_scaled(last, "/s").text);
+        server_process_stop(&ours);
+    }
+    printf("\n");
+    bench_ratio("server.tables", last, "with one table", first, "/s");
+}
+
+static void measure_idle(const session *s)
+{
+    for (int call = 0; call < 2; call++) {
+        server_process ours = run_ours(s, 1, KEPT_BYTES, SMALL);
+        fill(s, &ours, SMALL, SMALL * 1000);
+        server_idle idle = server_idle_measure(&ours, IDLE, call == 1, s->quick ? 1.5 : 5);
+        const char *name = call == 1 ? "idle_with_call" : "idle";
+        printf("%zu idle connections%s\n", idle.connections,
+               idle.connections < IDLE ? " (the limit of open files forbids more)" : "");
+        printf("ratio server.%s.bytes %.2f (ours %.0f B vs limit %.0f B)\n", name,
+               idle_bytes_limit / idle.bytes, idle.bytes, idle_bytes_limit);
+        printf("ratio server.%s.cpu %.2f (ours %.3f %% vs limit %.0f %%)\n", name,
+               idle_cpu_limit / (idle.cpu > 1e-5 ? idle.cpu : 1e-5), idle.cpu * 100,
+               idle_cpu_limit * 100);
+        server_process_stop(&ours);
+    }
+}
+
+/* --- the program ------------------------------------------------------------------------------ */
+
+static int serve_alone(const char *tables, const char *size, const char *port)
+{
+    server_ours_options options = {
+        .table_count = strtoul(tables, NULL, 10),
+        .max_size = strtol(size, NULL, 10),
+        .port = port != NULL ? (int)strtol(port, NULL, 10) : 0,
+    };
+    char byte;
+
+    if (options.table_count == 0 || options.max_size <= 0) return 2;
+    printf("%d\n", server_ours_start(&options));
+    fflush(stdout);
+    while (read(STDIN_FILENO, &byte, 1) > 0) continue;
+    _exit(0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc >= 4 && strcmp(argv[1], "serve") == 0)
+        return serve_alone(argv[2], argv[3], argc > 4 ? argv[4] : NULL);
+    server_idle_raise_limit();
+    if (argc >= 2 && strcmp(argv[1], "figures") == 0) return server_figures(argc > 2);
+
+    bench_options options = bench_parse(argc, argv, "a server against raw nghttp2");
+    session s = {
+        .cpus = server_cpus_get(),
+        .quick = options.quick,
+        .warm = options.quick ? 0.1 : 0.2,
+        .seconds = options.quick ? 0.3 : 0.8,
+        .rounds = options.quick ? 3 : 5,
+    };
+    printf("%zu processors serve, %zu make the load; %zu connections, %zu items of 400 B in a "
+           "request\n",
+           s.cpus.serve_count, s.cpus.load_count, CONNECTIONS * s.cpus.load_count,
+           h2_load_default_items(SMALL));
+    compare_small(&s);
+    compare_large(&s);
+    s.rounds = options.quick ? 1 : 3;
+    measure_overload(&s);
+    measure_tables(&s);
+    measure_idle(&s);
+    return 0;
+}

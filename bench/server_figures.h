@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Figures 5, 6 and 7 of the Reverb paper (Cassirer et al. 2021). */
+#ifndef BENCH_SERVER_FIGURES_H
+#define BENCH_SERVER_FIGURES_H
+
+#include <stdbool.h>
+
+/* Measures and prints a line "figure,kind,payload_bytes,tables,clients,items_per_s,bytes_per_s,
+ * server_cpu_us" for each point. Returns what main() should. */
+int server_figures(bool quick);
+
+#endif

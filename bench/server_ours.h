@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Our server as the benchmarks use it: tables "t0", "t1", ... that sample uniformly and remove
+ * the oldest. */
+#ifndef BENCH_SERVER_OURS_H
+#define BENCH_SERVER_OURS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct server_ours_options {
+    size_t table_count;
+    int64_t max_size; /* of all tables together */
+    size_t loops;
+    int port; /* 0: any */
+} server_ours_options;
+
+/* Starts it on 127.0.0.1 and returns the port. It runs until the process ends. */
+int server_ours_start(const void *options);
+
+#endif

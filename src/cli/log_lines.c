@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/log_lines.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/units.h"
+
+enum { CUT_BYTES = 32, VALUE_BYTES = 2048 };
+
+static const char *const level_names[] = {"error", "warning", "info", "debug"};
+
+/* Text being written; one that does not fit as a whole is not written at all. */
+typedef struct cursor {
+    char *text;
+    size_t size, used;
+    bool full;
+} cursor;
+
+static void put(cursor *c, const char *text, size_t length)
+{
+    if (c->full || c->size - c->used <= length) {
+        c->full = true;
+        return;
+    }
+    memcpy(c->text + c->used, text, length);
+    c->used += length;
+}
+
+static void put_text(cursor *c, const char *text)
+{
+    put(c, text, strlen(text));
+}
+
+static void put_char(cursor *c, char byte)
+{
+    put(c, &byte, 1);
+}
+
+/* Bytes of the character at `p`, or 0 if it is not UTF-8 or a control character above ASCII. */
+static size_t utf8_length(const unsigned char *p)
+{
+    static const struct {
+        unsigned char low, high;   /* of the first byte */
+        unsigned char low2, high2; /* of the second */
+        unsigned char length;
+    } rules[] = {
+        {0x01, 0x7f, 0, 0xff, 1},    {0xc2, 0xc2, 0xa0, 0xbf, 2}, {0xc3, 0xdf, 0x80, 0xbf, 2},
+        {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3},
+        {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4},
+        {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        if (p[0] < rules[i].low || p[0] > rules[i].high) continue;
+        if (rules[i].length == 1) return 1;
+        if (p[1] < rules[i].low2 || p[1] > rules[i].high2) return 0;
+        for (size_t k = 2; k < rules[i].length; k++)
+            if (p[k] < 0x80 || p[k] > 0xbf) return 0;
+        return rules[i].length;
+    }
+    return 0;
+}
+
+/* --- logfmt --------------------------------------------------------------------------------- */
+
+static void put_escaped(cursor *c, unsigned char byte)
+{
+    char text[8];
+
+    if (byte == '"' || byte == '\\') {
+        put_char(c, '\\');
+        put_char(c, (char)byte);
+    } else if (byte == '\n') {
+        put_text(c, "\\n");
+    } else if (byte == '\t') {
+        put_text(c, "\\t");
+    } else if (byte < ' ' || byte >= 0x7f) {
+        (void)snprintf(text, sizeof text, "\\x%02x", byte);
+        put_text(c, text);
+    } else {
+        put_char(c, (char)byte);
+    }
+}
+
+static bool needs_quotes(const char *value)
+{
+    if (value[0] == '\0') return true;
+    for (const unsigned char *p = (const unsigned char *)value; *p != '\0'; p++)
+        if (*p <= ' ' || *p == '"' || *p == '\\' || *p == '=' || *p >= 0x7f) return true;
+    return false;
+}
+
+static void put_logfmt(cursor *c, const char *key, const char *value)
+{
+    const unsigned char *p = (const unsigned char *)value;
+
+    if (c->used > 0) put_char(c, ' ');
+    put_text(c, key);
+    put_char(c, '=');
+    if (!needs_quotes(value)) {
+        put_text(c, value);
+        return;
+    }
+    put_char(c, '"');
+    while (*p != '\0') {
+        size_t length = utf8_length(p);
+
+        if (length > 1)
+            put(c, (const char *)p, length);
+        else
+            put_escaped(c, *p);
+        p += length > 1 ? length : 1;
+    }
+    put_char(c, '"');
+}
+
+void rp_fields_init(rp_fields *fields)
+{
+    fields->size = 0;
+    fields->text[0] = '\0';
+}
+
+void rp_fields_add(rp_fields *fields, const char *key, const char *format, ...)
+{
+    cursor c = {fields->text, sizeof fields->text, fields->size, false};
+    char value[VALUE_BYTES];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(value, sizeof value, format, args);
+    va_end(args);
+    put_logfmt(&c, key, value);
+    if (!c.full) fields->size = c.used;
+    fields->text[fields->size] = '\0';
+}
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+/* The byte that an escape stands for; `*p` is behind the backslash and moves to its last
+ * character. */
+static char unescape(const char **p)
+{
+    switch (**p) {
+    case 'n': return '\n';
+    case 't': return '\t';
+    case 'r': return '\r';
+    case 'x':
+        if (hex((*p)[1]) < 0 || hex((*p)[2]) < 0) return 'x';
+        *p += 2;
+        return (char)(hex((*p)[-1]) * 16 + hex(**p));
+    default: return **p;
+    }
+}
+
+bool rp_fields_next(const char **fields, char *key, size_t key_bytes, char *value,
+                    size_t value_bytes)
+{
+    cursor k = {key, key_bytes, 0, false}, v = {value, value_bytes, 0, false};
+    const char *p = *fields + strspn(*fields, " ");
+
+    if (*p == '\0') return false;
+    for (; *p != '\0' && *p != '=' && *p != ' '; p++) put_char(&k, *p);
+    if (*p == '=' && p[1] == '"') {
+        for (p += 2; *p != '\0' && *p != '"'; p++) {
+            if (*p == '\\' && p[1] != '\0') {
+                p++;
+                put_char(&v, unescape(&p));
+            } else {
+                put_char(&v, *p);
+            }
+        }
+        if (*p == '"') p++;
+    } else if (*p == '=') {
+        for (p++; *p != '\0' && *p != ' '; p++) put_char(&v, *p);
+    }
+    key[k.used] = '\0';
+    value[v.used] = '\0';
+    *fields = p;
+    return true;
+}
+
+/* --- JSON ----------------------------------------------------------------------------------- */
+
+static void put_json_text(cursor *c, const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    char escaped[8];
+
+    put_char(c, '"');
+    while (*p != '\0') {
+        size_t length = utf8_length(p);
+
+        if (length == 0) {
+            put_text(c, "\\ufffd");
+            length = 1;
+        } else if (*p == '"' || *p == '\\') {
+            put_char(c, '\\');
+            put_char(c, (char)*p);
+        } else if (*p < ' ' || *p == 0x7f) {
+            (void)snprintf(escaped, sizeof escaped, "\\u%04x", *p);
+            put_text(c, escaped);
+        } else {
+            put(c, (const char *)p, length);
+        }
+        p += length;
+    }
+    put_char(c, '"');
+}
+
+/* True if the text is a number as JSON writes it. */
+static bool is_json_number(const char *text)
+{
+    const char *digits = text + (text[0] == '-' ? 1 : 0);
+    double value;
+
+    if (digits[0] == '0' && digits[1] != '\0' && digits[1] != '.') return false;
+    if (digits[0] < '0' || digits[0] > '9' || strchr(digits, 'e') != NULL ||
+        strchr(digits, 'E') != NULL || text[strlen(text) - 1] == '.')
+        return false;
+    return rp_parse_number(text, &value);
+}
+
+static void put_json(cursor *c, const char *key, const char *value)
+{
+    put_char(c, c->used == 0 ? '{' : ',');
+    put_json_text(c, key);
+    put_char(c, ':');
+    if (is_json_number(value) || strcmp(value, "true") == 0 || strcmp(value, "false") == 0)
+        put_text(c, value);
+    else
+        put_json_text(c, value);
+}
+
+/* --- lines ---------------------------------------------------------------------------------- */
+
+static void put_field(cursor *c, bool json, const char *key, const char *value)
+{
+    size_t before = c->used;
+    bool cut = c->full;
+
+    c->full = false;
+    if (json)
+        put_json(c, key, value);
+    else
+        put_logfmt(c, key, value);
+    if (c->full) c->used = before;
+    c->full = c->full || cut;
+}
+
+static void time_text(int64_t wall_ns, char *text, size_t size)
+{
+    time_t seconds = (time_t)(wall_ns / 1000000000);
+    char date[32];
+    struct tm tm;
+
+    if (gmtime_r(&seconds, &tm) == NULL ||
+        strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &tm) == 0)
+        (void)snprintf(date, sizeof date, "%lld", (long long)seconds);
+    (void)snprintf(text, size, "%s.%03dZ", date, (int)(wall_ns / 1000000 % 1000));
+}
+
+size_t rp_log_line(const rp_log_entry *entry, bool json, char *line, size_t size)
+{
+    cursor c = {line, size - CUT_BYTES, 0, false};
+    const char *fields = entry->fields != NULL ? entry->fields : "";
+    char key[64], value[VALUE_BYTES];
+
+    time_text(entry->wall_ns, value, sizeof value);
+    put_field(&c, json, "time", value);
+    put_field(&c, json, "level", level_names[entry->level & 3]);
+    put_field(&c, json, "event", entry->event);
+    if (entry->suppressed > 0) {
+        (void)snprintf(value, sizeof value, "%" PRIu64, entry->suppressed);
+        put_field(&c, json, "suppressed", value);
+    }
+    while (rp_fields_next(&fields, key, sizeof key, value, sizeof value))
+        put_field(&c, json, key, value);
+    c.size = size;
+    if (c.full) {
+        c.full = false;
+        put_field(&c, json, "cut", "true");
+    }
+    put_text(&c, json ? "}\n" : "\n");
+    return c.used;
+}
+
+/* --- how often ------------------------------------------------------------------------------ */
+
+bool rp_log_rate_admit(rp_log_rate *rate, const char *event, int64_t now_ns,
+                       uint64_t *suppressed)
+{
+    struct rp_log_rate_event *e;
+    size_t i = 0;
+
+    while (i < rate->event_count &&
+           strncmp(rate->events[i].name, event, sizeof rate->events[i].name - 1) != 0)
+        i++;
+    if (i == RP_LOG_EVENTS) i = RP_LOG_EVENTS - 1;
+    e = &rate->events[i];
+    if (i == rate->event_count) {
+        rate->event_count++;
+        *e = (struct rp_log_rate_event){.begin_ns = now_ns};
+        (void)snprintf(e->name, sizeof e->name, "%s", event);
+    }
+    if (now_ns - e->begin_ns >= rate->window_ns) {
+        e->begin_ns = now_ns;
+        e->count = 0;
+    }
+    if (e->count >= rate->burst) {
+        e->suppressed++;
+        return false;
+    }
+    e->count++;
+    *suppressed = e->suppressed;
+    e->suppressed = 0;
+    return true;
+}

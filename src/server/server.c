@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting, changing and ending a server. */
+#include "reprise/server.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "server/inside.h"
+#include "server/limits.h"
+#include "server/page_answer.h"
+#include "server/served.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+enum {
+    MAX_LOOPS = 256,
+    RESERVED_DESCRIPTORS = 32, /* for everything that is no connection */
+    LOG_BYTES = 512,
+};
+
+/* Places in server->files. */
+enum { CERTIFICATE, KEY, CLIENT_CA, TOKENS, FILE_COUNT };
+
+void rp_server_log(rp_server *server, rp_log_level level, const char *event, const char *format,
+                   ...)
+{
+    char fields[LOG_BYTES];
+    va_list arguments;
+
+    if (server->log.write == NULL) return;
+    va_start(arguments, format);
+    (void)vsnprintf(fields, sizeof fields, format, arguments);
+    va_end(arguments);
+    server->log.write(server->log.ctx, level, event, fields);
+}
+
+rp_server_limits rp_server_limits_now(rp_server *server)
+{
+    rp_server_limits limits;
+
+    rp_mutex_lock(&server->lock);
+    limits = server->limits;
+    rp_mutex_unlock(&server->lock);
+    return limits;
+}
+
+rp_health rp_server_health_now(rp_server *server)
+{
+    rp_health health;
+
+    rp_mutex_lock(&server->lock);
+    health = server->health;
+    rp_mutex_unlock(&server->lock);
+    return health;
+}
+
+void rp_server_set_health(rp_server *server, rp_health health, const char *why)
+{
+    rp_mutex_lock(&server->lock);
+    server->health = health;
+    (void)snprintf(server->health_why, sizeof server->health_why, "%s", why != NULL ? why : "");
+    rp_mutex_unlock(&server->lock);
+    atomic_fetch_add_explicit(&server->health_version, 1, memory_order_release);
+}
+
+/* --- credentials ------------------------------------------------------------------------------ */
+
+static rp_status copy_files(rp_server *server, const rp_server_security *security,
+                            rp_error *err)
+{
+    const char *const paths[FILE_COUNT] = {
+        [CERTIFICATE] = security->certificate_file,
+        [KEY] = security->key_file,
+        [CLIENT_CA] = security->client_ca_file,
+        [TOKENS] = security->tokens_file,
+    };
+
+    if ((paths[CERTIFICATE] == NULL) != (paths[KEY] == NULL))
+        return rp_fail(err, RP_INVALID,
+                       "a certificate needs its key, and a key its certificate");
+    if (paths[CLIENT_CA] != NULL && paths[CERTIFICATE] == NULL)
+        return rp_fail(err, RP_INVALID, "client certificates need TLS: give a certificate");
+    if (security->require_client_certificate && paths[CLIENT_CA] == NULL)
+        return rp_fail(err, RP_INVALID,
+                       "requiring client certificates needs a CA to check them with");
+    for (int i = 0; i < FILE_COUNT; i++) {
+        size_t size;
+        if (paths[i] == NULL) continue;
+        size = strlen(paths[i]) + 1;
+        server->files[i] = rp_alloc(&server->alloc, size);
+        if (server->files[i] == NULL) return rp_fail_memory(err, size);
+        memcpy(server->files[i], paths[i], size);
+    }
+    server->require_client_certificate = security->require_client_certificate;
+    return RP_OK;
+}
+
+static rp_status load_tls(rp_server *server, rp_tls **out, rp_error *err)
+{
+    const rp_tls_files files = {server->files[CERTIFICATE], server->files[KEY],
+                                server->files[CLIENT_CA], server->require_client_certificate};
+
+    *out = NULL;
+    if (files.certificate == NULL) return RP_OK;
+    return rp_tls_new(&server->alloc, &files, out, err);
+}
+
+static rp_status load_auth(rp_server *server, rp_auth **out, rp_error *err)
+{
+    return rp_auth_load(&server->alloc, server->files[TOKENS], server->files[CLIENT_CA] != NULL,
+                        out, err);
+}
+
+static rp_status open_gate(rp_server *server, rp_error *err)
+{
+    rp_auth *auth;
+    rp_tls *tls;
+    rp_status st = load_tls(server, &tls, err);
+
+    if (st != RP_OK) return st;
+    rp_mutex_lock(&server->lock);
+    server->tls = tls;
+    rp_mutex_unlock(&server->lock);
+    st = load_auth(server, &auth, err);
+    if (st != RP_OK) return st;
+    server->is_open = rp_auth_is_open(auth);
+    st = rp_gate_new(&server->alloc, auth, &server->gate);
+    return st == RP_OK ? RP_OK : rp_fail_memory(err, sizeof(void *));
+}
+
+rp_status rp_server_reload(rp_server *server, const rp_server_limits *limits, rp_error *err)
+{
+    rp_server_limits complete = limits != NULL ? *limits : (rp_server_limits){0};
+    rp_tls *tls = NULL, *old;
+    rp_auth *auth = NULL;
+    rp_status st = limits != NULL ? rp_server_limits_complete(&complete, err) : RP_OK;
+
+    if (st == RP_OK) st = load_tls(server, &tls, err);
+    if (st == RP_OK) st = load_auth(server, &auth, err);
+    if (st != RP_OK) {
+        rp_tls_unref(tls);
+        return st;
+    }
+    rp_gate_reload(server->gate, auth);
+    rp_mutex_lock(&server->lock);
+    old = server->tls;
+    server->tls = tls;
+    if (limits != NULL) server->limits = complete;
+    rp_mutex_unlock(&server->lock);
+    rp_tls_unref(old);
+    for (size_t i = 0; i < server->worker_count; i++)
+        rp_worker_take_limits(&server->workers[i]);
+    return RP_OK;
+}
+
+/* --- listening -------------------------------------------------------------------------------- */
+
+static rp_status listen_on(rp_server *server, const char *address, rp_error *err)
+{
+    rp_server_listener *listener = &server->listeners[server->listener_count];
+    rp_status st = rp_listener_open(&listener->listener, address, err);
+
+    if (st != RP_OK) return st;
+    server->addresses[server->listener_count++] = listener->listener.text;
+    if (!server->is_open || server->insecure || listener->listener.is_local) return RP_OK;
+    return rp_fail(
+        err, RP_PRECONDITION,
+        "%s can be reached from elsewhere, and there are no credentials: give tokens "
+        "or a client CA, listen on localhost, or say insecure",
+        address);
+}
+
+static rp_status listen_on_all(rp_server *server, const rp_server_options *options,
+                               rp_error *err)
+{
+    rp_status st = RP_OK;
+
+    if (options->address_count > RP_LISTENERS)
+        return rp_fail(err, RP_INVALID, "at most %d addresses, got %zu", RP_LISTENERS,
+                       options->address_count);
+    if (options->address_count == 0) return listen_on(server, "localhost:8000", err);
+    for (size_t i = 0; st == RP_OK && i < options->address_count; i++)
+        st = listen_on(server, options->addresses[i], err);
+    return st;
+}
+
+int rp_server_port(const rp_server *server)
+{
+    for (size_t i = 0; i < server->listener_count; i++)
+        if (server->listeners[i].listener.port != 0) return server->listeners[i].listener.port;
+    return 0;
+}
+
+/* --- starting ----------------------------------------------------------------------------------- */
+
+static void count_descriptors(rp_server *server)
+{
+    struct rlimit limit;
+
+    server->descriptor_room = SIZE_MAX;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+    server->descriptor_room = limit.rlim_cur > 2 * RESERVED_DESCRIPTORS
+                                  ? (size_t)limit.rlim_cur - RESERVED_DESCRIPTORS
+                                  : RESERVED_DESCRIPTORS;
+}
+
+static size_t loop_count(const rp_server_options *options)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (options->loops > 0) return options->loops < MAX_LOOPS ? options->loops : MAX_LOOPS;
+    return processors > 0 && processors < MAX_LOOPS ? (size_t)processors : 1;
+}
+
+static rp_status start_workers(rp_server *server, const rp_server_options *options,
+                               rp_error *err)
+{
+    size_t count = loop_count(options);
+    rp_page_host host;
+    rp_status st = rp_metrics_new(&server->alloc, count, &server->metrics);
+
+    if (st != RP_OK) return rp_fail_memory(err, count * sizeof(rp_loop_metrics));
+    server->workers = rp_alloc_array(&server->alloc, count, sizeof *server->workers);
+    if (server->workers == NULL) return rp_fail_memory(err, count * sizeof *server->workers);
+    host = rp_page_host_of(server);
+    st = rp_http_page_new(&server->alloc, &host, &server->page, err);
+    server->worker_count = count;
+    for (size_t i = 0; st == RP_OK && i < count; i++)
+        st = rp_worker_start(&server->workers[i], server, i, err);
+    return st;
+}
+
+rp_status rp_server_start(rp_store *store, const rp_server_options *options, rp_server **out,
+                          rp_error *err)
+{
+    const rp_server_options none = {0};
+    const rp_allocator *alloc;
+    rp_server *server;
+    rp_status st;
+
+    if (options == NULL) options = &none;
+    alloc = options->alloc != NULL ? options->alloc : rp_allocator_default();
+    server = rp_alloc_zero(alloc, sizeof *server);
+    if (server == NULL) return rp_fail_memory(err, sizeof *server);
+    server->alloc = *alloc;
+    server->store = store;
+    server->log = options->log;
+    server->moderate = !options->moderate_off;
+    server->insecure = options->security.insecure;
+    server->reset_off = options->security.reset_off;
+    server->state_id[0] = rp_system_seed();
+    server->state_id[1] = rp_system_seed();
+    server->hash_seed = rp_system_seed();
+    server->started_ns = rp_now_ns();
+    rp_mutex_init(&server->lock, RP_RANK_SERVER);
+    rp_cond_init(&server->changed);
+    rp_mutex_lock(&server->lock);
+    server->limits = options->limits;
+    server->health = RP_HEALTH_SERVING;
+    st = rp_server_limits_complete(&server->limits, err);
+    rp_mutex_unlock(&server->lock);
+    count_descriptors(server);
+    if (st == RP_OK) st = copy_files(server, &options->security, err);
+    if (st == RP_OK) st = open_gate(server, err);
+    if (st == RP_OK) st = listen_on_all(server, options, err);
+    if (st == RP_OK) st = start_workers(server, options, err);
+    if (st != RP_OK) {
+        rp_server_free(server);
+        return st;
+    }
+    rp_server_accept(server);
+    *out = server;
+    return RP_OK;
+}
+
+/* --- ending --------------------------------------------------------------------------------------- */
+
+void rp_server_drain(rp_server *server, int64_t grace_ms)
+{
+    int64_t until_ns = rp_wait_ms(grace_ms).until_ns;
+
+    rp_server_set_health(server, RP_HEALTH_DRAINING, "shutting down");
+    atomic_store_explicit(&server->draining, true, memory_order_relaxed);
+    rp_server_stop_accepting(server);
+    for (size_t i = 0; i < server->worker_count; i++) rp_worker_drain(&server->workers[i]);
+    rp_mutex_lock(&server->lock);
+    while (atomic_load_explicit(&server->connection_count, memory_order_acquire) > 0 &&
+           rp_now_ns() < until_ns)
+        (void)rp_cond_wait(&server->changed, &server->lock, until_ns);
+    rp_mutex_unlock(&server->lock);
+    for (size_t i = 0; i < server->worker_count; i++) rp_worker_stop(&server->workers[i]);
+}
+
+void rp_server_free(rp_server *server)
+{
+    if (server == NULL) return;
+    if (server->worker_count > 0 && server->workers[0].has_thread)
+        rp_server_stop_accepting(server);
+    for (size_t i = 0; i < server->worker_count; i++) rp_worker_stop(&server->workers[i]);
+    rp_http_page_free(server->page);
+    for (size_t i = 0; i < server->worker_count; i++) rp_worker_deinit(&server->workers[i]);
+    rp_release(&server->alloc, server->workers, server->worker_count * sizeof(rp_worker));
+    for (size_t i = 0; i < server->listener_count; i++)
+        rp_listener_close(&server->listeners[i].listener);
+    rp_served_forget_all(server);
+    rp_metrics_free(server->metrics);
+    rp_gate_free(server->gate);
+    rp_mutex_lock(&server->lock);
+    rp_tls_unref(server->tls);
+    rp_mutex_unlock(&server->lock);
+    for (int i = 0; i < FILE_COUNT; i++)
+        if (server->files[i] != NULL)
+            rp_release(&server->alloc, server->files[i], strlen(server->files[i]) + 1);
+    rp_cond_deinit(&server->changed);
+    rp_mutex_deinit(&server->lock);
+    rp_allocator alloc = server->alloc;
+    rp_release(&alloc, server, sizeof *server);
+}

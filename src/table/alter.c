@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Changing the options of a table in use.
+ *
+ * Where a bound comes down, items have to go first, a block under each lock. The present bound
+ * follows what is there, so that T2 holds whenever the lock is free and nothing grows back.
+ * When all is within the new bounds, everything is changed under one lock. */
+#include "table/table.h"
+#include "util/error.h"
+
+enum {
+    KNOWN = RP_CHANGE_MAX_SIZE | RP_CHANGE_MAX_BYTES | RP_CHANGE_MAX_TIMES_SAMPLED |
+            RP_CHANGE_LIMITER | RP_CHANGE_RECENTER
+};
+
+static bool has(const rp_table_change *change, uint32_t bit)
+{
+    return (change->which & bit) != 0;
+}
+
+/* Changes the fields that are asked for and no others: some are read without the lock. */
+static void apply(rp_table_options *o, const rp_table_change *change)
+{
+    if (has(change, RP_CHANGE_MAX_SIZE)) o->max_size = change->max_size;
+    if (has(change, RP_CHANGE_MAX_BYTES)) o->max_bytes = change->max_bytes;
+    if (has(change, RP_CHANGE_MAX_TIMES_SAMPLED))
+        o->max_times_sampled = change->max_times_sampled;
+    if (has(change, RP_CHANGE_LIMITER)) o->limiter = change->limiter;
+}
+
+static bool fits_locked(const rp_table *t, const rp_table_options *to) RP_REQUIRES(t->mu)
+{
+    if (!to->soft_limit && t->slots.live > (size_t)to->max_size) return false;
+    return to->max_bytes == 0 || t->account.bytes <= to->max_bytes;
+}
+
+/* Evicts a block of what is over the new bounds. True if nothing is any more; otherwise the
+ * present bounds are those of what is left. There is room for the events. */
+static bool shrink_locked(rp_table *t, const rp_table_options *to) RP_REQUIRES(t->mu)
+{
+    rp_table_options *now = &t->options;
+
+    for (size_t i = 0; i < RP_BLOCK && !fits_locked(t, to); i++) {
+        rp_table_evict_locked(t);
+        rp_table_count_out_locked(t, SIZE_MAX);
+    }
+    if (fits_locked(t, to)) return true;
+    if (!to->soft_limit && to->max_size < now->max_size)
+        now->max_size =
+            (int64_t)t->slots.live > to->max_size ? (int64_t)t->slots.live : to->max_size;
+    if (to->max_bytes > 0 && (now->max_bytes == 0 || to->max_bytes < now->max_bytes))
+        now->max_bytes = t->account.bytes > to->max_bytes ? t->account.bytes : to->max_bytes;
+    return false;
+}
+
+static void commit_locked(rp_table *t, const rp_table_change *change) RP_REQUIRES(t->mu)
+{
+    apply(&t->options, change);
+    if (has(change, RP_CHANGE_MAX_TIMES_SAMPLED)) t->times_altered = true;
+    if (has(change, RP_CHANGE_LIMITER)) rp_rate_limiter_alter(&t->limiter, &change->limiter);
+    if (has(change, RP_CHANGE_RECENTER)) rp_rate_limiter_recenter(&t->limiter);
+}
+
+/* Bounds that have come down half-way go back to where they were. Somebody else may have
+ * altered them since: then they are his. */
+static void take_back_locked(rp_table *t, const rp_table_options *before,
+                             const rp_table_options *lowered) RP_REQUIRES(t->mu)
+{
+    if (t->options.max_size == lowered->max_size) t->options.max_size = before->max_size;
+    if (t->options.max_bytes == lowered->max_bytes) t->options.max_bytes = before->max_bytes;
+}
+
+static rp_status check(const rp_table_options *before, const rp_table_change *change,
+                       rp_error *err)
+{
+    rp_table_options to = *before;
+
+    apply(&to, change);
+    if ((change->which & ~(uint32_t)KNOWN) != 0)
+        return rp_fail(err, RP_INVALID, "table '%s': changes %#x are not all known",
+                       before->name, change->which);
+    return rp_table_check_options(&to, err);
+}
+
+rp_status rp_table_alter(rp_table *t, const rp_table_change *change, rp_error *err)
+{
+    rp_table_options before, lowered, to;
+    bool done = false;
+    rp_status st;
+
+    rp_mutex_lock(&t->mu);
+    before = lowered = t->options;
+    rp_mutex_unlock(&t->mu);
+    st = check(&before, change, err);
+    while (st == RP_OK && !done) {
+        rp_mutex_lock(&t->mu);
+        to = t->options;
+        apply(&to, change);
+        if (t->closed) {
+            st = rp_table_refuse_closed(t, err);
+        } else if (rp_events_reserve_locked(t, RP_BLOCK) != RP_OK) {
+            st = rp_fail_memory(err, RP_BLOCK * sizeof(rp_event));
+            take_back_locked(t, &before, &lowered);
+        } else {
+            done = shrink_locked(t, &to);
+            if (done) commit_locked(t, change);
+            lowered = t->options;
+        }
+        rp_table_leave(t);
+    }
+    return st;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A server to look at: its description, metrics for two loops, and a store in which nothing is
+ * as nice as it should be. */
+#ifndef RP_TEST_OBSERVED_H
+#define RP_TEST_OBSERVED_H
+
+#include "server/server_view.h"
+#include "support/fixture.h"
+
+typedef struct rp_test_observed {
+    rp_test_bed bed;
+    rp_server_view view;
+    rp_op parked; /* a sample that waits for the table 'empty' */
+    rp_sample_options wanted;
+    rp_sample samples[2];
+} rp_test_observed;
+
+static inline void rp_test_ignore(rp_op *op)
+{
+    (void)op;
+}
+
+static inline rp_server_view rp_test_server_view(rp_metrics *metrics, rp_store *store)
+{
+    static const char *const addresses[] = {"127.0.0.1:8000", "unix:/tmp/a \"b\""};
+
+    return (rp_server_view){
+        .version = "1.2.3",
+        .health = RP_HEALTH_DEGRADED,
+        .why = "the disk is full: \"\\\n",
+        .uptime_ns = 1500000000,
+        .addresses = addresses,
+        .address_count = 2,
+        .limits = {.connections = 10000, .message_bytes = 64 << 20, .stall_ms = 60000},
+        .metrics = metrics,
+        .store = store,
+    };
+}
+
+/* Three tables: 'replay' with items, 'empty' with a sample that waits, and one with a bad name.
+ */
+static inline void rp_test_observed_init(rp_test_observed *o)
+{
+    static const rp_spec columns[] = {{"obs", RP_FLOAT32, {2, {-1, 84}}},
+                                      {"re\"ward", RP_FLOAT64, {-1, {0}}}};
+    rp_table_options replay = rp_test_options("replay", RP_PRIORITIZED, RP_FIFO, 100),
+                     empty = rp_test_options("empty", RP_FIFO, RP_FIFO, 10),
+                     odd = rp_test_options("a \"b\"\\\n\xff\xc3\xa4", RP_LIFO, RP_FIFO, 10);
+    rp_metrics *metrics = NULL;
+    rp_table *t;
+
+    memset(o, 0, sizeof *o);
+    rp_test_bed_init(&o->bed, NULL);
+    replay.limiter = rp_limiter_ratio(2.0, 2, 50.0);
+    replay.sampler.exponent = 0.6;
+    t = rp_test_bed_table(&o->bed, &replay);
+    for (uint64_t key = 1; key <= 5; key++) rp_test_put(t, key, 1.0, o->bed.plain);
+    (void)rp_test_draw(t);
+    assert_ok_err(rp_signature_flat(&o->bed.alloc, columns, 2, &empty.signature, &o->bed.err),
+                  &o->bed.err);
+    t = rp_test_bed_table(&o->bed, &empty);
+    rp_signature_unref(empty.signature);
+    o->wanted = (rp_sample_options){.count = 2};
+    o->parked = (rp_op){.options = &o->wanted,
+                        .samples = o->samples,
+                        .until_ns = RP_FOREVER,
+                        .on_done = rp_test_ignore};
+    assert_false(rp_table_start_sample(t, &o->parked));
+    (void)rp_test_bed_table(&o->bed, &odd);
+    assert_ok(rp_metrics_new(&o->bed.alloc, 2, &metrics));
+    o->view = rp_test_server_view(metrics, o->bed.store);
+}
+
+static inline void rp_test_observed_deinit(rp_test_observed *o)
+{
+    assert_true(rp_op_withdraw(&o->parked, RP_CANCELLED));
+    rp_metrics_free(o->view.metrics);
+    rp_test_bed_deinit(&o->bed);
+}
+
+#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/gate.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "support/unit.h"
+
+#define READER "sha256:3d0941964aa3ebdcb00ccef58b1bb399f9f898465e9886d5aec7f31090a0fb30"
+#define BOSS "sha256:a5e7c002443743c5836758c7d1cd8ddefd9fcf2061daa0efaac683fb99966057"
+
+static const int64_t second_ns = 1000000000;
+
+static rp_auth *auth_of(const rp_allocator *alloc, const char *text, bool certificates)
+{
+    rp_auth_source source = {text, text != NULL ? strlen(text) : 0, certificates};
+    rp_auth *auth = NULL;
+
+    return rp_auth_new(alloc, &source, &auth, NULL) == RP_OK ? auth : NULL;
+}
+
+static rp_gate *make(const char *text, bool certificates)
+{
+    rp_auth *auth = auth_of(rp_allocator_default(), text, certificates);
+    rp_gate *gate = NULL;
+
+    assert_non_null(auth);
+    assert_ok(rp_gate_new(rp_allocator_default(), auth, &gate));
+    return gate;
+}
+
+static const char two[] = "read r " READER "\nadmin b " BOSS "\n";
+
+/* A call from `peer` with that header that needs that role. */
+static rp_status call(rp_gate *gate, const char *header, const char *peer, rp_role needed,
+                      int64_t now_ns, rp_refusal *why)
+{
+    rp_credentials shown = {.authorization = header, .peer = peer};
+
+    return rp_gate_check(gate, &shown, needed, now_ns, NULL, NULL, why, NULL);
+}
+
+static void every_role_passes_what_it_includes_and_nothing_above(void **state)
+{
+    static const char text[] = "read r cert:read\nwrite w cert:write\nadmin a cert:admin\n";
+    static const char *const names[] = {"nobody", "read", "write", "admin"};
+    rp_gate *gate = make(text, true);
+
+    (void)state;
+    for (rp_role has = RP_ROLE_NONE; has <= RP_ROLE_ADMIN; has++)
+        for (rp_role needed = RP_ROLE_NONE; needed <= RP_ROLE_ADMIN; needed++) {
+            rp_credentials shown = {.certificate = names[has], .peer = "1.2.3.4:5"};
+            rp_refusal why = RP_REFUSAL_COUNT;
+            rp_status st = rp_gate_check(gate, &shown, needed, 0, NULL, NULL, &why, NULL);
+
+            assert_int_equal(st, has >= needed ? RP_OK : RP_DENIED);
+            assert_int_equal(why, has >= needed ? RP_REFUSAL_COUNT : RP_REFUSED_DENIED);
+        }
+    rp_gate_free(gate);
+}
+
+static void refusals_say_what_is_missing(void **state)
+{
+    rp_gate *gate = make(two, true);
+    rp_credentials nothing = {.peer = "1.2.3.4:5"}, reader = {.authorization = "Bearer reader"},
+                   wrong = {.authorization = "Bearer x", .peer = "1.2.3.4:5"};
+    rp_principal who;
+    rp_refusal why;
+    rp_error err;
+
+    (void)state;
+    assert_fails(rp_gate_check(gate, &nothing, RP_ROLE_READ, 0, NULL, &who, &why, &err),
+                 RP_UNAUTHENTICATED, &err, "this needs the role read: send 'authorization");
+    assert_int_equal(why, RP_REFUSED_UNAUTHENTICATED);
+    assert_fails(rp_gate_check(gate, &reader, RP_ROLE_ADMIN, 0, NULL, &who, &why, &err),
+                 RP_DENIED, &err, "'r' has the role read, and this needs admin");
+    assert_string_equal(who.name, "r");
+    assert_fails(rp_gate_check(gate, &wrong, RP_ROLE_READ, 0, NULL, &who, &why, &err),
+                 RP_UNAUTHENTICATED, &err, "not known");
+    assert_int_equal(who.role, RP_ROLE_NONE);
+    rp_gate_free(gate);
+}
+
+static void an_open_gate_lets_everybody_pass(void **state)
+{
+    rp_gate *gate = make(NULL, false);
+    rp_gate_memo memo = {0};
+    rp_credentials shown = {.authorization = "Bearer nonsense", .peer = "1.2.3.4:5"};
+
+    (void)state;
+    for (int i = 0; i < 3 * RP_GATE_BURST; i++)
+        assert_ok(rp_gate_check(gate, &shown, RP_ROLE_ADMIN, 0, &memo, NULL, NULL, NULL));
+    rp_gate_free(gate);
+}
+
+static void guessing_is_braked_after_a_burst(void **state)
+{
+    rp_gate *gate = make(two, false);
+    const char *peer = "10.0.0.1:1000";
+    rp_refusal why;
+
+    (void)state;
+    for (int i = 0; i < RP_GATE_BURST; i++) {
+        assert_int_equal(call(gate, "Bearer guess", peer, RP_ROLE_READ, 0, &why),
+                         RP_UNAUTHENTICATED);
+        assert_int_equal(why, RP_REFUSED_UNAUTHENTICATED);
+    }
+    /* from now on even the right one is refused unseen, from whatever port */
+    assert_int_equal(call(gate, "Bearer boss", "10.0.0.1:2000", RP_ROLE_READ, 0, &why),
+                     RP_UNAUTHENTICATED);
+    assert_int_equal(why, RP_REFUSED_AUTH_BRAKE);
+    /* but not from elsewhere, and not what needs no role */
+    assert_ok(call(gate, "Bearer boss", "10.0.0.2:1000", RP_ROLE_READ, 0, &why));
+    assert_ok(call(gate, "Bearer guess", peer, RP_ROLE_NONE, 0, &why));
+    rp_gate_free(gate);
+}
+
+static void a_braked_address_is_forgiven_in_time(void **state)
+{
+    rp_gate *gate = make(two, false);
+    const char *peer = "10.0.0.1:1000";
+    int64_t forgiven_ns = RP_GATE_FORGIVE_S * second_ns;
+
+    (void)state;
+    for (int i = 0; i < RP_GATE_BURST; i++)
+        assert_int_equal(call(gate, "Bearer guess", peer, RP_ROLE_READ, 0, NULL),
+                         RP_UNAUTHENTICATED);
+    assert_int_equal(call(gate, "Bearer boss", peer, RP_ROLE_READ, forgiven_ns - 1, NULL),
+                     RP_UNAUTHENTICATED);
+    assert_ok(call(gate, "Bearer boss", peer, RP_ROLE_READ, forgiven_ns, NULL));
+    assert_ok(call(gate, "Bearer boss", peer, RP_ROLE_READ, forgiven_ns, NULL));
+    assert_int_equal(call(gate, "Bearer guess", peer, RP_ROLE_READ, forgiven_ns, NULL),
+                     RP_UNAUTHENTICATED);
+    assert_int_equal(call(gate, "Bearer boss", peer, RP_ROLE_READ, forgiven_ns, NULL),
+                     RP_UNAUTHENTICATED);
+    rp_gate_free(gate);
+}
+
+static void who_shows_nothing_is_not_guessing(void **state)
+{
+    rp_gate *gate = make(two, false);
+
+    (void)state;
+    for (int i = 0; i < 10 * RP_GATE_BURST; i++)
+        assert_int_equal(call(gate, NULL, "10.0.0.1:1", RP_ROLE_READ, 0, NULL),
+                         RP_UNAUTHENTICATED);
+    assert_ok(call(gate, "Bearer boss", "10.0.0.1:1", RP_ROLE_ADMIN, 0, NULL));
+    rp_gate_free(gate);
+}
+
+/* Fills the budget of `guilty`, and tells whether `other` is braked with it. */
+static bool are_one(const char *guilty, const char *other)
+{
+    rp_gate *gate = make(two, false);
+    rp_status st;
+
+    for (int i = 0; i < RP_GATE_BURST; i++)
+        assert_int_equal(call(gate, "Bearer guess", guilty, RP_ROLE_READ, 0, NULL),
+                         RP_UNAUTHENTICATED);
+    st = call(gate, "Bearer boss", other, RP_ROLE_READ, 0, NULL);
+    rp_gate_free(gate);
+    return st != RP_OK;
+}
+
+static void addresses_are_told_apart_as_networks_are(void **state)
+{
+    (void)state;
+    assert_true(are_one("10.0.0.1:1", "10.0.0.1:65535"));
+    assert_false(are_one("10.0.0.1:1", "10.0.0.11:1"));
+    assert_true(are_one("[2001:db8:1:2:3:4:5:6]:1", "[2001:db8:1:2::9]:2")); /* one network */
+    assert_false(are_one("[2001:db8:1:2::1]:1", "[2001:db8:1:3::1]:1"));
+    assert_true(are_one("[fe80::1%eth0]:1", "[fe80::2%eth1]:1"));
+    assert_true(are_one("unix:", "unix:/run/x"));
+    assert_false(are_one("unix:", "10.0.0.1:1"));
+    assert_true(are_one("", ""));
+    assert_false(are_one("[nonsense", "10.0.0.1:1"));
+}
+
+static void many_guessers_do_not_push_out_a_busy_one(void **state)
+{
+    rp_gate *gate = make(two, false);
+    char peer[32];
+
+    (void)state;
+    for (int i = 0; i < RP_GATE_BURST; i++)
+        (void)call(gate, "Bearer guess", "10.9.9.9:1", RP_ROLE_READ, 0, NULL);
+    for (int i = 0; i < 20 * RP_GATE_PEERS; i++) { /* one guess each */
+        (void)snprintf(peer, sizeof peer, "10.1.%d.%d:1", i / 256, i % 256);
+        assert_int_equal(call(gate, "Bearer guess", peer, RP_ROLE_READ, 0, NULL),
+                         RP_UNAUTHENTICATED);
+    }
+    assert_int_equal(call(gate, "Bearer boss", "10.9.9.9:1", RP_ROLE_READ, 0, NULL),
+                     RP_UNAUTHENTICATED);
+    rp_gate_free(gate);
+}
+
+static void a_memo_knows_the_same_header_and_no_other(void **state)
+{
+    rp_gate *gate = make(two, false);
+    rp_gate_memo memo = {0};
+    rp_credentials boss = {.authorization = "Bearer boss", .peer = "10.0.0.1:1"},
+                   guess = {.authorization = "Bearer guess", .peer = "10.0.0.1:1"},
+                   nothing = {.peer = "10.0.0.1:1"};
+    rp_principal who;
+
+    (void)state;
+    assert_ok(rp_gate_check(gate, &boss, RP_ROLE_ADMIN, 0, &memo, &who, NULL, NULL));
+    assert_string_equal(who.name, "b");
+    for (int i = 0; i < RP_GATE_BURST; i++)
+        assert_int_equal(rp_gate_check(gate, &guess, RP_ROLE_READ, 0, &memo, &who, NULL, NULL),
+                         RP_UNAUTHENTICATED);
+    /* known already, so the brake does not concern it */
+    assert_ok(rp_gate_check(gate, &boss, RP_ROLE_ADMIN, 0, &memo, &who, NULL, NULL));
+    assert_string_equal(who.name, "b");
+    assert_int_equal(rp_gate_check(gate, &nothing, RP_ROLE_READ, 0, &memo, &who, NULL, NULL),
+                     RP_UNAUTHENTICATED);
+    rp_gate_free(gate);
+}
+
+/* What cannot be told apart must not be remembered as one. */
+static void a_memo_tells_header_and_certificate_apart(void **state)
+{
+    rp_gate *gate = make("admin a cert:x\nread r " READER, true);
+    rp_gate_memo memo = {0};
+    rp_credentials both = {.authorization = "Bearer reader", .certificate = "x"},
+                   header = {.authorization = "Bearer reader"};
+    rp_principal who;
+
+    (void)state;
+    assert_ok(rp_gate_check(gate, &both, RP_ROLE_READ, 0, &memo, &who, NULL, NULL));
+    assert_int_equal(who.role, RP_ROLE_ADMIN);
+    assert_ok(rp_gate_check(gate, &header, RP_ROLE_READ, 0, &memo, &who, NULL, NULL));
+    assert_int_equal(who.role, RP_ROLE_READ);
+    rp_gate_free(gate);
+}
+
+static void a_reload_makes_every_memo_stale(void **state)
+{
+    rp_gate *gate = make(two, false);
+    rp_gate_memo memo = {0};
+    rp_credentials boss = {.authorization = "Bearer boss", .peer = "10.0.0.1:1"};
+
+    (void)state;
+    assert_ok(rp_gate_check(gate, &boss, RP_ROLE_ADMIN, 0, &memo, NULL, NULL, NULL));
+    rp_gate_reload(gate, auth_of(rp_allocator_default(), "read b " BOSS, false));
+    assert_int_equal(rp_gate_check(gate, &boss, RP_ROLE_ADMIN, 0, &memo, NULL, NULL, NULL),
+                     RP_DENIED);
+    rp_gate_reload(gate, auth_of(rp_allocator_default(), NULL, false)); /* open */
+    assert_ok(rp_gate_check(gate, &boss, RP_ROLE_ADMIN, 0, &memo, NULL, NULL, NULL));
+    rp_gate_reload(gate, auth_of(rp_allocator_default(), "read r " READER, false));
+    assert_int_equal(rp_gate_check(gate, &boss, RP_ROLE_READ, 0, &memo, NULL, NULL, NULL),
+                     RP_UNAUTHENTICATED);
+    rp_gate_free(gate);
+}
+
+static void a_header_too_long_for_a_memo_is_checked_all_the_same(void **state)
+{
+    rp_gate *gate = make(two, false);
+    static char header[4096] = "Bearer ";
+    rp_gate_memo memo = {0};
+    rp_credentials shown = {.authorization = header, .peer = "10.0.0.1:1"};
+
+    (void)state;
+    memset(header + 7, 'x', sizeof header - 8);
+    assert_int_equal(rp_gate_check(gate, &shown, RP_ROLE_READ, 0, &memo, NULL, NULL, NULL),
+                     RP_UNAUTHENTICATED);
+    assert_int_equal(memo.generation, 0);
+    rp_gate_free(gate);
+}
+
+static rp_status make_and_reload(const rp_allocator *alloc)
+{
+    rp_auth *auth = auth_of(alloc, two, false), *next;
+    rp_gate *gate = NULL;
+    rp_status st;
+
+    if (auth == NULL) return RP_NO_RESOURCE;
+    st = rp_gate_new(alloc, auth, &gate);
+    if (st != RP_OK) return st;
+    next = auth_of(alloc, two, false);
+    st = next != NULL ? RP_OK : RP_NO_RESOURCE;
+    if (next != NULL) rp_gate_reload(gate, next);
+    rp_gate_free(gate);
+    return st;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    rp_test_survives_oom(make_and_reload);
+    rp_gate_free(NULL);
+}
+
+/* --- threads ------------------------------------------------------------------------------- */
+
+enum { THREADS = 4, CALLS = 2000 };
+
+static void *call_many(void *arg)
+{
+    rp_gate *gate = arg;
+    rp_gate_memo memo = {0};
+    rp_credentials boss = {.authorization = "Bearer boss", .peer = "10.0.0.1:1"},
+                   guess = {.authorization = "Bearer guess", .peer = "10.0.0.2:1"};
+    size_t passed = 0;
+
+    for (int i = 0; i < CALLS; i++) {
+        passed += rp_gate_check(gate, &boss, RP_ROLE_READ, i, &memo, NULL, NULL, NULL) == RP_OK;
+        passed +=
+            rp_gate_check(gate, &guess, RP_ROLE_READ, i, &memo, NULL, NULL, NULL) == RP_OK;
+    }
+    return passed == CALLS ? gate : NULL;
+}
+
+static void reloads_and_calls_may_run_at_once(void **state)
+{
+    rp_gate *gate = make(two, false);
+    pthread_t threads[THREADS];
+    void *result = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, call_many, gate), 0);
+    for (int i = 0; i < 200; i++)
+        rp_gate_reload(gate, auth_of(rp_allocator_default(), two, i % 2 == 0));
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], &result), 0);
+        assert_ptr_equal(result, gate);
+    }
+    rp_gate_free(gate);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_role_passes_what_it_includes_and_nothing_above),
+        cmocka_unit_test(refusals_say_what_is_missing),
+        cmocka_unit_test(an_open_gate_lets_everybody_pass),
+        cmocka_unit_test(guessing_is_braked_after_a_burst),
+        cmocka_unit_test(a_braked_address_is_forgiven_in_time),
+        cmocka_unit_test(who_shows_nothing_is_not_guessing),
+        cmocka_unit_test(addresses_are_told_apart_as_networks_are),
+        cmocka_unit_test(many_guessers_do_not_push_out_a_busy_one),
+        cmocka_unit_test(a_memo_knows_the_same_header_and_no_other),
+        cmocka_unit_test(a_memo_tells_header_and_certificate_apart),
+        cmocka_unit_test(a_reload_makes_every_memo_stale),
+        cmocka_unit_test(a_header_too_long_for_a_memo_is_checked_all_the_same),
+        cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(reloads_and_calls_may_run_at_once),
+    };
+    return cmocka_run_group_tests_name("gate", tests, NULL, NULL);
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/info_json.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "support/observed.h"
+#include "support/strict.h"
+
+static rp_test_observed observed;
+
+static int set_up(void **state)
+{
+    (void)state;
+    rp_test_observed_init(&observed);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    rp_test_observed_deinit(&observed);
+    return 0;
+}
+
+/* The text, ended by a zero; and it must be right. */
+static const char *checked(rp_buf *out)
+{
+    const char *text, *mistake;
+
+    assert_false(out->bad);
+    rp_buf_append(out, "", 1);
+    text = (const char *)out->data;
+    mistake = rp_test_json_mistake(text, out->size - 1);
+    if (mistake != NULL) fail_msg("not JSON from here on: %.80s", mistake);
+    return text;
+}
+
+static const char *render(rp_buf *out)
+{
+    rp_store_info store;
+    rp_table_views views;
+
+    rp_buf_init(out, rp_allocator_default());
+    assert_ok(rp_table_views_take(&views, rp_allocator_default(), observed.bed.store));
+    rp_store_get_info(observed.bed.store, &store);
+    rp_info_json(out, &observed.view, &store, views.tables, views.count);
+    rp_table_views_deinit(&views);
+    return checked(out);
+}
+
+static void expect(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL) fail_msg("there is no %s in %s", part, text);
+}
+
+static void the_server_is_described(void **state)
+{
+    const char *text;
+    rp_buf out;
+
+    (void)state;
+    rp_counter_add(&rp_metrics_loop(observed.view.metrics, 1)->connections, 3);
+    text = render(&out);
+    expect(text, "\"version\":\"1.2.3\"");
+    expect(text, "\"health\":\"degraded\"");
+    expect(text, "\"why\":\"the disk is full: \\\"\\\\\\u000a\"");
+    expect(text, "\"uptime_seconds\":1.5");
+    expect(text, "\"addresses\":[\"127.0.0.1:8000\",\"unix:/tmp/a \\\"b\\\"\"]");
+    expect(text, "\"connections\":3");
+    expect(text, "\"limits\":{\"connections\":10000,");
+    expect(text, "\"stall_ms\":60000");
+    expect(text, "\"policy\":\"evict\"");
+    assert_null(strstr(text, "seed")); /* which would tell how keys are hashed */
+    rp_buf_deinit(&out);
+}
+
+static void tables_are_described_with_all_they_say(void **state)
+{
+    const char *text;
+    rp_buf out;
+
+    (void)state;
+    text = render(&out);
+    expect(text, "\"name\":\"replay\",\"sampler\":{\"kind\":\"prioritized\",\"exponent\":0.6},"
+                 "\"remover\":{\"kind\":\"fifo\"}");
+    expect(text, "\"limiter\":{\"samples_per_insert\":2,\"min_size\":2,\"min_diff\":-46,"
+                 "\"max_diff\":54,\"cursor\":9}");
+    expect(text, "\"size\":5");
+    expect(text, "\"inserts\":5,\"samples\":1,\"deletes\":0");
+    expect(text, "\"signature\":null");
+    expect(text, "\"columns\":[{\"name\":\"obs\",\"dtype\":\"float\",\"shape\":[null,84]},"
+                 "{\"name\":\"re\\\"ward\",\"dtype\":\"double\",\"shape\":null}]");
+    expect(text, "\"name\":\"a \\\"b\\\"\\\\\\u000a\\ufffd\xc3\xa4\"");
+    rp_buf_deinit(&out);
+}
+
+static void waiting_calls_say_why(void **state)
+{
+    const char *text, *call;
+    rp_buf out;
+
+    (void)state;
+    text = render(&out);
+    call = strstr(text, "\"waiting\":{\"inserts\":0,\"samples\":1,\"calls\":[{");
+    assert_non_null(call);
+    expect(call, "\"kind\":\"sample\",\"wanted\":2,\"done\":0,\"waiting_seconds\":");
+    expect(call, "\"deadline_seconds\":null,\"why\":\"");
+    assert_non_null(strstr(strstr(call, "\"why\":\""), "size"));
+    rp_buf_deinit(&out);
+}
+
+static void of_many_waiting_calls_the_first_16_are_shown(void **state)
+{
+    enum { CALLS = RP_VIEW_WAITING + 1 };
+    static rp_op ops[CALLS];
+    rp_table *t = rp_store_table(observed.bed.store, "empty");
+    size_t shown = 0;
+    const char *text;
+    rp_buf out;
+
+    (void)state;
+    for (size_t i = 1; i < CALLS; i++) { /* one waits already */
+        ops[i] = observed.parked;
+        assert_false(rp_table_start_sample(t, &ops[i]));
+    }
+    text = render(&out);
+    expect(text, "\"samples\":17,\"calls\":[");
+    for (const char *at = text; (at = strstr(at, "\"deadline_seconds\"")) != NULL; at++)
+        shown++;
+    assert_int_equal(shown, RP_VIEW_WAITING);
+    for (size_t i = 1; i < CALLS; i++) assert_true(rp_op_withdraw(&ops[i], RP_CANCELLED));
+    rp_buf_deinit(&out);
+}
+
+/* Numbers that no JSON has, and the largest there are. */
+static void odd_numbers_become_null_or_stay_exact(void **state)
+{
+    rp_table_view view = {.info = {.name = "t"}};
+    rp_store_info store = {.bytes = UINT64_MAX, .max_bytes = UINT64_MAX};
+    const char *text;
+    rp_buf out;
+
+    (void)state;
+    view.info.limiter = (rp_limiter_options){NAN, INT64_MIN, -INFINITY, DBL_MAX};
+    view.info.max_priority = INFINITY;
+    view.info.max_bytes = UINT64_MAX;
+    view.info.size = INT64_MAX;
+    view.info.sampler.kind = (rp_selector_kind)99;
+    rp_buf_init(&out, rp_allocator_default());
+    rp_info_json(&out, &observed.view, &store, &view, 1);
+    text = checked(&out);
+    expect(text, "\"samples_per_insert\":null,\"min_size\":-9223372036854775808,"
+                 "\"min_diff\":null,\"max_diff\":1.7976931348623157e+308,\"cursor\":null");
+    expect(text, "\"max_priority\":null");
+    expect(text, "\"size\":9223372036854775807");
+    expect(text, "\"bytes\":18446744073709551615");
+    expect(text, "\"sampler\":{\"kind\":null}");
+    rp_buf_deinit(&out);
+}
+
+static void every_byte_can_be_in_a_string(void **state)
+{
+    char all[256], pairs[3] = "";
+    const char *text;
+    rp_buf out;
+
+    (void)state;
+    for (int i = 1; i < 256; i++) all[i - 1] = (char)i;
+    all[255] = '\0';
+    rp_buf_init(&out, rp_allocator_default());
+    rp_json_string(&out, all);
+    text = checked(&out);
+    expect(text, "\"\\u0001\\u0002");
+    rp_buf_clear(&out);
+    rp_buf_text(&out, "[null");
+    for (int a = 1; a < 256; a++)
+        for (int b = 1; b < 256; b++) {
+            pairs[0] = (char)a;
+            pairs[1] = (char)b;
+            rp_buf_text(&out, ",");
+            rp_json_string(&out, pairs);
+        }
+    rp_buf_text(&out, "]");
+    (void)checked(&out);
+    rp_buf_clear(&out);
+    rp_json_string(&out, NULL);
+    assert_string_equal(checked(&out), "null");
+    rp_buf_deinit(&out);
+}
+
+static void of_many_columns_the_first_256_are_shown(void **state)
+{
+    enum { COLUMNS = 300 };
+    static rp_spec columns[COLUMNS];
+    static char names[COLUMNS][8];
+    rp_table_view view = {.info = {.name = "t"}};
+    rp_store_info store = {0};
+    const char *text;
+    rp_buf out;
+
+    (void)state;
+    for (int i = 0; i < COLUMNS; i++) {
+        (void)snprintf(names[i], sizeof names[i], "c%03d", i);
+        columns[i] = (rp_spec){names[i], RP_UINT8, {0, {0}}};
+    }
+    assert_ok(rp_signature_flat(rp_allocator_default(), columns, COLUMNS, &view.info.signature,
+                                NULL));
+    rp_buf_init(&out, rp_allocator_default());
+    rp_info_json(&out, &observed.view, &store, &view, 1);
+    text = checked(&out);
+    expect(text, "\"column_count\":300");
+    expect(text, "\"name\":\"c255\",\"dtype\":\"uint8\",\"shape\":[]");
+    assert_null(strstr(text, "c256"));
+    rp_signature_unref(view.info.signature);
+    rp_buf_deinit(&out);
+}
+
+static rp_status render_once(const rp_allocator *alloc)
+{
+    rp_store_info store = {0};
+    rp_table_views views;
+    rp_status st = rp_table_views_take(&views, alloc, observed.bed.store);
+    rp_buf out;
+
+    if (st != RP_OK) return st;
+    rp_buf_init(&out, alloc);
+    rp_info_json(&out, &observed.view, &store, views.tables, views.count);
+    if (out.bad) st = RP_NO_RESOURCE;
+    rp_buf_deinit(&out);
+    rp_table_views_deinit(&views);
+    return st;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    rp_test_survives_oom(render_once);
+}
+
+/* The checker must be able to say no. */
+static void the_checker_sees_mistakes(void **state)
+{
+    static const char *const wrong[] = {
+        "",
+        "{",
+        "[1,]",
+        "{\"a\":1,}",
+        "{\"a\" 1}",
+        "{\"a\":1 \"b\":2}",
+        "01",
+        "1.",
+        ".5",
+        "1e",
+        "+1",
+        "NaN",
+        "-",
+        "nul",
+        "\"\n\"",
+        "\"\\x\"",
+        "\"\\u12g4\"",
+        "\"\xff\"",
+        "1 2",
+        "[1}",
+        "{1:2}",
+        "\"a",
+        "{\"a\":1,\"a\":2}",
+        "\"\\",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(wrong); i++)
+        if (rp_test_json_mistake(wrong[i], strlen(wrong[i])) == NULL)
+            fail_msg("it takes %s", wrong[i]);
+    assert_null(rp_test_json_mistake(" {\"a\":[-1.5e+3,true,\"\\u00e4\",{}]} ", 34));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_server_is_described, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(tables_are_described_with_all_they_say, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(waiting_calls_say_why, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(of_many_waiting_calls_the_first_16_are_shown, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(odd_numbers_become_null_or_stay_exact, set_up,
+                                        tear_down),
+        cmocka_unit_test(every_byte_can_be_in_a_string),
+        cmocka_unit_test_setup_teardown(of_many_columns_the_first_256_are_shown, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(every_allocation_may_fail, set_up, tear_down),
+        cmocka_unit_test(the_checker_sees_mistakes),
+    };
+    return cmocka_run_group_tests_name("info_json", tests, NULL, NULL);
+}

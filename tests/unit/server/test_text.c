@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/text.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "support/unit.h"
+#include "util/rng.h"
+
+static void expect_number(double number, const char *expected)
+{
+    char text[RP_NUMBER_TEXT_BYTES];
+
+    assert_string_equal(rp_number_text(number, text), expected);
+}
+
+static void numbers_are_short_where_they_can_be(void **state)
+{
+    (void)state;
+    expect_number(0, "0");
+    expect_number(1, "1");
+    expect_number(-2.5, "-2.5");
+    expect_number(0.1, "0.1");
+    expect_number(1e300, "1e+300");
+    expect_number(9007199254740993.0, "9007199254740992");
+    expect_number(0.1 + 0.2, "0.30000000000000004");
+    expect_number(-DBL_MAX, "-1.7976931348623157e+308"); /* the longest there is */
+    expect_number(-DBL_TRUE_MIN, "-4.94065645841247e-324");
+}
+
+static void numbers_read_back_as_they_were(void **state)
+{
+    (void)state;
+    char text[RP_NUMBER_TEXT_BYTES];
+    rp_rng rng;
+
+    rp_rng_init(&rng, 1);
+    for (int i = 0; i < 20000; i++) {
+        uint64_t bits = rp_rng_next(&rng);
+        double number;
+
+        memcpy(&number, &bits, sizeof number);
+        if (!isfinite(number)) continue;
+        assert_true(strtod(rp_number_text(number, text), NULL) == number);
+    }
+}
+
+static void utf8_is_told_from_what_is_none(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t bytes;
+    } cases[] = {
+        {"a", 1},
+        {"\x7f", 1},
+        {"\x01", 1},
+        {"\xc2\x80", 2},
+        {"\xdf\xbf", 2},
+        {"\xe0\xa0\x80", 3},
+        {"\xed\x9f\xbf", 3},
+        {"\xef\xbf\xbf", 3},
+        {"\xf0\x90\x80\x80", 4},
+        {"\xf4\x8f\xbf\xbf", 4},
+        {"\x80", 0}, /* begins in the middle */
+        {"\xbf", 0},
+        {"\xc0\x80", 0}, /* overlong */
+        {"\xc1\xbf", 0},
+        {"\xe0\x9f\xbf", 0},
+        {"\xf0\x8f\xbf\xbf", 0},
+        {"\xed\xa0\x80", 0},     /* a surrogate */
+        {"\xf4\x90\x80\x80", 0}, /* too large */
+        {"\xf5\x80\x80\x80", 0},
+        {"\xff", 0},
+        {"\xc2", 0}, /* cut short */
+        {"\xe0\xa0", 0},
+        {"\xf0\x90\x80", 0},
+        {"\xc2x", 0},
+        {"\xe0\xa0x", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        assert_int_equal(rp_utf8_bytes(cases[i].text), cases[i].bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_are_short_where_they_can_be),
+        cmocka_unit_test(numbers_read_back_as_they_were),
+        cmocka_unit_test(utf8_is_told_from_what_is_none),
+    };
+    return cmocka_run_group_tests_name("text", tests, NULL, NULL);
+}
