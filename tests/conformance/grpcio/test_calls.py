@@ -51,11 +51,6 @@ def test_a_unary_call_without_a_message_is_refused(channel, refused):
         call(iter([]), timeout=10)
 
 
-def test_a_deadline_that_has_passed(reverb, refused):
-    with refused(Code.DEADLINE_EXCEEDED):
-        reverb.stub.ServerInfo(rpc.ServerInfoRequest(), timeout=0.000001)
-
-
 @pytest.mark.parametrize("timeout", ["1n", "99999999n", "50m", "0S"])
 def test_the_server_keeps_deadlines_by_itself(channel, refused, timeout):
     """A deadline in the header alone, which this client does not watch over."""
@@ -133,7 +128,7 @@ def test_a_text_with_odd_bytes_survives(reverb, refused):
 def test_a_long_name_is_not_repeated_whole(reverb):
     with pytest.raises(grpc.RpcError) as failure:
         reverb.reset("x" * 100_000)
-    assert failure.value.code() in (Code.NOT_FOUND, Code.INVALID_ARGUMENT)
+    assert failure.value.code() in (Code.NOT_FOUND, Code.RESOURCE_EXHAUSTED)
     assert len(failure.value.details()) < 1000
 
 
@@ -219,7 +214,7 @@ def test_a_message_over_the_limit_is_refused(plain_server):
 def test_a_drained_server_ends_streams_as_unavailable(tmp_path):
     """SIGTERM: what waits ends with UNAVAILABLE, so that clients try elsewhere; exit status 0."""
     server = harness.Reprise({"tables": [harness.table("fifo", sampler="fifo")],
-                              "drain_ms": 200}, tmp_path)
+                              "drain_seconds": 0}, tmp_path)
     with server, grpc.insecure_channel(server.start().address) as channel:
         reverb = Reverb(channel)
         with reverb.samples() as stream:

@@ -21,7 +21,8 @@ const LIMITS = {
 
 function load(...files) {
   const definition = loader.loadSync(files, {
-    includeDirs: [protos], keepCase: true, longs: String, defaults: true, oneofs: true,
+    includeDirs: [protos], keepCase: true, longs: String, enums: String, defaults: true,
+    oneofs: true,
   });
   return grpc.loadPackageDefinition(definition);
 }
