@@ -476,6 +476,45 @@ static void read_takes_several_records_and_knows_what_is_left(void **state)
     close_ends(&e);
 }
 
+/* Whatever a read with enough room leaves, the descriptor is readable for it. */
+static void read_with_room_hides_nothing(void **state)
+{
+    enum { MOST = RP_LINK_ROOM + 70000 };
+    static unsigned char out[400000], in[MOST];
+    size_t sent = 0, received = 0, moved, stopped = 0, next = 1;
+    ends e;
+    rp_rng rng;
+
+    rp_rng_init(&rng, 5);
+    for (size_t i = 0; i < sizeof out; i++) out[i] = (unsigned char)(i * 13 + i / 256);
+    open_secured(&e, *state, &(wishes){0});
+    while (received < sizeof out) {
+        size_t room = RP_LINK_ROOM + rp_rng_below(&rng, 70000),
+               cut_at = rp_rng_below(&rng, room);
+        struct iovec parts[] = {{in, cut_at}, {in + cut_at, room - cut_at}};
+        struct pollfd ready = {.fd = e.link.fd, .events = POLLIN};
+
+        for (int n = 1; n > 0 && sent < sizeof out;) { /* until the socket is full */
+            if (next > sizeof out - sent) next = sizeof out - sent;
+            n = SSL_write(e.client, out + sent, (int)next);
+            if (n <= 0) continue;
+            sent += (size_t)n;
+            next = rp_rng_below(&rng, 3) == 0 ? 500 : 16384;
+        }
+        ERR_clear_error();
+        assert_int_equal(rp_link_read(&e.link, parts, 2, &moved), RP_LINK_OK);
+        assert_memory_equal(in, out + received, moved);
+        assert_true(moved < room);
+        received += moved;
+        if (poll(&ready, 1, 0) == 0)
+            expect_nothing(&e);
+        else
+            stopped++;
+    }
+    assert_true(stopped > 0); /* it had to be in time at least once */
+    close_ends(&e);
+}
+
 static void peer_that_says_goodbye_can_still_be_written_to(void **state)
 {
     ends e;
@@ -824,6 +863,7 @@ int main(void)
         cmocka_unit_test(handshake_may_have_to_wait_for_room_to_write),
         cmocka_unit_test(reading_and_writing_shake_hands_first),
         cmocka_unit_test(read_takes_several_records_and_knows_what_is_left),
+        cmocka_unit_test(read_with_room_hides_nothing),
         cmocka_unit_test(peer_that_says_goodbye_can_still_be_written_to),
         cmocka_unit_test(peer_that_goes_without_goodbye_breaks_the_link),
         cmocka_unit_test(forged_record_breaks_the_link_but_no_other),
