@@ -148,6 +148,15 @@ RP_API RP_NODISCARD rp_status rp_table_reset(rp_table *table, rp_error *err);
 RP_API RP_NODISCARD rp_status rp_table_alter(rp_table *table, const rp_table_change *change,
                                              rp_error *err);
 
+enum { RP_SIDE_INSERTS = 1, RP_SIDE_SAMPLES = 2 };
+
+/* Holds up inserts, samples or both, as if the rate limiter refused them, until they are
+ * resumed: they wait, and time out, as ever. Other calls go on, and a reset leaves it paused.
+ * Sides that are paused, or not, already stay so.
+ * RP_INVALID (`sides` is not one or both of RP_SIDE_...), RP_CANCELLED (closed). */
+RP_API RP_NODISCARD rp_status rp_table_pause(rp_table *table, uint32_t sides, rp_error *err);
+RP_API RP_NODISCARD rp_status rp_table_resume(rp_table *table, uint32_t sides, rp_error *err);
+
 /* Refuses everything from now on and ends all waits with RP_CANCELLED. Items stay until the
  * table is dropped or the store freed. May be called again. */
 RP_API void rp_table_close(rp_table *table);
@@ -160,6 +169,7 @@ typedef struct rp_table_info {
     uint64_t max_bytes;
     int32_t max_times_sampled;
     bool soft_limit, closed;
+    uint32_t paused;                    /* RP_SIDE_... */
     rp_signature *signature;            /* borrowed, valid as long as the table; may be NULL */
     int64_t size;                       /* items now */
     uint64_t bytes;                     /* of the chunks its items refer to, each once */
@@ -176,7 +186,8 @@ typedef struct rp_table_info {
 RP_API void rp_table_get_info(rp_table *table, rp_table_info *out);
 RP_API const char *rp_table_name(const rp_table *table);
 
-/* What the rate limiter says of `count` (>= 1) inserts or samples right now. */
+/* What the rate limiter says of `count` (>= 1) inserts or samples right now; false if that side
+ * is paused. */
 RP_API bool rp_table_can_insert(rp_table *table, int64_t count);
 RP_API bool rp_table_can_sample(rp_table *table, int64_t count);
 

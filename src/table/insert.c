@@ -355,7 +355,7 @@ rp_progress rp_insert_block_locked(rp_table *t, rp_op *op, rp_prepared *block, s
     rp_progress now = RP_READY;
     size_t i = 0;
 
-    if (rp_events_is_behind_locked(t)) return RP_BLOCKED;
+    if (rp_op_is_held_up_locked(t, RP_SIDE_INSERTS)) return RP_BLOCKED;
     if (reserve_locked(t, items, count) != RP_OK) return rp_op_end_out_of_memory(t, op);
     if (count > 1) prefetch_chunks_locked(t, count);
     for (; i < count && now == RP_READY; i++) {
@@ -378,7 +378,8 @@ rp_progress rp_insert_resume_locked(rp_table *t, rp_op *op)
     while (now == RP_READY) {
         size_t first = op->done, left = op->count - first, count = left < 64 ? left : 64;
 
-        if (!rp_rate_limiter_can_insert(&t->limiter, 1))
+        if (rp_op_is_held_up_locked(t, RP_SIDE_INSERTS) ||
+            !rp_rate_limiter_can_insert(&t->limiter, 1))
             return RP_BLOCKED; /* before the work */
         if (!rp_rate_limiter_can_insert(&t->limiter, (int64_t)count)) count = 1;
         if (rp_insert_prepare(t, op, first, count, block, &op->error) != RP_OK)

@@ -111,7 +111,10 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
 {
     const rp_budget *b = t->account.budget;
 
-    if (rp_events_is_behind_locked(t))
+    if (t->paused & (op->is_insert ? RP_SIDE_INSERTS : RP_SIDE_SAMPLES))
+        (void)snprintf(text, size, "%s paused by an administrator: resume the table",
+                       op->is_insert ? "inserts are" : "samples are");
+    else if (rp_events_is_behind_locked(t))
         (void)snprintf(text, size, "deferred extensions are %zu events behind, the bound is %d",
                        t->events.deferred_count, RP_MAX_DEFERRED_EVENTS);
     else if (op->is_insert && !rp_rate_limiter_can_insert(&t->limiter, 1))

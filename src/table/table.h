@@ -3,7 +3,7 @@
  *
  *   table.c       birth and death, changing one item, the calls by key
  *   whole.c       the calls about the whole table
- *   alter.c       changing its options
+ *   alter.c       changing its options, pausing it
  *   leave.c       leaving the lock
  *   operation.c   inserts and samples: start, park, resume, end
  *   insert.c      how items go in
@@ -92,6 +92,7 @@ struct rp_table {
     bool waits_for_bytes RP_GUARDED_BY(mu); /* the first insert in line does: the table stands
                                                in the budget's line */
     bool times_altered RP_GUARDED_BY(mu);   /* items may have passed max_times_sampled before */
+    uint32_t paused RP_GUARDED_BY(mu);      /* RP_SIDE_... */
     bool closed RP_GUARDED_BY(mu);
 };
 

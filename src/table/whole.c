@@ -113,6 +113,7 @@ void rp_table_get_info(rp_table *t, rp_table_info *out)
         .signature = o->signature,
     };
     out->closed = t->closed;
+    out->paused = t->paused;
     out->size = (int64_t)t->slots.live;
     out->bytes = t->account.bytes;
     out->inserts = t->limiter.inserts;
@@ -134,7 +135,8 @@ bool rp_table_can_insert(rp_table *t, int64_t count)
     bool can;
 
     rp_mutex_lock(&t->mu);
-    can = count >= 1 && rp_rate_limiter_can_insert(&t->limiter, count);
+    can = count >= 1 && (t->paused & RP_SIDE_INSERTS) == 0 &&
+          rp_rate_limiter_can_insert(&t->limiter, count);
     rp_mutex_unlock(&t->mu);
     return can;
 }
@@ -144,7 +146,8 @@ bool rp_table_can_sample(rp_table *t, int64_t count)
     bool can;
 
     rp_mutex_lock(&t->mu);
-    can = count >= 1 && rp_rate_limiter_can_sample(&t->limiter, count);
+    can = count >= 1 && (t->paused & RP_SIDE_SAMPLES) == 0 &&
+          rp_rate_limiter_can_sample(&t->limiter, count);
     rp_mutex_unlock(&t->mu);
     return can;
 }
