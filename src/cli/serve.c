@@ -69,7 +69,7 @@ static rp_status take_sockets(process *p, rp_problem *problem)
     (void)unsetenv("LISTEN_PID");
     (void)unsetenv("LISTEN_FDS");
     (void)unsetenv("LISTEN_FDNAMES");
-    return st;
+    return st == RP_OK ? rp_keep_sockets(p->passed_sockets, problem) : st;
 }
 
 static void raise_file_limit(process *p)

@@ -203,6 +203,10 @@ static rp_status check_limiter(const rp_table_settings *t, rp_problem *problem)
     if (is_given(t, RP_KEY_SAMPLES_PER_INSERT)) {
         if (t->samples_per_insert == 0)
             return refuse(t, RP_KEY_SAMPLES_PER_INSERT, "must be > 0, got 0", problem);
+        if (t->soft_limit)
+            return refuse(t, RP_KEY_SOFT_LIMIT,
+                          "inserts never wait then, so there can be no samples_per_insert",
+                          problem);
         return RP_OK;
     }
     if (is_given(t, RP_KEY_ERROR_BUFFER) || is_given(t, RP_KEY_MIN_DIFF))
