@@ -6,16 +6,6 @@
 #include "util/mem.h"
 #include "wire/reverb_calls.h"
 
-/* The table of a request, or NULL with the call ended. */
-static rp_served *find(rp_task *task, rp_string name)
-{
-    rp_error error;
-    rp_served *served = rp_served_find(rp_task_worker(task)->server, name, &error);
-
-    if (served == NULL) rp_task_finish(task, error.code, error.text);
-    return served;
-}
-
 /* Of a request that says nothing it still has to be a message. Ends the call if it is none. */
 static bool is_message(rp_task *task, const uint8_t *data, size_t size)
 {
@@ -29,13 +19,6 @@ static bool is_message(rp_task *task, const uint8_t *data, size_t size)
     (void)rp_fail(&error, RP_INVALID, "malformed request");
     rp_task_refuse(task, RP_REFUSED_DECODE, &error);
     return false;
-}
-
-static void answer_empty(rp_task *task)
-{
-    rp_reply *reply = rp_task_reply(task);
-
-    if (reply != NULL) rp_task_answer(task, reply);
 }
 
 /* --- MutatePriorities --------------------------------------------------------------------------- */
@@ -74,7 +57,7 @@ static void on_mutate(rp_task *task, const uint8_t *data, size_t size, rp_block 
                        &error);
         return;
     }
-    served = find(task, request.table);
+    served = rp_served_of(task, request.table);
     if (served == NULL) return;
     updates = rp_alloc_array(alloc, request.update_count + 1, sizeof *updates);
     keys = rp_alloc_array(alloc, request.delete_count + 1, sizeof *keys);
@@ -85,7 +68,7 @@ static void on_mutate(rp_task *task, const uint8_t *data, size_t size, rp_block 
     rp_release(alloc, keys, (request.delete_count + 1) * sizeof *keys);
     rp_served_unref(served);
     if (st == RP_OK)
-        answer_empty(task);
+        rp_task_answer_empty(task);
     else
         rp_task_finish(task, st, error.text);
 }
@@ -106,12 +89,12 @@ static void on_reset(rp_task *task, const uint8_t *data, size_t size, rp_block *
         rp_task_refuse(task, RP_REFUSED_DECODE, &error);
         return;
     }
-    served = find(task, name);
+    served = rp_served_of(task, name);
     if (served == NULL) return;
     st = rp_table_reset(served->table, &error);
     rp_served_unref(served);
     if (st == RP_OK)
-        answer_empty(task);
+        rp_task_answer_empty(task);
     else
         rp_task_finish(task, st, error.text);
 }
@@ -178,7 +161,7 @@ static void on_initialize(rp_task *task, const uint8_t *data, size_t size, rp_bl
     if (rp_wire_read_initialize_request(data, size, &pid, &table, &error) != RP_OK)
         rp_task_refuse(task, RP_REFUSED_DECODE, &error);
     else
-        answer_empty(task);
+        rp_task_answer_empty(task);
 }
 
 static void on_initialize_end(rp_task *task)
