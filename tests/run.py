@@ -11,6 +11,8 @@ Parts: release, asan, tsan and cross build the library and run its tests; replay
 corpora; meta, format and lint look at the source; examples and docs use an installed copy as a
 user would; cli runs the command. One line per program, the output of what failed, and at the end
 `N passed, N failed`.
+user would; conformance lets independent clients loose on a server process. One line per program,
+the output of what failed, and at the end `N passed, N failed`.
 """
 
 import argparse
@@ -75,6 +77,8 @@ BUILDS = {
 CHECKS = ["replay", "meta", "format", "lint", "examples", "docs", "cli"]
 NEEDS = {"replay": "asan", "lint": "asan", "meta": "release", "examples": "release",
          "docs": "release", "cli": "release"}
+CHECKS = ["replay", "meta", "format", "lint", "examples", "docs", "conformance"]
+         "docs": "release", "conformance": "release"}
 
 
 class Result:
@@ -106,8 +110,10 @@ class Tally:
             cases = result.passed + result.failed
             state = "FAIL" if result.failed else "ok"
             detail = f"{result.failed} of {cases} failed" if result.failed else f"{cases}"
+            if result.skipped and not cases:
+                state, detail = "SKIP", f"{result.skipped} skipped"
             print(f"{state:4} {part:9} {name:32} {detail:>16} {seconds:7.1f} s", flush=True)
-            if result.failed:
+            if result.failed or state == "SKIP":
                 for line in result.text.rstrip().splitlines()[-200:]:
                     print(f"     | {line}", flush=True)
 
@@ -273,6 +279,36 @@ def meta_job():
 
 def cli_job():
     return pytest_job("/usr/bin/python3", "tests/cli", {"RP_BUILD": str(BUILD / "release")})
+class Peers:
+    """The environments of independent clients: made while the builds run, and then waited for.
+    Those of gRPC have to be had; dm-reverb may be missing, and then its tests count as skipped."""
+
+    def __init__(self):
+        self.made = {name: threading.Thread(target=self.make, args=(name, list(names)))
+                     for name, names in {"grpc": ["grpc", "node"], "reverb": ["reverb"]}.items()}
+        self.said = {}
+        for thread in self.made.values():
+            thread.start()
+
+    def make(self, name, environments):
+        self.said[name] = run([sys.executable, ROOT / "tools" / "peers.py", *environments], 900)
+
+    def jobs(self):
+        return [(0, "conformance", suite, lambda s=suite, n=name: self.test(s, n))
+                for suite, name in {"dmreverb": "reverb", "grpcio": "grpc"}.items()]
+
+    def test(self, suite, name):
+        self.made[name].join()
+        status, output = self.said[name]
+        folder = ROOT / "tests" / "conformance" / suite
+        if status != 0 and name == "reverb":
+            tests = sum(f.read_text().count("\ndef test_") for f in folder.glob("test_*.py"))
+            return Result(0, 0, f"at least {2 * tests} tests were left out: {output}", 2 * tests)
+        if status != 0:
+            return Result(0, 1, output)
+        binary = BUILD / "release" / "src" / "cli" / "reprise"
+        return pytest_job(ROOT / "build" / "peers" / name / "bin" / "python", folder,
+                          {"REPRISE_BIN": str(binary)})
 
 
 def c_files(*folders):
@@ -401,6 +437,7 @@ def main():
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash is reported, not kept
     tally = Tally()
+    peers = Peers() if "conformance" in wanted else None
     built = set()
     for name in BUILDS:
         if name in wanted or any(NEEDS.get(p) == name for p in wanted):
@@ -418,6 +455,8 @@ def main():
     for part in wanted:
         if part in built and part in BUILDS:
             jobs += test_jobs(part, args)
+        elif part == "conformance" and "release" in built:
+            jobs += peers.jobs()
         elif part in CHECKS and NEEDS.get(part, None) in built | {None}:
             jobs += check_jobs(part, args)
 

@@ -138,21 +138,24 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection,
         result = MHD_add_response_header(response, "Cache-Control", "no-store");
     if (result == MHD_YES && answer->extra_name != NULL)
         result = MHD_add_response_header(response, answer->extra_name, answer->extra_value);
-    if (result == MHD_YES && answer->status == 405) /* what it has yet to send is not wanted */
-        result = MHD_add_response_header(response, "Connection", "close");
     if (result == MHD_YES)
         result = MHD_queue_response(connection, (unsigned)answer->status, response);
     MHD_destroy_response(response);
     return result;
 }
 
-/* Called when a request's headers are there. GET and HEAD have no body; whoever sends another
- * method, or a body all the same, is answered at once and cut. */
-static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
-                                  const char *method, const char *version, const char *data,
-                                  size_t *data_size, void **request_context)
+/* Whether a body follows that nobody asked for. */
+static bool has_body(struct MHD_Connection *connection)
 {
-    rp_http_page *page = cls;
+    const char *length = header_of(connection, "Content-Length");
+
+    return (length != NULL && strcmp(length, "0") != 0) ||
+           header_of(connection, "Transfer-Encoding") != NULL;
+}
+
+static enum MHD_Result respond(rp_http_page *page, struct MHD_Connection *connection,
+                               const char *url, const char *method)
+{
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     const visitor *from =
@@ -161,7 +164,6 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     rp_page_answer answer = {.status = 500};
     enum MHD_Result result;
 
-    (void)version, (void)data, (void)data_size, (void)request_context;
     request.shown.authorization = header_of(connection, "Authorization");
     if (from != NULL) {
         request.shown.peer = from->peer;
@@ -172,6 +174,24 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     result = send_answer(connection, &answer);
     rp_buf_deinit(&answer.body);
     return result;
+}
+
+/* Called when a request's headers are there, and again at its end. libmicrohttpd closes a
+ * connection that is answered the first time: right for those who send a body or another
+ * method, as we will not read on. */
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *data,
+                                  size_t *data_size, void **request_context)
+{
+    bool plain = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+
+    (void)version, (void)data;
+    *data_size = 0;
+    if (*request_context == NULL && plain && !has_body(connection)) {
+        *request_context = cls; /* anything but NULL */
+        return MHD_YES;
+    }
+    return respond(cls, connection, url, method);
 }
 
 /* Its complaints are about peers; the refusals are counted elsewhere. */
@@ -239,7 +259,8 @@ bool rp_http_page_take(rp_http_page *page, int fd, const char *peer, const char 
 
     copy_text(from.peer, sizeof from.peer, peer);
     copy_text(from.certificate, sizeof from.certificate, certificate);
-    if (MHD_add_connection(page->daemon, fd, (const struct sockaddr *)(const void *)&from,
+    if (fd >= 0 && /* it would abort on one that it cannot close */
+        MHD_add_connection(page->daemon, fd, (const struct sockaddr *)(const void *)&from,
                            sizeof from) == MHD_YES)
         return true;
     count_refusal(page);

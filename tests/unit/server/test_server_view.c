@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/server_view.h"
+
+#include "support/observed.h"
+
+static void a_view_has_the_table_and_its_first_waiting_calls(void **state)
+{
+    static rp_test_observed observed;
+    static rp_table_view view;
+
+    (void)state;
+    rp_test_observed_init(&observed);
+    rp_table_view_take(&view, rp_store_table(observed.bed.store, "empty"));
+    assert_string_equal(view.info.name, "empty");
+    assert_int_equal(view.waiting_count, 1);
+    assert_int_equal(rp_table_view_described(&view), 1);
+    assert_int_equal(view.waiting[0].wanted, 2);
+    assert_true(view.now_ns > 0 && view.now_ns <= rp_now_ns());
+    rp_test_observed_deinit(&observed);
+}
+
+static void the_longest_wait_is_that_of_its_kind(void **state)
+{
+    static rp_table_view view = {.waiting_count = 4};
+
+    (void)state;
+    view.waiting[0] = (rp_waiting){.is_insert = true, .waiting_ns = 30};
+    view.waiting[1] = (rp_waiting){.is_insert = true, .waiting_ns = 50};
+    view.waiting[2] = (rp_waiting){.is_insert = false, .waiting_ns = 90};
+    view.waiting[3] = (rp_waiting){.is_insert = false, .waiting_ns = 20};
+    view.waiting[4] = (rp_waiting){.is_insert = true, .waiting_ns = 999}; /* not there */
+    assert_int_equal(rp_table_view_longest_ns(&view, true), 50);
+    assert_int_equal(rp_table_view_longest_ns(&view, false), 90);
+    view.waiting_count = 1000; /* more than there is room for */
+    assert_int_equal(rp_table_view_described(&view), RP_VIEW_WAITING);
+    assert_int_equal(rp_table_view_longest_ns(&view, true), 999);
+    view.waiting_count = 0;
+    assert_int_equal(rp_table_view_longest_ns(&view, true), 0);
+}
+
+static void all_tables_are_taken_in_their_order(void **state)
+{
+    static rp_test_observed observed;
+    rp_table_views views;
+
+    (void)state;
+    rp_test_observed_init(&observed);
+    assert_ok(rp_table_views_take(&views, rp_allocator_default(), observed.bed.store));
+    assert_int_equal(views.count, 3);
+    assert_string_equal(views.tables[0].info.name, "replay");
+    assert_string_equal(views.tables[1].info.name, "empty");
+    rp_table_views_deinit(&views);
+    rp_test_observed_deinit(&observed);
+}
+
+static void a_store_without_tables_has_no_views(void **state)
+{
+    rp_table_views views;
+    rp_test_bed bed;
+
+    (void)state;
+    rp_test_bed_init(&bed, NULL);
+    assert_ok(rp_table_views_take(&views, rp_allocator_default(), bed.store));
+    assert_int_equal(views.count, 0);
+    rp_table_views_deinit(&views);
+    rp_test_bed_deinit(&bed);
+}
+
+static void states_have_names(void **state)
+{
+    (void)state;
+    assert_string_equal(rp_health_name(RP_HEALTH_LOADING), "loading");
+    assert_string_equal(rp_health_name(RP_HEALTH_SERVING), "serving");
+    assert_string_equal(rp_health_name(RP_HEALTH_DEGRADED), "degraded");
+    assert_string_equal(rp_health_name(RP_HEALTH_DRAINING), "draining");
+    assert_string_equal(rp_health_name((rp_health)7), "unknown");
+}
+
+/* A limit that is added to the public header must be added to the pages. */
+static void every_limit_is_shown(void **state)
+{
+    size_t count = 0;
+
+    (void)state;
+#define COUNT(field) count++;
+    RP_LIMITS(COUNT)
+#undef COUNT
+    assert_int_equal(count * sizeof(size_t), sizeof(rp_server_limits));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_view_has_the_table_and_its_first_waiting_calls),
+        cmocka_unit_test(the_longest_wait_is_that_of_its_kind),
+        cmocka_unit_test(all_tables_are_taken_in_their_order),
+        cmocka_unit_test(a_store_without_tables_has_no_views),
+        cmocka_unit_test(states_have_names),
+        cmocka_unit_test(every_limit_is_shown),
+    };
+    return cmocka_run_group_tests_name("server_view", tests, NULL, NULL);
+}
