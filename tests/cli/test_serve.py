@@ -447,10 +447,11 @@ def test_many_tables_are_listed_in_part(serve):
 
 
 def test_lines_of_one_event_are_limited(serve, stop):
-    server = serve("--port=0")
+    server = serve("--port=0", "--loops=1")
     for _ in range(20):
         server.signal(signal.SIGHUP)
         server.wait_for("reloaded")
+        assert get(server.port, "/healthz")[0] == 200  # its loop has been round since
     server.signal(signal.SIGHUP)  # of two that wait, it is taken before SIGTERM
     stop(server)
 
