@@ -19,6 +19,7 @@ enum {
     WRITE_TURN_BYTES = 4 << 20,      /* to one connection in one turn */
     SHARE_BYTES = 256 << 10,         /* of a short budget that every connection may keep */
     LOOK_NS = 1000000000,            /* how often we look while something may take too long */
+    LAST_CALLS_NS = 50000000,        /* between the notice of a drain and its end */
     SNIFF_AGAIN_NS = 10000000,       /* when the first bytes came one by one */
     MESSAGE_BYTES_PER_SECOND = 1024, /* at least */
 };
@@ -147,8 +148,11 @@ void rp_connection_drain(rp_connection *c)
         rp_connection_close(c);
         return;
     }
+    /* First a notice; calls that are on their way have time to come, and then it is final. */
     rp_h2_go_away(c->h2);
+    c->is_draining = true;
     rp_connection_touch(c);
+    look_at(c, rp_loop_now(c->worker->loop) + LAST_CALLS_NS);
 }
 
 bool rp_connection_may_queue(const rp_connection *c)
@@ -485,6 +489,10 @@ static void look_after(rp_timer *timer)
         rp_connection_refused(c, why);
         rp_connection_close(c);
         return;
+    }
+    if (c->is_draining) {
+        rp_h2_go_away(c->h2);
+        c->is_draining = false;
     }
     rp_h2_sweep(c->h2);
     rp_connection_touch(c);
