@@ -14,8 +14,13 @@ all: build/release/build.ninja  ## build the library, its tests, examples and be
 build/release/build.ninja:
 	@$(MESON) setup build/release --prefix=$(PREFIX)
 
-run: all  ## build and run the first example
-	@build/release/examples/overlapping
+run: all  ## build a server and start it on localhost:8000
+	@echo 'A server with one table, "replay". Try in another terminal:'
+	@echo '  curl http://localhost:8000/healthz'
+	@echo '  curl http://localhost:8000/v1/info'
+	@echo '  curl http://localhost:8000/metrics'
+	@echo 'or any Reverb client: reverb.Client("localhost:8000"). Ctrl-C stops it.'
+	@exec build/release/src/cli/reprise serve --port 8000
 
 test:  ## everything that has to pass; ONLY="asan lint" for some parts of it
 	@.ci/install

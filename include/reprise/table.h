@@ -148,9 +148,25 @@ RP_API RP_NODISCARD rp_status rp_table_reset(rp_table *table, rp_error *err);
 RP_API RP_NODISCARD rp_status rp_table_alter(rp_table *table, const rp_table_change *change,
                                              rp_error *err);
 
+enum { RP_SIDE_INSERTS = 1, RP_SIDE_SAMPLES = 2 };
+
+/* Holds up inserts, samples or both, as if the rate limiter refused them, until they are
+ * resumed: they wait, and time out, as ever. Other calls go on, and a reset leaves it paused.
+ * Sides that are paused, or not, already stay so.
+ * RP_INVALID (`sides` is not one or both of RP_SIDE_...), RP_CANCELLED (closed). */
+RP_API RP_NODISCARD rp_status rp_table_pause(rp_table *table, uint32_t sides, rp_error *err);
+RP_API RP_NODISCARD rp_status rp_table_resume(rp_table *table, uint32_t sides, rp_error *err);
+
 /* Refuses everything from now on and ends all waits with RP_CANCELLED. Items stay until the
  * table is dropped or the store freed. May be called again. */
 RP_API void rp_table_close(rp_table *table);
+
+/* How one side of a table has waited. */
+typedef struct rp_waits {
+    int64_t longest_ns; /* for how long the first in line has; 0 if there is none */
+    int64_t parked;     /* calls that have had to, since birth: a reset changes nothing */
+    int64_t total_ns;   /* for how long they have, all together, those included that still do */
+} rp_waits;
 
 typedef struct rp_table_info {
     const char *name; /* valid as long as the table */
@@ -160,6 +176,7 @@ typedef struct rp_table_info {
     uint64_t max_bytes;
     int32_t max_times_sampled;
     bool soft_limit, closed;
+    uint32_t paused;                    /* RP_SIDE_... */
     rp_signature *signature;            /* borrowed, valid as long as the table; may be NULL */
     int64_t size;                       /* items now */
     uint64_t bytes;                     /* of the chunks its items refer to, each once */
@@ -169,14 +186,18 @@ typedef struct rp_table_info {
     int64_t episodes, deleted_episodes; /* referred to now; referred to no more */
     int64_t unique_samples;             /* items sampled at least once, ever */
     double max_priority;                /* what RP_INSERT_MAX_PRIORITY gives */
+    double limiter_diff; /* inserts * samples_per_insert - samples, and what is carried: what
+                            the limiter keeps between min_diff and max_diff */
     int64_t waiting_inserts, waiting_samples; /* calls */
+    rp_waits insert_waits, sample_waits;
 } rp_table_info;
 
 /* All of one moment. */
 RP_API void rp_table_get_info(rp_table *table, rp_table_info *out);
 RP_API const char *rp_table_name(const rp_table *table);
 
-/* What the rate limiter says of `count` (>= 1) inserts or samples right now. */
+/* What the rate limiter says of `count` (>= 1) inserts or samples right now; false if that side
+ * is paused. */
 RP_API bool rp_table_can_insert(rp_table *table, int64_t count);
 RP_API bool rp_table_can_sample(rp_table *table, int64_t count);
 

@@ -3,16 +3,57 @@
 
 enum { MAX_FIELD_NUMBER = (1 << 29) - 1 };
 
+/* Eight bytes as the number they are on the wire. */
+static uint64_t load64(const uint8_t *at)
+{
+    uint64_t v = 0;
+
+    for (unsigned i = 0; i < 8; i++) v |= (uint64_t)at[i] << (8 * i); /* one load */
+    return v;
+}
+
+/* The low seven bits of each byte, moved together. */
+static uint64_t gather_sevens(uint64_t v)
+{
+    v = (v & 0x007f007f007f007f) | (v & 0x7f007f007f007f00) >> 1;
+    v = (v & 0x00003fff00003fff) | (v & 0x3fff00003fff0000) >> 2;
+    return (v & 0x000000000fffffff) | (v & 0x0fffffff00000000) >> 4;
+}
+
+/* With ten bytes to look at: keys, being random, mostly take nine or ten. */
+static bool get_long_varint(const uint8_t **at, uint64_t *value)
+{
+    const uint8_t *p = *at;
+    uint64_t v = load64(p), stops = ~v & 0x8080808080808080;
+
+    if (stops != 0) {
+        unsigned bits = (unsigned)__builtin_ctzll(stops) + 1; /* of the varint */
+        *at = p + bits / 8;
+        *value = gather_sevens(v & (UINT64_MAX >> (64 - bits)));
+        return true;
+    }
+    v = gather_sevens(v) | (uint64_t)(p[8] & 0x7f) << 56;
+    if (p[8] < 0x80) {
+        *at = p + 9;
+        *value = v;
+        return true;
+    }
+    if (p[9] > 1) return false; /* the tenth byte has room for one bit */
+    *at = p + 10;
+    *value = v | (uint64_t)p[9] << 63;
+    return true;
+}
+
 bool rp_pb_get_varint(const uint8_t **at, const uint8_t *end, uint64_t *value)
 {
     const uint8_t *p = *at;
     uint64_t v = 0;
 
-    for (unsigned shift = 0; shift < 64; shift += 7) {
+    if (end - p >= 10) return get_long_varint(at, value);
+    for (unsigned shift = 0; shift < 63; shift += 7) {
         uint8_t byte;
         if (p == end) return false;
         byte = *p++;
-        if (shift == 63 && byte > 1) return false; /* the tenth byte has room for one bit */
         v |= (uint64_t)(byte & 0x7f) << shift;
         if (byte < 0x80) {
             *at = p;
@@ -28,6 +69,11 @@ static bool get_fixed(rp_pb_reader *reader, unsigned bytes, uint64_t *value)
 {
     *value = 0;
     if ((size_t)(reader->end - reader->at) < bytes) return false;
+    if (bytes == 8) {
+        *value = load64(reader->at);
+        reader->at += 8;
+        return true;
+    }
     for (unsigned i = 0; i < bytes; i++) *value |= (uint64_t)*reader->at++ << (8 * i);
     return true;
 }
@@ -44,7 +90,7 @@ static bool get_bytes(rp_pb_reader *reader, rp_pb_field *field)
     return true;
 }
 
-rp_pb_step rp_pb_next(rp_pb_reader *reader, rp_pb_field *field)
+rp_pb_step rp_pb_next_any(rp_pb_reader *reader, rp_pb_field *field)
 {
     uint64_t tag;
     bool ok = false;

@@ -49,8 +49,31 @@ static inline rp_pb_reader rp_pb_open(const uint8_t *data, size_t size)
     return (rp_pb_reader){data, size > 0 ? data + size : data};
 }
 
-/* Reads the next field. After RP_PB_BAD the reader must not be used further. */
-rp_pb_step rp_pb_next(rp_pb_reader *reader, rp_pb_field *field);
+/* Reads the next field. After RP_PB_BAD the reader must not be used further. Most fields have a
+ * tag of one byte, and a value or length of one: those are read here. */
+rp_pb_step rp_pb_next_any(rp_pb_reader *reader, rp_pb_field *field);
+static inline rp_pb_step rp_pb_next(rp_pb_reader *reader, rp_pb_field *field)
+{
+    const uint8_t *at = reader->at;
+    size_t left = (size_t)(reader->end - at);
+
+    if (left == 0) return RP_PB_END;
+    if (left == 1 || at[0] >= 0x80 || at[0] < 8 || at[1] >= 0x80)
+        return rp_pb_next_any(reader, field);
+    field->number = at[0] >> 3;
+    field->type = (rp_pb_type)(at[0] & 7);
+    if (field->type == RP_PB_VARINT) {
+        field->value = at[1];
+        reader->at = at + 2;
+        return RP_PB_FIELD;
+    }
+    if (field->type != RP_PB_BYTES || at[1] > left - 2) return rp_pb_next_any(reader, field);
+    field->value = 0;
+    field->data = at + 2;
+    field->size = at[1];
+    reader->at = at + 2 + field->size;
+    return RP_PB_FIELD;
+}
 
 /* Reads one varint at `*at` and moves past it. False if it is cut off at `end`, is longer than
  * ten bytes, or does not fit 64 bits. */

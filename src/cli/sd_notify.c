@@ -2,6 +2,7 @@
 #include "cli/sd_notify.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 
 #include "cli/units.h"
 
-enum { MAX_SOCKETS = 16, MESSAGE_BYTES = 1024 };
+enum { MAX_SOCKETS = 16, FIRST_SOCKET = 3, MESSAGE_BYTES = 1024 };
 
 rp_status rp_passed_sockets(const char *listen_pid, const char *listen_fds, pid_t pid,
                             size_t *count, rp_problem *problem)
@@ -31,6 +32,16 @@ rp_status rp_passed_sockets(const char *listen_pid, const char *listen_fds, pid_
                               "LISTEN_FDS: expected a whole number from 0 to %d, got '%.50s'",
                               MAX_SOCKETS, listen_fds);
     *count = (size_t)number;
+    return RP_OK;
+}
+
+rp_status rp_keep_sockets(size_t count, rp_problem *problem)
+{
+    for (size_t i = 0; i < count; i++)
+        if (fcntl(FIRST_SOCKET + (int)i, F_SETFD, FD_CLOEXEC) != 0)
+            return rp_problem_set(problem, NULL,
+                                  "LISTEN_FDS: %zu, but descriptor %d is not open", count,
+                                  FIRST_SOCKET + (int)i);
     return RP_OK;
 }
 

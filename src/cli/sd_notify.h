@@ -13,6 +13,10 @@
 RP_NODISCARD rp_status rp_passed_sockets(const char *listen_pid, const char *listen_fds,
                                          pid_t pid, size_t *count, rp_problem *problem);
 
+/* Keeps `count` passed sockets from the children of this process. RP_INVALID if one is not
+ * open: look before anything else takes its number. */
+RP_NODISCARD rp_status rp_keep_sockets(size_t count, rp_problem *problem);
+
 typedef struct rp_notifier {
     int fd; /* -1: nobody wants to know */
 } rp_notifier;

@@ -21,7 +21,8 @@ enum {
 
 static const char default_address[] = "localhost:8000";
 static const char default_table[] = "replay:prioritized:1000000,exponent=0.6";
-static const double default_share = 0.8;
+static const double default_share = 0.8; /* of the memory, for chunks */
+static const double default_queued_share = 0.05;
 
 const rp_option rp_serve_options[RP_SERVE_OPTIONS] = {
     [RP_SERVE_CONFIG] = {"config", "FILE", "read settings from a YAML file; flags win", false,
@@ -150,32 +151,20 @@ static const char *title_of(rp_config *c, rp_serve_option option)
 
 /* --- setting -------------------------------------------------------------------------------- */
 
-/* Addresses and the port replace one another between file and flags, and exclude one another
- * within either. */
-static rp_status check_source(rp_config *c, rp_serve_option option, const rp_value *value,
-                              rp_problem *problem)
+/* Addresses and ports of the command line replace those of the file. */
+static void begin_addresses(rp_config *c)
 {
-    rp_serve_option other = option == RP_SERVE_PORT ? RP_SERVE_LISTEN : RP_SERVE_PORT;
-
-    if (is_given_here(c, other))
-        return rp_problem_set(problem, &value->place, "%s: give either it or %s", value->key,
-                              c->from_flags ? other == RP_SERVE_PORT ? "--port" : "--listen"
-                              : other == RP_SERVE_PORT ? "port"
-                                                       : "listen");
-    if (!is_given_here(c, option)) {
-        c->address_count = 0;
-        c->port = -1;
-    }
-    return RP_OK;
+    if (is_given_here(c, RP_SERVE_LISTEN) || is_given_here(c, RP_SERVE_PORT)) return;
+    c->address_count = 0;
+    c->port = -1;
 }
 
 static rp_status add_address(rp_config *c, const rp_value *value, rp_problem *problem)
 {
-    rp_status st = check_source(c, RP_SERVE_LISTEN, value, problem);
     char why[128];
     bool is_open;
 
-    if (st != RP_OK) return st;
+    begin_addresses(c);
     if (rp_address_check(value->text, &is_open, why, sizeof why) != RP_OK)
         return rp_problem_set(problem, &value->place, "%s: '%.200s': %s", value->key,
                               value->text, why);
@@ -231,8 +220,7 @@ rp_status rp_config_set(rp_config *c, rp_serve_option option, const rp_value *va
     void *at = (char *)c + s->offset;
     rp_status st = RP_OK;
 
-    if (option == RP_SERVE_PORT) st = check_source(c, option, value, problem);
-    if (st != RP_OK) return st;
+    if (option == RP_SERVE_PORT) begin_addresses(c);
     switch (s->kind) {
     case OTHER: st = set_other(c, option, value, problem); break;
     case INTEGER: st = rp_value_integer(value, s->low, s->high, at, problem); break;
@@ -406,6 +394,8 @@ rp_status rp_config_finish(rp_config *c, rp_problem *problem)
     if (st == RP_OK) st = check_security(c, problem);
     if (!is_given(c, RP_SERVE_MAX_BYTES))
         c->max_bytes = (uint64_t)(default_share * (double)c->memory);
+    if (c->limits.queued_bytes == 0) /* the server would ask the machine, not the group */
+        c->limits.queued_bytes = (size_t)(default_queued_share * (double)c->memory);
     return st;
 }
 

@@ -2,7 +2,7 @@
 /* Everything `reprise serve` can be told, from a file and from the command line.
  *
  * A file is taken first and flags after it, so that flags win: a value replaces the file's, a
- * table or a limit the one of its name, and addresses replace all of the file's. Then
+ * table or a limit the one of its name, and addresses and ports all of the file's. Then
  * rp_config_finish() fills in what was not said. */
 #ifndef RP_CLI_SERVE_CONFIG_H
 #define RP_CLI_SERVE_CONFIG_H

@@ -7,6 +7,11 @@
  * the next write has to offer at least its bytes again; what it offers is not looked at. That
  * holds because a write always starts with the first byte not moved yet.
  *
+ * For reading, OpenSSL takes as much from the descriptor as its buffer holds, some 17 KiB, and
+ * decrypts one record of at most 16 KiB at a time. What it holds, the descriptor does not
+ * announce. So the last part of a large read takes only what OpenSSL holds already, for which
+ * there is always room then.
+ *
  * OpenSSL keeps its errors in a queue per thread, which any call on any session may misread as
  * its own: it is empty before each call and after it. */
 #include <errno.h>
@@ -148,22 +153,39 @@ rp_link_result rp_link_handshake(rp_link *link)
     return result == RP_LINK_END ? fail(link) : result;
 }
 
+static size_t room_of(const struct iovec *parts, int part_count)
+{
+    size_t room = 0;
+
+    for (int i = 0; i < part_count; i++) room += parts[i].iov_len;
+    return room;
+}
+
 static rp_link_result tls_read(rp_link *link, const struct iovec *parts, int part_count,
                                size_t *moved)
 {
+    size_t room = room_of(parts, part_count);
+    rp_link_result result = RP_LINK_OK;
+
     link->read_waits = RP_READABLE;
-    for (int i = 0; i < part_count; i++) {
-        for (size_t filled = 0, n; filled < parts[i].iov_len; filled += n, *moved += n) {
+    for (int i = 0; i < part_count && result == RP_LINK_OK; i++) {
+        size_t filled = 0, n;
+        while (filled < parts[i].iov_len && result == RP_LINK_OK) {
+            rp_tls_set_dry(link->ssl, *moved > 0 && room - *moved < RP_LINK_ROOM);
             ERR_clear_error();
             int returned = SSL_read_ex(link->ssl, (char *)parts[i].iov_base + filled,
                                        parts[i].iov_len - filled, &n);
-            if (returned > 0) continue;
-            /* What ended it is told by the next call, if this one has something to give. */
-            rp_link_result result = tls_result(link, returned, &link->read_waits);
-            return *moved > 0 ? RP_LINK_OK : result;
+            if (returned <= 0) {
+                result = tls_result(link, returned, &link->read_waits);
+            } else {
+                filled += n;
+                *moved += n;
+            }
         }
     }
-    return RP_LINK_OK;
+    rp_tls_set_dry(link->ssl, false);
+    /* What ended it is told by the next call, if this one has something to give. */
+    return *moved > 0 ? RP_LINK_OK : result;
 }
 
 /* Where a write stands in its parts. */

@@ -51,9 +51,10 @@ void rp_link_peer_name(const rp_link *link, char *name, size_t size);
  * RP_LINK_OK. */
 rp_link_result rp_link_read(rp_link *link, const struct iovec *parts, int part_count,
                             size_t *moved);
-/* Whether bytes have left the descriptor that no read has returned yet (TLS only). If a read
- * filled all its room and this is true, read again: the descriptor may never be readable for
- * them. */
+/* Whether bytes have left the descriptor that no read has returned yet (TLS only). The
+ * descriptor may never be readable for them: a read that has filled all its room has to be
+ * followed by another. A read with room for RP_LINK_ROOM bytes or more leaves none. */
+enum { RP_LINK_ROOM = 64 << 10 };
 bool rp_link_has_pending(const rp_link *link);
 
 /* Writes as much as goes; `*moved` as above. Under TLS small parts are gathered into records.

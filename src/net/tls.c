@@ -30,6 +30,7 @@ typedef struct wire {
     rp_tls *tls; /* a reference */
     int fd;
     bool more; /* other bytes follow at once */
+    bool dry;  /* nothing is read for now */
 } wire;
 
 /* --- the BIO -------------------------------------------------------------------------------- */
@@ -58,10 +59,14 @@ static int wire_read(BIO *bio, char *data, int size)
     const wire *w = BIO_get_data(bio);
     ssize_t n;
 
+    BIO_clear_retry_flags(bio);
+    if (w->dry) {
+        BIO_set_retry_read(bio);
+        return -1;
+    }
     do {
         n = recv(w->fd, data, (size_t)size, MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
-    BIO_clear_retry_flags(bio);
     if (is_again(n)) BIO_set_retry_read(bio);
     if (n == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
     return (int)n;
@@ -197,7 +202,7 @@ static bool set_up(SSL_CTX *context)
     (void)SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE |
                                         SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                         SSL_MODE_RELEASE_BUFFERS);
-    SSL_CTX_set_read_ahead(context, 1); /* not one read for a record's head, one for its body */
+    SSL_CTX_set_read_ahead(context, 1);
     SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
     SSL_CTX_set_default_passwd_cb(context, no_passphrase);
     return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 &&
@@ -295,4 +300,11 @@ void rp_tls_set_more(SSL *ssl, bool more)
     wire *w = BIO_get_data(SSL_get_rbio(ssl));
 
     w->more = more;
+}
+
+void rp_tls_set_dry(SSL *ssl, bool dry)
+{
+    wire *w = BIO_get_data(SSL_get_rbio(ssl));
+
+    w->dry = dry;
 }

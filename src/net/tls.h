@@ -35,4 +35,7 @@ void rp_tls_free_session(struct ssl_st *ssl); /* NULL is fine */
 /* Says whether other bytes follow at once what is written from now on. */
 void rp_tls_set_more(struct ssl_st *ssl, bool more);
 
+/* While set, the session takes nothing more from the descriptor, only what it has already. */
+void rp_tls_set_dry(struct ssl_st *ssl, bool dry);
+
 #endif

@@ -407,27 +407,35 @@ static rp_status make_chunk(rp_worker *worker, const uint8_t *data, size_t size,
 }
 
 /* A chunk may come again, as it was. */
+static rp_status compare_chunk(const rp_chunk *chunk, const uint8_t *data, size_t size,
+                               rp_error *err)
+{
+    if (chunk->wire_bytes == size && memcmp(chunk->wire, data, size) == 0) return RP_OK;
+    return rp_fail(err, RP_INVALID, "chunk %llu came twice, with other data",
+                   (unsigned long long)chunk->origin.key);
+}
+
 static rp_status add_chunk(insert_stream *stream, const uint8_t *data, size_t size,
                            rp_block *block, rp_error *err)
 {
     rp_worker *worker = rp_task_worker(&stream->task);
-    rp_chunk *chunk;
+    rp_chunk *chunk, *before;
     uint64_t key;
     rp_status st = rp_chunk_peek_key(data, size, &key, err);
 
     if (st != RP_OK) return st;
-    chunk = rp_stream_chunks_find(&stream->chunks, key, false);
-    if (chunk != NULL) {
-        if (chunk->wire_bytes == size && memcmp(chunk->wire, data, size) == 0) return RP_OK;
-        return rp_fail(err, RP_INVALID, "chunk %llu came twice, with other data",
-                       (unsigned long long)key);
-    }
+    before = rp_stream_chunks_find(&stream->chunks, key, false);
+    if (before != NULL) return compare_chunk(before, data, size, err);
     st = make_chunk(worker, data, size, block, &chunk, err);
     if (st != RP_OK) return st;
-    st = rp_stream_chunks_add(&stream->chunks, chunk);
-    if (st == RP_OK) return RP_OK;
-    rp_chunk_unref(chunk);
-    return rp_fail_memory(err, sizeof(rp_stream_chunk));
+    if (chunk->origin.key != key &&
+        rp_stream_chunks_find(&stream->chunks, chunk->origin.key, false) != NULL)
+        st = rp_fail(err, RP_INVALID, "chunk %llu came twice",
+                     (unsigned long long)chunk->origin.key);
+    else if (rp_stream_chunks_add(&stream->chunks, chunk) != RP_OK)
+        st = rp_fail_memory(err, sizeof(rp_stream_chunk));
+    if (st != RP_OK) rp_chunk_unref(chunk);
+    return st;
 }
 
 /* What the stream holds for nobody, against the limits. */

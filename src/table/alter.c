@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changing the options of a table in use.
+/* Changing the options of a table in use, and pausing it.
  *
  * Where a bound comes down, items have to go first, a block under each lock. The present bound
  * follows what is there, so that T2 holds whenever the lock is free and nothing grows back.
@@ -108,4 +108,31 @@ rp_status rp_table_alter(rp_table *t, const rp_table_change *change, rp_error *e
         rp_table_leave(t);
     }
     return st;
+}
+
+static rp_status set_paused(rp_table *t, uint32_t sides, bool paused, rp_error *err)
+{
+    rp_status st = RP_OK;
+
+    if (sides == 0 || (sides & ~(uint32_t)(RP_SIDE_INSERTS | RP_SIDE_SAMPLES)) != 0)
+        return rp_fail(err, RP_INVALID,
+                       "table '%s': the sides must be 1 (inserts), 2 (samples) or 3, got %u",
+                       t->options.name, sides);
+    rp_mutex_lock(&t->mu);
+    if (t->closed)
+        st = rp_table_refuse_closed(t, err);
+    else
+        t->paused = paused ? t->paused | sides : t->paused & ~sides;
+    rp_table_leave(t); /* those that waited go on */
+    return st;
+}
+
+rp_status rp_table_pause(rp_table *t, uint32_t sides, rp_error *err)
+{
+    return set_paused(t, sides, true, err);
+}
+
+rp_status rp_table_resume(rp_table *t, uint32_t sides, rp_error *err)
+{
+    return set_paused(t, sides, false, err);
 }

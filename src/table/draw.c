@@ -146,7 +146,7 @@ rp_progress rp_sample_run_locked(rp_table *t, rp_op *op)
 {
     size_t wanted = op->options->count - op->done;
 
-    if (rp_events_is_behind_locked(t)) return RP_BLOCKED;
+    if (rp_op_is_held_up_locked(t, RP_SIDE_SAMPLES)) return RP_BLOCKED;
     if (!rp_rate_limiter_can_sample(&t->limiter, 1))
         return op->done >= rp_sample_least(op) ? rp_op_end(op, RP_OK) : RP_BLOCKED;
     if (reserve_draws_locked(t, wanted) != RP_OK)

@@ -14,6 +14,7 @@
 #include "chunk/trajectory.h"
 #include "table/operation.h"
 #include "util/error.h"
+#include "util/mem.h"
 
 enum {
     KNOWN_FLAGS = RP_INSERT_MAX_PRIORITY | RP_INSERT_TAKE,
@@ -179,6 +180,7 @@ static void prefetch_chunks_locked(const rp_table *t, size_t count) RP_REQUIRES(
         const rp_slot *slot = rp_slots_at(&t->slots, victims[i]);
         rp_map_prefetch(&t->keys, slot->tag);
         __builtin_prefetch(slot->trajectory->chunks[0], 1);
+        __builtin_prefetch((const char *)slot->trajectory->chunks[0] + RP_CACHE_LINE, 1);
     }
 }
 
@@ -355,7 +357,7 @@ rp_progress rp_insert_block_locked(rp_table *t, rp_op *op, rp_prepared *block, s
     rp_progress now = RP_READY;
     size_t i = 0;
 
-    if (rp_events_is_behind_locked(t)) return RP_BLOCKED;
+    if (rp_op_is_held_up_locked(t, RP_SIDE_INSERTS)) return RP_BLOCKED;
     if (reserve_locked(t, items, count) != RP_OK) return rp_op_end_out_of_memory(t, op);
     if (count > 1) prefetch_chunks_locked(t, count);
     for (; i < count && now == RP_READY; i++) {
@@ -378,7 +380,8 @@ rp_progress rp_insert_resume_locked(rp_table *t, rp_op *op)
     while (now == RP_READY) {
         size_t first = op->done, left = op->count - first, count = left < 64 ? left : 64;
 
-        if (!rp_rate_limiter_can_insert(&t->limiter, 1))
+        if (rp_op_is_held_up_locked(t, RP_SIDE_INSERTS) ||
+            !rp_rate_limiter_can_insert(&t->limiter, 1))
             return RP_BLOCKED; /* before the work */
         if (!rp_rate_limiter_can_insert(&t->limiter, (int64_t)count)) count = 1;
         if (rp_insert_prepare(t, op, first, count, block, &op->error) != RP_OK)

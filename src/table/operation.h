@@ -24,6 +24,13 @@ static inline rp_progress rp_op_end(rp_op *op, rp_status status)
 }
 rp_progress rp_op_end_out_of_memory(const rp_table *t, rp_op *op);
 
+/* True if operations of a side wait whatever the limiter says. */
+static inline bool rp_op_is_held_up_locked(const rp_table *t, uint32_t side) RP_REQUIRES(t->mu);
+static inline bool rp_op_is_held_up_locked(const rp_table *t, uint32_t side)
+{
+    return (t->paused & side) != 0 || rp_events_is_behind_locked(t);
+}
+
 /* --- insert.c --------------------------------------------------------------------------------- */
 
 /* An item with all that can be known about it without a lock. */

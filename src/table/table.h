@@ -3,7 +3,7 @@
  *
  *   table.c       birth and death, changing one item, the calls by key
  *   whole.c       the calls about the whole table
- *   alter.c       changing its options
+ *   alter.c       changing its options, pausing it
  *   leave.c       leaving the lock
  *   operation.c   inserts and samples: start, park, resume, end
  *   insert.c      how items go in
@@ -30,9 +30,14 @@ enum {
     RP_MAX_DEFERRED_EVENTS = 1 << 16 /* then inserts and samples wait for deferred extensions */
 };
 
+/* Parked operations, and for how long. Times are sums modulo 2^64: they may wrap on the way,
+ * but their differences are right. */
 typedef struct rp_queue {
     rp_op *first, *last;
     size_t count;
+    int64_t parked;      /* ever */
+    uint64_t started_ns; /* sum over those in the queue of when they were parked */
+    uint64_t waited_ns;  /* by those that have left it */
 } rp_queue;
 
 /* Events on their way to the extensions (events.c). */
@@ -92,6 +97,7 @@ struct rp_table {
     bool waits_for_bytes RP_GUARDED_BY(mu); /* the first insert in line does: the table stands
                                                in the budget's line */
     bool times_altered RP_GUARDED_BY(mu);   /* items may have passed max_times_sampled before */
+    uint32_t paused RP_GUARDED_BY(mu);      /* RP_SIDE_... */
     bool closed RP_GUARDED_BY(mu);
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is done to, and asked of, a table as a whole. */
 #include "table/table.h"
+#include "util/clock.h"
 #include "util/error.h"
 
 static bool is_over_locked(const rp_table *t) RP_REQUIRES(t->mu)
@@ -96,11 +97,22 @@ const char *rp_table_name(const rp_table *t)
     return t->options.name;
 }
 
+static rp_waits waits_of(const rp_queue *q, int64_t now_ns)
+{
+    return (rp_waits){
+        .longest_ns = q->first != NULL ? now_ns - q->first->started_ns : 0,
+        .parked = q->parked,
+        .total_ns = (int64_t)(q->waited_ns + q->count * (uint64_t)now_ns - q->started_ns),
+    };
+}
+
 void rp_table_get_info(rp_table *t, rp_table_info *out)
 {
     const rp_table_options *o = &t->options;
+    int64_t now_ns;
 
     rp_mutex_lock(&t->mu);
+    now_ns = rp_now_ns(); /* under the lock, so that nobody was parked after it */
     *out = (rp_table_info){
         .name = o->name,
         .sampler = o->sampler,
@@ -113,6 +125,7 @@ void rp_table_get_info(rp_table *t, rp_table_info *out)
         .signature = o->signature,
     };
     out->closed = t->closed;
+    out->paused = t->paused;
     out->size = (int64_t)t->slots.live;
     out->bytes = t->account.bytes;
     out->inserts = t->limiter.inserts;
@@ -124,8 +137,11 @@ void rp_table_get_info(rp_table *t, rp_table_info *out)
     out->deleted_episodes = t->account.deleted_episodes;
     out->unique_samples = t->unique_samples;
     out->max_priority = t->max.priority;
+    out->limiter_diff = rp_rate_limiter_diff(&t->limiter);
     out->waiting_inserts = (int64_t)t->inserts.count;
     out->waiting_samples = (int64_t)t->samples.count;
+    out->insert_waits = waits_of(&t->inserts, now_ns);
+    out->sample_waits = waits_of(&t->samples, now_ns);
     rp_mutex_unlock(&t->mu);
 }
 
@@ -134,7 +150,8 @@ bool rp_table_can_insert(rp_table *t, int64_t count)
     bool can;
 
     rp_mutex_lock(&t->mu);
-    can = count >= 1 && rp_rate_limiter_can_insert(&t->limiter, count);
+    can = count >= 1 && (t->paused & RP_SIDE_INSERTS) == 0 &&
+          rp_rate_limiter_can_insert(&t->limiter, count);
     rp_mutex_unlock(&t->mu);
     return can;
 }
@@ -144,7 +161,8 @@ bool rp_table_can_sample(rp_table *t, int64_t count)
     bool can;
 
     rp_mutex_lock(&t->mu);
-    can = count >= 1 && rp_rate_limiter_can_sample(&t->limiter, count);
+    can = count >= 1 && (t->paused & RP_SIDE_SAMPLES) == 0 &&
+          rp_rate_limiter_can_sample(&t->limiter, count);
     rp_mutex_unlock(&t->mu);
     return can;
 }

@@ -40,9 +40,11 @@ uint8_t *rp_buf_grow(rp_buf *buf, size_t more)
 
 void rp_buf_append(rp_buf *buf, const void *data, size_t size)
 {
-    uint8_t *at = rp_buf_reserve(buf, size);
+    uint8_t *at;
 
-    if (at == NULL || size == 0) return;
+    if (size == 0) return; /* perhaps there is no memory yet to add 0 to */
+    at = rp_buf_reserve(buf, size);
+    if (at == NULL) return;
     memcpy(at, data, size);
     buf->size += size;
 }

@@ -23,8 +23,8 @@ enum { RP_WIRE_MAX_NAME_BYTES = 1024 };
  */
 bool rp_wire_is_text(const void *data, size_t size);
 
-/* Takes a field of type string: RP_INVALID if it is no text, RP_NO_RESOURCE if it has more than
- * RP_WIRE_MAX_NAME_BYTES. `what` names it in the sentence. */
+/* Takes a field of type string. `what` names it in the sentence. RP_INVALID if it is no text or
+ * has more than RP_WIRE_MAX_NAME_BYTES. */
 RP_NODISCARD rp_status rp_wire_read_text(const rp_pb_field *field, const char *what,
                                          rp_string *out, rp_error *err);
 

@@ -144,6 +144,11 @@ rp_status rp_chunk_peek_key(const uint8_t *data, size_t size, uint64_t *key, rp_
     rp_pb_step step;
 
     *key = 0;
+    if (size > 1 && data[0] == rp_pb_tag(CHUNK_KEY, RP_PB_VARINT)) { /* where writers put it */
+        reader.at++;
+        if (rp_pb_get_varint(&reader.at, reader.end, key)) return RP_OK;
+        return malformed("ChunkData", err);
+    }
     while ((step = rp_pb_next(&reader, &field)) == RP_PB_FIELD)
         if (rp_pb_is(&field, CHUNK_KEY, RP_PB_VARINT)) *key = field.value;
     return step == RP_PB_END ? RP_OK : malformed("ChunkData", err);

@@ -239,6 +239,8 @@ static void read_alteration(const rp_pb_field *f, rp_wire_alter_table *alter)
     } else if (f->number == 4) {
         alter->has_max_times_sampled = true;
         alter->max_times_sampled = rp_wire_int32(f);
+    } else if (f->number == 6) {
+        alter->recenter = f->value != 0;
     }
 }
 

@@ -2,8 +2,8 @@
 /* The messages of our own service, proto/reprise/v1: reading requests, writing responses.
  *
  * Pure functions over bytes. Strings are borrowed from the bytes read. Statuses of the readers:
- * RP_INVALID (not such a message, a name that is no text), RP_NO_RESOURCE (too many keys; a
- * name of more than 1,024 bytes). Numbers come as they were sent, unless said otherwise; who
+ * RP_INVALID (not such a message, a name that is no text or has more than 1,024 bytes),
+ * RP_NO_RESOURCE (too many keys). Numbers come as they were sent, unless said otherwise; who
  * acts on them checks them. Responses that are not here are empty messages. */
 #ifndef RP_WIRE_REPLAY_CALLS_H
 #define RP_WIRE_REPLAY_CALLS_H
@@ -53,6 +53,7 @@ typedef struct rp_wire_alter_table {
     uint64_t max_bytes;
     int32_t max_times_sampled;
     rp_wire_limiter limiter; /* none of its fields sent: none to change */
+    bool recenter;
 } rp_wire_alter_table;
 
 RP_NODISCARD rp_status rp_wire_read_alter_table(const uint8_t *data, size_t size,

@@ -3,8 +3,8 @@
  *
  * Those that carry chunks have files of their own (insert_request.h, sample_response.h). All of
  * this is pure functions over bytes. Strings are borrowed from the bytes read. Statuses of the
- * readers: RP_INVALID (not such a message, a name that is no text), RP_NO_RESOURCE (a limit; a
- * name of more than 1,024 bytes). Out-parameters are written on RP_OK only. */
+ * readers: RP_INVALID (not such a message, a name that is no text or has more than 1,024
+ * bytes), RP_NO_RESOURCE (too many keys). Out-parameters are written on RP_OK only. */
 #ifndef RP_WIRE_REVERB_CALLS_H
 #define RP_WIRE_REVERB_CALLS_H
 

@@ -51,7 +51,7 @@ static rp_status invalid(const reading *r, const char *what)
 static rp_status keep_name(reading *r, const rp_pb_field *field, const char **out)
 {
     if (field->size > RP_WIRE_MAX_NAME_BYTES)
-        return rp_fail(r->err, RP_NO_RESOURCE,
+        return rp_fail(r->err, RP_INVALID,
                        "signature node %zu: a name has %zu bytes, the limit is %d",
                        r->node_count, field->size, RP_WIRE_MAX_NAME_BYTES);
     if (!rp_wire_is_text(field->data, field->size))

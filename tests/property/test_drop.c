@@ -125,7 +125,9 @@ static void change(worker *k, rp_table *t)
                                1 + (int64_t)below(k, 40), below(k, 2) * 2000,
                                rp_limiter_queue(1 + (int64_t)below(k, 40))};
 
-    switch (below(k, 5)) {
+    switch (below(k, 7)) {
+    case 6: expect(k->w, rp_table_pause(t, 1 + (uint32_t)below(k, 3), NULL)); break;
+    case 5: expect(k->w, rp_table_resume(t, 1 + (uint32_t)below(k, 3), NULL)); break;
     case 4: expect(k->w, rp_table_alter(t, &altered, NULL)); break;
     case 0: expect(k->w, rp_table_delete(t, keys, 4, NULL, NULL)); break;
     case 1: expect(k->w, rp_table_update(t, &update, 1, NULL, NULL)); break;

@@ -86,6 +86,7 @@ static void nothing_said_is_one_table_on_localhost(void **state)
     assert_int_equal(config.address_count, 1);
     assert_string_equal(config.addresses[0], "localhost:8000");
     assert_int_equal(config.max_bytes, 800000);
+    assert_int_equal(config.limits.queued_bytes, 50000);
     assert_int_equal(config.policy, RP_BUDGET_EVICT);
     assert_int_equal(config.log_level, RP_LOG_INFO);
     assert_int_equal(config.drain_ms, 10000);
@@ -162,10 +163,14 @@ static void flags_win_over_the_file(void **state)
     assert_int_equal(config.limits.connections, 7);
     assert_int_equal(config.limits.streams, 6);
 
-    list[2] = (given){RP_SERVE_LISTEN, "localhost:3"};
-    accept_with("port: 4\n", list + 2, 1);
+    list[1] = (given){RP_SERVE_LISTEN, "unix:/a"};
+    list[3] = (given){RP_SERVE_LISTEN, "localhost:3"};
+    accept_with("port: 4\nlisten: localhost:5\n", list + 3, 1);
     assert_int_equal(config.address_count, 1);
     assert_string_equal(config.addresses[0], "localhost:3");
+    accept_with("port: 4\n", list + 1, 3); /* both are wanted */
+    assert_int_equal(config.address_count, 3);
+    assert_string_equal(config.addresses[2], "localhost:9");
 }
 
 static void the_shape_of_a_file_is_checked(void **state)
@@ -260,12 +265,9 @@ static void sizes_of_a_file_are_bounded(void **state)
 
 static void what_does_not_go_together_is_refused(void **state)
 {
-    given both[] = {{RP_SERVE_PORT, "1"}, {RP_SERVE_LISTEN, "localhost:1"}};
     given twice[] = {{RP_SERVE_TABLE, "a:fifo"}, {RP_SERVE_TABLE, "a:lifo"}};
 
     (void)state;
-    refuse("port: 1\nlisten: localhost:2\n", "f.yaml:2:9: listen: give either it or port");
-    assert_problem(read_with("", both, 2), "both", "--listen: give either it or --port");
     assert_problem(read_with("", twice, 2), "twice", "--table a: given twice");
     refuse("tls_cert: /dev/null\n", "f.yaml:1:11: tls_cert: needs tls_key as well");
     refuse_flag(RP_SERVE_TLS_KEY, "/dev/null", "--tls-key: needs --tls-cert as well");

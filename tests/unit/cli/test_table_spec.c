@@ -83,7 +83,7 @@ static void every_key_has_its_effect(void **state)
     rp_table_options o =
         options_of("t:prioritized:500,exponent=0.8,remover=prioritized,remover_exponent=-0.4,"
                    "min_size=10,samples_per_insert=4,error_buffer=100,max_times_sampled=3,"
-                   "max_bytes=10%,soft_limit=true,seed=42");
+                   "max_bytes=10%,seed=42");
 
     (void)state;
     assert_int_equal(o.max_size, 500);
@@ -95,8 +95,9 @@ static void every_key_has_its_effect(void **state)
     assert_true(o.limiter.min_diff == -60 && o.limiter.max_diff == 140);
     assert_int_equal(o.max_times_sampled, 3);
     assert_int_equal(o.max_bytes, 100000);
-    assert_true(o.soft_limit);
+    assert_false(o.soft_limit);
     assert_int_equal(o.seed, 42);
+    assert_true(options_of("t:uniform,soft_limit=true").soft_limit);
 
     o = options_of("t:uniform,samples_per_insert=2,min_diff=-5,max_diff=9");
     assert_true(o.limiter.min_diff == -5 && o.limiter.max_diff == 9);
@@ -179,6 +180,9 @@ static void mistakes_name_the_table_the_key_and_the_bound(void **state)
                    "--table t: min_diff: min_diff and max_diff go together");
     assert_refused("t:fifo,samples_per_insert=1,error_buffer=3,min_diff=0,max_diff=1",
                    "--table t: error_buffer: give either it or min_diff and max_diff");
+    assert_refused("t:fifo,soft_limit=true,samples_per_insert=4",
+                   "--table t: soft_limit: inserts never wait then, so there can be no "
+                   "samples_per_insert");
     assert_refused("t:fifo,soft_limit=yes",
                    "--table t: soft_limit: expected true or false, got 'yes'");
     assert_refused(

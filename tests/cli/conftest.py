@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command under test, and servers started from it.
+
+    RP_BUILD=build/test/asan pytest tests/cli       another build than the release one
+    pytest tests/cli --record                       write the golden files anew
+"""
+
+import json
+import os
+import pathlib
+import queue
+import re
+import shlex
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("RP_BUILD", ROOT / "build" / "test" / "release"))
+REPRISE = BUILD / "src" / "cli" / "reprise"
+SECONDS = 20  # for everything that is waited for
+
+
+def pytest_addoption(parser):
+    parser.addoption("--record", action="store_true", help="write the golden files anew")
+
+
+def clean_environment(**more):
+    """The environment without what a service manager may have left in it."""
+    hidden = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "NOTIFY_SOCKET")
+    return {**{k: v for k, v in os.environ.items() if k not in hidden}, **more}
+
+
+def reprise(*arguments, **options):
+    """Runs the command to its end."""
+    return subprocess.run([REPRISE, *map(str, arguments)], capture_output=True, text=True,
+                          timeout=SECONDS, env=clean_environment(), **options)
+
+
+@pytest.fixture
+def golden(request):
+    """Compares text with a golden file, or writes it with --record."""
+
+    def compare(name, text):
+        path = pathlib.Path(__file__).parent / "golden" / name
+        if request.config.getoption("--record"):
+            path.write_text(text)
+        assert text == path.read_text(), f"{path} says otherwise; pytest --record writes it anew"
+
+    return compare
+
+
+def fields_of(line):
+    """The fields of a log line, of either format."""
+    if line.startswith("{"):
+        return json.loads(line)
+    return dict(word.split("=", 1) for word in shlex.split(line))
+
+
+class Server:
+    """A server process whose log lines are gathered."""
+
+    def __init__(self, command, **options):
+        self.process = subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        **options)
+        self.lines = []
+        self.arrived = queue.Queue()
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stderr:
+            self.arrived.put(line.rstrip("\n"))
+        self.arrived.put(None)
+
+    def wait_for(self, event):
+        """The fields of the next line of this event."""
+        deadline = time.monotonic() + SECONDS
+        while True:
+            try:
+                line = self.arrived.get(timeout=max(0, deadline - time.monotonic()))
+            except queue.Empty:
+                pytest.fail(f"no line of {event}; there were {self.lines}")
+            if line is None:
+                pytest.fail(f"it ended without a line of {event}; there were {self.lines}")
+            self.lines.append(line)
+            fields = fields_of(line)
+            if fields.get("event") == event:
+                return fields
+
+    def events(self):
+        """Every event so far; call it after the end for all of them."""
+        while True:
+            try:
+                line = self.arrived.get_nowait()
+            except queue.Empty:
+                break
+            if line is not None:
+                self.lines.append(line)
+        return [fields_of(line)["event"] for line in self.lines]
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def wait(self):
+        """Its exit status."""
+        status = self.process.wait(SECONDS)
+        self.reader.join(SECONDS)
+        return status
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.reader.join(SECONDS)
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+@pytest.fixture
+def serve():
+    """Starts `reprise serve` with arguments and waits until it serves; adds `.port` and
+    `.serving`, the fields of its first line."""
+    started = []
+
+    def start(*arguments, command=None, **options):
+        options.setdefault("env", clean_environment())
+        server = Server(command or [REPRISE, "serve", *arguments], **options)
+        started.append(server)
+        server.serving = server.wait_for("serving")
+        found = re.search(r":(\d+)", server.serving["addresses"])
+        server.port = int(found.group(1)) if found else None
+        return server
+
+    yield start
+    for server in started:
+        server.kill()
+
+
+@pytest.fixture
+def stop():
+    """Stops a server in order."""
+
+    def ask(server):
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0, server.lines
+        server.events()
+
+    return ask

@@ -1,0 +1,413 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server as a process: signals, sockets that were passed, notifications, logs."""
+
+import hashlib
+import json
+import re
+import resource
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+from conftest import REPRISE, SECONDS, Server, clean_environment, fields_of, reprise
+
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+
+
+def get(port, page, token=None):
+    """A page of the server: its status and its text."""
+    request = urllib.request.Request(f"http://localhost:{port}{page}")
+    if token is not None:
+        request.add_header("Authorization", f"Bearer {token}")
+    try:
+        with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def get_over_unix(path, page):
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(SECONDS)
+        connection.connect(str(path))
+        connection.sendall(f"GET {page} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        answer = b""
+        while chunk := connection.recv(65536):
+            answer += chunk
+    return answer.decode()
+
+
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
+
+
+def literal(name, value):
+    """A header field as HPACK writes it without any table."""
+    return b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
+
+
+def open_call(port):
+    """A connection with one call on it that stays open: its requests have not ended."""
+    connection = socket.create_connection(("localhost", port), timeout=SECONDS)
+    headers = b"".join(literal(*pair) for pair in (
+        (":method", "POST"), (":scheme", "http"), (":authority", "localhost"),
+        (":path", "/deepmind.reverb.ReverbService/SampleStream"),
+        ("content-type", "application/grpc"), ("te", "trailers")))
+    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0) + frame(1, 4, 1, headers)
+                       + frame(6, 0, 0, b"barrier!"))
+    answer = b""
+    while b"barrier!" not in answer:  # the answer to our ping: the call is there
+        chunk = connection.recv(65536)
+        assert chunk, "the server closed the connection"
+        answer += chunk
+    return connection
+
+
+# --- starting and stopping ----------------------------------------------------------------------
+
+
+def test_it_serves_and_says_where_and_what_to_try(serve, stop):
+    server = serve("--port=0")
+    line = server.serving
+
+    assert line["level"] == "info"
+    assert line["addresses"] == f"localhost:{server.port}" and server.port > 0
+    assert line["tables"] == "replay (prioritized exponent 0.6, 1000000 items)"
+    assert "no table was asked for" in line["note"]
+    assert line["try"] == f"curl http://localhost:{server.port}/healthz"
+    assert get(server.port, "/healthz") == (200, "serving\n")
+    info = json.loads(get(server.port, "/v1/info")[1])
+    assert [t["name"] for t in info["tables"]] == ["replay"]
+
+    stop(server)
+    assert server.events() == ["serving", "stopped"]  # quiet in between
+    last = fields_of(server.lines[-1])
+    assert (last["inserts"], last["samples"], last["items"]) == ("0", "0", "0")
+    assert server.process.stdout.read() == ""
+
+
+def test_settings_reach_the_server(serve, tmp_path):
+    path = tmp_path / "reprise.sock"
+    config = tmp_path / "reprise.yaml"
+    config.write_text(f"listen: [localhost:0, 'unix:{path}']\ntables: {{a: queue:7, b: uniform}}\n"
+                      "max_bytes: 1MiB\nlimits: {streams: 77}\n")
+    server = serve("--config", config, "--table=b:lifo:5", "--limit=items=99", "--loops=3")
+
+    info = json.loads(get(server.port, "/v1/info")[1])
+    assert info["server"]["loops"] == 3
+    assert info["server"]["limits"]["streams"] == 77
+    assert info["server"]["limits"]["items"] == 99
+    assert {t["name"]: t["max_size"] for t in info["tables"]} == {"a": 7, "b": 5}
+    assert server.serving["tables"] == "a (queue, 7 items), b (lifo, 5 items)"
+    assert server.serving["max_bytes"] == "1 MiB"
+    assert "note" not in server.serving
+    assert get_over_unix(path, "/healthz").endswith("serving\n")
+
+
+def test_a_unix_socket_is_enough_and_goes_with_the_server(serve, stop, tmp_path):
+    path = tmp_path / "reprise.sock"
+    server = serve(f"--listen=unix:{path}")
+    assert server.serving["try"] == f"curl --unix-socket {path} http://localhost/healthz"
+    assert get_over_unix(path, "/healthz").endswith("serving\n")
+    stop(server)
+    assert not path.exists()
+
+
+def test_an_address_in_use_is_a_failure_with_advice(serve):
+    server = serve("--port=0")
+    done = reprise("serve", f"--port={server.port}")
+    assert done.returncode == 1
+    fields = fields_of(done.stderr.strip())
+    assert (fields["event"], fields["level"]) == ("start_failed", "error")
+    assert fields["status"] == "RP_UNAVAILABLE"
+    assert str(server.port) in fields["error"]
+    assert "--port 0" in fields["try"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_drains_and_the_status_is_0(serve, number):
+    server = serve("--port=0", "--drain-seconds=1h", "--log-level=debug")
+    connection = open_call(server.port)
+
+    server.signal(number)
+    fields = server.wait_for("draining")
+    assert fields["signal"] == number.name[3:] and float(fields["seconds"]) == 3600
+    with pytest.raises(subprocess.TimeoutExpired):  # the call is still open
+        server.process.wait(0.3)
+    connection.close()
+
+    assert server.wait() == 0
+    assert server.events()[-1] == "stopped"
+
+
+def test_calls_that_do_not_end_are_ended_when_the_time_is_up(serve):
+    server = serve("--port=0", "--drain-seconds=300ms")
+    with open_call(server.port):
+        begin = time.monotonic()
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert time.monotonic() - begin > 0.25
+    assert server.events() == ["serving", "stopped"]
+
+
+def test_a_second_signal_stops_at_once(serve):
+    server = serve("--port=0", "--drain-seconds=1h", "--log-level=debug")
+    with open_call(server.port):
+        server.signal(signal.SIGTERM)
+        server.wait_for("draining")
+        server.signal(signal.SIGINT)
+        assert server.wait() == 1
+    assert server.events()[-1] == "stopped_at_once"
+
+
+def test_other_signals_do_no_harm(serve, stop):
+    server = serve("--port=0")
+    for number in (signal.SIGPIPE, signal.SIGUSR1, signal.SIGUSR1):
+        server.signal(number)
+    assert get(server.port, "/healthz") == (200, "serving\n")
+    stop(server)
+
+
+def test_the_limit_of_open_files_is_raised(serve):
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    server = serve("--port=0",
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard)))
+    soft = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)[0]
+    assert soft == hard
+
+
+# --- reloading ----------------------------------------------------------------------------------
+
+
+def test_a_reload_takes_limits_and_the_log_level(serve, tmp_path):
+    config = tmp_path / "reprise.yaml"
+    config.write_text("limits: {streams: 7}\nlog_level: info\n")
+    server = serve("--port=0", "--config", config, "--limit=items=5")
+
+    config.write_text("limits: {streams: 8, items: 6}\nlog_level: debug\n")
+    server.signal(signal.SIGHUP)
+    assert server.wait_for("reloaded")["level"] == "info"
+
+    limits = json.loads(get(server.port, "/v1/info")[1])["server"]["limits"]
+    assert (limits["streams"], limits["items"]) == (8, 5)  # flags still win
+    server.signal(signal.SIGTERM)
+    server.wait_for("draining")  # which is of level debug
+    assert server.wait() == 0
+
+
+def test_a_reload_of_something_wrong_changes_nothing(serve, stop, tmp_path):
+    config = tmp_path / "reprise.yaml"
+    config.write_text("limits: {streams: 7}\n")
+    server = serve("--port=0", "--config", config)
+
+    config.write_text("limits: {streams: 8, items: -1}\n")
+    server.signal(signal.SIGHUP)
+    fields = server.wait_for("reload_failed")
+    assert fields["level"] == "error"
+    assert fields["error"].startswith(f"{config}:1:29: limits.items: expected a whole number")
+    config.unlink()
+    server.signal(signal.SIGHUP)
+    assert "No such file" in server.wait_for("reload_failed")["error"]
+
+    assert json.loads(get(server.port, "/v1/info")[1])["server"]["limits"]["streams"] == 7
+    stop(server)
+
+
+def test_a_reload_says_what_needs_a_restart(serve, tmp_path):
+    config = tmp_path / "reprise.yaml"
+    config.write_text("tables: {a: fifo}\n")
+    server = serve("--port=0", "--config", config)
+
+    config.write_text("tables: {a: lifo}\nlimits: {streams: 9}\n")
+    server.signal(signal.SIGHUP)
+    fields = server.wait_for("reloaded")
+
+    assert fields["level"] == "warning"
+    assert fields["note"].startswith("tables, budget, addresses and paths are taken at the start")
+    assert json.loads(get(server.port, "/v1/info")[1])["server"]["limits"]["streams"] == 9
+
+
+def test_a_reload_takes_tokens(serve, tmp_path):
+    tokens = tmp_path / "tokens"
+
+    def admit(token):
+        digest = hashlib.sha256(token.encode()).hexdigest()
+        tokens.write_text(f"admin somebody sha256:{digest}\n")
+
+    admit("first-token-of-the-test")
+    server = serve("--port=0", f"--tokens={tokens}")
+    assert get(server.port, "/v1/info", "first-token-of-the-test")[0] == 200
+    assert get(server.port, "/v1/info", "second-token-of-the-test")[0] == 401
+
+    admit("second-token-of-the-test")
+    server.signal(signal.SIGHUP)
+    server.wait_for("reloaded")
+    assert get(server.port, "/v1/info", "first-token-of-the-test")[0] == 401
+    assert get(server.port, "/v1/info", "second-token-of-the-test")[0] == 200
+
+    tokens.write_text("rubbish\n")
+    server.signal(signal.SIGHUP)
+    assert "line 1" in server.wait_for("reload_failed")["error"]
+    assert get(server.port, "/v1/info", "second-token-of-the-test")[0] == 200
+
+
+# --- the service manager ------------------------------------------------------------------------
+
+
+LAUNCHER = """
+import fcntl, os, sys
+passed = [fcntl.fcntl(int(fd), fcntl.F_DUPFD, 100) for fd in sys.argv[1].split(",")]
+for i, fd in enumerate(passed):
+    os.dup2(fd, 3 + i)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(passed)))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def passing(sockets, *arguments):
+    """A command that passes sockets from descriptor 3 on, as systemd does."""
+    fds = ",".join(str(s.fileno()) for s in sockets)
+    return [sys.executable, "-c", LAUNCHER, fds, REPRISE, "serve", *arguments]
+
+
+def test_sockets_that_were_passed_are_served(serve, stop, tmp_path):
+    path = tmp_path / "passed.sock"
+    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as local:
+        port = tcp.getsockname()[1]
+        local.bind(str(path))
+        local.listen()
+        fds = [s.fileno() for s in (tcp, local)]
+        server = serve(command=passing([tcp, local]), pass_fds=fds)
+
+        assert server.serving["addresses"] == "fd:3, fd:4"  # and not the default
+        assert get(port, "/healthz") == (200, "serving\n")
+        assert get_over_unix(path, "/healthz").endswith("serving\n")
+        stop(server)
+
+
+def test_addresses_are_added_to_sockets_that_were_passed(serve):
+    with socket.create_server(("127.0.0.1", 0)) as tcp:
+        port = tcp.getsockname()[1]
+        server = serve(command=passing([tcp], "--listen=localhost:0"), pass_fds=[tcp.fileno()])
+        assert get(port, "/healthz") == (200, "serving\n")
+        assert server.serving["addresses"].startswith("localhost:")
+        assert server.serving["addresses"].endswith(", fd:3")
+
+
+def test_sockets_for_another_process_are_left_alone(serve):
+    server = serve("--port=0", env=clean_environment(LISTEN_PID="1", LISTEN_FDS="2"))
+    assert server.serving["addresses"] == f"localhost:{server.port}"
+
+
+def test_a_wrong_count_of_sockets_is_misuse():
+    done = subprocess.run(["sh", "-c", 'LISTEN_PID=$$ LISTEN_FDS=many exec "$0" serve', REPRISE],
+                          capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 2
+    assert done.stderr == ("reprise: LISTEN_FDS: expected a whole number from 0 to 16, "
+                           "got 'many'\n")
+
+
+def test_sockets_that_are_not_there_are_misuse():
+    done = subprocess.run(["sh", "-c", 'LISTEN_PID=$$ LISTEN_FDS=2 exec "$0" serve 3<&- 4<&-',
+                           REPRISE], capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 2
+    assert done.stderr == "reprise: LISTEN_FDS: 2, but descriptor 3 is not open\n"
+
+
+@pytest.mark.parametrize("abstract", [False, True])
+def test_the_service_manager_is_told(serve, abstract, tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.settimeout(SECONDS)
+        name = f"{tmp_path}/notify"
+        manager.bind(f"\0{name}" if abstract else name)
+        server = serve("--port=0",
+                       env=clean_environment(NOTIFY_SOCKET=f"@{name}" if abstract else name))
+
+        def heard():
+            return dict(x.split("=", 1) for x in manager.recv(65536).decode().splitlines())
+
+        assert heard() == {"READY": "1", "STATUS": f"serving on localhost:{server.port}"}
+        before = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+        server.signal(signal.SIGHUP)
+        said = heard()
+        assert said["RELOADING"] == "1"
+        assert before <= int(said["MONOTONIC_USEC"]) <= before + SECONDS * 1000000
+        assert heard() == {"READY": "1"}
+        server.signal(signal.SIGTERM)
+        said = heard()
+        assert said["STOPPING"] == "1"
+        assert int(said["EXTEND_TIMEOUT_USEC"]) == 15000000
+        assert server.wait() == 0
+
+
+def test_a_manager_that_cannot_be_told_is_a_warning(serve, stop):
+    server = serve("--port=0", env=clean_environment(NOTIFY_SOCKET="/nonexistent/notify"))
+    stop(server)
+    assert server.events() == ["notify_failed", "serving", "stopped"]
+
+
+# --- logs ---------------------------------------------------------------------------------------
+
+
+def test_text_lines_are_logfmt(serve, stop):
+    server = serve("--port=0", "--table=a b=c:fifo:3")
+    stop(server)
+    for line in server.lines:
+        assert re.fullmatch(rf'time={TIME} level=\w+ event=\w+( \w+=("([^"\\]|\\.)*"|[^" =]+))*',
+                            line), line
+    assert 'tables="a b=c (fifo, 3 items)"' in server.lines[0]
+
+
+def test_json_lines_are_objects(serve, stop):
+    server = serve("--port=0", "--log-format=json", '--table=a"b\\\n\x01:fifo:3')
+    stop(server)
+    assert len(server.lines) == 2
+    first, last = [json.loads(line) for line in server.lines]
+    assert list(first)[:3] == ["time", "level", "event"]
+    assert re.fullmatch(TIME, first["time"])
+    assert first["tables"] == 'a"b\\\n\x01 (fifo, 3 items)'
+    assert last["event"] == "stopped" and isinstance(last["seconds"], float)
+    assert last["inserts"] == 0
+
+
+def test_levels_leave_lines_out(serve):
+    server = Server([REPRISE, "serve", "--port=0", "--log-level=error"], env=clean_environment())
+    try:
+        deadline = time.monotonic() + SECONDS
+        while not ignores_sigpipe(server.process.pid):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert server.events() == []
+    finally:
+        server.kill()
+
+
+def ignores_sigpipe(pid):
+    """True once it has set its signals up."""
+    with open(f"/proc/{pid}/status") as file:
+        ignored = int(re.search(r"^SigIgn:\s*(\w+)", file.read(), re.MULTILINE).group(1), 16)
+    return ignored & (1 << (signal.SIGPIPE - 1)) != 0
+
+
+def test_many_tables_are_listed_in_part(serve):
+    server = serve("--port=0", *(f"--table=t{i}:fifo:1" for i in range(10)))
+    assert server.serving["tables"].endswith("t7 (fifo, 1 items), and 2 more")
+
+
+def test_lines_of_one_event_are_limited(serve, stop):
+    server = serve("--port=0")
+    for _ in range(30):
+        server.signal(signal.SIGHUP)
+        time.sleep(0.01)  # signals that are still waiting would merge
+    stop(server)
+    assert server.events().count("reloaded") == 21  # 20, and one that says what was left out
+    last = fields_of(server.lines[-1])
+    assert last["event"] == "reloaded" and 0 < int(last["suppressed"]) <= 10
