@@ -167,9 +167,7 @@ static void write_limiter(rp_buf *out, const rp_table_info *info)
     put_whole(out, "min_size", info->limiter.min_size);
     put_number(out, "min_diff", info->limiter.min_diff);
     put_number(out, "max_diff", info->limiter.max_diff);
-    put_number(out, "cursor",
-               (double)info->inserts * info->limiter.samples_per_insert -
-                   (double)info->samples);
+    put_number(out, "cursor", info->limiter_diff);
     close_object(out);
 }
 
@@ -218,11 +216,21 @@ static void write_signature(rp_buf *out, const rp_signature *signature)
     close_object(out);
 }
 
+static void write_waits(rp_buf *out, const char *name, int64_t now, const rp_waits *waits)
+{
+    open_object(out, name);
+    put_whole(out, "now", now);
+    put_seconds(out, "longest_seconds", waits->longest_ns);
+    put_whole(out, "so_far", waits->parked);
+    put_seconds(out, "total_seconds", waits->total_ns);
+    close_object(out);
+}
+
 static void write_waiting(rp_buf *out, const rp_table_view *view)
 {
     open_object(out, "waiting");
-    put_whole(out, "inserts", view->info.waiting_inserts);
-    put_whole(out, "samples", view->info.waiting_samples);
+    write_waits(out, "inserts", view->info.waiting_inserts, &view->info.insert_waits);
+    write_waits(out, "samples", view->info.waiting_samples, &view->info.sample_waits);
     key(out, "calls");
     rp_buf_text(out, "[");
     for (size_t i = 0; i < rp_table_view_described(view); i++) {
@@ -284,6 +292,8 @@ static void write_table(rp_buf *out, rp_metrics *metrics, const rp_table_view *v
     put_whole(out, "max_times_sampled", info->max_times_sampled);
     put_bool(out, "soft_limit", info->soft_limit);
     put_bool(out, "closed", info->closed);
+    put_bool(out, "inserts_paused", (info->paused & RP_SIDE_INSERTS) != 0);
+    put_bool(out, "samples_paused", (info->paused & RP_SIDE_SAMPLES) != 0);
     put_whole(out, "size", info->size);
     put_count(out, "bytes", info->bytes);
     put_whole(out, "inserts", info->inserts);

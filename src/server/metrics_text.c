@@ -157,10 +157,9 @@ static void write_store(rp_buf *out, const rp_store_info *store)
 
 /* --- tables -------------------------------------------------------------------------------- */
 
-/* How many samples are owed, in the limiter's own measure. */
-static double cursor(const rp_table_info *info)
+static double seconds(int64_t ns)
 {
-    return (double)info->inserts * info->limiter.samples_per_insert - (double)info->samples;
+    return (double)ns / 1e9;
 }
 
 /* X(name, type, help, expression over `t`, a view) */
@@ -185,7 +184,7 @@ static double cursor(const rp_table_info *info)
     X("closed", "gauge", "1 if the table refuses everything.", (double)t->info.closed)         \
     X("limiter_cursor", "gauge",                                                               \
       "inserts * samples_per_insert - samples, which the limiter keeps within its bounds.",    \
-      cursor(&t->info))                                                                        \
+      t->info.limiter_diff)                                                                    \
     X("limiter_min_diff", "gauge", "Samples wait rather than take the cursor below this.",     \
       t->info.limiter.min_diff)                                                                \
     X("limiter_max_diff", "gauge", "Inserts wait rather than take the cursor above this.",     \
@@ -198,10 +197,22 @@ static double cursor(const rp_table_info *info)
     X("waiting_samples", "gauge", "Samples that wait now.", (double)t->info.waiting_samples)   \
     X("longest_insert_wait_seconds", "gauge",                                                  \
       "How long the insert that waits longest has waited.",                                    \
-      (double)rp_table_view_longest_ns(t, true) / 1e9)                                         \
+      seconds(t->info.insert_waits.longest_ns))                                                \
     X("longest_sample_wait_seconds", "gauge",                                                  \
       "How long the sample that waits longest has waited.",                                    \
-      (double)rp_table_view_longest_ns(t, false) / 1e9)
+      seconds(t->info.sample_waits.longest_ns))                                                \
+    X("insert_waits_total", "counter", "Inserts that have had to wait.",                       \
+      (double)t->info.insert_waits.parked)                                                     \
+    X("sample_waits_total", "counter", "Samples that have had to wait.",                       \
+      (double)t->info.sample_waits.parked)                                                     \
+    X("insert_wait_seconds_total", "counter", "How long inserts have waited, all together.",   \
+      seconds(t->info.insert_waits.total_ns))                                                  \
+    X("sample_wait_seconds_total", "counter", "How long samples have waited, all together.",   \
+      seconds(t->info.sample_waits.total_ns))                                                  \
+    X("inserts_paused", "gauge", "1 if inserts wait until they are resumed.",                  \
+      (t->info.paused & RP_SIDE_INSERTS) != 0)                                                 \
+    X("samples_paused", "gauge", "1 if samples wait until they are resumed.",                  \
+      (t->info.paused & RP_SIDE_SAMPLES) != 0)
 
 /* What is shown of every table: first what it says of itself, then what the server has counted
  * for it. */
@@ -211,7 +222,7 @@ static const struct {
 #define ROW(name, type, help, number) {name, type, help},
     TABLE_METRICS(ROW)
 #undef ROW
-#define ROW(field, name, unit, help) {name, "counter", help},
+#define ROW(field, name, help) {name, "counter", help},
         RP_TABLE_COUNTERS(ROW)
 #undef ROW
 };
@@ -227,7 +238,7 @@ static void measure(const rp_table_view *t, rp_metrics *metrics, double *numbers
 #define NUMBER(name, type, help, number) *numbers++ = (number);
     TABLE_METRICS(NUMBER)
 #undef NUMBER
-#define NUMBER(field, name, unit, help) *numbers++ = (double)sums.field / (unit);
+#define NUMBER(field, name, help) *numbers++ = (double)sums.field;
     RP_TABLE_COUNTERS(NUMBER)
 #undef NUMBER
 }
