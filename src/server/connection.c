@@ -187,15 +187,11 @@ static void begin_h2(rp_connection *c)
 static void give_to_page(rp_connection *c)
 {
     rp_worker *worker = c->worker;
-    int fd;
 
     rp_loop_forget(worker->loop, &c->watch);
     c->watch.fd = -1;
     rp_counter_add(&worker->metrics->connections_page, 1);
-    if (c->link.ssl == NULL) {
-        fd = rp_link_take_fd(&c->link);
-        (void)rp_http_page_take(worker->server->page, fd, c->peer, c->certificate);
-    }
+    (void)rp_http_page_take_link(worker->server->page, &c->link, c->peer, c->certificate);
     rp_connection_close(c);
 }
 

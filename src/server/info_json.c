@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/info_json.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "server/text.h"
@@ -160,13 +161,19 @@ static void write_selector(rp_buf *out, const char *name, const rp_selector_opti
     close_object(out);
 }
 
+/* The largest numbers there are stand for "no bound". */
+static void put_bound(rp_buf *out, const char *name, double bound)
+{
+    put_number(out, name, fabs(bound) < DBL_MAX ? bound : INFINITY);
+}
+
 static void write_limiter(rp_buf *out, const rp_table_info *info)
 {
     open_object(out, "limiter");
     put_number(out, "samples_per_insert", info->limiter.samples_per_insert);
     put_whole(out, "min_size", info->limiter.min_size);
-    put_number(out, "min_diff", info->limiter.min_diff);
-    put_number(out, "max_diff", info->limiter.max_diff);
+    put_bound(out, "min_diff", info->limiter.min_diff);
+    put_bound(out, "max_diff", info->limiter.max_diff);
     put_number(out, "cursor", info->limiter_diff);
     close_object(out);
 }
