@@ -18,10 +18,15 @@ void rp_json_string(rp_buf *out, const char *text)
         return;
     }
     rp_buf_text(out, "\"");
-    while (*text != '\0') {
-        unsigned char c = (unsigned char)*text;
-        size_t bytes = rp_utf8_bytes(text);
+    for (;;) {
+        size_t bytes = rp_plain_bytes(text);
+        unsigned char c;
 
+        rp_buf_append(out, text, bytes);
+        text += bytes;
+        if (*text == '\0') break;
+        c = (unsigned char)*text;
+        bytes = rp_utf8_bytes(text);
         if (bytes == 0)
             rp_buf_text(out, "\\ufffd");
         else if (c == '"' || c == '\\')
@@ -47,7 +52,9 @@ static void key(rp_buf *out, const char *name)
 {
     uint8_t last = out->size > 0 ? out->data[out->size - 1] : '{';
 
-    rp_buf_format(out, last == '{' ? "\"%s\":" : ",\"%s\":", name);
+    rp_buf_text(out, last == '{' ? "\"" : ",\"");
+    rp_buf_text(out, name);
+    rp_buf_text(out, "\":");
 }
 
 static void put_text(rp_buf *out, const char *name, const char *text)
@@ -65,13 +72,14 @@ static void put_number(rp_buf *out, const char *name, double number)
 static void put_whole(rp_buf *out, const char *name, int64_t number)
 {
     key(out, name);
-    rp_buf_format(out, "%lld", (long long)number);
+    if (number < 0) rp_buf_text(out, "-");
+    rp_put_whole(out, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
 static void put_count(rp_buf *out, const char *name, uint64_t number)
 {
     key(out, name);
-    rp_buf_format(out, "%llu", (unsigned long long)number);
+    rp_put_whole(out, number);
 }
 
 static void put_bool(rp_buf *out, const char *name, bool yes)
