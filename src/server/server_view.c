@@ -37,7 +37,8 @@ rp_status rp_table_views_take(rp_table_views *views, const rp_allocator *alloc, 
 
 void rp_table_views_deinit(rp_table_views *views)
 {
-    for (size_t i = 0; i < views->count; i++) rp_table_unref(views->refs[i]);
+    for (size_t i = 0; views->refs != NULL && i < views->count; i++)
+        rp_table_unref(views->refs[i]);
     rp_release(views->alloc, views->refs, views->capacity * sizeof *views->refs);
     rp_release(views->alloc, views->tables, views->capacity * sizeof *views->tables);
     *views = (rp_table_views){.alloc = views->alloc};
