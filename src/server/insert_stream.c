@@ -183,10 +183,6 @@ static void settle(insert_stream *stream, rp_insert_batch *batch)
         rp_histogram_record(&counters->insert_ns, took_ns, done);
         confirm(stream, batch->items, done);
     }
-    if (batch->op.was_parked) {
-        rp_counter_add(&counters->insert_waits, 1);
-        rp_counter_add(&counters->insert_wait_ns, (uint64_t)took_ns);
-    }
     if (batch->op.status != RP_OK)
         rp_task_abort(&stream->task, batch->op.status, batch->op.error.text);
 }
