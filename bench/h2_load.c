@@ -10,6 +10,7 @@
 
 #include "bench.h"
 #include "h2_load_stream.h"
+#include "server_process.h"
 
 enum {
     MAX_THREADS = 64,
@@ -167,7 +168,7 @@ static void *work(void *arg)
 /* --- all of them ------------------------------------------------------------------------------ */
 
 typedef struct moment {
-    double time, server_cpu, load_cpu;
+    double time, server_cpu, load_cpu, machine_cpu;
     uint64_t items;
 } moment;
 
@@ -184,6 +185,7 @@ static moment look(const load *l, worker *workers)
     moment now = {.time = bench_seconds(), .server_cpu = clock_seconds(l->options.server_cpu)};
 
     now.load_cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
+    now.machine_cpu = server_machine_cpu();
     for (size_t i = 0; i < l->options.threads; i++) now.items += atomic_load(&workers[i].items);
     return now;
 }
@@ -287,6 +289,8 @@ h2_load_result h2_load_run(const h2_load_options *options)
     result.items = to.items - from.items;
     result.server_cpu = to.server_cpu - from.server_cpu;
     result.load_cpu = to.load_cpu - from.load_cpu;
+    result.others = to.machine_cpu - from.machine_cpu - result.server_cpu - result.load_cpu;
+    result.others /= result.seconds;
     collect_latencies(&result, workers, l.options.threads);
     for (size_t i = 0; i < l.options.threads; i++) end_worker(&workers[i], &result);
     free(workers);

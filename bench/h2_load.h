@@ -45,10 +45,11 @@ typedef struct h2_load_options {
 typedef struct h2_load_result {
     double seconds;
     uint64_t items;
-    uint64_t total;                 /* the same from the first to the last */
-    uint64_t checked;               /* samples that were looked at */
-    double server_cpu;              /* seconds */
-    double load_cpu;                /* seconds, of the load's threads */
+    uint64_t total;    /* the same from the first to the last */
+    uint64_t checked;  /* samples that were looked at */
+    double server_cpu; /* seconds */
+    double load_cpu;   /* seconds, of the load's threads */
+    double others;     /* processors that neither of the two used, but other programs */
     double p50_us, p99_us, p999_us; /* of roundtrips */
 } h2_load_result;
 
