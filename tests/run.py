@@ -9,8 +9,8 @@
 
 Parts: release, asan, tsan and cross build the library and run its tests; replay runs the fuzz
 corpora; meta, format and lint look at the source; examples and docs use an installed copy as a
-user would; conformance lets independent clients loose on a server process. One line per program,
-the output of what failed, and at the end `N passed, N failed`.
+user would; cli runs the command; conformance lets independent clients loose on a server process.
+One line per program, the output of what failed, and at the end `N passed, N failed`.
 """
 
 import argparse
@@ -72,9 +72,9 @@ BUILDS = {
         "skip_suites": {"slow"},
     },
 }
-CHECKS = ["replay", "meta", "format", "lint", "examples", "docs", "conformance"]
+CHECKS = ["replay", "meta", "format", "lint", "examples", "docs", "cli", "conformance"]
 NEEDS = {"replay": "asan", "lint": "asan", "meta": "release", "examples": "release",
-         "docs": "release", "conformance": "release"}
+         "docs": "release", "cli": "release", "conformance": "release"}
 
 
 class Result:
@@ -273,6 +273,10 @@ def meta_job():
     return pytest_job("/usr/bin/python3", "tests/meta", {"RP_BUILD": str(BUILD / "release")})
 
 
+def cli_job():
+    return pytest_job("/usr/bin/python3", "tests/cli", {"RP_BUILD": str(BUILD / "release")})
+
+
 class Peers:
     """The environments of independent clients: made while the builds run, and then waited for.
     Those of gRPC have to be had; dm-reverb may be missing, and then its tests count as skipped."""
@@ -414,7 +418,7 @@ def check_jobs(part, args):
         return lint_jobs()
     if part == "examples":
         return example_jobs()
-    job = {"meta": meta_job, "format": format_job, "docs": docs_job}[part]
+    job = {"meta": meta_job, "format": format_job, "docs": docs_job, "cli": cli_job}[part]
     return [(2, part, part, job)]
 
 

@@ -187,15 +187,15 @@ static void begin_h2(rp_connection *c)
 static void give_to_page(rp_connection *c)
 {
     rp_worker *worker = c->worker;
-    int fd;
+    rp_http_page *page = worker->server->page;
 
     rp_loop_forget(worker->loop, &c->watch);
     c->watch.fd = -1;
     rp_counter_add(&worker->metrics->connections_page, 1);
-    if (c->link.ssl == NULL) {
-        fd = rp_link_take_fd(&c->link);
-        (void)rp_http_page_take(worker->server->page, fd, c->peer, c->certificate);
-    }
+    if (c->link.ssl != NULL)
+        (void)rp_http_page_take_link(page, &c->link, c->peer, c->certificate);
+    else
+        (void)rp_http_page_take(page, rp_link_take_fd(&c->link), c->peer, c->certificate);
     rp_connection_close(c);
 }
 
@@ -273,7 +273,7 @@ static bool read_some(rp_connection *c, size_t *total)
         begin_closing(c);
         return false;
     }
-    return c->link.ssl != NULL || moved == place_bytes + RP_READ_BYTES;
+    return moved == place_bytes + RP_READ_BYTES;
 }
 
 static void read_all(rp_connection *c)
@@ -281,24 +281,34 @@ static void read_all(rp_connection *c)
     size_t total = 0;
 
     while (read_some(c, &total))
-        if (total >= RP_READ_TURN_BYTES && c->link.ssl == NULL) break;
+        if (total >= RP_READ_TURN_BYTES) break;
     rp_counter_add(&c->worker->metrics->bytes_read, total);
     if (total > 0) c->heard_ns = rp_loop_now(c->worker->loop);
     c->pinged_ns = 0;
     rp_connection_touch(c);
 }
 
+/* Under TLS anything that happens may be what a read waits for. */
+static bool watch_reads(const rp_connection *c, uint32_t events)
+{
+    return (c->watch.events & RP_READABLE) != 0 || c->link.ssl != NULL ||
+           (events & RP_HUNG_UP) != 0;
+}
+
+/* A peer that has hung up is reported in every turn, asked for or not: whoever does not read on
+ * must close. */
 static void on_ready(rp_watch *watch, uint32_t events)
 {
     rp_connection *c = (rp_connection *)((char *)watch - offsetof(rp_connection, watch));
 
-    (void)events;
     if (c->state == RP_CONNECTION_HANDSHAKE) {
         shake_hands(c);
     } else if (c->state == RP_CONNECTION_SNIFF) {
-        sniff(c);
-    } else if (c->state == RP_CONNECTION_H2 &&
-               ((watch->events & RP_READABLE) != 0 || c->link.ssl != NULL)) {
+        if (watch->events == 0)
+            rp_connection_close(c);
+        else
+            sniff(c);
+    } else if (c->state == RP_CONNECTION_H2 && watch_reads(c, events)) {
         read_all(c);
     } else if (c->state == RP_CONNECTION_CLOSING && (events & RP_HUNG_UP) != 0) {
         rp_connection_close(c);
@@ -398,7 +408,7 @@ static bool is_slow(rp_connection *c, int64_t now_ns, rp_refusal *why)
     uint64_t bytes;
     rp_h2_wait wait = rp_h2_waits_for(c->h2, &bytes);
 
-    if (wait == RP_H2_WAITS_FOR_NOTHING || !may_read(c)) {
+    if (wait == RP_H2_WAITS_FOR_NOTHING || wait == RP_H2_WAITS_FOR_CLOSE || !may_read(c)) {
         c->message_since_ns = 0;
         return false;
     }
@@ -476,5 +486,7 @@ static void look_after(rp_timer *timer)
         rp_connection_close(c);
         return;
     }
+    rp_h2_sweep(c->h2);
+    rp_connection_touch(c);
     look_at(c, next_look(c, now_ns));
 }

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Posts from other threads, and the order of a turn; test_loop.c has timers and descriptors. */
+#include <pthread.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "net/loop.h"
+#include "reprise/wait.h"
+#include "support/fixture.h"
+
+enum { MS = 1000000 };
+
+static rp_loop *new_loop(void)
+{
+    rp_loop *loop = NULL;
+    rp_error err;
+
+    assert_ok_err(rp_loop_new(rp_allocator_default(), &loop, &err), &err);
+    return loop;
+}
+
+/* --- posts ---------------------------------------------------------------------------------- */
+
+enum { POSTERS = 8, POSTS = 20000 /* of each, at scale 1 */ };
+
+typedef struct poster {
+    rp_loop *loop;
+    struct posted *posts;
+    size_t count;
+    size_t next; /* the loop's: the one that has to come */
+    atomic_size_t *left;
+} poster;
+
+typedef struct posted {
+    rp_post post;
+    poster *by;
+    size_t number;
+    size_t weight; /* written by the poster, read by the loop */
+} posted;
+
+static void on_posted(rp_post *post)
+{
+    posted *p = (posted *)post;
+
+    assert_int_equal(p->number, p->by->next++);
+    assert_int_equal(p->weight, p->number * 3);
+    if (atomic_fetch_sub(p->by->left, 1) == 1) rp_loop_stop(p->by->loop);
+}
+
+static void *post_all(void *arg)
+{
+    poster *by = arg;
+
+    for (size_t i = 0; i < by->count; i++) {
+        by->posts[i] = (posted){{.run = on_posted}, by, i, i * 3};
+        rp_loop_post(by->loop, &by->posts[i].post);
+        if (i % 1000 == 999) (void)sched_yield(); /* let the loop fall asleep now and then */
+    }
+    return NULL;
+}
+
+static void posts_of_many_threads_arrive_in_the_order_of_each(void **state)
+{
+    (void)state;
+    rp_loop *loop = new_loop();
+    size_t count = rp_test_scaled(POSTS, 200);
+    atomic_size_t left;
+    poster by[POSTERS];
+    pthread_t threads[POSTERS];
+
+    atomic_init(&left, POSTERS * count);
+    for (size_t i = 0; i < POSTERS; i++) {
+        by[i] = (poster){loop, calloc(count, sizeof(posted)), count, 0, &left};
+        assert_non_null(by[i].posts);
+        assert_int_equal(pthread_create(&threads[i], NULL, post_all, &by[i]), 0);
+    }
+    rp_loop_run(loop);
+
+    assert_int_equal(left, 0);
+    for (size_t i = 0; i < POSTERS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(by[i].next, count);
+        free(by[i].posts);
+    }
+    rp_loop_free(loop);
+}
+
+/* Two loops on two threads that wake each other. */
+typedef struct player {
+    rp_post post;
+    rp_loop *loop;
+    struct player *other;
+    size_t left;
+} player;
+
+static void on_ball(rp_post *post)
+{
+    player *p = (player *)post;
+
+    if (p->left == 0) {
+        rp_loop_stop(p->loop);
+        rp_loop_stop(p->other->loop);
+        return;
+    }
+    p->other->left = p->left - 1;
+    rp_loop_post(p->other->loop, &p->other->post);
+}
+
+static void *run_loop(void *arg)
+{
+    rp_loop_run(arg);
+    return NULL;
+}
+
+static void post_always_wakes_a_loop_that_sleeps(void **state)
+{
+    (void)state;
+    player a = {{.run = on_ball}, new_loop(), NULL, rp_test_scaled(20000, 500)},
+           b = {{.run = on_ball}, new_loop(), &a, 0};
+    pthread_t thread;
+
+    a.other = &b;
+    assert_int_equal(pthread_create(&thread, NULL, run_loop, b.loop), 0);
+    rp_loop_post(a.loop, &a.post);
+    rp_loop_run(a.loop);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+
+    assert_int_equal(a.left + b.left, 1); /* counted down to the end, by turns */
+    rp_loop_free(a.loop);
+    rp_loop_free(b.loop);
+}
+
+typedef struct parting {
+    rp_post post;
+    rp_loop *loop;
+} parting;
+
+static void on_parting(rp_post *post)
+{
+    rp_loop_stop(((parting *)post)->loop);
+}
+
+static void *post_parting(void *arg)
+{
+    parting *p = arg;
+
+    rp_loop_post(p->loop, &p->post);
+    return NULL;
+}
+
+/* The post ends the loop, which is freed while the poster may still be on its way out. */
+static void loop_is_not_freed_under_the_hands_of_who_wakes_it(void **state)
+{
+    (void)state;
+    size_t rounds = rp_test_scaled(500, 50);
+
+    for (size_t i = 0; i < rounds; i++) {
+        parting p = {{.run = on_parting}, new_loop()};
+        pthread_t thread;
+
+        assert_int_equal(pthread_create(&thread, NULL, post_parting, &p), 0);
+        rp_loop_run(p.loop);
+        rp_loop_free(p.loop);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+    }
+}
+
+typedef struct tally {
+    rp_post post;
+    rp_loop *loop;
+    int calls;
+    int again; /* how often it posts itself before it stops the loop */
+    int turns; /* that have ended */
+} tally;
+
+static void on_tally(rp_post *post)
+{
+    tally *t = (tally *)post;
+
+    t->calls++;
+    if (t->again-- > 0)
+        rp_loop_post(t->loop, post);
+    else
+        rp_loop_stop(t->loop);
+}
+
+static void on_tally_turn(void *user)
+{
+    tally *t = user;
+
+    assert_true(t->calls <= ++t->turns);
+}
+
+static void loop_stopped_before_it_runs_still_runs_its_posts(void **state)
+{
+    (void)state;
+    rp_loop *loop = new_loop();
+    tally before[3] = {0}, after = {.post.run = on_tally, .loop = loop};
+
+    for (int i = 0; i < 3; i++) {
+        before[i] = (tally){.post.run = on_tally, .loop = loop};
+        rp_loop_post(loop, &before[i].post);
+    }
+    rp_loop_stop(loop);
+    rp_loop_stop(loop); /* twice is as good as once */
+    rp_loop_run(loop);
+    for (int i = 0; i < 3; i++) assert_int_equal(before[i].calls, 1);
+
+    rp_loop_post(loop, &after.post); /* and it can be run again */
+    rp_loop_stop(loop);
+    rp_loop_run(loop);
+    assert_int_equal(after.calls, 1);
+    rp_loop_free(loop);
+}
+
+static void post_that_posts_itself_runs_once_a_turn(void **state)
+{
+    (void)state;
+    rp_loop *loop = new_loop();
+    tally t = {.post.run = on_tally, .loop = loop, .again = 5};
+
+    rp_loop_set_turn_end(loop, on_tally_turn, &t);
+    rp_loop_post(loop, &t.post);
+    rp_loop_run(loop);
+
+    assert_int_equal(t.calls, 6);
+    assert_int_equal(t.turns, 7); /* and one for the stop */
+    rp_loop_free(loop);
+}
+
+static void on_free_itself(rp_post *post)
+{
+    tally *t = (tally *)post;
+
+    rp_loop_stop(t->loop);
+    free(t);
+}
+
+static void post_may_free_itself(void **state)
+{
+    (void)state;
+    rp_loop *loop = new_loop();
+
+    for (int i = 0; i < 3; i++) {
+        tally *t = calloc(1, sizeof *t);
+        assert_non_null(t);
+        *t = (tally){.post.run = on_free_itself, .loop = loop};
+        rp_loop_post(loop, &t->post);
+    }
+    rp_loop_run(loop);
+    rp_loop_free(loop);
+}
+
+/* --- turns ---------------------------------------------------------------------------------- */
+
+/* Everything that can happen in a turn, written down in order. */
+typedef struct sequence {
+    rp_loop *loop;
+    char text[32];
+    rp_post post;
+    rp_watch watch;
+    rp_timer timer;
+} sequence;
+
+static void append(sequence *s, char what)
+{
+    size_t length = strlen(s->text);
+
+    assert_true(length + 1 < sizeof s->text);
+    s->text[length] = what;
+}
+
+#define OWNER(member, pointer)                                                                 \
+    ((sequence *)(void *)((char *)(pointer)-offsetof(sequence, member)))
+
+static void sequence_post(rp_post *post)
+{
+    append(OWNER(post, post), 'p');
+}
+
+static void sequence_ready(rp_watch *watch, uint32_t events)
+{
+    sequence *s = OWNER(watch, watch);
+
+    (void)events;
+    append(s, 'r');
+    rp_loop_change(s->loop, watch, 0);
+}
+
+static void sequence_due(rp_timer *timer)
+{
+    append(OWNER(timer, timer), 't');
+    rp_loop_stop(OWNER(timer, timer)->loop);
+}
+
+static void sequence_end(void *user)
+{
+    append(user, 'e');
+}
+
+static void turn_ends_after_all_that_was_ready(void **state)
+{
+    (void)state;
+    sequence s = {.loop = new_loop(),
+                  .post.run = sequence_post,
+                  .watch = {.fd = eventfd(1, EFD_NONBLOCK), .on_ready = sequence_ready},
+                  .timer.on_due = sequence_due};
+
+    rp_loop_set_turn_end(s.loop, sequence_end, &s);
+    rp_loop_post(s.loop, &s.post);
+    assert_ok(rp_loop_watch(s.loop, &s.watch, RP_READABLE));
+    assert_ok(rp_loop_arm(s.loop, &s.timer, 0));
+    rp_loop_run(s.loop);
+
+    assert_string_equal(s.text, "prtee"); /* the second turn runs the stop */
+    assert_int_equal(close(s.watch.fd), 0);
+    rp_loop_free(s.loop);
+}
+
+typedef struct rester {
+    rp_post post;
+    rp_loop *loop;
+    int64_t times[20];
+    int runs;
+} rester;
+
+static void on_rest(rp_post *post)
+{
+    rester *r = (rester *)post;
+
+    r->times[r->runs++] = rp_loop_now(r->loop);
+    if (r->runs == 1) {
+        rp_loop_rest(r->loop, 30 * MS);
+        rp_loop_rest(r->loop, MS); /* the longest counts */
+    }
+    if (r->runs < (int)COUNT_OF(r->times))
+        rp_loop_post(r->loop, post);
+    else
+        rp_loop_stop(r->loop);
+}
+
+static void rest_delays_the_next_turn_and_only_that(void **state)
+{
+    (void)state;
+    rester r = {.post.run = on_rest, .loop = new_loop()};
+    int64_t shortest = INT64_MAX;
+
+    rp_loop_post(r.loop, &r.post);
+    rp_loop_run(r.loop);
+
+    assert_true(r.times[1] - r.times[0] >= 30 * MS);
+    for (int i = 2; i < r.runs; i++)
+        if (r.times[i] - r.times[i - 1] < shortest) shortest = r.times[i] - r.times[i - 1];
+    assert_true(shortest < 30 * MS); /* the machine may be busy, but not every time */
+    rp_loop_free(r.loop);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(posts_of_many_threads_arrive_in_the_order_of_each),
+        cmocka_unit_test(post_always_wakes_a_loop_that_sleeps),
+        cmocka_unit_test(loop_is_not_freed_under_the_hands_of_who_wakes_it),
+        cmocka_unit_test(loop_stopped_before_it_runs_still_runs_its_posts),
+        cmocka_unit_test(post_that_posts_itself_runs_once_a_turn),
+        cmocka_unit_test(post_may_free_itself),
+        cmocka_unit_test(turn_ends_after_all_that_was_ready),
+        cmocka_unit_test(rest_delays_the_next_turn_and_only_that),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
