@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "server/inside.h"
+#include "server/page_relay.h"
 #include "util/mem.h"
 
 enum {
@@ -187,15 +188,16 @@ static void begin_h2(rp_connection *c)
 static void give_to_page(rp_connection *c)
 {
     rp_worker *worker = c->worker;
-    int fd;
 
     rp_loop_forget(worker->loop, &c->watch);
     c->watch.fd = -1;
     rp_counter_add(&worker->metrics->connections_page, 1);
-    if (c->link.ssl == NULL) {
-        fd = rp_link_take_fd(&c->link);
-        (void)rp_http_page_take(worker->server->page, fd, c->peer, c->certificate);
-    }
+    if (c->link.ssl == NULL)
+        (void)rp_http_page_take(worker->server->page, rp_link_take_fd(&c->link), c->peer,
+                                c->certificate);
+    else
+        rp_page_relay_open(worker, c->link, c->peer, c->certificate);
+    c->link = (rp_link){.fd = -1};
     rp_connection_close(c);
 }
 
