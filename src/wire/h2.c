@@ -146,6 +146,11 @@ bool rp_h2_is_over(const rp_h2 *h2)
             nghttp2_session_want_write(h2->session) == 0 && h2->out_first == h2->out_count);
 }
 
+bool rp_h2_is_violated(const rp_h2 *h2)
+{
+    return h2->violated;
+}
+
 size_t rp_h2_held_bytes(const rp_h2 *h2)
 {
     return h2->held;
@@ -192,6 +197,7 @@ void rp_h2_go_away(rp_h2 *h2)
 
 void rp_h2_terminate(rp_h2 *h2, uint32_t code)
 {
+    h2->ended = true;
     (void)nghttp2_session_terminate_session(h2->session, code);
 }
 

@@ -98,6 +98,8 @@ void rp_h2_written(rp_h2 *h2, size_t size);
 bool rp_h2_wants_output(const rp_h2 *h2);
 /* True once nothing is left to do: no calls, and no more are taken. */
 bool rp_h2_is_over(const rp_h2 *h2);
+/* True if that is because the peer does not keep to HTTP/2. */
+bool rp_h2_is_violated(const rp_h2 *h2);
 
 /* Bytes of messages that have arrived, wholly or in part, and are not delivered; bytes of
  * answers that wait; calls that are open. */

@@ -68,7 +68,9 @@ struct rp_h2 {
     rp_reply_pool *pool;
     rp_call *calls;
     size_t call_count;
-    bool broken; /* nothing more is received */
+    bool broken;   /* nothing more is received */
+    bool violated; /* the peer broke the rules of HTTP/2, which ends the connection */
+    bool ended;    /* by rp_h2_terminate() */
     bool gone_away;
     bool greeted;    /* its settings came */
     bool in_headers; /* a block of headers has begun */

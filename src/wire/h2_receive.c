@@ -351,12 +351,16 @@ int rp_h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head,
 {
     rp_h2 *h2 = user;
 
-    (void)session;
     h2->direct = NULL;
     h2->frame_left = 0;
     if (head->type == NGHTTP2_DATA && (head->flags & NGHTTP2_FLAG_PADDED) == 0)
         h2->frame_left = head->length;
     if (head->type > NGHTTP2_CONTINUATION) rp_h2_nuisance(h2, RP_NUISANCE_OTHER);
+    /* Headers of a call that is over: nghttp2 reads and forgets them. */
+    if (head->type == NGHTTP2_HEADERS &&
+        head->stream_id <= nghttp2_session_get_last_proc_stream_id(session) &&
+        nghttp2_session_get_stream_user_data(session, head->stream_id) == NULL)
+        rp_h2_nuisance(h2, RP_NUISANCE_BAD_FRAME);
     return 0;
 }
 
@@ -433,6 +437,7 @@ bool rp_h2_receive(rp_h2 *h2, const uint8_t *data, size_t size)
     used = nghttp2_session_mem_recv(h2->session, data, size);
     if (used < 0) {
         h2->broken = true;
+        h2->violated = used != NGHTTP2_ERR_NOMEM && used != NGHTTP2_ERR_CALLBACK_FAILURE;
         return false;
     }
     return nghttp2_session_want_read(h2->session) != 0;

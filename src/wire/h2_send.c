@@ -280,6 +280,8 @@ int rp_h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, vo
 
     if (type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
         rp_h2_nuisance(h2, RP_NUISANCE_MADE_RESET);
+    if (type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR && !h2->ended)
+        h2->violated = true;
     if (type != NGHTTP2_DATA && type != NGHTTP2_HEADERS) return 0;
     if (type == NGHTTP2_DATA) {
         earn(&h2->earned_pings, RP_H2_EARNED_PINGS);
