@@ -339,11 +339,15 @@ int main(int argc, char **argv)
            "request\n",
            s.cpus.serve_count, s.cpus.load_count, CONNECTIONS * s.cpus.load_count,
            h2_load_default_items(SMALL));
+    double others = server_others_cpu(), started = bench_seconds();
     compare_small(&s);
     compare_large(&s);
     s.rounds = options.quick ? 1 : 3;
     measure_overload(&s);
     measure_tables(&s);
     measure_idle(&s);
+    others = (server_others_cpu() - others) / (bench_seconds() - started);
+    printf("other programs used %.2f processors meanwhile%s\n", others,
+           others > 0.2 ? ", so do not trust the figures above" : "");
     return 0;
 }

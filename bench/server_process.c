@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,4 +92,29 @@ double server_process_cpu(const server_process *process)
 
     if (clock_gettime(process->cpu, &t) != 0) return 0;
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static double usage_seconds(int who)
+{
+    struct rusage usage;
+
+    if (getrusage(who, &usage) != 0) return 0;
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+}
+
+double server_others_cpu(void)
+{
+    unsigned long long ticks[8] = {0}; /* user nice system idle iowait irq softirq steal */
+    FILE *file = fopen("/proc/stat", "r");
+    double busy = 0;
+
+    if (file == NULL) return 0;
+    if (fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &ticks[0], &ticks[1],
+               &ticks[2], &ticks[3], &ticks[4], &ticks[5], &ticks[6], &ticks[7]) == 8)
+        for (size_t i = 0; i < 8; i++)
+            if (i != 3 && i != 4) busy += (double)ticks[i];
+    fclose(file);
+    return busy / (double)sysconf(_SC_CLK_TCK) - usage_seconds(RUSAGE_SELF) -
+           usage_seconds(RUSAGE_CHILDREN);
 }

@@ -9,7 +9,8 @@
 
 Parts: release, asan, tsan and cross build the library and run its tests; replay runs the fuzz
 corpora; meta, format and lint look at the source; examples and docs use an installed copy as a
-user would. One line per program, the output of what failed, and at the end `N passed, N failed`.
+user would; cli runs the command; conformance lets independent clients loose on a server process.
+One line per program, the output of what failed, and at the end `N passed, N failed`.
 """
 
 import argparse
@@ -71,9 +72,9 @@ BUILDS = {
         "skip_suites": {"slow"},
     },
 }
-CHECKS = ["replay", "meta", "format", "lint", "examples", "docs"]
+CHECKS = ["replay", "meta", "format", "lint", "examples", "docs", "cli", "conformance"]
 NEEDS = {"replay": "asan", "lint": "asan", "meta": "release", "examples": "release",
-         "docs": "release"}
+         "docs": "release", "cli": "release", "conformance": "release"}
 
 
 class Result:
@@ -105,8 +106,10 @@ class Tally:
             cases = result.passed + result.failed
             state = "FAIL" if result.failed else "ok"
             detail = f"{result.failed} of {cases} failed" if result.failed else f"{cases}"
+            if result.skipped and not cases:
+                state, detail = "SKIP", f"{result.skipped} skipped"
             print(f"{state:4} {part:9} {name:32} {detail:>16} {seconds:7.1f} s", flush=True)
-            if result.failed:
+            if result.failed or state == "SKIP":
                 for line in result.text.rstrip().splitlines()[-200:]:
                     print(f"     | {line}", flush=True)
 
@@ -248,21 +251,62 @@ def replay_jobs():
     return jobs
 
 
-def meta_job():
+def pytest_job(python, folder, env, timeout=600):
+    """Runs the tests of a folder and counts them."""
     with tempfile.NamedTemporaryFile(suffix=".xml") as report:
-        env = {"PYTHONDONTWRITEBYTECODE": "1", "RP_BUILD": str(BUILD / "release")}
-        status, output = run(["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider",
-                              "--tb=short", f"--junitxml={report.name}", "tests/meta"], env=env)
+        status, output = run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+                              "--tb=short", f"--junitxml={report.name}", folder], timeout,
+                             {"PYTHONDONTWRITEBYTECODE": "1", **env})
         try:
             suite = xml.etree.ElementTree.parse(report.name).getroot().find("testsuite")
             counts = {k: int(suite.get(k)) for k in ("tests", "failures", "errors", "skipped")}
         except xml.etree.ElementTree.ParseError:
-            return Result(0, 1, output)
+            return Result(0, 1, f"{output}\n{describe(status, timeout)}")
     failed = counts["failures"] + counts["errors"]
     passed = counts["tests"] - failed - counts["skipped"]
     if status != 0 and failed == 0:  # no test at all, or pytest itself broke
         failed = 1
     return Result(passed, failed, output, counts["skipped"])
+
+
+def meta_job():
+    return pytest_job("/usr/bin/python3", "tests/meta", {"RP_BUILD": str(BUILD / "release")})
+
+
+def cli_job():
+    return pytest_job("/usr/bin/python3", "tests/cli", {"RP_BUILD": str(BUILD / "release")})
+
+
+class Peers:
+    """The environments of independent clients: made while the builds run, and then waited for.
+    Those of gRPC have to be had; dm-reverb may be missing, and then its tests count as skipped."""
+
+    def __init__(self):
+        self.made = {name: threading.Thread(target=self.make, args=(name, list(names)))
+                     for name, names in {"grpc": ["grpc", "node"], "reverb": ["reverb"]}.items()}
+        self.said = {}
+        for thread in self.made.values():
+            thread.start()
+
+    def make(self, name, environments):
+        self.said[name] = run([sys.executable, ROOT / "tools" / "peers.py", *environments], 900)
+
+    def jobs(self):
+        return [(0, "conformance", suite, lambda s=suite, n=name: self.test(s, n))
+                for suite, name in {"dmreverb": "reverb", "grpcio": "grpc"}.items()]
+
+    def test(self, suite, name):
+        self.made[name].join()
+        status, output = self.said[name]
+        folder = ROOT / "tests" / "conformance" / suite
+        if status != 0 and name == "reverb":
+            tests = sum(f.read_text().count("\ndef test_") for f in folder.glob("test_*.py"))
+            return Result(0, 0, f"at least {2 * tests} tests were left out: {output}", 2 * tests)
+        if status != 0:
+            return Result(0, 1, output)
+        binary = BUILD / "release" / "src" / "cli" / "reprise"
+        return pytest_job(ROOT / "build" / "peers" / name / "bin" / "python", folder,
+                          {"REPRISE_BIN": str(binary)})
 
 
 def c_files(*folders):
@@ -372,7 +416,7 @@ def check_jobs(part, args):
         return lint_jobs()
     if part == "examples":
         return example_jobs()
-    job = {"meta": meta_job, "format": format_job, "docs": docs_job}[part]
+    job = {"meta": meta_job, "format": format_job, "docs": docs_job, "cli": cli_job}[part]
     return [(2, part, part, job)]
 
 
@@ -391,6 +435,7 @@ def main():
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash is reported, not kept
     tally = Tally()
+    peers = Peers() if "conformance" in wanted else None
     built = set()
     for name in BUILDS:
         if name in wanted or any(NEEDS.get(p) == name for p in wanted):
@@ -408,6 +453,8 @@ def main():
     for part in wanted:
         if part in built and part in BUILDS:
             jobs += test_jobs(part, args)
+        elif part == "conformance" and "release" in built:
+            jobs += peers.jobs()
         elif part in CHECKS and NEEDS.get(part, None) in built | {None}:
             jobs += check_jobs(part, args)
 

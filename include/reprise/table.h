@@ -161,6 +161,13 @@ RP_API RP_NODISCARD rp_status rp_table_resume(rp_table *table, uint32_t sides, r
  * table is dropped or the store freed. May be called again. */
 RP_API void rp_table_close(rp_table *table);
 
+/* How one side of a table has waited. */
+typedef struct rp_waits {
+    int64_t longest_ns; /* for how long the first in line has; 0 if there is none */
+    int64_t parked;     /* calls that have had to, since birth: a reset changes nothing */
+    int64_t total_ns;   /* for how long they have, all together, those included that still do */
+} rp_waits;
+
 typedef struct rp_table_info {
     const char *name; /* valid as long as the table */
     rp_selector_options sampler, remover;
@@ -179,7 +186,10 @@ typedef struct rp_table_info {
     int64_t episodes, deleted_episodes; /* referred to now; referred to no more */
     int64_t unique_samples;             /* items sampled at least once, ever */
     double max_priority;                /* what RP_INSERT_MAX_PRIORITY gives */
+    double limiter_diff; /* inserts * samples_per_insert - samples, and what is carried: what
+                            the limiter keeps between min_diff and max_diff */
     int64_t waiting_inserts, waiting_samples; /* calls */
+    rp_waits insert_waits, sample_waits;
 } rp_table_info;
 
 /* All of one moment. */

@@ -29,20 +29,22 @@ typedef struct rp_column_place {
     bool delta; /* the rows are differences */
 } rp_column_place;
 
+/* What sampling and sending look at stands first, what eviction adds to that next, what only a
+ * reader of rows needs last. */
 struct rp_chunk {
     rp_refcount refs;
-    rp_holders holders; /* counted by tables, under their locks */
-    size_t wire_bytes;  /* of the message at `wire` */
+    size_t wire_bytes; /* of the message at `wire` */
+    const uint8_t *wire;
     rp_chunk_origin origin;
+    rp_holders holders; /* counted by tables, under their locks */
     rp_allocator alloc; /* it came from here */
     size_t size_bytes;  /* of the whole allocation */
     rp_codec codec;
+    uint32_t column_count;
     bool delta;
     bool adopted; /* `wire` is its owner's */
-    uint32_t column_count;
     rp_chunk_column *columns;
     rp_column_place *places;
-    const uint8_t *wire;
 };
 
 /* Who owns the bytes of an adopted chunk. */

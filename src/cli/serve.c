@@ -15,6 +15,7 @@
 #include "cli/serve_print.h"
 #include "cli/signals.h"
 #include "cli/units.h"
+#include "cli/upkeep.h"
 
 enum {
     EXIT_MISUSE = 2,
@@ -185,40 +186,11 @@ static void log_serving(process *p)
     rp_notifier_send(&p->notifier, "READY=1\nSTATUS=serving on %s", addresses);
 }
 
-/* Calls `each` for the tables there are now. */
-static void for_each_table(const process *p, void (*each)(rp_table *table, void *ctx),
-                           void *ctx)
-{
-    static rp_table *tables[RP_CONFIG_MAX_TABLES]; /* the main thread's */
-    size_t count = rp_store_find_tables(p->store, tables, RP_CONFIG_MAX_TABLES);
-
-    for (size_t i = 0; i < count && i < RP_CONFIG_MAX_TABLES; i++) {
-        each(tables[i], ctx);
-        rp_table_unref(tables[i]);
-    }
-}
-
-typedef struct totals {
-    int64_t items, inserts, samples;
-} totals;
-
-static void add_totals(rp_table *table, void *ctx)
-{
-    totals *sum = ctx;
-    rp_table_info info;
-
-    rp_table_get_info(table, &info);
-    sum->items += info.size;
-    sum->inserts += info.inserts;
-    sum->samples += info.samples;
-}
-
 static void log_stopped(process *p)
 {
-    totals sum = {0};
+    rp_upkeep_totals sum = rp_upkeep_count(p->store);
     rp_fields f;
 
-    for_each_table(p, add_totals, &sum);
     rp_fields_init(&f);
     rp_fields_add(&f, "seconds", "%.3f", (double)(rp_monotonic_us() - p->started_us) / 1e6);
     rp_fields_add(&f, "inserts", "%" PRId64, sum.inserts);
@@ -312,18 +284,6 @@ static _Noreturn void stop_at_once(process *p, int number)
     _exit(EXIT_FAILURE);
 }
 
-static void trim(rp_table *table, void *ctx)
-{
-    rp_table_info info;
-    size_t removed;
-
-    (void)ctx;
-    rp_table_get_info(table, &info);
-    if (info.soft_limit && info.size > info.max_size &&
-        rp_table_trim(table, &removed, NULL) != RP_OK)
-        return; /* closed, or short of memory: there is a next time */
-}
-
 static void wait_for_the_end(process *p)
 {
     while (!atomic_load(&p->drained)) {
@@ -337,7 +297,7 @@ static void wait_for_the_end(process *p)
         case RP_SIGNAL_RELOAD:
             if (!p->draining) reload(p);
             break;
-        case RP_SIGNAL_NONE: for_each_table(p, trim, NULL); break;
+        case RP_SIGNAL_NONE: rp_upkeep_trim(p->store); break;
         case RP_SIGNAL_WAKE: break;
         }
     }

@@ -49,7 +49,7 @@ static void print_pair(FILE *out, const char *key, const char *text)
 /* The nodes are in preorder; `left` counts the children still to come of each open one. */
 static void print_signature(FILE *out, const rp_signature *signature)
 {
-    size_t count, depth = 0, left[MAX_OPEN];
+    size_t count, depth = 0, left[MAX_OPEN] = {0};
     const rp_nest_node *nodes = rp_signature_nodes(signature, &count);
     char text[320];
 
@@ -57,7 +57,7 @@ static void print_signature(FILE *out, const rp_signature *signature)
     for (size_t i = 0; i < count; i++) {
         const rp_nest_node *n = &nodes[i];
 
-        if (i > 0) {
+        if (depth > 0) {
             (void)fprintf(out, "%*s", (int)(4 + 2 * depth), "");
             if (n->key != NULL)
                 print_text(out, n->key);

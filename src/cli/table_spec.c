@@ -28,32 +28,32 @@ typedef enum kind { SELECTOR, COUNT, NUMBER, BYTES, SWITCH, SEED } kind;
 
 typedef struct key_info {
     const char *name;
-    kind kind;
     size_t offset;
     double low, high; /* of a COUNT or a NUMBER; how many words a SELECTOR may be */
-    bool any_form;    /* a queue and a stack have it too */
+    kind kind;
+    bool any_form; /* a queue and a stack have it too */
 } key_info;
 
 #define AT(field) offsetof(rp_table_settings, field)
 
 static const key_info infos[RP_TABLE_KEYS] = {
-    [RP_KEY_SAMPLER] = {"sampler", SELECTOR, AT(sampler), 0, RP_FORMS, true},
-    [RP_KEY_EXPONENT] = {"exponent", NUMBER, AT(exponent), -100, 100, false},
-    [RP_KEY_REMOVER] = {"remover", SELECTOR, AT(remover), 0, RP_MAX_HEAP + 1, false},
-    [RP_KEY_REMOVER_EXPONENT] = {"remover_exponent", NUMBER, AT(remover_exponent), -100, 100,
+    [RP_KEY_SAMPLER] = {"sampler", AT(sampler), 0, RP_FORMS, SELECTOR, true},
+    [RP_KEY_EXPONENT] = {"exponent", AT(exponent), -100, 100, NUMBER, false},
+    [RP_KEY_REMOVER] = {"remover", AT(remover), 0, RP_MAX_HEAP + 1, SELECTOR, false},
+    [RP_KEY_REMOVER_EXPONENT] = {"remover_exponent", AT(remover_exponent), -100, 100, NUMBER,
                                  false},
-    [RP_KEY_MAX_SIZE] = {"max_size", COUNT, AT(max_size), 1, MAX_ITEMS, true},
-    [RP_KEY_MIN_SIZE] = {"min_size", COUNT, AT(min_size), 1, MAX_ITEMS, false},
-    [RP_KEY_SAMPLES_PER_INSERT] = {"samples_per_insert", NUMBER, AT(samples_per_insert), 0, 1e9,
+    [RP_KEY_MAX_SIZE] = {"max_size", AT(max_size), 1, MAX_ITEMS, COUNT, true},
+    [RP_KEY_MIN_SIZE] = {"min_size", AT(min_size), 1, MAX_ITEMS, COUNT, false},
+    [RP_KEY_SAMPLES_PER_INSERT] = {"samples_per_insert", AT(samples_per_insert), 0, 1e9, NUMBER,
                                    false},
-    [RP_KEY_ERROR_BUFFER] = {"error_buffer", NUMBER, AT(error_buffer), 0, 1e15, false},
-    [RP_KEY_MIN_DIFF] = {"min_diff", NUMBER, AT(min_diff), -DBL_MAX, DBL_MAX, false},
-    [RP_KEY_MAX_DIFF] = {"max_diff", NUMBER, AT(max_diff), -DBL_MAX, DBL_MAX, false},
-    [RP_KEY_MAX_TIMES_SAMPLED] = {"max_times_sampled", COUNT, AT(max_times_sampled), 0,
-                                  INT32_MAX, false},
-    [RP_KEY_MAX_BYTES] = {"max_bytes", BYTES, AT(max_bytes), 0, 0, true},
-    [RP_KEY_SOFT_LIMIT] = {"soft_limit", SWITCH, AT(soft_limit), 0, 0, false},
-    [RP_KEY_SEED] = {"seed", SEED, AT(seed), 0, 0, true},
+    [RP_KEY_ERROR_BUFFER] = {"error_buffer", AT(error_buffer), 0, 1e15, NUMBER, false},
+    [RP_KEY_MIN_DIFF] = {"min_diff", AT(min_diff), -DBL_MAX, DBL_MAX, NUMBER, false},
+    [RP_KEY_MAX_DIFF] = {"max_diff", AT(max_diff), -DBL_MAX, DBL_MAX, NUMBER, false},
+    [RP_KEY_MAX_TIMES_SAMPLED] = {"max_times_sampled", AT(max_times_sampled), 0, INT32_MAX,
+                                  COUNT, false},
+    [RP_KEY_MAX_BYTES] = {"max_bytes", AT(max_bytes), 0, 0, BYTES, true},
+    [RP_KEY_SOFT_LIMIT] = {"soft_limit", AT(soft_limit), 0, 0, SWITCH, false},
+    [RP_KEY_SEED] = {"seed", AT(seed), 0, 0, SEED, true},
 };
 
 static bool is_given(const rp_table_settings *t, rp_table_key key)

@@ -15,6 +15,16 @@ static const rp_task_kind *const kinds[RP_METHODS] = {
     [RP_METHOD_CHECKPOINT] = &rp_checkpoint_kind,
     [RP_METHOD_SERVER_INFO] = &rp_server_info_kind,
     [RP_METHOD_INITIALIZE_CONNECTION] = &rp_initialize_kind,
+    [RP_METHOD_PEEK] = &rp_peek_kind,
+    [RP_METHOD_SAMPLE] = &rp_sample_kind,
+    [RP_METHOD_WHY_BLOCKED] = &rp_why_blocked_kind,
+    [RP_METHOD_UPDATE] = &rp_update_kind,
+    [RP_METHOD_DELETE] = &rp_delete_kind,
+    [RP_METHOD_CREATE_TABLE] = &rp_create_table_kind,
+    [RP_METHOD_DROP_TABLE] = &rp_drop_table_kind,
+    [RP_METHOD_ALTER_TABLE] = &rp_alter_table_kind,
+    [RP_METHOD_PAUSE_TABLE] = &rp_pause_table_kind,
+    [RP_METHOD_RESUME_TABLE] = &rp_resume_table_kind,
     [RP_METHOD_HEALTH_CHECK] = &rp_health_check_kind,
     [RP_METHOD_HEALTH_WATCH] = &rp_health_watch_kind,
     [RP_METHOD_REFLECTION] = &rp_reflection_kind,
@@ -317,4 +327,11 @@ void rp_task_answer(rp_task *task, rp_reply *reply)
 {
     rp_task_send(task, reply);
     rp_task_finish(task, RP_OK, NULL);
+}
+
+void rp_task_answer_empty(rp_task *task)
+{
+    rp_reply *reply = rp_task_reply(task);
+
+    if (reply != NULL) rp_task_answer(task, reply);
 }

@@ -241,6 +241,8 @@ rp_reply *rp_task_reply(rp_task *task);
 void rp_task_send(rp_task *task, rp_reply *reply);
 /* Sends it and ends the call with RP_OK. */
 void rp_task_answer(rp_task *task, rp_reply *reply);
+/* The same with an empty message. */
+void rp_task_answer_empty(rp_task *task);
 
 static inline rp_worker *rp_task_worker(const rp_task *task)
 {

@@ -269,7 +269,9 @@ static bool fetch_some(sample_stream *stream)
     fetch->op = (rp_op){
         .options = &fetch->options,
         .samples = fetch->samples,
-        .until_ns = stream->timeout_ns == 0 ? RP_NOW : RP_FOREVER,
+        .until_ns = stream->timeout_ns == 0  ? RP_NOW
+                    : stream->timeout_ns < 0 ? RP_FOREVER
+                                             : fetch->started_ns + stream->timeout_ns,
         .on_done = on_fetch_done,
         .user = fetch,
     };

@@ -47,7 +47,7 @@ static rp_served *make(rp_server *server, rp_table *table, rp_string name)
     served->name_size = name.size;
     memcpy(served->name, name.data, name.size);
     rp_table_get_info(table, &info);
-    served->max_pending = max_pending(&info);
+    atomic_init(&served->max_pending, max_pending(&info));
     served->metrics = rp_metrics_table(server->metrics, served->name);
     if (served->metrics == NULL) {
         rp_served_unref(served);
@@ -98,15 +98,41 @@ rp_served *rp_served_find(rp_server *server, rp_string name, rp_error *err)
     return served;
 }
 
-void rp_served_forget(rp_server *server, rp_string name)
+rp_served *rp_served_of(rp_task *task, rp_string name)
 {
-    rp_served *served, **link;
+    rp_error error;
+    rp_served *served = rp_served_find(rp_task_worker(task)->server, name, &error);
 
+    if (served == NULL) rp_task_finish(task, error.code, error.text);
+    return served;
+}
+
+void rp_served_altered(rp_served *served)
+{
+    rp_table_info info;
+
+    rp_table_get_info(served->table, &info);
+    atomic_store_explicit(&served->max_pending, max_pending(&info), memory_order_relaxed);
+}
+
+void rp_served_forget(rp_server *server, const char *name)
+{
+    const rp_string key = {name, strlen(name)};
+    rp_served *served, **link;
+    rp_table *table;
+
+    /* All under the lock: whoever finds a table for the first time does so, too. */
     rp_mutex_lock(&server->lock);
-    link = find_locked(server, name);
+    table = rp_store_find_table(server->store, key);
+    link = find_locked(server, key);
     served = *link;
-    if (served != NULL) *link = served->next;
+    if (served != NULL && served->table != table)
+        *link = served->next;
+    else
+        served = NULL;
+    if (table == NULL) rp_metrics_forget_table(server->metrics, name);
     rp_mutex_unlock(&server->lock);
+    rp_table_unref(table);
     rp_served_unref(served);
 }
 

@@ -15,7 +15,7 @@ typedef struct rp_served {
     rp_table *table;        /* a reference */
     rp_table_metrics *metrics;
     atomic_size_t pending_inserts; /* items that wait for the table, of all streams */
-    size_t max_pending;            /* then streams that insert are not read from */
+    atomic_size_t max_pending;     /* then streams that insert are not read from */
     atomic_size_t sample_bytes;    /* what a sample has come to lately; 0: not known */
     size_t name_size;
     char name[]; /* with a zero behind it */
@@ -27,14 +27,20 @@ rp_served *rp_served_find(rp_server *server, rp_string name, rp_error *err);
 rp_served *rp_served_ref(rp_served *served);
 void rp_served_unref(rp_served *served); /* NULL is fine */
 
+/* The same for a task: NULL with the call ended. */
+rp_served *rp_served_of(rp_task *task, rp_string name);
+
 static inline bool rp_served_is(const rp_served *served, rp_string name)
 {
     return served != NULL && served->name_size == name.size &&
            memcmp(served->name, name.data, name.size) == 0;
 }
 
-/* Forgets a table that was dropped. */
-void rp_served_forget(rp_server *server, rp_string name);
+/* Takes note of bounds that were changed. */
+void rp_served_altered(rp_served *served);
+
+/* Forgets a table that was dropped, and its metrics; not one that has its name by now. */
+void rp_served_forget(rp_server *server, const char *name);
 /* Forgets all; no stream may be left. */
 void rp_served_forget_all(rp_server *server);
 

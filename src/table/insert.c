@@ -14,6 +14,7 @@
 #include "chunk/trajectory.h"
 #include "table/operation.h"
 #include "util/error.h"
+#include "util/mem.h"
 
 enum {
     KNOWN_FLAGS = RP_INSERT_MAX_PRIORITY | RP_INSERT_TAKE,
@@ -179,6 +180,7 @@ static void prefetch_chunks_locked(const rp_table *t, size_t count) RP_REQUIRES(
         const rp_slot *slot = rp_slots_at(&t->slots, victims[i]);
         rp_map_prefetch(&t->keys, slot->tag);
         __builtin_prefetch(slot->trajectory->chunks[0], 1);
+        __builtin_prefetch((const char *)slot->trajectory->chunks[0] + RP_CACHE_LINE, 1);
     }
 }
 

@@ -54,6 +54,8 @@ static void park_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     *(q->last == NULL ? &q->first : &q->last->next) = op;
     q->last = op;
     q->count++;
+    q->parked++;
+    q->started_ns += (uint64_t)op->started_ns;
 }
 
 static void unpark_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
@@ -63,6 +65,8 @@ static void unpark_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     *(op->prev == NULL ? &q->first : &op->prev->next) = op->next;
     *(op->next == NULL ? &q->last : &op->next->prev) = op->prev;
     q->count--;
+    q->started_ns -= (uint64_t)op->started_ns;
+    q->waited_ns += (uint64_t)(rp_now_ns() - op->started_ns);
     op->parked = false;
     op->prev = op->next = NULL;
     if (op->is_insert && q->count == 0) rp_table_stop_waiting_for_bytes_locked(t);

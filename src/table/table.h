@@ -30,9 +30,14 @@ enum {
     RP_MAX_DEFERRED_EVENTS = 1 << 16 /* then inserts and samples wait for deferred extensions */
 };
 
+/* Parked operations, and for how long. Times are sums modulo 2^64: they may wrap on the way,
+ * but their differences are right. */
 typedef struct rp_queue {
     rp_op *first, *last;
     size_t count;
+    int64_t parked;      /* ever */
+    uint64_t started_ns; /* sum over those in the queue of when they were parked */
+    uint64_t waited_ns;  /* by those that have left it */
 } rp_queue;
 
 /* Events on their way to the extensions (events.c). */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is done to, and asked of, a table as a whole. */
 #include "table/table.h"
+#include "util/clock.h"
 #include "util/error.h"
 
 static bool is_over_locked(const rp_table *t) RP_REQUIRES(t->mu)
@@ -96,11 +97,22 @@ const char *rp_table_name(const rp_table *t)
     return t->options.name;
 }
 
+static rp_waits waits_of(const rp_queue *q, int64_t now_ns)
+{
+    return (rp_waits){
+        .longest_ns = q->first != NULL ? now_ns - q->first->started_ns : 0,
+        .parked = q->parked,
+        .total_ns = (int64_t)(q->waited_ns + q->count * (uint64_t)now_ns - q->started_ns),
+    };
+}
+
 void rp_table_get_info(rp_table *t, rp_table_info *out)
 {
     const rp_table_options *o = &t->options;
+    int64_t now_ns;
 
     rp_mutex_lock(&t->mu);
+    now_ns = rp_now_ns(); /* under the lock, so that nobody was parked after it */
     *out = (rp_table_info){
         .name = o->name,
         .sampler = o->sampler,
@@ -125,8 +137,11 @@ void rp_table_get_info(rp_table *t, rp_table_info *out)
     out->deleted_episodes = t->account.deleted_episodes;
     out->unique_samples = t->unique_samples;
     out->max_priority = t->max.priority;
+    out->limiter_diff = rp_rate_limiter_diff(&t->limiter);
     out->waiting_inserts = (int64_t)t->inserts.count;
     out->waiting_samples = (int64_t)t->samples.count;
+    out->insert_waits = waits_of(&t->inserts, now_ns);
+    out->sample_waits = waits_of(&t->samples, now_ns);
     rp_mutex_unlock(&t->mu);
 }
 

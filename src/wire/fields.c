@@ -51,8 +51,8 @@ rp_status rp_wire_read_text(const rp_pb_field *field, const char *what, rp_strin
                             rp_error *err)
 {
     if (field->size > RP_WIRE_MAX_NAME_BYTES)
-        return rp_fail(err, RP_INVALID, "%s has %zu bytes, the limit is %d", what,
-                       field->size, RP_WIRE_MAX_NAME_BYTES);
+        return rp_fail(err, RP_INVALID, "%s has %zu bytes, the limit is %d", what, field->size,
+                       RP_WIRE_MAX_NAME_BYTES);
     if (!rp_wire_is_text(field->data, field->size))
         return rp_fail(err, RP_INVALID, "%s is not UTF-8 text", what);
     *out = (rp_string){(const char *)field->data, field->size};

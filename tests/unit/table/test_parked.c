@@ -777,6 +777,72 @@ static void waiting_lists_no_more_than_there_is_room_for(void **state)
     for (size_t i = 0; i < 3; i++) assert_true(rp_op_withdraw(&c[i].op, RP_CANCELLED));
 }
 
+/* --- how long -------------------------------------------------------------------------------------------- */
+
+static void sleep_ms(int64_t ms)
+{
+    int64_t until_ns = rp_now_ns() + ms * 1000000;
+    while (rp_now_ns() < until_ns) {}
+}
+
+static void info_says_how_long_calls_wait_and_have_waited(void **state)
+{
+    (void)state;
+    enum { MS = 1000000 };
+    rp_table *t = make_queue(2);
+    rp_table_info info = rp_test_info_of(t);
+    call c[2], insert;
+    int64_t before_ns = rp_now_ns(), bound_ns;
+    assert_true(info.sample_waits.longest_ns == 0 && info.sample_waits.total_ns == 0);
+    assert_true(info.sample_waits.parked == 0 && info.insert_waits.parked == 0);
+
+    assert_false(start_sample(&c[0], t, 1, 0, RP_FOREVER));
+    sleep_ms(4);
+    assert_false(start_sample(&c[1], t, 1, 0, RP_FOREVER));
+    sleep_ms(2);
+    info = rp_test_info_of(t);
+    bound_ns = rp_now_ns() - before_ns;
+    assert_true(info.waiting_samples == 2 && info.sample_waits.parked == 2);
+    assert_in_range(info.sample_waits.longest_ns, 6 * MS, bound_ns);
+    assert_in_range(info.sample_waits.total_ns, 8 * MS, 2 * bound_ns - 4 * MS);
+    put(t, 1); /* ends the first wait */
+    info = rp_test_info_of(t);
+    assert_true(info.sample_waits.longest_ns < rp_now_ns() - before_ns - 3 * MS);
+    assert_in_range(info.sample_waits.total_ns, 8 * MS, 2 * (rp_now_ns() - before_ns));
+    assert_true(rp_op_withdraw(&c[1].op, RP_CANCELLED));
+    info = rp_test_info_of(t);
+    sleep_ms(2);
+
+    assert_ok(rp_table_reset(t, NULL)); /* these figures stay */
+    assert_true(rp_test_info_of(t).sample_waits.total_ns == info.sample_waits.total_ns);
+    assert_true(rp_test_info_of(t).sample_waits.parked == 2);
+    assert_int_equal(rp_test_info_of(t).sample_waits.longest_ns, 0);
+    assert_int_equal(rp_test_info_of(t).insert_waits.parked, 0);
+    assert_false(start_insert(&insert, t, 1, 3, RP_FOREVER));
+    sleep_ms(1);
+    rp_table_close(t);
+    assert_true(rp_test_info_of(t).insert_waits.parked == 1);
+    assert_in_range(rp_test_info_of(t).insert_waits.total_ns, 1 * MS, rp_now_ns() - before_ns);
+    rp_samples_release(c[0].samples, 1);
+}
+
+static void info_says_where_the_limiter_stands(void **state)
+{
+    (void)state;
+    rp_table_options o = rp_test_options("r", RP_FIFO, RP_FIFO, 100);
+    rp_table_change change = {.which = RP_CHANGE_LIMITER | RP_CHANGE_RECENTER};
+    o.limiter = rp_limiter_ratio(2.5, 2, 10);
+    rp_table *t = rp_test_bed_table(&bed, &o);
+
+    for (uint64_t key = 1; key <= 3; key++) put(t, key);
+    (void)rp_test_draw(t);
+    assert_true(rp_test_info_of(t).limiter_diff == 3 * 2.5 - 1);
+    change.limiter = rp_limiter_ratio(1, 2, 50);
+    assert_ok(rp_table_alter(t, &change, NULL));
+
+    assert_true(rp_test_info_of(t).limiter_diff == 2); /* half-way between -48 and 52 */
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -813,6 +879,8 @@ int main(void)
         TEST(offered_references_are_taken_as_far_as_a_waiting_insert_got),
         TEST(waiting_calls_can_be_asked_what_they_wait_for),
         TEST(waiting_lists_no_more_than_there_is_room_for),
+        TEST(info_says_how_long_calls_wait_and_have_waited),
+        TEST(info_says_where_the_limiter_stands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Items by key: Peek, Update, Delete. */
+#include "server/replay_task.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "wire/replay_calls.h"
+
+static void refuse_request(rp_task *task, const rp_error *error)
+{
+    rp_task_refuse(task, error->code == RP_NO_RESOURCE ? RP_REFUSED_KEYS : RP_REFUSED_DECODE,
+                   error);
+}
+
+/* --- Update and Delete -------------------------------------------------------------------------- */
+
+static void answer_found(rp_task *task, rp_status st, size_t found, const rp_error *error)
+{
+    rp_reply *reply;
+
+    if (st != RP_OK) {
+        rp_task_finish(task, st, error->text);
+        return;
+    }
+    reply = rp_task_reply(task);
+    if (reply == NULL) return;
+    rp_wire_write_found(&reply->bytes, found);
+    rp_task_answer(task, reply);
+}
+
+static void on_update(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
+{
+    rp_worker *worker = rp_task_worker(task);
+    const rp_allocator *alloc = &worker->server->alloc;
+    rp_wire_keys_request request;
+    rp_update *updates;
+    rp_served *served;
+    rp_error error;
+    rp_status st;
+    size_t found = 0;
+
+    (void)block;
+    if (rp_wire_read_update_request(data, size, worker->limits.keys, &request, &error) !=
+        RP_OK) {
+        refuse_request(task, &error);
+        return;
+    }
+    served = rp_served_of(task, request.table);
+    if (served == NULL) return;
+    updates = rp_alloc_array(alloc, request.count + 1, sizeof *updates);
+    if (updates == NULL) {
+        st = rp_fail_memory(&error, request.count * sizeof *updates);
+    } else {
+        rp_wire_request_updates(&request, updates);
+        st = rp_table_update(served->table, updates, request.count, &found, &error);
+    }
+    rp_release(alloc, updates, (request.count + 1) * sizeof *updates);
+    rp_served_unref(served);
+    answer_found(task, st, found, &error);
+}
+
+static void on_delete(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
+{
+    rp_worker *worker = rp_task_worker(task);
+    const rp_allocator *alloc = &worker->server->alloc;
+    rp_wire_keys_request request;
+    rp_served *served;
+    uint64_t *keys;
+    rp_error error;
+    rp_status st;
+    size_t found = 0;
+
+    (void)block;
+    if (rp_wire_read_delete(data, size, worker->limits.keys, &request, &error) != RP_OK) {
+        refuse_request(task, &error);
+        return;
+    }
+    served = rp_served_of(task, request.table);
+    if (served == NULL) return;
+    keys = rp_alloc_array(alloc, request.count + 1, sizeof *keys);
+    if (keys == NULL) {
+        st = rp_fail_memory(&error, request.count * sizeof *keys);
+    } else {
+        rp_wire_request_keys(&request, keys);
+        st = rp_table_delete(served->table, keys, request.count, &found, &error);
+    }
+    rp_release(alloc, keys, (request.count + 1) * sizeof *keys);
+    rp_served_unref(served);
+    answer_found(task, st, found, &error);
+}
+
+const rp_task_kind rp_update_kind = {.bytes = sizeof(rp_task), .on_message = on_update};
+const rp_task_kind rp_delete_kind = {.bytes = sizeof(rp_task), .on_message = on_delete};
+
+/* --- Peek --------------------------------------------------------------------------------------- */
+
+typedef struct peek_task {
+    rp_items_task items;
+    uint64_t *keys;
+    size_t key_count; /* room for one more */
+} peek_task;
+
+static peek_task *peek_of(rp_task *task)
+{
+    return (peek_task *)(void *)task;
+}
+
+static void look(rp_items_task *items)
+{
+    peek_task *peek = peek_of(&items->task);
+    size_t found = 0;
+    rp_error error;
+
+    if (rp_table_peek(items->served->table, peek->keys, peek->key_count, items->samples, &found,
+                      &error) != RP_OK)
+        rp_task_finish(&items->task, error.code, error.text);
+    else
+        rp_items_answer(items, peek->key_count);
+}
+
+/* Room for the keys and what they stand for. False with the call ended. */
+static bool make_room(peek_task *peek, const rp_wire_keys_request *request)
+{
+    rp_items_task *items = &peek->items;
+    rp_worker *worker = rp_task_worker(&items->task);
+    rp_refusal why = RP_REFUSED_MEMORY;
+    rp_error error;
+
+    items->room = request->count + 1;
+    items->samples = rp_samples_room_new(worker, items->room, &why, &error);
+    if (items->samples == NULL) {
+        rp_task_refuse(&items->task, why, &error);
+        return false;
+    }
+    peek->keys = rp_alloc_array(&worker->server->alloc, items->room, sizeof *peek->keys);
+    if (peek->keys == NULL) {
+        (void)rp_fail_memory(&error, items->room * sizeof *peek->keys);
+        rp_task_refuse(&items->task, why, &error);
+        return false;
+    }
+    peek->key_count = request->count;
+    return true;
+}
+
+static void on_peek(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
+{
+    peek_task *peek = peek_of(task);
+    rp_items_task *items = &peek->items;
+    rp_wire_keys_request request;
+    rp_error error;
+
+    (void)block;
+    if (!rp_items_take_message(items)) return;
+    if (rp_wire_read_peek(data, size, rp_task_worker(task)->limits.keys, &request, &error) !=
+        RP_OK) {
+        refuse_request(task, &error);
+        return;
+    }
+    items->served = rp_served_of(task, request.table);
+    if (items->served == NULL || !make_room(peek, &request)) return;
+    rp_wire_request_keys(&request, peek->keys);
+    items->with_chunks = request.with_data;
+    items->cut_rows = request.cut_rows;
+    rp_items_begin(items, look);
+}
+
+static void on_peek_close(rp_task *task)
+{
+    peek_task *peek = peek_of(task);
+
+    rp_release(&rp_task_worker(task)->server->alloc, peek->keys,
+               (peek->key_count + 1) * sizeof *peek->keys);
+    rp_items_close(&peek->items);
+}
+
+const rp_task_kind rp_peek_kind = {
+    .bytes = sizeof(peek_task),
+    .on_message = on_peek,
+    .on_half_close = rp_items_half_close,
+    .on_close = on_peek_close,
+};

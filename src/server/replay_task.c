@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/replay_task.h"
+
+#include "util/error.h"
+#include "util/mem.h"
+
+enum {
+    STEP_BYTES = 2 << 20, /* of work in one turn: a millisecond or a few */
+    ROOM_AGAIN_NS = 2000000,
+    SMALL_BYTES = 4096, /* of samples that everybody may have */
+};
+
+/* --- room --------------------------------------------------------------------------------------- */
+
+static void count_bytes(rp_worker *worker, size_t bytes)
+{
+    atomic_fetch_add_explicit(&worker->server->queued_bytes, bytes, memory_order_relaxed);
+    rp_counter_add(&worker->metrics->queued_bytes, bytes);
+}
+
+rp_sample *rp_samples_room_new(rp_worker *worker, size_t count, rp_refusal *why, rp_error *err)
+{
+    size_t bytes, limit = worker->limits.queued_bytes;
+    size_t used = atomic_load_explicit(&worker->server->queued_bytes, memory_order_relaxed);
+    rp_sample *samples;
+
+    if (!rp_size_mul(count, sizeof *samples, &bytes)) bytes = SIZE_MAX;
+    if (bytes > SMALL_BYTES && (used > limit || bytes > limit - used)) {
+        *why = RP_REFUSED_QUEUED;
+        (void)rp_fail(err, RP_NO_RESOURCE,
+                      "no room for %zu items: all connections together hold %zu of "
+                      "queued_bytes, %zu",
+                      count, used, limit);
+        return NULL;
+    }
+    samples = rp_alloc(&worker->server->alloc, bytes);
+    if (samples == NULL) {
+        *why = RP_REFUSED_MEMORY;
+        (void)rp_fail_memory(err, bytes);
+        return NULL;
+    }
+    count_bytes(worker, bytes);
+    return samples;
+}
+
+void rp_samples_room_free(rp_worker *worker, rp_sample *samples, size_t count, size_t used)
+{
+    if (samples == NULL) return;
+    rp_samples_release(samples, used);
+    rp_release(&worker->server->alloc, samples, count * sizeof *samples);
+    count_bytes(worker, 0 - count * sizeof *samples);
+}
+
+/* --- waiting ------------------------------------------------------------------------------------ */
+
+static void on_due(rp_timer *timer)
+{
+    rp_items_task *items = (rp_items_task *)((char *)timer - offsetof(rp_items_task, timer));
+
+    if (!items->task.is_finished) items->due(items);
+}
+
+bool rp_items_wait(rp_items_task *items, int64_t due_ns, void (*due)(rp_items_task *))
+{
+    items->timer.on_due = on_due;
+    items->due = due;
+    if (rp_loop_arm(rp_task_worker(&items->task)->loop, &items->timer, due_ns) == RP_OK)
+        return true;
+    rp_task_abort(&items->task, RP_NO_RESOURCE, "out of memory for a timer");
+    return false;
+}
+
+void rp_items_stop_waiting(rp_items_task *items)
+{
+    rp_loop_disarm(rp_task_worker(&items->task)->loop, &items->timer);
+}
+
+static void try_to_begin(rp_items_task *items)
+{
+    rp_loop *loop = rp_task_worker(&items->task)->loop;
+
+    if (rp_connection_may_queue(items->task.connection))
+        items->begin(items);
+    else
+        (void)rp_items_wait(items, rp_loop_now(loop) + ROOM_AGAIN_NS, try_to_begin);
+}
+
+void rp_items_begin(rp_items_task *items, void (*begin)(rp_items_task *))
+{
+    items->begin = begin;
+    try_to_begin(items);
+}
+
+bool rp_items_take_message(rp_items_task *items)
+{
+    if (!items->has_message) {
+        items->has_message = true;
+        return true;
+    }
+    rp_task_abort(&items->task, RP_INVALID, "the call has more than one request message");
+    return false;
+}
+
+void rp_items_half_close(rp_task *task)
+{
+    if (!rp_items_of(task)->has_message)
+        rp_task_finish(task, RP_INVALID, "the call ended without a request message");
+}
+
+/* --- answering ---------------------------------------------------------------------------------- */
+
+static void let_go(rp_items_task *items)
+{
+    rp_worker *worker = rp_task_worker(&items->task);
+
+    if (items->is_answering) rp_replay_answer_deinit(&items->answer);
+    items->is_answering = false;
+    rp_reply_release(&worker->replies, items->reply);
+    items->reply = NULL;
+    rp_samples_room_free(worker, items->samples, items->room, items->count);
+    items->samples = NULL;
+}
+
+/* Damaged data is ours to answer for, not the peer's; what is too large is refused. */
+static void fail(rp_items_task *items, const rp_error *error)
+{
+    if (error->code == RP_NO_RESOURCE)
+        rp_task_refuse(&items->task, RP_REFUSED_MESSAGE_BYTES, error);
+    else
+        rp_task_abort(&items->task, error->code, error->text);
+}
+
+static void note_sent(rp_items_task *items)
+{
+    rp_table_counters *counters =
+        rp_table_metrics_loop(items->served->metrics, rp_task_worker(&items->task)->index);
+
+    if (items->task.method != RP_METHOD_SAMPLE) return;
+    rp_counter_add(&counters->sampled_items, items->count);
+    rp_counter_add(&counters->sampled_bytes, rp_replay_answer_bytes(&items->answer));
+}
+
+static void step(rp_items_task *items)
+{
+    rp_loop *loop = rp_task_worker(&items->task)->loop;
+    rp_error error = {0};
+    bool done = false;
+
+    if (rp_replay_answer_step(&items->answer, STEP_BYTES, &done, &error) != RP_OK) {
+        fail(items, &error);
+        let_go(items);
+    } else if (done) {
+        rp_reply *reply = items->reply;
+        note_sent(items);
+        items->reply = NULL;
+        rp_task_answer(&items->task, reply);
+        let_go(items);
+    } else {
+        (void)rp_items_wait(items, rp_loop_now(loop), step);
+    }
+}
+
+void rp_items_answer(rp_items_task *items, size_t count)
+{
+    rp_worker *worker = rp_task_worker(&items->task);
+    const rp_replay_material material = {
+        .samples = items->samples,
+        .count = count,
+        .table = items->served->name,
+        .with_chunks = items->with_chunks,
+        .cut_rows = items->cut_rows,
+        .max_bytes = worker->limits.message_bytes,
+        .max_cut_bytes = worker->limits.tensor_bytes,
+    };
+
+    items->count = count;
+    items->reply = rp_task_reply(&items->task);
+    if (items->reply == NULL) return;
+    rp_replay_answer_init(&items->answer, &worker->server->alloc, worker->server->hash_seed,
+                          &material, items->reply);
+    items->is_answering = true;
+    step(items);
+}
+
+void rp_items_close(rp_items_task *items)
+{
+    rp_items_stop_waiting(items);
+    let_go(items);
+    rp_served_unref(items->served);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What Peek and Sample have in common: calls that are answered with items.
+ *
+ * A call begins when answers of its connection may be queued: until then it waits, so that a
+ * reader that is slow pins no memory. Its answer is made in steps, a turn of the loop each. */
+#ifndef RP_SERVER_REPLAY_TASK_H
+#define RP_SERVER_REPLAY_TASK_H
+
+#include "server/replay_answer.h"
+#include "server/served.h"
+
+typedef struct rp_items_task rp_items_task;
+struct rp_items_task {
+    rp_task task;
+    rp_timer timer;               /* for whatever it waits for */
+    void (*due)(rp_items_task *); /* then */
+    void (*begin)(rp_items_task *);
+    rp_served *served;  /* a reference */
+    rp_sample *samples; /* from rp_samples_room_new(), or NULL */
+    size_t count, room; /* of them */
+    bool has_message;
+    bool with_chunks, cut_rows;
+    bool is_answering;
+    rp_reply *reply;
+    rp_replay_answer answer;
+};
+
+static inline rp_items_task *rp_items_of(rp_task *task)
+{
+    return (rp_items_task *)(void *)task;
+}
+
+/* Takes note of the request message. False, with the call ended, if it is not the first. */
+bool rp_items_take_message(rp_items_task *items);
+/* For rp_task_kind: a call that ends before its message is refused. */
+void rp_items_half_close(rp_task *task);
+
+/* Calls `begin` as soon as answers may be queued: now, or later. */
+void rp_items_begin(rp_items_task *items, void (*begin)(rp_items_task *));
+
+/* Has `due` called at that time, unless the call is over by then, or something else armed.
+ * False, with the call ended, if there is no memory. */
+bool rp_items_wait(rp_items_task *items, int64_t due_ns, void (*due)(rp_items_task *));
+void rp_items_stop_waiting(rp_items_task *items);
+
+/* Answers with the first `count` of its samples. */
+void rp_items_answer(rp_items_task *items, size_t count);
+
+/* For rp_task_kind.on_close: lets everything go. */
+void rp_items_close(rp_items_task *items);
+
+/* Room for `count` (>= 1) samples, which counts as queued on the server. NULL if there is none,
+ * as `*err` says, or if others use it all: `*why` says which. */
+rp_sample *rp_samples_room_new(rp_worker *worker, size_t count, rp_refusal *why, rp_error *err);
+/* Drops the references of the first `used` and gives the room back. NULL is fine. */
+void rp_samples_room_free(rp_worker *worker, rp_sample *samples, size_t count, size_t used);
+
+#endif

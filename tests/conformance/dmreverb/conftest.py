@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The servers that dm-reverb's client is tried against: its own, then ours. Both have the same
+tables, and every test runs against both (against its own only, if CONFORMANCE_SERVER=dm-reverb).
+"""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import pytest  # noqa: E402
+import reverb  # noqa: E402
+
+import harness  # noqa: E402
+from harness import table  # noqa: E402
+
+KINDS = ["dm-reverb", "reprise"]
+STEP = {"action": "int32[2]", "observation": "float32[2,3]"}
+TABLES = [
+    table("uniform"),
+    table("uniform-too"),
+    table("fifo", sampler="fifo"),
+    table("lifo", sampler="lifo"),
+    table("max-heap", sampler="max_heap"),
+    table("min-heap", sampler="min_heap"),
+    table("prioritized", sampler=("prioritized", 1.0)),
+    table("softened", sampler=("prioritized", 0.5), max_times_sampled=3),
+    table("thrice", sampler="fifo", max_times_sampled=3),
+    table("small", sampler="fifo", max_size=3),
+    table("small-lifo", sampler="fifo", remover="lifo", max_size=3),
+    table("keeps-high", sampler="fifo", remover="min_heap", max_size=3),
+    table("min-size", sampler="fifo", limiter=("min_size", 3)),
+    table("ratio", sampler="fifo", limiter=("ratio", 2.0, 2, 2.0)),
+    table("queue", sampler="fifo", max_size=4, max_times_sampled=1, limiter=("queue", 4)),
+    table("stack", sampler="lifo", remover="lifo", max_size=4, max_times_sampled=1,
+          limiter=("stack", 4)),
+    table("signed", sampler="fifo",
+          signature={"a": "float32[?,2]", "b": {"tuple": ["int64[?]"]}}),
+    table("signed-step", sampler="fifo", signature=STEP),
+    table("signed-list", sampler="fifo", signature=["float64[3]", "string[]", "bool[?]"]),
+]
+
+
+def make(kind, folder, tables=TABLES):
+    if kind == "dm-reverb":
+        return harness.DmReverb(tables, folder)
+    return harness.Reprise({"tables": tables}, folder)
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory):
+    """Both are launched at once: one imports TensorFlow while the tests import it too."""
+    kinds = KINDS if os.environ.get("CONFORMANCE_SERVER") != "dm-reverb" else KINDS[:1]
+    running = {kind: make(kind, tmp_path_factory.mktemp(kind)).launch() for kind in kinds}
+    yield running
+    for server in running.values():
+        server.stop()
+
+
+@pytest.fixture(scope="session", params=KINDS)
+def server(request, servers):
+    """Each server in turn. The client in this process talks to it over the wire."""
+    if request.param not in servers:
+        pytest.skip("only dm-reverb's server was asked for")
+    return servers[request.param].ready()
+
+
+@pytest.fixture
+def client(server):
+    return reverb.Client(server.address)
+
+
+@pytest.fixture
+def fresh(client):
+    """Empties the tables that a test names."""
+
+    def empty(*names):
+        for name in names:
+            client.reset(name)
+        return names[0]
+
+    return empty

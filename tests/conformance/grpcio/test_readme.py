@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The README's ten lines of Python, done as it says to: stubs, then the lines, against a server
+that was told nothing but its port."""
+
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+import harness
+
+TITLE = "## Try it from Python\n"
+
+
+def blocks(language):
+    """The code blocks of that section."""
+    text = (harness.ROOT / "README.md").read_text()
+    section = text.split(TITLE, 1)[1].split("\n## ", 1)[0]
+    return re.findall(rf"^```{language}\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def default_server(tmp_path):
+    """`reprise serve` with no table: what it starts by itself."""
+
+    class Default(harness.Reprise):
+        def command(self):
+            return [harness.binary(), "serve", "--port", self.port]
+
+    with Default({}, tmp_path) as server:
+        yield server.start()
+
+
+def generate(folder):
+    """Runs the command that generates stubs, into a folder of this test."""
+    [shell] = blocks("sh")
+    [command] = [line for line in shell.replace("\\\n", " ").splitlines() if "protoc" in line]
+    words = [sys.executable if w == "build/try/bin/python" else w for w in shlex.split(command)]
+    words = [w.replace("build/try", str(folder)) for w in words]
+    subprocess.run(words, cwd=harness.ROOT, check=True, timeout=60)
+
+
+def test_the_ten_lines(default_server, tmp_path):
+    [code] = blocks("python")
+    assert len(code.splitlines()) == 10
+    stubs = tmp_path / "stubs"
+    stubs.mkdir()
+    generate(stubs)
+    assert "localhost:8000" in code
+    program = stubs / "ten_lines.py"
+    program.write_text(code.replace("localhost:8000", default_server.address))
+    done = subprocess.run([sys.executable, str(program)], cwd=stubs, timeout=30,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 0, done.stderr
+    inserted, sampled = done.stdout.split("\n\n")[:2]
+    assert inserted.strip() == "keys: 2"
+    assert "key: 2" in sampled and 'table: "replay"' in sampled

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/upkeep.h"
+
+#include "support/writing.h"
+
+static void add_items(rp_test_rig *r, const char *table, int count)
+{
+    for (int i = 0; i < count; i++) {
+        rp_test_append(r, 1);
+        assert_ok(
+            rp_writer_create_latest(r->writer, table, 1, 1, rp_wait_ms(1000), NULL, NULL));
+    }
+    rp_test_flush(r);
+}
+
+static int64_t size_of(rp_store *store, const char *name)
+{
+    rp_table_info info;
+
+    rp_table_get_info(rp_store_table(store, name), &info);
+    return info.size;
+}
+
+static void tables_with_a_soft_limit_are_trimmed_and_all_are_counted(void **state)
+{
+    rp_test_rig r;
+    rp_table_options soft = rp_test_open_table("soft"), hard = rp_test_open_table("hard");
+    rp_writer_options writing = rp_test_writing(1, 1);
+    rp_upkeep_totals totals;
+
+    (void)state;
+    rp_test_rig_open(&r, NULL);
+    soft.max_size = 4;
+    soft.soft_limit = true;
+    assert_ok(rp_store_add_table(r.store, &soft, NULL, NULL));
+    assert_ok(rp_store_add_table(r.store, &hard, NULL, NULL));
+    assert_ok(rp_writer_new(r.store, &writing, &r.writer, NULL));
+    add_items(&r, "soft", 10);
+    add_items(&r, "hard", 3);
+    assert_int_equal(size_of(r.store, "soft"), 10);
+
+    totals = rp_upkeep_count(r.store);
+    assert_int_equal(totals.items, 13);
+    assert_int_equal(totals.inserts, 13);
+    assert_int_equal(totals.samples, 0);
+
+    rp_upkeep_trim(r.store);
+    assert_int_equal(size_of(r.store, "soft"), 4);
+    assert_int_equal(size_of(r.store, "hard"), 3);
+    rp_upkeep_trim(r.store);
+    assert_int_equal(rp_upkeep_count(r.store).items, 7);
+
+    rp_test_rig_deinit(&r); /* nothing is left: every reference was dropped */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables_with_a_soft_limit_are_trimmed_and_all_are_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,125 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the environments of independent clients that the conformance tests run in.
+
+    tools/peers.py                  all that this machine can have
+    tools/peers.py grpc node        these only
+
+    grpc     Python with grpcio, and what generates stubs
+    node     Node packages @grpc/grpc-js and @grpc/proto-loader
+    reverb   Python 3.11 with dm-reverb and TensorFlow; x86-64 only, some 600 MB to fetch
+
+They lie below build/peers, are made once, and again when the versions below change. Says what it
+could not make, and then ends with status 1.
+"""
+
+import argparse
+import os
+import pathlib
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+PEERS = pathlib.Path(__file__).resolve().parent.parent / "build" / "peers"
+PACKAGES = {
+    "grpc": ["grpcio==1.85.1", "grpcio-tools==1.85.1", "protobuf==7.36.2", "numpy==2.4.6",
+             "pytest==9.2.0"],
+    "node": ["@grpc/grpc-js@1.14.7", "@grpc/proto-loader@0.8.1"],
+    "reverb": ["dm-reverb==0.14.0", "tensorflow==2.14.0", "numpy<2", "setuptools<70",
+               "pytest==9.2.0"],
+}
+LIMIT_S = {"grpc": 240, "node": 120, "reverb": 480}
+
+
+class Failed(Exception):
+    pass
+
+
+def run(command, seconds, cwd=None):
+    """Runs a command quietly; Failed has the end of what it said."""
+    process = subprocess.Popen([str(c) for c in command], cwd=cwd, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               start_new_session=True)
+    try:
+        output, _ = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise Failed(f"{command[0]} took more than {seconds:.0f} s") from None
+    if process.returncode != 0:
+        said = output.decode(errors="replace").strip().splitlines()[-10:]
+        raise Failed("\n".join([f"{command[0]} ended with {process.returncode}", *said]))
+
+
+def interpreter(version=None):
+    """A Python to make an environment with; of the version, if one is given."""
+    for name in ("/usr/bin/python3", f"python{version or 3}"):
+        path = shutil.which(name)
+        if path is None:
+            continue
+        said = subprocess.run([path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+                              capture_output=True, text=True, timeout=60).stdout.strip()
+        if version in (None, said):
+            return path
+    raise Failed(f"there is no Python {version or 3}")
+
+
+def make_python(name, where, version=None):
+    run([interpreter(version), "-m", "venv", where], 120)
+    run([where / "bin" / "python", "-m", "pip", "install", "--quiet",
+         "--disable-pip-version-check", *PACKAGES[name]], LIMIT_S[name])
+
+
+def make_node(where):
+    npm = shutil.which("npm")
+    if npm is None:
+        raise Failed("there is no npm")
+    where.mkdir(parents=True)
+    (where / "package.json").write_text('{"private": true}\n')
+    run([npm, "install", "--silent", "--no-audit", "--no-fund", *PACKAGES["node"]],
+        LIMIT_S["node"], where)
+
+
+def make(name):
+    """Makes one environment, if it is not there as it should be. Returns what it said."""
+    stamp = PEERS / f"{name}.stamp"
+    wanted = "\n".join(PACKAGES[name]) + "\n"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return "is there"
+    if name == "reverb" and platform.machine() != "x86_64":
+        raise Failed("dm-reverb exists for x86-64 only")
+    start = time.monotonic()
+    where = PEERS / name
+    stamp.unlink(missing_ok=True)
+    shutil.rmtree(where, ignore_errors=True)
+    PEERS.mkdir(parents=True, exist_ok=True)
+    if name == "node":
+        make_node(where)
+    else:
+        make_python(name, where, "3.11" if name == "reverb" else None)
+    stamp.write_text(wanted)
+    return f"made in {time.monotonic() - start:.0f} s"
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Makes environments; see the top of the file.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PACKAGES))
+    args = parser.parse_args()
+    for name in args.names:
+        if name not in PACKAGES:
+            parser.error(f"no such environment: {name}")
+    status = 0
+    for name in args.names or PACKAGES:
+        try:
+            print(f"{name}: {make(name)}", flush=True)
+        except Failed as failure:
+            print(f"{name}: {failure}", flush=True)
+            status = 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
