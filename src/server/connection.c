@@ -390,8 +390,9 @@ void rp_connection_flush(rp_connection *c)
     flush_tasks(c);
     outcome = c->ended_writing ? BROKEN : write_all(c);
     account(c);
-    if (outcome == BROKEN || (c->state == RP_CONNECTION_CLOSING && outcome == ALL) ||
-        rp_h2_is_over(c->h2)) {
+    /* One that was sent away is not waited for. */
+    if (outcome == BROKEN || rp_h2_is_ended(c->h2) ||
+        (c->state == RP_CONNECTION_CLOSING && outcome == ALL) || rp_h2_is_over(c->h2)) {
         if (rp_h2_is_violated(c->h2)) rp_connection_refused(c, RP_REFUSED_PROTOCOL);
         rp_connection_close(c);
         return;

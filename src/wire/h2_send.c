@@ -310,8 +310,9 @@ static void fill(rp_h2 *h2)
     do {
         const uint8_t *data;
         ssize_t size = nghttp2_session_mem_send(h2->session, &data);
-        if (size < 0 || (size > 0 && !push_control(h2, data, (size_t)size))) h2->broken = true;
-        if (size <= 0 || h2->broken) break;
+        bool failed = size < 0 || (size > 0 && !push_control(h2, data, (size_t)size));
+        if (failed) h2->broken = true;
+        if (size <= 0 || failed) break;
     } while (h2->out_bytes < OUTPUT_BYTES);
 }
 
