@@ -24,6 +24,11 @@ FATAL = {
         f.frame(f.DATA, f.PADDED, INNOCENT), f.FRAME_SIZE_ERROR, f.PROTOCOL_ERROR),
     "DATA longer than we take": (
         f.frame(f.DATA, 0, INNOCENT, b"", (1 << 20) + 1), f.FRAME_SIZE_ERROR),
+    "DATA after the end of its stream": (
+        f.headers(3, f.request_block(m.INSERT), True) + f.data(3, b"x"), f.STREAM_CLOSED),
+    "HEADERS after the end of their stream": (
+        f.headers(3, f.request_block(m.INSERT), True) + f.headers(3, b"", True),
+        f.STREAM_CLOSED),
     "HEADERS on stream 0": (f.headers(0, f.request_block(CALL)), f.PROTOCOL_ERROR),
     "HEADERS on an even stream": (f.headers(2, f.request_block(CALL)), f.PROTOCOL_ERROR),
     "HEADERS that depend on themselves": (
