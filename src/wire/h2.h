@@ -160,8 +160,15 @@ void rp_call_finish(rp_call *call, rp_status status, const char *text);
 void rp_call_abort(rp_call *call, rp_status status, const char *text);
 bool rp_call_is_finished(const rp_call *call);
 
+/* An answer to a plain HTTP request. */
+typedef struct rp_http_answer {
+    int status;
+    const char *content_type;
+    const char *extra_name, *extra_value; /* a header more, or NULL */
+} rp_http_answer;
+
 /* Answers a plain HTTP request; takes `body` (closed; may be NULL). */
-void rp_call_answer(rp_call *call, int http_status, const char *content_type, rp_reply *body);
+void rp_call_answer(rp_call *call, const rp_http_answer *answer, rp_reply *body);
 
 /* Messages that arrive from now on wait, until resumed. Resuming delivers them, unless one of
  * them pauses the call again; not to be called from within on_message of the same call. */

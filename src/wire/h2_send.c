@@ -177,10 +177,11 @@ bool rp_call_is_finished(const rp_call *call)
     return call->finishing || call->closed;
 }
 
-void rp_call_answer(rp_call *call, int http_status, const char *content_type, rp_reply *body)
+void rp_call_answer(rp_call *call, const rp_http_answer *answer, rp_reply *body)
 {
     nghttp2_data_provider provider = {{.ptr = call}, read_replies};
-    nghttp2_nv fields[2];
+    nghttp2_nv fields[3];
+    size_t count = 2;
     char number[16];
 
     if (call->finishing || call->closed || call->headers_sent) {
@@ -192,11 +193,13 @@ void rp_call_answer(rp_call *call, int http_status, const char *content_type, rp
         body->own_given = body->given = body->left = RP_GRPC_PREFIX; /* HTTP has no prefix */
         enqueue(call, body);
     }
-    (void)snprintf(number, sizeof number, "%d", http_status);
+    (void)snprintf(number, sizeof number, "%d", answer->status);
     fields[0] = field(":status", number);
-    fields[1] = field("content-type", content_type);
+    fields[1] = field("content-type", answer->content_type);
+    if (answer->extra_name != NULL)
+        fields[count++] = field(answer->extra_name, answer->extra_value);
     if (call->queued == 0) call->finished = true;
-    (void)nghttp2_submit_response(call->h2->session, call->id, fields, 2,
+    (void)nghttp2_submit_response(call->h2->session, call->id, fields, count,
                                   call->queued > 0 ? &provider : NULL);
 }
 
