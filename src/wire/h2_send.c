@@ -280,6 +280,8 @@ int rp_h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, vo
 
     if (type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
         rp_h2_nuisance(h2, RP_NUISANCE_MADE_RESET);
+    if (type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR && !h2->ended)
+        h2->violated = true;
     if (type != NGHTTP2_DATA && type != NGHTTP2_HEADERS) return 0;
     if (type == NGHTTP2_DATA) {
         earn(&h2->earned_pings, RP_H2_EARNED_PINGS);
@@ -320,8 +322,9 @@ static void fill(rp_h2 *h2)
     do {
         const uint8_t *data;
         ssize_t size = nghttp2_session_mem_send(h2->session, &data);
-        if (size < 0 || (size > 0 && !push_control(h2, data, (size_t)size))) h2->broken = true;
-        if (size <= 0 || h2->broken) break;
+        bool failed = size < 0 || (size > 0 && !push_control(h2, data, (size_t)size));
+        if (failed) h2->broken = true;
+        if (size <= 0 || failed) break;
     } while (h2->out_bytes < OUTPUT_BYTES);
 }
 
