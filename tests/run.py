@@ -9,10 +9,8 @@
 
 Parts: release, asan, tsan and cross build the library and run its tests; replay runs the fuzz
 corpora; meta, format and lint look at the source; examples and docs use an installed copy as a
-user would; cli runs the command. One line per program, the output of what failed, and at the end
-`N passed, N failed`.
-user would; conformance lets independent clients loose on a server process. One line per program,
-the output of what failed, and at the end `N passed, N failed`.
+user would; cli runs the command; conformance lets independent clients loose on a server process.
+One line per program, the output of what failed, and at the end `N passed, N failed`.
 """
 
 import argparse
@@ -74,11 +72,9 @@ BUILDS = {
         "skip_suites": {"slow"},
     },
 }
-CHECKS = ["replay", "meta", "format", "lint", "examples", "docs", "cli"]
+CHECKS = ["replay", "meta", "format", "lint", "examples", "docs", "cli", "conformance"]
 NEEDS = {"replay": "asan", "lint": "asan", "meta": "release", "examples": "release",
-         "docs": "release", "cli": "release"}
-CHECKS = ["replay", "meta", "format", "lint", "examples", "docs", "conformance"]
-         "docs": "release", "conformance": "release"}
+         "docs": "release", "cli": "release", "conformance": "release"}
 
 
 class Result:
@@ -279,6 +275,8 @@ def meta_job():
 
 def cli_job():
     return pytest_job("/usr/bin/python3", "tests/cli", {"RP_BUILD": str(BUILD / "release")})
+
+
 class Peers:
     """The environments of independent clients: made while the builds run, and then waited for.
     Those of gRPC have to be had; dm-reverb may be missing, and then its tests count as skipped."""

@@ -440,6 +440,11 @@ static rp_status check_certificate(const rp_auth *auth, const char *name, rp_pri
     return RP_OK;
 }
 
+static bool is_shown(const char *text)
+{
+    return text != NULL && text[0] != '\0';
+}
+
 rp_status rp_auth_check(const rp_auth *auth, const rp_credentials *shown, rp_principal *out,
                         rp_error *err)
 {
@@ -451,9 +456,9 @@ rp_status rp_auth_check(const rp_auth *auth, const rp_credentials *shown, rp_pri
         out->role = RP_ROLE_ADMIN;
         return RP_OK;
     }
-    if (auth->certificates && shown->certificate != NULL && shown->certificate[0] != '\0')
+    if (auth->certificates && is_shown(shown->certificate))
         st = check_certificate(auth, shown->certificate, &who, err);
-    if (st == RP_OK && shown->authorization != NULL)
+    if (st == RP_OK && is_shown(shown->authorization))
         st = check_token(auth, shown->authorization, &who, err);
     if (st == RP_OK) *out = who;
     return st;

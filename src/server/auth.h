@@ -47,7 +47,7 @@ bool rp_auth_is_open(const rp_auth *auth);
 
 /* What a peer has shown. Strings end in a zero. */
 typedef struct rp_credentials {
-    const char *authorization; /* the value of the header, or NULL */
+    const char *authorization; /* the value of the header; NULL or "": none */
     const char *certificate;   /* common name of a certificate that was verified; NULL or "":
                                   none, which is what a certificate without one counts as */
     const char *peer;          /* address as rp_listener_accept() writes it, for the brake */

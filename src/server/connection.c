@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "server/inside.h"
-#include "server/page_relay.h"
 #include "util/mem.h"
 
 enum {
@@ -188,16 +187,15 @@ static void begin_h2(rp_connection *c)
 static void give_to_page(rp_connection *c)
 {
     rp_worker *worker = c->worker;
+    rp_http_page *page = worker->server->page;
 
     rp_loop_forget(worker->loop, &c->watch);
     c->watch.fd = -1;
     rp_counter_add(&worker->metrics->connections_page, 1);
-    if (c->link.ssl == NULL)
-        (void)rp_http_page_take(worker->server->page, rp_link_take_fd(&c->link), c->peer,
-                                c->certificate);
+    if (c->link.ssl != NULL)
+        (void)rp_http_page_take_link(page, &c->link, c->peer, c->certificate);
     else
-        rp_page_relay_open(worker, c->link, c->peer, c->certificate);
-    c->link = (rp_link){.fd = -1};
+        (void)rp_http_page_take(page, rp_link_take_fd(&c->link), c->peer, c->certificate);
     rp_connection_close(c);
 }
 
@@ -410,7 +408,7 @@ static bool is_slow(rp_connection *c, int64_t now_ns, rp_refusal *why)
     uint64_t bytes;
     rp_h2_wait wait = rp_h2_waits_for(c->h2, &bytes);
 
-    if (wait == RP_H2_WAITS_FOR_NOTHING || !may_read(c)) {
+    if (wait == RP_H2_WAITS_FOR_NOTHING || wait == RP_H2_WAITS_FOR_CLOSE || !may_read(c)) {
         c->message_since_ns = 0;
         return false;
     }
@@ -488,5 +486,7 @@ static void look_after(rp_timer *timer)
         rp_connection_close(c);
         return;
     }
+    rp_h2_sweep(c->h2);
+    rp_connection_touch(c);
     look_at(c, next_look(c, now_ns));
 }

@@ -126,6 +126,11 @@ static guesser *find_locked(rp_gate *gate, uint64_t peer) RP_REQUIRES(gate->mu)
     return NULL;
 }
 
+static bool is_shown(const char *text)
+{
+    return text != NULL && text[0] != '\0';
+}
+
 static rp_bucket_rate guess_rate(void)
 {
     return (rp_bucket_rate){forgive_ns, RP_GATE_BURST * forgive_ns};
@@ -141,7 +146,7 @@ static rp_auth *enter(rp_gate *gate, const rp_credentials *shown, int64_t now_ns
     rp_auth *auth = NULL;
 
     rp_mutex_lock(&gate->mu);
-    if (shown->authorization != NULL && shown->peer != NULL && !rp_auth_is_open(gate->auth))
+    if (is_shown(shown->authorization) && shown->peer != NULL && !rp_auth_is_open(gate->auth))
         g = find_locked(gate, peer_number(gate, shown->peer));
     if (g == NULL || rp_bucket_can_spend(&g->bucket, &rate, now_ns)) {
         auth = rp_auth_ref(gate->auth);
@@ -229,7 +234,7 @@ static rp_status weigh(const rp_credentials *shown, const rp_principal *who, rp_
         return rp_fail(err, RP_DENIED, "'%s' has the role %s, and this needs %s",
                        who->name[0] != '\0' ? who->name : "certificate",
                        rp_role_name(who->role), rp_role_name(needed));
-    if (shown->certificate != NULL && shown->certificate[0] != '\0')
+    if (is_shown(shown->certificate))
         return rp_fail(err, RP_DENIED, "no role is given to the name of this certificate");
     *why = RP_REFUSED_UNAUTHENTICATED;
     return rp_fail(err, RP_UNAUTHENTICATED,

@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libmicrohttpd's thread reads requests and sends answers; ours are whole before it sees them,
- * so it never waits for anything but the peer.
+/* A thread runs an event loop, and libmicrohttpd at the end of each of its turns: the loop
+ * wakes when libmicrohttpd's descriptors do, when it is time for one of its timeouts, and when
+ * somebody hands over a connection. So libmicrohttpd is used from one thread only, as are the
+ * relays. Answers are whole before libmicrohttpd sees them: it never waits for anything but
+ * the peer.
  *
  * What we must know of a connection, its peer and certificate, travels as its "address": that
  * is ours to say, is copied and kept by libmicrohttpd as long as the connection, and comes back
  * with every request.
  *
- * The list of open descriptors is there to cut the oldest. libmicrohttpd says on its thread
- * when a connection begins and when its descriptor is about to be closed, and on that thread
- * alone the list is used: so it needs no lock, and no number in it has become somebody else's.
- */
+ * The list of open descriptors is there to cut the oldest. A descriptor is in it from when
+ * libmicrohttpd says that its connection begins to when it says that it is about to be closed,
+ * so no number in it has become somebody else's. */
 #include "server/http_page.h"
 
 #include <microhttpd.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include "net/loop.h"
+#include "server/relay.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -23,6 +29,7 @@
 enum {
     MEMORY_BYTES = 16 << 10,                 /* of a connection: its request, our headers */
     MOST_FDS = 2 * RP_HTTP_PAGE_CONNECTIONS, /* those that were cut take a moment to go */
+    IDLE_S = 10,
     PEER_BYTES = 58,
 };
 
@@ -44,12 +51,26 @@ typedef struct open_fd {
 struct rp_http_page {
     rp_allocator alloc;
     rp_page_host host;
+    rp_loop *loop;
+    pthread_t thread;
+    bool has_thread;
+    /* of the thread, once it runs */
     struct MHD_Daemon *daemon;
-    /* of libmicrohttpd's thread */
+    rp_watch watch;   /* of all that libmicrohttpd waits for */
+    rp_timer timeout; /* always armed */
+    rp_relays relays;
     open_fd fds[MOST_FDS];
     size_t live; /* that have not been cut */
     uint64_t arrivals;
 };
+
+/* A connection on its way to the thread. */
+typedef struct arrival {
+    rp_post post;
+    rp_http_page *page;
+    rp_link link;
+    visitor from;
+} arrival;
 
 static void count_refusal(rp_http_page *page)
 {
@@ -105,7 +126,7 @@ static void leave(rp_http_page *page, int fd)
     place->fd = -1;
 }
 
-/* --- libmicrohttpd's callbacks, on its thread ---------------------------------------------- */
+/* --- libmicrohttpd's callbacks ---------------------------------------------- */
 
 static void on_connection(void *cls, struct MHD_Connection *connection, void **socket_context,
                           enum MHD_ConnectionNotificationCode code)
@@ -207,28 +228,128 @@ static size_t on_unescape(void *cls, struct MHD_Connection *connection, char *te
     return strlen(text);
 }
 
+/* --- the thread ---------------------------------------------------------------------------- */
+
+static const int64_t millisecond_ns = 1000000, longest_ns = (int64_t)3600 * 1000000000;
+
+/* At the end of a turn: libmicrohttpd does what can be done now. */
+static void run_daemon(void *user)
+{
+    rp_http_page *page = user;
+    MHD_UNSIGNED_LONG_LONG ms;
+    int64_t rest_ns = longest_ns;
+
+    (void)MHD_run(page->daemon);
+    if (MHD_get_timeout(page->daemon, &ms) == MHD_YES &&
+        ms < (MHD_UNSIGNED_LONG_LONG)(longest_ns / millisecond_ns))
+        rest_ns = (int64_t)ms * millisecond_ns;
+    /* cannot fail: there has been room for it since the start */
+    (void)!rp_loop_arm(page->loop, &page->timeout, rp_loop_now(page->loop) + rest_ns);
+}
+
+static void on_timeout(rp_timer *timer)
+{
+    (void)timer; /* the turn that it makes is what it is for */
+}
+
+static void on_daemon_ready(rp_watch *watch, uint32_t events)
+{
+    (void)watch, (void)events;
+}
+
+static void *run_loop(void *arg)
+{
+    rp_http_page *page = arg;
+
+    rp_loop_run(page->loop);
+    return NULL;
+}
+
+/* Makes libmicrohttpd's end of a relayed connection. -1 if there is none to be had. */
+static int relay(rp_http_page *page, rp_link *link)
+{
+    int pair[2];
+    rp_link far;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0)
+        return -1;
+    if (rp_link_init(&far, pair[0], NULL) != RP_OK) { /* not for a plain one */
+        (void)close(pair[0]);
+        (void)close(pair[1]);
+        return -1;
+    }
+    if (rp_relay_start(&page->alloc, &page->relays, link, &far) == RP_OK) return pair[1];
+    (void)close(pair[1]);
+    return -1;
+}
+
+static void on_arrival(rp_post *post)
+{
+    arrival *a = (arrival *)(void *)post;
+    rp_http_page *page = a->page;
+    int fd = a->link.ssl == NULL ? rp_link_take_fd(&a->link) : relay(page, &a->link);
+
+    /* it would abort on a descriptor that it cannot close */
+    if (fd < 0 ||
+        MHD_add_connection(page->daemon, fd, (const struct sockaddr *)(const void *)&a->from,
+                           sizeof a->from) != MHD_YES)
+        count_refusal(page);
+    rp_link_deinit(&a->link);
+    rp_release(&page->alloc, a, sizeof *a);
+}
+
 /* --- the page ------------------------------------------------------------------------------- */
+
+static struct MHD_Daemon *start_daemon(rp_http_page *page, unsigned idle_s)
+{
+    return MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request,
+        page, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)MOST_FDS, MHD_OPTION_CONNECTION_TIMEOUT, idle_s,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_BYTES, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, page, MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, NULL,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+}
+
+/* Everything but the memory of the page itself. */
+static rp_status start(rp_http_page *page, unsigned idle_s, rp_error *err)
+{
+    const union MHD_DaemonInfo *info;
+    rp_status st = rp_loop_new(&page->alloc, &page->loop, err);
+
+    if (st != RP_OK) return st;
+    page->relays = (rp_relays){
+        .loop = page->loop, .linger_ns = (int64_t)idle_s * 1000000000, .most = MOST_FDS};
+    page->timeout.on_due = on_timeout;
+    if (rp_loop_arm(page->loop, &page->timeout, 0) != RP_OK)
+        return rp_fail(err, RP_NO_RESOURCE, "the HTTP page has no memory for its timer");
+    page->daemon = start_daemon(page, idle_s);
+    info = page->daemon != NULL ? MHD_get_daemon_info(page->daemon, MHD_DAEMON_INFO_EPOLL_FD)
+                                : NULL;
+    if (info == NULL) return rp_fail(err, RP_NO_RESOURCE, "the HTTP page could not be started");
+    page->watch = (rp_watch){.fd = info->epoll_fd, .on_ready = on_daemon_ready};
+    st = rp_loop_watch(page->loop, &page->watch, RP_READABLE);
+    if (st != RP_OK) return rp_fail(err, st, "the HTTP page cannot be watched");
+    rp_loop_set_turn_end(page->loop, run_daemon, page);
+    page->has_thread = pthread_create(&page->thread, NULL, run_loop, page) == 0;
+    if (!page->has_thread) return rp_fail(err, RP_NO_RESOURCE, "no thread for the HTTP page");
+    return RP_OK;
+}
 
 rp_status rp_http_page_new(const rp_allocator *alloc, const rp_page_host *host,
                            rp_http_page **out, rp_error *err)
 {
     rp_http_page *page = rp_alloc_zero(alloc, sizeof *page);
+    rp_status st;
 
     if (page == NULL) return rp_fail_memory(err, sizeof *page);
     page->alloc = *alloc;
     page->host = *host;
     for (size_t i = 0; i < MOST_FDS; i++) page->fds[i].fd = -1;
-    page->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC |
-            MHD_USE_ERROR_LOG,
-        0, NULL, NULL, on_request, page, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)MOST_FDS, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)RP_HTTP_PAGE_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_BYTES,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, page, MHD_OPTION_UNESCAPE_CALLBACK,
-        on_unescape, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
-    if (page->daemon == NULL) {
+    st = start(page, host->idle_s > 0 ? host->idle_s : IDLE_S, err);
+    if (st != RP_OK) {
         rp_http_page_free(page);
-        return rp_fail(err, RP_NO_RESOURCE, "the HTTP page could not be started");
+        return st;
     }
     *out = page;
     return RP_OK;
@@ -239,7 +360,13 @@ void rp_http_page_free(rp_http_page *page)
     rp_allocator alloc;
 
     if (page == NULL) return;
+    if (page->has_thread) {
+        rp_loop_stop(page->loop); /* what has been handed over is taken first */
+        (void)pthread_join(page->thread, NULL);
+    }
     if (page->daemon != NULL) MHD_stop_daemon(page->daemon);
+    rp_relays_deinit(&page->relays);
+    rp_loop_free(page->loop);
     alloc = page->alloc;
     rp_release(&alloc, page, sizeof *page);
 }
@@ -253,16 +380,35 @@ static void copy_text(char *to, size_t size, const char *from)
     if (length < size) memcpy(to, from, length + 1);
 }
 
+bool rp_http_page_take_link(rp_http_page *page, rp_link *link, const char *peer,
+                            const char *certificate)
+{
+    arrival *a = rp_alloc_zero(&page->alloc, sizeof *a);
+
+    if (a == NULL) {
+        count_refusal(page);
+        rp_link_deinit(link);
+        return false;
+    }
+    a->post.run = on_arrival;
+    a->page = page;
+    a->link = *link;
+    *link = (rp_link){.fd = -1};
+    a->from.family = AF_UNSPEC;
+    copy_text(a->from.peer, sizeof a->from.peer, peer);
+    copy_text(a->from.certificate, sizeof a->from.certificate, certificate);
+    rp_loop_post(page->loop, &a->post);
+    return true;
+}
+
 bool rp_http_page_take(rp_http_page *page, int fd, const char *peer, const char *certificate)
 {
-    visitor from = {.family = AF_UNSPEC};
+    rp_link link = {.fd = -1};
 
-    copy_text(from.peer, sizeof from.peer, peer);
-    copy_text(from.certificate, sizeof from.certificate, certificate);
-    if (fd >= 0 && /* it would abort on one that it cannot close */
-        MHD_add_connection(page->daemon, fd, (const struct sockaddr *)(const void *)&from,
-                           sizeof from) == MHD_YES)
-        return true;
-    count_refusal(page);
-    return false;
+    if (fd < 0 || rp_link_init(&link, fd, NULL) != RP_OK) { /* only TLS needs memory */
+        count_refusal(page);
+        if (fd >= 0) (void)close(fd);
+        return false;
+    }
+    return rp_http_page_take_link(page, &link, peer, certificate);
 }

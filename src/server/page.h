@@ -16,6 +16,7 @@ typedef struct rp_page_host {
     void (*describe)(void *ctx, rp_server_view *view);
     rp_gate *gate;
     rp_loop_metrics *counters; /* rp_metrics_shared(): refusals are counted there */
+    unsigned idle_s;           /* of silence before a connection of HTTP/1.1 is closed; 0: 10 */
 } rp_page_host;
 
 typedef struct rp_page_request {

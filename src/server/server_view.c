@@ -28,28 +28,27 @@ int64_t rp_table_view_longest_ns(const rp_table_view *view, bool inserts)
 
 rp_status rp_table_views_take(rp_table_views *views, const rp_allocator *alloc, rp_store *store)
 {
-    size_t capacity = rp_store_tables(store, NULL, 0), count;
-    rp_table **tables;
+    size_t capacity = rp_store_find_tables(store, NULL, 0), count;
 
-    *views = (rp_table_views){.alloc = alloc};
+    *views = (rp_table_views){.alloc = alloc, .capacity = capacity};
     if (capacity == 0) return RP_OK;
-    tables = rp_alloc_array(alloc, capacity, sizeof(rp_table *));
-    if (tables == NULL) return RP_NO_RESOURCE;
+    views->refs = rp_alloc_array(alloc, capacity, sizeof(rp_table *));
     views->tables = rp_alloc_array(alloc, capacity, sizeof *views->tables);
-    if (views->tables == NULL) {
-        rp_release(alloc, tables, capacity * sizeof *tables);
+    if (views->refs == NULL || views->tables == NULL) {
+        rp_table_views_deinit(views);
         return RP_NO_RESOURCE;
     }
-    views->capacity = capacity;
-    count = rp_store_tables(store, tables, capacity);
+    count = rp_store_find_tables(store, views->refs, capacity);
     views->count = count < capacity ? count : capacity; /* newer ones are for the next time */
-    for (size_t i = 0; i < views->count; i++) rp_table_view_take(&views->tables[i], tables[i]);
-    rp_release(alloc, tables, capacity * sizeof *tables);
+    for (size_t i = 0; i < views->count; i++)
+        rp_table_view_take(&views->tables[i], views->refs[i]);
     return RP_OK;
 }
 
 void rp_table_views_deinit(rp_table_views *views)
 {
+    for (size_t i = 0; i < views->count; i++) rp_table_unref(views->refs[i]);
+    rp_release(views->alloc, views->refs, views->capacity * sizeof *views->refs);
     rp_release(views->alloc, views->tables, views->capacity * sizeof *views->tables);
     *views = (rp_table_views){.alloc = views->alloc};
 }

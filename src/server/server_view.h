@@ -68,9 +68,10 @@ size_t rp_table_view_described(const rp_table_view *view);
  * before samples in it); 0: none. */
 int64_t rp_table_view_longest_ns(const rp_table_view *view, bool inserts);
 
-/* Views of all tables, in an array of rp_allocator memory. */
+/* Views of all tables. Their names and signatures are valid as long as it holds the tables. */
 typedef struct rp_table_views {
     rp_table_view *tables;
+    rp_table **refs;
     size_t count, capacity;
     const rp_allocator *alloc;
 } rp_table_views;

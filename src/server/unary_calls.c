@@ -1,9 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reverb's other calls: a message, an answer. */
+#include "chunk/protobuf.h"
 #include "server/served.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "wire/reverb_calls.h"
+
+/* Of a request that says nothing it still has to be a message. Ends the call if it is none. */
+static bool is_message(rp_task *task, const uint8_t *data, size_t size)
+{
+    rp_pb_reader reader = rp_pb_open(data, size);
+    rp_pb_field field;
+    rp_pb_step step;
+    rp_error error;
+
+    while ((step = rp_pb_next(&reader, &field)) == RP_PB_FIELD) continue;
+    if (step == RP_PB_END) return true;
+    (void)rp_fail(&error, RP_INVALID, "malformed request");
+    rp_task_refuse(task, RP_REFUSED_DECODE, &error);
+    return false;
+}
 
 /* --- MutatePriorities --------------------------------------------------------------------------- */
 
@@ -89,7 +105,8 @@ const rp_task_kind rp_reset_kind = {.bytes = sizeof(rp_task), .on_message = on_r
 
 static void on_checkpoint(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
-    (void)data, (void)size, (void)block;
+    (void)block;
+    if (!is_message(task, data, size)) return;
     rp_task_finish(task, RP_INVALID, "no checkpointer is configured for this server");
 }
 
@@ -97,7 +114,7 @@ const rp_task_kind rp_checkpoint_kind = {.bytes = sizeof(rp_task), .on_message =
 
 /* --- ServerInfo ---------------------------------------------------------------------------------- */
 
-static void on_server_info(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
+static void answer_server_info(rp_task *task)
 {
     rp_server *server = rp_task_worker(task)->server;
     size_t capacity = rp_store_find_tables(server->store, NULL, 0) + 1, count;
@@ -105,7 +122,6 @@ static void on_server_info(rp_task *task, const uint8_t *data, size_t size, rp_b
     rp_table_info *infos = rp_alloc_array(&server->alloc, capacity, sizeof *infos);
     rp_reply *reply = rp_task_reply(task);
 
-    (void)data, (void)size, (void)block;
     if (tables == NULL || infos == NULL || reply == NULL) {
         rp_task_finish(task, RP_NO_RESOURCE, "out of memory for the infos of tables");
         rp_reply_release(&rp_task_worker(task)->replies, reply);
@@ -119,6 +135,12 @@ static void on_server_info(rp_task *task, const uint8_t *data, size_t size, rp_b
     }
     rp_release(&server->alloc, tables, capacity * sizeof *tables);
     rp_release(&server->alloc, infos, capacity * sizeof *infos);
+}
+
+static void on_server_info(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
+{
+    (void)block;
+    if (is_message(task, data, size)) answer_server_info(task);
 }
 
 const rp_task_kind rp_server_info_kind = {.bytes = sizeof(rp_task),

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker: a thread, its loop, and the connections that live there. */
 #include "server/inside.h"
-#include "server/page_relay.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -86,7 +85,6 @@ static void on_stop(rp_post *post)
 
     worker->stopping = true;
     while (worker->connections != NULL) rp_connection_close(worker->connections);
-    rp_page_relays_close(worker);
     stop_if_done(worker);
 }
 

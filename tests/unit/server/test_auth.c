@@ -85,6 +85,7 @@ static void a_token_gives_the_role_of_its_line(void **state)
     expect_role(auth, "Bearer boss", NULL, RP_ROLE_ADMIN, "a.b@c_d");
     expect_role(auth, "bEARER   boss", "", RP_ROLE_ADMIN, "a.b@c_d");
     expect_role(auth, NULL, NULL, RP_ROLE_NONE, "");
+    expect_role(auth, "", "", RP_ROLE_NONE, "");
     rp_auth_unref(auth);
 }
 
@@ -98,7 +99,7 @@ static void a_wrong_token_is_refused(void **state)
     expect_wrong(auth, "Bearer reader ", NULL, "not known");
     expect_wrong(auth, "Bearer reade", NULL, "not known");
     expect_wrong(auth, "Bearer " READER, NULL, "not known"); /* the hash is no token */
-    expect_wrong(auth, "", NULL, "not 'Bearer");
+    expect_wrong(auth, " ", NULL, "not 'Bearer");
     expect_wrong(auth, "Bear", NULL, "not 'Bearer");
     expect_wrong(auth, "Bearer", NULL, "not 'Bearer");
     expect_wrong(auth, "Bearer ", NULL, "not 'Bearer");

@@ -16,12 +16,24 @@
 static rp_test_hosted hosted;
 static rp_http_page *page;
 
+/* With so much silence before a connection is closed; 0: as usual. */
+static int start(unsigned idle_s)
+{
+    rp_test_hosted_init(&hosted, false);
+    hosted.host.idle_s = idle_s;
+    return rp_http_page_new(&hosted.observed.bed.alloc, &hosted.host, &page, NULL) != RP_OK;
+}
+
 static int set_up(void **state)
 {
     (void)state;
-    rp_test_hosted_init(&hosted, false);
-    return rp_http_page_new(&hosted.observed.bed.alloc, &hosted.host, &page, NULL) == RP_OK ? 0
-                                                                                            : 1;
+    return start(0);
+}
+
+static int set_up_impatient(void **state)
+{
+    (void)state;
+    return start(1);
 }
 
 static int tear_down(void **state)
@@ -259,7 +271,7 @@ static void nonsense_is_answered_or_cut(void **state)
 
         send_text(fd, nonsense[i]);
         assert_int_equal(shutdown(fd, SHUT_WR), 0);
-        assert_true(closes(fd, 15000));
+        assert_true(closes(fd, 10000));
         assert_int_equal(close(fd), 0);
     }
 }
@@ -283,6 +295,21 @@ static void headers_are_bounded(void **state)
     (void)send(fd, request, sizeof request - 1, MSG_NOSIGNAL);
     assert_true(closes(fd, 10000));
     assert_int_equal(close(fd), 0);
+}
+
+static void silence_is_cut(void **state)
+{
+    int silent = connect_tcp(), half = connect_pair("10.0.0.1:1", NULL), kept = connect_tcp();
+
+    (void)state;
+    send_text(half, "GET /healthz HTT");
+    ask(kept, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", &got);
+    assert_true(closes(silent, 10000));
+    assert_true(closes(half, 10000));
+    assert_true(closes(kept, 10000));
+    assert_int_equal(close(silent), 0);
+    assert_int_equal(close(half), 0);
+    assert_int_equal(close(kept), 0);
 }
 
 /* Whoever says nothing is cut when others come, the oldest first. */
@@ -413,6 +440,7 @@ static void starting_may_find_no_memory(void **state)
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define IMPATIENT(name) cmocka_unit_test_setup_teardown(name, set_up_impatient, tear_down)
     const struct CMUnitTest tests[] = {
         CASE(pages_are_served_over_tcp_and_over_pairs),
         CASE(head_has_the_length_and_no_body),
@@ -420,8 +448,9 @@ int main(void)
         CASE(a_body_is_not_waited_for),
         CASE(certificate_and_peer_travel_with_the_connection),
         CASE(a_name_too_long_counts_as_none),
-        CASE(nonsense_is_answered_or_cut),
+        IMPATIENT(nonsense_is_answered_or_cut),
         CASE(headers_are_bounded),
+        IMPATIENT(silence_is_cut),
         CASE(the_oldest_goes_when_there_are_too_many),
         CASE(who_leaves_makes_room),
         CASE(what_is_no_socket_is_refused),

@@ -4,7 +4,7 @@
 #include "support/unit.h"
 
 #define REVERB "/deepmind.reverb.ReverbService/"
-#define OURS "/reprise.v1.Reprise/"
+#define OURS "/reprise.v1.Replay/"
 
 static const struct {
     const char *path;
