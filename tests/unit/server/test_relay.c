@@ -141,6 +141,7 @@ static void close_end(int *fd)
 static void the_end_of_both_sides_ends_the_relay(void **state)
 {
     (void)state;
+    relays.linger_ns = INT64_C(60000000000);
     assert_ok(start_relay());
     say(far, "last words");
     close_end(&far);
@@ -168,6 +169,7 @@ static void a_near_side_that_does_not_go_is_not_waited_for_long(void **state)
 static void what_the_far_side_did_not_want_costs_no_answer(void **state)
 {
     (void)state;
+    relays.linger_ns = INT64_C(60000000000);
     assert_ok(start_relay());
     say(near, "unwanted");
     run_a_little();
