@@ -305,8 +305,10 @@ class Peers:
         if status != 0:
             return Result(0, 1, output)
         binary = BUILD / "release" / "src" / "cli" / "reprise"
-        return pytest_job(ROOT / "build" / "peers" / name / "bin" / "python", folder,
-                          {"REPRISE_BIN": str(binary)})
+        env = {"REPRISE_BIN": str(binary)}
+        if name == "reverb":  # see dmreverb/conftest.py
+            env |= {"MALLOC_PERTURB_": "255", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+        return pytest_job(ROOT / "build" / "peers" / name / "bin" / "python", folder, env)
 
 
 def c_files(*folders):
