@@ -19,6 +19,7 @@ enum {
     WRITE_TURN_BYTES = 4 << 20,      /* to one connection in one turn */
     SHARE_BYTES = 256 << 10,         /* of a short budget that every connection may keep */
     LOOK_NS = 1000000000,            /* how often we look while something may take too long */
+    LAST_CALLS_NS = 50000000,        /* between the notice of a drain and its end */
     SNIFF_AGAIN_NS = 10000000,       /* at first, when the first bytes come one by one */
     MESSAGE_BYTES_PER_SECOND = 1024, /* at least */
 };
@@ -147,8 +148,11 @@ void rp_connection_drain(rp_connection *c)
         rp_connection_close(c);
         return;
     }
+    /* First a notice; calls that are on their way have time to come, and then it is final. */
     rp_h2_go_away(c->h2);
+    c->is_draining = true;
     rp_connection_touch(c);
+    look_at(c, rp_loop_now(c->worker->loop) + LAST_CALLS_NS);
 }
 
 bool rp_connection_may_queue(const rp_connection *c)
@@ -187,15 +191,15 @@ static void begin_h2(rp_connection *c)
 static void give_to_page(rp_connection *c)
 {
     rp_worker *worker = c->worker;
-    int fd;
+    rp_http_page *page = worker->server->page;
 
     rp_loop_forget(worker->loop, &c->watch);
     c->watch.fd = -1;
     rp_counter_add(&worker->metrics->connections_page, 1);
-    if (c->link.ssl == NULL) {
-        fd = rp_link_take_fd(&c->link);
-        (void)rp_http_page_take(worker->server->page, fd, c->peer, c->certificate);
-    }
+    if (c->link.ssl != NULL)
+        (void)rp_http_page_take_link(page, &c->link, c->peer, c->certificate);
+    else
+        (void)rp_http_page_take(page, rp_link_take_fd(&c->link), c->peer, c->certificate);
     rp_connection_close(c);
 }
 
@@ -413,7 +417,7 @@ static bool is_slow(rp_connection *c, int64_t now_ns, rp_refusal *why)
     uint64_t bytes;
     rp_h2_wait wait = rp_h2_waits_for(c->h2, &bytes);
 
-    if (wait == RP_H2_WAITS_FOR_NOTHING || !may_read(c)) {
+    if (wait == RP_H2_WAITS_FOR_NOTHING || wait == RP_H2_WAITS_FOR_CLOSE || !may_read(c)) {
         c->message_since_ns = 0;
         return false;
     }
@@ -491,5 +495,11 @@ static void look_after(rp_timer *timer)
         rp_connection_close(c);
         return;
     }
+    if (c->is_draining) {
+        rp_h2_go_away(c->h2);
+        c->is_draining = false;
+    }
+    rp_h2_sweep(c->h2);
+    rp_connection_touch(c);
     look_at(c, next_look(c, now_ns));
 }

@@ -223,10 +223,6 @@ static void settle(sample_stream *stream, rp_sample_fetch *fetch)
     int64_t took_ns = rp_now_ns() - fetch->started_ns;
     size_t count = fetch->op.done;
 
-    if (fetch->op.was_parked) {
-        rp_counter_add(&counters->sample_waits, 1);
-        rp_counter_add(&counters->sample_wait_ns, (uint64_t)took_ns);
-    }
     if (fetch->op.status != RP_OK) {
         end_with(stream, &fetch->op);
     } else if (count > 0) {

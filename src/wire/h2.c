@@ -14,6 +14,7 @@ static void close_call(rp_h2 *h2, rp_call *call)
     *(call->prev != NULL ? &call->prev->next : &h2->calls) = call->next;
     if (call->next != NULL) call->next->prev = call->prev;
     h2->call_count--;
+    if (call->leftover > 0) h2->leftovers--;
     rp_release(&h2->alloc, call, sizeof *call);
 }
 
@@ -179,7 +180,8 @@ rp_h2_wait rp_h2_waits_for(const rp_h2 *h2, uint64_t *bytes)
     *bytes = h2->message_progress;
     if (!h2->greeted) return RP_H2_WAITS_FOR_GREETING;
     if (h2->in_headers) return RP_H2_WAITS_FOR_HEADERS;
-    return h2->assembling > 0 ? RP_H2_WAITS_FOR_MESSAGE : RP_H2_WAITS_FOR_NOTHING;
+    if (h2->assembling > 0) return RP_H2_WAITS_FOR_MESSAGE;
+    return h2->leftovers > 0 ? RP_H2_WAITS_FOR_CLOSE : RP_H2_WAITS_FOR_NOTHING;
 }
 
 void rp_h2_ping(rp_h2 *h2)

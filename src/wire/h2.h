@@ -124,8 +124,13 @@ typedef enum rp_h2_wait {
     RP_H2_WAITS_FOR_GREETING, /* its first settings */
     RP_H2_WAITS_FOR_HEADERS,
     RP_H2_WAITS_FOR_MESSAGE,
+    RP_H2_WAITS_FOR_CLOSE, /* of calls that are answered in full */
 } rp_h2_wait;
 rp_h2_wait rp_h2_waits_for(const rp_h2 *h2, uint64_t *bytes);
+
+/* Resets calls that were answered in full before the last sweep, but one, and that the peer has
+ * not closed. It is told late because proxies forget the answer when a reset comes with it. */
+void rp_h2_sweep(rp_h2 *h2);
 
 /* Asks the peer for a sign of life. */
 void rp_h2_ping(rp_h2 *h2);

@@ -49,6 +49,7 @@ struct rp_call {
     size_t queued;   /* bytes of them not handed on */
     size_t promised; /* bytes of the frame that the session is making of them */
     bool headers_sent, deferred, finishing, finished, raw, answered, opened, closed, wants_room;
+    uint8_t leftover; /* sweeps since it was answered in full, plus 1, if the peer goes on */
     rp_status status;
     char text[RP_H2_TEXT_BYTES];
 };
@@ -76,6 +77,7 @@ struct rp_h2 {
     bool greeted;    /* its settings came */
     bool in_headers; /* a block of headers has begun */
     uint64_t pongs;
+    size_t leftovers; /* calls that are answered in full and still open on the peer's side */
 
     /* the request whose headers are being collected */
     rp_buf head;

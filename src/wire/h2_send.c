@@ -289,11 +289,23 @@ int rp_h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, vo
     }
     call = nghttp2_session_get_stream_user_data(session, id);
     if (call != NULL) call->answered = true;
-    /* We are done; if the peer is not, it is told that nobody listens any more. */
-    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 &&
-        nghttp2_session_get_stream_remote_close(session, id) == 0)
-        (void)nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_NO_ERROR);
+    if (call != NULL && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 &&
+        nghttp2_session_get_stream_remote_close(session, id) == 0) {
+        call->leftover = 1;
+        h2->leftovers++;
+    }
     return 0;
+}
+
+void rp_h2_sweep(rp_h2 *h2)
+{
+    if (h2->leftovers == 0) return;
+    for (rp_call *call = h2->calls; call != NULL; call = call->next) {
+        if (call->leftover == 2)
+            (void)nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, call->id,
+                                            NGHTTP2_NO_ERROR);
+        if (call->leftover > 0) call->leftover++;
+    }
 }
 
 static void give_room(void *user, rp_call *call)

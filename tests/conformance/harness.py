@@ -219,7 +219,7 @@ class Reprise(Server):
         return settings
 
     def command(self):
-        config = {"log_level": "debug", "drain_seconds": 2, **self.config}
+        config = {"log_level": "debug", "drain_seconds": 0.5, **self.config}
         config["tables"] = {d["name"]: self._table(d) for d in self.config["tables"]}
         if "listen" not in config:
             config["port"] = self.port

@@ -5,13 +5,23 @@ tables, and every test runs against both (against its own only, if CONFORMANCE_S
 
 import os
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import pytest
 
-import pytest  # noqa: E402
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# A channel that nobody waits on looks at its sockets at this interval: 5 s unless told.
+os.environ.setdefault("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", "100")
+
 import reverb  # noqa: E402
 
 import harness  # noqa: E402
 from harness import table  # noqa: E402
+
+# dm-reverb's datasets lock a mutex that they never initialise, and hang on what lay there before,
+# whichever server they talk to. So memory comes zeroed, for which the C library has to be told
+# before the process starts.
+ZEROED = {"MALLOC_PERTURB_": "255", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+if any(os.environ.get(name) != value for name, value in ZEROED.items()):
+    pytest.exit("run this with " + " ".join(f"{n}={v}" for n, v in ZEROED.items()), 2)
 
 KINDS = ["dm-reverb", "reprise"]
 STEP = {"action": "int32[2]", "observation": "float32[2,3]"}

@@ -357,3 +357,15 @@ def test_a_priority_that_is_no_number_is_refused(client, fresh):
     with pytest.raises(ValueError):
         writer.create_item(table, float("nan"), [writer.history[0][:]])
     writer.close()
+
+
+def test_sequences_of_the_old_writer_fit_a_signature_of_steps(client, fresh):
+    """Its signature may be that of one step, however many steps an item has."""
+    table = fresh("signed-step")
+    with client.writer(max_sequence_length=3) as writer:
+        for step in range(3):
+            writer.append({"action": np.full((2,), step, np.int32),
+                           "observation": np.full((2, 3), step, np.float32)})
+        writer.create_item(table, 3, 1.0)
+    [steps] = steps_of(client, table)
+    assert [s.data[0].tolist() for s in steps] == [[0, 0], [1, 1], [2, 2]]
