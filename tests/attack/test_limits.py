@@ -64,8 +64,6 @@ EDGES = [
      m.insert([tensors([600, 401])], [m.item(1)]), m.INSERT),
     ("columns", 10, m.insert([m.chunk(1)], [wide(10)]), m.insert([m.chunk(1)], [wide(11)]),
      m.INSERT),
-    ("columns", 10, m.insert([m.chunk(1, columns=10)], [m.item(1)]),
-     m.insert([m.chunk(1, columns=11)], [m.item(1)]), m.INSERT),
     ("columns", 100, m.insert([m.chunk(1)], [wide(100)]), m.insert([m.chunk(1)], [wide(101)]),
      m.INSERT),
     ("slices", 10, m.insert([m.chunk(1)], [long(10)]), m.insert([m.chunk(1)], [long(11)]),
@@ -117,7 +115,6 @@ DEFAULTS = [
     ("keys", m.mutate("a", [], [1] * 262145), m.MUTATE),
     ("keys", m.insert([m.chunk(1)], [m.item(1)]) + m.octets(3, b"\1" * 262145), m.INSERT),
     ("chunk_bytes", m.insert([chunk_of((32 << 20) + 1)], [m.item(1)]), m.INSERT),
-    ("columns", m.insert([m.chunk(1, [b""] * 4097)], [m.item(1)]), m.INSERT),
 ]
 
 
@@ -132,6 +129,17 @@ def test_a_limit_as_it_is(attack, edge):
         assert call.status == m.EXHAUSTED, call
         assert SANITIZER or target.cpu() - cpu < 0.5
     assert target.limits_hit() == {name: 1}
+
+
+def test_tensors_of_a_chunk_have_the_limit_of_columns(attack):
+    target = attack(limits={"columns": 10})
+    target.may_change = True
+    with target.peer() as peer:
+        assert peer.ask(m.INSERT, m.insert([m.chunk(1, columns=10)], [m.item(1)])).status == m.OK
+        call = peer.ask(m.INSERT, m.insert([m.chunk(1, columns=11)], [m.item(1)]))
+        assert call.status == m.EXHAUSTED
+        assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
+    assert sum(target.limits_hit().values()) == 1
 
 
 # --- chunks without items ------------------------------------------------------------------------
