@@ -177,10 +177,13 @@ struct rp_connection {
     size_t pinned_bytes;  /* of chunks its streams hold that no item refers to */
     size_t counted_bytes; /* of it in server->queued_bytes */
     int64_t opened_ns;
-    int64_t heard_ns;  /* when something came last */
-    int64_t moved_ns;  /* when something was written last, or nothing had to be */
-    int64_t pinged_ns; /* 0: no ping is out */
+    int64_t heard_ns;   /* when something came last */
+    int64_t moved_ns;   /* when an answer was written last, or none had to be */
+    uint64_t left_then; /* bytes of answers that were written by then */
+    int64_t pinged_ns;  /* 0: no ping is out */
     uint64_t pongs_seen;
+    int64_t headers_since_ns; /* since when settings or headers have been incomplete; 0: none */
+    int64_t held_since_ns;    /* since when we have not read for want of memory; 0: we read */
     int64_t message_since_ns; /* since when a message has been incomplete; 0: none */
     uint64_t message_bytes_then;
 };

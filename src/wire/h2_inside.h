@@ -96,6 +96,7 @@ struct rp_h2 {
 
     /* sending */
     size_t queued; /* bytes of replies, handed on or not, that have not left */
+    uint64_t left; /* bytes of replies that have */
     rp_buf control;
     rp_out_piece *out;
     size_t out_count, out_capacity, out_first, out_bytes;

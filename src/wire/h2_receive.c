@@ -260,10 +260,18 @@ static size_t deliver_in_place(rp_call *call, const uint8_t *data, size_t size)
     return RP_GRPC_PREFIX + size;
 }
 
-/* A message has begun and is not whole. Keeps the connection's count of such calls. */
+/* A paused call with a message that waits gets no more window: were it given back for the next
+ * message as long as that is not whole, a peer could go on like that without end. */
+static bool is_held_up(const rp_call *call)
+{
+    return call->paused && call->first_waiting != NULL;
+}
+
+/* A message has begun, is not whole, and we wait for it. Keeps the connection's count of such
+ * calls. */
 static bool is_assembling(rp_call *call)
 {
-    bool now = call->prefix_bytes > 0 && !call->finishing && !call->closed;
+    bool now = call->prefix_bytes > 0 && !call->finishing && !call->closed && !is_held_up(call);
 
     call->h2->assembling += (size_t)now - (size_t)call->counted_assembling;
     call->counted_assembling = now;
@@ -288,7 +296,7 @@ int rp_h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uin
         size -= used;
     }
     h2->direct = is_assembling(call) ? call : NULL;
-    if (call->paused && !is_assembling(call))
+    if (call->paused && h2->direct == NULL)
         call->withheld += all;
     else
         (void)nghttp2_session_consume_stream(session, id, all);
@@ -351,7 +359,8 @@ void rp_call_resume(rp_call *call)
         deliver(call, block->data, block->size, block);
         rp_block_unref(block);
     }
-    if (call->paused || call->finishing) return;
+    bool begun = is_assembling(call); /* paused again, it may still become whole */
+    if (call->finishing || (call->paused && !begun)) return;
     (void)nghttp2_session_consume_stream(h2->session, call->id, call->withheld);
     call->withheld = 0;
     if (call->half_closed) tell_half_close(call);

@@ -362,6 +362,7 @@ void rp_h2_written(rp_h2 *h2, size_t size)
             piece->reply->left += part;
             piece->data += part;
             h2->queued -= part;
+            h2->left += part;
         } else {
             piece->at += part;
         }
