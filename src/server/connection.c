@@ -156,7 +156,7 @@ void rp_connection_drain(rp_connection *c)
     look_at(c, rp_loop_now(c->worker->loop) + LAST_CALLS_NS);
 }
 
-bool rp_connection_may_queue(const rp_connection *c)
+static bool has_room(const rp_connection *c)
 {
     const rp_worker *worker = c->worker;
     size_t all = atomic_load_explicit(&worker->server->queued_bytes, memory_order_relaxed);
@@ -164,6 +164,13 @@ bool rp_connection_may_queue(const rp_connection *c)
 
     if (own >= worker->limits.connection_queued_bytes) return false;
     return all < worker->limits.queued_bytes || own < SHARE_BYTES;
+}
+
+bool rp_connection_may_queue(rp_connection *c)
+{
+    if (has_room(c)) return true;
+    c->wants_room = true;
+    return false;
 }
 
 /* --- the first bytes -------------------------------------------------------------------------- */
@@ -366,8 +373,18 @@ static bool may_read(const rp_connection *c)
                worker->limits.queued_bytes;
 }
 
+static void give_room(void *user, rp_call *call)
+{
+    rp_calls_handler.on_room(user, call);
+}
+
+/* Tasks say what they have gathered, and those go on that had found no room. */
 static void flush_tasks(rp_connection *c)
 {
+    if (c->wants_room && has_room(c)) {
+        c->wants_room = false;
+        rp_h2_each_call(c->h2, give_room, c);
+    }
     while (c->flushes != NULL) {
         rp_task *task = c->flushes;
         c->flushes = task->next_flush;
@@ -405,6 +422,7 @@ void rp_connection_flush(rp_connection *c)
         return;
     }
     if (may_read(c)) events |= c->link.read_waits != 0 ? c->link.read_waits : RP_READABLE;
+    if (c->wants_room && has_room(c)) outcome = SOME; /* in the next turn */
     if (outcome == SOME) events |= c->link.write_waits != 0 ? c->link.write_waits : RP_WRITABLE;
     rp_loop_change(loop, &c->watch, events);
     int64_t soon_ns = rp_loop_now(loop) + (may_read(c) ? LOOK_NS : HELD_NS);
