@@ -176,7 +176,8 @@ static void on_message(void *user, rp_call *call, const uint8_t *data, size_t si
     rp_connection *c = user;
     rp_task *task = rp_call_user(call);
 
-    c->worker->turn_messages++;
+    c->turn.messages++;
+    if (task == NULL || task->method != RP_METHOD_INSERT_STREAM) c->turn.others = true;
     rp_counter_add(&c->worker->metrics->messages_read, 1);
     if (task != NULL && !task->is_finished) task->kind->on_message(task, data, size, block);
 }

@@ -23,6 +23,7 @@
 #include "reprise/server.h"
 #include "server/abuse.h"
 #include "server/gate.h"
+#include "server/gathering.h"
 #include "server/http_page.h"
 #include "server/metrics.h"
 #include "server/page.h"
@@ -130,10 +131,6 @@ struct rp_worker {
     atomic_bool limits_posted; /* and not taken yet */
     bool stopping;
     atomic_size_t connection_count;
-    /* how small messages gather: see rp_worker_moderate() */
-    size_t turn_messages, moderate_pause, moderate_backoff;
-    bool rested;
-    int64_t last_turn_ns;
 };
 
 /* Starts the thread. RP_NO_RESOURCE. */
@@ -160,6 +157,9 @@ typedef enum rp_connection_state {
 struct rp_connection {
     rp_watch watch;
     rp_timer timer; /* the next time to look after it */
+    rp_timer rest;  /* armed while it is not read from, so that messages gather */
+    rp_gathering gathering;
+    rp_gathered turn; /* what came in this turn */
     rp_worker *worker;
     rp_connection *prev, *next;
     rp_connection *next_dirty;
