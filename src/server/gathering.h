@@ -26,13 +26,15 @@ typedef struct rp_gathered {
 
 /* Zero is the beginning. */
 typedef struct rp_gathering {
-    int64_t last_ns;   /* when messages came last */
-    int64_t others_ns; /* when one came that waits for an answer */
-    uint32_t usual;    /* messages a full rest brings, in sixteenths */
-    uint32_t rests;    /* in a row */
-    uint32_t skip;     /* turns before the next try */
-    uint32_t backoff;  /* turns to skip when a try fails */
-    uint8_t rested;    /* what these messages come after: 0 no rest, 1 a full one, 2 a half */
+    int64_t last_ns;                       /* when messages came last */
+    int64_t others_ns;                     /* when one came that waits for an answer */
+    uint32_t full, half;                   /* rests of either kind since the last verdict, */
+    uint64_t full_messages, half_messages; /* and what they brought */
+    uint32_t rest_ns,
+        longest_ns;   /* of a full rest, and how long they may become; 0: not known */
+    uint32_t skip;    /* turns before the next try */
+    uint32_t backoff; /* turns to skip when a try fails */
+    uint8_t rested;   /* what comes now comes after: 0 no rest, 1 a full one, 2 a half */
 } rp_gathering;
 
 /* Tells what a turn brought (at least one message), at its end. Returns for how many
