@@ -257,6 +257,7 @@ class Peer:
             self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
         self.windows = windows  # whether they are given back
         self.pongs = True
+        self.mute = False  # answers nothing at all
         self.received = bytearray()
         self.calls = collections.defaultdict(Call)
         self.next_stream = 1
@@ -369,9 +370,9 @@ class Peer:
             self.calls[f.stream].fields.update(read_fields(f.payload))
         elif f.type == RST_STREAM:
             self.calls[f.stream].reset = int.from_bytes(f.payload, "big")
-        elif f.type == SETTINGS and not f.flags & ACK:
+        elif f.type == SETTINGS and not f.flags & ACK and not self.mute:
             self.send(settings(flags=ACK))
-        elif f.type == PING and not f.flags & ACK and self.pongs:
+        elif f.type == PING and not f.flags & ACK and self.pongs and not self.mute:
             self.send(ping(f.payload, ACK))
         elif f.type == GOAWAY:
             self.goaway = int.from_bytes(f.payload[4:8], "big")
