@@ -144,7 +144,7 @@ static void on_request(void *user, rp_call *call, const rp_request_head *head)
     if (is(head->method, "GET") || is(head->method, "HEAD")) {
         if (rp_connection_is_stuffed(c, &why)) {
             rp_connection_refused(c, why);
-            rp_call_answer(call, 503, "text/plain", NULL);
+            rp_call_answer(call, &(rp_http_answer){503, "text/plain", NULL, NULL}, NULL);
             return;
         }
         rp_page_answer_call(c, call, is(head->method, "HEAD") ? "HEAD" : "GET", path,
@@ -152,11 +152,12 @@ static void on_request(void *user, rp_call *call, const rp_request_head *head)
         return;
     }
     if (!is(head->method, "POST")) {
-        rp_call_answer(call, 405, "text/plain", NULL);
+        rp_call_answer(call, &(rp_http_answer){405, "text/plain", "allow", "GET, HEAD, POST"},
+                       NULL);
         return;
     }
     if (!begins(head->content_type, "application/grpc")) {
-        rp_call_answer(call, 415, "text/plain", NULL);
+        rp_call_answer(call, &(rp_http_answer){415, "text/plain", NULL, NULL}, NULL);
         return;
     }
     if (check_head(c, head, path, authorization, &method, &why, &error) != RP_OK) {

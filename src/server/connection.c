@@ -384,6 +384,7 @@ static bool may_read(const rp_connection *c)
                worker->limits.queued_bytes;
 }
 
+/* Tasks say what they have gathered. */
 static void flush_tasks(rp_connection *c)
 {
     while (c->flushes != NULL) {

@@ -124,7 +124,6 @@ struct rp_worker {
     rp_sample_fetch *idle_fetches;
     size_t idle_batch_count, idle_fetch_count;
     struct rp_item_room *item_room; /* insert_stream.c */
-    size_t relay_count;
     size_t
         outstanding; /* operations that a table will complete, whatever becomes of the call */
     rp_post stop, drain, new_limits;

@@ -20,9 +20,8 @@ TABLES = [harness.table("uniform"), *conftest.QUEUES]
 def servers(tmp_path_factory):
     made = [conftest.make({"tables": TABLES, "limits": conftest.LIMITS},
                           tmp_path_factory.mktemp(f"shard-{i}")).launch() for i in range(2)]
-    yield [server.ready() for server in made]
-    for server in made:
-        server.stop()
+    with made[0], made[1]:
+        yield [server.ready() for server in made]
 
 
 @pytest.fixture(scope="module", params=[Nginx, HaProxy, HaProxyTcp], ids=lambda kind: kind.name)
@@ -169,18 +168,14 @@ def test_a_sampler_that_is_cancelled_takes_nothing(reverb, shards, queue):
 
 
 def test_when_one_server_goes_the_other_serves(tmp_path):
-    """And the one that comes back is used again."""
     servers = [conftest.make({"tables": TABLES[:1]}, tmp_path / f"s{i}") for i in range(2)]
-    for server in servers:
-        server.folder.mkdir()
-        server.start()
-    (tmp_path / "proxy").mkdir()
-    try:
-        with Nginx(servers, tmp_path / "proxy") as proxy, through(proxy.start()) as channel:
+    for folder in ("s0", "s1", "proxy"):
+        (tmp_path / folder).mkdir()
+    with servers[0], servers[1], Nginx(servers, tmp_path / "proxy") as proxy:
+        for server in servers:
+            server.start()
+        with through(proxy.start()) as channel:
             reverb = Reverb(channel)
             assert len({reverb.info().tables_state_id.low for _ in range(6)}) == 2
             servers[0].stop()
             assert len({reverb.info().tables_state_id.low for _ in range(6)}) == 1
-    finally:
-        for server in servers:
-            server.stop()
