@@ -165,11 +165,12 @@ def unhuffman(data):
     return bytes(out)
 
 
-# As far as a server uses it.
-STATIC = {8: (":status", "200"), 9: (":status", "204"), 10: (":status", "206"),
-          11: (":status", "304"), 12: (":status", "400"), 13: (":status", "404"),
-          14: (":status", "500"), 28: ("content-length", ""), 31: ("content-type", ""),
-          54: ("server", "")}
+# As far as a server may use it.
+STATIC = {**{8 + i: (":status", s) for i, s in
+             enumerate(("200", "204", "206", "304", "400", "404", "500"))},
+          22: ("allow", ""), 24: ("cache-control", ""), 28: ("content-length", ""),
+          31: ("content-type", ""), 33: ("date", ""), 54: ("server", ""),
+          61: ("www-authenticate", "")}
 
 
 def read_text(block, at):
