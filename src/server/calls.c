@@ -121,6 +121,9 @@ static rp_status check_head(rp_connection *c, const rp_request_head *head, const
         *why = RP_REFUSED_RESET_OFF;
         return rp_fail(err, RP_DENIED, "this server does not allow Reset");
     }
+    if (*method != RP_METHOD_INSERT_STREAM && *method != RP_METHOD_SAMPLE_STREAM &&
+        rp_connection_is_stuffed(c, why))
+        return rp_fail(err, RP_NO_RESOURCE, "too many answers wait to be read");
     return rp_gate_check(server->gate, &shown, rp_method_role(*method),
                          rp_loop_now(c->worker->loop), &c->memo, NULL, why, err);
 }
@@ -139,6 +142,11 @@ static void on_request(void *user, rp_call *call, const rp_request_head *head)
     else
         (void)snprintf(authorization, sizeof authorization, "too long");
     if (is(head->method, "GET") || is(head->method, "HEAD")) {
+        if (rp_connection_is_stuffed(c, &why)) {
+            rp_connection_refused(c, why);
+            rp_call_answer(call, &(rp_http_answer){503, "text/plain", NULL, NULL}, NULL);
+            return;
+        }
         rp_page_answer_call(c, call, is(head->method, "HEAD") ? "HEAD" : "GET", path,
                             authorization);
         return;

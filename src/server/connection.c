@@ -169,11 +169,22 @@ static bool has_room(const rp_connection *c)
     return all < worker->limits.queued_bytes || own < SHARE_BYTES;
 }
 
-bool rp_connection_may_queue(rp_connection *c)
+bool rp_connection_may_queue(rp_connection *c, const rp_call *call)
 {
-    if (has_room(c)) return true;
-    c->wants_room = true;
+    if (has_room(c) && !(c->is_starved && rp_call_queued_bytes(call) > 0)) return true;
+    c->is_starved = true;
     return false;
+}
+
+bool rp_connection_is_stuffed(const rp_connection *c, rp_refusal *why)
+{
+    const rp_server_limits *limits = &c->worker->limits;
+
+    *why = RP_REFUSED_QUEUED;
+    if (has_room(c)) return false;
+    if (rp_h2_queued_bytes(c->h2) < limits->connection_queued_bytes) return true;
+    *why = RP_REFUSED_CONNECTION_QUEUED; /* by samples, up to a batch: twice is too much */
+    return rp_h2_queued_bytes(c->h2) / 2 >= limits->connection_queued_bytes;
 }
 
 /* --- the first bytes -------------------------------------------------------------------------- */
@@ -411,12 +422,9 @@ static written write_all(rp_connection *c)
     return outcome;
 }
 
+/* Tasks say what they have gathered. */
 static void flush_tasks(rp_connection *c)
 {
-    if (c->wants_room && has_room(c)) {
-        c->wants_room = false;
-        rp_h2_each_call(c->h2, give_room, c);
-    }
     while (c->flushes != NULL) {
         rp_task *task = c->flushes;
         c->flushes = task->next_flush;
@@ -425,11 +433,19 @@ static void flush_tasks(rp_connection *c)
     }
 }
 
+/* There is room for answers again: whoever had to wait for it goes on. */
+static void feed(rp_connection *c)
+{
+    if (!c->is_starved || !has_room(c)) return;
+    c->is_starved = false;
+    rp_h2_make_room(c->h2);
+}
+
 static bool takes_time(const rp_connection *c, bool is_blocked)
 {
     uint64_t bytes;
 
-    return is_blocked || rp_h2_queued_bytes(c->h2) > 0 || !may_read(c) ||
+    return is_blocked || rp_h2_queued_bytes(c->h2) > 0 || !may_read(c) || c->is_starved ||
            rp_h2_waits_for(c->h2, &bytes) != RP_H2_WAITS_FOR_NOTHING;
 }
 
@@ -444,6 +460,7 @@ void rp_connection_flush(rp_connection *c)
         return;
     }
     flush_tasks(c);
+    feed(c);
     outcome = c->ended_writing ? BROKEN : write_all(c);
     account(c);
     /* One that was sent away is not waited for. */
@@ -456,10 +473,10 @@ void rp_connection_flush(rp_connection *c)
     consider_rest(c);
     if (may_read(c) && !is_resting(c))
         events |= c->link.read_waits != 0 ? c->link.read_waits : RP_READABLE;
-    if (c->wants_room && has_room(c)) outcome = SOME; /* in the next turn */
-    if (outcome == SOME) events |= c->link.write_waits != 0 ? c->link.write_waits : RP_WRITABLE;
+    if (outcome == SOME || (c->is_starved && has_room(c)))
+        events |= c->link.write_waits != 0 ? c->link.write_waits : RP_WRITABLE;
     rp_loop_change(loop, &c->watch, events);
-    int64_t soon_ns = rp_loop_now(loop) + (may_read(c) ? LOOK_NS : HELD_NS);
+    int64_t soon_ns = rp_loop_now(loop) + (may_read(c) && !c->is_starved ? LOOK_NS : HELD_NS);
     if (takes_time(c, outcome == SOME) && c->timer.due_ns > soon_ns) look_at(c, soon_ns);
 }
 
@@ -523,7 +540,7 @@ static int64_t next_look(const rp_connection *c, int64_t now_ns)
     int64_t due_ns = c->pinged_ns != 0 ? c->pinged_ns + ms(limits->ping_timeout_ms) + 1
                                        : c->heard_ns + ms(limits->ping_ms);
 
-    if (!may_read(c)) return now_ns + HELD_NS;
+    if (!may_read(c) || c->is_starved) return now_ns + HELD_NS;
     if (takes_time(c, false) && due_ns > now_ns + LOOK_NS) due_ns = now_ns + LOOK_NS;
     return due_ns > now_ns ? due_ns : now_ns + LOOK_NS;
 }
@@ -564,6 +581,7 @@ static void look_after(rp_timer *timer)
     }
     rp_h2_sweep(c->h2);
     rp_connection_touch(c);
-    if ((c->watch.events & RP_READABLE) == 0 && may_read(c)) rp_connection_touch(c);
+    if (((c->watch.events & RP_READABLE) == 0 && may_read(c)) || (c->is_starved && has_room(c)))
+        rp_connection_touch(c);
     look_at(c, next_look(c, now_ns));
 }

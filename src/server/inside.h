@@ -164,8 +164,8 @@ struct rp_connection {
     rp_connection *prev, *next;
     rp_connection *next_dirty;
     bool is_dirty, ended_writing;
+    bool is_starved;  /* a call may not add to the answers that wait */
     bool is_draining; /* the notice is out, the end is not */
-    bool wants_room;  /* a task was told that it may not queue */
     rp_connection_state state;
     rp_link link;
     rp_h2 *h2;
@@ -197,9 +197,11 @@ void rp_connection_close(rp_connection *connection);
 void rp_connection_touch(rp_connection *connection);
 /* At the end of a turn: flushes tasks, writes, and asks for what comes next. */
 void rp_connection_flush(rp_connection *connection);
-/* True while answers may be added to what waits to be sent. If not, on_room is called once they
- * may. */
-bool rp_connection_may_queue(rp_connection *connection);
+/* True if a call may add answers to what waits to be sent. After a false it hears on_room when
+ * it may: calls that have nothing waiting first, in turns. */
+bool rp_connection_may_queue(rp_connection *connection, const rp_call *call);
+/* True if so much waits that no call is begun which would add to it unasked; says why. */
+bool rp_connection_is_stuffed(const rp_connection *connection, rp_refusal *why);
 /* Tells the peer to go elsewhere. */
 void rp_connection_drain(rp_connection *connection);
 /* Counts a refusal. */

@@ -305,7 +305,7 @@ static void pump(sample_stream *stream)
     stream->is_pumping = true;
     while (stream->remaining > 0 && stream->fetch == NULL && !task->is_finished &&
            rp_call_queued_bytes(task->call) < limit &&
-           rp_connection_may_queue(task->connection))
+           rp_connection_may_queue(task->connection, task->call))
         if (!fetch_some(stream)) break;
     stream->is_pumping = false;
 }

@@ -143,6 +143,9 @@ void rp_h2_go_away(rp_h2 *h2);
 /* Ends the connection with this HTTP/2 error code (0: none); nothing more is received. */
 void rp_h2_terminate(rp_h2 *h2, uint32_t code);
 bool rp_h2_is_ended(const rp_h2 *h2);
+/* Calls on_room for every call that has nothing waiting to be sent; begins behind the last one
+ * that had something to say then. */
+void rp_h2_make_room(rp_h2 *h2);
 /* Calls `visit` for every open call; it may finish them. */
 void rp_h2_each_call(rp_h2 *h2, void (*visit)(void *user, rp_call *call), void *user);
 

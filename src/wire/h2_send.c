@@ -320,6 +320,27 @@ static void give_room(void *user, rp_call *call)
     if (!call->finishing) h2->handler->on_room(h2->user, call);
 }
 
+/* Tells calls below the id or, for the second half of a round, the others. The list runs from
+ * the highest id to the lowest. */
+static void tell_of_room(rp_h2 *h2, int32_t id, bool below)
+{
+    for (rp_call *call = h2->calls, *next; call != NULL; call = next) {
+        next = call->next;
+        if (!call->opened || call->finishing || call->queued > 0 || (call->id < id) != below)
+            continue;
+        h2->handler->on_room(h2->user, call);
+        if (call->queued > 0) h2->room_id = call->id;
+    }
+}
+
+void rp_h2_make_room(rp_h2 *h2)
+{
+    int32_t id = h2->room_id;
+
+    tell_of_room(h2, id, true);
+    tell_of_room(h2, id, false);
+}
+
 static void fill(rp_h2 *h2)
 {
     if (h2->starved) return;
