@@ -27,7 +27,7 @@ typedef struct world {
     size_t requests, closes, nuisances, most_nuisances;
     uint32_t next_stream;
     size_t split; /* bytes given to the connection at a time; 0: all */
-    bool alive;
+    bool alive, is_raw;
     fuzz_bytes bytes;
 } world;
 
@@ -86,7 +86,7 @@ static void act(world *w, rp_call *call, unsigned how, const uint8_t *data, size
 {
     switch (how % 10) {
     case 0: say(w, call, data, size, 0); break;
-    case 1: say(w, call, data, size, 1 + how / 64); break;
+    case 1: say(w, call, data, size, 1 + how / 64 * 50u); break;
     case 2: rp_call_pause(call); break;
     case 3: rp_call_finish(call, RP_OK, NULL); break;
     case 4: rp_call_finish(call, RP_INVALID, "a \"reason\" 100 %"); break;
@@ -181,6 +181,7 @@ static void check(const world *w)
 {
     const rp_h2 *h2 = w->h2;
     size_t held = 0, queued = 0, count = 0, assembling = 0, leftovers = 0, opened = 0;
+    uint64_t bytes;
 
     for (const rp_call *call = h2->calls; call != NULL; call = call->next) {
         size_t waits = 0;
@@ -206,6 +207,9 @@ static void check(const world *w)
     for (size_t i = h2->out_first; i < h2->out_count; i++)
         if (h2->out[i].reply != NULL) queued += h2->out[i].size;
     fuzz_check(count == h2->call_count && opened == w->requests - w->closes);
+    fuzz_check(rp_h2_wants_output(h2) || h2->out_first == h2->out_count);
+    fuzz_check(rp_h2_waits_for(h2, &bytes) != RP_H2_WAITS_FOR_MESSAGE || assembling > 0);
+    fuzz_check(!h2->broken || rp_h2_is_over(h2));
     fuzz_check(held == rp_h2_held_bytes(h2) && assembling == h2->assembling &&
                leftovers == h2->leftovers);
     /* without memory for a piece its bytes are lost, and the connection with them */
@@ -300,6 +304,19 @@ static void put_messages(world *w)
     if (w->bytes.size >= cut) w->bytes.size -= cut;
 }
 
+/* Part of a message that is too large for one frame: its beginning, or more of it. */
+static void put_part(world *w)
+{
+    static const uint8_t zeros[1 << 16];
+    uint32_t stream = pick_stream(w);
+    uint8_t how = fuzz_byte(&w->in);
+    size_t size = (how & 0x7eu) << 9;
+
+    fuzz_put_head(&w->bytes, size + (how & 1) * 5, FRAME_DATA, 0, stream);
+    if ((how & 1) != 0) fuzz_put_prefix(&w->bytes, 0, (how & 0x80) != 0 ? 0x130000 : 0x10000);
+    fuzz_put(&w->bytes, zeros, size);
+}
+
 static void put_frame(world *w)
 {
     uint8_t payload[256], type = fuzz_byte(&w->in), flags = fuzz_byte(&w->in);
@@ -368,7 +385,7 @@ static void step(world *w)
         break;
     case 7:
         fuzz_put_head(&w->bytes, 4, FRAME_WINDOW, 0, pick_stream(w));
-        fuzz_put_int(&w->bytes, fuzz_short(&w->in), 4);
+        fuzz_put_int(&w->bytes, (uint64_t)fuzz_short(&w->in) << what / 16, 4);
         break;
     case 8: put_settings(w); break;
     case 9: fuzz_put_frame(&w->bytes, FRAME_PING, (what & 0x10) != 0, 0, "12345678", 8); break;
@@ -379,8 +396,9 @@ static void step(world *w)
         break;
     }
     case 11: w->split = fuzz_byte(&w->in); break;
-    case 12: take_output(w, (size_t)1 << (what / 16), 1 + what / 64); break;
+    case 12: take_output(w, (size_t)1 << (what / 8), 1 + what / 64); break;
     case 13: take_output(w, SIZE_MAX, 8); break;
+    case 14: put_part(w); break;
     default: of_handler(w); break;
     }
     if (what >= 0x80 || w->bytes.size > FUZZ_MAX_BYTES) deliver(w);
@@ -388,10 +406,12 @@ static void step(world *w)
 
 static void set_up(world *w)
 {
-    uint8_t how = fuzz_byte(&w->in);
+    uint8_t how = fuzz_byte(&w->in), more = fuzz_byte(&w->in);
     rp_h2_limits limits = {
         .streams = (how & 1) != 0 ? 4 : 100,
-        .message_bytes = (how & 2) != 0 ? 64 : 1 << 15,
+        .message_bytes = (how & 2) != 0       ? 64
+                         : (more & 0x10) != 0 ? 1 << 21
+                                              : 1 << 15,
         .header_bytes = (how & 4) != 0 ? 300 : 1 << 14,
         .header_fields = (how & 4) != 0 ? 8 : 64,
         .queued_bytes = (how & 8) != 0 ? 100 : 1 << 14,
@@ -404,13 +424,17 @@ static void set_up(world *w)
         w->memory.for_good = (how & 0x20) != 0;
         w->memory.until = fuzz_byte(&w->in);
     }
+    w->is_raw = (more & 7) == 7;
     w->most_nuisances = (how & 0x40) != 0 ? 3 : 1000;
     w->next_stream = 1;
     rp_reply_pool_init(&w->pool, &w->alloc);
     st = rp_h2_new(&w->alloc, &handler, w, &limits, &w->pool, &w->h2);
     w->alive = st == RP_OK;
     fuzz_check(st == RP_OK || (st == RP_NO_RESOURCE && w->memory.failed > 0));
-    if ((how & 0x80) == 0) fuzz_put_greeting(&w->bytes);
+    if ((how & 0x80) != 0 || !w->alive) return;
+    take_output(w, SIZE_MAX, 8); /* settings, which hold once the peer has said so */
+    fuzz_put_greeting(&w->bytes);
+    fuzz_put_frame(&w->bytes, FRAME_SETTINGS, FLAG_ACK, 0, NULL, 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -423,7 +447,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     w.bytes.size = 0;
     w.in = (fuzz_input){data, data + size};
     set_up(&w);
-    if (w.h2 != NULL && fuzz_byte(&w.in) % 8 == 7) {
+    if (w.h2 != NULL && w.is_raw) {
         w.split = fuzz_byte(&w.in);
         fuzz_put(&w.bytes, w.in.at, fuzz_left(&w.in));
         deliver(&w);
@@ -431,7 +455,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         while (fuzz_left(&w.in) > 0) step(&w);
         deliver(&w);
     }
-    if (w.h2 != NULL) take_output(&w, SIZE_MAX, 8);
+    if (w.h2 != NULL && size % 4 != 0) take_output(&w, SIZE_MAX, 8);
     rp_h2_free(w.h2);
     rp_reply_pool_deinit(&w.pool);
     fuzz_check(w.closes == w.requests);
