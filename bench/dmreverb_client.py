@@ -273,7 +273,8 @@ def main():
     else:
         quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1",
                  "GRPC_VERBOSITY": "ERROR"}
-        environment.run_inside(__file__, ["--quick"] * options.quick, {**os.environ, **quiet})
+        environment.run_inside("reverb", __file__, ["--quick"] * options.quick,
+                               {**os.environ, **quiet})
 
 
 if __name__ == "__main__":

@@ -279,7 +279,8 @@ def main():
     elif options.inside:
         compare(options.quick)
     else:
-        environment.run_inside(__file__, ["--quick"] * options.quick, dict(os.environ))
+        environment.run_inside("grpc", __file__, ["--quick"] * options.quick,
+                               dict(os.environ))
 
 
 if __name__ == "__main__":

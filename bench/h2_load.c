@@ -10,10 +10,13 @@
 
 #include "bench.h"
 #include "h2_load_stream.h"
+#include "server_process.h"
 
 enum {
     MAX_THREADS = 64,
     EVENTS = 64,
+    AHEAD_BYTES = 32 << 20,  /* of samples, for all connections together, */
+    REQUEST_BYTES = 2 << 20, /* and for one request */
     LINGER_SECONDS = 30, /* for a server to answer what is outstanding when the time is up */
 };
 
@@ -56,8 +59,10 @@ static void fill_defaults(h2_load_options *o)
     if (o->threads > MAX_THREADS) o->threads = MAX_THREADS;
     if (o->threads > o->connections) o->threads = o->connections;
     if (o->samples == 0) {
-        o->samples = 4;
-        while (o->samples * 2 * o->payload_bytes <= 2 << 20) o->samples *= 2;
+        size_t most = AHEAD_BYTES / (H2_REQUESTS_AHEAD * o->connections);
+        if (most > REQUEST_BYTES) most = REQUEST_BYTES;
+        o->samples = o->payload_bytes < 4096 ? H2_FEW_SAMPLES : 1;
+        while (o->samples * 2 * o->payload_bytes <= most) o->samples *= 2;
     }
     if (o->seconds == 0) o->seconds = 1;
     if (o->warm_seconds == 0) o->warm_seconds = 0.2;
@@ -104,6 +109,7 @@ static void give_turn(worker *w, h2_stream *stream, uint32_t events)
     bool lives = h2_stream_turn(stream, (events & ~(uint32_t)EPOLLOUT) != 0, w->scratch);
 
     w->done += stream->done - before;
+    atomic_store_explicit(&w->items, w->done, memory_order_relaxed); /* only a figure */
     if (!lives) {
         end_stream(w, stream);
     } else if (stream->wants_out != h2_stream_wants_turn(stream)) {
@@ -147,7 +153,6 @@ static void *work(void *arg)
     while (w->open > 0) {
         int n = epoll_wait(w->epoll, events, EVENTS, 20);
         for (int i = 0; i < n; i++) give_turn(w, events[i].data.ptr, events[i].events);
-        atomic_store_explicit(&w->items, w->done, memory_order_relaxed); /* only a figure */
         if (!atomic_load_explicit(&w->load->stop, memory_order_relaxed)) continue; /* a flag */
         if (stopped == 0) {
             stopped = bench_seconds();
@@ -163,7 +168,7 @@ static void *work(void *arg)
 /* --- all of them ------------------------------------------------------------------------------ */
 
 typedef struct moment {
-    double time, server_cpu, load_cpu;
+    double time, server_cpu, load_cpu, machine_cpu;
     uint64_t items;
 } moment;
 
@@ -180,6 +185,7 @@ static moment look(const load *l, worker *workers)
     moment now = {.time = bench_seconds(), .server_cpu = clock_seconds(l->options.server_cpu)};
 
     now.load_cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
+    now.machine_cpu = server_machine_cpu();
     for (size_t i = 0; i < l->options.threads; i++) now.items += atomic_load(&workers[i].items);
     return now;
 }
@@ -283,6 +289,8 @@ h2_load_result h2_load_run(const h2_load_options *options)
     result.items = to.items - from.items;
     result.server_cpu = to.server_cpu - from.server_cpu;
     result.load_cpu = to.load_cpu - from.load_cpu;
+    result.others = to.machine_cpu - from.machine_cpu - result.server_cpu - result.load_cpu;
+    result.others /= result.seconds;
     collect_latencies(&result, workers, l.options.threads);
     for (size_t i = 0; i < l.options.threads; i++) end_worker(&workers[i], &result);
     free(workers);

@@ -14,6 +14,9 @@
 #include <stdint.h>
 #include <time.h>
 
+/* Requests for small samples ask for a multiple of so many. */
+enum { H2_FEW_SAMPLES = 64 };
+
 typedef enum h2_kind {
     H2_INSERT = 0,    /* as many items as the server takes */
     H2_SAMPLE = 1,    /* as many as it gives */
@@ -24,13 +27,14 @@ typedef enum h2_kind {
 typedef struct h2_load_options {
     int port; /* of 127.0.0.1 */
     h2_kind kind;
-    size_t payload_bytes;         /* of an item: 400 */
-    size_t items;                 /* in one insert request: as many as fit into 32 KiB */
-    size_t table_count;           /* "t0" and so on, in turn: 1 */
-    size_t connections;           /* 1 */
-    size_t threads;               /* 1 */
-    size_t samples;               /* asked for at once: as many as fit into 2 MiB, at least 4 */
-    const cpu_set_t *cpus;        /* where the threads run: anywhere */
+    size_t payload_bytes;  /* of an item: 400 */
+    size_t items;          /* in one insert request: as many as fit into 32 KiB */
+    size_t table_count;    /* "t0" and so on, in turn: 1 */
+    size_t connections;    /* 1 */
+    size_t threads;        /* 1 */
+    size_t samples;        /* asked for at once, four times: up to 2 MiB, less if there are many
+                              connections */
+    const cpu_set_t *cpus; /* where the threads run: anywhere */
     double warm_seconds, seconds; /* 0.2 and 1 */
     uint64_t item_limit;  /* stop after about so many, however long it takes: no limit */
     bool yardstick;       /* the server is one: a roundtrip is an echo */
@@ -41,10 +45,11 @@ typedef struct h2_load_options {
 typedef struct h2_load_result {
     double seconds;
     uint64_t items;
-    uint64_t total;                 /* the same from the first to the last */
-    uint64_t checked;               /* samples that were looked at */
-    double server_cpu;              /* seconds */
-    double load_cpu;                /* seconds, of the load's threads */
+    uint64_t total;    /* the same from the first to the last */
+    uint64_t checked;  /* samples that were looked at */
+    double server_cpu; /* seconds */
+    double load_cpu;   /* seconds, of the load's threads */
+    double others;     /* processors that neither of the two used, but other programs */
     double p50_us, p99_us, p999_us; /* of roundtrips */
 } h2_load_result;
 

@@ -10,6 +10,7 @@ enum {
     BATCH_BYTES = 256 << 10,
     CROWD = 16, /* connections from which on batches are smaller */
     CROWD_BATCH_BYTES = 64 << 10,
+    AHEAD_BYTES = 64 << 20, /* of all connections together */
     CHECK_BYTES = 16 << 20, /* a sample is looked at once in so many bytes */
     CHECK_SAMPLES = 1024,   /* or samples */
 };
@@ -39,7 +40,7 @@ static void fill_batch(h2_stream *s)
     size_t count = s->batch.item_count;
 
     if (s->batch_left > 0 || s->stopping || !s->may_fill) return;
-    if (s->sent - s->done + count > H2_OUTSTANDING) return;
+    if (s->sent - s->done + count > s->ahead) return;
     if (s->options->kind == H2_ROUNDTRIP && s->sent > s->done) return;
     for (uint64_t i = s->sent; i < s->sent + count; i++)
         s->outstanding[i % H2_OUTSTANDING / 64] |= UINT64_C(1) << (i % 64);
@@ -326,6 +327,9 @@ static void init_insert(h2_stream *s)
         fprintf(stderr, "too many items in a request\n");
         exit(1);
     }
+    s->ahead = AHEAD_BYTES / (s->options->connections * s->shape->payload_bytes);
+    if (s->ahead < 2 * s->batch.item_count) s->ahead = 2 * s->batch.item_count;
+    if (s->ahead > H2_OUTSTANDING) s->ahead = H2_OUTSTANDING;
     s->outstanding = bench_array(H2_OUTSTANDING / 64, sizeof *s->outstanding);
 }
 
@@ -379,7 +383,7 @@ bool h2_stream_wants_turn(const h2_stream *stream)
 {
     if (stream->peer.blocked && stream->peer.queued > 0) return true;
     return stream->options->kind == H2_INSERT && stream->batch_left == 0 && !stream->stopping &&
-           stream->sent - stream->done + stream->batch.item_count <= H2_OUTSTANDING;
+           stream->sent - stream->done + stream->batch.item_count <= stream->ahead;
 }
 
 bool h2_stream_ok(const h2_stream *stream)

@@ -23,6 +23,7 @@ typedef struct h2_stream {
     uint64_t number; /* of the connection: the upper part of its items' numbers */
     uint64_t sent;   /* items, or samples asked for */
     uint64_t limit;  /* of `sent` */
+    uint64_t ahead;  /* items that may be on their way */
     uint64_t done;   /* items confirmed, or samples complete */
     bool may_fill;   /* there is time for another batch in this turn */
     bool stopping;   /* nothing new is begun */

@@ -3,7 +3,6 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -94,16 +93,7 @@ double server_process_cpu(const server_process *process)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static double usage_seconds(int who)
-{
-    struct rusage usage;
-
-    if (getrusage(who, &usage) != 0) return 0;
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
-}
-
-double server_others_cpu(void)
+double server_machine_cpu(void)
 {
     unsigned long long ticks[8] = {0}; /* user nice system idle iowait irq softirq steal */
     FILE *file = fopen("/proc/stat", "r");
@@ -115,6 +105,5 @@ double server_others_cpu(void)
         for (size_t i = 0; i < 8; i++)
             if (i != 3 && i != 4) busy += (double)ticks[i];
     fclose(file);
-    return busy / (double)sysconf(_SC_CLK_TCK) - usage_seconds(RUSAGE_SELF) -
-           usage_seconds(RUSAGE_CHILDREN);
+    return busy / (double)sysconf(_SC_CLK_TCK);
 }

@@ -36,8 +36,7 @@ size_t server_process_memory(const server_process *process);
 /* Seconds of processor time it has used. */
 double server_process_cpu(const server_process *process);
 
-/* Processor seconds that the whole machine has used up to now, without us and our processes
- * that have ended: what other programs take away from a measurement. */
-double server_others_cpu(void);
+/* Processor seconds that the whole machine has used up to now. */
+double server_machine_cpu(void);
 
 #endif

@@ -136,6 +136,23 @@ static void save_strings(void)
     save("strings", "values_none", "\4\x08\x07", 3);
 }
 
+static void save_tokens(void)
+{
+#define HASH "sha256:3d0941964aa3ebdcb00ccef58b1bb399f9f898465e9886d5aec7f31090a0fb30"
+    static const char *const files[][2] = {
+        {"one", "0read dash " HASH "\n"},
+        {"blanks", "0# who\n\n\tadmin\tops.1@x_y-z\t" HASH "  "},
+        {"certificates", "1write a cert:actor\nadmin o cert:Ops Console\nread r cert:*\n"},
+        {"both", "1write a cert:actor\nread d " HASH},
+        {"short", "0read dash sha256:3d09"},
+        {"twice", "1read a cert:x\nread b cert:x\n"},
+    };
+
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        save("tokens", files[i][0], files[i][1], strlen(files[i][1]));
+#undef HASH
+}
+
 static void save_roundtrips(void)
 {
     char name[64];
@@ -277,6 +294,7 @@ int main(int argc, char **argv)
     save_chunks();
     save_messages();
     save_strings();
+    save_tokens();
     save_roundtrips();
     return 0;
 }

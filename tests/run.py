@@ -8,9 +8,10 @@
                                       long random runs
 
 Parts: release, asan, tsan and cross build the library and run its tests; replay runs the fuzz
-corpora; meta, format and lint look at the source; examples and docs use an installed copy as a
-user would; cli runs the command; conformance lets independent clients loose on a server process.
-One line per program, the output of what failed, and at the end `N passed, N failed`.
+corpora; oracle holds our messages against protobuf's own; meta, format and lint look at the
+source; examples and docs use an installed copy as a user would; cli runs the command; conformance
+lets independent clients loose on a server process. One line per program, the output of what
+failed, and at the end `N passed, N failed`.
 """
 
 import argparse
@@ -72,8 +73,8 @@ BUILDS = {
         "skip_suites": {"slow"},
     },
 }
-CHECKS = ["replay", "meta", "format", "lint", "examples", "docs", "cli", "conformance"]
-NEEDS = {"replay": "asan", "lint": "asan", "meta": "release", "examples": "release",
+CHECKS = ["replay", "oracle", "meta", "format", "lint", "examples", "docs", "cli", "conformance"]
+NEEDS = {"replay": "asan", "oracle": "asan", "lint": "asan", "meta": "release", "examples": "release",
          "docs": "release", "cli": "release", "conformance": "release"}
 
 
@@ -269,6 +270,12 @@ def pytest_job(python, folder, env, timeout=600):
     return Result(passed, failed, output, counts["skipped"])
 
 
+def oracle_job():
+    return pytest_job("/usr/bin/python3", "tests/oracle",
+                      {**BUILDS["asan"]["env"], "RP_BUILD": str(BUILD / "asan"),
+                       "RP_WRAPPER": " ".join(fixed_addresses())})
+
+
 def meta_job():
     return pytest_job("/usr/bin/python3", "tests/meta", {"RP_BUILD": str(BUILD / "release")})
 
@@ -418,7 +425,8 @@ def check_jobs(part, args):
         return lint_jobs()
     if part == "examples":
         return example_jobs()
-    job = {"meta": meta_job, "format": format_job, "docs": docs_job, "cli": cli_job}[part]
+    job = {"oracle": oracle_job, "meta": meta_job, "format": format_job, "docs": docs_job,
+           "cli": cli_job}[part]
     return [(2, part, part, job)]
 
 

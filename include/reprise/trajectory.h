@@ -82,7 +82,8 @@ RP_API RP_NODISCARD rp_status rp_decoder_stack_strings(rp_decoder *decoder,
                                                        rp_string *dst, size_t element_count,
                                                        rp_error *err);
 
-/* Checks a trajectory against a signature: number of columns, dtypes, shapes.
+/* Checks a trajectory against a signature: number of columns, dtypes, shapes. A column may also
+ * be a run of steps of the shape that the signature gives, as Reverb's first writer makes them.
  * RP_INVALID, naming the column, what it has and what was expected. */
 RP_API RP_NODISCARD rp_status rp_trajectory_check(const rp_trajectory *trajectory,
                                                   const rp_signature *signature, rp_error *err);

@@ -40,9 +40,9 @@ static void put_char(cursor *c, char byte)
     put(c, &byte, 1);
 }
 
-/* Bytes of the character at `p`, or 0 if it is not UTF-8 or a control character above ASCII. */
-static size_t utf8_length(const unsigned char *p)
+size_t rp_utf8_length(const char *text)
 {
+    const unsigned char *p = (const unsigned char *)text;
     static const struct {
         unsigned char low, high;   /* of the first byte */
         unsigned char low2, high2; /* of the second */
@@ -107,7 +107,7 @@ static void put_logfmt(cursor *c, const char *key, const char *value)
     }
     put_char(c, '"');
     while (*p != '\0') {
-        size_t length = utf8_length(p);
+        size_t length = rp_utf8_length((const char *)p);
 
         if (length > 1)
             put(c, (const char *)p, length);
@@ -198,7 +198,7 @@ static void put_json_text(cursor *c, const char *text)
 
     put_char(c, '"');
     while (*p != '\0') {
-        size_t length = utf8_length(p);
+        size_t length = rp_utf8_length((const char *)p);
 
         if (length == 0) {
             put_text(c, "\\ufffd");

@@ -100,8 +100,8 @@ static rp_status check_head(rp_connection *c, const rp_request_head *head, const
     const rp_credentials shown = {authorization, c->certificate, c->peer};
 
     *method = rp_method_of(path);
-    if (head->too_large) {
-        *why = RP_REFUSED_HEADER_BYTES;
+    if (head->too_large || head->too_many) {
+        *why = head->too_many ? RP_REFUSED_HEADER_FIELDS : RP_REFUSED_HEADER_BYTES;
         return rp_fail(err, RP_NO_RESOURCE, "headers over %zu bytes or %zu fields",
                        c->worker->limits.header_bytes, c->worker->limits.header_fields);
     }
@@ -144,11 +144,12 @@ static void on_request(void *user, rp_call *call, const rp_request_head *head)
         return;
     }
     if (!is(head->method, "POST")) {
-        rp_call_answer(call, 405, "text/plain", NULL);
+        rp_call_answer(call, &(rp_http_answer){405, "text/plain", "allow", "GET, HEAD, POST"},
+                       NULL);
         return;
     }
     if (!begins(head->content_type, "application/grpc")) {
-        rp_call_answer(call, 415, "text/plain", NULL);
+        rp_call_answer(call, &(rp_http_answer){415, "text/plain", NULL, NULL}, NULL);
         return;
     }
     if (check_head(c, head, path, authorization, &method, &why, &error) != RP_OK) {
@@ -156,6 +157,15 @@ static void on_request(void *user, rp_call *call, const rp_request_head *head)
         return;
     }
     begin_task(c, call, method, head->timeout_ns);
+}
+
+/* The call has its status: nothing more is to be said. */
+static void note_end(rp_task *task, rp_status status)
+{
+    task->is_finished = true;
+    task->status = status;
+    rp_loop_disarm(rp_task_worker(task)->loop, &task->deadline);
+    rp_connection_touch(task->connection);
 }
 
 /* --- what the connection tells ---------------------------------------------------------------- */
@@ -224,28 +234,33 @@ static bool on_nuisance(void *user, rp_nuisance kind)
         [RP_NUISANCE_EMPTY] = RP_ABUSE_EMPTY_FRAME,
         [RP_NUISANCE_WINDOW] = RP_ABUSE_WINDOW_UPDATE,
         [RP_NUISANCE_BAD_FRAME] = RP_ABUSE_BAD_FRAME,
+        [RP_NUISANCE_REFUSED] = RP_ABUSE_REFUSED_STREAM,
+        [RP_NUISANCE_PRIORITY] = RP_ABUSE_PRIORITY,
         [RP_NUISANCE_OTHER] = RP_ABUSE_UNKNOWN_FRAME,
     };
     rp_connection *c = user;
     rp_bucket_rate rate = rp_abuse_rate(&c->worker->limits);
 
     rp_counter_add(&c->worker->metrics->abuse[abuses[kind]], 1);
+    if (kind == RP_NUISANCE_REFUSED) rp_connection_refused(c, RP_REFUSED_STREAMS);
     if (rp_abuse_spend(&c->abuse, &rate, abuses[kind], rp_loop_now(c->worker->loop)))
         return true;
     rp_connection_refused(c, RP_REFUSED_ABUSE);
     return false;
 }
 
-static void on_message_refused(void *user, rp_call *call, size_t size)
+static void on_fault(void *user, rp_call *call, rp_call_fault fault, rp_status status)
 {
-    rp_connection *c = user;
+    static const rp_refusal reasons[] = {
+        [RP_FAULT_MESSAGE_BYTES] = RP_REFUSED_MESSAGE_BYTES,
+        [RP_FAULT_COMPRESSED] = RP_REFUSED_COMPRESSION,
+        [RP_FAULT_FRAMING] = RP_REFUSED_FRAMING,
+        [RP_FAULT_MEMORY] = RP_REFUSED_MEMORY,
+    };
     rp_task *task = rp_call_user(call);
 
-    (void)size;
-    rp_connection_refused(c, RP_REFUSED_MESSAGE_BYTES);
-    if (task == NULL) return;
-    task->is_finished = true;
-    task->status = RP_NO_RESOURCE;
+    rp_connection_refused(user, reasons[fault]);
+    if (task != NULL && !task->is_finished) note_end(task, status);
 }
 
 const rp_h2_handler rp_calls_handler = {
@@ -255,7 +270,7 @@ const rp_h2_handler rp_calls_handler = {
     .on_room = on_room,
     .on_close = on_close,
     .on_nuisance = on_nuisance,
-    .on_message_refused = on_message_refused,
+    .on_fault = on_fault,
 };
 
 /* --- what tasks say --------------------------------------------------------------------------- */
@@ -269,14 +284,6 @@ void rp_task_touch(rp_task *task)
     task->flushes = true;
     task->next_flush = c->flushes;
     c->flushes = task;
-}
-
-static void note_end(rp_task *task, rp_status status)
-{
-    task->is_finished = true;
-    task->status = status;
-    rp_loop_disarm(rp_task_worker(task)->loop, &task->deadline);
-    rp_connection_touch(task->connection);
 }
 
 void rp_task_finish(rp_task *task, rp_status status, const char *text)

@@ -19,7 +19,8 @@ enum {
     WRITE_TURN_BYTES = 4 << 20,      /* to one connection in one turn */
     SHARE_BYTES = 256 << 10,         /* of a short budget that every connection may keep */
     LOOK_NS = 1000000000,            /* how often we look while something may take too long */
-    SNIFF_AGAIN_NS = 10000000,       /* when the first bytes came one by one */
+    LAST_CALLS_NS = 50000000,        /* between the notice of a drain and its end */
+    SNIFF_AGAIN_NS = 10000000,       /* at first, when the first bytes come one by one */
     MESSAGE_BYTES_PER_SECOND = 1024, /* at least */
 };
 
@@ -147,8 +148,11 @@ void rp_connection_drain(rp_connection *c)
         rp_connection_close(c);
         return;
     }
+    /* First a notice; calls that are on their way have time to come, and then it is final. */
     rp_h2_go_away(c->h2);
+    c->is_draining = true;
     rp_connection_touch(c);
+    look_at(c, rp_loop_now(c->worker->loop) + LAST_CALLS_NS);
 }
 
 bool rp_connection_may_queue(const rp_connection *c)
@@ -214,9 +218,12 @@ static void sniff(rp_connection *c)
         give_to_page(c);
     } else if (count == sizeof first) {
         begin_h2(c);
-    } else { /* level-triggered: look away for a moment */
+    } else { /* level-triggered: look away, the longer the longer it takes */
+        int64_t now_ns = rp_loop_now(c->worker->loop), age_ns = now_ns - c->opened_ns;
+        int64_t end_ns = c->opened_ns + ms(c->worker->limits.handshake_ms);
+        int64_t due_ns = now_ns + (age_ns > SNIFF_AGAIN_NS ? age_ns : SNIFF_AGAIN_NS);
         rp_loop_change(c->worker->loop, &c->watch, 0);
-        look_at(c, rp_loop_now(c->worker->loop) + SNIFF_AGAIN_NS);
+        look_at(c, due_ns < end_ns ? due_ns : end_ns);
     }
 }
 
@@ -387,8 +394,10 @@ void rp_connection_flush(rp_connection *c)
     flush_tasks(c);
     outcome = c->ended_writing ? BROKEN : write_all(c);
     account(c);
-    if (outcome == BROKEN || (c->state == RP_CONNECTION_CLOSING && outcome == ALL) ||
-        rp_h2_is_over(c->h2)) {
+    /* One that was sent away is not waited for. */
+    if (outcome == BROKEN || rp_h2_is_ended(c->h2) ||
+        (c->state == RP_CONNECTION_CLOSING && outcome == ALL) || rp_h2_is_over(c->h2)) {
+        if (rp_h2_is_violated(c->h2)) rp_connection_refused(c, RP_REFUSED_PROTOCOL);
         rp_connection_close(c);
         return;
     }
@@ -485,6 +494,10 @@ static void look_after(rp_timer *timer)
         rp_connection_refused(c, why);
         rp_connection_close(c);
         return;
+    }
+    if (c->is_draining) {
+        rp_h2_go_away(c->h2);
+        c->is_draining = false;
     }
     rp_h2_sweep(c->h2);
     rp_connection_touch(c);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/info_json.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "server/text.h"
@@ -17,10 +18,15 @@ void rp_json_string(rp_buf *out, const char *text)
         return;
     }
     rp_buf_text(out, "\"");
-    while (*text != '\0') {
-        unsigned char c = (unsigned char)*text;
-        size_t bytes = rp_utf8_bytes(text);
+    for (;;) {
+        size_t bytes = rp_plain_bytes(text);
+        unsigned char c;
 
+        rp_buf_append(out, text, bytes);
+        text += bytes;
+        if (*text == '\0') break;
+        c = (unsigned char)*text;
+        bytes = rp_utf8_bytes(text);
         if (bytes == 0)
             rp_buf_text(out, "\\ufffd");
         else if (c == '"' || c == '\\')
@@ -46,7 +52,9 @@ static void key(rp_buf *out, const char *name)
 {
     uint8_t last = out->size > 0 ? out->data[out->size - 1] : '{';
 
-    rp_buf_format(out, last == '{' ? "\"%s\":" : ",\"%s\":", name);
+    rp_buf_text(out, last == '{' ? "\"" : ",\"");
+    rp_buf_text(out, name);
+    rp_buf_text(out, "\":");
 }
 
 static void put_text(rp_buf *out, const char *name, const char *text)
@@ -64,13 +72,14 @@ static void put_number(rp_buf *out, const char *name, double number)
 static void put_whole(rp_buf *out, const char *name, int64_t number)
 {
     key(out, name);
-    rp_buf_format(out, "%lld", (long long)number);
+    if (number < 0) rp_buf_text(out, "-");
+    rp_put_whole(out, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
 static void put_count(rp_buf *out, const char *name, uint64_t number)
 {
     key(out, name);
-    rp_buf_format(out, "%llu", (unsigned long long)number);
+    rp_put_whole(out, number);
 }
 
 static void put_bool(rp_buf *out, const char *name, bool yes)
@@ -160,16 +169,20 @@ static void write_selector(rp_buf *out, const char *name, const rp_selector_opti
     close_object(out);
 }
 
+/* The largest numbers there are stand for "no bound". */
+static void put_bound(rp_buf *out, const char *name, double bound)
+{
+    put_number(out, name, fabs(bound) < DBL_MAX ? bound : INFINITY);
+}
+
 static void write_limiter(rp_buf *out, const rp_table_info *info)
 {
     open_object(out, "limiter");
     put_number(out, "samples_per_insert", info->limiter.samples_per_insert);
     put_whole(out, "min_size", info->limiter.min_size);
-    put_number(out, "min_diff", info->limiter.min_diff);
-    put_number(out, "max_diff", info->limiter.max_diff);
-    put_number(out, "cursor",
-               (double)info->inserts * info->limiter.samples_per_insert -
-                   (double)info->samples);
+    put_bound(out, "min_diff", info->limiter.min_diff);
+    put_bound(out, "max_diff", info->limiter.max_diff);
+    put_number(out, "cursor", info->limiter_diff);
     close_object(out);
 }
 
@@ -218,11 +231,21 @@ static void write_signature(rp_buf *out, const rp_signature *signature)
     close_object(out);
 }
 
+static void write_waits(rp_buf *out, const char *name, int64_t now, const rp_waits *waits)
+{
+    open_object(out, name);
+    put_whole(out, "now", now);
+    put_seconds(out, "longest_seconds", waits->longest_ns);
+    put_whole(out, "so_far", waits->parked);
+    put_seconds(out, "total_seconds", waits->total_ns);
+    close_object(out);
+}
+
 static void write_waiting(rp_buf *out, const rp_table_view *view)
 {
     open_object(out, "waiting");
-    put_whole(out, "inserts", view->info.waiting_inserts);
-    put_whole(out, "samples", view->info.waiting_samples);
+    write_waits(out, "inserts", view->info.waiting_inserts, &view->info.insert_waits);
+    write_waits(out, "samples", view->info.waiting_samples, &view->info.sample_waits);
     key(out, "calls");
     rp_buf_text(out, "[");
     for (size_t i = 0; i < rp_table_view_described(view); i++) {
@@ -284,6 +307,8 @@ static void write_table(rp_buf *out, rp_metrics *metrics, const rp_table_view *v
     put_whole(out, "max_times_sampled", info->max_times_sampled);
     put_bool(out, "soft_limit", info->soft_limit);
     put_bool(out, "closed", info->closed);
+    put_bool(out, "inserts_paused", (info->paused & RP_SIDE_INSERTS) != 0);
+    put_bool(out, "samples_paused", (info->paused & RP_SIDE_SAMPLES) != 0);
     put_whole(out, "size", info->size);
     put_count(out, "bytes", info->bytes);
     put_whole(out, "inserts", info->inserts);

@@ -183,10 +183,6 @@ static void settle(insert_stream *stream, rp_insert_batch *batch)
         rp_histogram_record(&counters->insert_ns, took_ns, done);
         confirm(stream, batch->items, done);
     }
-    if (batch->op.was_parked) {
-        rp_counter_add(&counters->insert_waits, 1);
-        rp_counter_add(&counters->insert_wait_ns, (uint64_t)took_ns);
-    }
     if (batch->op.status != RP_OK)
         rp_task_abort(&stream->task, batch->op.status, batch->op.error.text);
 }
@@ -368,16 +364,23 @@ static rp_status find_table(insert_stream *stream, rp_string name, rp_error *err
     return RP_OK;
 }
 
-/* Why an item or message was refused, for the metrics. */
-static rp_refusal reason(const rp_error *error)
+/* Ends the stream for an error in what was sent, counted by the limit that it is over, if any.
+ */
+static void refuse(insert_stream *stream, rp_insert_excess excess, const rp_error *error)
 {
-    if (error->code != RP_NO_RESOURCE) return RP_REFUSED_DECODE;
-    if (strstr(error->text, "columns") != NULL) return RP_REFUSED_COLUMNS;
-    if (strstr(error->text, "slices") != NULL) return RP_REFUSED_SLICES;
-    if (strstr(error->text, "keys") != NULL) return RP_REFUSED_KEYS;
-    if (strstr(error->text, "items") != NULL) return RP_REFUSED_ITEMS;
-    if (strstr(error->text, "chunk") != NULL) return RP_REFUSED_CHUNK_BYTES;
-    return RP_REFUSED_MEMORY;
+    static const rp_refusal reasons[] = {
+        [RP_EXCESS_NONE] = RP_REFUSED_DECODE,
+        [RP_EXCESS_CHUNK_BYTES] = RP_REFUSED_CHUNK_BYTES,
+        [RP_EXCESS_ITEMS] = RP_REFUSED_ITEMS,
+        [RP_EXCESS_COLUMNS] = RP_REFUSED_COLUMNS,
+        [RP_EXCESS_SLICES] = RP_REFUSED_SLICES,
+        [RP_EXCESS_KEYS] = RP_REFUSED_KEYS,
+    };
+    rp_refusal why = reasons[excess];
+
+    if (excess == RP_EXCESS_NONE && error->code == RP_NO_RESOURCE)
+        why = rp_error_is_memory(error) ? RP_REFUSED_MEMORY : RP_REFUSED_TENSOR_BYTES;
+    rp_task_refuse(&stream->task, why, error);
 }
 
 /* --- messages ------------------------------------------------------------------------------------------ */
@@ -476,7 +479,7 @@ static bool add_chunks(insert_stream *stream, const rp_insert_request *request, 
     if (request->chunk_count == 0) return true;
     while (rp_insert_request_next_chunk(&reader, &data, &size))
         if (add_chunk(stream, data, size, block, &error) != RP_OK) {
-            rp_task_refuse(&stream->task, reason(&error), &error);
+            refuse(stream, RP_EXCESS_NONE, &error);
             return false;
         }
     return request->item_count > 0 || !pins_too_much(stream);
@@ -531,12 +534,12 @@ static bool add_items(insert_stream *stream, const rp_insert_request *request)
     size_t slices_left = worker->limits.slices;
     size_t batch_size = lower(request->item_count, MAX_BATCH), size;
     rp_insert_batch *batch = NULL;
+    rp_wire_item item = {0};
     rp_status st = RP_OK;
     const uint8_t *data;
     rp_error error = {0};
 
     while (st == RP_OK && rp_insert_request_next_item(&reader, &data, &size)) {
-        rp_wire_item item;
         st = read_item(worker, data, size, slices_left, &item, &error);
         if (st != RP_OK) break;
         slices_left -= item.slice_count;
@@ -547,7 +550,7 @@ static bool add_items(insert_stream *stream, const rp_insert_request *request)
     if (error.code == RP_NOT_FOUND || error.code == RP_INTERNAL)
         rp_task_abort(&stream->task, error.code, error.text);
     else
-        rp_task_refuse(&stream->task, reason(&error), &error);
+        refuse(stream, item.excess, &error);
     return false;
 }
 
@@ -597,7 +600,7 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
     rp_error error;
 
     if (rp_insert_request_read(data, size, &bounds, &request, &error) != RP_OK) {
-        rp_task_refuse(task, reason(&error), &error);
+        refuse(stream, request.excess, &error);
         return;
     }
     if (request.chunk_count == 0 && request.item_count == 0) {

@@ -127,6 +127,7 @@ struct rp_worker {
     size_t
         outstanding; /* operations that a table will complete, whatever becomes of the call */
     rp_post stop, drain, new_limits;
+    atomic_bool limits_posted; /* and not taken yet */
     bool stopping;
     atomic_size_t connection_count;
     /* how small messages gather: see rp_worker_moderate() */
@@ -162,7 +163,8 @@ struct rp_connection {
     rp_worker *worker;
     rp_connection *prev, *next;
     rp_connection *next_dirty;
-    bool is_dirty, is_counted, ended_writing;
+    bool is_dirty, ended_writing;
+    bool is_draining; /* the notice is out, the end is not */
     rp_connection_state state;
     rp_link link;
     rp_h2 *h2;

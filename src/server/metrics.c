@@ -243,7 +243,7 @@ void rp_metrics_sum_table(rp_metrics *metrics, const char *name, rp_table_sums *
     for (size_t loop = 0; loop < table->loops; loop++) {
         const rp_table_counters *c = rp_table_metrics_loop(table, loop);
 
-#define ADD(field, metric, unit, help) out->field += rp_counter_get(&c->field);
+#define ADD(field, metric, help) out->field += rp_counter_get(&c->field);
         RP_TABLE_COUNTERS(ADD)
 #undef ADD
         rp_histogram_add(&out->insert_ns, &c->insert_ns);

@@ -72,21 +72,16 @@ typedef struct rp_loop_metrics {
     rp_counter abuse[RP_ABUSE_KINDS];
 } rp_loop_metrics;
 
-/* Of a table and a loop: X(field, metric, unit, help), all counters. Times are kept in
- * nanoseconds and shown in seconds. */
+/* Of a table and a loop: X(field, metric, help), all counters. */
 #define RP_TABLE_COUNTERS(X)                                                                   \
-    X(inserted_items, "inserted_items_total", 1, "Items inserted over the network.")           \
-    X(sampled_items, "sampled_items_total", 1, "Items sent as samples.")                       \
-    X(inserted_bytes, "inserted_bytes_total", 1,                                               \
+    X(inserted_items, "inserted_items_total", "Items inserted over the network.")              \
+    X(sampled_items, "sampled_items_total", "Items sent as samples.")                          \
+    X(inserted_bytes, "inserted_bytes_total",                                                  \
       "Bytes of the messages that carried inserts and their chunks.")                          \
-    X(sampled_bytes, "sampled_bytes_total", 1, "Bytes of the messages that carried samples.")  \
-    X(insert_waits, "insert_waits_total", 1, "Inserts that had to wait, and are over.")        \
-    X(sample_waits, "sample_waits_total", 1, "Samples that had to wait, and are over.")        \
-    X(insert_wait_ns, "insert_wait_seconds_total", 1e9, "Time they waited.")                   \
-    X(sample_wait_ns, "sample_wait_seconds_total", 1e9, "Time they waited.")
+    X(sampled_bytes, "sampled_bytes_total", "Bytes of the messages that carried samples.")
 
 typedef struct rp_table_counters {
-#define RP_TABLE_FIELD(field, metric, unit, help) rp_counter field;
+#define RP_TABLE_FIELD(field, metric, help) rp_counter field;
     RP_TABLE_COUNTERS(RP_TABLE_FIELD)
 #undef RP_TABLE_FIELD
     rp_histogram insert_ns; /* from an item's arrival to its confirmation, a batch at a time */
@@ -121,7 +116,7 @@ rp_table_counters *rp_table_metrics_loop(rp_table_metrics *table, size_t loop);
 /* Sums over all loops, as of now. Any thread. */
 void rp_metrics_sum(rp_metrics *metrics, rp_loop_metrics *out);
 typedef struct rp_table_sums {
-#define RP_TABLE_FIELD(field, metric, unit, help) uint64_t field;
+#define RP_TABLE_FIELD(field, metric, help) uint64_t field;
     RP_TABLE_COUNTERS(RP_TABLE_FIELD)
 #undef RP_TABLE_FIELD
     rp_histogram_sum insert_ns, sample_ns;

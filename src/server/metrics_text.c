@@ -13,7 +13,11 @@
 /* Histograms are shown at powers of 4, from 1.024 us to 68.7 s: what a person or an alert
  * needs.
  */
-enum { FIRST_SHOWN_BIT = 10, LAST_SHOWN_BIT = 36, SHOWN_STEP = 2 };
+enum { FIRST_SHOWN_BIT = 10, SHOWN_STEP = 2, SHOWN_BOUNDS = 14 };
+
+typedef struct bound_texts {
+    char text[SHOWN_BOUNDS][RP_NUMBER_TEXT_BYTES];
+} bound_texts;
 
 /* --- the format ---------------------------------------------------------------------------- */
 
@@ -29,20 +33,22 @@ static void head(rp_buf *out, const char *prefix, const char *name, const char *
 static void label(rp_buf *out, const char *text)
 {
     rp_buf_text(out, "\"");
-    while (*text != '\0') {
-        size_t bytes = rp_utf8_bytes(text);
+    for (;;) {
+        size_t bytes = rp_plain_bytes(text);
 
-        if (bytes == 0) {
-            rp_buf_format(out, "\\\\x%02x", (unsigned char)*text++);
-            continue;
-        }
-        if (*text == '\\' || *text == '"')
+        rp_buf_append(out, text, bytes);
+        text += bytes;
+        if (*text == '\0') break;
+        bytes = rp_utf8_bytes(text);
+        if (bytes == 0)
+            rp_buf_format(out, "\\\\x%02x", (unsigned char)*text);
+        else if (*text == '\\' || *text == '"')
             rp_buf_format(out, "\\%c", *text);
         else if (*text == '\n')
             rp_buf_text(out, "\\n");
         else
             rp_buf_append(out, text, bytes);
-        text += bytes;
+        text += bytes > 0 ? bytes : 1;
     }
     rp_buf_text(out, "\"");
 }
@@ -52,27 +58,40 @@ static void value(rp_buf *out, double number)
 {
     char text[RP_NUMBER_TEXT_BYTES];
 
+    rp_buf_text(out, " ");
     if (isnan(number))
-        rp_buf_text(out, " NaN\n");
-    else if (number >= DBL_MAX)
-        rp_buf_text(out, " +Inf\n");
-    else if (number <= -DBL_MAX)
-        rp_buf_text(out, " -Inf\n");
+        rp_buf_text(out, "NaN");
+    else if (fabs(number) >= DBL_MAX)
+        rp_buf_text(out, number > 0 ? "+Inf" : "-Inf");
     else
-        rp_buf_format(out, " %s\n", rp_number_text(number, text));
+        rp_buf_text(out, rp_number_text(number, text));
+    rp_buf_text(out, "\n");
 }
 
 /* Whole numbers keep all their digits. */
 static void whole(rp_buf *out, uint64_t number)
 {
-    rp_buf_format(out, " %llu\n", (unsigned long long)number);
+    rp_buf_text(out, " ");
+    rp_put_whole(out, number);
+    rp_buf_text(out, "\n");
 }
 
+/* name{key="text"} */
 static void labelled(rp_buf *out, const char *name, const char *key, const char *text)
 {
     rp_buf_format(out, "reprise_%s{%s=", name, key);
     label(out, text);
     rp_buf_text(out, "}");
+}
+
+/* reprise_table_name{table="text" and no closing brace yet */
+static void of_table(rp_buf *out, const char *name, const char *suffix, const char *table)
+{
+    rp_buf_text(out, "reprise_table_");
+    rp_buf_text(out, name);
+    rp_buf_text(out, suffix);
+    rp_buf_text(out, "{table=");
+    label(out, table);
 }
 
 /* --- the server ---------------------------------------------------------------------------- */
@@ -157,10 +176,9 @@ static void write_store(rp_buf *out, const rp_store_info *store)
 
 /* --- tables -------------------------------------------------------------------------------- */
 
-/* How many samples are owed, in the limiter's own measure. */
-static double cursor(const rp_table_info *info)
+static double seconds(int64_t ns)
 {
-    return (double)info->inserts * info->limiter.samples_per_insert - (double)info->samples;
+    return (double)ns / 1e9;
 }
 
 /* X(name, type, help, expression over `t`, a view) */
@@ -185,7 +203,7 @@ static double cursor(const rp_table_info *info)
     X("closed", "gauge", "1 if the table refuses everything.", (double)t->info.closed)         \
     X("limiter_cursor", "gauge",                                                               \
       "inserts * samples_per_insert - samples, which the limiter keeps within its bounds.",    \
-      cursor(&t->info))                                                                        \
+      t->info.limiter_diff)                                                                    \
     X("limiter_min_diff", "gauge", "Samples wait rather than take the cursor below this.",     \
       t->info.limiter.min_diff)                                                                \
     X("limiter_max_diff", "gauge", "Inserts wait rather than take the cursor above this.",     \
@@ -198,10 +216,22 @@ static double cursor(const rp_table_info *info)
     X("waiting_samples", "gauge", "Samples that wait now.", (double)t->info.waiting_samples)   \
     X("longest_insert_wait_seconds", "gauge",                                                  \
       "How long the insert that waits longest has waited.",                                    \
-      (double)rp_table_view_longest_ns(t, true) / 1e9)                                         \
+      seconds(t->info.insert_waits.longest_ns))                                                \
     X("longest_sample_wait_seconds", "gauge",                                                  \
       "How long the sample that waits longest has waited.",                                    \
-      (double)rp_table_view_longest_ns(t, false) / 1e9)
+      seconds(t->info.sample_waits.longest_ns))                                                \
+    X("insert_waits_total", "counter", "Inserts that have had to wait.",                       \
+      (double)t->info.insert_waits.parked)                                                     \
+    X("sample_waits_total", "counter", "Samples that have had to wait.",                       \
+      (double)t->info.sample_waits.parked)                                                     \
+    X("insert_wait_seconds_total", "counter", "How long inserts have waited, all together.",   \
+      seconds(t->info.insert_waits.total_ns))                                                  \
+    X("sample_wait_seconds_total", "counter", "How long samples have waited, all together.",   \
+      seconds(t->info.sample_waits.total_ns))                                                  \
+    X("inserts_paused", "gauge", "1 if inserts wait until they are resumed.",                  \
+      (t->info.paused & RP_SIDE_INSERTS) != 0)                                                 \
+    X("samples_paused", "gauge", "1 if samples wait until they are resumed.",                  \
+      (t->info.paused & RP_SIDE_SAMPLES) != 0)
 
 /* What is shown of every table: first what it says of itself, then what the server has counted
  * for it. */
@@ -211,7 +241,7 @@ static const struct {
 #define ROW(name, type, help, number) {name, type, help},
     TABLE_METRICS(ROW)
 #undef ROW
-#define ROW(field, name, unit, help) {name, "counter", help},
+#define ROW(field, name, help) {name, "counter", help},
         RP_TABLE_COUNTERS(ROW)
 #undef ROW
 };
@@ -227,7 +257,7 @@ static void measure(const rp_table_view *t, rp_metrics *metrics, double *numbers
 #define NUMBER(name, type, help, number) *numbers++ = (number);
     TABLE_METRICS(NUMBER)
 #undef NUMBER
-#define NUMBER(field, name, unit, help) *numbers++ = (double)sums.field / (unit);
+#define NUMBER(field, name, help) *numbers++ = (double)sums.field;
     RP_TABLE_COUNTERS(NUMBER)
 #undef NUMBER
 }
@@ -247,8 +277,7 @@ static void write_tables(rp_buf *out, rp_metrics *metrics, const rp_table_view *
         head(out, "reprise_table_", table_metrics[m].name, table_metrics[m].type,
              table_metrics[m].help);
         for (size_t i = 0; i < count; i++) {
-            rp_buf_format(out, "reprise_table_%s{table=", table_metrics[m].name);
-            label(out, tables[i].info.name);
+            of_table(out, table_metrics[m].name, "", tables[i].info.name);
             rp_buf_text(out, "}");
             value(out, numbers[i][m]);
         }
@@ -258,26 +287,22 @@ out:
 }
 
 static void write_histogram(rp_buf *out, const char *name, const char *table,
-                            const rp_histogram_sum *h)
+                            const rp_histogram_sum *h, const bound_texts *bounds)
 {
-    char text[RP_NUMBER_TEXT_BYTES];
-
-    for (int bit = FIRST_SHOWN_BIT; bit <= LAST_SHOWN_BIT; bit += SHOWN_STEP) {
-        rp_buf_format(out, "reprise_table_%s_bucket{table=", name);
-        label(out, table);
-        rp_buf_format(out, ",le=\"%s\"}", rp_number_text(ldexp(1, bit) / 1e9, text));
-        whole(out, rp_histogram_below(h, bit));
+    for (int i = 0; i < SHOWN_BOUNDS; i++) {
+        of_table(out, name, "_bucket", table);
+        rp_buf_text(out, ",le=\"");
+        rp_buf_text(out, bounds->text[i]);
+        rp_buf_text(out, "\"}");
+        whole(out, rp_histogram_below(h, FIRST_SHOWN_BIT + i * SHOWN_STEP));
     }
-    rp_buf_format(out, "reprise_table_%s_bucket{table=", name);
-    label(out, table);
+    of_table(out, name, "_bucket", table);
     rp_buf_text(out, ",le=\"+Inf\"}");
     whole(out, h->count);
-    rp_buf_format(out, "reprise_table_%s_sum{table=", name);
-    label(out, table);
+    of_table(out, name, "_sum", table);
     rp_buf_text(out, "}");
     value(out, (double)h->sum_ns / 1e9);
-    rp_buf_format(out, "reprise_table_%s_count{table=", name);
-    label(out, table);
+    of_table(out, name, "_count", table);
     rp_buf_text(out, "}");
     whole(out, h->count);
 }
@@ -286,18 +311,21 @@ static void write_histograms(rp_buf *out, rp_metrics *metrics, const rp_table_vi
                              size_t count)
 {
     rp_table_sums sums;
+    bound_texts bounds;
 
+    for (int i = 0; i < SHOWN_BOUNDS; i++)
+        (void)rp_number_text(ldexp(1, FIRST_SHOWN_BIT + i * SHOWN_STEP) / 1e9, bounds.text[i]);
     head(out, "reprise_table_", "insert_seconds", "histogram",
          "From the arrival of an item to its confirmation.");
     for (size_t i = 0; i < count; i++) {
         rp_metrics_sum_table(metrics, tables[i].info.name, &sums);
-        write_histogram(out, "insert_seconds", tables[i].info.name, &sums.insert_ns);
+        write_histogram(out, "insert_seconds", tables[i].info.name, &sums.insert_ns, &bounds);
     }
     head(out, "reprise_table_", "sample_seconds", "histogram",
          "From the request for a batch of samples to its answer.");
     for (size_t i = 0; i < count; i++) {
         rp_metrics_sum_table(metrics, tables[i].info.name, &sums);
-        write_histogram(out, "sample_seconds", tables[i].info.name, &sums.sample_ns);
+        write_histogram(out, "sample_seconds", tables[i].info.name, &sums.sample_ns, &bounds);
     }
 }
 

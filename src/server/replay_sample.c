@@ -85,10 +85,6 @@ static void settle(sample_task *task, draw *d)
     rp_table_counters *counters = rp_table_metrics_loop(d->served->metrics, d->worker->index);
     int64_t took_ns = rp_now_ns() - d->started_ns;
 
-    if (d->op.was_parked) {
-        rp_counter_add(&counters->sample_waits, 1);
-        rp_counter_add(&counters->sample_wait_ns, (uint64_t)took_ns);
-    }
     if (d->op.status != RP_OK) {
         rp_task_finish(&items->task, d->op.status, d->op.error.text);
     } else if (!items->task.is_finished) {

@@ -282,8 +282,8 @@ void rp_server_drain(rp_server *server, int64_t grace_ms)
 {
     int64_t until_ns = rp_wait_ms(grace_ms).until_ns;
 
+    if (atomic_exchange_explicit(&server->draining, true, memory_order_relaxed)) return;
     rp_server_set_health(server, RP_HEALTH_DRAINING, "shutting down");
-    atomic_store_explicit(&server->draining, true, memory_order_relaxed);
     rp_server_stop_accepting(server);
     for (size_t i = 0; i < server->worker_count; i++) rp_worker_drain(&server->workers[i]);
     rp_mutex_lock(&server->lock);
@@ -297,7 +297,8 @@ void rp_server_drain(rp_server *server, int64_t grace_ms)
 void rp_server_free(rp_server *server)
 {
     if (server == NULL) return;
-    if (server->worker_count > 0 && server->workers[0].has_thread)
+    if (server->worker_count > 0 && server->workers[0].has_thread &&
+        !atomic_load_explicit(&server->draining, memory_order_relaxed))
         rp_server_stop_accepting(server);
     for (size_t i = 0; i < server->worker_count; i++) rp_worker_stop(&server->workers[i]);
     rp_http_page_free(server->page);

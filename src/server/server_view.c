@@ -16,16 +16,6 @@ size_t rp_table_view_described(const rp_table_view *view)
     return view->waiting_count < RP_VIEW_WAITING ? view->waiting_count : RP_VIEW_WAITING;
 }
 
-int64_t rp_table_view_longest_ns(const rp_table_view *view, bool inserts)
-{
-    int64_t longest_ns = 0;
-
-    for (size_t i = 0; i < rp_table_view_described(view); i++)
-        if (view->waiting[i].is_insert == inserts && view->waiting[i].waiting_ns > longest_ns)
-            longest_ns = view->waiting[i].waiting_ns;
-    return longest_ns;
-}
-
 rp_status rp_table_views_take(rp_table_views *views, const rp_allocator *alloc, rp_store *store)
 {
     size_t capacity = rp_store_find_tables(store, NULL, 0), count;
@@ -47,7 +37,8 @@ rp_status rp_table_views_take(rp_table_views *views, const rp_allocator *alloc, 
 
 void rp_table_views_deinit(rp_table_views *views)
 {
-    for (size_t i = 0; i < views->count; i++) rp_table_unref(views->refs[i]);
+    for (size_t i = 0; views->refs != NULL && i < views->count; i++)
+        rp_table_unref(views->refs[i]);
     rp_release(views->alloc, views->refs, views->capacity * sizeof *views->refs);
     rp_release(views->alloc, views->tables, views->capacity * sizeof *views->tables);
     *views = (rp_table_views){.alloc = views->alloc};

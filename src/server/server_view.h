@@ -64,10 +64,6 @@ void rp_table_view_take(rp_table_view *view, rp_table *table);
 /* How many of `waiting` are there. */
 size_t rp_table_view_described(const rp_table_view *view);
 
-/* The longest that a call of that kind has been waiting, of those in the view (inserts stand
- * before samples in it); 0: none. */
-int64_t rp_table_view_longest_ns(const rp_table_view *view, bool inserts);
-
 /* Views of all tables. Their names and signatures are valid as long as it holds the tables. */
 typedef struct rp_table_views {
     rp_table_view *tables;

@@ -3,13 +3,20 @@
 #ifndef RP_SERVER_TEXT_H
 #define RP_SERVER_TEXT_H
 
-#include <stddef.h>
+#include "util/buf.h"
 
 enum { RP_NUMBER_TEXT_BYTES = 32 };
+
+/* Appends a whole number. */
+void rp_put_whole(rp_buf *out, uint64_t number);
 
 /* Writes a finite number so that it reads back as the same, in 17 digits at most, with a point
  * whatever the locale says. Returns `text`. */
 char *rp_number_text(double number, char text[RP_NUMBER_TEXT_BYTES]);
+
+/* How many bytes from `text` on are ASCII that needs no escape in any of our formats:
+ * printable, and neither a quote nor a backslash. */
+size_t rp_plain_bytes(const char *text);
 
 /* The bytes of the UTF-8 sequence at `text`, which ends in a zero and is not empty: 1 to 4, or
  * 0 if it is none (cut short, overlong, a surrogate, too large). */

@@ -102,12 +102,15 @@ static void on_new_limits(rp_post *post)
 {
     rp_worker *worker = (rp_worker *)((char *)post - offsetof(rp_worker, new_limits));
 
+    atomic_store_explicit(&worker->limits_posted, false, memory_order_release);
     worker->limits = rp_server_limits_now(worker->server);
 }
 
 void rp_worker_take_limits(rp_worker *worker)
 {
-    rp_loop_post(worker->loop, &worker->new_limits);
+    /* A post that is on its way already will bring the newest. */
+    if (!atomic_exchange_explicit(&worker->limits_posted, true, memory_order_acq_rel))
+        rp_loop_post(worker->loop, &worker->new_limits);
 }
 
 void rp_worker_drain(rp_worker *worker)

@@ -24,8 +24,7 @@ uint8_t *rp_buf_grow(rp_buf *buf, size_t more)
         buf->bad = true;
         return NULL;
     }
-    while (capacity < needed)
-        capacity *= 2;
+    while (capacity < needed) capacity *= 2;
     if (capacity > buf->capacity) {
         uint8_t *data = buf->alloc->resize(buf->alloc->ctx, buf->data, buf->capacity, capacity);
         if (data == NULL) {

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 const char *rp_status_name(rp_status status)
 {
@@ -37,8 +38,16 @@ rp_status rp_fail(rp_error *err, rp_status code, const char *format, ...)
     return code;
 }
 
+static const char out_of_memory[] = "out of memory: ";
+
 rp_status rp_fail_memory(rp_error *err, size_t bytes)
 {
-    return rp_fail(err, RP_NO_RESOURCE, "out of memory: %zu bytes could not be allocated",
+    return rp_fail(err, RP_NO_RESOURCE, "%s%zu bytes could not be allocated", out_of_memory,
                    bytes);
+}
+
+bool rp_error_is_memory(const rp_error *err)
+{
+    return err->code == RP_NO_RESOURCE &&
+           strncmp(err->text, out_of_memory, sizeof out_of_memory - 1) == 0;
 }

@@ -11,5 +11,7 @@ rp_status rp_fail(rp_error *err, rp_status code, const char *format, ...) RP_PRI
 
 /* The one sentence for an allocation that failed. Returns RP_NO_RESOURCE. */
 rp_status rp_fail_memory(rp_error *err, size_t bytes);
+/* True if `err` came from it, and not from a limit. */
+bool rp_error_is_memory(const rp_error *err);
 
 #endif

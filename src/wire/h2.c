@@ -24,8 +24,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error,
     rp_call *call = nghttp2_session_get_stream_user_data(session, id);
 
     if (call == NULL) return 0;
-    if (error != NGHTTP2_NO_ERROR && !call->answered && !call->finished)
-        rp_h2_nuisance(h2, RP_NUISANCE_RESET);
+    if (error != NGHTTP2_NO_ERROR && !call->answered) rp_h2_nuisance(h2, RP_NUISANCE_RESET);
     close_call(h2, call);
     return 0;
 }
@@ -53,6 +52,9 @@ static rp_status open_session(rp_h2 *h2)
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, rp_h2_on_frame);
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks,
                                                                  rp_h2_on_invalid_frame);
+    nghttp2_session_callbacks_set_unpack_extension_callback(callbacks, rp_h2_on_unknown_frame);
+    for (unsigned type = NGHTTP2_CONTINUATION + 1; type <= UINT8_MAX; type++)
+        nghttp2_option_set_user_recv_extension_type(option, (uint8_t)type);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, rp_h2_on_data);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, rp_h2_on_frame_sent);
@@ -63,6 +65,7 @@ static rp_status open_session(rp_h2 *h2)
     /* Resets are counted here, by what they cost: a client that takes its samples and leaves is
      * no attacker, however often it does so. */
     nghttp2_option_set_stream_reset_rate_limit(option, UINT64_MAX, UINT64_MAX);
+    nghttp2_option_set_max_outbound_ack(option, SIZE_MAX); /* pings are counted here, too */
     if (nghttp2_session_server_new2(&h2->session, callbacks, h2, option) == 0) st = RP_OK;
 out:
     nghttp2_option_del(option);
@@ -131,7 +134,7 @@ void rp_h2_free(rp_h2 *h2)
 
 void rp_h2_nuisance(rp_h2 *h2, rp_nuisance kind)
 {
-    if (h2->broken || h2->handler->on_nuisance(h2->user, kind)) return;
+    if (h2->broken || h2->ended || h2->handler->on_nuisance(h2->user, kind)) return;
     rp_h2_terminate(h2, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
@@ -145,6 +148,16 @@ bool rp_h2_is_over(const rp_h2 *h2)
     return h2->broken ||
            (nghttp2_session_want_read(h2->session) == 0 &&
             nghttp2_session_want_write(h2->session) == 0 && h2->out_first == h2->out_count);
+}
+
+bool rp_h2_is_ended(const rp_h2 *h2)
+{
+    return h2->ended;
+}
+
+bool rp_h2_is_violated(const rp_h2 *h2)
+{
+    return h2->violated;
 }
 
 size_t rp_h2_held_bytes(const rp_h2 *h2)
@@ -194,6 +207,7 @@ void rp_h2_go_away(rp_h2 *h2)
 
 void rp_h2_terminate(rp_h2 *h2, uint32_t code)
 {
+    h2->ended = true;
     (void)nghttp2_session_terminate_session(h2->session, code);
 }
 

@@ -29,7 +29,8 @@ typedef struct rp_call rp_call;
 typedef struct rp_request_head {
     rp_string method, path, content_type, authorization, encoding;
     int64_t timeout_ns; /* of grpc-timeout; -1: none */
-    bool too_large;     /* headers over a limit were dropped: refuse it */
+    bool too_large;     /* headers over the limit of bytes were dropped: refuse it */
+    bool too_many;      /* the same for their number */
     bool bad_timeout;   /* grpc-timeout that is none */
 } rp_request_head;
 
@@ -42,9 +43,19 @@ typedef enum rp_nuisance {
     RP_NUISANCE_EMPTY,  /* a frame that carries nothing */
     RP_NUISANCE_WINDOW, /* a window update more than our data explains */
     RP_NUISANCE_BAD_FRAME,
-    RP_NUISANCE_OTHER, /* priorities, unknown frames */
+    RP_NUISANCE_REFUSED, /* a call over the limit of calls */
+    RP_NUISANCE_PRIORITY,
+    RP_NUISANCE_OTHER, /* unknown frames, headers over the limits */
     RP_NUISANCE_KINDS,
 } rp_nuisance;
+
+/* Why a call has been ended for what came on it. */
+typedef enum rp_call_fault {
+    RP_FAULT_MESSAGE_BYTES, /* a message announced more than the limit */
+    RP_FAULT_COMPRESSED,    /* by gRPC */
+    RP_FAULT_FRAMING,       /* the peer ended it within a message */
+    RP_FAULT_MEMORY,
+} rp_call_fault;
 
 typedef struct rp_h2_handler {
     /* A call begins. Answer it now or later; rp_call_set_user() keeps what belongs to it. */
@@ -62,8 +73,8 @@ typedef struct rp_h2_handler {
     void (*on_close)(void *user, rp_call *call);
     /* The peer did something that is counted. False ends the connection. */
     bool (*on_nuisance)(void *user, rp_nuisance kind);
-    /* A message was refused by its announced size. Its call has been answered. */
-    void (*on_message_refused)(void *user, rp_call *call, size_t size);
+    /* A call was ended for what came on it, with this status. */
+    void (*on_fault)(void *user, rp_call *call, rp_call_fault fault, rp_status status);
 } rp_h2_handler;
 
 typedef struct rp_h2_limits {
@@ -98,6 +109,8 @@ void rp_h2_written(rp_h2 *h2, size_t size);
 bool rp_h2_wants_output(const rp_h2 *h2);
 /* True once nothing is left to do: no calls, and no more are taken. */
 bool rp_h2_is_over(const rp_h2 *h2);
+/* True if that is because the peer does not keep to HTTP/2. */
+bool rp_h2_is_violated(const rp_h2 *h2);
 
 /* Bytes of messages that have arrived, wholly or in part, and are not delivered; bytes of
  * answers that wait; calls that are open. */
@@ -125,8 +138,9 @@ uint64_t rp_h2_pongs(const rp_h2 *h2); /* answers so far */
 
 /* Tells the peer to open no more calls here; the second call makes it final. */
 void rp_h2_go_away(rp_h2 *h2);
-/* Ends the connection with this HTTP/2 error code (0: none). */
+/* Ends the connection with this HTTP/2 error code (0: none); nothing more is received. */
 void rp_h2_terminate(rp_h2 *h2, uint32_t code);
+bool rp_h2_is_ended(const rp_h2 *h2);
 /* Calls `visit` for every open call; it may finish them. */
 void rp_h2_each_call(rp_h2 *h2, void (*visit)(void *user, rp_call *call), void *user);
 
@@ -146,8 +160,15 @@ void rp_call_finish(rp_call *call, rp_status status, const char *text);
 void rp_call_abort(rp_call *call, rp_status status, const char *text);
 bool rp_call_is_finished(const rp_call *call);
 
+/* An answer to a plain HTTP request. */
+typedef struct rp_http_answer {
+    int status;
+    const char *content_type;
+    const char *extra_name, *extra_value; /* a header more, or NULL */
+} rp_http_answer;
+
 /* Answers a plain HTTP request; takes `body` (closed; may be NULL). */
-void rp_call_answer(rp_call *call, int http_status, const char *content_type, rp_reply *body);
+void rp_call_answer(rp_call *call, const rp_http_answer *answer, rp_reply *body);
 
 /* Messages that arrive from now on wait, until resumed. Resuming delivers them, unless one of
  * them pauses the call again; not to be called from within on_message of the same call. */

@@ -42,6 +42,7 @@ struct rp_call {
     size_t withheld; /* window not given back */
     bool paused, half_closed, half_close_told;
     bool counted_assembling; /* in h2->assembling */
+    bool has_trailers;
 
     /* sending */
     rp_reply *first_reply, *last_reply;
@@ -69,7 +70,9 @@ struct rp_h2 {
     rp_reply_pool *pool;
     rp_call *calls;
     size_t call_count;
-    bool broken; /* nothing more is received */
+    bool broken;   /* nothing more is received */
+    bool violated; /* the peer broke the rules of HTTP/2, which ends the connection */
+    bool ended;    /* by rp_h2_terminate() */
     bool gone_away;
     bool greeted;    /* its settings came */
     bool in_headers; /* a block of headers has begun */
@@ -110,6 +113,8 @@ int rp_h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head,
 int rp_h2_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user);
 int rp_h2_on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error,
                            void *user);
+int rp_h2_on_unknown_frame(nghttp2_session *session, void **payload,
+                           const nghttp2_frame_hd *head, void *user);
 int rp_h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data,
                   size_t size, void *user);
 void rp_h2_drop_received(rp_call *call);

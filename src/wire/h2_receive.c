@@ -20,6 +20,12 @@ enum {
 static_assert(sizeof((rp_h2){0}).fields / sizeof((rp_h2){0}).fields[0] == FIELD_COUNT,
               "one place for each field that is kept");
 
+/* For a callback to return: a peer that was sent away is not listened to any more. */
+static int go_on(const rp_h2 *h2)
+{
+    return h2->ended ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+}
+
 /* --- headers ------------------------------------------------------------------------------- */
 
 int rp_h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
@@ -80,7 +86,7 @@ int rp_h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const 
         /* Small headers that unpack to much: each one is work, so they are counted. */
         if (h2->head_fields % 64 == 0 || h2->head_bytes % (64 << 10) < value_size)
             rp_h2_nuisance(h2, RP_NUISANCE_OTHER);
-        return 0;
+        return go_on(h2);
     }
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0; /* trailers of a request */
     field = field_of(name, name_size);
@@ -108,8 +114,8 @@ static void begin_call(rp_h2 *h2, rp_call *call)
         .authorization = kept(h2, AUTHORIZATION),
         .encoding = kept(h2, ENCODING),
         .timeout_ns = -1,
-        .too_large = h2->head_fields > h2->limits.header_fields ||
-                     h2->head_bytes > h2->limits.header_bytes,
+        .too_large = h2->head_bytes > h2->limits.header_bytes,
+        .too_many = h2->head_fields > h2->limits.header_fields,
     };
 
     if (timeout.size > 0)
@@ -120,6 +126,13 @@ static void begin_call(rp_h2 *h2, rp_call *call)
 }
 
 /* --- messages ------------------------------------------------------------------------------- */
+
+/* Ends a call for what came on it; whoever serves it must hear of that. */
+static void fault(rp_call *call, rp_call_fault why, rp_status status, const char *text)
+{
+    rp_call_abort(call, status, text);
+    call->h2->handler->on_fault(call->h2->user, call, why, status);
+}
 
 static void reset_assembly(rp_call *call)
 {
@@ -141,7 +154,7 @@ static void keep_waiting(rp_call *call, rp_block *block)
     if (waiting == NULL) {
         call->h2->held -= block->size;
         rp_block_unref(block);
-        rp_call_abort(call, RP_NO_RESOURCE, "out of memory for a message");
+        fault(call, RP_FAULT_MEMORY, RP_NO_RESOURCE, "out of memory for a message");
         return;
     }
     *waiting = (rp_waiting_message){block, NULL};
@@ -156,8 +169,8 @@ static bool check_prefix(rp_call *call)
     char text[128];
 
     if (p[0] != 0) {
-        rp_call_abort(call, RP_UNIMPLEMENTED,
-                      "compressed messages are not accepted: send with identity encoding");
+        fault(call, RP_FAULT_COMPRESSED, RP_UNIMPLEMENTED,
+              "compressed messages are not accepted: send with identity encoding");
         return false;
     }
     call->message_size =
@@ -165,8 +178,7 @@ static bool check_prefix(rp_call *call)
     if (call->message_size <= h2->limits.message_bytes) return true;
     (void)snprintf(text, sizeof text, "a message of %zu bytes is over the limit of %zu",
                    call->message_size, h2->limits.message_bytes);
-    rp_call_abort(call, RP_NO_RESOURCE, text);
-    h2->handler->on_message_refused(h2->user, call, call->message_size);
+    fault(call, RP_FAULT_MESSAGE_BYTES, RP_NO_RESOURCE, text);
     return false;
 }
 
@@ -185,7 +197,7 @@ static bool make_room(rp_call *call)
             rp_block_grow(block, capacity < call->message_size ? capacity : call->message_size);
     }
     if (block == NULL) {
-        rp_call_abort(call, RP_NO_RESOURCE, "out of memory for a message");
+        fault(call, RP_FAULT_MEMORY, RP_NO_RESOURCE, "out of memory for a message");
         return false;
     }
     call->block = block;
@@ -288,7 +300,7 @@ static void tell_half_close(rp_call *call)
     if (call->half_close_told || call->paused || call->finishing || call->closed) return;
     call->half_close_told = true;
     if (call->prefix_bytes > 0)
-        rp_call_finish(call, RP_INVALID, "the stream ended within a message");
+        fault(call, RP_FAULT_FRAMING, RP_INVALID, "the stream ended within a message");
     else
         call->h2->handler->on_half_close(call->h2->user, call);
 }
@@ -347,17 +359,28 @@ void rp_call_resume(rp_call *call)
 
 /* --- frames --------------------------------------------------------------------------------- */
 
+/* Headers of a call that is over, or is about to be, are read and forgotten by nghttp2: only
+ * one block of trailers is free. */
+static void count_trailers(rp_h2 *h2, rp_call *call, bool end)
+{
+    if (call == NULL || !end || call->has_trailers) rp_h2_nuisance(h2, RP_NUISANCE_BAD_FRAME);
+    if (call != NULL) call->has_trailers = true;
+}
+
 int rp_h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *user)
 {
     rp_h2 *h2 = user;
 
-    (void)session;
     h2->direct = NULL;
     h2->frame_left = 0;
     if (head->type == NGHTTP2_DATA && (head->flags & NGHTTP2_FLAG_PADDED) == 0)
         h2->frame_left = head->length;
     if (head->type > NGHTTP2_CONTINUATION) rp_h2_nuisance(h2, RP_NUISANCE_OTHER);
-    return 0;
+    if (head->type == NGHTTP2_HEADERS &&
+        head->stream_id <= nghttp2_session_get_last_proc_stream_id(session))
+        count_trailers(h2, nghttp2_session_get_stream_user_data(session, head->stream_id),
+                       (head->flags & NGHTTP2_FLAG_END_STREAM) != 0);
+    return go_on(h2);
 }
 
 static bool spend(size_t *earned)
@@ -375,7 +398,7 @@ static void count_frame(rp_h2 *h2, const nghttp2_frame *frame)
 
     switch (head->type) {
     case NGHTTP2_DATA:
-        if (head->length == 0 && (head->flags & NGHTTP2_FLAG_END_STREAM) == 0)
+        if (head->length <= frame->data.padlen && (head->flags & NGHTTP2_FLAG_END_STREAM) == 0)
             rp_h2_nuisance(h2, RP_NUISANCE_EMPTY);
         break;
     case NGHTTP2_PING:
@@ -393,7 +416,7 @@ static void count_frame(rp_h2 *h2, const nghttp2_frame *frame)
     case NGHTTP2_WINDOW_UPDATE:
         if (!spend(&h2->earned_windows)) rp_h2_nuisance(h2, RP_NUISANCE_WINDOW);
         break;
-    case NGHTTP2_PRIORITY: rp_h2_nuisance(h2, RP_NUISANCE_OTHER); break;
+    case NGHTTP2_PRIORITY: rp_h2_nuisance(h2, RP_NUISANCE_PRIORITY); break;
     default: break;
     }
 }
@@ -405,7 +428,8 @@ int rp_h2_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *u
 
     if (frame->hd.type == NGHTTP2_HEADERS) h2->in_headers = false;
     count_frame(h2, frame);
-    if (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS) return 0;
+    if (h2->ended || (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS))
+        return go_on(h2);
     call = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
     if (call == NULL) return 0;
     if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
@@ -420,8 +444,20 @@ int rp_h2_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *u
 int rp_h2_on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error,
                            void *user)
 {
-    (void)session, (void)frame, (void)error;
-    rp_h2_nuisance(user, RP_NUISANCE_BAD_FRAME);
+    rp_h2 *h2 = user;
+
+    (void)session;
+    if (frame->hd.type == NGHTTP2_HEADERS) h2->in_headers = false;
+    rp_h2_nuisance(h2, error == NGHTTP2_ERR_REFUSED_STREAM ? RP_NUISANCE_REFUSED
+                                                           : RP_NUISANCE_BAD_FRAME);
+    return go_on(h2);
+}
+
+int rp_h2_on_unknown_frame(nghttp2_session *session, void **payload,
+                           const nghttp2_frame_hd *head, void *user)
+{
+    (void)session, (void)head, (void)user; /* on_begin_frame has counted it */
+    *payload = NULL;
     return 0;
 }
 
@@ -429,13 +465,18 @@ bool rp_h2_receive(rp_h2 *h2, const uint8_t *data, size_t size)
 {
     ssize_t used;
 
-    if (h2->broken) return false;
+    if (h2->broken || h2->ended) return false;
     used = nghttp2_session_mem_recv(h2->session, data, size);
     if (used < 0) {
         h2->broken = true;
+        h2->violated = used != NGHTTP2_ERR_NOMEM && used != NGHTTP2_ERR_CALLBACK_FAILURE;
+        if (h2->violated)
+            (void)nghttp2_session_terminate_session(
+                h2->session, used == NGHTTP2_ERR_BAD_CLIENT_MAGIC ? NGHTTP2_PROTOCOL_ERROR
+                                                                  : NGHTTP2_ENHANCE_YOUR_CALM);
         return false;
     }
-    return nghttp2_session_want_read(h2->session) != 0;
+    return nghttp2_session_want_read(h2->session) != 0 && !h2->ended;
 }
 
 uint8_t *rp_h2_receive_place(rp_h2 *h2, size_t *size)

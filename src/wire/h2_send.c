@@ -177,10 +177,11 @@ bool rp_call_is_finished(const rp_call *call)
     return call->finishing || call->closed;
 }
 
-void rp_call_answer(rp_call *call, int http_status, const char *content_type, rp_reply *body)
+void rp_call_answer(rp_call *call, const rp_http_answer *answer, rp_reply *body)
 {
     nghttp2_data_provider provider = {{.ptr = call}, read_replies};
-    nghttp2_nv fields[2];
+    nghttp2_nv fields[3];
+    size_t count = 2;
     char number[16];
 
     if (call->finishing || call->closed || call->headers_sent) {
@@ -192,11 +193,13 @@ void rp_call_answer(rp_call *call, int http_status, const char *content_type, rp
         body->own_given = body->given = body->left = RP_GRPC_PREFIX; /* HTTP has no prefix */
         enqueue(call, body);
     }
-    (void)snprintf(number, sizeof number, "%d", http_status);
+    (void)snprintf(number, sizeof number, "%d", answer->status);
     fields[0] = field(":status", number);
-    fields[1] = field("content-type", content_type);
+    fields[1] = field("content-type", answer->content_type);
+    if (answer->extra_name != NULL)
+        fields[count++] = field(answer->extra_name, answer->extra_value);
     if (call->queued == 0) call->finished = true;
-    (void)nghttp2_submit_response(call->h2->session, call->id, fields, 2,
+    (void)nghttp2_submit_response(call->h2->session, call->id, fields, count,
                                   call->queued > 0 ? &provider : NULL);
 }
 
@@ -280,6 +283,8 @@ int rp_h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, vo
 
     if (type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
         rp_h2_nuisance(h2, RP_NUISANCE_MADE_RESET);
+    if (type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR && !h2->ended)
+        h2->violated = true;
     if (type != NGHTTP2_DATA && type != NGHTTP2_HEADERS) return 0;
     if (type == NGHTTP2_DATA) {
         earn(&h2->earned_pings, RP_H2_EARNED_PINGS);
@@ -320,8 +325,9 @@ static void fill(rp_h2 *h2)
     do {
         const uint8_t *data;
         ssize_t size = nghttp2_session_mem_send(h2->session, &data);
-        if (size < 0 || (size > 0 && !push_control(h2, data, (size_t)size))) h2->broken = true;
-        if (size <= 0 || h2->broken) break;
+        bool failed = size < 0 || (size > 0 && !push_control(h2, data, (size_t)size));
+        if (failed) h2->broken = true;
+        if (size <= 0 || failed) break;
     } while (h2->out_bytes < OUTPUT_BYTES);
 }
 

@@ -32,8 +32,10 @@ static rp_status malformed(const char *what, rp_error *err)
     return rp_fail(err, RP_INVALID, "malformed %s", what);
 }
 
-static rp_status too_many(const char *what, size_t limit, rp_error *err)
+static rp_status too_many(rp_insert_excess *excess, rp_insert_excess kind, const char *what,
+                          size_t limit, rp_error *err)
 {
+    *excess = kind;
     return rp_fail(err, RP_NO_RESOURCE, "a message may have at most %zu %s", limit, what);
 }
 
@@ -64,19 +66,21 @@ static rp_status count_part(const rp_pb_field *field, const rp_insert_limits *li
 
     if (rp_pb_is(field, REQUEST_CHUNK, RP_PB_BYTES)) {
         out->chunk_count++;
-        if (field->size > limits->chunk_bytes)
-            return rp_fail(
-                err, RP_NO_RESOURCE,
-                "a chunk of %zu bytes is over the limit of %zu: write shorter chunks",
-                field->size, limits->chunk_bytes);
+        if (field->size <= limits->chunk_bytes) return RP_OK;
+        out->excess = RP_EXCESS_CHUNK_BYTES;
+        return rp_fail(err, RP_NO_RESOURCE,
+                       "a chunk of %zu bytes is over the limit of %zu: write shorter chunks",
+                       field->size, limits->chunk_bytes);
     } else if (rp_pb_is(field, REQUEST_ITEM, RP_PB_BYTES)) {
-        if (++out->item_count > limits->items) return too_many("items", limits->items, err);
+        if (++out->item_count > limits->items)
+            return too_many(&out->excess, RP_EXCESS_ITEMS, "items", limits->items, err);
     } else if (field->number == REQUEST_KEEP &&
                (field->type == RP_PB_BYTES || field->type == RP_PB_VARINT)) {
         if (field->type == RP_PB_BYTES && !count_varints(field->data, field->size, &count))
             return malformed("keep_chunk_keys", err);
         out->keep_count += count;
-        if (out->keep_count > limits->keys) return too_many("keys to keep", limits->keys, err);
+        if (out->keep_count > limits->keys)
+            return too_many(&out->excess, RP_EXCESS_KEYS, "keys to keep", limits->keys, err);
     }
     return RP_OK;
 }
@@ -202,12 +206,13 @@ static rp_status read_column(const uint8_t *data, size_t size, const item_room *
     rp_pb_step step;
 
     if (out->column_count == room->max_columns)
-        return too_many("columns in an item", room->max_columns, err);
+        return too_many(&out->excess, RP_EXCESS_COLUMNS, "columns in an item",
+                        room->max_columns, err);
     while ((step = rp_pb_next(&reader, &field)) == RP_PB_FIELD) {
         if (rp_pb_is(&field, COLUMN_SQUEEZE, RP_PB_VARINT)) column.squeeze = field.value != 0;
         if (!rp_pb_is(&field, COLUMN_SLICE, RP_PB_BYTES)) continue;
         if (out->slice_count == room->max_slices)
-            return too_many("slices", room->max_slices, err);
+            return too_many(&out->excess, RP_EXCESS_SLICES, "slices", room->max_slices, err);
         if (!read_slice(field.data, field.size, &room->slices[out->slice_count]))
             return malformed("ChunkSlice", err);
         out->slice_count++;

@@ -21,10 +21,21 @@ typedef struct rp_insert_limits {
     size_t chunk_bytes, items, columns, slices, keys;
 } rp_insert_limits;
 
+/* Which of them a message is over. */
+typedef enum rp_insert_excess {
+    RP_EXCESS_NONE,
+    RP_EXCESS_CHUNK_BYTES,
+    RP_EXCESS_ITEMS,
+    RP_EXCESS_COLUMNS,
+    RP_EXCESS_SLICES,
+    RP_EXCESS_KEYS,
+} rp_insert_excess;
+
 typedef struct rp_insert_request {
     const uint8_t *data;
     size_t size;
     size_t chunk_count, item_count, keep_count;
+    rp_insert_excess excess; /* written in every case */
 } rp_insert_request;
 
 /* The first look. RP_INVALID (no such message), RP_NO_RESOURCE (names part, count, limit). */
@@ -68,6 +79,7 @@ typedef struct rp_wire_item {
     double priority;
     int32_t times_sampled;
     size_t column_count, slice_count;
+    rp_insert_excess excess; /* written in every case */
 } rp_wire_item;
 
 /* Reads an item. RP_INVALID (not such a message, a negative offset or length, no columns, a

@@ -7,7 +7,8 @@ from tree import ROOT, c_files, expect_none, files, name_of
 
 SOURCES = files("*.c", "*.h", "*.py")
 PAGES = files("*.md")
-TEXTS = SOURCES + PAGES + files("meson.build", "meson_options.txt", "*.ini", "Makefile", ".ci/*")
+TEXTS = SOURCES + PAGES + files("meson.build", "meson_options.txt", "*.ini", "Makefile", ".ci/*",
+                                "*.proto")
 
 
 def lines_of(paths):

@@ -37,7 +37,9 @@ class Codec:
     """The program that reads a message and writes it again."""
 
     def __init__(self, program):
-        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        # A sanitized program may need another one in front of it.
+        command = [*os.environ.get("RP_WRAPPER", "").split(), str(program)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def echo(self, message, data):
         """(status, bytes): the message as written again, or the sentence of the error."""

@@ -18,7 +18,7 @@ enum { MAX_TABLES = 64, MAX_CHUNKS = 256, MAX_COLUMNS = 64, MAX_SLICES = 256, MA
 
 typedef rp_status echo_function(const uint8_t *data, size_t size, rp_buf *out, rp_error *err);
 
-/* Goes through the fields of a message: for (each(...); next(...);). */
+/* The fields of a submessage, and the next of them. */
 static rp_pb_reader fields_of(const rp_pb_field *field)
 {
     return rp_pb_open(field->data, field->size);
@@ -153,9 +153,9 @@ static rp_selector_options selector_of(const rp_pb_field *field)
     rp_pb_field f, inner;
 
     while (next(&reader, &f)) {
-        rp_pb_reader parameters = fields_of(&f);
         if (f.number == 2) options.kind = RP_UNIFORM;
         if (f.number == 3) {
+            rp_pb_reader parameters = fields_of(&f);
             options.kind = RP_PRIORITIZED;
             while (next(&parameters, &inner)) options.exponent = rp_wire_double(&inner);
         }

@@ -375,6 +375,7 @@ static void what_is_printed_reads_as_the_same(void **state)
         "  \"a b: # \\\"\\\\\\x01\": fifo:3\n"
         "  \"null\": {sampler: uniform, samples_per_insert: 4, seed: 3}\n"
         "  -x: stack:9\n"
+        "  \"\\N\\L\\P\\uFEFF\\uFFFE\\x7f \xc3\xa9\": fifo\n"
         "  signed:\n"
         "    sampler: max_heap\n"
         "    signature:\n"

@@ -107,9 +107,28 @@ static void a_table_shows_what_it_says_of_itself(void **state)
                     text, "reprise_table_longest_sample_wait_seconds{table=\"empty\"}") > 0);
     expect(text, "reprise_table_longest_insert_wait_seconds{table=\"empty\"}", 0);
     assert_true(rp_test_prometheus_value(text, "reprise_table_bytes{table=\"replay\"}") > 0);
+    expect(text, "reprise_table_sample_waits_total{table=\"empty\"}", 1);
+    assert_true(rp_test_prometheus_value(
+                    text, "reprise_table_sample_wait_seconds_total{table=\"empty\"}") > 0);
+    expect(text, "reprise_table_insert_waits_total{table=\"empty\"}", 0);
+    expect(text, "reprise_table_inserts_paused{table=\"replay\"}", 0);
     expect(text, "reprise_table_closed{table=\"replay\"}", 0);
     /* quotes, backslashes and newlines are escaped, stray bytes spelt out */
     expect(text, "reprise_table_size{table=\"a \\\"b\\\"\\\\\\n\\\\xff\xc3\xa4\"}", 0);
+    rp_buf_deinit(&out);
+}
+
+static void a_paused_table_shows_which_side_is(void **state)
+{
+    rp_table *t = rp_store_table(observed.bed.store, "replay");
+    const char *text;
+    rp_buf out;
+
+    (void)state;
+    assert_ok(rp_table_pause(t, RP_SIDE_SAMPLES, NULL));
+    text = render(&out);
+    expect(text, "reprise_table_inserts_paused{table=\"replay\"}", 0);
+    expect(text, "reprise_table_samples_paused{table=\"replay\"}", 1);
     rp_buf_deinit(&out);
 }
 
@@ -125,7 +144,7 @@ static void a_table_shows_what_the_server_counts_for_it(void **state)
         rp_table_counters *c = rp_table_metrics_loop(t, loop);
 
         rp_counter_add(&c->inserted_items, 100);
-        rp_counter_add(&c->insert_wait_ns, 250000000);
+        rp_counter_add(&c->sampled_bytes, 250000000);
         rp_histogram_record(&c->insert_ns, 1000, 2);
         rp_histogram_record(&c->insert_ns, 3000, 1);
         rp_histogram_record(&c->insert_ns, INT64_C(200000000000), 1);
@@ -133,7 +152,7 @@ static void a_table_shows_what_the_server_counts_for_it(void **state)
     rp_table_metrics_unref(t);
     text = render(&out);
     expect(text, "reprise_table_inserted_items_total{table=\"replay\"}", 200);
-    expect(text, "reprise_table_insert_wait_seconds_total{table=\"replay\"}", 0.5);
+    expect(text, "reprise_table_sampled_bytes_total{table=\"replay\"}", 5e8);
     expect(text, "reprise_table_insert_seconds_bucket{table=\"replay\",le=\"1.024e-06\"}", 4);
     expect(text, "reprise_table_insert_seconds_bucket{table=\"replay\",le=\"4.096e-06\"}", 6);
     expect(text, "reprise_table_insert_seconds_bucket{table=\"replay\",le=\"68.719476736\"}",
@@ -222,6 +241,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_server_shows_its_counters, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_table_shows_what_it_says_of_itself, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_paused_table_shows_which_side_is, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_table_shows_what_the_server_counts_for_it, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_server_without_tables_is_fine, set_up, tear_down),

@@ -19,23 +19,32 @@ static void a_view_has_the_table_and_its_first_waiting_calls(void **state)
     rp_test_observed_deinit(&observed);
 }
 
-static void the_longest_wait_is_that_of_its_kind(void **state)
+static void a_view_describes_no_more_calls_than_it_has_room_for(void **state)
 {
-    static rp_table_view view = {.waiting_count = 4};
+    static rp_table_view view = {.waiting_count = RP_VIEW_WAITING};
 
     (void)state;
-    view.waiting[0] = (rp_waiting){.is_insert = true, .waiting_ns = 30};
-    view.waiting[1] = (rp_waiting){.is_insert = true, .waiting_ns = 50};
-    view.waiting[2] = (rp_waiting){.is_insert = false, .waiting_ns = 90};
-    view.waiting[3] = (rp_waiting){.is_insert = false, .waiting_ns = 20};
-    view.waiting[4] = (rp_waiting){.is_insert = true, .waiting_ns = 999}; /* not there */
-    assert_int_equal(rp_table_view_longest_ns(&view, true), 50);
-    assert_int_equal(rp_table_view_longest_ns(&view, false), 90);
-    view.waiting_count = 1000; /* more than there is room for */
     assert_int_equal(rp_table_view_described(&view), RP_VIEW_WAITING);
-    assert_int_equal(rp_table_view_longest_ns(&view, true), 999);
+    view.waiting_count++;
+    assert_int_equal(rp_table_view_described(&view), RP_VIEW_WAITING);
     view.waiting_count = 0;
-    assert_int_equal(rp_table_view_longest_ns(&view, true), 0);
+    assert_int_equal(rp_table_view_described(&view), 0);
+}
+
+static void views_outlive_their_tables_being_dropped(void **state)
+{
+    static rp_test_observed observed;
+    rp_table_views views;
+    rp_error err;
+
+    (void)state;
+    rp_test_observed_init(&observed);
+    assert_ok(rp_table_views_take(&views, rp_allocator_default(), observed.bed.store));
+    assert_ok_err(rp_store_drop_table(observed.bed.store, (rp_string){"replay", 6}, &err),
+                  &err);
+    assert_string_equal(views.tables[0].info.name, "replay");
+    rp_table_views_deinit(&views);
+    rp_test_observed_deinit(&observed);
 }
 
 static void all_tables_are_taken_in_their_order(void **state)
@@ -92,7 +101,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_view_has_the_table_and_its_first_waiting_calls),
-        cmocka_unit_test(the_longest_wait_is_that_of_its_kind),
+        cmocka_unit_test(a_view_describes_no_more_calls_than_it_has_room_for),
+        cmocka_unit_test(views_outlive_their_tables_being_dropped),
         cmocka_unit_test(all_tables_are_taken_in_their_order),
         cmocka_unit_test(a_store_without_tables_has_no_views),
         cmocka_unit_test(states_have_names),

@@ -21,6 +21,10 @@ static void numbers_are_short_where_they_can_be(void **state)
     expect_number(1, "1");
     expect_number(-2.5, "-2.5");
     expect_number(0.1, "0.1");
+    expect_number(-0.0, "0");
+    expect_number(-7, "-7");
+    expect_number(999999999999999, "999999999999999");
+    expect_number(-1e15, "-1e+15");
     expect_number(1e300, "1e+300");
     expect_number(9007199254740993.0, "9007199254740992");
     expect_number(0.1 + 0.2, "0.30000000000000004");
@@ -43,6 +47,32 @@ static void numbers_read_back_as_they_were(void **state)
         if (!isfinite(number)) continue;
         assert_true(strtod(rp_number_text(number, text), NULL) == number);
     }
+}
+
+static void whole_numbers_have_all_their_digits(void **state)
+{
+    rp_buf out;
+
+    (void)state;
+    rp_buf_init(&out, rp_allocator_default());
+    rp_put_whole(&out, 0);
+    rp_buf_text(&out, " ");
+    rp_put_whole(&out, UINT64_MAX);
+    rp_buf_append(&out, "", 1);
+    assert_string_equal((char *)out.data, "0 18446744073709551615");
+    rp_buf_deinit(&out);
+}
+
+static void plain_bytes_end_where_something_needs_an_escape(void **state)
+{
+    (void)state;
+    assert_int_equal(rp_plain_bytes(""), 0);
+    assert_int_equal(rp_plain_bytes(" ~a"), 3);
+    assert_int_equal(rp_plain_bytes("ab\"c"), 2);
+    assert_int_equal(rp_plain_bytes("a\\"), 1);
+    assert_int_equal(rp_plain_bytes("\x7f"), 0);
+    assert_int_equal(rp_plain_bytes("a\x1f"), 1);
+    assert_int_equal(rp_plain_bytes("abc\xc3\xa4"), 3);
 }
 
 static void utf8_is_told_from_what_is_none(void **state)
@@ -88,6 +118,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_short_where_they_can_be),
         cmocka_unit_test(numbers_read_back_as_they_were),
+        cmocka_unit_test(whole_numbers_have_all_their_digits),
+        cmocka_unit_test(plain_bytes_end_where_something_needs_an_escape),
         cmocka_unit_test(utf8_is_told_from_what_is_none),
     };
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);

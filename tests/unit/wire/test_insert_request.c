@@ -98,6 +98,32 @@ static void the_key_of_a_chunk_is_found_wherever_it_stands(void **state)
     assert_fails(rp_chunk_peek_key(b.data, 3, &key, &err), RP_INVALID, &err, "ChunkData");
 }
 
+static void a_key_that_stands_first_is_all_that_is_looked_at(void **state)
+{
+    rp_test_bytes b = rp_test_bytes_of("08ac02 0b"); /* then a group */
+    uint64_t key;
+    rp_error err = {0};
+
+    (void)state;
+    assert_ok(rp_chunk_peek_key(b.data, b.size, &key, &err));
+    assert_int_equal(key, 300);
+    assert_fails(rp_chunk_peek_key(b.data, 2, &key, &err), RP_INVALID, &err, "ChunkData");
+    assert_fails(rp_chunk_peek_key(b.data, 1, &key, &err), RP_INVALID, &err, "ChunkData");
+}
+
+static void a_key_to_keep_that_does_not_fit_is_none(void **state)
+{
+    rp_insert_request request;
+    uint64_t keep[2] = {1, 1};
+    rp_error err;
+
+    (void)state;
+    assert_ok_err(read_hex("1a0b ffffffffffffffffff02 07", &wide, &request, &err), &err);
+    assert_int_equal(request.keep_count, 2);
+    rp_insert_request_keep(&request, keep);
+    assert_true(keep[0] == 0 && keep[1] == 7);
+}
+
 /* --- items ------------------------------------------------------------------------------------ */
 
 typedef struct item {
@@ -196,6 +222,8 @@ int main(void)
         cmocka_unit_test(each_limit_holds_at_its_edge),
         cmocka_unit_test(bytes_that_are_no_request_are_refused),
         cmocka_unit_test(the_key_of_a_chunk_is_found_wherever_it_stands),
+        cmocka_unit_test(a_key_that_stands_first_is_all_that_is_looked_at),
+        cmocka_unit_test(a_key_to_keep_that_does_not_fit_is_none),
         cmocka_unit_test(an_item_has_columns_of_slices),
         cmocka_unit_test(items_that_make_no_sense_are_refused),
         cmocka_unit_test(the_name_of_a_table_has_a_limit),

@@ -111,9 +111,10 @@ static void tables_that_make_no_sense_are_refused(void **state)
 
 static void altering_tells_zero_from_absent(void **state)
 {
-    rp_test_bytes b = rp_test_bytes_of("0a0174 1000 2005 2a0b 1003 190000000000000000 3001");
+    rp_test_bytes b =
+        rp_test_bytes_of("0a0174 1000 2005 4001 2a0b 1003 190000000000000000 3001");
     rp_limiter_options limiter = {7.0, 8, 9.0, 10.0};
-    rp_wire_alter_table alter;
+    rp_wire_alter_table alter, bytes_only;
     rp_error err = {0};
 
     (void)state;
@@ -121,6 +122,10 @@ static void altering_tells_zero_from_absent(void **state)
     assert_true(alter.has_max_size && alter.max_size == 0);
     assert_false(alter.has_max_bytes);
     assert_true(alter.recenter);
+    b = rp_test_bytes_of("18ffffffffffffffffff01");
+    assert_ok_err(rp_wire_read_alter_table(b.data, b.size, &bytes_only, &err), &err);
+    assert_true(bytes_only.has_max_bytes && bytes_only.max_bytes == UINT64_MAX);
+    assert_false(bytes_only.has_max_size || bytes_only.recenter);
     assert_true(alter.has_max_times_sampled && alter.max_times_sampled == 5);
     rp_wire_limiter_apply(&alter.limiter, &limiter);
     assert_true(limiter.samples_per_insert == 7.0 && limiter.min_size == 3 &&
@@ -262,6 +267,19 @@ static void bytes_that_are_no_request_are_refused(void **state)
     rp_buf_deinit(&out);
 }
 
+static void the_number_of_keys_found_is_said(void **state)
+{
+    rp_buf out;
+
+    (void)state;
+    rp_buf_init(&out, rp_allocator_default());
+    rp_wire_write_found(&out, 0);
+    assert_wrote(&out, "");
+    rp_wire_write_found(&out, 300);
+    assert_wrote(&out, "08ac02");
+    rp_buf_deinit(&out);
+}
+
 /* --- samples ---------------------------------------------------------------------------------- */
 
 static void sample_requests_tell_zero_from_absent(void **state)
@@ -327,6 +345,7 @@ int main(void)
         cmocka_unit_test(the_number_of_calls_described_is_bounded),
         cmocka_unit_test(waiting_calls_are_described),
         cmocka_unit_test(keys_are_counted_against_their_limit),
+        cmocka_unit_test(the_number_of_keys_found_is_said),
         cmocka_unit_test(bytes_that_are_no_request_are_refused),
         cmocka_unit_test(sample_requests_tell_zero_from_absent),
         cmocka_unit_test(samples_borrow_large_chunks_and_survive_no_memory),

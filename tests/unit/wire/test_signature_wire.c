@@ -236,6 +236,37 @@ static void a_signature_of_more_than_a_mebibyte_is_not_looked_at(void **state)
                  RP_NO_RESOURCE, &err, "1048577 bytes");
 }
 
+static void names_have_a_limit(void **state)
+{
+    char name[RP_WIRE_MAX_NAME_BYTES + 2];
+    rp_signature *signature;
+    rp_error err = {0};
+    rp_buf bytes;
+
+    (void)state;
+    memset(name, 'x', sizeof name);
+    rp_buf_init(&bytes, rp_allocator_default());
+    for (size_t size = RP_WIRE_MAX_NAME_BYTES; size <= RP_WIRE_MAX_NAME_BYTES + 1; size++) {
+        size_t mark;
+        rp_status st;
+        rp_buf_clear(&bytes);
+        mark = rp_wire_begin(&bytes, 33);
+        rp_wire_put_bytes(&bytes, 1, name, size);
+        rp_wire_put_number(&bytes, 3, RP_FLOAT32);
+        rp_wire_end(&bytes, mark);
+        st = rp_wire_read_signature(rp_allocator_default(), bytes.data, bytes.size, &signature,
+                                    &err);
+        if (size == RP_WIRE_MAX_NAME_BYTES) {
+            assert_ok_err(st, &err);
+            assert_int_equal(strlen(rp_signature_column(signature, 0)->name), size);
+            rp_signature_unref(signature);
+        } else {
+            assert_fails(st, RP_INVALID, &err, "1025 bytes, the limit is 1024");
+        }
+    }
+    rp_buf_deinit(&bytes);
+}
+
 static rp_status read_step(const rp_allocator *alloc)
 {
     rp_test_bytes b = rp_test_bytes_of(STEP);
@@ -263,6 +294,7 @@ int main(void)
         cmocka_unit_test(nesting_has_a_limit),
         cmocka_unit_test(the_number_of_nodes_has_a_limit),
         cmocka_unit_test(a_signature_of_more_than_a_mebibyte_is_not_looked_at),
+        cmocka_unit_test(names_have_a_limit),
         cmocka_unit_test(reading_without_memory_leaves_nothing_behind),
     };
 

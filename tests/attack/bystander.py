@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inserts an item, samples one, rests a little, and again; target.Bystander is its other end."""
+
+import json
+import os
+import select
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import frames  # noqa: E402
+import messages  # noqa: E402
+
+
+class Bystander:
+    def __init__(self, port, token):
+        more = [("authorization", f"Bearer {token}")] if token else []
+        self.peer = frames.Peer(port)
+        self.insert = self.peer.open(messages.INSERT, more=more)
+        self.sample = self.peer.open(messages.SAMPLE, more=more)
+        self.key = os.getpid() << 32
+        self.forget()
+
+    def forget(self):
+        self.done, self.errors, self.ms = 0, [], []
+
+    def step(self):
+        """One insert with its confirmation, one sample with its data."""
+        self.key += 1
+        begin = time.perf_counter()
+        self.peer.write(self.insert, messages.one(self.key, "bystander", row_bytes=400))
+        keys = messages.confirmed(self.peer.reply(self.insert))
+        middle = time.perf_counter()
+        self.peer.write(self.sample, messages.sample("bystander"))
+        count = messages.samples(self.peer.reply(self.sample))
+        end = time.perf_counter()
+        assert keys == [self.key] and count == 1, f"{keys} for {self.key}, {count} samples"
+        self.ms += [1e3 * (middle - begin), 1e3 * (end - middle)]
+        self.done += 2
+
+    def report(self):
+        print(json.dumps({"done": self.done, "errors": self.errors, "ms": self.ms}), flush=True)
+        self.forget()
+
+
+def main():
+    port, slow, pause_ms, token = sys.argv[1:]
+    frames.SLOW = float(slow)
+    bystander = Bystander(int(port), token)
+    resting = True
+    while True:
+        pause = 60 if resting else float(pause_ms) / 1e3
+        if select.select([sys.stdin], [], [], pause)[0]:
+            word = sys.stdin.readline().strip()
+            if not word:
+                return
+            resting = {"rest": True, "go": False}.get(word, resting)
+            bystander.report()
+        if resting:
+            bystander.peer.take(0)  # pings of the server
+            continue
+        try:
+            bystander.step()
+        except (AssertionError, OSError, ValueError) as error:
+            bystander.errors.append(str(error)[:300])
+            if len(bystander.errors) > 10:
+                resting = True
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attacks on a server process, driven from raw sockets.
+
+    RP_BUILD=build/test/asan pytest tests/attack     another build than the release one
+
+A test asks for a target with the limits it wants; servers are kept for those that want the same.
+Whatever a test does, afterwards the tables, the memory and the descriptors have to be as before,
+and a bystander on a connection of its own must not have seen an error (target.py).
+"""
+
+import pytest
+
+from target import Target
+
+
+def key_of(options):
+    return repr(sorted(options.items()))
+
+
+@pytest.fixture(scope="session")
+def targets():
+    """All that were started, by what they were started with."""
+    started = {}
+    yield started
+    wrong = [text for text in (target.close() for target in started.values()) if text]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.fixture
+def attack(targets):
+    """Gives a target; `limits` and other options as for target.Server. Checks at the end."""
+    used = []
+
+    def start(fresh=False, **options):
+        key = key_of(options) + (f" of its own {len(targets)}" if fresh else "")
+        if key in targets:
+            targets[key].begin()
+        else:
+            targets[key] = Target(**options)
+        used.append(targets[key])
+        return targets[key]
+
+    yield start
+    for target in used:
+        target.finish()

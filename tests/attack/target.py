@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server process under attack, with somebody else on it who must not notice."""
+
+import json
+import os
+import pathlib
+import platform
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import frames
+import messages
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("RP_BUILD", ROOT / "build" / "test" / "release"))
+REPRISE = BUILD / "src" / "cli" / "reprise"
+MARK = "PAYLOAD"  # stands in what attackers send, and must never stand in a log
+
+# What a sanitizer says.
+REPORTS = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|"
+                     r"SUMMARY: \w+Sanitizer|[Aa]ssertion .* failed")
+
+
+def find_sanitizer():
+    """"address", "thread" or None, by what the program contains."""
+    program = REPRISE.read_bytes() if REPRISE.exists() else b""
+    for word in ("address", "thread"):
+        if f"__{word[0]}san_init".encode() in program:
+            return word
+    return None
+
+
+SANITIZER = find_sanitizer()
+frames.SLOW = {None: 1.0, "address": 3.0, "thread": 6.0}[SANITIZER]
+
+# The tables that attackers may use, and one for the bystander.
+TABLES = {
+    "a": "uniform:1000", "fifo": "fifo:1000", "lifo": "lifo:1000",
+    "prioritized": "prioritized:1000,exponent=2", "min_heap": "min_heap:1000",
+    "max_heap": "max_heap:1000", "weighed_out": "fifo:1000,remover=prioritized",
+    "empty": "uniform:1000,min_size=1000",  # samples wait
+    "queue": "queue:2",                    # inserts wait from the third on
+    "bystander": "uniform:1000",
+}
+
+
+def wrapper():
+    """The words that turn off address randomisation, which old sanitizers do not get on with."""
+    words = ["setarch", platform.machine(), "-R"]
+    try:
+        works = subprocess.run(words + ["true"], capture_output=True).returncode == 0
+    except FileNotFoundError:
+        works = False
+    return words if SANITIZER and works else []
+
+
+def environment():
+    found = {k: v for k, v in os.environ.items()
+             if k not in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "NOTIFY_SOCKET")}
+    found.setdefault("ASAN_OPTIONS", "detect_leaks=1:abort_on_error=1:quarantine_size_mb=16:"
+                     "detect_stack_use_after_return=1:allocator_may_return_null=1")
+    found.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
+    found.setdefault("TSAN_OPTIONS", "halt_on_error=1:second_deadlock_stack=1")
+    return found
+
+
+class Server:
+    """A server process with its numbers."""
+
+    def __init__(self, limits=None, arguments=(), tables=None, token=None, before=None):
+        self.log = tempfile.TemporaryFile()
+        self.token = token
+        words = [*wrapper(), REPRISE, "serve", "--port", "0", *arguments]
+        for name, spec in (tables or TABLES).items():
+            words += ["--table", f"{name}:{spec}"]
+        for name, value in (limits or {}).items():
+            words += ["--limit", f"{name}={value}"]
+        self.process = subprocess.Popen([str(w) for w in words], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=self.log,
+                                        env=environment(), preexec_fn=before)
+        self.port = self.find_port()
+
+    def find_port(self):
+        until = time.monotonic() + 20 * frames.SLOW
+        while time.monotonic() < until and self.process.poll() is None:
+            found = re.search(r"event=serving.*?:(\d+)", self.said())
+            if found:
+                return int(found.group(1))
+            time.sleep(0.005)
+        raise AssertionError(f"it does not serve: {self.said()}")
+
+    def said(self):
+        return os.pread(self.log.fileno(), 1 << 24, 0).decode(errors="replace")
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def peer(self, **options):
+        return frames.Peer(self.port, **options)
+
+    # --- numbers
+
+    def page(self, path):
+        with socket.create_connection(("127.0.0.1", self.port), 10 * frames.SLOW) as s:
+            extra = f"Authorization: Bearer {self.token}\r\n" if self.token else ""
+            s.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{extra}\r\n"
+                      .encode())
+            got = b""
+            while part := s.recv(1 << 16):
+                got += part
+        head, _, body = got.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200"), head
+        return body.decode()
+
+    def metrics(self):
+        lines = (line.rpartition(" ") for line in self.page("/metrics").splitlines()
+                 if not line.startswith("#"))
+        return {name.removeprefix("reprise_"): float(value) for name, _, value in lines}
+
+    def refusals(self):
+        """Refusals by reason, and events of abuse by kind."""
+        found = {}
+        for name, value in self.metrics().items():
+            label = re.fullmatch(r'(refusals_total|abuse_events_total)\{\w+="(\w+)"\}', name)
+            if label:
+                found[("abuse:" if "abuse" in label[1] else "") + label[2]] = int(value)
+        return found
+
+    def status(self, name):
+        text = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(rf"^{name}:\s+(\d+)", text, re.MULTILINE)[1])
+
+    def rss(self):
+        """Bytes in memory."""
+        return self.status("VmRSS") << 10
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def cpu(self):
+        """Seconds of processor time so far."""
+        words = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2]
+        user, system = words.split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+    # --- the end
+
+    def stop(self):
+        """Ends it in order and returns what is wrong with how it went."""
+        wrong = []
+        if self.alive():
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            status = self.process.wait(60 * frames.SLOW)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            status = self.process.wait()
+        said = self.said()
+        self.log.close()
+        if status != 0:
+            wrong.append(f"it ended with {status}")
+        if REPORTS.search(said):
+            wrong.append("a sanitizer has something to say")
+        if MARK in said:
+            wrong.append("its log has what an attacker sent")
+        return "\n".join([*wrong, said[-12000:]]) if wrong else ""
+
+
+class Bystander:
+    """A process that inserts and samples all the while, while it is not told to rest."""
+
+    def __init__(self, server, pause_ms=5, token=None):
+        words = [sys.executable, "-S", pathlib.Path(__file__).with_name("bystander.py"),
+                 server.port, frames.SLOW, pause_ms, token or ""]
+        self.process = subprocess.Popen([str(w) for w in words], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.tell("ready")
+
+    def tell(self, word):
+        """Gives an order: `report`, `rest` or `go`. Answers with what happened since the last
+        one: `done`, how many inserts and samples; `errors`; `ms`, the time each took."""
+        self.process.stdin.write(word + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        assert line, "the bystander is gone"
+        return json.loads(line)
+
+    def stop(self):
+        self.process.stdin.close()
+        self.process.wait(10 * frames.SLOW)
+        self.process.stdout.close()
+
+
+class Target(Server):
+    """A server with a bystander, and what has to be as before after each attack."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.bystander = Bystander(self, token=self.token)
+        self.begin()
+
+    def table_state(self):
+        """What attackers must not change without leave."""
+        return {name: value for name, value in self.metrics().items()
+                if re.match(r"table_(size|bytes|inserts_total|deletes_total|samples_total|"
+                            r"updates_total|waiting_\w+|closed)\{", name)
+                and '"bystander"' not in name}
+
+    def begin(self):
+        """Before an attack."""
+        self.may_change = False  # whether tables may be other than before
+        self.may_grow = 6 << 20  # by how many bytes of memory
+        self.bystander.tell("go")
+        self.tables_before = self.table_state()
+        self.refused_before = self.refusals()
+        self.descriptors_before = self.descriptors()
+        self.rss_before = self.rss()
+
+    def refused(self):
+        """Refusals and abuse since the attack began, without zeros."""
+        now = self.refusals()
+        return {k: v - self.refused_before[k] for k, v in now.items()
+                if v != self.refused_before[k]}
+
+    def limits_hit(self):
+        """The refusals alone."""
+        return {k: v for k, v in self.refused().items() if not k.startswith("abuse:")}
+
+    def settled(self):
+        """What is not as before: None, once all is."""
+        if self.descriptors() > self.descriptors_before:
+            return f"{self.descriptors()} descriptors, {self.descriptors_before} before"
+        metrics = self.metrics()
+        for name, own in {"connections": 1, "streams": 2}.items():  # of the bystander
+            if metrics[name] > own:
+                return f"{metrics[name]} {name}"
+        for name in ("queued_bytes", "pinned_bytes"):
+            if metrics[name] > 65536:
+                return f"{metrics[name]} {name}"
+        grown = self.rss() - self.rss_before
+        if not SANITIZER and grown > self.may_grow:
+            return f"{grown} bytes more than before"
+        if not self.may_change and self.table_state() != self.tables_before:
+            return f"{self.table_state()} before: {self.tables_before}"
+        return None
+
+    def finish(self):
+        """After an attack: everything is as before, and the bystander has seen nothing."""
+        until = time.monotonic() + 10 * frames.SLOW
+        while self.alive() and (wrong := self.settled()) and time.monotonic() < until:
+            time.sleep(0.02)
+        assert self.alive(), f"the server is gone: {self.said()[-8000:]}"
+        assert not wrong, wrong
+        with self.peer() as peer:
+            key = time.monotonic_ns()
+            insert = peer.open(messages.INSERT, more=self.credentials())
+            peer.write(insert, messages.one(key, "bystander"))
+            assert messages.confirmed(peer.reply(insert)) == [key]
+            call = peer.ask(messages.SAMPLE, messages.sample("bystander"),
+                            more=self.credentials())
+            assert call.status == messages.OK and call.body
+        report = self.bystander.tell("rest")
+        assert not report["errors"] and report["done"], report
+
+    def credentials(self):
+        return [("authorization", f"Bearer {self.token}")] if self.token else []
+
+    def close(self):
+        self.bystander.stop()
+        return self.stop()

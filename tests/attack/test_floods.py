@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames that are allowed, one by one, and too many of them.
+
+A connection has one budget for all that is cheap to send and costs us work: so many at once, so
+many a second. Up to the last of it nothing happens; one more, and it gets GOAWAY with the code
+ENHANCE_YOUR_CALM, is closed, and is counted once."""
+
+import time
+
+import pytest
+
+import frames as f
+import messages as m
+from target import SANITIZER
+
+BURST = 60
+SMALL = {"abuse_burst": BURST, "abuse_per_second": 1}
+
+
+def resets(count, path, body=b"", end=False):
+    """Calls that are taken back at once."""
+    block = f.request_block(path)
+    return b"".join(f.headers(s, block, end) + body.replace(b"\xff\xff\xff\xff",
+                                                            s.to_bytes(4, "big")) + f.rst(s)
+                    for s in range(3, 3 + 2 * count, 2))
+
+
+def on_streams(count, what, path=m.INSERT):
+    """For each of so many calls, what is sent behind its headers."""
+    block = f.request_block(path)
+    return b"".join(f.headers(s, block) + what(s) for s in range(3, 3 + 2 * count, 2))
+
+
+# Each: what so many events of it look like, and the kind it is counted as. Stream 1 is an open
+# insert stream.
+FLOODS = {
+    "resets of streams": (lambda n: resets(n, m.INSERT), "client_reset"),
+    "resets of calls that had their message": (
+        lambda n: resets(n, m.INFO, f.frame(f.DATA, f.END_STREAM, 0xffffffff, f.message(b""))),
+        "client_reset"),
+    "resets of calls that were refused": (
+        lambda n: resets(n, "/no/such/method"), "client_reset"),
+    "pings": (lambda n: f.ping() * n, "ping"),
+    "settings": (lambda n: f.settings() * n, "settings"),
+    "settings that change windows": (
+        lambda n: b"".join(f.settings([(f.INITIAL_WINDOW, 65535 + i)]) for i in range(n)),
+        "settings"),
+    "empty DATA": (lambda n: f.data(1) * n, "empty_frame"),
+    "empty DATA with padding": (
+        lambda n: f.frame(f.DATA, f.PADDED, 1, b"\x05" + b"\0" * 5) * n, "empty_frame"),
+    "windows of the connection": (lambda n: f.window(0, 1) * n, "window_update"),
+    "windows of a stream": (lambda n: f.window(1, 1) * n, "window_update"),
+    "priorities": (lambda n: b"".join(f.priority(2 * i + 101) for i in range(n)), "priority"),
+    "unknown frames": (lambda n: f.frame(0x42, 0, 1, b"PAYLOAD") * n, "unknown_frame"),
+    "headers of a call that is over": (
+        lambda n: f.headers(1, f.request_block(m.INFO)) * n, "bad_frame"),
+}
+
+# Six ways to make the server reset a call. They may cost more than one event each.
+MADE_RESETS = {
+    "a window past 2^31 - 1": lambda n: on_streams(n, lambda s: f.window(s, (1 << 31) - 1)),
+    "a content-length that is wrong": lambda n: b"".join(
+        f.headers(s, f.request_block(m.INSERT, [("content-length", "1")])) + f.data(s, b"PAYLOAD")
+        for s in range(3, 3 + 2 * n, 2)),
+    "headers that are malformed": lambda n: b"".join(
+        f.headers(s, f.request_block(m.INSERT, [("X", "PAYLOAD")]))
+        for s in range(3, 3 + 2 * n, 2)),
+    "pseudo-headers in trailers": lambda n: on_streams(
+        n, lambda s: f.headers(s, f.fields([(":path", "/")]), True)),
+    "an end before its content-length": lambda n: b"".join(
+        f.headers(s, f.request_block(m.INSERT, [("content-length", "9")]), True)
+        for s in range(3, 3 + 2 * n, 2)),
+    "trailers that do not end it": lambda n: on_streams(
+        n, lambda s: f.headers(s, f.fields([("x", "y")]))),
+}
+
+
+def begin(target, name):
+    """A connection as the flood needs it."""
+    peer = target.peer()
+    if name == "headers of a call that is over":
+        assert peer.ask(m.INFO, b"").status == m.OK
+    else:
+        assert peer.open(m.INSERT) == 1
+    peer.next_stream = 10001
+    # Our settings are acknowledged, so nothing that comes later is ours.
+    assert peer.until(lambda: any(x.type == f.SETTINGS for x in peer.frames))
+    return peer
+
+
+def lives(peer):
+    """It serves on this connection."""
+    return peer.ask(m.INFO, b"").status == m.OK
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_a_flood_is_ended_one_event_above_the_budget(attack, name):
+    make, kind = FLOODS[name]
+    target = attack(limits=SMALL)
+    with begin(target, name) as peer:
+        peer.send(make(BURST))
+        assert lives(peer)
+    assert target.limits_hit().get("abuse") is None, target.refused()
+    target.begin()
+    with begin(target, name) as peer:
+        peer.send(make(BURST + 1))
+        assert peer.gone()
+        assert peer.goaway == f.ENHANCE_YOUR_CALM
+    assert target.refused()["abuse"] == 1
+    assert target.refused()[f"abuse:{kind}"] >= BURST
+
+
+@pytest.mark.parametrize("name", MADE_RESETS)
+def test_resets_that_the_server_is_made_to_send_count_too(attack, name):
+    target = attack(limits=SMALL)
+    with begin(target, name) as peer:
+        peer.send(MADE_RESETS[name](BURST // 4))
+        assert lives(peer)
+    assert "abuse" not in target.refused()
+    with begin(target, name) as peer:
+        peer.send(MADE_RESETS[name](BURST + 1))
+        assert peer.gone()
+        assert peer.goaway == f.ENHANCE_YOUR_CALM
+    assert target.refused()["abuse"] == 1
+
+
+ALL = {**{k: v[0] for k, v in FLOODS.items()}, **MADE_RESETS}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_flood_costs_little_with_the_limits_as_they_are(attack, name):
+    """20,000 events at once, over and over, until a million frames have been offered or a second
+    has passed: each connection is ended with what its budget allows, and nothing stays."""
+    target = attack()
+    octets = ALL[name](20000)
+    offered, connections, cpu, start = 0, 0, target.cpu(), time.monotonic()
+    while offered < 1000000 and time.monotonic() - start < 0.5:
+        with begin(target, name) as peer:
+            peer.flood(octets)
+            assert peer.gone()
+            assert peer.goaway == f.ENHANCE_YOUR_CALM
+        offered += 20000
+        connections += 1
+    assert target.limits_hit()["abuse"] == connections
+    cost = (target.cpu() - cpu) / connections
+    assert SANITIZER or cost < 0.1, f"{cost} s of processor time a connection"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_flood_by_somebody_who_does_not_read_is_ended(attack, name):
+    """The peer's receive buffer is as small as can be, and full of samples."""
+    target = attack()
+    target.may_change = True
+    with target.peer(receive_bytes=4096, windows=False,
+                     pairs=[(f.INITIAL_WINDOW, (1 << 31) - 1)]) as peer:
+        stream = peer.open(m.INSERT)
+        peer.write(stream, m.one(1, row_bytes=60000))
+        assert m.confirmed(peer.reply(stream)) == [1]
+        peer.send(f.window(0, (1 << 31) - 65536))
+        shut = peer.open(m.SAMPLE)
+        peer.write(shut, m.sample("a", 100000))
+        peer.next_stream = 10001
+        time.sleep(0.05)
+        taken = peer.flood(ALL[name](20000), 2)
+        grown = target.rss() - target.rss_before
+        assert SANITIZER or grown < 16 << 20, f"{grown} bytes more after {taken}"
+        assert peer.gone()
+    # Calls that are reset stay open until the reset can be sent: there may be too many of them.
+    hit = target.limits_hit()
+    assert hit.get("abuse", 0) + hit.get("protocol", 0) == 1, hit
+    with target.peer() as peer:
+        assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
+
+
+def test_the_budget_comes_back(attack):
+    target = attack(limits={"abuse_burst": 20, "abuse_per_second": 100})
+    with target.peer() as peer:
+        for _ in range(6):
+            peer.send(f.ping() * 20)
+            time.sleep(0.25)
+        assert lives(peer)
+    assert "abuse" not in target.refused()
+
+
+def test_pings_that_data_explains_are_free(attack):
+    """gRPC measures the speed of a connection with pings, one for some data."""
+    target = attack(limits=SMALL)
+    target.may_change = True
+    with target.peer() as peer:
+        for _ in range(2 * BURST):
+            assert lives(peer)
+            peer.send(f.ping() + f.window(0, 1))
+        assert lives(peer)
+    assert not target.refused()
+
+
+def test_clients_that_leave_when_they_have_what_they_want_are_welcome(attack):
+    """Samplers take their samples and cancel: the call had its answer, so it is no abuse."""
+    target = attack(limits=SMALL)
+    target.may_change = True
+    with target.peer() as peer:
+        stream = peer.open(m.INSERT)
+        peer.write(stream, m.one(1))
+        peer.reply(stream)
+        for _ in range(2 * BURST):
+            stream = peer.open(m.SAMPLE)
+            peer.write(stream, m.sample())
+            assert m.samples(peer.reply(stream)) == 1
+            peer.send(f.rst(stream))
+        assert lives(peer)
+    assert not target.limits_hit()
+
+
+# --- headers -------------------------------------------------------------------------------
+
+def many_fields(count, value="v"):
+    return [(f"x-{i}", value) for i in range(count)]
+
+
+def listed(pairs):
+    """The size of headers as HTTP/2 counts it."""
+    return sum(len(k) + len(v) + 32 for k, v in pairs)
+
+
+def test_header_fields_have_a_limit(attack):
+    target = attack(limits={"header_fields": 20})
+    base = len(f.request_fields(m.INFO))
+    with target.peer() as peer:
+        assert peer.ask(m.INFO, b"", more=many_fields(20 - base)).status == m.OK
+        assert not target.refused()
+        call = peer.ask(m.INFO, b"", more=many_fields(21 - base))
+        assert call.status == m.EXHAUSTED
+        assert target.limits_hit() == {"header_fields": 1}
+        assert lives(peer)
+
+
+def test_header_bytes_have_a_limit(attack):
+    target = attack(limits={"header_bytes": 2000})
+    base = listed(f.request_fields(m.INFO)) + listed([("x", "")])
+    with target.peer() as peer:
+        assert peer.ask(m.INFO, b"", more=[("x", "v" * (2000 - base))]).status == m.OK
+        assert not target.refused()
+        call = peer.ask(m.INFO, b"", more=[("x", "v" * (2001 - base))])
+        assert call.status == m.EXHAUSTED
+        assert target.limits_hit() == {"header_bytes": 1}
+        assert lives(peer)
+
+
+@pytest.mark.parametrize("more", [
+    [("x", "v" * 17000)], [("x" * 17000, "v")], many_fields(65), many_fields(1000),
+    [("x", "v")] * 2000], ids=["value", "name", "65", "1000", "same"])
+def test_headers_over_the_limits_as_they_are(attack, more):
+    target = attack()
+    with target.peer() as peer:
+        assert peer.echo()  # from here on frames may be as large as we say
+        call = peer.ask(m.INFO, b"", more=more)
+        assert call.status == m.EXHAUSTED
+        assert lives(peer)
+    assert sum(target.limits_hit().values()) == 1, target.refused()
+
+
+def bomb(references, first=0x40):
+    """A field of 3,900 bytes goes into the table; each further byte of the block stands for it."""
+    return f.request_block(m.INFO) + f.literal("x", "v" * 3900, first) + b"\xbe" * references
+
+
+@pytest.mark.parametrize("references", [10, 10000, 1000000])
+def test_headers_that_unpack_to_much_are_not_unpacked(attack, references):
+    target = attack()
+    with target.peer() as peer:
+        assert peer.echo()
+        cpu = target.cpu()
+        octets = bomb(references)
+        parts = [octets[i:i + 1000000] for i in range(0, len(octets), 1000000)]
+        out = f.headers(1, parts[0], more=len(parts) > 1)
+        for i, part in enumerate(parts[1:], 2):
+            out += f.continuation(1, part, more=i < len(parts))
+        peer.flood(out)
+        peer.until(lambda: peer.calls[1].over or peer.closed)
+        assert peer.calls[1].status == m.EXHAUSTED or peer.goaway == f.ENHANCE_YOUR_CALM
+        assert SANITIZER or target.cpu() - cpu < 0.1
+    assert sum(target.limits_hit().values()) == 1, target.refused()
+
+
+@pytest.mark.parametrize("size", [0, 1, 16000])
+def test_headers_without_end_are_ended(attack, size):
+    """CONTINUATION after CONTINUATION, empty or not."""
+    target = attack()
+    part = f.literal("x", "v" * (size - 4)) if size > 4 else b"\x82"[:size]
+    with target.peer() as peer:
+        peer.send(f.headers(1, f.request_block(m.INFO), more=True))
+        peer.flood(f.continuation(1, part, more=True) * 2000)
+        assert peer.gone()
+        assert peer.goaway is not None
+    assert sum(target.limits_hit().values()) == 1, target.refused()
+
+
+def test_a_few_continuations_are_headers_like_any_other(attack):
+    target = attack()
+    block = f.request_block(m.INFO)
+    with target.peer() as peer:
+        cut = [block[i * 16:(i + 1) * 16] for i in range(7)] + [block[112:]]
+        out = f.headers(1, cut[0], more=True)
+        for i, part in enumerate(cut[1:], 1):
+            out += f.continuation(1, part, more=i < len(cut) - 1)
+        peer.send(out + f.data(1, f.message(b""), end=True))
+        assert peer.result(1).status == m.OK
+
+
+# --- calls ---------------------------------------------------------------------------------
+
+def test_calls_open_at_once_have_a_limit(attack):
+    target = attack(limits={"streams": 4})
+    with target.peer() as peer:
+        for _ in range(3):
+            peer.open(m.INSERT)
+        assert lives(peer)
+        assert not target.limits_hit()
+        peer.open(m.INSERT)
+        assert peer.echo()
+        stream = peer.open(m.INSERT)
+        peer.until(lambda: peer.calls[stream].over or peer.closed)
+        assert peer.calls[stream].reset == f.REFUSED_STREAM or peer.goaway == f.PROTOCOL_ERROR
+    assert sum(target.limits_hit().values()) == 1, target.refused()
+
+
+def test_as_many_calls_as_allowed_are_served(attack):
+    target = attack()
+    target.may_grow = 40 << 20  # room for samples, kept for reuse
+    with target.peer() as peer:
+        streams = [peer.open(m.SAMPLE) for _ in range(1024)]
+        peer.send(b"".join(f.data(s, f.message(m.sample("empty"))) for s in streams))
+        assert peer.echo()
+        assert target.metrics()["streams"] >= 1024
+        peer.send(b"".join(f.rst(s) for s in streams[:500]))
+        assert peer.echo()
