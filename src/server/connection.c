@@ -19,6 +19,7 @@ enum {
     WRITE_TURN_BYTES = 4 << 20,      /* to one connection in one turn */
     SHARE_BYTES = 256 << 10,         /* of a short budget that every connection may keep */
     LOOK_NS = 1000000000,            /* how often we look while something may take too long */
+    HELD_NS = 50000000,              /* and while there is no memory to read more */
     LAST_CALLS_NS = 50000000,        /* between the notice of a drain and its end */
     SNIFF_AGAIN_NS = 10000000,       /* at first, when the first bytes come one by one */
     MESSAGE_BYTES_PER_SECOND = 1024, /* at least */
@@ -155,7 +156,7 @@ void rp_connection_drain(rp_connection *c)
     look_at(c, rp_loop_now(c->worker->loop) + LAST_CALLS_NS);
 }
 
-bool rp_connection_may_queue(const rp_connection *c)
+static bool has_room(const rp_connection *c)
 {
     const rp_worker *worker = c->worker;
     size_t all = atomic_load_explicit(&worker->server->queued_bytes, memory_order_relaxed);
@@ -163,6 +164,13 @@ bool rp_connection_may_queue(const rp_connection *c)
 
     if (own >= worker->limits.connection_queued_bytes) return false;
     return all < worker->limits.queued_bytes || own < SHARE_BYTES;
+}
+
+bool rp_connection_may_queue(rp_connection *c)
+{
+    if (has_room(c)) return true;
+    c->wants_room = true;
+    return false;
 }
 
 /* --- the first bytes -------------------------------------------------------------------------- */
@@ -347,7 +355,9 @@ static written write_all(rp_connection *c)
         outcome = ALL;
     }
     rp_counter_add(&worker->metrics->bytes_written, total);
-    if (total > 0 || rp_h2_queued_bytes(c->h2) == 0) c->moved_ns = rp_loop_now(worker->loop);
+    if (rp_h2_left_bytes(c->h2) != c->left_then || rp_h2_queued_bytes(c->h2) == 0)
+        c->moved_ns = rp_loop_now(worker->loop);
+    c->left_then = rp_h2_left_bytes(c->h2);
     return outcome;
 }
 
@@ -363,8 +373,18 @@ static bool may_read(const rp_connection *c)
                worker->limits.queued_bytes;
 }
 
+static void give_room(void *user, rp_call *call)
+{
+    rp_calls_handler.on_room(user, call);
+}
+
+/* Tasks say what they have gathered, and those go on that had found no room. */
 static void flush_tasks(rp_connection *c)
 {
+    if (c->wants_room && has_room(c)) {
+        c->wants_room = false;
+        rp_h2_each_call(c->h2, give_room, c);
+    }
     while (c->flushes != NULL) {
         rp_task *task = c->flushes;
         c->flushes = task->next_flush;
@@ -402,13 +422,22 @@ void rp_connection_flush(rp_connection *c)
         return;
     }
     if (may_read(c)) events |= c->link.read_waits != 0 ? c->link.read_waits : RP_READABLE;
+    if (c->wants_room && has_room(c)) outcome = SOME; /* in the next turn */
     if (outcome == SOME) events |= c->link.write_waits != 0 ? c->link.write_waits : RP_WRITABLE;
     rp_loop_change(loop, &c->watch, events);
-    if (takes_time(c, outcome == SOME) && c->timer.due_ns > rp_loop_now(loop) + LOOK_NS)
-        look_at(c, rp_loop_now(loop) + LOOK_NS);
+    int64_t soon_ns = rp_loop_now(loop) + (may_read(c) ? LOOK_NS : HELD_NS);
+    if (takes_time(c, outcome == SOME) && c->timer.due_ns > soon_ns) look_at(c, soon_ns);
 }
 
 /* --- what takes too long ------------------------------------------------------------------------ */
+
+/* The time since when something has been so; starts anew where it is not. */
+static int64_t lasts_ns(bool is_so, int64_t *since_ns, int64_t now_ns)
+{
+    if (!is_so) *since_ns = 0;
+    if (is_so && *since_ns == 0) *since_ns = now_ns;
+    return is_so ? now_ns - *since_ns : 0;
+}
 
 /* What the peer has begun must go on. True if it does not. */
 static bool is_slow(rp_connection *c, int64_t now_ns, rp_refusal *why)
@@ -416,21 +445,19 @@ static bool is_slow(rp_connection *c, int64_t now_ns, rp_refusal *why)
     const rp_server_limits *limits = &c->worker->limits;
     uint64_t bytes;
     rp_h2_wait wait = rp_h2_waits_for(c->h2, &bytes);
+    bool reads = may_read(c), in_message = wait == RP_H2_WAITS_FOR_MESSAGE;
 
-    if (wait == RP_H2_WAITS_FOR_NOTHING || wait == RP_H2_WAITS_FOR_CLOSE || !may_read(c)) {
-        c->message_since_ns = 0;
-        return false;
-    }
-    if (c->message_since_ns == 0) {
-        c->message_since_ns = now_ns;
-        c->message_bytes_then = bytes;
-        return false;
-    }
-    int64_t elapsed_ns = now_ns - c->message_since_ns;
-    if (wait != RP_H2_WAITS_FOR_MESSAGE) {
-        *why = RP_REFUSED_HANDSHAKE;
-        return elapsed_ns > ms(limits->handshake_ms);
-    }
+    /* Memory for messages is used up, by messages that are not whole: some of them must go. */
+    *why = RP_REFUSED_QUEUED;
+    if (lasts_ns(!reads && in_message, &c->held_since_ns, now_ns) >
+        ms(limits->message_grace_ms))
+        return true;
+    *why = RP_REFUSED_HANDSHAKE;
+    if (lasts_ns(reads && wait != RP_H2_WAITS_FOR_NOTHING && !in_message, &c->headers_since_ns,
+                 now_ns) > ms(limits->handshake_ms))
+        return true;
+    if (c->message_since_ns == 0) c->message_bytes_then = bytes;
+    int64_t elapsed_ns = lasts_ns(reads && in_message, &c->message_since_ns, now_ns);
     if (elapsed_ns < ms(limits->message_grace_ms)) return false;
     if ((double)(bytes - c->message_bytes_then) * 1e9 >=
         (double)elapsed_ns * MESSAGE_BYTES_PER_SECOND) {
@@ -447,6 +474,7 @@ static bool is_dead(rp_connection *c, int64_t now_ns)
 {
     const rp_server_limits *limits = &c->worker->limits;
 
+    if (!may_read(c)) return false; /* nor do we listen */
     if (c->pinged_ns != 0) return now_ns - c->pinged_ns > ms(limits->ping_timeout_ms);
     if (now_ns - c->heard_ns < ms(limits->ping_ms)) return false;
     rp_h2_ping(c->h2);
@@ -461,6 +489,7 @@ static int64_t next_look(const rp_connection *c, int64_t now_ns)
     int64_t due_ns = c->pinged_ns != 0 ? c->pinged_ns + ms(limits->ping_timeout_ms) + 1
                                        : c->heard_ns + ms(limits->ping_ms);
 
+    if (!may_read(c)) return now_ns + HELD_NS;
     if (takes_time(c, false) && due_ns > now_ns + LOOK_NS) due_ns = now_ns + LOOK_NS;
     return due_ns > now_ns ? due_ns : now_ns + LOOK_NS;
 }
@@ -501,5 +530,6 @@ static void look_after(rp_timer *timer)
     }
     rp_h2_sweep(c->h2);
     rp_connection_touch(c);
+    if ((c->watch.events & RP_READABLE) == 0 && may_read(c)) rp_connection_touch(c);
     look_at(c, next_look(c, now_ns));
 }

@@ -165,6 +165,7 @@ struct rp_connection {
     rp_connection *next_dirty;
     bool is_dirty, ended_writing;
     bool is_draining; /* the notice is out, the end is not */
+    bool wants_room;  /* a task was told that it may not queue */
     rp_connection_state state;
     rp_link link;
     rp_h2 *h2;
@@ -177,10 +178,13 @@ struct rp_connection {
     size_t pinned_bytes;  /* of chunks its streams hold that no item refers to */
     size_t counted_bytes; /* of it in server->queued_bytes */
     int64_t opened_ns;
-    int64_t heard_ns;  /* when something came last */
-    int64_t moved_ns;  /* when something was written last, or nothing had to be */
-    int64_t pinged_ns; /* 0: no ping is out */
+    int64_t heard_ns;   /* when something came last */
+    int64_t moved_ns;   /* when an answer was written last, or none had to be */
+    uint64_t left_then; /* bytes of answers that were written by then */
+    int64_t pinged_ns;  /* 0: no ping is out */
     uint64_t pongs_seen;
+    int64_t headers_since_ns; /* since when settings or headers have been incomplete; 0: none */
+    int64_t held_since_ns;    /* since when we have not read for want of memory; 0: we read */
     int64_t message_since_ns; /* since when a message has been incomplete; 0: none */
     uint64_t message_bytes_then;
 };
@@ -193,8 +197,9 @@ void rp_connection_close(rp_connection *connection);
 void rp_connection_touch(rp_connection *connection);
 /* At the end of a turn: flushes tasks, writes, and asks for what comes next. */
 void rp_connection_flush(rp_connection *connection);
-/* True while answers may be added to what waits to be sent. */
-bool rp_connection_may_queue(const rp_connection *connection);
+/* True while answers may be added to what waits to be sent. If not, on_room is called once they
+ * may. */
+bool rp_connection_may_queue(rp_connection *connection);
 /* Tells the peer to go elsewhere. */
 void rp_connection_drain(rp_connection *connection);
 /* Counts a refusal. */

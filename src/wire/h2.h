@@ -9,8 +9,8 @@
  *
  * Flow control. The window of the connection is given back as bytes arrive, so that a call that
  * waits never holds up another. The window of a call is given back too, until its reader pauses
- * it: then only while a message that has begun is still incomplete. So a paused call holds at
- * most its window, and one message.
+ * it: then only while the first message that will have to wait is still incomplete. So a paused
+ * call holds at most its window, and one message.
  *
  * One thread. Handler functions may call everything here but receive, output and free. */
 #ifndef RP_WIRE_H2_H
@@ -112,10 +112,12 @@ bool rp_h2_is_over(const rp_h2 *h2);
 /* True if that is because the peer does not keep to HTTP/2. */
 bool rp_h2_is_violated(const rp_h2 *h2);
 
-/* Bytes of messages that have arrived, wholly or in part, and are not delivered; bytes of
- * answers that wait; calls that are open. */
+/* Bytes of messages that have arrived, wholly or in part, and are not delivered, with what it
+ * takes to keep them; bytes of answers that wait; calls that are open. */
 size_t rp_h2_held_bytes(const rp_h2 *h2);
 size_t rp_h2_queued_bytes(const rp_h2 *h2);
+/* Bytes of answers that have been written, over the life of the connection. */
+uint64_t rp_h2_left_bytes(const rp_h2 *h2);
 size_t rp_h2_call_count(const rp_h2 *h2);
 /* What the peer has begun and not ended, on calls that are not paused; `*bytes`: of messages so
  * far, summed over the life of the connection, so that progress can be seen. */

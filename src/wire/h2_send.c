@@ -42,7 +42,7 @@ static void submit_trailers(rp_call *call)
     char number[4];
     size_t count = put_status(call, number, fields);
 
-    (void)nghttp2_submit_trailer(call->h2->session, call->id, fields, count);
+    rp_h2_need(call->h2, nghttp2_submit_trailer(call->h2->session, call->id, fields, count));
 }
 
 static ssize_t read_replies(nghttp2_session *session, int32_t id, uint8_t *buffer,
@@ -85,8 +85,8 @@ static void submit_headers(rp_call *call)
         call->finished = true;
     }
     call->headers_sent = true;
-    (void)nghttp2_submit_response(call->h2->session, call->id, fields, count,
-                                  alone ? NULL : &provider);
+    rp_h2_need(call->h2, nghttp2_submit_response(call->h2->session, call->id, fields, count,
+                                                 alone ? NULL : &provider));
 }
 
 /* Has the session ask for more. */
@@ -96,7 +96,7 @@ static void wake(rp_call *call)
         submit_headers(call);
     } else if (call->deferred) {
         call->deferred = false;
-        (void)nghttp2_session_resume_data(call->h2->session, call->id);
+        rp_h2_need(call->h2, nghttp2_session_resume_data(call->h2->session, call->id));
     }
 }
 
@@ -199,8 +199,8 @@ void rp_call_answer(rp_call *call, const rp_http_answer *answer, rp_reply *body)
     if (answer->extra_name != NULL)
         fields[count++] = field(answer->extra_name, answer->extra_value);
     if (call->queued == 0) call->finished = true;
-    (void)nghttp2_submit_response(call->h2->session, call->id, fields, count,
-                                  call->queued > 0 ? &provider : NULL);
+    rp_h2_need(call->h2, nghttp2_submit_response(call->h2->session, call->id, fields, count,
+                                                 call->queued > 0 ? &provider : NULL));
 }
 
 /* --- output ------------------------------------------------------------------------------------ */
@@ -305,8 +305,8 @@ void rp_h2_sweep(rp_h2 *h2)
     if (h2->leftovers == 0) return;
     for (rp_call *call = h2->calls; call != NULL; call = call->next) {
         if (call->leftover == 2)
-            (void)nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, call->id,
-                                            NGHTTP2_NO_ERROR);
+            rp_h2_need(h2, nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, call->id,
+                                                     NGHTTP2_NO_ERROR));
         if (call->leftover > 0) call->leftover++;
     }
 }
@@ -322,11 +322,12 @@ static void give_room(void *user, rp_call *call)
 
 static void fill(rp_h2 *h2)
 {
+    if (h2->starved) return;
     do {
         const uint8_t *data;
         ssize_t size = nghttp2_session_mem_send(h2->session, &data);
         bool failed = size < 0 || (size > 0 && !push_control(h2, data, (size_t)size));
-        if (failed) h2->broken = true;
+        if (failed) h2->starved = h2->broken = true;
         if (size <= 0 || failed) break;
     } while (h2->out_bytes < OUTPUT_BYTES);
 }
@@ -362,6 +363,7 @@ void rp_h2_written(rp_h2 *h2, size_t size)
             piece->reply->left += part;
             piece->data += part;
             h2->queued -= part;
+            h2->left += part;
         } else {
             piece->at += part;
         }

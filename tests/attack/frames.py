@@ -315,6 +315,8 @@ class Peer:
     def write(self, stream, *payloads, end=False):
         """Sends messages, each in frames of at most 16 KiB."""
         octets = b"".join(message(p) for p in payloads)
+        if len(octets) > 60000:  # the window is larger once its settings have come
+            self.until(lambda: any(f.type == SETTINGS for f in self.frames))
         out = []
         for at in range(0, len(octets) or 1, 16384):
             part = octets[at:at + 16384]
