@@ -280,6 +280,56 @@ static void save_messages(void)
     }
 }
 
+/* Connections. The steps are those of fuzz_framing.c: 0x80 more and what has been gathered is
+ * sent. */
+static void save_framing(void)
+{
+    static const struct {
+        const char *name, *hex;
+    } inputs[] = {
+        {"echo", "000080028200000300616263 8d"},
+        {"finish", "0000800582000003036162638d8d"},
+        {"half_close", "000080080282000b0504000000000d8d"},
+        {"pause", "000080088200000102 82000005006162636465 8f0300 8d"},
+        {"window", "0000 88040400 8008 82001010 01616263 8d 8700ff00 8d 8700ffff 8d"},
+        {"large", "000080088200003f01 61626364656668 8d 8c 9c ac bc 8d"},
+        {"cut", "00008008 0b01 82002003006162 82000003006364 8d"},
+        {"abort", "00008008 82000001c8 8f2c00 8d"},
+        {"trailers_only", "0000 8003 8d"},
+        {"answer", "0000 8007 8d"},
+        {"resets", "0000 8008 8600 8008 8600 8d"},
+        {"sweep", "0000 8003 8d 8f0000 8f0000 8d"},
+        {"go_away", "0000 8008 8fc200 8fc200 8d"},
+        {"pings", "0000 89 89 99 8f0100 8d"},
+        {"settings", "0000 880100 00 8802ffff 8805ffff 8d"},
+        {"memory", "10002080088200000300616263 8d"},
+        {"memory_gone", "30001880088200000300616263 8d"},
+        {"limits", "4f00008008 82001f4000616263 8d"},
+        {"direct", "0010 8008 8e0079 8e0078 8e0078 8d"},
+        {"growing", "0010 8008 8e00ff 8e007e 8e007e 8e007e 8e007e 8e007e 8e007e 8e007e 8e007e "
+                    "8e007e 8e007e"
+                    "8e007e 8e007e 8e007e 8e007e 8e007e 8e007e 8e007e 8e007e 8d"},
+        {"much", "0000 87fe ffff f70fffff 8008 f700ffff "
+                 "820000010182000001c982000001c982000001c9 8dac8d"},
+        {"raw",
+         "00 07 00 000004 01 05 00000001 82868400 000004 00 01 00000001 00000000 000008 06 00"
+         "00000000 0102030405060708"},
+        {"no_preface", "80 07 00 474554202f"},
+    };
+
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
+        uint8_t bytes[256];
+        size_t size = 0;
+        for (const char *at = inputs[i].hex; *at != '\0'; at += 2) {
+            char digits[3] = {at[0], at[1], '\0'};
+            while (*at == ' ') at++;
+            memcpy(digits, at, 2);
+            bytes[size++] = (uint8_t)strtoul(digits, NULL, 16);
+        }
+        save("framing", inputs[i].name, bytes, size);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -292,6 +342,7 @@ int main(int argc, char **argv)
     save_blocks(RP_CODEC_LZ4);
     save_zstd_modes();
     save_chunks();
+    save_framing();
     save_messages();
     save_strings();
     save_tokens();

@@ -3,6 +3,7 @@
 
 #include "util/mem.h"
 #include "wire/h2_inside.h"
+#include "wire/h2_memory.h"
 
 static void close_call(rp_h2 *h2, rp_call *call)
 {
@@ -42,6 +43,7 @@ static rp_status open_session(rp_h2 *h2)
 {
     nghttp2_session_callbacks *callbacks = NULL;
     nghttp2_option *option = NULL;
+    nghttp2_mem memory = rp_h2_memory(&h2->alloc);
     rp_status st = RP_NO_RESOURCE;
 
     if (nghttp2_session_callbacks_new(&callbacks) != 0) goto out;
@@ -66,7 +68,8 @@ static rp_status open_session(rp_h2 *h2)
      * no attacker, however often it does so. */
     nghttp2_option_set_stream_reset_rate_limit(option, UINT64_MAX, UINT64_MAX);
     nghttp2_option_set_max_outbound_ack(option, SIZE_MAX); /* pings are counted here, too */
-    if (nghttp2_session_server_new2(&h2->session, callbacks, h2, option) == 0) st = RP_OK;
+    if (nghttp2_session_server_new3(&h2->session, callbacks, h2, option, &memory) == 0)
+        st = RP_OK;
 out:
     nghttp2_option_del(option);
     nghttp2_session_callbacks_del(callbacks);
@@ -132,6 +135,11 @@ void rp_h2_free(rp_h2 *h2)
     rp_release(&h2->alloc, h2, sizeof *h2);
 }
 
+void rp_h2_need(rp_h2 *h2, int result)
+{
+    if (nghttp2_is_fatal(result)) h2->starved = h2->broken = true;
+}
+
 void rp_h2_nuisance(rp_h2 *h2, rp_nuisance kind)
 {
     if (h2->broken || h2->ended || h2->handler->on_nuisance(h2->user, kind)) return;
@@ -170,6 +178,11 @@ size_t rp_h2_queued_bytes(const rp_h2 *h2)
     return h2->queued;
 }
 
+uint64_t rp_h2_left_bytes(const rp_h2 *h2)
+{
+    return h2->left;
+}
+
 size_t rp_h2_call_count(const rp_h2 *h2)
 {
     return h2->call_count;
@@ -186,7 +199,7 @@ rp_h2_wait rp_h2_waits_for(const rp_h2 *h2, uint64_t *bytes)
 
 void rp_h2_ping(rp_h2 *h2)
 {
-    (void)nghttp2_submit_ping(h2->session, NGHTTP2_FLAG_NONE, NULL);
+    rp_h2_need(h2, nghttp2_submit_ping(h2->session, NGHTTP2_FLAG_NONE, NULL));
 }
 
 uint64_t rp_h2_pongs(const rp_h2 *h2)
@@ -197,18 +210,19 @@ uint64_t rp_h2_pongs(const rp_h2 *h2)
 void rp_h2_go_away(rp_h2 *h2)
 {
     if (!h2->gone_away)
-        (void)nghttp2_submit_shutdown_notice(h2->session);
+        rp_h2_need(h2, nghttp2_submit_shutdown_notice(h2->session));
     else
-        (void)nghttp2_submit_goaway(h2->session, NGHTTP2_FLAG_NONE,
-                                    nghttp2_session_get_last_proc_stream_id(h2->session),
-                                    NGHTTP2_NO_ERROR, NULL, 0);
+        rp_h2_need(h2,
+                   nghttp2_submit_goaway(h2->session, NGHTTP2_FLAG_NONE,
+                                         nghttp2_session_get_last_proc_stream_id(h2->session),
+                                         NGHTTP2_NO_ERROR, NULL, 0));
     h2->gone_away = true;
 }
 
 void rp_h2_terminate(rp_h2 *h2, uint32_t code)
 {
     h2->ended = true;
-    (void)nghttp2_session_terminate_session(h2->session, code);
+    rp_h2_need(h2, nghttp2_session_terminate_session(h2->session, code));
 }
 
 void rp_h2_each_call(rp_h2 *h2, void (*visit)(void *user, rp_call *call), void *user)

@@ -71,6 +71,7 @@ struct rp_h2 {
     rp_call *calls;
     size_t call_count;
     bool broken;   /* nothing more is received */
+    bool starved;  /* nor sent: there was no memory for something that had to be */
     bool violated; /* the peer broke the rules of HTTP/2, which ends the connection */
     bool ended;    /* by rp_h2_terminate() */
     bool gone_away;
@@ -96,10 +97,12 @@ struct rp_h2 {
 
     /* sending */
     size_t queued; /* bytes of replies, handed on or not, that have not left */
+    uint64_t left; /* bytes of replies that have */
     rp_buf control;
     rp_out_piece *out;
     size_t out_count, out_capacity, out_first, out_bytes;
     bool room_made;    /* a call that wants_room has some */
+    int32_t room_id;   /* of the call that took the last of rp_h2_make_room() */
     rp_reply *landing; /* replies wholly handed on, waiting to leave, in order */
     rp_reply **landing_end;
 };
@@ -125,6 +128,9 @@ int rp_h2_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_
                     size_t length, nghttp2_data_source *source, void *user);
 void rp_h2_drop_replies(rp_call *call);
 
+/* Takes what nghttp2 says to something that it must do: without memory for it the connection is
+ * broken. That a stream is gone does no harm. */
+void rp_h2_need(rp_h2 *h2, int result);
 /* Counts something bad; ends the connection if that is too much. */
 void rp_h2_nuisance(rp_h2 *h2, rp_nuisance kind);
 

@@ -17,16 +17,29 @@ enum {
     DIRECT_BYTES = 16 << 10 /* worth reading straight into the block */
 };
 
+/* What a message that waits takes beside its bytes, and is counted with them: a peer chooses
+ * how many there are, and empty ones cost it next to nothing. */
+enum { WAITING_BYTES = sizeof(rp_block) + sizeof(rp_waiting_message) };
+
 static_assert(sizeof((rp_h2){0}).fields / sizeof((rp_h2){0}).fields[0] == FIELD_COUNT,
               "one place for each field that is kept");
 
-/* For a callback to return: a peer that was sent away is not listened to any more. */
+/* For a callback to return: a peer that was sent away, or that there is no memory for, is not
+ * listened to any more. */
 static int go_on(const rp_h2 *h2)
 {
-    return h2->ended ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+    return h2->ended || h2->broken ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
 /* --- headers ------------------------------------------------------------------------------- */
+
+/* There is no memory for a request: nghttp2 resets its stream and tells of its headers no more.
+ */
+static int drop_headers(rp_h2 *h2)
+{
+    h2->in_headers = false;
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+}
 
 int rp_h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
@@ -37,13 +50,13 @@ int rp_h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame,
     if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
     call = rp_alloc_zero(&h2->alloc, sizeof *call);
-    if (call == NULL) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (call == NULL) return drop_headers(h2);
     call->h2 = h2;
     call->id = frame->hd.stream_id;
     call->last_waiting = &call->first_waiting;
     if (nghttp2_session_set_stream_user_data(session, call->id, call) != 0) {
         rp_release(&h2->alloc, call, sizeof *call);
-        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+        return drop_headers(h2);
     }
     call->next = h2->calls;
     if (call->next != NULL) call->next->prev = call;
@@ -94,7 +107,7 @@ int rp_h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const 
     h2->fields[field].at = h2->head.size;
     h2->fields[field].size = value_size;
     rp_buf_append(&h2->head, value, value_size);
-    return h2->head.bad ? NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE : 0;
+    return h2->head.bad ? drop_headers(h2) : 0;
 }
 
 static rp_string kept(const rp_h2 *h2, int field)
@@ -157,6 +170,7 @@ static void keep_waiting(rp_call *call, rp_block *block)
         fault(call, RP_FAULT_MEMORY, RP_NO_RESOURCE, "out of memory for a message");
         return;
     }
+    call->h2->held += WAITING_BYTES;
     *waiting = (rp_waiting_message){block, NULL};
     *call->last_waiting = waiting;
     call->last_waiting = &waiting->next;
@@ -260,14 +274,28 @@ static size_t deliver_in_place(rp_call *call, const uint8_t *data, size_t size)
     return RP_GRPC_PREFIX + size;
 }
 
-/* A message has begun and is not whole. Keeps the connection's count of such calls. */
-static bool is_assembling(rp_call *call)
+/* A message has begun and is not whole. */
+static bool is_incomplete(const rp_call *call)
 {
-    bool now = call->prefix_bytes > 0 && !call->finishing && !call->closed;
+    return call->prefix_bytes > 0 && !call->finishing && !call->closed;
+}
+
+/* Keeps the connection's count of calls whose peer has to go on: not of those that are paused,
+ * where the window may keep it from doing so. */
+static void count_assembling(rp_call *call)
+{
+    bool now = is_incomplete(call) && !call->paused;
 
     call->h2->assembling += (size_t)now - (size_t)call->counted_assembling;
     call->counted_assembling = now;
-    return now;
+}
+
+/* Whether the window of what came is given back at once. On a paused call only while its next
+ * message is not whole: were every incomplete message to count, a peer whose frames all end
+ * within one could send for ever. */
+static bool gives_back(const rp_call *call)
+{
+    return !call->paused || (is_incomplete(call) && call->first_waiting == NULL);
 }
 
 int rp_h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data,
@@ -279,20 +307,21 @@ int rp_h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uin
 
     (void)flags;
     h2->frame_left -= size < h2->frame_left ? size : h2->frame_left;
-    (void)nghttp2_session_consume_connection(session, size);
-    if (call == NULL || call->finishing) return 0;
+    rp_h2_need(h2, nghttp2_session_consume_connection(session, size));
+    if (call == NULL || call->finishing) return go_on(h2);
     while (size > 0 && !call->finishing) {
         size_t used = deliver_in_place(call, data, size);
         if (used == 0 && !call->finishing) used = gather(call, data, size);
         data += used;
         size -= used;
     }
-    h2->direct = is_assembling(call) ? call : NULL;
-    if (call->paused && !is_assembling(call))
-        call->withheld += all;
+    h2->direct = is_incomplete(call) ? call : NULL;
+    count_assembling(call);
+    if (gives_back(call))
+        rp_h2_need(h2, nghttp2_session_consume_stream(session, id, all));
     else
-        (void)nghttp2_session_consume_stream(session, id, all);
-    return 0;
+        call->withheld += all;
+    return go_on(h2);
 }
 
 static void tell_half_close(rp_call *call)
@@ -309,7 +338,7 @@ void rp_h2_drop_received(rp_call *call)
 {
     rp_h2 *h2 = call->h2;
 
-    (void)is_assembling(call);
+    count_assembling(call);
     if (call->block != NULL) {
         h2->held -= call->block->size;
         rp_block_unref(call->block);
@@ -318,7 +347,7 @@ void rp_h2_drop_received(rp_call *call)
     while (call->first_waiting != NULL) {
         rp_waiting_message *waiting = call->first_waiting;
         call->first_waiting = waiting->next;
-        h2->held -= waiting->block->size;
+        h2->held -= waiting->block->size + WAITING_BYTES;
         rp_block_unref(waiting->block);
         rp_release(&h2->alloc, waiting, sizeof *waiting);
     }
@@ -328,6 +357,7 @@ void rp_h2_drop_received(rp_call *call)
 void rp_call_pause(rp_call *call)
 {
     call->paused = true;
+    count_assembling(call);
 }
 
 bool rp_call_is_paused(const rp_call *call)
@@ -347,12 +377,13 @@ void rp_call_resume(rp_call *call)
         call->first_waiting = waiting->next;
         if (call->first_waiting == NULL) call->last_waiting = &call->first_waiting;
         rp_release(&h2->alloc, waiting, sizeof *waiting);
-        h2->held -= block->size;
+        h2->held -= block->size + WAITING_BYTES;
         deliver(call, block->data, block->size, block);
         rp_block_unref(block);
     }
     if (call->paused || call->finishing) return;
-    (void)nghttp2_session_consume_stream(h2->session, call->id, call->withheld);
+    count_assembling(call);
+    rp_h2_need(h2, nghttp2_session_consume_stream(h2->session, call->id, call->withheld));
     call->withheld = 0;
     if (call->half_closed) tell_half_close(call);
 }
@@ -469,14 +500,16 @@ bool rp_h2_receive(rp_h2 *h2, const uint8_t *data, size_t size)
     used = nghttp2_session_mem_recv(h2->session, data, size);
     if (used < 0) {
         h2->broken = true;
+        if (used == NGHTTP2_ERR_NOMEM) h2->starved = true;
         h2->violated = used != NGHTTP2_ERR_NOMEM && used != NGHTTP2_ERR_CALLBACK_FAILURE;
         if (h2->violated)
-            (void)nghttp2_session_terminate_session(
-                h2->session, used == NGHTTP2_ERR_BAD_CLIENT_MAGIC ? NGHTTP2_PROTOCOL_ERROR
-                                                                  : NGHTTP2_ENHANCE_YOUR_CALM);
+            rp_h2_need(h2, nghttp2_session_terminate_session(
+                               h2->session, used == NGHTTP2_ERR_BAD_CLIENT_MAGIC
+                                                ? NGHTTP2_PROTOCOL_ERROR
+                                                : NGHTTP2_ENHANCE_YOUR_CALM));
         return false;
     }
-    return nghttp2_session_want_read(h2->session) != 0 && !h2->ended;
+    return nghttp2_session_want_read(h2->session) != 0 && !h2->ended && !h2->broken;
 }
 
 uint8_t *rp_h2_receive_place(rp_h2 *h2, size_t *size)

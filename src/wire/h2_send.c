@@ -42,7 +42,7 @@ static void submit_trailers(rp_call *call)
     char number[4];
     size_t count = put_status(call, number, fields);
 
-    (void)nghttp2_submit_trailer(call->h2->session, call->id, fields, count);
+    rp_h2_need(call->h2, nghttp2_submit_trailer(call->h2->session, call->id, fields, count));
 }
 
 static ssize_t read_replies(nghttp2_session *session, int32_t id, uint8_t *buffer,
@@ -85,8 +85,8 @@ static void submit_headers(rp_call *call)
         call->finished = true;
     }
     call->headers_sent = true;
-    (void)nghttp2_submit_response(call->h2->session, call->id, fields, count,
-                                  alone ? NULL : &provider);
+    rp_h2_need(call->h2, nghttp2_submit_response(call->h2->session, call->id, fields, count,
+                                                 alone ? NULL : &provider));
 }
 
 /* Has the session ask for more. */
@@ -96,7 +96,7 @@ static void wake(rp_call *call)
         submit_headers(call);
     } else if (call->deferred) {
         call->deferred = false;
-        (void)nghttp2_session_resume_data(call->h2->session, call->id);
+        rp_h2_need(call->h2, nghttp2_session_resume_data(call->h2->session, call->id));
     }
 }
 
@@ -177,10 +177,11 @@ bool rp_call_is_finished(const rp_call *call)
     return call->finishing || call->closed;
 }
 
-void rp_call_answer(rp_call *call, int http_status, const char *content_type, rp_reply *body)
+void rp_call_answer(rp_call *call, const rp_http_answer *answer, rp_reply *body)
 {
     nghttp2_data_provider provider = {{.ptr = call}, read_replies};
-    nghttp2_nv fields[2];
+    nghttp2_nv fields[3];
+    size_t count = 2;
     char number[16];
 
     if (call->finishing || call->closed || call->headers_sent) {
@@ -192,12 +193,14 @@ void rp_call_answer(rp_call *call, int http_status, const char *content_type, rp
         body->own_given = body->given = body->left = RP_GRPC_PREFIX; /* HTTP has no prefix */
         enqueue(call, body);
     }
-    (void)snprintf(number, sizeof number, "%d", http_status);
+    (void)snprintf(number, sizeof number, "%d", answer->status);
     fields[0] = field(":status", number);
-    fields[1] = field("content-type", content_type);
+    fields[1] = field("content-type", answer->content_type);
+    if (answer->extra_name != NULL)
+        fields[count++] = field(answer->extra_name, answer->extra_value);
     if (call->queued == 0) call->finished = true;
-    (void)nghttp2_submit_response(call->h2->session, call->id, fields, 2,
-                                  call->queued > 0 ? &provider : NULL);
+    rp_h2_need(call->h2, nghttp2_submit_response(call->h2->session, call->id, fields, count,
+                                                 call->queued > 0 ? &provider : NULL));
 }
 
 /* --- output ------------------------------------------------------------------------------------ */
@@ -302,8 +305,8 @@ void rp_h2_sweep(rp_h2 *h2)
     if (h2->leftovers == 0) return;
     for (rp_call *call = h2->calls; call != NULL; call = call->next) {
         if (call->leftover == 2)
-            (void)nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, call->id,
-                                            NGHTTP2_NO_ERROR);
+            rp_h2_need(h2, nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, call->id,
+                                                     NGHTTP2_NO_ERROR));
         if (call->leftover > 0) call->leftover++;
     }
 }
@@ -317,13 +320,35 @@ static void give_room(void *user, rp_call *call)
     if (!call->finishing) h2->handler->on_room(h2->user, call);
 }
 
+/* Tells calls below the id or, for the second half of a round, the others. The list runs from
+ * the highest id to the lowest. */
+static void tell_of_room(rp_h2 *h2, int32_t id, bool below)
+{
+    for (rp_call *call = h2->calls, *next; call != NULL; call = next) {
+        next = call->next;
+        if (!call->opened || call->finishing || call->queued > 0 || (call->id < id) != below)
+            continue;
+        h2->handler->on_room(h2->user, call);
+        if (call->queued > 0) h2->room_id = call->id;
+    }
+}
+
+void rp_h2_make_room(rp_h2 *h2)
+{
+    int32_t id = h2->room_id;
+
+    tell_of_room(h2, id, true);
+    tell_of_room(h2, id, false);
+}
+
 static void fill(rp_h2 *h2)
 {
+    if (h2->starved) return;
     do {
         const uint8_t *data;
         ssize_t size = nghttp2_session_mem_send(h2->session, &data);
         bool failed = size < 0 || (size > 0 && !push_control(h2, data, (size_t)size));
-        if (failed) h2->broken = true;
+        if (failed) h2->starved = h2->broken = true;
         if (size <= 0 || failed) break;
     } while (h2->out_bytes < OUTPUT_BYTES);
 }
@@ -359,6 +384,7 @@ void rp_h2_written(rp_h2 *h2, size_t size)
             piece->reply->left += part;
             piece->data += part;
             h2->queued -= part;
+            h2->left += part;
         } else {
             piece->at += part;
         }

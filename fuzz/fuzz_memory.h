@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An allocator for fuzz targets: it counts what is alive, checks the sizes given back, and
+ * fails when the input says so. One thread. */
+#ifndef RP_FUZZ_MEMORY_H
+#define RP_FUZZ_MEMORY_H
+
+#include "fuzz.h"
+#include "reprise/alloc.h"
+
+typedef struct fuzz_memory {
+    size_t live, live_bytes;
+    size_t until;  /* allocations that succeed before one fails */
+    size_t failed; /* so far */
+    bool fails;    /* at all */
+    bool for_good; /* then all of them fail, not just the one */
+} fuzz_memory;
+
+typedef union fuzz_block {
+    size_t size;
+    max_align_t align;
+} fuzz_block;
+
+static inline bool fuzz_memory_refuses(fuzz_memory *m)
+{
+    if (!m->fails) return false;
+    if (m->until > 0) {
+        m->until--;
+        return false;
+    }
+    if (!m->for_good && m->failed > 0) return false;
+    m->failed++;
+    return true;
+}
+
+static inline void *fuzz_memory_resize(void *ctx, void *ptr, size_t old_size, size_t new_size)
+{
+    fuzz_memory *m = ctx;
+    fuzz_block *old = ptr != NULL ? (fuzz_block *)ptr - 1 : NULL, *block;
+
+    fuzz_check(old == NULL || old->size == old_size);
+    if (new_size == 0) {
+        if (old == NULL) return NULL;
+        m->live--;
+        m->live_bytes -= old_size;
+        free(old);
+        return NULL;
+    }
+    if (fuzz_memory_refuses(m)) return NULL;
+    block = malloc(sizeof *block + new_size); /* always moved, so that a stale pointer shows */
+    fuzz_check(block != NULL);
+    block->size = new_size;
+    m->live++;
+    m->live_bytes += new_size;
+    if (old != NULL) {
+        memcpy(block + 1, ptr, old_size < new_size ? old_size : new_size);
+        m->live--;
+        m->live_bytes -= old_size;
+        free(old);
+    }
+    return block + 1;
+}
+
+static inline rp_allocator fuzz_memory_allocator(fuzz_memory *m)
+{
+    return (rp_allocator){fuzz_memory_resize, m};
+}
+
+#endif
