@@ -282,12 +282,6 @@ static bool may_read(const rp_connection *c)
                worker->limits.queued_bytes;
 }
 
-static void give_room(void *user, rp_call *call)
-{
-    rp_calls_handler.on_room(user, call);
-}
-
-/* Tasks say what they have gathered, and those go on that had found no room. */
 /* --- reading ------------------------------------------------------------------------------------ */
 
 /* Reads once: straight into a large message, as far as one is arriving, and into the worker's
