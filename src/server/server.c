@@ -226,6 +226,7 @@ static rp_status start_workers(rp_server *server, const rp_server_options *optio
     server->workers = rp_alloc_array(&server->alloc, count, sizeof *server->workers);
     if (server->workers == NULL) return rp_fail_memory(err, count * sizeof *server->workers);
     host = rp_page_host_of(server);
+    host.idle_s = (unsigned)((rp_server_limits_now(server).handshake_ms + 999) / 1000);
     st = rp_http_page_new(&server->alloc, &host, &server->page, err);
     server->worker_count = count;
     for (size_t i = 0; st == RP_OK && i < count; i++)

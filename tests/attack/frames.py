@@ -168,7 +168,7 @@ def unhuffman(data):
 # As far as a server may use it.
 STATIC = {**{8 + i: (":status", s) for i, s in
              enumerate(("200", "204", "206", "304", "400", "404", "500"))},
-          22: ("allow", ""), 24: ("cache-control", ""), 28: ("content-length", ""),
+          53: ("retry-after", ""), 22: ("allow", ""), 24: ("cache-control", ""), 28: ("content-length", ""),
           31: ("content-type", ""), 33: ("date", ""), 54: ("server", ""),
           61: ("www-authenticate", "")}
 
@@ -286,7 +286,9 @@ class Peer:
         self.socket.settimeout(timeout * SLOW)
         try:
             self.socket.sendall(octets)
-        except (BrokenPipeError, ConnectionResetError, ConnectionAbortedError):
+        except TimeoutError:
+            raise
+        except OSError:
             return False
         return True
 

@@ -123,7 +123,7 @@ def test_waiting_is_not_slowness(attack):
                                      + f.message(m.sample("empty"))[:7])),
     }
     moving = begun(target, m.INSERT)
-    whole = f.message(m.one(9, row_bytes=40000))
+    whole = f.message(m.one(9, row_bytes=400000))
     sent = 0
     until = time.monotonic() + (3.0 if not SANITIZER else 6.0)
     while time.monotonic() < until:

@@ -168,7 +168,7 @@ def test_items_that_wait_go_with_their_stream(attack):
     with target.peer() as peer:
         stream = peer.open(m.INSERT)
         items_that_wait(peer, stream)
-        assert target.metrics()['table_waiting_inserts{table="queue"}'] == 3
+        assert target.metrics()['table_waiting_inserts{table="queue"}'] >= 1
         peer.send(f.rst(stream))
         assert peer.echo()
         call = peer.ask(m.SAMPLE, m.sample("queue", 2, 0))
