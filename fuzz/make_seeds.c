@@ -28,6 +28,25 @@ static void save(const char *target, const char *name, const void *data, size_t 
     fuzz_check(file != NULL && fwrite(data, 1, size, file) == size && fclose(file) == 0);
 }
 
+/* The same for bytes in hex, with blanks wherever they help. */
+static void save_hex(const char *target, const char *name, const char *hex)
+{
+    uint8_t bytes[1024];
+    size_t digits = 0;
+
+    for (; *hex != '\0'; hex++) {
+        char digit[2] = {*hex, '\0'};
+        if (*hex == ' ') continue;
+        fuzz_check(digits / 2 < sizeof bytes);
+        if (digits % 2 == 0) bytes[digits / 2] = 0;
+        bytes[digits / 2] =
+            (uint8_t)((unsigned)bytes[digits / 2] << 4 | strtoul(digit, NULL, 16));
+        digits++;
+    }
+    fuzz_check(digits % 2 == 0);
+    save(target, name, bytes, digits / 2);
+}
+
 /* Data of three kinds: zeroes, a pattern, noise. */
 static void fill(uint8_t *data, size_t size, int kind)
 {
@@ -317,17 +336,78 @@ static void save_framing(void)
         {"no_preface", "80 07 00 474554202f"},
     };
 
-    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
-        uint8_t bytes[256];
-        size_t size = 0;
-        for (const char *at = inputs[i].hex; *at != '\0'; at += 2) {
-            char digits[3] = {at[0], at[1], '\0'};
-            while (*at == ' ') at++;
-            memcpy(digits, at, 2);
-            bytes[size++] = (uint8_t)strtoul(digits, NULL, 16);
-        }
-        save("framing", inputs[i].name, bytes, size);
-    }
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
+        save_hex("framing", inputs[i].name, inputs[i].hex);
+}
+
+/* Sessions, in the steps of fuzz_session.c: 0x60 more and the server has its turn. */
+static void save_sessions(void)
+{
+    static const struct {
+        const char *name, *hex;
+    } inputs[] = {
+        {"insert", "00 60 0c 15 01 01 00 05 20 01 fa"},
+        {"insert_end", "00 60 0d 15 01 01 00 05 20 01 7f fa"},
+        {"insert_cut", "00 60 0e 15 01 01 00 05 20 01 09 7f fa"},
+        {"insert_zstd", "00 60 0c 15 09 01 00 05 20 01 fa"},
+        {"insert_large", "00 60 0c 15 11 01 00 05 20 01 fa"},
+        {"insert_many", "00 60 0c 1e 01 02 01 00 05 20 02 00 06 20 02 fa"},
+        {"insert_signed", "00 60 00 15 01 01 30 05 20 01 fa"},
+        {"insert_wrong", "00 60 00 15 11 01 30 05 20 01 fa"},
+        {"insert_columns", "00 60 0c 1a 01 02 01 07 05 20 02 01 fa"},
+        {"insert_squeeze", "00 60 0c 05 01 09 00 05 20 fa"},
+        {"insert_nan", "00 60 00 05 01 01 30 05 06 fa"},
+        {"insert_keep_wrong", "00 60 0c 35 01 01 00 05 20 01 02 03 fa"},
+        {"insert_nowhere", "00 60 18 05 01 01 00 05 20 fa"},
+        {"insert_again", "00 60 0c 15 01 01 00 05 20 01 62 0c 00 14 01 00 06 20 01 fa"},
+        {"chunks_only", "08 60 0c 01 11 62 0c 00 01 12 62 0c 00 01 13 fa"},
+        {"damaged", "00 60 0c 15 c1 08 ff 01 00 05 20 01 fa"},
+        {"sample", "00 60 0c 1d 01 01 00 05 20 01 00 06 20 01 00 07 20 01 64 01 0c ff fa fa"},
+        {"sample_large",
+         "10 60 0c 19 11 01 00 05 20 01 00 06 20 01 64 02 0c ff fa fa fa fa fa fa fa"},
+        {"sample_waits", "00 64 02 0c ff 60 0c 19 01 01 00 05 20 01 00 06 20 01 fa 68 01 fa"},
+        {"sample_times_out", "00 64 00 04 ff 7b 7f fa"},
+        {"queue",
+         "00 60 04 1d 01 01 00 05 20 01 00 06 20 01 00 07 20 01 62 04 00 0c 01 00 08 20 01"
+         "00 09 20 01 00 0a 20 7f 64 01 04 ff 7f fa fa"},
+        {"slow",
+         "00 60 08 1d 01 01 00 05 20 01 00 06 20 01 00 07 20 01 62 08 00 1c 01 00 08 20 01"
+         "00 09 20 01 00 0a 20 01 7f 6c 0c 32 7f fa"},
+        {"parked_and_gone",
+         "00 60 04 1d 01 01 00 05 20 01 00 06 20 01 00 07 20 01 62 04 00 0c 01 00 08 20 01"
+         "00 09 20 01 00 0a 20 7f 7e 7f"},
+        {"parked_and_dropped",
+         "00 60 04 1d 01 01 00 05 20 01 00 06 20 01 00 07 20 01 62 04 00 0c 01 00 08 20 01"
+         "00 09 20 01 00 0a 20 7f 6c 04 29 7f fa"},
+        {"mutate", "00 60 0c 15 01 01 00 01 20 01 64 03 0c ff 64 04 0c ff fa"},
+        {"unary", "00 64 05 00 ff 64 06 00 ff 64 07 00 ff fa"},
+        {"create", "00 64 08 14 ff 60 14 05 01 01 00 05 20 64 0a 14 ff 64 09 14 ff fa"},
+        {"alter", "00 64 0b 00 ff 64 0c 08 ff 64 0d 08 ff 64 0f 08 ff 64 0e 08 ff fa"},
+        {"items",
+         "00 60 0c 19 11 01 00 01 20 01 00 02 20 01 64 10 0c ff 64 11 0c ff 64 13 0c ff"
+         "64 14 0c ff 64 12 0c ff fa fa fa"},
+        {"health", "00 64 15 00 ff 64 16 01 ff 6c 01 7f 6c 19 7b 7f fa"},
+        {"reflection", "00 64 17 00 ff 66 18 00 00 ff fa"},
+        {"pages", "00 69 79 89 99 fa fa"},
+        {"two_peers", "00 60 0c 05 01 01 00 05 20 7d 64 01 0c ff 6d 68 00 fa 7d fa"},
+        {"half_close", "00 60 0c 15 01 01 00 05 20 01 6e 7f fa"},
+        {"reset", "00 60 04 15 01 01 00 05 20 01 a8 00 7f 60 04 15 01 01 00 05 20 01 a8 00 7f"},
+        {"drain", "00 60 04 15 01 01 00 05 20 01 6c c0 7f 7b 7f 60 0c 15 01 01 00 05 20 01 fa"},
+        {"slow_reader",
+         "10 d8 00 00 60 0c 19 11 01 00 05 20 01 00 06 20 01 64 02 0c ff bb 7f bb 7f"},
+        {"silence", "00 bb 7f bb 7f bb 7f bb 7f"},
+        {"memory", "00 6c 42 60 0c 15 01 01 00 05 20 01 64 01 0c ff fa"},
+        {"memory_insert",
+         "00 60 0c 15 01 01 00 05 20 01 6c 12 62 0c 00 15 02 02 00 06 20 02 fa"},
+        {"budget", "06 60 0c 15 11 01 00 05 20 01 62 0c 00 15 12 02 00 06 20 02 62 0c 00 15 13"
+                   "03 00 07 20 03 fa"},
+        {"raw",
+         "00 60 0c 15 01 01 00 05 20 01 67 00 00 05 aabbccddee 00 c7 00 00 03 0a0161 00 fa"},
+        {"deadline", "00 64 02 84 ff bb 7f fa"},
+    };
+
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
+        save_hex("session", inputs[i].name, inputs[i].hex);
 }
 
 int main(int argc, char **argv)
@@ -344,6 +424,7 @@ int main(int argc, char **argv)
     save_chunks();
     save_framing();
     save_messages();
+    save_sessions();
     save_strings();
     save_tokens();
     save_roundtrips();

@@ -60,10 +60,10 @@ static void on_deadline(rp_timer *timer)
     rp_task_abort(task, RP_DEADLINE, "Deadline Exceeded");
 }
 
-static void begin_task(rp_connection *c, rp_call *call, rp_method method, int64_t timeout_ns)
+static void begin_task(rp_connection *c, rp_call *call, rp_method method,
+                       const rp_task_kind *kind, int64_t timeout_ns)
 {
     rp_worker *worker = c->worker;
-    const rp_task_kind *kind = kinds[method];
     rp_task *task = rp_alloc_zero(&worker->server->alloc, kind->bytes);
     int64_t now_ns = rp_loop_now(worker->loop);
     rp_error error;
@@ -164,7 +164,7 @@ static void on_request(void *user, rp_call *call, const rp_request_head *head)
         turn_away(c, call, method, why, &error);
         return;
     }
-    begin_task(c, call, method, head->timeout_ns);
+    begin_task(c, call, method, kinds[method], head->timeout_ns);
 }
 
 /* The call has its status: nothing more is to be said. */

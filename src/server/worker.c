@@ -80,7 +80,7 @@ void rp_worker_returned(rp_worker *worker)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-rp_status rp_worker_start(rp_worker *worker, rp_server *server, size_t index, rp_error *err)
+rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index, rp_error *err)
 {
     rp_status st;
 
@@ -96,8 +96,13 @@ rp_status rp_worker_start(rp_worker *worker, rp_server *server, size_t index, rp
     st = rp_loop_new(&server->alloc, &worker->loop, err);
     if (st != RP_OK) return st;
     rp_loop_set_turn_end(worker->loop, end_turn, worker);
+    return RP_OK;
+}
+
+rp_status rp_worker_start(rp_worker *worker, rp_error *err)
+{
     if (pthread_create(&worker->thread, NULL, run_loop, worker) != 0)
-        return rp_fail(err, RP_NO_RESOURCE, "no thread for event loop %zu", index);
+        return rp_fail(err, RP_NO_RESOURCE, "no thread for event loop %zu", worker->index);
     worker->has_thread = true;
     return RP_OK;
 }
