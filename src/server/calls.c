@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests become tasks, by their method; tasks end with a status. */
+#include <assert.h>
 #include <stdio.h>
 
 #include "server/inside.h"
@@ -64,10 +65,12 @@ static void begin_task(rp_connection *c, rp_call *call, rp_method method,
                        const rp_task_kind *kind, int64_t timeout_ns)
 {
     rp_worker *worker = c->worker;
-    rp_task *task = rp_alloc_zero(&worker->server->alloc, kind->bytes);
+    rp_task *task;
     int64_t now_ns = rp_loop_now(worker->loop);
     rp_error error;
 
+    assert(kind != NULL); /* check_head() has looked */
+    task = rp_alloc_zero(&worker->server->alloc, kind->bytes);
     if (task == NULL) {
         (void)rp_fail_memory(&error, kind->bytes);
         turn_away(c, call, method, RP_REFUSED_MEMORY, &error);
