@@ -3,6 +3,8 @@
 #ifndef RP_FUZZ_FRAMES_H
 #define RP_FUZZ_FRAMES_H
 
+#include <stdbool.h>
+
 #include "fuzz.h"
 
 enum {

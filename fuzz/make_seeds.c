@@ -28,6 +28,25 @@ static void save(const char *target, const char *name, const void *data, size_t 
     fuzz_check(file != NULL && fwrite(data, 1, size, file) == size && fclose(file) == 0);
 }
 
+/* The same for bytes in hex, with blanks wherever they help. */
+static void save_hex(const char *target, const char *name, const char *hex)
+{
+    uint8_t bytes[1024];
+    size_t digits = 0;
+
+    for (; *hex != '\0'; hex++) {
+        char digit[2] = {*hex, '\0'};
+        if (*hex == ' ') continue;
+        fuzz_check(digits / 2 < sizeof bytes);
+        if (digits % 2 == 0) bytes[digits / 2] = 0;
+        bytes[digits / 2] =
+            (uint8_t)((unsigned)bytes[digits / 2] << 4 | strtoul(digit, NULL, 16));
+        digits++;
+    }
+    fuzz_check(digits % 2 == 0);
+    save(target, name, bytes, digits / 2);
+}
+
 /* Data of three kinds: zeroes, a pattern, noise. */
 static void fill(uint8_t *data, size_t size, int kind)
 {
@@ -290,38 +309,105 @@ static void save_framing(void)
         {"echo", "000080028200000300616263 8d"},
         {"finish", "0000800582000003036162638d8d"},
         {"half_close", "000080080282000b0504000000000d8d"},
-        {"pause", "000080088200000102 82000005006162636465 8e0300 8d"},
+        {"pause", "000080088200000102 82000005006162636465 8f0300 8d"},
         {"window", "0000 88040400 8008 82001010 01616263 8d 8700ff00 8d 8700ffff 8d"},
         {"large", "000080088200003f01 61626364656668 8d 8c 9c ac bc 8d"},
         {"cut", "00008008 0b01 82002003006162 82000003006364 8d"},
-        {"abort", "00008008 82000001c8 8e2c00 8d"},
+        {"abort", "00008008 82000001c8 8f2c00 8d"},
         {"trailers_only", "0000 8003 8d"},
         {"answer", "0000 8007 8d"},
         {"resets", "0000 8008 8600 8008 8600 8d"},
-        {"sweep", "0000 8003 8d 8e0000 8e0000 8d"},
-        {"go_away", "0000 8008 8ec200 8ec200 8d"},
-        {"pings", "0000 89 89 99 8e0100 8d"},
+        {"sweep", "0000 8003 8d 8f0000 8f0000 8d"},
+        {"go_away", "0000 8008 8fc200 8fc200 8d"},
+        {"pings", "0000 89 89 99 8f0100 8d"},
         {"settings", "0000 880100 00 8802ffff 8805ffff 8d"},
-        {"memory", "10200080088200000300616263 8d"},
-        {"memory_gone", "30180080088200000300616263 8d"},
+        {"memory", "10002080088200000300616263 8d"},
+        {"memory_gone", "30001880088200000300616263 8d"},
         {"limits", "4f00008008 82001f4000616263 8d"},
+        {"direct", "0010 8008 8e0079 8e0078 8e0078 8d"},
+        {"growing", "0010 8008 8e00ff 8e007e 8e007e 8e007e 8e007e 8e007e 8e007e 8e007e 8e007e "
+                    "8e007e 8e007e"
+                    "8e007e 8e007e 8e007e 8e007e 8e007e 8e007e 8e007e 8e007e 8d"},
+        {"much", "0000 87fe ffff f70fffff 8008 f700ffff "
+                 "820000010182000001c982000001c982000001c9 8dac8d"},
         {"raw",
          "00 07 00 000004 01 05 00000001 82868400 000004 00 01 00000001 00000000 000008 06 00"
          "00000000 0102030405060708"},
         {"no_preface", "80 07 00 474554202f"},
     };
 
-    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
-        uint8_t bytes[256];
-        size_t size = 0;
-        for (const char *at = inputs[i].hex; *at != '\0'; at += 2) {
-            char digits[3] = {at[0], at[1], '\0'};
-            while (*at == ' ') at++;
-            memcpy(digits, at, 2);
-            bytes[size++] = (uint8_t)strtoul(digits, NULL, 16);
-        }
-        save("framing", inputs[i].name, bytes, size);
-    }
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
+        save_hex("framing", inputs[i].name, inputs[i].hex);
+}
+
+/* Sessions, in the steps of fuzz_session.c: 0x60 more and the server has its turn. */
+static void save_sessions(void)
+{
+    static const struct {
+        const char *name, *hex;
+    } inputs[] = {
+        {"insert", "00 60 0c 15 01 01 00 05 20 01 fa"},
+        {"insert_end", "00 60 0d 15 01 01 00 05 20 01 7f fa"},
+        {"insert_cut", "00 60 0e 15 01 01 00 05 20 01 09 7f fa"},
+        {"insert_zstd", "00 60 0c 15 09 01 00 05 20 01 fa"},
+        {"insert_large", "00 60 0c 15 11 01 00 05 20 01 fa"},
+        {"insert_many", "00 60 0c 1e 01 02 01 00 05 20 02 00 06 20 02 fa"},
+        {"insert_signed", "00 60 00 15 01 01 30 05 20 01 fa"},
+        {"insert_wrong", "00 60 00 15 11 01 30 05 20 01 fa"},
+        {"insert_columns", "00 60 0c 1a 01 02 01 07 05 20 02 01 fa"},
+        {"insert_squeeze", "00 60 0c 05 01 09 00 05 20 fa"},
+        {"insert_nan", "00 60 00 05 01 01 30 05 06 fa"},
+        {"insert_keep_wrong", "00 60 0c 35 01 01 00 05 20 01 02 03 fa"},
+        {"insert_nowhere", "00 60 18 05 01 01 00 05 20 fa"},
+        {"insert_again", "00 60 0c 15 01 01 00 05 20 01 62 0c 00 14 01 00 06 20 01 fa"},
+        {"chunks_only", "08 60 0c 01 11 62 0c 00 01 12 62 0c 00 01 13 fa"},
+        {"damaged", "00 60 0c 15 c1 08 ff 01 00 05 20 01 fa"},
+        {"sample", "00 60 0c 1d 01 01 00 05 20 01 00 06 20 01 00 07 20 01 64 01 0c ff fa fa"},
+        {"sample_large",
+         "10 60 0c 19 11 01 00 05 20 01 00 06 20 01 64 02 0c ff fa fa fa fa fa fa fa"},
+        {"sample_waits", "00 64 02 0c ff 60 0c 19 01 01 00 05 20 01 00 06 20 01 fa 68 01 fa"},
+        {"sample_times_out", "00 64 00 04 ff 7b 7f fa"},
+        {"queue",
+         "00 60 04 1d 01 01 00 05 20 01 00 06 20 01 00 07 20 01 62 04 00 0c 01 00 08 20 01"
+         "00 09 20 01 00 0a 20 7f 64 01 04 ff 7f fa fa"},
+        {"slow",
+         "00 60 08 1d 01 01 00 05 20 01 00 06 20 01 00 07 20 01 62 08 00 1c 01 00 08 20 01"
+         "00 09 20 01 00 0a 20 01 7f 6c 0c 32 7f fa"},
+        {"parked_and_gone",
+         "00 60 04 1d 01 01 00 05 20 01 00 06 20 01 00 07 20 01 62 04 00 0c 01 00 08 20 01"
+         "00 09 20 01 00 0a 20 7f 7e 7f"},
+        {"parked_and_dropped",
+         "00 60 04 1d 01 01 00 05 20 01 00 06 20 01 00 07 20 01 62 04 00 0c 01 00 08 20 01"
+         "00 09 20 01 00 0a 20 7f 6c 04 29 7f fa"},
+        {"mutate", "00 60 0c 15 01 01 00 01 20 01 64 03 0c ff 64 04 0c ff fa"},
+        {"unary", "00 64 05 00 ff 64 06 00 ff 64 07 00 ff fa"},
+        {"create", "00 64 08 14 ff 60 14 05 01 01 00 05 20 64 0a 14 ff 64 09 14 ff fa"},
+        {"alter", "00 64 0b 00 ff 64 0c 08 ff 64 0d 08 ff 64 0f 08 ff 64 0e 08 ff fa"},
+        {"items",
+         "00 60 0c 19 11 01 00 01 20 01 00 02 20 01 64 10 0c ff 64 11 0c ff 64 13 0c ff"
+         "64 14 0c ff 64 12 0c ff fa fa fa"},
+        {"health", "00 64 15 00 ff 64 16 01 ff 6c 01 7f 6c 19 7b 7f fa"},
+        {"reflection", "00 64 17 00 ff 66 18 00 00 ff fa"},
+        {"pages", "00 69 79 89 99 fa fa"},
+        {"two_peers", "00 60 0c 05 01 01 00 05 20 7d 64 01 0c ff 6d 68 00 fa 7d fa"},
+        {"half_close", "00 60 0c 15 01 01 00 05 20 01 6e 7f fa"},
+        {"reset", "00 60 04 15 01 01 00 05 20 01 a8 00 7f 60 04 15 01 01 00 05 20 01 a8 00 7f"},
+        {"drain", "00 60 04 15 01 01 00 05 20 01 6c c0 7f 7b 7f 60 0c 15 01 01 00 05 20 01 fa"},
+        {"slow_reader",
+         "10 d8 00 00 60 0c 19 11 01 00 05 20 01 00 06 20 01 64 02 0c ff bb 7f bb 7f"},
+        {"silence", "00 bb 7f bb 7f bb 7f bb 7f"},
+        {"memory", "00 6c 42 60 0c 15 01 01 00 05 20 01 64 01 0c ff fa"},
+        {"memory_insert",
+         "00 60 0c 15 01 01 00 05 20 01 6c 12 62 0c 00 15 02 02 00 06 20 02 fa"},
+        {"budget", "06 60 0c 15 11 01 00 05 20 01 62 0c 00 15 12 02 00 06 20 02 62 0c 00 15 13"
+                   "03 00 07 20 03 fa"},
+        {"raw",
+         "00 60 0c 15 01 01 00 05 20 01 67 00 00 05 aabbccddee 00 c7 00 00 03 0a0161 00 fa"},
+        {"deadline", "00 64 02 84 ff bb 7f fa"},
+    };
+
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
+        save_hex("session", inputs[i].name, inputs[i].hex);
 }
 
 int main(int argc, char **argv)
@@ -338,6 +424,7 @@ int main(int argc, char **argv)
     save_chunks();
     save_framing();
     save_messages();
+    save_sessions();
     save_strings();
     save_tokens();
     save_roundtrips();

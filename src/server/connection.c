@@ -26,6 +26,7 @@ enum {
 };
 
 static void look_after(rp_timer *timer);
+static void on_rested(rp_timer *timer);
 static void on_ready(rp_watch *watch, uint32_t events);
 
 static int64_t ms(int64_t milliseconds)
@@ -66,6 +67,7 @@ void rp_connection_open(rp_worker *worker, int fd, const char *peer, rp_tls *tls
     c->opened_ns = c->heard_ns = c->moved_ns = now_ns;
     c->watch = (rp_watch){.fd = fd, .on_ready = on_ready};
     c->timer.on_due = look_after;
+    c->rest.on_due = on_rested;
     c->next = worker->connections;
     if (c->next != NULL) c->next->prev = c;
     worker->connections = c;
@@ -99,6 +101,7 @@ void rp_connection_close(rp_connection *c)
     rp_server *server = worker->server;
 
     rp_loop_disarm(worker->loop, &c->timer);
+    rp_loop_disarm(worker->loop, &c->rest);
     if (c->watch.fd >= 0) rp_loop_forget(worker->loop, &c->watch);
     rp_h2_free(c->h2);
     c->h2 = NULL;
@@ -267,6 +270,18 @@ static void shake_hands(rp_connection *c)
         give_to_page(c);
 }
 
+/* Whether the peer may send us more now: not while all memory for messages is used up and this
+ * connection has more than its share of it. */
+static bool may_read(const rp_connection *c)
+{
+    const rp_worker *worker = c->worker;
+
+    if (c->state != RP_CONNECTION_H2) return false;
+    return c->counted_bytes < SHARE_BYTES ||
+           atomic_load_explicit(&worker->server->queued_bytes, memory_order_relaxed) <
+               worker->limits.queued_bytes;
+}
+
 /* --- reading ------------------------------------------------------------------------------------ */
 
 /* Reads once: straight into a large message, as far as one is arriving, and into the worker's
@@ -309,6 +324,7 @@ static void read_all(rp_connection *c)
     while (read_some(c, &total))
         if (total >= RP_READ_TURN_BYTES) break;
     rp_counter_add(&c->worker->metrics->bytes_read, total);
+    c->turn.bytes += total;
     if (total > 0) c->heard_ns = rp_loop_now(c->worker->loop);
     c->pinged_ns = 0;
     rp_connection_touch(c);
@@ -343,6 +359,34 @@ static void on_ready(rp_watch *watch, uint32_t events)
     }
 }
 
+/* Looks away for a moment if that lets small messages gather. */
+static void consider_rest(rp_connection *c)
+{
+    rp_worker *worker = c->worker;
+    int64_t now_ns = rp_loop_now(worker->loop), rest_ns;
+
+    if (c->turn.messages == 0 || !worker->server->moderate) return;
+    rest_ns = rp_gathering_judge(&c->gathering, &c->turn, now_ns);
+    c->turn = (rp_gathered){0};
+    if (rest_ns > 0 && rp_loop_arm(worker->loop, &c->rest, now_ns + rest_ns) == RP_OK)
+        rp_counter_add(&worker->metrics->rests, 1);
+}
+
+static bool is_resting(const rp_connection *c)
+{
+    return c->rest.place != 0;
+}
+
+static void on_rested(rp_timer *timer)
+{
+    rp_connection *c = (rp_connection *)((char *)timer - offsetof(rp_connection, rest));
+
+    if (c->state == RP_CONNECTION_H2 && may_read(c))
+        read_all(c);
+    else
+        rp_connection_touch(c);
+}
+
 /* --- writing ------------------------------------------------------------------------------------ */
 
 typedef enum written { ALL, SOME, BROKEN } written;
@@ -370,18 +414,6 @@ static written write_all(rp_connection *c)
         c->moved_ns = rp_loop_now(worker->loop);
     c->left_then = rp_h2_left_bytes(c->h2);
     return outcome;
-}
-
-/* Whether the peer may send us more now: not while all memory for messages is used up and this
- * connection has more than its share of it. */
-static bool may_read(const rp_connection *c)
-{
-    const rp_worker *worker = c->worker;
-
-    if (c->state != RP_CONNECTION_H2) return false;
-    return c->counted_bytes < SHARE_BYTES ||
-           atomic_load_explicit(&worker->server->queued_bytes, memory_order_relaxed) <
-               worker->limits.queued_bytes;
 }
 
 /* Tasks say what they have gathered. */
@@ -432,7 +464,9 @@ void rp_connection_flush(rp_connection *c)
         rp_connection_close(c);
         return;
     }
-    if (may_read(c)) events |= c->link.read_waits != 0 ? c->link.read_waits : RP_READABLE;
+    consider_rest(c);
+    if (may_read(c) && !is_resting(c))
+        events |= c->link.read_waits != 0 ? c->link.read_waits : RP_READABLE;
     if (outcome == SOME || (c->is_starved && has_room(c)))
         events |= c->link.write_waits != 0 ? c->link.write_waits : RP_WRITABLE;
     rp_loop_change(loop, &c->watch, events);

@@ -52,12 +52,13 @@ struct rp_insert_batch {
 
 /* Where items are taken apart: the worker's, used by one message at a time. */
 struct rp_item_room {
-    rp_wire_column *columns;
+    rp_wire_column *wire_columns;
     rp_wire_slice *wire_slices;
-    rp_slices *trajectory;
+    rp_slices *columns;
     rp_slice *slices;
-    size_t column_capacity, slice_capacity;
     uint64_t *keep;
+    size_t wire_column_capacity, wire_slice_capacity; /* at least the two below */
+    size_t column_capacity, slice_capacity;
     size_t keep_capacity;
 };
 
@@ -100,9 +101,10 @@ void rp_insert_batches_free(rp_worker *worker)
         free_batch(worker, batch);
     }
     if (room == NULL) return;
+    rp_release(alloc, room->wire_columns,
+               room->wire_column_capacity * sizeof *room->wire_columns);
     rp_release(alloc, room->columns, room->column_capacity * sizeof *room->columns);
-    rp_release(alloc, room->trajectory, room->column_capacity * sizeof *room->trajectory);
-    rp_release(alloc, room->wire_slices, room->slice_capacity * sizeof *room->wire_slices);
+    rp_release(alloc, room->wire_slices, room->wire_slice_capacity * sizeof *room->wire_slices);
     rp_release(alloc, room->slices, room->slice_capacity * sizeof *room->slices);
     rp_release(alloc, room->keep, room->keep_capacity * sizeof *room->keep);
     rp_release(alloc, room, sizeof *room);
@@ -259,6 +261,15 @@ static bool start(insert_stream *stream, rp_insert_batch *batch)
 
 /* --- taking items apart ----------------------------------------------------------------------------- */
 
+static bool grow(const rp_allocator *alloc, void *array, size_t *capacity, size_t count,
+                 size_t element_size)
+{
+    if (count <= *capacity) return true;
+    if (!rp_resize_array(alloc, array, *capacity, count, element_size)) return false;
+    *capacity = count;
+    return true;
+}
+
 static bool room_for(rp_worker *worker, size_t columns, size_t slices)
 {
     const rp_allocator *alloc = &worker->server->alloc;
@@ -268,31 +279,13 @@ static bool room_for(rp_worker *worker, size_t columns, size_t slices)
         room = worker->item_room = rp_alloc_zero(alloc, sizeof *room);
         if (room == NULL) return false;
     }
-    if (columns > room->column_capacity) {
-        if (!rp_resize_array(alloc, &room->columns, room->column_capacity, columns,
-                             sizeof *room->columns))
-            return false;
-        if (!rp_resize_array(alloc, &room->trajectory, room->column_capacity, columns,
-                             sizeof *room->trajectory)) {
-            (void)rp_resize_array(alloc, &room->columns, columns, room->column_capacity,
-                                  sizeof *room->columns);
-            return false;
-        }
-        room->column_capacity = columns;
-    }
-    if (slices > room->slice_capacity) {
-        if (!rp_resize_array(alloc, &room->wire_slices, room->slice_capacity, slices,
-                             sizeof *room->wire_slices))
-            return false;
-        if (!rp_resize_array(alloc, &room->slices, room->slice_capacity, slices,
-                             sizeof *room->slices)) {
-            (void)rp_resize_array(alloc, &room->wire_slices, slices, room->slice_capacity,
-                                  sizeof *room->wire_slices);
-            return false;
-        }
-        room->slice_capacity = slices;
-    }
-    return true;
+    return grow(alloc, &room->wire_columns, &room->wire_column_capacity, columns,
+                sizeof *room->wire_columns) &&
+           grow(alloc, &room->columns, &room->column_capacity, columns,
+                sizeof *room->columns) &&
+           grow(alloc, &room->wire_slices, &room->wire_slice_capacity, slices,
+                sizeof *room->wire_slices) &&
+           grow(alloc, &room->slices, &room->slice_capacity, slices, sizeof *room->slices);
 }
 
 /* A message in a thousand needs this much room; the others shall not pay for it. */
@@ -334,8 +327,8 @@ static rp_status read_item(rp_worker *worker, const uint8_t *data, size_t size,
         struct rp_item_room *room = worker->item_room;
         size_t columns = lower(room->column_capacity, limits->columns);
         size_t slices = lower(room->slice_capacity, slices_left);
-        rp_status st = rp_wire_item_read(data, size, room->columns, columns, room->wire_slices,
-                                         slices, item, err);
+        rp_status st = rp_wire_item_read(data, size, room->wire_columns, columns,
+                                         room->wire_slices, slices, item, err);
         if (st != RP_NO_RESOURCE || (columns == limits->columns && slices == slices_left))
             return st;
         if (item->column_count == columns) columns = lower(4 * columns, limits->columns);
@@ -365,12 +358,11 @@ static rp_status make_trajectory(insert_stream *stream, const rp_wire_item *item
         room->slices[i] = (rp_slice){chunk, from->index, from->offset, from->length};
     }
     for (size_t i = 0; i < item->column_count; i++) {
-        const rp_wire_column *from = &room->columns[i];
-        room->trajectory[i] =
-            (rp_slices){room->slices + first, from->slice_count, from->squeeze};
+        const rp_wire_column *from = &room->wire_columns[i];
+        room->columns[i] = (rp_slices){room->slices + first, from->slice_count, from->squeeze};
         first += from->slice_count;
     }
-    return rp_trajectory_new(&worker->server->alloc, room->trajectory, item->column_count, out,
+    return rp_trajectory_new(&worker->server->alloc, room->columns, item->column_count, out,
                              err);
 }
 

@@ -23,6 +23,7 @@
 #include "reprise/server.h"
 #include "server/abuse.h"
 #include "server/gate.h"
+#include "server/gathering.h"
 #include "server/http_page.h"
 #include "server/metrics.h"
 #include "server/page.h"
@@ -94,6 +95,11 @@ struct rp_server {
     bool is_open;         /* no credentials are asked for */
 };
 
+/* Sets up all that needs no thread and no descriptor of its own; the workers are zeroed. As
+ * rp_server_start() otherwise. rp_server_free() frees it. */
+RP_NODISCARD rp_status rp_server_new(rp_store *store, const rp_server_options *options,
+                                     rp_server **out, rp_error *err);
+
 /* Starts and stops taking connections. Any thread. */
 void rp_server_accept(rp_server *server);
 void rp_server_stop_accepting(rp_server *server);
@@ -130,17 +136,17 @@ struct rp_worker {
     atomic_bool limits_posted; /* and not taken yet */
     bool stopping;
     atomic_size_t connection_count;
-    /* how small messages gather: see rp_worker_moderate() */
-    size_t turn_messages, moderate_pause, moderate_backoff;
-    bool rested;
-    int64_t last_turn_ns;
 };
 
-/* Starts the thread. RP_NO_RESOURCE. */
-RP_NODISCARD rp_status rp_worker_start(rp_worker *worker, rp_server *server, size_t index,
-                                       rp_error *err);
+/* Sets one up without a thread: whoever runs its loop is the worker's thread. RP_NO_RESOURCE;
+ * then it still has to be deinitialised. */
+RP_NODISCARD rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index,
+                                      rp_error *err);
+/* Starts a thread that runs its loop. RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_worker_start(rp_worker *worker, rp_error *err);
 /* Ends all connections and the thread; returns when it is gone. */
 void rp_worker_stop(rp_worker *worker);
+/* Without a thread, it must have no connections and no operations outstanding. */
 void rp_worker_deinit(rp_worker *worker);
 /* From any thread: take new limits; drain. */
 void rp_worker_take_limits(rp_worker *worker);
@@ -160,6 +166,9 @@ typedef enum rp_connection_state {
 struct rp_connection {
     rp_watch watch;
     rp_timer timer; /* the next time to look after it */
+    rp_timer rest;  /* armed while it is not read from, so that messages gather */
+    rp_gathering gathering;
+    rp_gathered turn; /* what came in this turn */
     rp_worker *worker;
     rp_connection *prev, *next;
     rp_connection *next_dirty;

@@ -215,36 +215,15 @@ static size_t loop_count(const rp_server_options *options)
     return processors > 0 && processors < MAX_LOOPS ? (size_t)processors : 1;
 }
 
-static rp_status start_workers(rp_server *server, const rp_server_options *options,
-                               rp_error *err)
+rp_status rp_server_new(rp_store *store, const rp_server_options *options, rp_server **out,
+                        rp_error *err)
 {
-    size_t count = loop_count(options);
-    rp_page_host host;
-    rp_status st = rp_metrics_new(&server->alloc, count, &server->metrics);
-
-    if (st != RP_OK) return rp_fail_memory(err, count * sizeof(rp_loop_metrics));
-    server->workers = rp_alloc_array(&server->alloc, count, sizeof *server->workers);
-    if (server->workers == NULL) return rp_fail_memory(err, count * sizeof *server->workers);
-    host = rp_page_host_of(server);
-    host.idle_s = (unsigned)((rp_server_limits_now(server).handshake_ms + 999) / 1000);
-    st = rp_http_page_new(&server->alloc, &host, &server->page, err);
-    server->worker_count = count;
-    for (size_t i = 0; st == RP_OK && i < count; i++)
-        st = rp_worker_start(&server->workers[i], server, i, err);
-    return st;
-}
-
-rp_status rp_server_start(rp_store *store, const rp_server_options *options, rp_server **out,
-                          rp_error *err)
-{
-    const rp_server_options none = {0};
-    const rp_allocator *alloc;
-    rp_server *server;
+    const rp_allocator *alloc =
+        options->alloc != NULL ? options->alloc : rp_allocator_default();
+    rp_server *server = rp_alloc_zero(alloc, sizeof *server);
+    size_t workers = loop_count(options);
     rp_status st;
 
-    if (options == NULL) options = &none;
-    alloc = options->alloc != NULL ? options->alloc : rp_allocator_default();
-    server = rp_alloc_zero(alloc, sizeof *server);
     if (server == NULL) return rp_fail_memory(err, sizeof *server);
     server->alloc = *alloc;
     server->store = store;
@@ -266,8 +245,49 @@ rp_status rp_server_start(rp_store *store, const rp_server_options *options, rp_
     count_descriptors(server);
     if (st == RP_OK) st = copy_files(server, &options->security, err);
     if (st == RP_OK) st = open_gate(server, err);
-    if (st == RP_OK) st = listen_on_all(server, options, err);
-    if (st == RP_OK) st = start_workers(server, options, err);
+    if (st == RP_OK && rp_metrics_new(&server->alloc, workers, &server->metrics) != RP_OK)
+        st = rp_fail_memory(err, workers * sizeof(rp_loop_metrics));
+    if (st == RP_OK) {
+        server->workers = rp_alloc_array(&server->alloc, workers, sizeof *server->workers);
+        if (server->workers == NULL)
+            st = rp_fail_memory(err, workers * sizeof *server->workers);
+        else
+            server->worker_count = workers;
+    }
+    if (st == RP_OK)
+        *out = server;
+    else
+        rp_server_free(server);
+    return st;
+}
+
+static rp_status start_workers(rp_server *server, rp_error *err)
+{
+    rp_page_host host = rp_page_host_of(server);
+    rp_status st;
+
+    host.idle_s = (unsigned)((rp_server_limits_now(server).handshake_ms + 999) / 1000);
+    st = rp_http_page_new(&server->alloc, &host, &server->page, err);
+
+    for (size_t i = 0; st == RP_OK && i < server->worker_count; i++) {
+        st = rp_worker_init(&server->workers[i], server, i, err);
+        if (st == RP_OK) st = rp_worker_start(&server->workers[i], err);
+    }
+    return st;
+}
+
+rp_status rp_server_start(rp_store *store, const rp_server_options *options, rp_server **out,
+                          rp_error *err)
+{
+    const rp_server_options none = {0};
+    rp_server *server = NULL;
+    rp_status st;
+
+    if (options == NULL) options = &none;
+    st = rp_server_new(store, options, &server, err);
+    if (st != RP_OK) return st;
+    st = listen_on_all(server, options, err);
+    if (st == RP_OK) st = start_workers(server, err);
     if (st != RP_OK) {
         rp_server_free(server);
         return st;

@@ -5,51 +5,6 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* Resting so that small messages gather. A turn is busy if it came soon after the one before
- * and brought few messages. */
-enum {
-    BUSY_TURN_NS = 100000,
-    FEW_MESSAGES = 4,
-    REST_NS = 50000,
-    FIRST_BACKOFF = 16,
-    MAX_BACKOFF = 512,
-};
-
-/* Writers that send one small message at a time make the loop wake for each. Resting a little
- * before the next look lets several gather, which costs both sides less; but a peer that waits
- * for each answer would only wait longer. So the loop tries: it rests once, and if that
- * gathered more than one message it goes on, and if not it lets a growing number of turns pass
- * before it tries again. */
-static void moderate(rp_worker *worker)
-{
-    int64_t now_ns = rp_loop_now(worker->loop);
-    bool is_busy = now_ns - worker->last_turn_ns < BUSY_TURN_NS;
-    size_t messages = worker->turn_messages;
-
-    worker->last_turn_ns = now_ns;
-    worker->turn_messages = 0;
-    if (messages == 0) return;
-    if (worker->rested) {
-        if (messages > 1) {
-            worker->moderate_backoff = 0;
-        } else {
-            size_t backoff = 2 * worker->moderate_backoff;
-            if (backoff < FIRST_BACKOFF) backoff = FIRST_BACKOFF;
-            worker->moderate_backoff = backoff < MAX_BACKOFF ? backoff : MAX_BACKOFF;
-        }
-        worker->moderate_pause = worker->moderate_backoff;
-        worker->rested = false;
-    }
-    if (worker->moderate_pause > 0) {
-        worker->moderate_pause--;
-        return;
-    }
-    if (!is_busy || messages > FEW_MESSAGES) return;
-    worker->rested = true;
-    rp_counter_add(&worker->metrics->rests, 1);
-    rp_loop_rest(worker->loop, REST_NS);
-}
-
 static void end_turn(void *user)
 {
     rp_worker *worker = user;
@@ -61,7 +16,6 @@ static void end_turn(void *user)
         rp_connection_flush(connection);
     }
     rp_counter_add(&worker->metrics->turns, 1);
-    if (worker->server->moderate) moderate(worker);
 }
 
 static void *run_loop(void *user)
@@ -126,7 +80,7 @@ void rp_worker_returned(rp_worker *worker)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-rp_status rp_worker_start(rp_worker *worker, rp_server *server, size_t index, rp_error *err)
+rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index, rp_error *err)
 {
     rp_status st;
 
@@ -142,8 +96,13 @@ rp_status rp_worker_start(rp_worker *worker, rp_server *server, size_t index, rp
     st = rp_loop_new(&server->alloc, &worker->loop, err);
     if (st != RP_OK) return st;
     rp_loop_set_turn_end(worker->loop, end_turn, worker);
+    return RP_OK;
+}
+
+rp_status rp_worker_start(rp_worker *worker, rp_error *err)
+{
     if (pthread_create(&worker->thread, NULL, run_loop, worker) != 0)
-        return rp_fail(err, RP_NO_RESOURCE, "no thread for event loop %zu", index);
+        return rp_fail(err, RP_NO_RESOURCE, "no thread for event loop %zu", worker->index);
     worker->has_thread = true;
     return RP_OK;
 }

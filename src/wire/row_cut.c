@@ -3,6 +3,8 @@
  * row by row. */
 #include "wire/row_cut.h"
 
+#include <assert.h>
+
 #include "chunk/chunk.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -105,6 +107,7 @@ static rp_status decode(rp_decoder *decoder, const rp_chunk *chunk, size_t colum
 static rp_status decode_all(rp_decoder *decoder, const rp_chunk *chunk, size_t first,
                             size_t count, rp_tensor *tensors, uint8_t *rows, rp_error *err)
 {
+    assert(tensors != NULL && rows != NULL);
     for (size_t i = 0; i < chunk->column_count; i++) {
         rp_status st = decode(decoder, chunk, i, first, count, rows, err);
         if (st != RP_OK) return st;
@@ -145,10 +148,12 @@ rp_status rp_row_cut(const rp_allocator *alloc, rp_decoder *decoder, const rp_ch
     uint8_t *rows = rp_alloc(alloc, row_bytes);
     rp_chunk_builder *builder = NULL;
     rp_chunk *cut = NULL;
-    rp_status st = RP_OK;
+    rp_status st;
 
-    if (tensors == NULL || rows == NULL) st = rp_fail_memory(err, tensor_bytes + row_bytes);
-    if (st == RP_OK) st = decode_all(decoder, chunk, first, count, tensors, rows, err);
+    if (tensors == NULL || rows == NULL)
+        st = rp_fail_memory(err, tensor_bytes + row_bytes);
+    else
+        st = decode_all(decoder, chunk, first, count, tensors, rows, err);
     if (st == RP_OK) st = new_builder(alloc, chunk, &builder, err);
     if (st == RP_OK) st = append_all(builder, chunk, count, tensors, err);
     if (st == RP_OK) st = rp_chunk_builder_finish(builder, &origin, &cut, err);

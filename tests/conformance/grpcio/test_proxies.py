@@ -9,7 +9,7 @@ import pytest
 
 import conftest
 import harness
-from messages import Reverb, chunk, first_number, insertion, item, numbers, wish
+from messages import LARGE_S, Reverb, chunk, first_number, insertion, item, numbers, wish
 from proxies import HaProxy, HaProxyTcp, Nginx, program
 
 Code = grpc.StatusCode
@@ -122,19 +122,20 @@ def test_a_stream_that_is_idle_for_a_while(reverb, shards):
         stream.confirmed(1)
 
 
+@pytest.mark.seconds(180)
 def test_large_messages(reverb, shards):
     data = chunk(np.random.default_rng(7).integers(0, 256, (1, 20_000_000), np.uint8))
     with reverb.inserts() as stream:
         stream.send(insertion([data], [item("uniform", data)]))
-        stream.confirmed(1, 30)
+        stream.confirmed(1, LARGE_S)
     [shard] = [s for s in shards if s.size("uniform")]
-    assert shard.sample("uniform")[0].chunks == [data]
+    assert shard.sample("uniform", seconds=LARGE_S)[0].chunks == [data]
     for other in shards:
         if other is not shard:
             with other.inserts() as stream:
                 stream.send(insertion([data], [item("uniform", data)]))
-                stream.confirmed(1, 30)
-    assert reverb.sample("uniform", 3)[2].chunks == [data]
+                stream.confirmed(1, LARGE_S)
+    assert reverb.sample("uniform", 3, seconds=LARGE_S)[2].chunks == [data]
 
 
 def test_statuses_and_their_words(reverb, shards, refused):
