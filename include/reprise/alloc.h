@@ -13,7 +13,8 @@ RP_BEGIN_DECLS
 /* One function that allocates, resizes and frees. Called from any thread.
  *
  *   ptr == NULL            allocate new_size bytes
- *   new_size == 0          free ptr (which holds old_size bytes); the result is ignored
+ *   new_size == 0          free ptr (which holds old_size bytes, exactly); the result is
+ *                          ignored
  *   otherwise              resize ptr from old_size to new_size bytes, keeping the contents
  *
  * Returns memory aligned for any type, or NULL, in which case ptr stays as it was. */
@@ -22,7 +23,9 @@ typedef struct rp_allocator {
     void *ctx;
 } rp_allocator;
 
-/* The C library's allocator. Static. */
+/* Memory of the process: small blocks from a pool of the library's own, which is quicker and
+ * lies on huge pages, large ones from the C library. It may keep for later up to as much as is
+ * in use. Static. */
 RP_API const rp_allocator *rp_allocator_default(void);
 
 RP_END_DECLS

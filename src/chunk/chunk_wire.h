@@ -51,6 +51,7 @@ typedef struct rp_chunk_outline {
     rp_codec codec; /* never RP_CODEC_NONE when read: on the wire that is snappy */
     bool delta;
     size_t column_count;
+    size_t tensors_from; /* when read: no tensor stands before this byte */
 } rp_chunk_outline;
 
 /* Reads all but the tensors, and counts those. RP_CORRUPT, RP_INVALID, RP_NO_RESOURCE. */

@@ -105,13 +105,16 @@ rp_status rp_chunk_wire_outline(const uint8_t *wire, size_t size, const rp_chunk
     rp_pb_reader reader = rp_pb_open(wire, size);
     rp_chunk_outline found = {0};
     declared d = {.codec = RP_CODEC_SNAPPY};
+    size_t at = 0;
     rp_pb_field f;
     rp_pb_step step;
     rp_status st;
 
     while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
+        if (found.column_count == 0) found.tensors_from = at;
         st = read_field(&f, limits, &found, &d, err);
         if (st != RP_OK) return st;
+        at = (size_t)(reader.at - wire);
     }
     if (step == RP_PB_BAD) return corrupt(err, "it");
     found.codec = d.codec == RP_CODEC_NONE ? RP_CODEC_SNAPPY : (rp_codec)(d.codec & 0xff);
@@ -334,11 +337,12 @@ rp_status rp_chunk_wire_columns(const uint8_t *wire, size_t size, const rp_chunk
                         .columns = columns,
                         .places = places,
                         .err = err};
-    rp_pb_reader reader = rp_pb_open(wire, size);
+    rp_pb_reader reader =
+        rp_pb_open(wire + outline->tensors_from, size - outline->tensors_from);
     rp_pb_field f;
     rp_status st;
 
-    while (rp_pb_next(&reader, &f) == RP_PB_FIELD) {
+    while (r.filled < outline->column_count && rp_pb_next(&reader, &f) == RP_PB_FIELD) {
         if (!rp_pb_is(&f, RP_PB_CHUNK_DATA, RP_PB_BYTES)) continue;
         st = read_data(&r, &f);
         if (st != RP_OK) return st;

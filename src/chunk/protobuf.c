@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chunk/protobuf.h"
 
+#include <string.h>
+
 enum { MAX_FIELD_NUMBER = (1 << 29) - 1 };
 
 /* Eight bytes as the number they are on the wire. */
 static uint64_t load64(const uint8_t *at)
 {
-    uint64_t v = 0;
+    uint64_t v;
 
-    for (unsigned i = 0; i < 8; i++) v |= (uint64_t)at[i] << (8 * i); /* one load */
+    memcpy(&v, at, sizeof v);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    v = __builtin_bswap64(v);
+#endif
     return v;
 }
 

@@ -50,7 +50,7 @@ static inline rp_pb_reader rp_pb_open(const uint8_t *data, size_t size)
 }
 
 /* Reads the next field. After RP_PB_BAD the reader must not be used further. Most fields have a
- * tag of one byte, and a value or length of one: those are read here. */
+ * tag of one byte, and a value or length of one or two: those are read here. */
 rp_pb_step rp_pb_next_any(rp_pb_reader *reader, rp_pb_field *field);
 static inline rp_pb_step rp_pb_next(rp_pb_reader *reader, rp_pb_field *field)
 {
@@ -58,20 +58,23 @@ static inline rp_pb_step rp_pb_next(rp_pb_reader *reader, rp_pb_field *field)
     size_t left = (size_t)(reader->end - at);
 
     if (left == 0) return RP_PB_END;
-    if (left == 1 || at[0] >= 0x80 || at[0] < 8 || at[1] >= 0x80)
+    if (left < 3 || at[0] >= 0x80 || at[0] < 8 || (at[1] & at[2]) >= 0x80)
         return rp_pb_next_any(reader, field);
     field->number = at[0] >> 3;
     field->type = (rp_pb_type)(at[0] & 7);
-    if (field->type == RP_PB_VARINT) {
-        field->value = at[1];
-        reader->at = at + 2;
+    field->value = at[1];
+    at += 2;
+    if (field->value >= 0x80) field->value = (field->value & 0x7f) | (uint64_t)*at++ << 7;
+    if (field->type == RP_PB_BYTES) {
+        if (field->value > (size_t)(reader->end - at)) return RP_PB_BAD;
+        field->data = at;
+        field->size = (size_t)field->value;
+        field->value = 0;
+        reader->at = at + field->size;
         return RP_PB_FIELD;
     }
-    if (field->type != RP_PB_BYTES || at[1] > left - 2) return rp_pb_next_any(reader, field);
-    field->value = 0;
-    field->data = at + 2;
-    field->size = at[1];
-    reader->at = at + 2 + field->size;
+    if (field->type != RP_PB_VARINT) return rp_pb_next_any(reader, field);
+    reader->at = at;
     return RP_PB_FIELD;
 }
 

@@ -121,6 +121,9 @@ static rp_status check_head(rp_connection *c, const rp_request_head *head, const
         *why = RP_REFUSED_RESET_OFF;
         return rp_fail(err, RP_DENIED, "this server does not allow Reset");
     }
+    if (*method != RP_METHOD_INSERT_STREAM && *method != RP_METHOD_SAMPLE_STREAM &&
+        rp_connection_is_stuffed(c, why))
+        return rp_fail(err, RP_NO_RESOURCE, "too many answers wait to be read");
     return rp_gate_check(server->gate, &shown, rp_method_role(*method),
                          rp_loop_now(c->worker->loop), &c->memo, NULL, why, err);
 }
@@ -139,16 +142,22 @@ static void on_request(void *user, rp_call *call, const rp_request_head *head)
     else
         (void)snprintf(authorization, sizeof authorization, "too long");
     if (is(head->method, "GET") || is(head->method, "HEAD")) {
+        if (rp_connection_is_stuffed(c, &why)) {
+            rp_connection_refused(c, why);
+            rp_call_answer(call, &(rp_http_answer){503, "text/plain", NULL, NULL}, NULL);
+            return;
+        }
         rp_page_answer_call(c, call, is(head->method, "HEAD") ? "HEAD" : "GET", path,
                             authorization);
         return;
     }
     if (!is(head->method, "POST")) {
-        rp_call_answer(call, 405, "text/plain", NULL);
+        rp_call_answer(call, &(rp_http_answer){405, "text/plain", "allow", "GET, HEAD, POST"},
+                       NULL);
         return;
     }
     if (!begins(head->content_type, "application/grpc")) {
-        rp_call_answer(call, 415, "text/plain", NULL);
+        rp_call_answer(call, &(rp_http_answer){415, "text/plain", NULL, NULL}, NULL);
         return;
     }
     if (check_head(c, head, path, authorization, &method, &why, &error) != RP_OK) {
@@ -175,7 +184,8 @@ static void on_message(void *user, rp_call *call, const uint8_t *data, size_t si
     rp_connection *c = user;
     rp_task *task = rp_call_user(call);
 
-    c->worker->turn_messages++;
+    c->turn.messages++;
+    if (task == NULL || task->method != RP_METHOD_INSERT_STREAM) c->turn.others = true;
     rp_counter_add(&c->worker->metrics->messages_read, 1);
     if (task != NULL && !task->is_finished) task->kind->on_message(task, data, size, block);
 }

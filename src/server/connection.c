@@ -19,12 +19,14 @@ enum {
     WRITE_TURN_BYTES = 4 << 20,      /* to one connection in one turn */
     SHARE_BYTES = 256 << 10,         /* of a short budget that every connection may keep */
     LOOK_NS = 1000000000,            /* how often we look while something may take too long */
+    HELD_NS = 50000000,              /* and while there is no memory to read more */
     LAST_CALLS_NS = 50000000,        /* between the notice of a drain and its end */
     SNIFF_AGAIN_NS = 10000000,       /* at first, when the first bytes come one by one */
     MESSAGE_BYTES_PER_SECOND = 1024, /* at least */
 };
 
 static void look_after(rp_timer *timer);
+static void on_rested(rp_timer *timer);
 static void on_ready(rp_watch *watch, uint32_t events);
 
 static int64_t ms(int64_t milliseconds)
@@ -65,6 +67,7 @@ void rp_connection_open(rp_worker *worker, int fd, const char *peer, rp_tls *tls
     c->opened_ns = c->heard_ns = c->moved_ns = now_ns;
     c->watch = (rp_watch){.fd = fd, .on_ready = on_ready};
     c->timer.on_due = look_after;
+    c->rest.on_due = on_rested;
     c->next = worker->connections;
     if (c->next != NULL) c->next->prev = c;
     worker->connections = c;
@@ -98,6 +101,7 @@ void rp_connection_close(rp_connection *c)
     rp_server *server = worker->server;
 
     rp_loop_disarm(worker->loop, &c->timer);
+    rp_loop_disarm(worker->loop, &c->rest);
     if (c->watch.fd >= 0) rp_loop_forget(worker->loop, &c->watch);
     rp_h2_free(c->h2);
     c->h2 = NULL;
@@ -165,11 +169,22 @@ static bool has_room(const rp_connection *c)
     return all < worker->limits.queued_bytes || own < SHARE_BYTES;
 }
 
-bool rp_connection_may_queue(rp_connection *c)
+bool rp_connection_may_queue(rp_connection *c, const rp_call *call)
 {
-    if (has_room(c)) return true;
-    c->wants_room = true;
+    if (has_room(c) && !(c->is_starved && rp_call_queued_bytes(call) > 0)) return true;
+    c->is_starved = true;
     return false;
+}
+
+bool rp_connection_is_stuffed(const rp_connection *c, rp_refusal *why)
+{
+    const rp_server_limits *limits = &c->worker->limits;
+
+    *why = RP_REFUSED_QUEUED;
+    if (has_room(c)) return false;
+    if (rp_h2_queued_bytes(c->h2) < limits->connection_queued_bytes) return true;
+    *why = RP_REFUSED_CONNECTION_QUEUED; /* by samples, up to a batch: twice is too much */
+    return rp_h2_queued_bytes(c->h2) / 2 >= limits->connection_queued_bytes;
 }
 
 /* --- the first bytes -------------------------------------------------------------------------- */
@@ -255,6 +270,18 @@ static void shake_hands(rp_connection *c)
         give_to_page(c);
 }
 
+/* Whether the peer may send us more now: not while all memory for messages is used up and this
+ * connection has more than its share of it. */
+static bool may_read(const rp_connection *c)
+{
+    const rp_worker *worker = c->worker;
+
+    if (c->state != RP_CONNECTION_H2) return false;
+    return c->counted_bytes < SHARE_BYTES ||
+           atomic_load_explicit(&worker->server->queued_bytes, memory_order_relaxed) <
+               worker->limits.queued_bytes;
+}
+
 /* --- reading ------------------------------------------------------------------------------------ */
 
 /* Reads once: straight into a large message, as far as one is arriving, and into the worker's
@@ -297,6 +324,7 @@ static void read_all(rp_connection *c)
     while (read_some(c, &total))
         if (total >= RP_READ_TURN_BYTES) break;
     rp_counter_add(&c->worker->metrics->bytes_read, total);
+    c->turn.bytes += total;
     if (total > 0) c->heard_ns = rp_loop_now(c->worker->loop);
     c->pinged_ns = 0;
     rp_connection_touch(c);
@@ -331,6 +359,34 @@ static void on_ready(rp_watch *watch, uint32_t events)
     }
 }
 
+/* Looks away for a moment if that lets small messages gather. */
+static void consider_rest(rp_connection *c)
+{
+    rp_worker *worker = c->worker;
+    int64_t now_ns = rp_loop_now(worker->loop), rest_ns;
+
+    if (c->turn.messages == 0 || !worker->server->moderate) return;
+    rest_ns = rp_gathering_judge(&c->gathering, &c->turn, now_ns);
+    c->turn = (rp_gathered){0};
+    if (rest_ns > 0 && rp_loop_arm(worker->loop, &c->rest, now_ns + rest_ns) == RP_OK)
+        rp_counter_add(&worker->metrics->rests, 1);
+}
+
+static bool is_resting(const rp_connection *c)
+{
+    return c->rest.place != 0;
+}
+
+static void on_rested(rp_timer *timer)
+{
+    rp_connection *c = (rp_connection *)((char *)timer - offsetof(rp_connection, rest));
+
+    if (c->state == RP_CONNECTION_H2 && may_read(c))
+        read_all(c);
+    else
+        rp_connection_touch(c);
+}
+
 /* --- writing ------------------------------------------------------------------------------------ */
 
 typedef enum written { ALL, SOME, BROKEN } written;
@@ -354,34 +410,15 @@ static written write_all(rp_connection *c)
         outcome = ALL;
     }
     rp_counter_add(&worker->metrics->bytes_written, total);
-    if (total > 0 || rp_h2_queued_bytes(c->h2) == 0) c->moved_ns = rp_loop_now(worker->loop);
+    if (rp_h2_left_bytes(c->h2) != c->left_then || rp_h2_queued_bytes(c->h2) == 0)
+        c->moved_ns = rp_loop_now(worker->loop);
+    c->left_then = rp_h2_left_bytes(c->h2);
     return outcome;
 }
 
-/* Whether the peer may send us more now: not while all memory for messages is used up and this
- * connection has more than its share of it. */
-static bool may_read(const rp_connection *c)
-{
-    const rp_worker *worker = c->worker;
-
-    if (c->state != RP_CONNECTION_H2) return false;
-    return c->counted_bytes < SHARE_BYTES ||
-           atomic_load_explicit(&worker->server->queued_bytes, memory_order_relaxed) <
-               worker->limits.queued_bytes;
-}
-
-static void give_room(void *user, rp_call *call)
-{
-    rp_calls_handler.on_room(user, call);
-}
-
-/* Tasks say what they have gathered, and those go on that had found no room. */
+/* Tasks say what they have gathered. */
 static void flush_tasks(rp_connection *c)
 {
-    if (c->wants_room && has_room(c)) {
-        c->wants_room = false;
-        rp_h2_each_call(c->h2, give_room, c);
-    }
     while (c->flushes != NULL) {
         rp_task *task = c->flushes;
         c->flushes = task->next_flush;
@@ -390,11 +427,19 @@ static void flush_tasks(rp_connection *c)
     }
 }
 
+/* There is room for answers again: whoever had to wait for it goes on. */
+static void feed(rp_connection *c)
+{
+    if (!c->is_starved || !has_room(c)) return;
+    c->is_starved = false;
+    rp_h2_make_room(c->h2);
+}
+
 static bool takes_time(const rp_connection *c, bool is_blocked)
 {
     uint64_t bytes;
 
-    return is_blocked || rp_h2_queued_bytes(c->h2) > 0 || !may_read(c) ||
+    return is_blocked || rp_h2_queued_bytes(c->h2) > 0 || !may_read(c) || c->is_starved ||
            rp_h2_waits_for(c->h2, &bytes) != RP_H2_WAITS_FOR_NOTHING;
 }
 
@@ -409,6 +454,7 @@ void rp_connection_flush(rp_connection *c)
         return;
     }
     flush_tasks(c);
+    feed(c);
     outcome = c->ended_writing ? BROKEN : write_all(c);
     account(c);
     /* One that was sent away is not waited for. */
@@ -418,15 +464,25 @@ void rp_connection_flush(rp_connection *c)
         rp_connection_close(c);
         return;
     }
-    if (may_read(c)) events |= c->link.read_waits != 0 ? c->link.read_waits : RP_READABLE;
-    if (c->wants_room && has_room(c)) outcome = SOME; /* in the next turn */
-    if (outcome == SOME) events |= c->link.write_waits != 0 ? c->link.write_waits : RP_WRITABLE;
+    consider_rest(c);
+    if (may_read(c) && !is_resting(c))
+        events |= c->link.read_waits != 0 ? c->link.read_waits : RP_READABLE;
+    if (outcome == SOME || (c->is_starved && has_room(c)))
+        events |= c->link.write_waits != 0 ? c->link.write_waits : RP_WRITABLE;
     rp_loop_change(loop, &c->watch, events);
-    if (takes_time(c, outcome == SOME) && c->timer.due_ns > rp_loop_now(loop) + LOOK_NS)
-        look_at(c, rp_loop_now(loop) + LOOK_NS);
+    int64_t soon_ns = rp_loop_now(loop) + (may_read(c) && !c->is_starved ? LOOK_NS : HELD_NS);
+    if (takes_time(c, outcome == SOME) && c->timer.due_ns > soon_ns) look_at(c, soon_ns);
 }
 
 /* --- what takes too long ------------------------------------------------------------------------ */
+
+/* The time since when something has been so; starts anew where it is not. */
+static int64_t lasts_ns(bool is_so, int64_t *since_ns, int64_t now_ns)
+{
+    if (!is_so) *since_ns = 0;
+    if (is_so && *since_ns == 0) *since_ns = now_ns;
+    return is_so ? now_ns - *since_ns : 0;
+}
 
 /* What the peer has begun must go on. True if it does not. */
 static bool is_slow(rp_connection *c, int64_t now_ns, rp_refusal *why)
@@ -434,21 +490,19 @@ static bool is_slow(rp_connection *c, int64_t now_ns, rp_refusal *why)
     const rp_server_limits *limits = &c->worker->limits;
     uint64_t bytes;
     rp_h2_wait wait = rp_h2_waits_for(c->h2, &bytes);
+    bool reads = may_read(c), in_message = wait == RP_H2_WAITS_FOR_MESSAGE;
 
-    if (wait == RP_H2_WAITS_FOR_NOTHING || wait == RP_H2_WAITS_FOR_CLOSE || !may_read(c)) {
-        c->message_since_ns = 0;
-        return false;
-    }
-    if (c->message_since_ns == 0) {
-        c->message_since_ns = now_ns;
-        c->message_bytes_then = bytes;
-        return false;
-    }
-    int64_t elapsed_ns = now_ns - c->message_since_ns;
-    if (wait != RP_H2_WAITS_FOR_MESSAGE) {
-        *why = RP_REFUSED_HANDSHAKE;
-        return elapsed_ns > ms(limits->handshake_ms);
-    }
+    /* Memory for messages is used up, by messages that are not whole: some of them must go. */
+    *why = RP_REFUSED_QUEUED;
+    if (lasts_ns(!reads && in_message, &c->held_since_ns, now_ns) >
+        ms(limits->message_grace_ms))
+        return true;
+    *why = RP_REFUSED_HANDSHAKE;
+    if (lasts_ns(reads && wait != RP_H2_WAITS_FOR_NOTHING && !in_message, &c->headers_since_ns,
+                 now_ns) > ms(limits->handshake_ms))
+        return true;
+    if (c->message_since_ns == 0) c->message_bytes_then = bytes;
+    int64_t elapsed_ns = lasts_ns(reads && in_message, &c->message_since_ns, now_ns);
     if (elapsed_ns < ms(limits->message_grace_ms)) return false;
     if ((double)(bytes - c->message_bytes_then) * 1e9 >=
         (double)elapsed_ns * MESSAGE_BYTES_PER_SECOND) {
@@ -465,6 +519,7 @@ static bool is_dead(rp_connection *c, int64_t now_ns)
 {
     const rp_server_limits *limits = &c->worker->limits;
 
+    if (!may_read(c)) return false; /* nor do we listen */
     if (c->pinged_ns != 0) return now_ns - c->pinged_ns > ms(limits->ping_timeout_ms);
     if (now_ns - c->heard_ns < ms(limits->ping_ms)) return false;
     rp_h2_ping(c->h2);
@@ -479,6 +534,7 @@ static int64_t next_look(const rp_connection *c, int64_t now_ns)
     int64_t due_ns = c->pinged_ns != 0 ? c->pinged_ns + ms(limits->ping_timeout_ms) + 1
                                        : c->heard_ns + ms(limits->ping_ms);
 
+    if (!may_read(c) || c->is_starved) return now_ns + HELD_NS;
     if (takes_time(c, false) && due_ns > now_ns + LOOK_NS) due_ns = now_ns + LOOK_NS;
     return due_ns > now_ns ? due_ns : now_ns + LOOK_NS;
 }
@@ -519,5 +575,7 @@ static void look_after(rp_timer *timer)
     }
     rp_h2_sweep(c->h2);
     rp_connection_touch(c);
+    if (((c->watch.events & RP_READABLE) == 0 && may_read(c)) || (c->is_starved && has_room(c)))
+        rp_connection_touch(c);
     look_at(c, next_look(c, now_ns));
 }

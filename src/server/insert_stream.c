@@ -21,6 +21,7 @@ enum {
     MAX_IDLE_BATCHES = 64,
     FIRST_COLUMNS = 16,
     FIRST_SLICES = 64,
+    KEPT_ROOM = 16 << 10, /* slices and keys: room for more is given back after a message */
 };
 
 typedef struct insert_stream {
@@ -285,6 +286,27 @@ static bool room_for(rp_worker *worker, size_t columns, size_t slices)
            grow(alloc, &room->wire_slices, &room->wire_slice_capacity, slices,
                 sizeof *room->wire_slices) &&
            grow(alloc, &room->slices, &room->slice_capacity, slices, sizeof *room->slices);
+}
+
+/* A message in a thousand needs this much room; the others shall not pay for it. */
+static void trim_room(rp_worker *worker)
+{
+    const rp_allocator *alloc = &worker->server->alloc;
+    struct rp_item_room *room = worker->item_room;
+
+    if (room == NULL) return;
+    if (room->slice_capacity > KEPT_ROOM) {
+        rp_release(alloc, room->wire_slices, room->slice_capacity * sizeof *room->wire_slices);
+        rp_release(alloc, room->slices, room->slice_capacity * sizeof *room->slices);
+        room->wire_slices = NULL;
+        room->slices = NULL;
+        room->slice_capacity = 0;
+    }
+    if (room->keep_capacity > KEPT_ROOM) {
+        rp_release(alloc, room->keep, room->keep_capacity * sizeof *room->keep);
+        room->keep = NULL;
+        room->keep_capacity = 0;
+    }
 }
 
 static size_t lower(size_t a, size_t b)
@@ -601,15 +623,17 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
         return;
     }
     if (!add_chunks(stream, &request, block) || request.item_count == 0) return;
-    if (!add_items(stream, &request)) return;
-    if (stream->served != NULL)
-        rp_counter_add(
-            &rp_table_metrics_loop(stream->served->metrics, rp_task_worker(task)->index)
-                 ->inserted_bytes,
-            size);
-    keep_chunks(stream, &request);
-    if (!task->is_finished && !pins_too_much(stream) && must_wait(stream))
-        rp_call_pause(task->call);
+    if (add_items(stream, &request)) {
+        if (stream->served != NULL)
+            rp_counter_add(
+                &rp_table_metrics_loop(stream->served->metrics, rp_task_worker(task)->index)
+                     ->inserted_bytes,
+                size);
+        keep_chunks(stream, &request);
+        if (!task->is_finished && !pins_too_much(stream) && must_wait(stream))
+            rp_call_pause(task->call);
+    }
+    trim_room(rp_task_worker(task));
 }
 
 /* --- the stream ------------------------------------------------------------------------------------------ */

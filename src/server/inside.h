@@ -23,6 +23,7 @@
 #include "reprise/server.h"
 #include "server/abuse.h"
 #include "server/gate.h"
+#include "server/gathering.h"
 #include "server/http_page.h"
 #include "server/metrics.h"
 #include "server/page.h"
@@ -129,17 +130,12 @@ struct rp_worker {
     rp_sample_fetch *idle_fetches;
     size_t idle_batch_count, idle_fetch_count;
     struct rp_item_room *item_room; /* insert_stream.c */
-    size_t relay_count;
     size_t
         outstanding; /* operations that a table will complete, whatever becomes of the call */
     rp_post stop, drain, new_limits;
     atomic_bool limits_posted; /* and not taken yet */
     bool stopping;
     atomic_size_t connection_count;
-    /* how small messages gather: see rp_worker_moderate() */
-    size_t turn_messages, moderate_pause, moderate_backoff;
-    bool rested;
-    int64_t last_turn_ns;
 };
 
 /* Sets one up without a thread: whoever runs its loop is the worker's thread. RP_NO_RESOURCE;
@@ -170,12 +166,15 @@ typedef enum rp_connection_state {
 struct rp_connection {
     rp_watch watch;
     rp_timer timer; /* the next time to look after it */
+    rp_timer rest;  /* armed while it is not read from, so that messages gather */
+    rp_gathering gathering;
+    rp_gathered turn; /* what came in this turn */
     rp_worker *worker;
     rp_connection *prev, *next;
     rp_connection *next_dirty;
     bool is_dirty, ended_writing;
+    bool is_starved;  /* a call may not add to the answers that wait */
     bool is_draining; /* the notice is out, the end is not */
-    bool wants_room;  /* a task was told that it may not queue */
     rp_connection_state state;
     rp_link link;
     rp_h2 *h2;
@@ -188,10 +187,13 @@ struct rp_connection {
     size_t pinned_bytes;  /* of chunks its streams hold that no item refers to */
     size_t counted_bytes; /* of it in server->queued_bytes */
     int64_t opened_ns;
-    int64_t heard_ns;  /* when something came last */
-    int64_t moved_ns;  /* when something was written last, or nothing had to be */
-    int64_t pinged_ns; /* 0: no ping is out */
+    int64_t heard_ns;   /* when something came last */
+    int64_t moved_ns;   /* when an answer was written last, or none had to be */
+    uint64_t left_then; /* bytes of answers that were written by then */
+    int64_t pinged_ns;  /* 0: no ping is out */
     uint64_t pongs_seen;
+    int64_t headers_since_ns; /* since when settings or headers have been incomplete; 0: none */
+    int64_t held_since_ns;    /* since when we have not read for want of memory; 0: we read */
     int64_t message_since_ns; /* since when a message has been incomplete; 0: none */
     uint64_t message_bytes_then;
 };
@@ -204,9 +206,11 @@ void rp_connection_close(rp_connection *connection);
 void rp_connection_touch(rp_connection *connection);
 /* At the end of a turn: flushes tasks, writes, and asks for what comes next. */
 void rp_connection_flush(rp_connection *connection);
-/* True while answers may be added to what waits to be sent. If not, on_room is called once they
- * may. */
-bool rp_connection_may_queue(rp_connection *connection);
+/* True if a call may add answers to what waits to be sent. After a false it hears on_room when
+ * it may: calls that have nothing waiting first, in turns. */
+bool rp_connection_may_queue(rp_connection *connection, const rp_call *call);
+/* True if so much waits that no call is begun which would add to it unasked; says why. */
+bool rp_connection_is_stuffed(const rp_connection *connection, rp_refusal *why);
 /* Tells the peer to go elsewhere. */
 void rp_connection_drain(rp_connection *connection);
 /* Counts a refusal. */

@@ -60,6 +60,9 @@ void rp_page_answer_call(rp_connection *connection, rp_call *call, const char *m
         }
     }
     rp_buf_deinit(&answer.body);
-    rp_call_answer(call, body != NULL ? answer.status : 503, answer.content_type, body);
+    rp_call_answer(call,
+                   &(rp_http_answer){body != NULL ? answer.status : 503, answer.content_type,
+                                     answer.extra_name, answer.extra_value},
+                   body);
     rp_connection_touch(connection);
 }

@@ -12,7 +12,8 @@ typedef struct rp_relay rp_relay;
 /* All relays of an owner. Zero-initialise it and fill in the first part. */
 typedef struct rp_relays {
     rp_loop *loop;
-    int64_t linger_ns; /* for the near one to take what is left once the far one is through */
+    int64_t linger_ns; /* for the near one to take what is left, and to go, once the far one is
+                          through */
     size_t most;       /* at once */
 
     rp_relay *first;
@@ -20,8 +21,8 @@ typedef struct rp_relays {
 } rp_relays;
 
 /* Begins to carry. Takes both links in every case; their descriptors do not block. When the far
- * one has sent its last byte and the near one has it all, or when either breaks, both are
- * closed. RP_NO_RESOURCE (memory, or one too many). */
+ * one has sent its last byte, the near one has it all and says its last byte too, or when it
+ * breaks, both are closed. RP_NO_RESOURCE (memory, or one too many). */
 RP_NODISCARD rp_status rp_relay_start(const rp_allocator *alloc, rp_relays *relays,
                                       rp_link *near, rp_link *far);
 

@@ -79,7 +79,7 @@ static void try_to_begin(rp_items_task *items)
 {
     rp_loop *loop = rp_task_worker(&items->task)->loop;
 
-    if (rp_connection_may_queue(items->task.connection))
+    if (rp_connection_may_queue(items->task.connection, items->task.call))
         items->begin(items);
     else
         (void)rp_items_wait(items, rp_loop_now(loop) + ROOM_AGAIN_NS, try_to_begin);

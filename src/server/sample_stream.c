@@ -22,7 +22,9 @@ enum {
     FETCH_BYTES = 1 << 20,    /* of chunks, about */
     RESPONSE_BYTES = 2 << 20, /* of chunks in one message; one chunk more at most */
     MAX_IDLE_FETCHES = 64,
-    PREFETCH = 8, /* samples ahead */
+    CHUNKS_AHEAD = 32, /* samples */
+    BYTES_AHEAD = 6,
+    PREFETCH_BYTES = 1024,
 };
 
 static const char timed_out[] =
@@ -172,15 +174,22 @@ static bool write_sample(responses *to, rp_sample *sample, const rp_served *serv
     return false;
 }
 
-/* The samples lie all over the memory: their lines are asked for ahead of their turn. */
-static void prefetch(const rp_sample *samples, size_t count, size_t at)
+/* The samples lie all over the memory, so their lines are asked for ahead of their turn: first
+ * where a chunk's bytes are, then, once that must have come, the bytes. */
+static void prefetch_chunk(const rp_sample_fetch *fetch, size_t at)
 {
-    if (at + PREFETCH < count) __builtin_prefetch(samples[at + PREFETCH].trajectory->chunks[0]);
-    if (at + PREFETCH / 2 < count) {
-        const rp_chunk *chunk = samples[at + PREFETCH / 2].trajectory->chunks[0];
-        size_t bytes = chunk->wire_bytes < RP_REPLY_COPY_BYTES ? chunk->wire_bytes : 0;
-        for (size_t i = 0; i < bytes && i < 1024; i += 64) __builtin_prefetch(chunk->wire + i);
-    }
+    if (at < fetch->op.done) __builtin_prefetch(fetch->samples[at].trajectory->chunks[0]);
+}
+
+static void prefetch_bytes(const rp_sample_fetch *fetch, size_t at)
+{
+    const rp_chunk *chunk;
+
+    if (at >= fetch->op.done) return;
+    chunk = fetch->samples[at].trajectory->chunks[0];
+    if (chunk->wire_bytes >= RP_REPLY_COPY_BYTES) return; /* it will not be copied */
+    for (size_t i = 0; i < chunk->wire_bytes && i < PREFETCH_BYTES; i += RP_CACHE_LINE)
+        __builtin_prefetch(chunk->wire + i);
 }
 
 static void write_samples(sample_stream *stream, rp_sample_fetch *fetch)
@@ -190,8 +199,11 @@ static void write_samples(sample_stream *stream, rp_sample_fetch *fetch)
     rp_served *served = fetch->served;
     rp_table_counters *counters = rp_table_metrics_loop(served->metrics, fetch->worker->index);
 
+    for (size_t i = 0; i < CHUNKS_AHEAD; i++) prefetch_chunk(fetch, i);
+    for (size_t i = 0; i < BYTES_AHEAD; i++) prefetch_bytes(fetch, i);
     for (size_t i = 0; i < count; i++) {
-        prefetch(fetch->samples, count, i);
+        prefetch_chunk(fetch, i + CHUNKS_AHEAD);
+        prefetch_bytes(fetch, i + BYTES_AHEAD);
         bytes += fetch->samples[i].trajectory->bytes;
         if (!write_sample(&to, &fetch->samples[i], served)) return;
     }
@@ -293,7 +305,7 @@ static void pump(sample_stream *stream)
     stream->is_pumping = true;
     while (stream->remaining > 0 && stream->fetch == NULL && !task->is_finished &&
            rp_call_queued_bytes(task->call) < limit &&
-           rp_connection_may_queue(task->connection))
+           rp_connection_may_queue(task->connection, task->call))
         if (!fetch_some(stream)) break;
     stream->is_pumping = false;
 }

@@ -264,8 +264,10 @@ rp_status rp_server_new(rp_store *store, const rp_server_options *options, rp_se
 static rp_status start_workers(rp_server *server, rp_error *err)
 {
     rp_page_host host = rp_page_host_of(server);
-    rp_status st = rp_http_page_new(&server->alloc, &host, &server->page, err);
+    rp_status st;
 
+    host.idle_s = (unsigned)((rp_server_limits_now(server).handshake_ms + 999) / 1000);
+    st = rp_http_page_new(&server->alloc, &host, &server->page, err);
     for (size_t i = 0; st == RP_OK && i < server->worker_count; i++) {
         st = rp_worker_init(&server->workers[i], server, i, err);
         if (st == RP_OK) st = rp_worker_start(&server->workers[i], err);

@@ -4,6 +4,14 @@
 #include "chunk/chunk.h"
 #include "util/mem.h"
 
+enum { ENTRY_BYTES = 64 }; /* of an entry and its place in the map, about */
+
+/* What a chunk takes: a small one is mostly what we know of it. */
+static size_t cost_of(const rp_chunk *chunk)
+{
+    return ENTRY_BYTES + chunk->size_bytes + (chunk->adopted ? chunk->wire_bytes : 0);
+}
+
 void rp_stream_chunks_init(rp_stream_chunks *chunks, const rp_allocator *alloc, uint64_t seed)
 {
     *chunks = (rp_stream_chunks){0};
@@ -38,7 +46,7 @@ rp_chunk *rp_stream_chunks_find(rp_stream_chunks *chunks, uint64_t key, bool use
     if (use) {
         rp_stream_chunk *entry = &chunks->entries[slot];
         chunks->next = slot + 1;
-        if (!entry->used) chunks->unused_bytes -= entry->chunk->wire_bytes;
+        if (!entry->used) chunks->unused_bytes -= cost_of(entry->chunk);
         entry->used = true;
     }
     return chunks->entries[slot].chunk;
@@ -58,14 +66,22 @@ rp_status rp_stream_chunks_add(rp_stream_chunks *chunks, rp_chunk *chunk)
     rp_map_insert(&chunks->map, rp_map_tag(&chunks->map, chunk->origin.key),
                   (uint32_t)chunks->count);
     chunks->entries[chunks->count++] = (rp_stream_chunk){.chunk = chunk};
-    chunks->unused_bytes += chunk->wire_bytes;
+    chunks->unused_bytes += cost_of(chunk);
     return RP_OK;
 }
 
 static void drop(rp_stream_chunks *chunks, const rp_stream_chunk *entry)
 {
-    if (!entry->used) chunks->unused_bytes -= entry->chunk->wire_bytes;
+    if (!entry->used) chunks->unused_bytes -= cost_of(entry->chunk);
     rp_chunk_unref(entry->chunk);
+}
+
+/* If all items that referred to it are gone, it is held by the stream alone again. */
+static void look_for_users(rp_stream_chunks *chunks, rp_stream_chunk *entry)
+{
+    if (!entry->used || !rp_refcount_is_one(&entry->chunk->refs)) return;
+    entry->used = false;
+    chunks->unused_bytes += cost_of(entry->chunk);
 }
 
 /* All of them go: the usual case of a stream whose items share nothing. */
@@ -96,6 +112,7 @@ bool rp_stream_chunks_keep(rp_stream_chunks *chunks, const uint64_t *keys, size_
     for (size_t i = 0; i < chunks->count; i++) {
         rp_stream_chunk *entry = &chunks->entries[i];
         uint32_t tag = rp_map_tag(&chunks->map, entry->chunk->origin.key);
+        if (entry->kept) look_for_users(chunks, entry);
         if (entry->kept && kept == i) {
             kept++;
         } else {

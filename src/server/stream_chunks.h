@@ -11,7 +11,7 @@
 
 typedef struct rp_stream_chunk {
     rp_chunk *chunk; /* a reference */
-    bool used;       /* an item refers to it */
+    bool used;       /* an item referred to it when it was kept last, or does since */
     bool kept;       /* while keys to keep are being matched */
 } rp_stream_chunk;
 
@@ -20,7 +20,7 @@ typedef struct rp_stream_chunks {
     rp_stream_chunk *entries;
     size_t count, capacity;
     size_t next;         /* the entry that is looked at first */
-    size_t unused_bytes; /* of chunks that no item refers to */
+    size_t unused_bytes; /* that chunks take which no item refers to */
 } rp_stream_chunks;
 
 void rp_stream_chunks_init(rp_stream_chunks *chunks, const rp_allocator *alloc, uint64_t seed);

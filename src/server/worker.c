@@ -5,51 +5,6 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* Resting so that small messages gather. A turn is busy if it came soon after the one before
- * and brought few messages. */
-enum {
-    BUSY_TURN_NS = 100000,
-    FEW_MESSAGES = 4,
-    REST_NS = 50000,
-    FIRST_BACKOFF = 16,
-    MAX_BACKOFF = 512,
-};
-
-/* Writers that send one small message at a time make the loop wake for each. Resting a little
- * before the next look lets several gather, which costs both sides less; but a peer that waits
- * for each answer would only wait longer. So the loop tries: it rests once, and if that
- * gathered more than one message it goes on, and if not it lets a growing number of turns pass
- * before it tries again. */
-static void moderate(rp_worker *worker)
-{
-    int64_t now_ns = rp_loop_now(worker->loop);
-    bool is_busy = now_ns - worker->last_turn_ns < BUSY_TURN_NS;
-    size_t messages = worker->turn_messages;
-
-    worker->last_turn_ns = now_ns;
-    worker->turn_messages = 0;
-    if (messages == 0) return;
-    if (worker->rested) {
-        if (messages > 1) {
-            worker->moderate_backoff = 0;
-        } else {
-            size_t backoff = 2 * worker->moderate_backoff;
-            if (backoff < FIRST_BACKOFF) backoff = FIRST_BACKOFF;
-            worker->moderate_backoff = backoff < MAX_BACKOFF ? backoff : MAX_BACKOFF;
-        }
-        worker->moderate_pause = worker->moderate_backoff;
-        worker->rested = false;
-    }
-    if (worker->moderate_pause > 0) {
-        worker->moderate_pause--;
-        return;
-    }
-    if (!is_busy || messages > FEW_MESSAGES) return;
-    worker->rested = true;
-    rp_counter_add(&worker->metrics->rests, 1);
-    rp_loop_rest(worker->loop, REST_NS);
-}
-
 static void end_turn(void *user)
 {
     rp_worker *worker = user;
@@ -61,7 +16,6 @@ static void end_turn(void *user)
         rp_connection_flush(connection);
     }
     rp_counter_add(&worker->metrics->turns, 1);
-    if (worker->server->moderate) moderate(worker);
 }
 
 static void *run_loop(void *user)

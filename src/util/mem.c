@@ -1,29 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Aligned blocks keep the pointer they were cut from in the word before them:
+/* The default allocator gives small blocks from a pool (mem_pool.h), large ones from the C
+ * library. Built with a sanitizer, it gives all from the sanitizer's heap, which sees what is
+ * used after it was freed, and knows exactly how large a block is.
+ *
+ * Aligned blocks keep the pointer they were cut from in the word before them:
  *
  *   raw                       ptr (aligned)
  *   |..............| raw ptr  | size bytes | up to the end of the last huge page |
  */
 #include "util/mem.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-static void *libc_resize(void *ctx, void *ptr, size_t old_size, size_t new_size)
+#include "util/mem_pool.h"
+
+#if RP_SANITIZED
+#include <malloc.h>
+
+static void *default_resize(void *ctx, void *ptr, size_t old_size, size_t new_size)
 {
     (void)ctx;
-    (void)old_size;
-    if (new_size == 0) {
-        free(ptr);
-        return NULL;
-    }
-    return realloc(ptr, new_size);
+    assert(ptr == NULL || malloc_usable_size(ptr) == old_size);
+    if (new_size > 0) return realloc(ptr, new_size);
+    free(ptr);
+    return NULL;
 }
+#else
+/* Neither NULL nor gone: from the pool to the heap, or within the pool. */
+static void *move(void *ptr, size_t old_size, size_t new_size)
+{
+    bool was_small = old_size <= RP_POOL_MAX_BYTES, is_small = new_size <= RP_POOL_MAX_BYTES;
+    void *moved;
+
+    if (!was_small && !is_small) return realloc(ptr, new_size);
+    moved = is_small ? rp_pool_alloc(new_size) : malloc(new_size);
+    if (moved == NULL) return NULL;
+    memcpy(moved, ptr, old_size < new_size ? old_size : new_size);
+    if (was_small)
+        rp_pool_free(ptr, old_size);
+    else
+        free(ptr);
+    return moved;
+}
+
+static void *default_resize(void *ctx, void *ptr, size_t old_size, size_t new_size)
+{
+    (void)ctx;
+    if (ptr == NULL && new_size <= RP_POOL_MAX_BYTES)
+        return new_size > 0 ? rp_pool_alloc(new_size) : NULL;
+    if (ptr == NULL) return malloc(new_size);
+    if (new_size > 0) return move(ptr, old_size, new_size);
+    if (old_size <= RP_POOL_MAX_BYTES)
+        rp_pool_free(ptr, old_size);
+    else
+        free(ptr);
+    return NULL;
+}
+#endif
 
 const rp_allocator *rp_allocator_default(void)
 {
-    static const rp_allocator libc_allocator = {libc_resize, NULL};
-    return &libc_allocator;
+    static const rp_allocator allocator = {default_resize, NULL};
+    return &allocator;
 }
 
 void *rp_alloc(const rp_allocator *a, size_t size)

@@ -9,6 +9,19 @@
 
 enum { RP_CACHE_LINE = 64 };
 
+/* 1 if built with a sanitizer that has a heap of its own. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define RP_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                     \
+    __has_feature(memory_sanitizer)
+#define RP_SANITIZED 1
+#endif
+#endif
+#ifndef RP_SANITIZED
+#define RP_SANITIZED 0
+#endif
+
 /* True, and the result in `*out`, if the sum or product fits a size_t. */
 static inline bool rp_size_add(size_t a, size_t b, size_t *out)
 {

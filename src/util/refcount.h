@@ -41,6 +41,12 @@ static inline bool rp_refcount_sub(rp_refcount *r, uint32_t n)
     return true;
 }
 
+/* True if there is one reference left, ours: it stays so until we share it again. */
+static inline bool rp_refcount_is_one(const rp_refcount *r)
+{
+    return atomic_load_explicit(&r->n, memory_order_relaxed) == 1;
+}
+
 static inline bool rp_refcount_dec(rp_refcount *r)
 {
     return rp_refcount_sub(r, 1);

@@ -178,6 +178,11 @@ size_t rp_h2_queued_bytes(const rp_h2 *h2)
     return h2->queued;
 }
 
+uint64_t rp_h2_left_bytes(const rp_h2 *h2)
+{
+    return h2->left;
+}
+
 size_t rp_h2_call_count(const rp_h2 *h2)
 {
     return h2->call_count;

@@ -116,6 +116,8 @@ bool rp_h2_is_violated(const rp_h2 *h2);
  * takes to keep them; bytes of answers that wait; calls that are open. */
 size_t rp_h2_held_bytes(const rp_h2 *h2);
 size_t rp_h2_queued_bytes(const rp_h2 *h2);
+/* Bytes of answers that have been written, over the life of the connection. */
+uint64_t rp_h2_left_bytes(const rp_h2 *h2);
 size_t rp_h2_call_count(const rp_h2 *h2);
 /* What the peer has begun and not ended, on calls that are not paused; `*bytes`: of messages so
  * far, summed over the life of the connection, so that progress can be seen. */
@@ -141,6 +143,9 @@ void rp_h2_go_away(rp_h2 *h2);
 /* Ends the connection with this HTTP/2 error code (0: none); nothing more is received. */
 void rp_h2_terminate(rp_h2 *h2, uint32_t code);
 bool rp_h2_is_ended(const rp_h2 *h2);
+/* Calls on_room for every call that has nothing waiting to be sent; begins behind the last one
+ * that had something to say then. */
+void rp_h2_make_room(rp_h2 *h2);
 /* Calls `visit` for every open call; it may finish them. */
 void rp_h2_each_call(rp_h2 *h2, void (*visit)(void *user, rp_call *call), void *user);
 
@@ -160,8 +165,15 @@ void rp_call_finish(rp_call *call, rp_status status, const char *text);
 void rp_call_abort(rp_call *call, rp_status status, const char *text);
 bool rp_call_is_finished(const rp_call *call);
 
+/* An answer to a plain HTTP request. */
+typedef struct rp_http_answer {
+    int status;
+    const char *content_type;
+    const char *extra_name, *extra_value; /* a header more, or NULL */
+} rp_http_answer;
+
 /* Answers a plain HTTP request; takes `body` (closed; may be NULL). */
-void rp_call_answer(rp_call *call, int http_status, const char *content_type, rp_reply *body);
+void rp_call_answer(rp_call *call, const rp_http_answer *answer, rp_reply *body);
 
 /* Messages that arrive from now on wait, until resumed. Resuming delivers them, unless one of
  * them pauses the call again; not to be called from within on_message of the same call. */

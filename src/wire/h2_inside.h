@@ -97,10 +97,12 @@ struct rp_h2 {
 
     /* sending */
     size_t queued; /* bytes of replies, handed on or not, that have not left */
+    uint64_t left; /* bytes of replies that have */
     rp_buf control;
     rp_out_piece *out;
     size_t out_count, out_capacity, out_first, out_bytes;
     bool room_made;    /* a call that wants_room has some */
+    int32_t room_id;   /* of the call that took the last of rp_h2_make_room() */
     rp_reply *landing; /* replies wholly handed on, waiting to leave, in order */
     rp_reply **landing_end;
 };

@@ -177,10 +177,11 @@ bool rp_call_is_finished(const rp_call *call)
     return call->finishing || call->closed;
 }
 
-void rp_call_answer(rp_call *call, int http_status, const char *content_type, rp_reply *body)
+void rp_call_answer(rp_call *call, const rp_http_answer *answer, rp_reply *body)
 {
     nghttp2_data_provider provider = {{.ptr = call}, read_replies};
-    nghttp2_nv fields[2];
+    nghttp2_nv fields[3];
+    size_t count = 2;
     char number[16];
 
     if (call->finishing || call->closed || call->headers_sent) {
@@ -192,11 +193,13 @@ void rp_call_answer(rp_call *call, int http_status, const char *content_type, rp
         body->own_given = body->given = body->left = RP_GRPC_PREFIX; /* HTTP has no prefix */
         enqueue(call, body);
     }
-    (void)snprintf(number, sizeof number, "%d", http_status);
+    (void)snprintf(number, sizeof number, "%d", answer->status);
     fields[0] = field(":status", number);
-    fields[1] = field("content-type", content_type);
+    fields[1] = field("content-type", answer->content_type);
+    if (answer->extra_name != NULL)
+        fields[count++] = field(answer->extra_name, answer->extra_value);
     if (call->queued == 0) call->finished = true;
-    rp_h2_need(call->h2, nghttp2_submit_response(call->h2->session, call->id, fields, 2,
+    rp_h2_need(call->h2, nghttp2_submit_response(call->h2->session, call->id, fields, count,
                                                  call->queued > 0 ? &provider : NULL));
 }
 
@@ -317,6 +320,27 @@ static void give_room(void *user, rp_call *call)
     if (!call->finishing) h2->handler->on_room(h2->user, call);
 }
 
+/* Tells calls below the id or, for the second half of a round, the others. The list runs from
+ * the highest id to the lowest. */
+static void tell_of_room(rp_h2 *h2, int32_t id, bool below)
+{
+    for (rp_call *call = h2->calls, *next; call != NULL; call = next) {
+        next = call->next;
+        if (!call->opened || call->finishing || call->queued > 0 || (call->id < id) != below)
+            continue;
+        h2->handler->on_room(h2->user, call);
+        if (call->queued > 0) h2->room_id = call->id;
+    }
+}
+
+void rp_h2_make_room(rp_h2 *h2)
+{
+    int32_t id = h2->room_id;
+
+    tell_of_room(h2, id, true);
+    tell_of_room(h2, id, false);
+}
+
 static void fill(rp_h2 *h2)
 {
     if (h2->starved) return;
@@ -360,6 +384,7 @@ void rp_h2_written(rp_h2 *h2, size_t size)
             piece->reply->left += part;
             piece->data += part;
             h2->queued -= part;
+            h2->left += part;
         } else {
             piece->at += part;
         }

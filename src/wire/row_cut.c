@@ -145,10 +145,12 @@ rp_status rp_row_cut(const rp_allocator *alloc, rp_decoder *decoder, const rp_ch
     uint8_t *rows = rp_alloc(alloc, row_bytes);
     rp_chunk_builder *builder = NULL;
     rp_chunk *cut = NULL;
-    rp_status st = RP_OK;
+    rp_status st;
 
-    if (tensors == NULL || rows == NULL) st = rp_fail_memory(err, tensor_bytes + row_bytes);
-    if (st == RP_OK) st = decode_all(decoder, chunk, first, count, tensors, rows, err);
+    if (tensors == NULL || rows == NULL)
+        st = rp_fail_memory(err, tensor_bytes + row_bytes);
+    else
+        st = decode_all(decoder, chunk, first, count, tensors, rows, err);
     if (st == RP_OK) st = new_builder(alloc, chunk, &builder, err);
     if (st == RP_OK) st = append_all(builder, chunk, count, tensors, err);
     if (st == RP_OK) st = rp_chunk_builder_finish(builder, &origin, &cut, err);

@@ -165,11 +165,12 @@ def unhuffman(data):
     return bytes(out)
 
 
-# As far as a server uses it.
-STATIC = {8: (":status", "200"), 9: (":status", "204"), 10: (":status", "206"),
-          11: (":status", "304"), 12: (":status", "400"), 13: (":status", "404"),
-          14: (":status", "500"), 28: ("content-length", ""), 31: ("content-type", ""),
-          54: ("server", "")}
+# As far as a server may use it.
+STATIC = {**{8 + i: (":status", s) for i, s in
+             enumerate(("200", "204", "206", "304", "400", "404", "500"))},
+          53: ("retry-after", ""), 22: ("allow", ""), 24: ("cache-control", ""), 28: ("content-length", ""),
+          31: ("content-type", ""), 33: ("date", ""), 54: ("server", ""),
+          61: ("www-authenticate", "")}
 
 
 def read_text(block, at):
@@ -257,6 +258,7 @@ class Peer:
             self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
         self.windows = windows  # whether they are given back
         self.pongs = True
+        self.mute = False  # answers nothing at all
         self.received = bytearray()
         self.calls = collections.defaultdict(Call)
         self.next_stream = 1
@@ -284,7 +286,9 @@ class Peer:
         self.socket.settimeout(timeout * SLOW)
         try:
             self.socket.sendall(octets)
-        except (BrokenPipeError, ConnectionResetError, ConnectionAbortedError):
+        except TimeoutError:
+            raise
+        except OSError:
             return False
         return True
 
@@ -315,6 +319,8 @@ class Peer:
     def write(self, stream, *payloads, end=False):
         """Sends messages, each in frames of at most 16 KiB."""
         octets = b"".join(message(p) for p in payloads)
+        if len(octets) > 60000:  # the window is larger once its settings have come
+            self.until(lambda: any(f.type == SETTINGS for f in self.frames))
         out = []
         for at in range(0, len(octets) or 1, 16384):
             part = octets[at:at + 16384]
@@ -367,9 +373,9 @@ class Peer:
             self.calls[f.stream].fields.update(read_fields(f.payload))
         elif f.type == RST_STREAM:
             self.calls[f.stream].reset = int.from_bytes(f.payload, "big")
-        elif f.type == SETTINGS and not f.flags & ACK:
+        elif f.type == SETTINGS and not f.flags & ACK and not self.mute:
             self.send(settings(flags=ACK))
-        elif f.type == PING and not f.flags & ACK and self.pongs:
+        elif f.type == PING and not f.flags & ACK and self.pongs and not self.mute:
             self.send(ping(f.payload, ACK))
         elif f.type == GOAWAY:
             self.goaway = int.from_bytes(f.payload[4:8], "big")

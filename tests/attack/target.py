@@ -75,6 +75,7 @@ class Server:
     def __init__(self, limits=None, arguments=(), tables=None, token=None, before=None):
         self.log = tempfile.TemporaryFile()
         self.token = token
+        self.source = "127.0.0.1"  # of those who ask for pages
         words = [*wrapper(), REPRISE, "serve", "--port", "0", *arguments]
         for name, spec in (tables or TABLES).items():
             words += ["--table", f"{name}:{spec}"]
@@ -106,7 +107,8 @@ class Server:
     # --- numbers
 
     def page(self, path):
-        with socket.create_connection(("127.0.0.1", self.port), 10 * frames.SLOW) as s:
+        with socket.create_connection(("127.0.0.1", self.port), 10 * frames.SLOW,
+                                      (self.source, 0)) as s:
             extra = f"Authorization: Bearer {self.token}\r\n" if self.token else ""
             s.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{extra}\r\n"
                       .encode())

@@ -167,9 +167,11 @@ def innocent(peer):
 
 
 def goes_on(peer):
-    """The innocent call still works."""
+    """The innocent call still works, and so do new ones."""
+    peer.next_stream = 1001
     peer.write(INNOCENT, m.one(7))
-    return m.confirmed(peer.reply(INNOCENT)) == [7]
+    return (m.confirmed(peer.reply(INNOCENT)) == [7]
+            and peer.ask(m.RESET, m.octets(1, "a")).status == m.OK)
 
 
 @pytest.mark.parametrize("name", FATAL)

@@ -227,6 +227,12 @@ class Reprise(Server):
         path.write_text(yaml(config) + "\n")
         return [binary(), "serve", "--config", path]
 
+    def __exit__(self, *_):
+        """A server that was told to stop says so with status 0, whatever happened to it before;
+        one that crashed, or was built to look for leaks and found some, does not."""
+        status = self.stop()
+        assert status in (0, None), f"ended with {status}:\n{self.log()[-4000:]}"
+
     def reload(self):
         """Asks it to read certificates, tokens and limits again."""
         self.process.send_signal(signal.SIGHUP)

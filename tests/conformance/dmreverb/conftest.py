@@ -3,6 +3,7 @@
 tables, and every test runs against both (against its own only, if CONFORMANCE_SERVER=dm-reverb).
 """
 
+import contextlib
 import os
 
 import pytest
@@ -61,9 +62,10 @@ def servers(tmp_path_factory):
     """Both are launched at once: one imports TensorFlow while the tests import it too."""
     kinds = KINDS if os.environ.get("CONFORMANCE_SERVER") != "dm-reverb" else KINDS[:1]
     running = {kind: make(kind, tmp_path_factory.mktemp(kind)).launch() for kind in kinds}
-    yield running
-    for server in running.values():
-        server.stop()
+    with contextlib.ExitStack() as stack:
+        for server in running.values():
+            stack.enter_context(server)
+        yield running
 
 
 @pytest.fixture(scope="session", params=KINDS)

@@ -11,7 +11,8 @@ import numpy as np
 
 from stubs import rpc, schema, types
 
-WAIT_S = 10.0
+WAIT_S = 20.0
+LARGE_S = 60.0  # for what has many megabytes, on a machine that is busy with other tests
 _keys = itertools.count(1)
 
 DTYPES = {
@@ -284,7 +285,7 @@ class Reverb:
 
         self.channel = channel
         self.stub = service.ReverbServiceStub(channel)
-        self.options = {"timeout": 60.0, **options}
+        self.options = {"timeout": 120.0, **options}
 
     def inserts(self, **options):
         return Inserts(self.stub.InsertStream, **{**self.options, **options})
@@ -301,10 +302,10 @@ class Reverb:
             assert stream.confirmed(1) == [made.key]
         return made.key
 
-    def sample(self, table, count=1, **options):
+    def sample(self, table, count=1, seconds=WAIT_S, **options):
         with self.samples() as stream:
             stream.send(wish(table, count, **options))
-            return stream.samples(count)
+            return stream.samples(count, seconds)
 
     def info(self, table=None):
         answer = self.stub.ServerInfo(rpc.ServerInfoRequest(), timeout=WAIT_S)

@@ -10,7 +10,7 @@ import pytest
 
 import conftest
 import harness
-from messages import Reverb, chunk, insertion, item, wish
+from messages import LARGE_S, Reverb, chunk, insertion, item, wish
 from stubs import rpc
 
 Code = grpc.StatusCode
@@ -157,6 +157,7 @@ def test_keepalive_pings_are_answered(server):
             assert len(stream.samples()) == 1
 
 
+@pytest.mark.seconds(180)
 @pytest.mark.parametrize("size", [20 * MEGABYTE, 100 * MEGABYTE])
 def test_large_messages_both_ways(reverb, fresh, size):
     """The limit of this server is raised for it; see the next test for one that is not."""
@@ -164,12 +165,13 @@ def test_large_messages_both_ways(reverb, fresh, size):
     data = chunk(np.random.default_rng(5).integers(0, 256, (1, size), np.uint8))
     with reverb.inserts() as stream:
         stream.send(insertion([data], [item(table, data)]))
-        stream.confirmed(1, 30)
-    [sample] = reverb.sample(table)
+        stream.confirmed(1, LARGE_S)
+    [sample] = reverb.sample(table, seconds=LARGE_S)
     assert sample.chunks[0].SerializeToString() == data.SerializeToString()
     reverb.reset(table)
 
 
+@pytest.mark.seconds(180)
 def test_a_large_message_of_many_chunks(reverb, fresh):
     table = fresh("fifo")
     noise = np.random.default_rng(6)
@@ -177,8 +179,8 @@ def test_a_large_message_of_many_chunks(reverb, fresh):
               for i in range(40)]
     with reverb.inserts() as stream:
         stream.send(insertion(chunks, [item(table, [(c, 0, 1) for c in chunks])]))
-        stream.confirmed(1, 30)
-    [sample] = reverb.sample(table)
+        stream.confirmed(1, LARGE_S)
+    [sample] = reverb.sample(table, seconds=LARGE_S)
     assert sample.chunks == chunks
     reverb.reset(table)
 
@@ -192,6 +194,7 @@ def plain_server(tmp_path_factory):
         yield made.start()
 
 
+@pytest.mark.seconds(180)
 def test_a_message_over_the_limit_is_refused(plain_server):
     """64 MiB of message, 32 MiB of chunk; both sides of each edge."""
     with grpc.insecure_channel(plain_server.address, conftest.UNLIMITED) as channel:
@@ -201,13 +204,13 @@ def test_a_message_over_the_limit_is_refused(plain_server):
             with reverb.inserts() as stream:
                 stream.send(insertion([data], [item("fifo", data)]))
                 if fine:
-                    stream.confirmed(1, 30)
+                    stream.confirmed(1, LARGE_S)
                 else:
-                    assert stream.status(30)[0] == Code.RESOURCE_EXHAUSTED
+                    assert stream.status(LARGE_S)[0] == Code.RESOURCE_EXHAUSTED
         halves = [chunk(np.zeros((1, 30 * 2**20), np.uint8)) for _ in range(2)]
         with reverb.inserts() as stream:
             stream.send(insertion(halves, [item("fifo", *halves)]))
-            stream.confirmed(1, 30)
+            stream.confirmed(1, LARGE_S)
         assert reverb.size("fifo") == 2
 
 

@@ -2,12 +2,14 @@
 """InsertStream: what is confirmed, what is refused and with which words, what is kept."""
 
 import math
+import time
 
 import grpc
 import numpy as np
 import pytest
 
-from messages import chunk, first_number, insertion, item, new_key, numbers, wish
+from messages import (chunk, first_number, insertion, item, new_key, numbers, stored, varint,
+                      wish)
 from stubs import rpc, schema
 
 A_WHILE = 0.2
@@ -125,6 +127,82 @@ def test_a_chunk_may_be_sent_again(reverb, fresh):
     assert reverb.sample(table)[0].chunks == [data]
 
 
+def test_another_chunk_under_the_same_key_is_refused(reverb, fresh):
+    table = fresh("uniform")
+    one, two = numbers(2, 1, key=5), numbers(2, 2, key=5)
+    code, _ = refusal(reverb, insertion([one]), insertion([two], [item(table, one)]))
+    assert code == Code.INVALID_ARGUMENT
+    assert reverb.size(table) == 0
+
+
+def test_chunks_that_contradict_themselves_are_refused(reverb, fresh):
+    """So that no reader gets garbage, or a bomb."""
+    table = fresh("uniform")
+
+    def spoiled(change):
+        data = numbers(3)
+        change(data, data.data.tensors[0])
+        return data
+
+    def longer(data, tensor):
+        tensor.tensor_content = stored(bytes(32))
+
+    def nothing(data, tensor):
+        tensor.tensor_content = b""
+
+    def noise(data, tensor):
+        tensor.tensor_content = b"\xff" * 20
+
+    def bomb(data, tensor):
+        tensor.tensor_shape.dim[0].size = 2**20
+
+    def negative(data, tensor):
+        tensor.tensor_shape.dim[0].size = -1
+
+    def typeless(data, tensor):
+        tensor.dtype = 0
+
+    def miscounted(data, tensor):
+        data.data_tensors_len = 2
+
+    for change in (longer, nothing, noise, bomb, negative, typeless, miscounted):
+        data = spoiled(change)
+        code, text = refusal(reverb, insertion([data], [item(table, data)]))
+        assert code == Code.INVALID_ARGUMENT, f"{change.__name__}: {code}: {text}"
+    assert reverb.size(table) == 0
+
+
+def test_chunks_over_a_limit_are_refused(reverb):
+    """Larger than any reader should have to decompress, or of more than eight dimensions."""
+    huge, deep = numbers(3), numbers(3)
+    huge.data.tensors[0].tensor_shape.dim[0].size = 2**40
+    for _ in range(8):
+        deep.data.tensors[0].tensor_shape.dim.add(size=1)
+    for data in (huge, deep):
+        assert refusal(reverb, insertion([data]))[0] == Code.RESOURCE_EXHAUSTED
+
+
+def test_chunks_come_out_as_the_bytes_that_went_in(channel, reverb, fresh):
+    """Unknown fields, odd order and delta encoding included."""
+    table = fresh("fifo")
+    data = numbers(3)
+    data.delta_encoded = True
+    unknown = bytes.fromhex("a20603616263")
+    data.chunk_key = 77
+    whole = data.SerializeToString()
+    assert whole[:2] == b"\x08\x4d"
+    odd = whole[2:] + unknown + whole[:2]
+    made = item(table, data).SerializeToString()
+    request = b"\x0a" + varint(len(odd)) + odd + b"\x12" + varint(len(made)) + made
+    call = channel.stream_stream("/deepmind.reverb.ReverbService/InsertStream",
+                                 lambda b: b, lambda b: b)
+    assert len(list(call(iter([request]), timeout=10))) == 1
+    ask = channel.stream_stream("/deepmind.reverb.ReverbService/SampleStream",
+                                lambda b: b, lambda b: b)
+    [answer] = ask(iter([wish(table).SerializeToString()]), timeout=10)
+    assert odd in answer
+
+
 def test_the_same_chunk_key_on_two_streams_is_two_chunks(reverb, queue):
     one, two = numbers(1, 5, key=99), numbers(1, 6, key=99)
     for data in (one, two):
@@ -199,6 +277,15 @@ def test_items_before_a_bad_one_are_in(reverb, fresh):
     assert code == Code.NOT_FOUND
     assert reverb.size(table) == 1
     assert reverb.sample(table)[0].key == good.key
+
+
+def test_a_bad_priority_spoils_the_items_beside_it(reverb, fresh):
+    """Items for one table that stand side by side are checked together."""
+    table = fresh("prioritized")
+    data = numbers()
+    items = [item(table, data), item(table, data, priority=-1.0)]
+    assert refusal(reverb, insertion([data], items))[0] == Code.INVALID_ARGUMENT
+    assert reverb.size(table) == 0
 
 
 @pytest.mark.parametrize("table, priority, fine", [
@@ -376,15 +463,18 @@ def test_items_of_a_cancelled_stream_stay(reverb, fresh):
 
 
 def test_a_stream_may_be_cancelled_while_it_waits(reverb, queue):
-    """Of the items that waited none or all may be in; the table goes on either way."""
+    """What was not confirmed is withdrawn."""
     with reverb.inserts() as stream:
         for first in range(8):
             data = numbers(1, first)
             stream.send(insertion([data], [item(queue, data)]))
         stream.confirmed(4)
+        assert stream.silent(A_WHILE)
         stream.cancel()
         assert stream.status()[0] == Code.CANCELLED
+    time.sleep(A_WHILE)
     assert [first_number(s) for s in reverb.sample(queue, 4)] == [0, 1, 2, 3]
+    assert reverb.size(queue) == 0
 
 
 def test_an_insert_that_waits_past_its_deadline(reverb, queue):

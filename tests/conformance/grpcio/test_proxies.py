@@ -9,7 +9,7 @@ import pytest
 
 import conftest
 import harness
-from messages import Reverb, chunk, first_number, insertion, item, numbers, wish
+from messages import LARGE_S, Reverb, chunk, first_number, insertion, item, numbers, wish
 from proxies import HaProxy, HaProxyTcp, Nginx, program
 
 Code = grpc.StatusCode
@@ -20,9 +20,8 @@ TABLES = [harness.table("uniform"), *conftest.QUEUES]
 def servers(tmp_path_factory):
     made = [conftest.make({"tables": TABLES, "limits": conftest.LIMITS},
                           tmp_path_factory.mktemp(f"shard-{i}")).launch() for i in range(2)]
-    yield [server.ready() for server in made]
-    for server in made:
-        server.stop()
+    with made[0], made[1]:
+        yield [server.ready() for server in made]
 
 
 @pytest.fixture(scope="module", params=[Nginx, HaProxy, HaProxyTcp], ids=lambda kind: kind.name)
@@ -123,19 +122,20 @@ def test_a_stream_that_is_idle_for_a_while(reverb, shards):
         stream.confirmed(1)
 
 
+@pytest.mark.seconds(180)
 def test_large_messages(reverb, shards):
     data = chunk(np.random.default_rng(7).integers(0, 256, (1, 20_000_000), np.uint8))
     with reverb.inserts() as stream:
         stream.send(insertion([data], [item("uniform", data)]))
-        stream.confirmed(1, 30)
+        stream.confirmed(1, LARGE_S)
     [shard] = [s for s in shards if s.size("uniform")]
-    assert shard.sample("uniform")[0].chunks == [data]
+    assert shard.sample("uniform", seconds=LARGE_S)[0].chunks == [data]
     for other in shards:
         if other is not shard:
             with other.inserts() as stream:
                 stream.send(insertion([data], [item("uniform", data)]))
-                stream.confirmed(1, 30)
-    assert reverb.sample("uniform", 3)[2].chunks == [data]
+                stream.confirmed(1, LARGE_S)
+    assert reverb.sample("uniform", 3, seconds=LARGE_S)[2].chunks == [data]
 
 
 def test_statuses_and_their_words(reverb, shards, refused):
@@ -169,18 +169,14 @@ def test_a_sampler_that_is_cancelled_takes_nothing(reverb, shards, queue):
 
 
 def test_when_one_server_goes_the_other_serves(tmp_path):
-    """And the one that comes back is used again."""
     servers = [conftest.make({"tables": TABLES[:1]}, tmp_path / f"s{i}") for i in range(2)]
-    for server in servers:
-        server.folder.mkdir()
-        server.start()
-    (tmp_path / "proxy").mkdir()
-    try:
-        with Nginx(servers, tmp_path / "proxy") as proxy, through(proxy.start()) as channel:
+    for folder in ("s0", "s1", "proxy"):
+        (tmp_path / folder).mkdir()
+    with servers[0], servers[1], Nginx(servers, tmp_path / "proxy") as proxy:
+        for server in servers:
+            server.start()
+        with through(proxy.start()) as channel:
             reverb = Reverb(channel)
             assert len({reverb.info().tables_state_id.low for _ in range(6)}) == 2
             servers[0].stop()
             assert len({reverb.info().tables_state_id.low for _ in range(6)}) == 1
-    finally:
-        for server in servers:
-            server.stop()

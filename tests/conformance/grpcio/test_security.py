@@ -195,6 +195,23 @@ def test_a_refusal_does_not_say_too_much(token_channel):
     assert "secret" not in failure.value.details()
 
 
+def test_guessing_is_braked(tmp_path_factory):
+    """After too many wrong tokens even the right one has to wait. Calls without a token are no
+    guesses."""
+    folder = tmp_path_factory.mktemp("guessing")
+    path = tokens_file(folder / "tokens", token_line("read", "right"))
+    with serve(tmp_path_factory, "guessing-server", {"tokens": str(path)}) as server:
+        with grpc.insecure_channel(f"127.0.0.1:{server.start().port}") as channel:
+            info = CALLS["ServerInfo"][1]
+            for _ in range(30):
+                assert outcome(info, channel) == Code.UNAUTHENTICATED
+            assert outcome(info, channel, metadata=bearer("right")) == Code.OK
+            for guess in range(20):
+                assert outcome(info, channel, metadata=bearer(str(guess))) == Code.UNAUTHENTICATED
+        with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+            assert outcome(info, channel, metadata=bearer("right")) == Code.UNAUTHENTICATED
+
+
 # --- TLS ----------------------------------------------------------------------------------------
 
 
@@ -248,6 +265,7 @@ def test_tls_versions(tls_server, authority, version, name):
     assert found == (name, "h2")
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_an_old_tls_is_refused(tls_server, authority):
     context = ssl.create_default_context(cafile=str(authority.certificate))
     context.set_ciphers("ALL:@SECLEVEL=0")
@@ -351,6 +369,26 @@ def test_a_certificate_of_another_authority_is_refused(mutual_server, authority,
 
 
 # --- what can be switched off -------------------------------------------------------------------
+
+
+def test_tokens_are_changed_without_dropping_streams(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tokens-reload")
+    path = tokens_file(folder / "tokens", token_line("admin", "old"))
+    info = CALLS["ServerInfo"][1]
+    with serve(tmp_path_factory, "tokens-reload-server", {"tokens": str(path)}) as server:
+        with grpc.insecure_channel(server.start().address) as channel:
+            reverb = Reverb(channel, metadata=bearer("old"))
+            with reverb.samples() as stream:
+                stream.send(wish("fifo"))
+                assert stream.silent(0.1)
+                tokens_file(path, token_line("admin", "new"))
+                server.reload()
+                harness.wait_until(
+                    lambda: outcome(info, channel, metadata=bearer("new")) == Code.OK, 10,
+                    "the new token")
+                assert outcome(info, channel, metadata=bearer("old")) == Code.UNAUTHENTICATED
+                Reverb(channel, metadata=bearer("new")).insert("fifo", 1)
+                assert len(stream.samples()) == 1
 
 
 def test_reset_may_be_refused_to_everybody(tmp_path_factory):

@@ -132,17 +132,106 @@ static void what_is_there_at_the_start_is_carried_at_once(void **state)
     expect(far, "early"); /* before the loop runs */
 }
 
-static void the_end_of_the_far_side_ends_the_relay(void **state)
+static void close_end(int *fd)
+{
+    assert_int_equal(close(*fd), 0);
+    *fd = -1;
+}
+
+static void the_end_of_both_sides_ends_the_relay(void **state)
 {
     (void)state;
+    relays.linger_ns = INT64_C(60000000000);
     assert_ok(start_relay());
     say(far, "last words");
-    assert_int_equal(close(far), 0);
-    far = -1;
+    close_end(&far);
     run_a_little();
     expect(near, "last words");
     expect_end(near);
+    assert_int_equal(relays.count, 1);
+    close_end(&near);
+    run_a_little();
     assert_int_equal(relays.count, 0);
+}
+
+static void a_near_side_that_does_not_go_is_not_waited_for_long(void **state)
+{
+    (void)state;
+    assert_ok(start_relay());
+    close_end(&far);
+    run_a_little();
+    expect_end(near);
+    run_for(2 * linger_ns);
+    assert_int_equal(relays.count, 0);
+}
+
+/* The answer is there, though the far side never took what was said to it. */
+static void what_the_far_side_did_not_want_costs_no_answer(void **state)
+{
+    (void)state;
+    relays.linger_ns = INT64_C(60000000000);
+    assert_ok(start_relay());
+    say(near, "unwanted");
+    run_a_little();
+    say(far, "answer");
+    close_end(&far); /* with something unread */
+    say(near, "more of it");
+    run_a_little();
+    expect(near, "answer");
+    expect_end(near);
+    say(near, "and more");
+    run_a_little();
+    assert_int_equal(relays.count, 1);
+    close_end(&near);
+    run_a_little();
+    assert_int_equal(relays.count, 0);
+}
+
+static void nobody_talks_for_ever_to_a_far_side_that_is_gone(void **state)
+{
+    size_t sent = 0;
+
+    (void)state;
+    relays.linger_ns = INT64_C(60000000000);
+    assert_ok(start_relay());
+    close_end(&far);
+    run_a_little();
+    for (int i = 0; i < 1000 && relays.count > 0; i++) {
+        char noise[16384] = "";
+        ssize_t n = send(near, noise, sizeof noise, MSG_NOSIGNAL);
+        if (n > 0) sent += (size_t)n;
+        run_a_little();
+    }
+    assert_int_equal(relays.count, 0);
+    assert_true(sent > BIG && sent < 2 * BIG);
+}
+
+static void whoever_only_lingers_makes_room(void **state)
+{
+    int first_near, second_near, second_far;
+
+    (void)state;
+    relays.linger_ns = INT64_C(60000000000);
+    assert_ok(start_relay());
+    close_end(&far);
+    run_a_little();
+    first_near = near;
+    assert_ok(start_relay());
+    second_near = near;
+    second_far = far;
+    assert_int_equal(relays.count, 2);
+    assert_ok(start_relay());
+    assert_int_equal(relays.count, 2);
+    expect_end(first_near);
+    say(second_near, "still here");
+    run_a_little();
+    expect(second_far, "still here");
+    (void)close(near);
+    (void)close(far);
+    assert_int_equal(start_relay(), RP_NO_RESOURCE); /* nobody lingers any more */
+    (void)close(first_near);
+    (void)close(second_near);
+    (void)close(second_far);
 }
 
 static void the_end_of_the_near_side_is_passed_on_and_the_answer_still_comes(void **state)
@@ -238,13 +327,12 @@ static void what_is_left_is_delivered_after_the_far_side_is_gone(void **state)
     far = -1;
     run_a_little();
     assert_int_equal(relays.count, 1);
-    for (int i = 0; i < 1000 && relays.count > 0; i++) {
+    for (int i = 0; i < 1000 && got < sent; i++) {
         got += drain(near);
         run_a_little();
     }
-    got += drain(near);
     assert_int_equal(got, sent);
-    assert_int_equal(relays.count, 0);
+    expect_end(near);
 }
 
 static void a_near_side_that_does_not_read_is_not_waited_for_long(void **state)
@@ -329,7 +417,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(bytes_go_both_ways),
         CASE(what_is_there_at_the_start_is_carried_at_once),
-        CASE(the_end_of_the_far_side_ends_the_relay),
+        CASE(the_end_of_both_sides_ends_the_relay),
+        CASE(a_near_side_that_does_not_go_is_not_waited_for_long),
+        CASE(what_the_far_side_did_not_want_costs_no_answer),
+        CASE(nobody_talks_for_ever_to_a_far_side_that_is_gone),
+        CASE(whoever_only_lingers_makes_room),
         CASE(the_end_of_the_near_side_is_passed_on_and_the_answer_still_comes),
         CASE(a_near_side_that_vanishes_ends_the_relay),
         CASE(a_reader_that_does_not_read_holds_up_the_writer),

@@ -147,6 +147,31 @@ static void default_allocator_allocates_resizes_and_frees(void **state)
     assert_ptr_equal(a, rp_allocator_default());
 }
 
+/* Across the bound between the pool and the C library, either way. */
+static void default_allocator_keeps_contents_when_it_resizes(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {1,    15,   16,   17,   100,  255, 257,
+                                   1000, 1025, 2047, 2048, 2049, 9000};
+    const rp_allocator *a = rp_allocator_default();
+
+    for (size_t i = 0; i < COUNT_OF(sizes); i++)
+        for (size_t k = 0; k < COUNT_OF(sizes); k++) {
+            size_t less = sizes[i] < sizes[k] ? sizes[i] : sizes[k];
+            uint8_t *ptr = rp_alloc(a, sizes[i]);
+            assert_non_null(ptr);
+            memset(ptr, 7, sizes[i]);
+            ptr = a->resize(a->ctx, ptr, sizes[i], sizes[k]);
+            assert_non_null(ptr);
+            assert_int_equal((uintptr_t)ptr % 16, 0);
+            for (size_t j = 0; j < less; j++) assert_int_equal(ptr[j], 7);
+            memset(ptr, 8, sizes[k]);
+            rp_release(a, ptr, sizes[k]);
+        }
+    rp_release(a, NULL, 0);
+    assert_null(a->resize(a->ctx, NULL, 0, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +190,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(aligned_memory_that_cannot_be_had_is_null, set_up,
                                         nothing_is_left),
         cmocka_unit_test(default_allocator_allocates_resizes_and_frees),
+        cmocka_unit_test(default_allocator_keeps_contents_when_it_resizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

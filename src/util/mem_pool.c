@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What lies where:
+ *
+ *   region, 2 MiB, aligned to its size     | region | slab 0 ... | slab 1 ... | ... | slab 31 |
+ *   slab, 64 KiB, aligned to its size      | (region) | slab | block | block | ...
+ *
+ * so that the address of a block leads to its slab, and that of a slab to its region. A block
+ * has no head; while it is free, it holds the link to the next.
+ *
+ * Invariants, whenever the lock that guards them is free:
+ *   P1  a slab is in its class's list exactly if it has a block that is neither handed out nor
+ *       in a cache;
+ *   P2  slab.taken counts the blocks that are handed out or in a cache, and is not 0;
+ *   P3  a region is in the list exactly if it has a free slab, empty regions last;
+ *   P4  empty regions <= the larger of 1 and regions in use.
+ *
+ * Locks: that of a class, then that of the regions. They are plain mutexes: whoever allocates
+ * may hold any other lock, and under these the system is asked for memory, and nobody else for
+ * anything. */
+#include "util/mem_pool.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum {
+    CLASSES = 32,
+    REGION_BYTES = 2 << 20,
+    SLAB_BYTES = 64 << 10,
+    SLABS = REGION_BYTES / SLAB_BYTES,
+    HEAD_BYTES = 128,        /* of a slab: half for its region, which only the first has */
+    STACK_BYTES = 128 << 10, /* of free blocks in one of a cache's two stacks */
+    FIRST_FILL = 16, /* blocks that a cache fetches the first time, then twice as many */
+};
+
+typedef struct block {
+    struct block *next;
+} block;
+
+typedef struct region {
+    struct region *prev, *next;
+    uint32_t free_slabs; /* a bit for each */
+} region;
+
+typedef struct slab {
+    struct slab *prev, *next;
+    block *free;
+    uint32_t taken;     /* P2 */
+    uint32_t untouched; /* offset of the first block that was never taken */
+    unsigned class;
+} slab;
+
+/* Slabs of one size. */
+typedef struct depot {
+    _Alignas(64) pthread_mutex_t mu;
+    slab *slabs; /* P1 */
+} depot;
+
+/* 32 bytes. */
+typedef struct shelf {
+    block *top;    /* the stack in use */
+    block *spare;  /* the other one: a full stack, or NULL */
+    uint32_t left; /* blocks for which the stack in use has room left */
+    uint32_t room; /* of a stack */
+    uint32_t fill; /* blocks to fetch next time */
+} shelf;
+
+typedef struct cache {
+    shelf shelves[CLASSES];
+} cache;
+
+static_assert(sizeof(region) <= HEAD_BYTES / 2 && sizeof(slab) <= HEAD_BYTES / 2,
+              "both fit into the head");
+static_assert(SLABS == 32, "free_slabs has a bit for each");
+
+/* All that the process has, but for the caches. */
+static struct {
+    depot depots[CLASSES];
+    pthread_mutex_t mu;   /* guards the next two lines */
+    region *first, *last; /* P3 */
+    size_t used_regions, empty_regions;
+    pthread_once_t once;
+    pthread_key_t key; /* its destructor hands in a thread's cache */
+    bool has_key;
+} pool = {.once = PTHREAD_ONCE_INIT, .mu = PTHREAD_MUTEX_INITIALIZER};
+
+static _Thread_local cache *mine __attribute__((tls_model("initial-exec")));
+
+/* --- sizes ------------------------------------------------------------------------------------ */
+
+/* 16 .. 256 by 16, .. 1024 by 64, .. 2048 by 256. */
+static inline unsigned class_of(size_t size)
+{
+    if (size <= 256) return (unsigned)((size - 1) / 16);
+    if (size <= 1024) return 16 + (unsigned)((size - 257) / 64);
+    return 28 + (unsigned)((size - 1025) / 256);
+}
+
+static uint32_t bytes_of(unsigned class)
+{
+    if (class < 16) return 16 * (class + 1);
+    if (class < 28) return 256 + 64 * (class - 15);
+    return 1024 + 256 * (class - 27);
+}
+
+/* --- regions ---------------------------------------------------------------------------------- */
+
+static region *region_of(const void *ptr)
+{
+    return (region *)((uintptr_t)ptr & ~(uintptr_t)(REGION_BYTES - 1));
+}
+
+/* The region's place in the list. */
+static void link_region(region *r, bool at_end)
+{
+    region *next = at_end ? NULL : pool.first, *prev = at_end ? pool.last : NULL;
+
+    r->prev = prev;
+    r->next = next;
+    *(prev == NULL ? &pool.first : &prev->next) = r;
+    *(next == NULL ? &pool.last : &next->prev) = r;
+}
+
+static void unlink_region(region *r)
+{
+    *(r->prev == NULL ? &pool.first : &r->prev->next) = r->next;
+    *(r->next == NULL ? &pool.last : &r->next->prev) = r->prev;
+}
+
+/* Memory for a region, or NULL. Twice as much is asked for, as some of it is well aligned. The
+ * first region of a process stays on small pages: it may never be full. */
+static region *map_region(bool huge)
+{
+    char *raw = mmap(NULL, 2 * (size_t)REGION_BYTES, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t before;
+
+    if (raw == MAP_FAILED) return NULL;
+    before = (size_t)(-(uintptr_t)raw & (REGION_BYTES - 1));
+    if (before > 0) (void)munmap(raw, before);
+    (void)munmap(raw + before + REGION_BYTES, REGION_BYTES - before);
+#ifdef MADV_HUGEPAGE
+    if (huge) (void)madvise(raw + before, REGION_BYTES, MADV_HUGEPAGE);
+#else
+    (void)huge;
+#endif
+    return (region *)(void *)(raw + before);
+}
+
+static slab *take_slab(unsigned class)
+{
+    region *r;
+    unsigned i;
+    slab *s;
+
+    (void)pthread_mutex_lock(&pool.mu);
+    r = pool.first;
+    if (r == NULL) {
+        r = map_region(pool.used_regions > 0);
+        if (r == NULL) {
+            (void)pthread_mutex_unlock(&pool.mu);
+            return NULL;
+        }
+        r->free_slabs = UINT32_MAX;
+        link_region(r, true);
+        pool.empty_regions++;
+    }
+    if (r->free_slabs == UINT32_MAX) {
+        pool.empty_regions--;
+        pool.used_regions++;
+    }
+    i = (unsigned)__builtin_ctz(r->free_slabs);
+    r->free_slabs &= r->free_slabs - 1;
+    if (r->free_slabs == 0) unlink_region(r);
+    (void)pthread_mutex_unlock(&pool.mu);
+    s = (slab *)(void *)((char *)r + (size_t)i * SLAB_BYTES + HEAD_BYTES / 2);
+    *s = (slab){.untouched = HEAD_BYTES, .class = class};
+    return s;
+}
+
+/* Takes empty regions that are too many (P4) out of the list and returns them as a chain. */
+static region *take_unneeded(void)
+{
+    size_t most = pool.used_regions > 1 ? pool.used_regions : 1;
+    region *unneeded = NULL;
+
+    while (pool.empty_regions > most) {
+        region *r = pool.last;
+
+        unlink_region(r);
+        pool.empty_regions--;
+        r->next = unneeded;
+        unneeded = r;
+    }
+    return unneeded;
+}
+
+static void free_slab(slab *s)
+{
+    region *r = region_of(s), *unneeded = NULL;
+    unsigned i = (unsigned)(((uintptr_t)s - (uintptr_t)r) / SLAB_BYTES);
+
+    (void)pthread_mutex_lock(&pool.mu);
+    if (r->free_slabs == 0) link_region(r, false);
+    r->free_slabs |= (uint32_t)1 << i;
+    if (r->free_slabs == UINT32_MAX) {
+        unlink_region(r);
+        link_region(r, true);
+        pool.used_regions--;
+        pool.empty_regions++;
+        unneeded = take_unneeded();
+    }
+    (void)pthread_mutex_unlock(&pool.mu);
+    while (unneeded != NULL) {
+        r = unneeded;
+        unneeded = r->next;
+        (void)munmap(r, REGION_BYTES);
+    }
+}
+
+void rp_pool_get_info(rp_pool_info *out)
+{
+    (void)pthread_mutex_lock(&pool.mu);
+    out->used_bytes = pool.used_regions * REGION_BYTES;
+    out->held_bytes = out->used_bytes + pool.empty_regions * REGION_BYTES;
+    (void)pthread_mutex_unlock(&pool.mu);
+}
+
+/* --- depots ----------------------------------------------------------------------------------- */
+
+static slab *slab_of(const void *ptr)
+{
+    uintptr_t start = (uintptr_t)ptr & ~(uintptr_t)(SLAB_BYTES - 1);
+    return (slab *)(start + HEAD_BYTES / 2);
+}
+
+static bool is_used_up(const slab *s)
+{
+    return s->free == NULL && s->untouched + bytes_of(s->class) > SLAB_BYTES;
+}
+
+static void link_slab(depot *d, slab *s)
+{
+    s->prev = NULL;
+    s->next = d->slabs;
+    if (s->next != NULL) s->next->prev = s;
+    d->slabs = s;
+}
+
+static void unlink_slab(depot *d, slab *s)
+{
+    *(s->prev == NULL ? &d->slabs : &s->prev->next) = s->next;
+    if (s->next != NULL) s->next->prev = s->prev;
+}
+
+static block *take_block(slab *s)
+{
+    block *b = s->free;
+
+    s->taken++;
+    if (b != NULL) {
+        s->free = b->next;
+        return b;
+    }
+    b = (block *)(void *)((char *)s - HEAD_BYTES / 2 + s->untouched);
+    s->untouched += bytes_of(s->class);
+    return b;
+}
+
+/* A chain of up to `want` blocks, in the order of their addresses where they are new; fewer, or
+ * NULL, if there is no memory. */
+static block *fetch(unsigned class, uint32_t want, uint32_t *got)
+{
+    depot *d = &pool.depots[class];
+    block *first = NULL, **end = &first;
+    uint32_t n = 0;
+
+    (void)pthread_mutex_lock(&d->mu);
+    for (; n < want; n++) {
+        slab *s = d->slabs;
+
+        if (s == NULL) {
+            s = take_slab(class);
+            if (s == NULL) break;
+            link_slab(d, s);
+        }
+        *end = take_block(s);
+        end = &(*end)->next;
+        if (is_used_up(s)) unlink_slab(d, s);
+    }
+    *end = NULL;
+    (void)pthread_mutex_unlock(&d->mu);
+    *got = n;
+    return first;
+}
+
+/* Takes a chain of blocks back. */
+static void hand_in(unsigned class, block *b)
+{
+    depot *d = &pool.depots[class];
+
+    if (b == NULL) return;
+    (void)pthread_mutex_lock(&d->mu);
+    for (block *next; b != NULL; b = next) {
+        slab *s = slab_of(b);
+
+        next = b->next;
+        assert(s->class == class && s->taken > 0); /* or it was freed with another size */
+        if (is_used_up(s)) link_slab(d, s);
+        b->next = s->free;
+        s->free = b;
+        if (--s->taken > 0) continue;
+        unlink_slab(d, s);
+        free_slab(s);
+    }
+    (void)pthread_mutex_unlock(&d->mu);
+}
+
+/* --- caches ----------------------------------------------------------------------------------- */
+
+static void hand_in_cache(void *ptr)
+{
+    cache *k = ptr;
+
+    mine = NULL; /* another destructor may need a new one, and then this is called again */
+    for (unsigned i = 0; i < CLASSES; i++) {
+        hand_in(i, k->shelves[i].top);
+        hand_in(i, k->shelves[i].spare);
+    }
+    free(k);
+}
+
+/* A fork must not find a lock taken by a thread that the child does not have. */
+static void lock_all(void)
+{
+    for (unsigned i = 0; i < CLASSES; i++) (void)pthread_mutex_lock(&pool.depots[i].mu);
+    (void)pthread_mutex_lock(&pool.mu);
+}
+
+static void unlock_all(void)
+{
+    (void)pthread_mutex_unlock(&pool.mu);
+    for (unsigned i = 0; i < CLASSES; i++) (void)pthread_mutex_unlock(&pool.depots[i].mu);
+}
+
+static void start(void)
+{
+    for (unsigned i = 0; i < CLASSES; i++) (void)pthread_mutex_init(&pool.depots[i].mu, NULL);
+    pool.has_key = pthread_key_create(&pool.key, hand_in_cache) == 0;
+    (void)pthread_atfork(lock_all, unlock_all, unlock_all);
+}
+
+/* This thread's cache, made now. NULL if there is no memory: then it goes without. */
+static cache *make_cache(void)
+{
+    cache *k;
+
+    (void)pthread_once(&pool.once, start);
+    k = pool.has_key ? calloc(1, sizeof *k) : NULL;
+    if (k == NULL) return NULL;
+    if (pthread_setspecific(pool.key, k) != 0) {
+        free(k);
+        return NULL;
+    }
+    for (unsigned i = 0; i < CLASSES; i++)
+        k->shelves[i] = (shelf){.left = STACK_BYTES / bytes_of(i),
+                                .room = STACK_BYTES / bytes_of(i),
+                                .fill = FIRST_FILL};
+    mine = k;
+    return k;
+}
+
+/* The ways that are rarely taken. Out of line: then the others need no frame. */
+__attribute__((noinline)) static void *alloc_slowly(unsigned class)
+{
+    cache *k = mine != NULL ? mine : make_cache();
+    uint32_t got;
+    shelf *s;
+    block *b;
+
+    if (k == NULL) return fetch(class, 1, &got);
+    s = &k->shelves[class];
+    if (s->spare != NULL) {
+        s->top = s->spare;
+        s->left = 0;
+        s->spare = NULL;
+    } else {
+        s->top = fetch(class, s->fill, &got);
+        s->left = s->room - got;
+        s->fill = 2 * s->fill < s->room ? 2 * s->fill : s->room;
+    }
+    b = s->top;
+    if (b == NULL) return NULL;
+    s->top = b->next;
+    s->left++;
+    return b;
+}
+
+__attribute__((noinline)) static void free_slowly(block *b, unsigned class)
+{
+    cache *k = mine != NULL ? mine : make_cache();
+    block *before;
+    shelf *s;
+
+    b->next = NULL;
+    if (k == NULL) {
+        hand_in(class, b);
+        return;
+    }
+    s = &k->shelves[class];
+    if (s->left > 0) { /* a cache that has just been made */
+        s->top = b;
+        s->left--;
+        return;
+    }
+    before = s->spare; /* the stack is full: it is put aside */
+    s->spare = s->top;
+    s->top = b;
+    s->left = s->room - 1;
+    hand_in(class, before);
+}
+
+void *rp_pool_alloc(size_t size)
+{
+    unsigned class = class_of(size);
+    cache *k = mine;
+    block *b;
+
+    if (k == NULL || k->shelves[class].top == NULL) return alloc_slowly(class);
+    b = k->shelves[class].top;
+    k->shelves[class].top = b->next;
+    k->shelves[class].left++;
+    __builtin_prefetch(b->next, 1);
+    return b;
+}
+
+void rp_pool_free(void *ptr, size_t size)
+{
+    unsigned class = class_of(size);
+    cache *k = mine;
+    block *b = ptr;
+
+    if (k == NULL || k->shelves[class].left == 0) {
+        free_slowly(b, class);
+        return;
+    }
+    b->next = k->shelves[class].top;
+    k->shelves[class].top = b;
+    k->shelves[class].left--;
+}
+
+/* --- for tests -------------------------------------------------------------------------------- */
+
+static bool check_depot(depot *d, unsigned class)
+{
+    bool ok = true;
+
+    (void)pthread_mutex_lock(&d->mu);
+    for (slab *s = d->slabs; s != NULL; s = s->next) {
+        uint32_t free_blocks = 0, bytes = bytes_of(class);
+
+        for (block *b = s->free; b != NULL; b = b->next, free_blocks++) ok &= slab_of(b) == s;
+        ok &= s->class == class && s->taken > 0 && !is_used_up(s);           /* P1, P2 */
+        ok &= s->taken + free_blocks == (s->untouched - HEAD_BYTES) / bytes; /* P2 */
+        ok &= s->next == NULL || s->next->prev == s;
+    }
+    (void)pthread_mutex_unlock(&d->mu);
+    return ok;
+}
+
+bool rp_pool_check(void)
+{
+    size_t empty = 0;
+    bool ok = true;
+
+    (void)pthread_once(&pool.once, start);
+    for (unsigned i = 0; i < CLASSES; i++) ok &= check_depot(&pool.depots[i], i);
+    (void)pthread_mutex_lock(&pool.mu);
+    for (region *r = pool.first; r != NULL; r = r->next) { /* P3 */
+        bool is_empty = r->free_slabs == UINT32_MAX;
+
+        ok &= r->free_slabs != 0 && (is_empty || empty == 0);
+        ok &= r->next == NULL ? r == pool.last : r->next->prev == r;
+        empty += is_empty;
+    }
+    ok &= empty == pool.empty_regions; /* P4 */
+    ok &= empty <= (pool.used_regions > 1 ? pool.used_regions : 1);
+    (void)pthread_mutex_unlock(&pool.mu);
+    return ok;
+}

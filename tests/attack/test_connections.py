@@ -1,0 +1,411 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections: too many of them, HTTP/1.1 that is none, TLS that is none, guessed tokens."""
+
+import hashlib
+import resource
+import socket
+import ssl
+import struct
+import subprocess
+import time
+
+import pytest
+
+import frames as f
+import messages as m
+from target import SANITIZER, Server
+
+
+def connect(target, octets=b"", receive=True):
+    """A plain socket; what it sends, and all that comes back until the other side closes."""
+    with socket.create_connection(("127.0.0.1", target.port), 10 * f.SLOW) as s:
+        try:
+            s.sendall(octets)
+        except OSError:
+            pass
+        got = b""
+        while receive:
+            try:
+                part = s.recv(65536)
+            except ConnectionResetError:
+                break
+            if not part:
+                break
+            got += part
+        return got
+
+
+# --- too many ----------------------------------------------------------------------------------
+
+def turned_away(peer):
+    """Whether it was told to calm down, or at least closed."""
+    return peer.gone() and peer.goaway in (f.ENHANCE_YOUR_CALM, None)
+
+
+def test_connections_have_a_limit(attack):
+    """The bystander has one; nine more fit, and not another. Those that are turned away do not hurt
+    the others, and when one leaves there is room again."""
+    target = attack(limits={"connections": 10})
+    time.sleep(0.05)  # the page that was just asked for may still be there
+    peers = [target.peer() for _ in range(9)]
+    assert all(peer.echo() for peer in peers)
+    extra = [listener(target) for _ in range(20)]
+    assert all(turned_away(e) for e in extra)
+    assert sum(e.goaway == f.ENHANCE_YOUR_CALM for e in extra) >= 15
+    assert all(p.ask(m.INFO, b"").status == m.OK for p in peers)
+    peers.pop().close()
+    until = time.monotonic() + 5 * f.SLOW
+    while time.monotonic() < until:
+        extra.append(listener(target))
+        if not extra[-1].gone(0.1):
+            break
+    else:
+        raise AssertionError("there is no room again")
+    refused = len(extra) - 1
+    for p in [*extra, *peers]:
+        p.close()
+    time.sleep(0.05)
+    assert target.limits_hit() == {"connections": refused}
+
+
+def listener(target):
+    """A peer that only listens: what it has not sent cannot be cut off with its answer."""
+    return target.peer(greet=False)
+
+
+def test_a_flood_of_connections(attack):
+    """Two thousand, all at once, each gone again: nothing stays."""
+    target = attack()
+    for _ in range(10):
+        sockets = [socket.create_connection(("127.0.0.1", target.port)) for _ in range(200)]
+        for i, s in enumerate(sockets):
+            if i % 3 == 0:
+                s.sendall(f.PREFACE + f.settings())
+            if i % 5 == 0:
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            s.close()
+    with target.peer() as peer:
+        assert peer.ask(m.INFO, b"").status == m.OK
+
+
+def test_descriptors_run_out(attack):
+    """With 128 descriptors for all, connections are turned away while some are left."""
+
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
+
+    target = attack(before=few)
+    peers = [target.peer(greet=False) for _ in range(200)]
+    until = time.monotonic() + 0.5 * f.SLOW
+    while time.monotonic() < until:
+        for p in peers:
+            p.take(0)
+    gone = [p for p in peers if p.closed]
+    assert 20 <= len(gone) < 200
+    assert sum(p.goaway == f.ENHANCE_YOUR_CALM for p in gone) > 0
+    for p in peers:
+        p.close()
+    until = time.monotonic() + 5 * f.SLOW
+    while time.monotonic() < until and target.descriptors() > target.descriptors_before:
+        time.sleep(0.02)
+    hit = target.limits_hit()
+    assert set(hit) == {"descriptors"} and hit["descriptors"] >= len(gone), hit
+    with target.peer() as peer:
+        assert peer.ask(m.INFO, b"").status == m.OK
+
+
+# --- HTTP/1.1 ----------------------------------------------------------------------------------
+
+GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
+GARBAGE = {
+    "no request": b"PAYLOAD\r\n\r\n",
+    "zeros": b"\0" * 4096,
+    "ones": b"\xff" * 4096,
+    "line feeds": b"\n" * 4096,
+    "no version": b"GET /\r\n\r\n",
+    "another version": b"GET / HTTP/9.9\r\n\r\n",
+    "no host": b"GET /healthz HTTP/1.1\r\n\r\n",
+    "a long path": b"GET /" + b"x" * 100000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a long header": GET + b"X: " + b"y" * 100000 + b"\r\n\r\n",
+    "many headers": GET + b"X: y\r\n" * 20000 + b"\r\n",
+    "a header that is none": GET + b"PAYLOAD\r\n\r\n",
+    "a folded header": GET + b"X: y\r\n z\r\n\r\n",
+    "a zero in a header": GET + b"X: a\0b\r\n\r\n",
+    "two lengths": GET + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+    "a length past 64 bits": GET + b"Content-Length: 99999999999999999999999\r\n\r\n",
+    "a negative length": GET + b"Content-Length: -1\r\n\r\n",
+    "a length and chunks": GET + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "chunks that are none": GET + b"Transfer-Encoding: chunked\r\n\r\nPAYLOAD\r\n",
+    "a chunk past 64 bits": GET + b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
+    "a post": b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 9999,
+    "a connect": b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n",
+    "an upgrade": GET + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+                  b"HTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n",
+    "a path upwards": b"GET /../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a path with escapes": b"GET /%2e%2e/%00PAYLOAD%n%s HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a hello of TLS": bytes.fromhex("16030100c8010000c40303") + b"\x5a" * 190,
+    "a hundred requests at once": GET + b"\r\n" + (GET + b"\r\n") * 99,
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_garbage_instead_of_a_request(attack, name):
+    target = attack(limits={"handshake_ms": 1000})
+    with socket.create_connection(("127.0.0.1", target.port), 10 * f.SLOW) as s:
+        try:
+            s.sendall(GARBAGE[name])
+            s.shutdown(1)
+        except OSError:
+            pass
+        s.settimeout(10 * f.SLOW)
+        got = b""
+        try:
+            while part := s.recv(65536):
+                got += part
+        except ConnectionResetError:
+            pass
+    assert b"PAYLOAD" not in got and b"root:" not in got
+    assert not got or got.startswith((b"HTTP/1.1 ", b"HTTP/1.0 ")), got[:40]
+    assert target.page("/healthz").startswith("serving")
+
+
+def test_pages_have_a_limit_of_their_own(attack):
+    """Sixty-four at once; whoever comes then pushes out the one that has been there longest, so
+    that nobody keeps others from looking."""
+    target = attack()
+    lazy = []
+    for _ in range(100):
+        s = socket.create_connection(("127.0.0.1", target.port))
+        s.sendall(b"GET /he")
+        lazy.append(s)
+        if len(lazy) % 10 == 0:
+            assert target.page("/healthz").startswith("serving")
+    assert target.page("/healthz").startswith("serving")
+    cut = 0
+    for s in lazy:
+        s.settimeout(0.01)
+        try:
+            cut += s.recv(10) == b""
+        except ConnectionResetError:
+            cut += 1
+        except TimeoutError:
+            pass
+        s.close()
+    assert 36 <= cut <= 60
+    assert set(target.limits_hit()) == {"page_connections"}
+
+
+def test_slow_pages(attack):
+    """Who begins a request must end it, in the time of any handshake."""
+    target = attack(limits={"handshake_ms": 1000})
+    sockets = [socket.create_connection(("127.0.0.1", target.port)) for _ in range(5)]
+    texts = [b"", b"G", b"GET /healthz HTTP/1.1\r\nHost: x\r\n", GET + b"X: ", b"GET /healthz"]
+    for s, text in zip(sockets, texts):
+        s.sendall(text)
+    until = time.monotonic() + (15 if SANITIZER else 6)
+    left = list(sockets)
+    while left and time.monotonic() < until:
+        for s in list(left):
+            s.settimeout(0.02)
+            try:
+                if not s.recv(4096):
+                    left.remove(s)
+            except TimeoutError:
+                pass
+            except ConnectionResetError:
+                left.remove(s)
+    for s in sockets:
+        s.close()
+    assert not left
+
+
+# --- TLS ---------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tls")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=localhost", "-addext",
+                    "subjectAltName=DNS:localhost", "-days", "2", "-keyout", folder / "key.pem",
+                    "-out", folder / "cert.pem"], check=True, capture_output=True)
+    return folder
+
+
+def tls_context(certificate, alpn=("h2",)):
+    context = ssl.create_default_context(cafile=certificate / "cert.pem")
+    context.set_alpn_protocols(list(alpn))
+    return context
+
+
+class TlsServer(Server):
+    """A server with TLS on its only port."""
+
+    def __init__(self, certificate, **limits):
+        self.certificate = certificate
+        super().__init__(arguments=("--tls-cert", certificate / "cert.pem",
+                                    "--tls-key", certificate / "key.pem"), limits=limits)
+
+    def page(self, path):
+        raw = socket.create_connection(("127.0.0.1", self.port), 10 * f.SLOW)
+        context = tls_context(self.certificate, ("http/1.1",))
+        with context.wrap_socket(raw, server_hostname="localhost") as s:
+            s.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+            got = b""
+            while part := s.recv(65536):
+                got += part
+        head, _, body = got.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200"), head
+        return body.decode()
+
+    def secret_peer(self):
+        return self.peer(tls=tls_context(self.certificate))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        wrong = self.stop()
+        assert not wrong, wrong
+
+
+def test_tls_that_is_none(certificate):
+    """Plain HTTP/2, HTTP/1.1, garbage, alerts and hellos that are cut: closed and counted; and slow
+    ones are closed in time."""
+    hello = client_hello()
+    cases = {
+        "plain HTTP/2": f.PREFACE + f.settings(), "plain HTTP/1.1": GET + b"\r\n",
+        "garbage": b"PAYLOAD" * 1000, "zeros": b"\0" * 1000,
+        "an alert": bytes.fromhex("15030300020228"),
+        "a record that is too long": b"\x16\x03\x01\xff\xff" + b"x" * 1000,
+        "an old version": bytes([hello[0], 3, 0]) + hello[3:9] + b"\x03\x00" + hello[11:],
+        "a hello with damage": hello[:40] + b"\xff" * 60 + hello[100:],
+        "data before the handshake": b"\x17\x03\x03\x00\x05hello",
+    }
+    with TlsServer(certificate, handshake_ms=700) as server:
+        before = server.refusals()
+        descriptors = server.descriptors()
+        for octets in cases.values():
+            connect(server, octets)
+        for cut in range(0, len(hello), max(1, len(hello) // 40)):
+            with socket.create_connection(("127.0.0.1", server.port)) as s:
+                s.sendall(hello[:cut])
+        slow = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(4)]
+        for s, size in zip(slow, (0, 1, 5, len(hello) - 1)):
+            s.sendall(hello[:size])
+        with server.secret_peer() as peer:  # a bystander
+            for s in slow:
+                s.settimeout(10 * f.SLOW)
+                assert closes(s)
+                s.close()
+            assert peer.ask(m.INFO, b"").status == m.OK
+        until = time.monotonic() + 5 * f.SLOW
+        while server.descriptors() > descriptors and time.monotonic() < until:
+            time.sleep(0.01)
+        assert server.descriptors() <= descriptors
+        hit = {k: v - before[k] for k, v in server.refusals().items() if v != before[k]}
+        assert hit["tls"] >= len(cases) and hit["handshake"] == len(slow), hit
+
+
+def closes(s):
+    try:
+        while s.recv(4096):
+            pass
+    except ConnectionResetError:
+        pass
+    return True
+
+
+def client_hello():
+    """The first bytes of a TLS client."""
+    context = ssl.create_default_context()
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    try:
+        client.do_handshake()
+    except ssl.SSLWantReadError:
+        pass
+    return outgoing.read()
+
+
+def test_floods_under_tls(certificate):
+    """The same as in the clear: a flood of pings, a header bomb, a cut in mid-message."""
+    with TlsServer(certificate) as server:
+        with server.secret_peer() as peer:
+            peer.flood(f.ping() * 20000)
+            assert peer.gone() and peer.goaway in (f.ENHANCE_YOUR_CALM, None)
+        for cut in (1, 5, 9, 20, 60):
+            with server.secret_peer() as peer:
+                stream = peer.open(m.INSERT)
+                peer.send(f.data(stream, f.message(m.one(1)))[:cut])
+        with server.secret_peer() as peer:
+            assert peer.ask(m.INFO, b"").status == m.OK
+        assert server.refusals()["abuse"] == 1
+
+
+# --- tokens ------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="session")
+def tokens(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tokens") / "tokens"
+    lines = [f"{role} {role}-name sha256:{hashlib.sha256(f'{role}-token'.encode()).hexdigest()}\n"
+             for role in ("read", "write", "admin")]
+    path.write_text("".join(lines))
+    path.chmod(0o600)
+    return path
+
+
+def bearer(token):
+    return [("authorization", f"Bearer {token}")]
+
+
+def test_guessed_tokens_are_braked(tokens):
+    """Ten wrong ones in a row; then the address is refused unseen, right token or not, for a while.
+    Who is in stays in."""
+    server = Server(arguments=("--tokens", tokens), token="admin-token")
+    server.source = "127.0.0.2"  # pages are asked for from elsewhere
+    refusals = lambda: {k: v for k, v in server.refusals().items() if v and ":" not in k}
+    with server.peer() as known, server.peer() as peer:
+        assert known.ask(m.INFO, b"", more=bearer("read-token")).status == m.OK
+        for i in range(10):
+            call = peer.ask(m.INFO, b"", more=bearer(f"PAYLOAD{i}"))
+            assert call.status == m.UNAUTHENTICATED and "PAYLOAD" not in call.text
+        assert refusals() == {"unauthenticated": 10}
+        cpu = server.cpu()
+        for i in range(300):
+            call = peer.ask(m.INFO, b"", more=bearer(f"PAYLOAD{i}"))
+            assert call.status == m.UNAUTHENTICATED
+        assert SANITIZER or server.cpu() - cpu < 0.2
+        call = peer.ask(m.INFO, b"", more=bearer("admin-token"))
+        assert call.status == m.UNAUTHENTICATED and "wait" in call.text
+        assert known.ask(m.INFO, b"", more=bearer("read-token")).status == m.OK
+        hit = refusals()
+        assert hit["auth_brake"] >= 295 and sum(hit.values()) == 311, hit
+    wrong = server.stop()
+    assert not wrong, wrong
+
+
+@pytest.mark.parametrize("value", [
+    "", "Bearer", "Bearer ", "bearer read-token", "Basic cmVhZC10b2tlbg==", "Bearer  read-token",
+    "Bearer read-token ", "Bearer read-token\t", "Bearer " + "x" * 2000, "Bearer \x80\xff",
+    "Bearer read-token,Bearer admin-token"], ids=range(11))
+def test_tokens_that_are_none(attack, tokens, value):
+    target = attack(arguments=("--tokens", tokens), token="admin-token")
+    with target.peer() as peer:
+        call = peer.ask(m.RESET, m.octets(1, "a"), more=[("authorization", value)])
+        assert call.status in (m.UNAUTHENTICATED, m.DENIED) or call.reset, call
+
+
+def test_nobody_may_do_what_only_some_may(attack, tokens):
+    target = attack(arguments=("--tokens", tokens), token="admin-token")
+    with target.peer() as peer:
+        for path in (m.INSERT, m.SAMPLE, m.MUTATE, m.RESET, m.INFO, m.CHECKPOINT,
+                     "/reprise.v1.Replay/CreateTable", "/reprise.v1.Replay/Delete"):
+            stream = peer.open(path)
+            assert peer.result(stream).status == m.UNAUTHENTICATED, path
+        for path in (m.INSERT, m.MUTATE, m.RESET):
+            stream = peer.open(path, more=bearer("read-token"))
+            assert peer.result(stream).status == m.DENIED, path
+        stream = peer.open(m.RESET, more=bearer("write-token"))
+        assert peer.result(stream).status == m.DENIED
+    hit = target.limits_hit()
+    assert hit == {"unauthenticated": 8, "denied": 4}

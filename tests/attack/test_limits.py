@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each limit of `--limit`, on both sides of its edge: at it all is well, one above it the one who
+asked gets its status, and the refusal is counted once under its name. (Those of headers, calls and
+abuse are in test_floods.py, those of time in test_slow.py.)"""
+
+import time
+
+import pytest
+
+import frames as f
+import messages as m
+from target import SANITIZER, TABLES
+
+OURS = "/reprise.v1.Replay/"
+
+
+def padded(request, size):
+    """A request made to have so many bytes, by a field that nobody knows."""
+    for length in range(size - len(request), -1, -1):
+        more = m.octets(99, b"\0" * length)
+        if len(request) + len(more) == size:
+            return request + more
+    raise AssertionError("too small")
+
+
+def chunk_of(size, key=1):
+    """A chunk of so many bytes."""
+    return padded(m.chunk(key), size)
+
+
+def wide(columns, key=1):
+    return m.item(key, chunk_key=1, columns=[m.column([m.piece(1)])] * columns)
+
+
+def long(slices, key=1):
+    return m.item(key, columns=[m.column([m.piece(1)] * slices)])
+
+
+def tensors(sizes):
+    return m.chunk(1, [m.tensor((1, n), m.snappy(b"x" * n)) for n in sizes])
+
+
+def items(count):
+    return m.insert([m.chunk(1)], [m.item(i, chunk_key=1) for i in range(count)])
+
+
+def mutation(updates, deletes):
+    return m.mutate("a", [(i, 1.0) for i in range(updates)], list(range(deletes)))
+
+
+def kept(count):
+    keys = list(range(1, count + 1))
+    return m.insert([m.chunk(k) for k in keys], [m.item(1)], keys)
+
+
+# Limit, its value here, what is at it, what is one above it, how it is sent.
+EDGES = [
+    ("message_bytes", 1000, padded(m.one(1), 1000), padded(m.one(1), 1001), m.INSERT),
+    ("message_bytes", 1000, padded(m.mutate(), 1000), padded(m.mutate(), 1001), m.MUTATE),
+    ("message_bytes", 1000, padded(b"", 1000), padded(b"", 1001), m.INFO),
+    ("chunk_bytes", 1000, m.insert([chunk_of(1000)], [m.item(1)]),
+     m.insert([chunk_of(1001)], [m.item(1)]), m.INSERT),
+    ("tensor_bytes", 1000, m.insert([tensors([600, 400])], [m.item(1)]),
+     m.insert([tensors([600, 401])], [m.item(1)]), m.INSERT),
+    ("columns", 10, m.insert([m.chunk(1)], [wide(10)]), m.insert([m.chunk(1)], [wide(11)]),
+     m.INSERT),
+    ("columns", 100, m.insert([m.chunk(1)], [wide(100)]), m.insert([m.chunk(1)], [wide(101)]),
+     m.INSERT),
+    ("slices", 10, m.insert([m.chunk(1)], [long(10)]), m.insert([m.chunk(1)], [long(11)]),
+     m.INSERT),
+    ("slices", 1000, m.insert([m.chunk(1)], [long(1000)]), m.insert([m.chunk(1)], [long(1001)]),
+     m.INSERT),
+    ("slices", 10, m.insert([m.chunk(1)], [long(6), long(4)]),
+     m.insert([m.chunk(1)], [long(6), long(5)]), m.INSERT),
+    ("items", 10, items(10), items(11), m.INSERT),
+    ("keys", 10, mutation(6, 4), mutation(6, 5), m.MUTATE),
+    ("keys", 10, mutation(10, 0), mutation(11, 0), m.MUTATE),
+    ("keys", 10, mutation(0, 10), mutation(0, 11), m.MUTATE),
+    ("keys", 10, kept(10), kept(11), m.INSERT),
+    ("keys", 10, m.mutate("a", [(i, 1.0) for i in range(10)]),
+     m.mutate("a", [(i, 1.0) for i in range(11)]), OURS + "Update"),
+    ("keys", 10, m.octets(1, "a") + m.packed(2, range(10)),
+     m.octets(1, "a") + m.packed(2, range(11)), OURS + "Delete"),
+    ("keys", 10, m.octets(1, "a") + m.packed(2, range(10)),
+     m.octets(1, "a") + m.packed(2, range(11)), OURS + "Peek"),
+]
+
+
+@pytest.mark.parametrize("edge", EDGES, ids=lambda e: f"{e[0]}={e[1]} {e[4].rpartition('/')[2]}")
+def test_a_limit_at_its_edge(attack, edge):
+    name, value, at, above, path = edge
+    target = attack(limits={name: value})
+    target.may_change = True
+    with target.peer() as peer:
+        call = peer.ask(path, at)
+        assert call.status == m.OK, call
+        assert not target.refused()
+        before = target.table_state()
+        call = peer.ask(path, above)
+        assert call.status == m.EXHAUSTED, call
+        assert call.text.isprintable() and 0 < len(call.text) <= 256
+        if (name, path) != ("slices", m.INSERT):  # items before the bad one stay
+            assert target.table_state() == before
+        assert target.limits_hit() == {name: 1}
+        assert peer.ask(path, at).status == m.OK
+        assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
+
+
+# The limits as they are; what is above is made cheap to send.
+DEFAULTS = [
+    ("columns", m.insert([m.chunk(1)], [wide(4097)]), m.INSERT),
+    ("slices", m.insert([m.chunk(1)], [long(1 << 20 | 1)]), m.INSERT),
+    ("items", m.insert([m.chunk(1)], []) + m.octets(2, b"") * 262145, m.INSERT),
+    ("keys", m.octets(1, "a") + m.octets(2, b"") * 262145, m.MUTATE),
+    ("keys", m.mutate("a", [], [1] * 262145), m.MUTATE),
+    ("keys", m.insert([m.chunk(1)], [m.item(1)]) + m.octets(3, b"\1" * 262145), m.INSERT),
+    ("chunk_bytes", m.insert([chunk_of((32 << 20) + 1)], [m.item(1)]), m.INSERT),
+]
+
+
+@pytest.mark.parametrize("edge", DEFAULTS, ids=lambda e: f"{e[0]} {e[2].rpartition('/')[2]}")
+def test_a_limit_as_it_is(attack, edge):
+    name, above, path = edge
+    target = attack()
+    target.may_grow = 40 << 20  # the largest message may be kept by the allocator
+    with target.peer() as peer:
+        cpu = target.cpu()
+        call = peer.ask(path, above)
+        assert call.status == m.EXHAUSTED, call
+        assert SANITIZER or target.cpu() - cpu < 0.5
+    assert target.limits_hit() == {name: 1}
+
+
+def test_tensors_of_a_chunk_have_the_limit_of_columns(attack):
+    target = attack(limits={"columns": 10})
+    target.may_change = True
+    with target.peer() as peer:
+        assert peer.ask(m.INSERT, m.insert([m.chunk(1, columns=10)], [m.item(1)])).status == m.OK
+        call = peer.ask(m.INSERT, m.insert([m.chunk(1, columns=11)], [m.item(1)]))
+        assert call.status == m.EXHAUSTED
+        assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
+    assert sum(target.limits_hit().values()) == 1
+
+
+# --- chunks without items ------------------------------------------------------------------------
+
+def sends(peer, stream, keys, size):
+    """Chunks of that size that no item refers to; True if the stream goes on."""
+    peer.write(stream, m.insert([chunk_of(size, k) for k in keys]))
+    assert peer.echo()
+    return not peer.calls[stream].over
+
+
+def pinned(target, at_least):
+    """Whether the server says that it holds so much for nobody."""
+    return at_least <= target.metrics()["pinned_bytes"] < 1.5 * at_least + 4096
+
+
+def test_chunks_without_items_in_a_stream(attack):
+    """Ten chunks of 10,000 bytes fit, with what it takes to hold them; eleven do not."""
+    target = attack(limits={"stream_pinned_bytes": 105000})
+    with target.peer() as peer:
+        stream = peer.open(m.INSERT)
+        assert sends(peer, stream, range(10), 10000)
+        assert peer.until(lambda: pinned(target, 100000))
+        assert not target.limits_hit()
+        assert not sends(peer, stream, [10], 10000)
+        assert peer.calls[stream].status == m.EXHAUSTED
+        assert target.limits_hit() == {"stream_pinned_bytes": 1}
+        other = peer.open(m.INSERT)
+        assert sends(peer, other, range(10), 10000)
+
+
+def test_chunks_without_items_in_one_message(attack):
+    target = attack(limits={"stream_pinned_bytes": 105000})
+    with target.peer() as peer:
+        stream = peer.open(m.INSERT)
+        assert not sends(peer, stream, range(11), 10000)
+        assert peer.calls[stream].status == m.EXHAUSTED
+    assert target.limits_hit() == {"stream_pinned_bytes": 1}
+
+
+def test_chunks_that_items_refer_to_are_free(attack):
+    target = attack(limits={"stream_pinned_bytes": 105000})
+    target.may_change = True
+    with target.peer() as peer:
+        stream = peer.open(m.INSERT)
+        for k in range(30):
+            peer.write(stream, m.insert([chunk_of(10000, k)], [m.item(k)], list(range(k + 1))))
+            assert m.confirmed(peer.reply(stream)) == [k]
+        assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
+    assert not target.limits_hit()
+
+
+def test_chunks_whose_items_are_gone_are_not_free(attack):
+    """A table of one item, and a stream that keeps everything it ever sent."""
+    target = attack(limits={"stream_pinned_bytes": 105000},
+                    tables={"a": "fifo:1", "bystander": "uniform:1000"})
+    target.may_change = True
+    with target.peer() as peer:
+        stream = peer.open(m.INSERT)
+        sent = 0
+        for k in range(40):
+            peer.write(stream, m.insert([chunk_of(10000, k)], [m.item(k)], list(range(k + 1))))
+            if not peer.until(lambda: len(peer.calls[stream].body) > 5 or
+                              peer.calls[stream].over) or peer.calls[stream].over:
+                break
+            peer.calls[stream].messages()
+            sent += 1
+        assert peer.calls[stream].status == m.EXHAUSTED, f"{sent} chunks are held"
+        assert 8 <= sent <= 13
+    assert target.limits_hit() == {"stream_pinned_bytes": 1}
+
+
+def test_chunks_without_items_on_a_connection(attack):
+    target = attack(limits={"stream_pinned_bytes": 105000, "connection_pinned_bytes": 210000})
+    with target.peer() as peer:
+        streams = [peer.open(m.INSERT) for _ in range(3)]
+        assert sends(peer, streams[0], range(10), 10000)
+        assert sends(peer, streams[1], range(10), 10000)
+        assert not target.limits_hit()
+        assert not sends(peer, streams[2], [0], 10000)
+        assert peer.calls[streams[2]].status == m.EXHAUSTED
+        assert target.limits_hit() == {"connection_pinned_bytes": 1}
+        peer.send(f.rst(streams[0]))
+        stream = peer.open(m.INSERT)
+        assert sends(peer, stream, [0], 10000)
+
+
+def test_many_small_chunks_cost_what_they_cost(attack):
+    """Chunks of a few bytes, with as many empty tensors as fit: the limit is on what they take,
+    not on what they are on the wire."""
+    target = attack(fresh=True, limits={"stream_pinned_bytes": "8MiB"})
+    target.may_grow = 24 << 20
+    empty = m.tensor((0,), b"")
+    with target.peer() as peer:
+        assert peer.echo()
+        before = target.rss()
+        stream = peer.open(m.INSERT)
+        key, sent = 0, 0
+        while not peer.calls[stream].over and sent < 16 << 20:
+            request = m.insert([m.chunk(k, [empty] * 20) for k in range(key, key + 500)])
+            key, sent = key + 500, sent + len(request)
+            peer.write(stream, request)
+            peer.take(0)
+        peer.until(lambda: peer.calls[stream].over, 2)
+        grown = target.rss() - before
+        assert peer.calls[stream].status == m.EXHAUSTED
+        assert SANITIZER or grown < 24 << 20, f"{grown} bytes for {sent}"
+    assert target.limits_hit() == {"stream_pinned_bytes": 1}
+
+
+# --- the rest ------------------------------------------------------------------------------------
+
+def test_tables_have_a_limit(attack):
+    count = len(TABLES)
+    target = attack(limits={"tables": count + 1})
+
+    def create(peer, name):
+        return peer.ask(OURS + "CreateTable",
+                        m.octets(1, m.octets(1, name) + m.number(4, 10))).status
+
+    with target.peer() as peer:
+        assert create(peer, "one") == m.OK
+        assert not target.refused()
+        assert create(peer, "two") == m.EXHAUSTED
+        assert target.limits_hit() == {"tables": 1}
+        assert peer.ask(OURS + "DropTable", m.octets(1, "one")).status == m.OK
+        assert create(peer, "two") == m.OK
+        assert peer.ask(OURS + "DropTable", m.octets(1, "two")).status == m.OK
+
+
+def test_messages_wait_where_there_is_no_memory_for_them(attack):
+    """Four peers with halves of large messages against a budget of 2 MiB: none of them is refused,
+    each may have a share, and the rest stays in their sockets. One that goes makes room."""
+    target = attack(limits={"queued_bytes": "2MiB"})
+    target.may_grow = 24 << 20
+    with target.peer() as a, target.peer() as b, target.peer() as c, target.peer() as d:
+        peers = [a, b, c, d]
+        for peer in peers:
+            stream = peer.open(m.INSERT)
+            assert peer.echo()
+            peer.send(f.data(stream, f.message(b"", length=32 << 20)))
+            peer.flood(f.data(stream, b"\0" * 16384) * 200, 0.3)
+        time.sleep(0.1)
+        held = target.metrics()["queued_bytes"]
+        assert held < (2 << 20) + 4 * (4 << 20), held
+        with target.peer() as other:
+            assert other.ask(m.INFO, b"").status == m.OK
+    assert not target.limits_hit()
+
+
+def test_a_paused_stream_holds_its_window_and_no_more(attack):
+    """Each frame ends one message and begins the next, so that there is always one that is not
+    whole. The stream waits for a full table, and its window is 4 MiB."""
+    target = attack()
+    target.may_grow = 16 << 20
+    with target.peer() as peer:
+        stream = peer.open(m.SAMPLE)
+        peer.write(stream, m.sample("empty"))
+        assert peer.echo()
+        one = f.message(b"\0" * 16000)
+        peer.send(f.data(stream, one[:100]))
+        opened, sent = 4 << 20, 105
+        turned = f.data(stream, one[100:] + one[:100])
+        while sent < 12 << 20 and not peer.calls[stream].over:
+            peer.take(0.001)
+            opened = (4 << 20) + sum(int.from_bytes(x.payload, "big") for x in peer.frames
+                                     if x.type == f.WINDOW_UPDATE and x.stream == stream)
+            if sent + len(one) > opened:
+                peer.take(0.05)
+                if not any(x.type == f.WINDOW_UPDATE and x.stream == stream
+                           for x in peer.frames[-20:]) or sent + len(one) > opened:
+                    break
+            peer.send(turned)
+            sent += len(one)
+        assert sent < 6 << 20, f"{sent} bytes were let in"

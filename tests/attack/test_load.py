@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""32 connections that do everything at random, beside a bystander: nothing goes wrong, and a
+sanitizer, if there is one, has nothing to say. RP_ATTACK_SECONDS says for how long."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import messages as m
+from target import SANITIZER, TABLES, Server
+
+SECONDS = int(os.environ.get("RP_ATTACK_SECONDS", "30" if SANITIZER == "thread" else "4"))
+PROCESSES, CONNECTIONS = 4, 8
+
+
+def start_load(server, seconds, *more):
+    words = [sys.executable, "-S", pathlib.Path(__file__).with_name("mixed_load.py"), server.port]
+    return [subprocess.Popen([str(w) for w in (*words, seed, seconds, CONNECTIONS, *more)],
+                             stdout=subprocess.PIPE, text=True)
+            for seed in range(1, PROCESSES + 1)]
+
+
+def end_load(processes):
+    """What was done and what went wrong, in all of them."""
+    done, wrong = {}, []
+    for process in processes:
+        output, _ = process.communicate(timeout=600)
+        assert process.returncode == 0
+        report = json.loads(output)
+        wrong += report["wrong"]
+        for name, count in report["done"].items():
+            done[name] = done.get(name, 0) + count
+    return done, wrong
+
+
+def test_mixed_load(attack):
+    target = attack(fresh=True)
+    target.may_change = True
+    target.may_grow = 64 << 20
+    processes = start_load(target, SECONDS)
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until:
+        time.sleep(1)
+        target.process.send_signal(signal.SIGHUP)  # everything is read again
+        assert target.alive()
+    done, wrong = end_load(processes)
+    assert not wrong, "\n".join(wrong[:20])
+    assert len(done) >= 15 and sum(done.values()) > 20 * SECONDS, done
+    with target.peer() as peer:
+        for table in TABLES:
+            if table != "bystander":
+                assert peer.ask(m.RESET, m.octets(1, table)).status == m.OK
+    print(f"{sum(done.values())} operations: {done}")
+
+
+def test_the_end_under_load():
+    """SIGTERM in the middle of it all: it drains, ends what does not end, and ends in order."""
+    server = Server(arguments=("--drain-seconds", "1"))
+    processes = start_load(server, 5, "deaf")
+    time.sleep(1.5 if SANITIZER else 0.7)
+    wrong = server.stop()
+    end_load(processes)
+    assert not wrong, wrong

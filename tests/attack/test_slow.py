@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Peers that take their time: in sending, at each stage, and in reading.
+
+The server looks once a second at what may take too long, so every limit below is kept to within
+two. Many peers are slow at once, so that the tests are not."""
+
+import time
+
+import frames as f
+import messages as m
+from target import SANITIZER
+
+TIMES = {"handshake_ms": 500, "message_grace_ms": 1000, "stall_ms": 1500}
+PINGS = {"ping_ms": 400, "ping_timeout_ms": 1000}
+LATE = 2.5 * (2 if SANITIZER else 1)  # past a limit
+
+
+def begun(target, path, octets=b"", **options):
+    """A peer with a call that has begun; `octets` go behind its headers, on stream 1."""
+    peer = target.peer(**options)
+    stream = peer.open(path)
+    assert stream == 1
+    peer.send(octets)
+    return peer
+
+
+def all_gone(peers, within):
+    """Which of the peers are not gone in time; they answer pings meanwhile."""
+    until = time.monotonic() + within * f.SLOW
+    left = dict(peers)
+    while left and time.monotonic() < until:
+        for name, peer in list(left.items()):
+            peer.take(0.01)
+            if peer.closed:
+                del left[name]
+    return set(left)
+
+
+class Dribble:
+    """Sends one byte of something at a time to several peers."""
+
+    def __init__(self, what):
+        self.left = {peer: bytearray(octets) for peer, octets in what.items()}
+
+    def step(self):
+        for peer, octets in self.left.items():
+            if octets:
+                peer.send(bytes(octets[:1]))
+                del octets[:1]
+
+
+def test_slow_senders_at_each_stage(attack):
+    """Some stop, some send a byte now and then. All are closed, and counted by what they were late
+    with; they do not hold up each other."""
+    target = attack(limits=TIMES)
+    message = f.message(m.one(1))
+    block = f.request_block(m.INFO)
+    handshake = {
+        "nothing at all": target.peer(greet=False),
+        "a byte of the preface": target.peer(greet=False),
+        "three bytes of the preface": target.peer(greet=False),
+        "half of the preface": target.peer(greet=False),
+        "the preface, no settings": target.peer(greet=False),
+        "half of the settings": target.peer(greet=False),
+        "headers without end": target.peer(),
+        "half a frame of headers": target.peer(),
+        "half of a request line": target.peer(greet=False),
+    }
+    handshake["a byte of the preface"].send(b"P")
+    handshake["three bytes of the preface"].send(b"PRI")
+    handshake["half of the preface"].send(f.PREFACE[:12])
+    handshake["the preface, no settings"].send(f.PREFACE)
+    handshake["half of the settings"].send(f.PREFACE + f.settings([(1, 1)])[:12])
+    rest = f.continuation(1, f.fields([("x", "v" * 99)]), more=True)
+    handshake["headers without end"].send(f.headers(1, block, more=True) + rest[:9])
+    handshake["half a frame of headers"].send(f.headers(1, block)[:40])
+    handshake["half of a request line"].send(b"GET /he")
+    pages = {"half of a request line": handshake.pop("half of a request line")}
+    slow = {
+        "a byte of a prefix": begun(target, m.INSERT, f.data(1, message[:1])),
+        "a prefix": begun(target, m.INSERT, f.data(1, message[:5])),
+        "half a message": begun(target, m.INSERT, f.data(1, message[:-1])),
+        "half a frame of a message": begun(target, m.INSERT, f.data(1, message)[:30]),
+        "half a request": begun(target, m.INFO, f.data(1, b"\0\0")),
+    }
+    dribble = Dribble({
+        handshake["the preface, no settings"]: f.settings([(1, 1), (2, 0)]) * 10,
+        handshake["headers without end"]: rest[9:],
+        slow["half a frame of a message"]: f.data(1, message)[30:60],
+    })
+    peers = {**handshake, **slow}
+    for peer in peers.values():
+        peer.mute = True  # an answer would stand within what they have begun
+    until = time.monotonic() + (1.0 + LATE) * f.SLOW
+    left = set(peers)
+    while left and time.monotonic() < until:
+        dribble.step()
+        left = all_gone({name: peers[name] for name in left}, 0.1 / f.SLOW)
+    assert not left
+    for peer in [*peers.values(), *pages.values()]:
+        peer.close()
+    assert target.limits_hit() == {"handshake": len(handshake), "slow_message": len(slow)}
+
+
+def test_waiting_is_not_slowness(attack):
+    """Connections without calls, calls without messages, samplers and writers that wait for their
+    tables, and messages that move: all are left alone for as long as they like."""
+    target = attack(limits={**TIMES, **PINGS})
+    target.may_change = True
+    filler = begun(target, m.INSERT)
+    for key in (1, 2):
+        filler.write(1, m.one(key, "queue"))
+        filler.reply(1)
+    quiet = {
+        "nothing to say": target.peer(),
+        "a call without a message": begun(target, m.INSERT),
+        "a sampler that waits": begun(target, m.SAMPLE, f.data(1, f.message(m.sample("empty")))),
+        "a writer that waits": begun(target, m.INSERT,
+                                     f.data(1, f.message(m.one(3, "queue")))),
+        "a watcher": begun(target, m.WATCH, f.data(1, f.message(b""), end=True)),
+        "a writer whose next message is held up": begun(
+            target, m.SAMPLE, f.data(1, f.message(m.sample("empty")) * 2
+                                     + f.message(m.sample("empty"))[:7])),
+    }
+    moving = begun(target, m.INSERT)
+    whole = f.message(m.one(9, row_bytes=400000))
+    sent = 0
+    until = time.monotonic() + (3.0 if not SANITIZER else 6.0)
+    while time.monotonic() < until:
+        moving.send(f.data(1, whole[sent:sent + 400]))
+        sent += 400
+        for peer in [*quiet.values(), moving, filler]:
+            peer.take(0.005)
+    assert [name for name, peer in quiet.items() if peer.closed] == []
+    assert not moving.closed and sent < len(whole)
+    assert not target.limits_hit()
+    for peer in [*quiet.values(), moving, filler]:
+        peer.close()
+    with target.peer() as peer:
+        for table in ("queue", "a"):
+            assert peer.ask(m.RESET, m.octets(1, table)).status == m.OK
+
+
+def test_the_dead_are_noticed(attack):
+    """Peers that answer no ping."""
+    target = attack(limits={**TIMES, **PINGS})
+    peers = {"idle": target.peer(), "waiting": begun(
+        target, m.SAMPLE, f.data(1, f.message(m.sample("empty"))))}
+    for peer in peers.values():
+        peer.pongs = False
+    assert not all_gone(peers, 1.7 + LATE)
+    assert target.limits_hit() == {"ping_timeout": 2}
+
+
+def large_items(target, count, row_bytes=60000):
+    """Fills table a."""
+    with target.peer() as peer:
+        stream = peer.open(m.INSERT)
+        for key in range(count):
+            peer.write(stream, m.one(key, row_bytes=row_bytes))
+            assert m.confirmed(peer.reply(stream)) == [key]
+
+
+def empty_table(target):
+    with target.peer() as peer:
+        assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
+
+
+def reader(target, **options):
+    """Somebody who asks for more samples than it will read."""
+    peer = target.peer(windows=False, **options)
+    stream = peer.open(m.SAMPLE)
+    peer.write(stream, m.sample("a", 1000000))
+    return peer
+
+
+def test_readers_that_stand_still_are_closed(attack):
+    """With the window of the stream shut from the start, with that of the connection used up, with
+    the receive buffer of the socket full; two of them send and answer pings all the while. What is
+    sampled for them is bounded, and so is what waits."""
+    target = attack(limits={**TIMES, "ping_ms": 400, "ping_timeout_ms": 20000})
+    target.may_change = True
+    large_items(target, 20)
+    before = target.metrics()['table_samples_total{table="a"}']
+    rss = target.rss()
+    peers = {
+        "stream": reader(target, pairs=[(f.INITIAL_WINDOW, 0)]),
+        "connection": reader(target, pairs=[(f.INITIAL_WINDOW, (1 << 31) - 1)]),
+        "socket": reader(target, receive_bytes=4096, pairs=[(f.INITIAL_WINDOW, (1 << 31) - 1)]),
+    }
+    peers["socket"].send(f.window(0, (1 << 31) - 65536))
+    start = time.monotonic()
+    left = {"stream", "connection"}
+    most = 0
+    while left and time.monotonic() < start + (1.5 + LATE) * f.SLOW:
+        for name in left:
+            peers[name].send(f.ping())
+        left = all_gone({name: peers[name] for name in left}, 0.2 / f.SLOW)
+        most = max(most, target.metrics()["queued_bytes"])
+    assert not left
+    while target.limits_hit() != {"stall": 3} and time.monotonic() < start + 2 * LATE * f.SLOW:
+        time.sleep(0.05)
+    assert target.limits_hit() == {"stall": 3}
+    taken = target.metrics()['table_samples_total{table="a"}'] - before
+    assert taken < 3 * 100, f"{taken} samples of 60 kB"
+    assert most < 3 * (4 << 20), f"{most} bytes waited"
+    assert SANITIZER or target.rss() - rss < 16 << 20
+    for peer in peers.values():
+        peer.close()
+    empty_table(target)
+
+
+def test_a_hundred_readers_that_stand_still(attack):
+    """Each may have 2 MiB and a batch; beside them everything goes on. What is in the table is sent
+    from where it is, so that it takes no memory."""
+    target = attack()
+    target.may_change = True
+    target.may_grow = 40 << 20
+    large_items(target, 50)
+    rss = target.rss()
+    peers = [reader(target, pairs=[(f.INITIAL_WINDOW, 0)]) for _ in range(100)]
+    for peer in peers:
+        assert peer.echo()
+    assert target.metrics()["queued_bytes"] < 100 * (4 << 20)
+    grown = target.rss() - rss
+    assert SANITIZER or grown < 100 * (2 << 20), f"{grown} bytes"
+    with target.peer() as peer:
+        assert peer.ask(m.SAMPLE, m.sample("a", 10)).status == m.OK
+    for peer in peers:
+        peer.close()
+    empty_table(target)
+    assert not target.limits_hit()
+
+
+def test_all_calls_of_a_connection_share_its_queue(attack):
+    target = attack(limits={"stream_queued_bytes": "1MiB", "connection_queued_bytes": "3MiB"})
+    target.may_change = True
+    target.may_grow = 16 << 20
+    large_items(target, 20)
+    with target.peer(windows=False, pairs=[(f.INITIAL_WINDOW, 0)]) as peer:
+        for _ in range(20):
+            stream = peer.open(m.SAMPLE)
+            peer.write(stream, m.sample("a", 100000))
+        assert peer.echo()
+        held = target.metrics()["queued_bytes"]
+        assert 2 << 20 <= held < 6 << 20, held
+        # Those that got nothing so far get it when there is room again.
+        peer.windows = True
+        peer.send(f.settings([(f.INITIAL_WINDOW, 1 << 20)]))
+        assert peer.until(lambda: all(peer.calls[s].body for s in range(1, 41, 2)))
+    empty_table(target)
+    assert not target.limits_hit()
+
+
+def test_confirmations_that_nobody_reads_hold_up_the_writer(attack):
+    """A writer with its window shut is not read from for ever."""
+    target = attack(limits={"stream_queued_bytes": 2000})
+    target.may_change = True
+    with target.peer(windows=False, pairs=[(f.INITIAL_WINDOW, 0)]) as peer:
+        stream = peer.open(m.INSERT)
+        for first in range(0, 3000, 10):
+            peer.send(b"".join(f.data(stream, f.message(m.one(k))) for k in
+                               range(first, first + 10)))
+            if first % 300 == 0:
+                assert peer.echo()
+        size = target.metrics()['table_inserts_total{table="a"}']
+        peer.windows = True
+        peer.send(f.settings([(f.INITIAL_WINDOW, 1 << 20)]))
+        keys = []
+
+        def all_there():
+            for reply in peer.calls[stream].messages():
+                keys.extend(m.confirmed(reply))
+            return len(keys) == 3000
+
+        assert peer.until(all_there), f"{len(keys)} keys"
+        assert sorted(keys) == list(range(3000))
+        assert size < 3000
+    empty_table(target)
+
+
+def test_halves_of_messages_do_not_use_up_the_memory_for_ever(attack):
+    """Peers fill the budget with halves of messages and then do nothing. They are held up by us, so
+    they are not slow; but after the time that a message may take, some have to go."""
+    target = attack(limits={**TIMES, "queued_bytes": "1MiB"})
+    target.may_grow = 24 << 20
+    peers = []
+    for _ in range(4):
+        peer = begun(target, m.INSERT)
+        assert peer.echo()
+        peer.send(f.data(1, f.message(b"", length=32 << 20)))
+        peer.flood(f.data(1, b"\0" * 16384) * 60, 0.2)
+        peers.append(peer)
+    with target.peer() as other:
+        assert other.ask(m.INFO, b"").status == m.OK
+    late = all_gone(dict(enumerate(peers)), 1.0 + 2 * LATE)
+    hit = target.limits_hit()
+    for peer in peers:
+        peer.close()
+    assert not late
+    assert set(hit) <= {"queued_bytes", "slow_message"} and sum(hit.values()) == 4, hit
+
+
+def test_pages_that_nobody_reads(attack):
+    """A page of many KiB for a few bytes: as many at once as there may be calls, none read."""
+    target = attack(limits={"connection_queued_bytes": "1MiB"})
+    target.may_grow = 16 << 20
+    with target.peer(windows=False, pairs=[(f.INITIAL_WINDOW, 0)]) as peer:
+        for _ in range(1000):
+            peer.open("/metrics", end=True, method="GET", content_type=None, te=None)
+        assert peer.echo()
+        held = target.metrics()["queued_bytes"]
+        assert 1 << 20 <= held < 3 << 20, held
+        refused = sum(call.fields.get(":status") == "503" for call in peer.calls.values())
+        assert refused > 500
+        assert target.limits_hit() == {"connection_queued_bytes": refused}
+        peer.windows = True
+        peer.send(f.settings([(f.INITIAL_WINDOW, 1 << 20)]))
+        assert peer.until(lambda: all(peer.calls[s].over for s in range(1, 2001, 2)))
+        assert peer.ask(m.INFO, b"").status == m.OK
