@@ -183,8 +183,8 @@ bool rp_connection_is_stuffed(const rp_connection *c, rp_refusal *why)
     *why = RP_REFUSED_QUEUED;
     if (has_room(c)) return false;
     if (rp_h2_queued_bytes(c->h2) < limits->connection_queued_bytes) return true;
-    *why = RP_REFUSED_CONNECTION_QUEUED; /* by samples, up to a batch: twice is too much */
-    return rp_h2_queued_bytes(c->h2) / 2 >= limits->connection_queued_bytes;
+    *why = RP_REFUSED_CONNECTION_QUEUED; /* one answer may be over it, by a whole message */
+    return rp_h2_queued_bytes(c->h2) - limits->connection_queued_bytes >= limits->message_bytes;
 }
 
 /* --- the first bytes -------------------------------------------------------------------------- */
