@@ -297,6 +297,14 @@ static bool room_for(rp_worker *worker, size_t columns, size_t slices)
            grow(alloc, &room->slices, &room->slice_capacity, slices, sizeof *room->slices);
 }
 
+/* Makes an array smaller that has grown; `array` is the address of its pointer. */
+static void trim(const rp_allocator *alloc, void *array, size_t *capacity, size_t element_size)
+{
+    if (*capacity > KEPT_ROOM &&
+        rp_resize_array(alloc, array, *capacity, KEPT_ROOM, element_size))
+        *capacity = KEPT_ROOM;
+}
+
 /* A message in a thousand needs this much room; the others shall not pay for it. */
 static void trim_room(rp_worker *worker)
 {
@@ -304,18 +312,10 @@ static void trim_room(rp_worker *worker)
     struct rp_item_room *room = worker->item_room;
 
     if (room == NULL) return;
-    if (room->slice_capacity > KEPT_ROOM) {
-        rp_release(alloc, room->wire_slices, room->slice_capacity * sizeof *room->wire_slices);
-        rp_release(alloc, room->slices, room->slice_capacity * sizeof *room->slices);
-        room->wire_slices = NULL;
-        room->slices = NULL;
-        room->slice_capacity = 0;
-    }
-    if (room->keep_capacity > KEPT_ROOM) {
-        rp_release(alloc, room->keep, room->keep_capacity * sizeof *room->keep);
-        room->keep = NULL;
-        room->keep_capacity = 0;
-    }
+    trim(alloc, &room->slices, &room->slice_capacity, sizeof *room->slices);
+    if (room->slice_capacity <= KEPT_ROOM)
+        trim(alloc, &room->wire_slices, &room->wire_slice_capacity, sizeof *room->wire_slices);
+    trim(alloc, &room->keep, &room->keep_capacity, sizeof *room->keep);
 }
 
 static size_t lower(size_t a, size_t b)
@@ -329,8 +329,7 @@ static rp_status read_item(rp_worker *worker, const uint8_t *data, size_t size,
 {
     const rp_server_limits *limits = &worker->limits;
 
-    if ((worker->item_room == NULL || worker->item_room->slice_capacity == 0) &&
-        !room_for(worker, FIRST_COLUMNS, FIRST_SLICES))
+    if (worker->item_room == NULL && !room_for(worker, FIRST_COLUMNS, FIRST_SLICES))
         return rp_fail_memory(err, FIRST_SLICES * sizeof(rp_slice));
     for (;;) {
         struct rp_item_room *room = worker->item_room;
