@@ -41,7 +41,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
                      size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
                      void *user)
 {
-    rp_test_call *call = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+    rp_test_stream *call = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
     char number[16];
 
     (void)flags, (void)user;
@@ -59,7 +59,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     return 0;
 }
 
-static void note_message(rp_test_call *call, size_t begin, size_t size)
+static void note_message(rp_test_stream *call, size_t begin, size_t size)
 {
     if (call->message_count + 1 >= call->message_capacity) {
         call->message_capacity = 2 * call->message_capacity + 8;
@@ -73,7 +73,7 @@ static void note_message(rp_test_call *call, size_t begin, size_t size)
 }
 
 /* Finds the messages that are whole. */
-static void parse(rp_test_call *call)
+static void parse(rp_test_stream *call)
 {
     for (;;) {
         const uint8_t *at = call->in.data + call->in_parsed;
@@ -98,7 +98,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
                    size_t size, void *user)
 {
     rp_test_client *client = user;
-    rp_test_call *call = nghttp2_session_get_stream_user_data(session, id);
+    rp_test_stream *call = nghttp2_session_get_stream_user_data(session, id);
 
     (void)flags;
     if (call == NULL) return 0;
@@ -112,7 +112,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     rp_test_client *client = user;
-    rp_test_call *call;
+    rp_test_stream *call;
 
     switch (frame->hd.type) {
     case NGHTTP2_PING:
@@ -143,7 +143,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 
 static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *user)
 {
-    rp_test_call *call = nghttp2_session_get_stream_user_data(session, id);
+    rp_test_stream *call = nghttp2_session_get_stream_user_data(session, id);
 
     (void)code;
     if (call == NULL) return 0;
@@ -157,7 +157,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, 
 static ssize_t read_call(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t length,
                          uint32_t *flags, nghttp2_data_source *source, void *user)
 {
-    rp_test_call *call = source->ptr;
+    rp_test_stream *call = source->ptr;
     size_t size = call->out.size - call->out_sent;
 
     (void)session, (void)id, (void)user;
@@ -244,7 +244,7 @@ void rp_test_client_free(rp_test_client *client)
     if (client == NULL) return;
     nghttp2_session_del(client->session);
     while (client->calls != NULL) {
-        rp_test_call *call = client->calls;
+        rp_test_stream *call = client->calls;
         client->calls = call->next;
         rp_buf_deinit(&call->out);
         rp_buf_deinit(&call->in);
@@ -264,10 +264,10 @@ static nghttp2_nv field(const char *name, const char *value)
                         strlen(value), NGHTTP2_NV_FLAG_NONE};
 }
 
-static rp_test_call *begin(rp_test_client *client, const nghttp2_nv *fields, size_t count,
-                           bool has_body)
+static rp_test_stream *begin(rp_test_client *client, const nghttp2_nv *fields, size_t count,
+                             bool has_body)
 {
-    rp_test_call *call = calloc(1, sizeof *call);
+    rp_test_stream *call = calloc(1, sizeof *call);
     nghttp2_data_provider provider = {{.ptr = call}, read_call};
 
     need(call != NULL, "no memory");
@@ -287,12 +287,12 @@ static rp_test_call *begin(rp_test_client *client, const nghttp2_nv *fields, siz
     return call;
 }
 
-rp_test_call *rp_test_client_open_with(rp_test_client *client, const char *path,
-                                       const rp_test_header *headers, size_t count)
+rp_test_stream *rp_test_client_open_with(rp_test_client *client, const char *path,
+                                         const rp_test_header *headers, size_t count)
 {
     enum { OWN = 6 };
     nghttp2_nv *fields = malloc((OWN + count) * sizeof *fields);
-    rp_test_call *call;
+    rp_test_stream *call;
 
     need(fields != NULL, "no memory");
     fields[0] = field(":method", "POST");
@@ -308,12 +308,12 @@ rp_test_call *rp_test_client_open_with(rp_test_client *client, const char *path,
     return call;
 }
 
-rp_test_call *rp_test_client_open(rp_test_client *client, const char *path)
+rp_test_stream *rp_test_client_open(rp_test_client *client, const char *path)
 {
     return rp_test_client_open_with(client, path, NULL, 0);
 }
 
-rp_test_call *rp_test_client_get(rp_test_client *client, const char *method, const char *path)
+rp_test_stream *rp_test_client_get(rp_test_client *client, const char *method, const char *path)
 {
     const nghttp2_nv fields[] = {field(":method", method), field(":scheme", "http"),
                                  field(":authority", "test"), field(":path", path)};
@@ -321,14 +321,14 @@ rp_test_call *rp_test_client_get(rp_test_client *client, const char *method, con
     return begin(client, fields, 4, false);
 }
 
-static void wake(rp_test_call *call)
+static void wake(rp_test_stream *call)
 {
     if (!call->is_deferred) return;
     call->is_deferred = false;
     (void)nghttp2_session_resume_data(call->client->session, call->id);
 }
 
-void rp_test_call_send_raw(rp_test_call *call, const void *data, size_t size)
+void rp_test_stream_send_raw(rp_test_stream *call, const void *data, size_t size)
 {
     if (call->is_over) return;
     rp_buf_append(&call->out, data, size);
@@ -336,29 +336,29 @@ void rp_test_call_send_raw(rp_test_call *call, const void *data, size_t size)
     wake(call);
 }
 
-void rp_test_call_send(rp_test_call *call, const void *message, size_t size)
+void rp_test_stream_send(rp_test_stream *call, const void *message, size_t size)
 {
     const uint8_t prefix[5] = {0, (uint8_t)(size >> 24), (uint8_t)(size >> 16),
                                (uint8_t)(size >> 8), (uint8_t)size};
 
-    rp_test_call_send_raw(call, prefix, sizeof prefix);
-    rp_test_call_send_raw(call, message, size);
+    rp_test_stream_send_raw(call, prefix, sizeof prefix);
+    rp_test_stream_send_raw(call, message, size);
 }
 
-void rp_test_call_end(rp_test_call *call)
+void rp_test_stream_end(rp_test_stream *call)
 {
     call->ends = true;
     if (!call->is_over) wake(call);
 }
 
-void rp_test_call_reset(rp_test_call *call, uint32_t code)
+void rp_test_stream_reset(rp_test_stream *call, uint32_t code)
 {
     if (!call->is_over)
         (void)nghttp2_submit_rst_stream(call->client->session, NGHTTP2_FLAG_NONE, call->id,
                                         code);
 }
 
-void rp_test_call_read(rp_test_call *call, size_t size)
+void rp_test_stream_read(rp_test_stream *call, size_t size)
 {
     if (size > call->unread) size = call->unread;
     if (size == 0) return;
@@ -366,7 +366,7 @@ void rp_test_call_read(rp_test_call *call, size_t size)
     (void)nghttp2_session_consume(call->client->session, call->id, size);
 }
 
-const uint8_t *rp_test_call_message(const rp_test_call *call, size_t index, size_t *size)
+const uint8_t *rp_test_stream_message(const rp_test_stream *call, size_t index, size_t *size)
 {
     need(index < call->message_count && !call->client->options.keep_nothing, "no such message");
     /* the next one begins five bytes behind this one's end */
@@ -509,7 +509,7 @@ bool rp_test_client_step(rp_test_client *client, int timeout_ms)
     return !client->is_closed;
 }
 
-bool rp_test_call_wait_messages(rp_test_call *call, size_t count)
+bool rp_test_stream_wait_messages(rp_test_stream *call, size_t count)
 {
     int64_t until_ns = rp_now_ns() + (int64_t)WAIT_MS * 1000000;
 
@@ -518,9 +518,9 @@ bool rp_test_call_wait_messages(rp_test_call *call, size_t count)
     return call->is_over || call->message_count >= count || call->client->is_closed;
 }
 
-bool rp_test_call_wait(rp_test_call *call)
+bool rp_test_stream_wait(rp_test_stream *call)
 {
-    return rp_test_call_wait_messages(call, SIZE_MAX);
+    return rp_test_stream_wait_messages(call, SIZE_MAX);
 }
 
 void rp_test_client_idle(rp_test_client *client, int ms)
@@ -534,9 +534,9 @@ void rp_test_client_idle(rp_test_client *client, int ms)
 int rp_test_client_unary(rp_test_client *client, const char *path, const void *message,
                          size_t size)
 {
-    rp_test_call *call = rp_test_client_open(client, path);
+    rp_test_stream *call = rp_test_client_open(client, path);
 
-    rp_test_call_send(call, message, size);
-    rp_test_call_end(call);
-    return rp_test_call_wait(call) ? call->status : -1;
+    rp_test_stream_send(call, message, size);
+    rp_test_stream_end(call);
+    return rp_test_stream_wait(call) ? call->status : -1;
 }

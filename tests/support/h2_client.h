@@ -2,9 +2,9 @@
 /* A small gRPC client over nghttp2: bytes in, bytes out, and on a socket if one is wanted.
  *
  *   rp_test_client *c = rp_test_client_new(NULL);
- *   rp_test_call *call = rp_test_client_open(c, "/a.B/C");
- *   rp_test_call_send(call, data, size);
- *   rp_test_call_end(call);
+ *   rp_test_stream *call = rp_test_client_open(c, "/a.B/C");
+ *   rp_test_stream_send(call, data, size);
+ *   rp_test_stream_end(call);
  *   ... carry bytes until call->is_over ...
  *   assert_int_equal(call->status, RP_OK);
  *
@@ -18,22 +18,22 @@
 #include "util/buf.h"
 
 typedef struct rp_test_client rp_test_client;
-typedef struct rp_test_call rp_test_call;
+typedef struct rp_test_stream rp_test_stream;
 
 /* Zeros are nghttp2's defaults. */
 typedef struct rp_test_client_options {
     uint32_t window;        /* of each call, for answers */
     int32_t session_window; /* of all of them */
-    bool hold_windows;      /* bytes are acknowledged by rp_test_call_read() only */
+    bool hold_windows;      /* bytes are acknowledged by rp_test_stream_read() only */
     size_t frame_bytes;     /* the most that a DATA frame carries */
     size_t padding;         /* bytes of it in every DATA frame */
     bool keep_nothing;      /* answers are counted, not kept */
 } rp_test_client_options;
 
 /* One call, as its client sees it. Lives as long as the client. */
-struct rp_test_call {
+struct rp_test_stream {
     rp_test_client *client;
-    rp_test_call *next;
+    rp_test_stream *next;
     int32_t id;
 
     /* what is to be sent */
@@ -61,8 +61,8 @@ struct rp_test_call {
 struct rp_test_client {
     nghttp2_session *session;
     rp_test_client_options options;
-    rp_test_call *calls; /* all that were ever opened, newest first */
-    rp_buf out;          /* bytes for the server */
+    rp_test_stream *calls; /* all that were ever opened, newest first */
+    rp_buf out;            /* bytes for the server */
     size_t out_taken;
     bool is_bad;     /* the server sent what is not HTTP/2 */
     bool goes_away;  /* a GOAWAY came */
@@ -85,22 +85,23 @@ typedef struct rp_test_header {
 } rp_test_header;
 
 /* Opens a call: a POST of application/grpc, with these headers more. */
-rp_test_call *rp_test_client_open(rp_test_client *client, const char *path);
-rp_test_call *rp_test_client_open_with(rp_test_client *client, const char *path,
-                                       const rp_test_header *headers, size_t count);
+rp_test_stream *rp_test_client_open(rp_test_client *client, const char *path);
+rp_test_stream *rp_test_client_open_with(rp_test_client *client, const char *path,
+                                         const rp_test_header *headers, size_t count);
 /* A request without a body. */
-rp_test_call *rp_test_client_get(rp_test_client *client, const char *method, const char *path);
+rp_test_stream *rp_test_client_get(rp_test_client *client, const char *method,
+                                   const char *path);
 
-void rp_test_call_send(rp_test_call *call, const void *message, size_t size);
+void rp_test_stream_send(rp_test_stream *call, const void *message, size_t size);
 /* Bytes without a prefix. */
-void rp_test_call_send_raw(rp_test_call *call, const void *data, size_t size);
-void rp_test_call_end(rp_test_call *call);
-void rp_test_call_reset(rp_test_call *call, uint32_t code);
+void rp_test_stream_send_raw(rp_test_stream *call, const void *data, size_t size);
+void rp_test_stream_end(rp_test_stream *call);
+void rp_test_stream_reset(rp_test_stream *call, uint32_t code);
 /* Acknowledges bytes that came, `size` or all: only with hold_windows. */
-void rp_test_call_read(rp_test_call *call, size_t size);
+void rp_test_stream_read(rp_test_stream *call, size_t size);
 
 /* Message `index` of those that came. Borrowed until the next bytes come. */
-const uint8_t *rp_test_call_message(const rp_test_call *call, size_t index, size_t *size);
+const uint8_t *rp_test_stream_message(const rp_test_stream *call, size_t index, size_t *size);
 
 /* --- bytes ---------------------------------------------------------------------------------- */
 
@@ -126,8 +127,8 @@ bool rp_test_client_step(rp_test_client *client, int timeout_ms);
 
 /* Goes on until the call is over, it has `count` messages, or 20 seconds have passed. True
  * unless they have; also if the connection was closed. */
-bool rp_test_call_wait(rp_test_call *call);
-bool rp_test_call_wait_messages(rp_test_call *call, size_t count);
+bool rp_test_stream_wait(rp_test_stream *call);
+bool rp_test_stream_wait_messages(rp_test_stream *call, size_t count);
 /* Goes on for as long. */
 void rp_test_client_idle(rp_test_client *client, int ms);
 

@@ -4,7 +4,7 @@
  *
  *   rp_test_pair p;
  *   rp_test_pair_init(&p, NULL, NULL);
- *   rp_test_call *call = rp_test_client_open(p.client, "/a");
+ *   rp_test_stream *call = rp_test_client_open(p.client, "/a");
  *   rp_test_pair_carry(&p);
  *   assert_int_equal(p.request_count, 1);
  *   ...
