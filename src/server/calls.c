@@ -176,6 +176,7 @@ static void note_end(rp_task *task, rp_status status)
     task->is_finished = true;
     task->status = status;
     rp_loop_disarm(rp_task_worker(task)->loop, &task->deadline);
+    if (task->kind->on_end != NULL) task->kind->on_end(task);
     rp_connection_touch(task->connection);
 }
 

@@ -49,17 +49,42 @@ void rp_connection_refused(rp_connection *connection, rp_refusal why)
 
 /* --- opening and closing ---------------------------------------------------------------------- */
 
+static void clean(rp_connection *c)
+{
+    rp_connection **link = &c->worker->dirty;
+
+    if (!c->is_dirty) return;
+    while (*link != c) link = &(*link)->next_dirty;
+    *link = c->next_dirty;
+    c->is_dirty = false;
+}
+
+/* One connection less; who drains waits for the last. */
+static void count_out(rp_worker *worker)
+{
+    rp_server *server = worker->server;
+
+    atomic_fetch_sub_explicit(&worker->connection_count, 1, memory_order_relaxed);
+    if (atomic_fetch_sub_explicit(&server->connection_count, 1, memory_order_acq_rel) != 1 ||
+        !atomic_load_explicit(&server->draining, memory_order_relaxed))
+        return;
+    rp_mutex_lock(&server->lock);
+    rp_cond_signal(&server->changed);
+    rp_mutex_unlock(&server->lock);
+}
+
 void rp_connection_open(rp_worker *worker, int fd, const char *peer, rp_tls *tls)
 {
     rp_server *server = worker->server;
     rp_connection *c = rp_alloc_zero(&server->alloc, sizeof *c);
     int64_t now_ns = rp_loop_now(worker->loop);
 
-    if (c == NULL || worker->stopping || rp_link_init(&c->link, fd, tls) != RP_OK) {
+    if (c == NULL || worker->stopping ||
+        atomic_load_explicit(&server->draining, memory_order_relaxed) ||
+        rp_link_init(&c->link, fd, tls) != RP_OK) {
         (void)close(fd);
         rp_release(&server->alloc, c, sizeof *c);
-        atomic_fetch_sub_explicit(&server->connection_count, 1, memory_order_relaxed);
-        atomic_fetch_sub_explicit(&worker->connection_count, 1, memory_order_relaxed);
+        count_out(worker);
         return;
     }
     c->worker = worker;
@@ -107,23 +132,13 @@ void rp_connection_close(rp_connection *c)
     rp_h2_free(c->h2);
     c->h2 = NULL;
     account(c);
-    if (c->is_dirty) {
-        rp_connection **link = &worker->dirty;
-        while (*link != c) link = &(*link)->next_dirty;
-        *link = c->next_dirty;
-    }
+    clean(c);
     *(c->prev != NULL ? &c->prev->next : &worker->connections) = c->next;
     if (c->next != NULL) c->next->prev = c->prev;
     rp_link_deinit(&c->link);
     rp_counter_sub(&worker->metrics->connections, 1);
     rp_release(&server->alloc, c, sizeof *c);
-    atomic_fetch_sub_explicit(&worker->connection_count, 1, memory_order_relaxed);
-    if (atomic_fetch_sub_explicit(&server->connection_count, 1, memory_order_acq_rel) == 1 &&
-        atomic_load_explicit(&server->draining, memory_order_relaxed)) {
-        rp_mutex_lock(&server->lock);
-        rp_cond_signal(&server->changed);
-        rp_mutex_unlock(&server->lock);
-    }
+    count_out(worker);
 }
 
 /* Writes what is left, then closes. */
@@ -328,8 +343,10 @@ static void read_all(rp_connection *c)
         if (total >= RP_READ_TURN_BYTES) break;
     rp_counter_add(&c->worker->metrics->bytes_read, total);
     c->turn.bytes += total;
-    if (total > 0) c->heard_ns = rp_loop_now(c->worker->loop);
-    c->pinged_ns = 0;
+    if (total > 0) {
+        c->heard_ns = rp_loop_now(c->worker->loop);
+        c->pinged_ns = 0;
+    }
     rp_connection_touch(c);
 }
 
@@ -407,11 +424,15 @@ static written write_all(rp_connection *c)
         if (result == RP_LINK_BROKEN || result == RP_LINK_END) return BROKEN;
         outcome = SOME;
         if (result == RP_LINK_AGAIN) break;
+        c->blocked_since_ns = 0;
         rp_h2_written(c->h2, moved);
         total += moved;
         if (total >= WRITE_TURN_BYTES) break;
         outcome = ALL;
     }
+    if (outcome == ALL) c->blocked_since_ns = 0;
+    if (outcome == SOME && total == 0 && c->blocked_since_ns == 0)
+        c->blocked_since_ns = rp_loop_now(worker->loop);
     rp_counter_add(&worker->metrics->bytes_written, total);
     if (rp_h2_left_bytes(c->h2) != c->left_then || rp_h2_queued_bytes(c->h2) == 0)
         c->moved_ns = rp_loop_now(worker->loop);
@@ -460,6 +481,7 @@ void rp_connection_flush(rp_connection *c)
     feed(c);
     outcome = c->ended_writing ? BROKEN : write_all(c);
     account(c);
+    if (outcome == SOME) clean(c); /* it goes on when it can be written to, not in this turn */
     /* One that was sent away is not waited for. */
     if (outcome == BROKEN || rp_h2_is_ended(c->h2) ||
         (c->state == RP_CONNECTION_CLOSING && outcome == ALL) || rp_h2_is_over(c->h2)) {
@@ -501,8 +523,8 @@ static bool is_slow(rp_connection *c, int64_t now_ns, rp_refusal *why)
         ms(limits->message_grace_ms))
         return true;
     *why = RP_REFUSED_HANDSHAKE;
-    if (lasts_ns(reads && wait != RP_H2_WAITS_FOR_NOTHING && !in_message, &c->headers_since_ns,
-                 now_ns) > ms(limits->handshake_ms))
+    if (lasts_ns(reads && (wait == RP_H2_WAITS_FOR_GREETING || wait == RP_H2_WAITS_FOR_HEADERS),
+                 &c->headers_since_ns, now_ns) > ms(limits->handshake_ms))
         return true;
     if (c->message_since_ns == 0) c->message_bytes_then = bytes;
     int64_t elapsed_ns = lasts_ns(reads && in_message, &c->message_since_ns, now_ns);
@@ -529,6 +551,15 @@ static bool is_dead(rp_connection *c, int64_t now_ns)
     c->pinged_ns = now_ns;
     rp_connection_touch(c);
     return false;
+}
+
+/* True if the peer takes nothing of what we have to say, answers or otherwise. */
+static bool is_stalled(const rp_connection *c, int64_t now_ns)
+{
+    int64_t longest_ns = ms(c->worker->limits.stall_ms);
+
+    if (c->blocked_since_ns != 0 && now_ns - c->blocked_since_ns > longest_ns) return true;
+    return rp_h2_queued_bytes(c->h2) > 0 && now_ns - c->moved_ns > longest_ns;
 }
 
 static int64_t next_look(const rp_connection *c, int64_t now_ns)
@@ -558,7 +589,7 @@ static void look_after(rp_timer *timer)
             return;
         }
         is_bad = true;
-    } else if (now_ns - c->moved_ns > ms(limits->stall_ms) && rp_h2_queued_bytes(c->h2) > 0) {
+    } else if (is_stalled(c, now_ns)) {
         why = RP_REFUSED_STALL;
         is_bad = true;
     } else if (is_slow(c, now_ns, &why)) {
@@ -578,7 +609,5 @@ static void look_after(rp_timer *timer)
     }
     rp_h2_sweep(c->h2);
     rp_connection_touch(c);
-    if (((c->watch.events & RP_READABLE) == 0 && may_read(c)) || (c->is_starved && has_room(c)))
-        rp_connection_touch(c);
     look_at(c, next_look(c, now_ns));
 }

@@ -136,8 +136,10 @@ static void on_reflection(rp_task *task, const uint8_t *data, size_t size, rp_bl
     if (reply == NULL) return;
     rp_wire_write_reflection_response(&reply->bytes, &request);
     rp_task_send(task, reply);
-    if (rp_call_queued_bytes(task->call) > rp_task_worker(task)->limits.stream_queued_bytes)
+    if (rp_call_queued_bytes(task->call) > rp_task_worker(task)->limits.stream_queued_bytes) {
         rp_call_pause(task->call);
+        rp_call_want_room(task->call);
+    }
 }
 
 static void on_reflection_room(rp_task *task)

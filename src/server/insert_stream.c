@@ -204,6 +204,7 @@ static void unpark(insert_stream *stream, rp_insert_batch *batch)
     *(batch->prev != NULL ? &batch->prev->next : &stream->parked) = batch->next;
     if (batch->next != NULL) batch->next->prev = batch->prev;
     stream->parked_bytes -= batch->bytes;
+    stream->task.connection->parked_bytes -= batch->bytes;
 }
 
 static void forget_pending(rp_insert_batch *batch)
@@ -265,6 +266,7 @@ static bool start(insert_stream *stream, rp_insert_batch *batch)
     if (batch->next != NULL) batch->next->prev = batch;
     stream->parked = batch;
     stream->parked_bytes += batch->bytes;
+    stream->task.connection->parked_bytes += batch->bytes;
     return true;
 }
 
@@ -635,10 +637,28 @@ static bool must_wait(const insert_stream *stream)
     const rp_server_limits *limits = &rp_task_worker(&stream->task)->limits;
 
     if (stream->parked_bytes > limits->stream_pinned_bytes) return true;
+    if (stream->parked != NULL &&
+        stream->task.connection->parked_bytes > limits->connection_pinned_bytes)
+        return true;
     if (rp_call_queued_bytes(stream->task.call) >= limits->stream_queued_bytes) return true;
     return stream->parked != NULL && stream->served != NULL &&
            atomic_load_explicit(&stream->served->pending_inserts, memory_order_relaxed) >=
                stream->served->max_pending;
+}
+
+/* Streams that wait are paused; so many new ones that wait too are refused. */
+static bool waits_too_much(insert_stream *stream)
+{
+    rp_connection *c = stream->task.connection;
+    size_t limit = c->worker->limits.connection_pinned_bytes;
+    rp_error error;
+
+    if (c->parked_bytes <= limit || stream->parked != NULL) return false;
+    (void)rp_fail(&error, RP_NO_RESOURCE,
+                  "%zu bytes of inserts wait for their tables on one connection, over %zu",
+                  c->parked_bytes, limit);
+    rp_task_refuse(&stream->task, RP_REFUSED_CONNECTION_PINNED, &error);
+    return true;
 }
 
 static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
@@ -658,7 +678,8 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
         rp_task_abort(task, RP_INVALID, "the request has neither chunks nor items");
         return;
     }
-    if (!add_chunks(stream, &request, block) || request.item_count == 0) return;
+    if (waits_too_much(stream) || !add_chunks(stream, &request, block)) return;
+    if (request.item_count == 0) return;
     if (add_items(stream, &request)) {
         if (stream->served != NULL)
             rp_counter_add(
@@ -688,8 +709,10 @@ static void send_confirmations(insert_stream *stream)
     rp_reply *reply;
 
     if (stream->confirmed_count == 0 || task->is_finished) return;
-    if (rp_call_queued_bytes(task->call) >= rp_task_worker(task)->limits.stream_queued_bytes)
-        return; /* a slow reader: they wait for room, and the stream with them */
+    if (rp_call_queued_bytes(task->call) >= rp_task_worker(task)->limits.stream_queued_bytes) {
+        rp_call_want_room(task->call); /* a slow reader: the stream waits as well */
+        return;
+    }
     reply = rp_task_reply(task);
     if (reply == NULL) return;
     rp_wire_write_insert_response(&reply->bytes, stream->confirmed, stream->confirmed_count);
@@ -728,7 +751,8 @@ static void on_half_close(rp_task *task)
     rp_task_touch(task);
 }
 
-static void on_close(rp_task *task)
+/* What still waits is taken back: nobody was told that it is in. */
+static void on_end(rp_task *task)
 {
     insert_stream *stream = stream_of(task);
     rp_worker *worker = rp_task_worker(task);
@@ -743,6 +767,14 @@ static void on_close(rp_task *task)
         release_batch(batch);
         worker->outstanding--;
     }
+}
+
+static void on_close(rp_task *task)
+{
+    insert_stream *stream = stream_of(task);
+    rp_worker *worker = rp_task_worker(task);
+
+    on_end(task);
     task->connection->pinned_bytes -= stream->pinned;
     rp_counter_sub(&worker->metrics->pinned_bytes, stream->pinned);
     rp_stream_chunks_deinit(&stream->chunks);
@@ -758,5 +790,6 @@ const rp_task_kind rp_insert_stream_kind = {
     .on_half_close = on_half_close,
     .on_room = on_room,
     .on_flush = on_flush,
+    .on_end = on_end,
     .on_close = on_close,
 };

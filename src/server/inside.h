@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of a server: what its parts share.
  *
- *   server.c       starts and stops it all, takes connections, hands them to workers
+ *   server.c       starts and stops it all
+ *   acceptor.c     takes connections and hands them to workers
  *   worker.c       a thread with an event loop; its connections, and what they share
  *   connection.c   a socket: TLS, HTTP/2 or HTTP/1.1, limits of time and memory
  *   calls.c        requests become tasks, by their method
@@ -61,7 +62,7 @@ struct rp_server {
     rp_store *store; /* borrowed */
     rp_log log;
     bool moderate, insecure, reset_off;
-    char *files[5]; /* copies of the paths in rp_server_security */
+    char *files[4]; /* copies of the paths in rp_server_security */
     bool require_client_certificate;
 
     rp_mutex lock; /* rank RP_RANK_SERVER; guards the next five */
@@ -184,14 +185,15 @@ struct rp_connection {
     rp_gate_memo memo;
     char peer[RP_PEER_BYTES];
     char certificate[RP_AUTH_MAX_NAME_BYTES + 1];
-    size_t pinned_bytes;  /* of chunks its streams hold that no item refers to */
-    size_t counted_bytes; /* of it in server->queued_bytes */
+    size_t parked_bytes;      /* of messages whose items wait for their tables */
+    int64_t blocked_since_ns; /* nothing can be written; 0: not so */
+    size_t pinned_bytes;      /* of chunks its streams hold that no item refers to */
+    size_t counted_bytes;     /* of it in server->queued_bytes */
     int64_t opened_ns;
-    int64_t heard_ns;   /* when something came last */
-    int64_t moved_ns;   /* when an answer was written last, or none had to be */
-    uint64_t left_then; /* bytes of answers that were written by then */
-    int64_t pinged_ns;  /* 0: no ping is out */
-    uint64_t pongs_seen;
+    int64_t heard_ns;         /* when something came last */
+    int64_t moved_ns;         /* when an answer was written last, or none had to be */
+    uint64_t left_then;       /* bytes of answers that were written by then */
+    int64_t pinged_ns;        /* 0: no ping is out */
     int64_t headers_since_ns; /* since when settings or headers have been incomplete; 0: none */
     int64_t held_since_ns;    /* since when we have not read for want of memory; 0: we read */
     int64_t message_since_ns; /* since when a message has been incomplete; 0: none */
@@ -226,7 +228,8 @@ typedef struct rp_task_kind {
     void (*on_half_close)(rp_task *task); /* NULL: the call must have had its message */
     void (*on_room)(rp_task *task);
     void (*on_flush)(rp_task *task); /* at the end of a turn in which it was touched */
-    void (*on_close)(rp_task *task);
+    void (*on_end)(rp_task *task);   /* it has a status now, which may take time to leave */
+    void (*on_close)(rp_task *task); /* always, at last */
 } rp_task_kind;
 
 /* A call, from our side. Zeroed but for these when on_open is called. */

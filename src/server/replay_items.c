@@ -177,4 +177,5 @@ const rp_task_kind rp_peek_kind = {
     .on_message = on_peek,
     .on_half_close = rp_items_half_close,
     .on_close = on_peek_close,
+    .on_room = rp_items_room,
 };

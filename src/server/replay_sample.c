@@ -233,4 +233,5 @@ const rp_task_kind rp_sample_kind = {
     .on_message = on_message,
     .on_half_close = rp_items_half_close,
     .on_close = on_close,
+    .on_room = rp_items_room,
 };

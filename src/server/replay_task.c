@@ -5,9 +5,9 @@
 #include "util/mem.h"
 
 enum {
-    STEP_BYTES = 2 << 20, /* of work in one turn: a millisecond or a few */
-    ROOM_AGAIN_NS = 2000000,
-    SMALL_BYTES = 4096, /* of samples that everybody may have */
+    STEP_BYTES = 2 << 20,     /* of work in one turn: a millisecond or a few */
+    ROOM_AGAIN_NS = 50000000, /* to look again for room, if nobody says that there is some */
+    SMALL_BYTES = 4096,       /* of samples that everybody may have */
 };
 
 /* --- room --------------------------------------------------------------------------------------- */
@@ -89,6 +89,16 @@ void rp_items_begin(rp_items_task *items, void (*begin)(rp_items_task *))
 {
     items->begin = begin;
     try_to_begin(items);
+}
+
+void rp_items_room(rp_task *task)
+{
+    rp_items_task *items = rp_items_of(task);
+
+    if (items->timer.place != 0 && items->due == try_to_begin) {
+        rp_items_stop_waiting(items);
+        try_to_begin(items);
+    }
 }
 
 bool rp_items_take_message(rp_items_task *items)

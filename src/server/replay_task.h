@@ -30,6 +30,9 @@ static inline rp_items_task *rp_items_of(rp_task *task)
     return (rp_items_task *)(void *)task;
 }
 
+/* The on_room of such a task: begins, if it waits for room. */
+void rp_items_room(rp_task *task);
+
 /* Takes note of the request message. False, with the call ended, if it is not the first. */
 bool rp_items_take_message(rp_items_task *items);
 /* For rp_task_kind: a call that ends before its message is refused. */

@@ -326,6 +326,8 @@ static void pump(sample_stream *stream)
            rp_call_queued_bytes(task->call) < limit &&
            rp_connection_may_queue(task->connection, task->call))
         if (!fetch_some(stream)) break;
+    if (stream->remaining > 0 && stream->fetch == NULL && !task->is_finished)
+        rp_call_want_room(task->call);
     stream->is_pumping = false;
 }
 
@@ -417,21 +419,26 @@ static void on_half_close(rp_task *task)
     rp_task_finish(task, RP_OK, NULL);
 }
 
-static void on_close(rp_task *task)
+/* Nothing is drawn any more for a call that is over. */
+static void on_end(rp_task *task)
 {
     sample_stream *stream = stream_of(task);
     rp_sample_fetch *fetch = stream->fetch;
 
-    if (fetch != NULL) {
-        fetch->stream = NULL;
-        rp_loop_disarm(fetch->worker->loop, &fetch->timer);
-        if (rp_op_withdraw(&fetch->op, RP_CANCELLED)) {
-            rp_samples_release(fetch->samples, fetch->op.done);
-            fetch->worker->outstanding--;
-            release_fetch(fetch);
-        }
-    }
-    rp_served_unref(stream->served);
+    if (fetch == NULL) return;
+    stream->fetch = NULL;
+    fetch->stream = NULL;
+    rp_loop_disarm(fetch->worker->loop, &fetch->timer);
+    if (!rp_op_withdraw(&fetch->op, RP_CANCELLED)) return; /* it will be posted */
+    rp_samples_release(fetch->samples, fetch->op.done);
+    fetch->worker->outstanding--;
+    release_fetch(fetch);
+}
+
+static void on_close(rp_task *task)
+{
+    on_end(task);
+    rp_served_unref(stream_of(task)->served);
 }
 
 const rp_task_kind rp_sample_stream_kind = {
@@ -439,5 +446,6 @@ const rp_task_kind rp_sample_stream_kind = {
     .on_message = on_message,
     .on_half_close = on_half_close,
     .on_room = on_room,
+    .on_end = on_end,
     .on_close = on_close,
 };

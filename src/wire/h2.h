@@ -157,6 +157,8 @@ void *rp_call_user(const rp_call *call);
 /* Sends a message; takes `reply`, which is closed. */
 void rp_call_send(rp_call *call, rp_reply *reply);
 size_t rp_call_queued_bytes(const rp_call *call);
+/* Has on_room called as soon as some of what is queued has left, whatever is queued now. */
+void rp_call_want_room(rp_call *call);
 
 /* Ends the call with a status, once what was sent before has gone out. Nothing more may be
  * sent; messages that still come are dropped. */

@@ -132,6 +132,11 @@ size_t rp_call_queued_bytes(const rp_call *call)
     return call->queued;
 }
 
+void rp_call_want_room(rp_call *call)
+{
+    call->wants_room = true;
+}
+
 void rp_call_finish(rp_call *call, rp_status status, const char *text)
 {
     if (call->finishing || call->closed) return;
@@ -315,7 +320,7 @@ void rp_h2_sweep(rp_h2 *h2)
         if (call->leftover == 2)
             rp_h2_need(h2, nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, call->id,
                                                      NGHTTP2_NO_ERROR));
-        if (call->leftover > 0) call->leftover++;
+        if (call->leftover > 0 && call->leftover <= 2) call->leftover++;
     }
 }
 
