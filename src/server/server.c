@@ -268,7 +268,6 @@ static rp_status start_workers(rp_server *server, rp_error *err)
 
     host.idle_s = (unsigned)((rp_server_limits_now(server).handshake_ms + 999) / 1000);
     st = rp_http_page_new(&server->alloc, &host, &server->page, err);
-
     for (size_t i = 0; st == RP_OK && i < server->worker_count; i++) {
         st = rp_worker_init(&server->workers[i], server, i, err);
         if (st == RP_OK) st = rp_worker_start(&server->workers[i], err);

@@ -205,17 +205,22 @@ void rp_call_answer(rp_call *call, const rp_http_answer *answer, rp_reply *body)
 
 /* --- output ------------------------------------------------------------------------------------ */
 
-static bool push(rp_h2 *h2, rp_out_piece piece)
+/* Makes room for one more piece. */
+static bool reserve(rp_h2 *h2)
 {
-    if (h2->out_count == h2->out_capacity) {
-        size_t capacity = h2->out_capacity > 0 ? 2 * h2->out_capacity : 16;
-        if (!rp_resize_array(&h2->alloc, &h2->out, h2->out_capacity, capacity, sizeof *h2->out))
-            return false;
-        h2->out_capacity = capacity;
-    }
+    size_t capacity = h2->out_capacity > 0 ? 2 * h2->out_capacity : 16;
+
+    if (h2->out_count < h2->out_capacity) return true;
+    if (!rp_resize_array(&h2->alloc, &h2->out, h2->out_capacity, capacity, sizeof *h2->out))
+        return false;
+    h2->out_capacity = capacity;
+    return true;
+}
+
+static void push(rp_h2 *h2, rp_out_piece piece)
+{
     h2->out[h2->out_count++] = piece;
     h2->out_bytes += piece.size;
-    return true;
 }
 
 static bool push_control(rp_h2 *h2, const uint8_t *data, size_t size)
@@ -230,7 +235,9 @@ static bool push_control(rp_h2 *h2, const uint8_t *data, size_t size)
         h2->out_bytes += size;
         return true;
     }
-    return push(h2, (rp_out_piece){.at = at, .size = size});
+    if (!reserve(h2)) return false;
+    push(h2, (rp_out_piece){.at = at, .size = size});
+    return true;
 }
 
 /* A reply that will hand on no more waits for its last bytes to leave. */
@@ -255,8 +262,9 @@ int rp_h2_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_
     while (length > 0 && call->first_reply != NULL) {
         rp_reply *reply = call->first_reply;
         rp_out_piece piece = {.reply = reply};
+        if (!reserve(h2)) return NGHTTP2_ERR_CALLBACK_FAILURE;
         piece.size = rp_reply_take(reply, length, &piece.data);
-        if (!push(h2, piece)) return NGHTTP2_ERR_CALLBACK_FAILURE;
+        push(h2, piece);
         length -= piece.size;
         call->queued -= piece.size;
         if (rp_reply_remaining(reply) == 0) {

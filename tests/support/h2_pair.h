@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two ends of an HTTP/2 connection in memory: an rp_h2 and a client, with everything that the
+ * first is told written down.
+ *
+ *   rp_test_pair p;
+ *   rp_test_pair_init(&p, NULL, NULL);
+ *   rp_test_stream *call = rp_test_client_open(p.client, "/a");
+ *   rp_test_pair_carry(&p);
+ *   assert_int_equal(p.request_count, 1);
+ *   ...
+ *   rp_test_pair_deinit(&p);      // nothing may be left alive */
+#ifndef RP_TEST_H2_PAIR_H
+#define RP_TEST_H2_PAIR_H
+
+#include "support/h2_client.h"
+#include "support/unit.h"
+#include "wire/h2_inside.h"
+
+enum { RP_TEST_PAIR_CALLS = 64 };
+
+typedef struct rp_test_pair rp_test_pair;
+
+/* A message as it was delivered. */
+typedef struct rp_test_message {
+    size_t call; /* of which call, by number */
+    uint8_t *data;
+    size_t size;
+    bool had_block;
+} rp_test_message;
+
+struct rp_test_pair {
+    rp_test_oom oom;
+    rp_allocator alloc;
+    rp_reply_pool pool;
+    rp_h2 *h2;
+    rp_test_client *client;
+    rp_status opened; /* what rp_h2_new() said */
+
+    /* how bytes are carried: this many at a time; 0: all there are */
+    size_t in_bytes, out_bytes, out_parts;
+    bool alive;      /* the connection takes bytes */
+    bool no_place;   /* bytes are never put where they are wanted */
+    size_t in_place; /* bytes that were */
+
+    /* what the handler was told; calls are numbered in the order in which they came */
+    rp_call *calls[RP_TEST_PAIR_CALLS]; /* NULL once closed */
+    size_t request_count, half_close_count, room_count, close_count;
+    size_t nuisances[RP_NUISANCE_KINDS], faults[RP_FAULT_MEMORY + 1];
+    size_t most_nuisances; /* then the connection is to end; 0: never */
+    rp_request_head head;  /* of the last request, without its strings */
+    char path[64], method[16], authorization[64], content_type[64], encoding[32];
+    rp_status fault_status;
+    rp_test_message *messages;
+    size_t message_count, message_capacity;
+
+    /* what the handler does; may be NULL */
+    void (*on_request)(rp_test_pair *p, rp_call *call);
+    void (*on_message)(rp_test_pair *p, rp_call *call, const uint8_t *data, size_t size,
+                       rp_block *block);
+    void (*on_half_close)(rp_test_pair *p, rp_call *call);
+    void (*on_room)(rp_test_pair *p, rp_call *call);
+    void (*on_close)(rp_test_pair *p, rp_call *call);
+    void *user;
+};
+
+/* Limits that hold nobody up. */
+rp_h2_limits rp_test_h2_limits(void);
+
+/* Both may be NULL. The handler does nothing until it is told to. */
+void rp_test_pair_init(rp_test_pair *p, const rp_h2_limits *limits,
+                       const rp_test_client_options *options);
+/* The same with room for so many allocations: p->opened says whether there is a connection. */
+void rp_test_pair_try(rp_test_pair *p, const rp_h2_limits *limits, size_t room);
+void rp_test_pair_deinit(rp_test_pair *p);
+/* Frees the connection only. */
+void rp_test_pair_close(rp_test_pair *p);
+
+/* Carries bytes both ways until nothing moves. */
+void rp_test_pair_carry(rp_test_pair *p);
+/* One way. */
+void rp_test_pair_carry_in(rp_test_pair *p);
+void rp_test_pair_carry_out(rp_test_pair *p);
+/* Gives these bytes to the connection, as they are. */
+void rp_test_pair_feed(rp_test_pair *p, const void *data, size_t size);
+/* Writes up to `size` bytes of the connection's output to the client; how many there were. */
+size_t rp_test_pair_write(rp_test_pair *p, size_t size);
+
+/* The number of a call. */
+size_t rp_test_pair_number(const rp_test_pair *p, const rp_call *call);
+
+/* Replies with these bytes, copied or borrowed (`held` NULL: nothing is held). */
+rp_reply *rp_test_pair_reply(rp_test_pair *p, const void *data, size_t size,
+                             rp_trajectory *held);
+void rp_test_pair_say(rp_test_pair *p, rp_call *call, const void *data, size_t size);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/block.h"
+
+#include "support/unit.h"
+
+static void a_block_lives_until_the_last_reference_is_dropped(void **state)
+{
+    (void)state;
+    rp_test_oom oom = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
+    rp_allocator alloc = rp_test_oom_allocator(&oom);
+    rp_block *block = rp_block_new(&alloc, 100);
+
+    assert_non_null(block);
+    assert_int_equal(block->size, 0);
+    assert_int_equal(block->capacity, 100);
+    assert_ptr_equal(rp_block_ref(block), block);
+    rp_block_unref(block);
+    assert_int_equal(oom.live, 1);
+    rp_block_unref(block);
+    assert_int_equal(oom.live, 0);
+    rp_block_unref(NULL);
+}
+
+static void growing_keeps_the_bytes_and_never_shrinks(void **state)
+{
+    (void)state;
+    rp_test_oom oom = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
+    rp_allocator alloc = rp_test_oom_allocator(&oom);
+    rp_block *block = rp_block_new(&alloc, 4);
+
+    assert_non_null(block);
+    memcpy(block->data, "abcd", 4);
+    block->size = 4;
+    block = rp_block_grow(block, 1000);
+    assert_non_null(block);
+    assert_int_equal(block->capacity, 1000);
+    assert_int_equal(block->size, 4);
+    assert_memory_equal(block->data, "abcd", 4);
+    assert_ptr_equal(rp_block_grow(block, 10), block);
+    assert_ptr_equal(rp_block_grow(block, 1000), block);
+    assert_int_equal(block->capacity, 1000);
+    rp_block_unref(block);
+    assert_int_equal(oom.live_bytes, 0);
+}
+
+static void an_empty_block_is_one(void **state)
+{
+    (void)state;
+    rp_block *block = rp_block_new(rp_allocator_default(), 0);
+
+    assert_non_null(block);
+    assert_int_equal(block->capacity, 0);
+    rp_block_unref(block);
+}
+
+static void without_memory_nothing_changes(void **state)
+{
+    (void)state;
+    rp_test_oom oom = RP_TEST_OOM_INIT(1);
+    rp_allocator alloc = rp_test_oom_allocator(&oom);
+    rp_block *block = rp_block_new(&alloc, 4);
+
+    assert_non_null(block);
+    assert_null(rp_block_new(&alloc, 4));
+    assert_null(rp_block_grow(block, 5));
+    assert_int_equal(block->capacity, 4);
+    rp_block_unref(block);
+    assert_int_equal(oom.live, 0);
+}
+
+static void sizes_that_overflow_are_no_memory(void **state)
+{
+    (void)state;
+    rp_block *block = rp_block_new(rp_allocator_default(), 1);
+
+    assert_null(rp_block_new(rp_allocator_default(), SIZE_MAX));
+    assert_null(rp_block_grow(block, SIZE_MAX - 1));
+    rp_block_unref(block);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_block_lives_until_the_last_reference_is_dropped),
+        cmocka_unit_test(growing_keeps_the_bytes_and_never_shrinks),
+        cmocka_unit_test(an_empty_block_is_one),
+        cmocka_unit_test(without_memory_nothing_changes),
+        cmocka_unit_test(sizes_that_overflow_are_no_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

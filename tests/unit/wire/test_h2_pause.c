@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls whose reader has paused them: what comes waits, and its peer with it. */
+#include "support/h2_pair.h"
+
+enum { MIB = 1 << 20, WINDOW = RP_H2_WINDOW };
+
+static void pause_at_once(rp_test_pair *p, rp_call *call)
+{
+    (void)p;
+    rp_call_pause(call);
+}
+
+/* Pauses again with each message. */
+static void pause_again(rp_test_pair *p, rp_call *call, const uint8_t *data, size_t size,
+                        rp_block *block)
+{
+    (void)p, (void)data, (void)size, (void)block;
+    rp_call_pause(call);
+}
+
+static void send_number(rp_test_stream *call, uint32_t number)
+{
+    rp_test_stream_send(call, &number, sizeof number);
+}
+
+static void expect_numbers(const rp_test_pair *p, size_t count)
+{
+    assert_int_equal(p->message_count, count);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(p->messages[i].size, sizeof i);
+        assert_memory_equal(p->messages[i].data, &i, sizeof i);
+    }
+}
+
+/* Bytes that the client could not send yet. */
+static size_t unsent(const rp_test_stream *call)
+{
+    return call->out.size - call->out_sent;
+}
+
+static void messages_wait_and_come_in_order_when_resumed(void **state)
+{
+    (void)state;
+    for (size_t frame = 1; frame < 40; frame += 6) {
+        rp_test_pair p;
+        rp_test_stream *call;
+
+        rp_test_pair_init(&p, NULL, &(rp_test_client_options){.frame_bytes = frame});
+        p.on_request = pause_at_once;
+        call = rp_test_client_open(p.client, "/a");
+        for (uint32_t i = 0; i < 20; i++) send_number(call, i);
+        rp_test_pair_carry(&p);
+        assert_true(rp_call_is_paused(p.calls[0]));
+        assert_int_equal(p.message_count, 0);
+        assert_true(rp_h2_held_bytes(p.h2) >= 20 * 4);
+
+        rp_call_resume(p.calls[0]);
+        expect_numbers(&p, 20);
+        assert_false(rp_call_is_paused(p.calls[0]));
+        assert_int_equal(rp_h2_held_bytes(p.h2), 0);
+        rp_call_resume(p.calls[0]); /* not paused: nothing */
+        expect_numbers(&p, 20);
+        rp_test_pair_deinit(&p);
+    }
+}
+
+static void a_message_that_pauses_again_is_the_last(void **state)
+{
+    (void)state;
+    rp_test_pair p;
+    rp_test_stream *call;
+
+    rp_test_pair_init(&p, NULL, NULL);
+    p.on_message = pause_again;
+    call = rp_test_client_open(p.client, "/a");
+    for (uint32_t i = 0; i < 10; i++) send_number(call, i);
+    rp_test_stream_end(call);
+    rp_test_pair_carry(&p);
+    for (uint32_t i = 1; i <= 10; i++) {
+        expect_numbers(&p, i);
+        assert_int_equal(p.half_close_count, 0);
+        assert_true(rp_call_is_paused(p.calls[0]));
+        rp_call_resume(p.calls[0]);
+    }
+    expect_numbers(&p, 10);
+    assert_int_equal(p.half_close_count, 1);
+    rp_test_pair_deinit(&p);
+}
+
+static void the_end_is_told_after_the_last_message(void **state)
+{
+    (void)state;
+    rp_test_pair p;
+    rp_test_stream *call;
+
+    rp_test_pair_init(&p, NULL, NULL);
+    p.on_request = pause_at_once;
+    call = rp_test_client_open(p.client, "/a");
+    send_number(call, 0);
+    rp_test_stream_end(call);
+    rp_test_pair_carry(&p);
+    assert_int_equal(p.half_close_count, 0);
+    rp_call_resume(p.calls[0]);
+    expect_numbers(&p, 1);
+    assert_int_equal(p.half_close_count, 1);
+    rp_call_pause(p.calls[0]);
+    rp_call_resume(p.calls[0]);
+    assert_int_equal(p.half_close_count, 1); /* once */
+    rp_test_pair_deinit(&p);
+}
+
+static void an_end_within_a_message_is_told_when_resumed(void **state)
+{
+    (void)state;
+    rp_test_pair p;
+    rp_test_stream *call;
+
+    rp_test_pair_init(&p, NULL, NULL);
+    p.on_request = pause_at_once;
+    call = rp_test_client_open(p.client, "/a");
+    send_number(call, 0);
+    rp_test_stream_send_raw(call, "\0\0\0\0\5abc", 8);
+    rp_test_stream_end(call);
+    rp_test_pair_carry(&p);
+    assert_int_equal(p.faults[RP_FAULT_FRAMING], 0);
+    rp_call_resume(p.calls[0]);
+    expect_numbers(&p, 1);
+    assert_int_equal(p.faults[RP_FAULT_FRAMING], 1);
+    assert_int_equal(p.half_close_count, 0);
+    rp_test_pair_carry(&p);
+    assert_int_equal(call->status, RP_INVALID);
+    rp_test_pair_deinit(&p);
+}
+
+/* --- windows ------------------------------------------------------------------------------------ */
+
+static void a_paused_call_holds_no_more_than_its_window(void **state)
+{
+    enum { SIZE = 1000, COUNT = 3 * WINDOW / SIZE };
+    static const uint8_t message[SIZE];
+    (void)state;
+    rp_test_pair p;
+    rp_test_stream *call, *other;
+
+    rp_test_pair_init(&p, NULL, NULL);
+    p.on_request = pause_at_once;
+    call = rp_test_client_open(p.client, "/a");
+    for (size_t i = 0; i < COUNT; i++) rp_test_stream_send(call, message, SIZE);
+    rp_test_pair_carry(&p);
+    assert_true(unsent(call) > WINDOW);
+    assert_true(rp_h2_held_bytes(p.h2) > WINDOW / 2);
+    assert_true(rp_h2_held_bytes(p.h2) <= WINDOW + WINDOW / SIZE * 100);
+
+    /* nobody else is held up, though more than the connection's window was sent in all */
+    p.on_request = NULL;
+    other = rp_test_client_open(p.client, "/b");
+    for (size_t i = 0; i < 20 * MIB / SIZE; i++) rp_test_stream_send(other, message, SIZE);
+    rp_test_pair_carry(&p);
+    assert_int_equal(p.message_count, 20 * MIB / SIZE);
+    assert_int_equal(unsent(other), 0);
+
+    rp_call_resume(p.calls[0]);
+    rp_test_pair_carry(&p);
+    assert_int_equal(p.message_count, 20 * MIB / SIZE + COUNT);
+    assert_int_equal(unsent(call), 0);
+    assert_int_equal(rp_h2_held_bytes(p.h2), 0);
+    rp_test_pair_deinit(&p);
+}
+
+static void frames_that_end_within_a_message_do_not_open_the_window(void **state)
+{
+    enum { SIZE = 16000 };
+    static const uint8_t message[SIZE];
+    (void)state;
+    rp_test_pair p;
+    rp_test_stream *call;
+    size_t most = 2 * WINDOW;
+
+    /* every frame has the end of one message and the beginning of the next */
+    rp_test_pair_init(&p, NULL, &(rp_test_client_options){.frame_bytes = SIZE + 5});
+    p.on_request = pause_at_once;
+    call = rp_test_client_open(p.client, "/a");
+    rp_test_stream_send(call, message, 100);
+    for (size_t i = 0; i < 20 * MIB / SIZE; i++) rp_test_stream_send(call, message, SIZE);
+    rp_test_pair_carry(&p);
+    assert_true(unsent(call) > 10 * MIB);
+    assert_true(rp_h2_held_bytes(p.h2) < most);
+    rp_call_resume(p.calls[0]);
+    rp_test_pair_carry(&p);
+    assert_int_equal(p.message_count, 1 + 20 * MIB / SIZE);
+    rp_test_pair_deinit(&p);
+}
+
+static void one_message_larger_than_the_window_comes_in_all_the_same(void **state)
+{
+    enum { SIZE = 3 * WINDOW };
+    (void)state;
+    uint8_t *message = calloc(1, SIZE);
+    rp_test_pair p;
+    rp_test_stream *call;
+
+    assert_non_null(message);
+    message[SIZE - 1] = 7;
+    rp_test_pair_init(&p, NULL, NULL);
+    p.on_request = pause_at_once;
+    call = rp_test_client_open(p.client, "/a");
+    rp_test_stream_send(call, message, SIZE);
+    rp_test_stream_send(call, message, SIZE); /* but not a second one */
+    rp_test_pair_carry(&p);
+    assert_true(rp_h2_held_bytes(p.h2) >= SIZE);
+    assert_true(rp_h2_held_bytes(p.h2) <= SIZE + WINDOW + 4096);
+    assert_true(unsent(call) >= SIZE - WINDOW);
+    assert_int_equal(p.message_count, 0);
+
+    rp_call_resume(p.calls[0]);
+    assert_int_equal(p.message_count, 1);
+    rp_test_pair_carry(&p);
+    assert_int_equal(p.message_count, 2);
+    assert_int_equal(p.messages[1].size, SIZE);
+    assert_int_equal(p.messages[1].data[SIZE - 1], 7);
+    rp_test_pair_deinit(&p);
+    free(message);
+}
+
+static void empty_messages_that_wait_are_counted_as_what_they_take(void **state)
+{
+    enum { COUNT = 10000 };
+    (void)state;
+    rp_test_pair p;
+    rp_test_stream *call;
+    size_t before, taken;
+
+    rp_test_pair_init(&p, NULL, NULL);
+    p.on_request = pause_at_once;
+    call = rp_test_client_open(p.client, "/a");
+    rp_test_pair_carry(&p);
+    before = p.oom.live_bytes;
+    for (int i = 0; i < COUNT; i++) rp_test_stream_send(call, NULL, 0);
+    rp_test_pair_carry(&p);
+    taken = p.oom.live_bytes - before;
+    assert_true(rp_h2_held_bytes(p.h2) >= taken * 9 / 10);
+    rp_test_stream_reset(call, NGHTTP2_CANCEL);
+    rp_test_pair_carry(&p);
+    assert_int_equal(rp_h2_held_bytes(p.h2), 0);
+    rp_test_pair_deinit(&p);
+}
+
+/* --- what ends a paused call -------------------------------------------------------------------- */
+
+static void finish_second(rp_test_pair *p, rp_call *call, const uint8_t *data, size_t size,
+                          rp_block *block)
+{
+    (void)data, (void)size, (void)block;
+    if (p->message_count == 2) rp_call_finish(call, RP_OK, NULL);
+}
+
+static void messages_behind_the_one_that_ends_the_call_are_dropped(void **state)
+{
+    (void)state;
+    rp_test_pair p;
+    rp_test_stream *call;
+
+    rp_test_pair_init(&p, NULL, NULL);
+    p.on_request = pause_at_once;
+    p.on_message = finish_second;
+    call = rp_test_client_open(p.client, "/a");
+    for (uint32_t i = 0; i < 5; i++) send_number(call, i);
+    rp_test_stream_end(call);
+    rp_test_pair_carry(&p);
+    rp_call_resume(p.calls[0]);
+    expect_numbers(&p, 2);
+    rp_test_pair_carry(&p);
+    assert_int_equal(call->status, RP_OK);
+    assert_int_equal(p.half_close_count, 0);
+    assert_int_equal(p.close_count, 1);
+    assert_int_equal(rp_h2_held_bytes(p.h2), 0);
+    rp_test_pair_deinit(&p);
+}
+
+static void a_reset_lets_go_of_what_waits(void **state)
+{
+    (void)state;
+    rp_test_pair p;
+    rp_test_stream *call;
+
+    rp_test_pair_init(&p, NULL, NULL);
+    p.on_request = pause_at_once;
+    call = rp_test_client_open(p.client, "/a");
+    for (uint32_t i = 0; i < 5; i++) send_number(call, i);
+    rp_test_stream_send_raw(call, "\0\0\0\0\5abc", 8);
+    rp_test_pair_carry(&p);
+    assert_true(rp_h2_held_bytes(p.h2) > 0);
+    rp_test_stream_reset(call, NGHTTP2_CANCEL);
+    rp_test_pair_carry(&p);
+    assert_int_equal(p.close_count, 1);
+    assert_int_equal(p.message_count, 0);
+    assert_int_equal(rp_h2_held_bytes(p.h2), 0);
+    rp_test_pair_deinit(&p);
+}
+
+static void a_connection_that_is_freed_lets_go_of_what_waits(void **state)
+{
+    (void)state;
+    rp_test_pair p;
+    rp_test_stream *call;
+
+    rp_test_pair_init(&p, NULL, NULL);
+    p.on_request = pause_at_once;
+    call = rp_test_client_open(p.client, "/a");
+    for (uint32_t i = 0; i < 5; i++) send_number(call, i);
+    rp_test_pair_carry(&p);
+    rp_test_pair_deinit(&p); /* counts what is left */
+}
+
+/* --- who waits for whom ------------------------------------------------------------------------- */
+
+static rp_h2_wait waits(const rp_test_pair *p)
+{
+    uint64_t bytes;
+
+    return rp_h2_waits_for(p->h2, &bytes);
+}
+
+static void a_paused_call_is_not_late_with_its_message(void **state)
+{
+    (void)state;
+    rp_test_pair p;
+    rp_test_stream *call, *other;
+
+    rp_test_pair_init(&p, NULL, NULL);
+    call = rp_test_client_open(p.client, "/a");
+    rp_test_stream_send_raw(call, "\0\0\0\0\5abc", 8);
+    rp_test_pair_carry(&p);
+    assert_int_equal(waits(&p), RP_H2_WAITS_FOR_MESSAGE);
+    rp_call_pause(p.calls[0]);
+    assert_int_equal(waits(&p), RP_H2_WAITS_FOR_NOTHING);
+    other = rp_test_client_open(p.client, "/b");
+    rp_test_stream_send_raw(other, "\0", 1);
+    rp_test_pair_carry(&p);
+    assert_int_equal(waits(&p), RP_H2_WAITS_FOR_MESSAGE);
+    rp_test_stream_reset(other, NGHTTP2_CANCEL);
+    rp_test_pair_carry(&p);
+    assert_int_equal(waits(&p), RP_H2_WAITS_FOR_NOTHING);
+    rp_call_resume(p.calls[0]);
+    assert_int_equal(waits(&p), RP_H2_WAITS_FOR_MESSAGE);
+    rp_test_stream_send_raw(call, "de", 2);
+    rp_test_pair_carry(&p);
+    assert_int_equal(waits(&p), RP_H2_WAITS_FOR_NOTHING);
+    assert_int_equal(p.message_count, 1);
+    rp_test_pair_deinit(&p);
+}
+
+static void a_call_that_is_finished_is_not_late_either(void **state)
+{
+    (void)state;
+    rp_test_pair p;
+    rp_test_stream *call;
+    uint64_t bytes;
+
+    rp_test_pair_init(&p, NULL, NULL);
+    call = rp_test_client_open(p.client, "/a");
+    rp_test_stream_send_raw(call, "\0\0\0\0\5abc", 8);
+    rp_test_pair_carry(&p);
+    assert_int_equal(rp_h2_waits_for(p.h2, &bytes), RP_H2_WAITS_FOR_MESSAGE);
+    assert_int_equal(bytes, 3);
+    rp_call_finish(p.calls[0], RP_DEADLINE, "too late");
+    assert_int_equal(waits(&p), RP_H2_WAITS_FOR_NOTHING);
+    rp_test_pair_carry(&p);
+    assert_int_equal(waits(&p), RP_H2_WAITS_FOR_CLOSE); /* the client goes on */
+    rp_test_pair_deinit(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_wait_and_come_in_order_when_resumed),
+        cmocka_unit_test(a_message_that_pauses_again_is_the_last),
+        cmocka_unit_test(the_end_is_told_after_the_last_message),
+        cmocka_unit_test(an_end_within_a_message_is_told_when_resumed),
+        cmocka_unit_test(a_paused_call_holds_no_more_than_its_window),
+        cmocka_unit_test(frames_that_end_within_a_message_do_not_open_the_window),
+        cmocka_unit_test(one_message_larger_than_the_window_comes_in_all_the_same),
+        cmocka_unit_test(empty_messages_that_wait_are_counted_as_what_they_take),
+        cmocka_unit_test(messages_behind_the_one_that_ends_the_call_are_dropped),
+        cmocka_unit_test(a_reset_lets_go_of_what_waits),
+        cmocka_unit_test(a_connection_that_is_freed_lets_go_of_what_waits),
+        cmocka_unit_test(a_paused_call_is_not_late_with_its_message),
+        cmocka_unit_test(a_call_that_is_finished_is_not_late_either),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
