@@ -135,7 +135,7 @@ def read_int(block, at, bits):
 LENGTHS = {
     5: "012aceiost", 6: " %-./3456789=A_bdfghlmnpru",
     7: ":BCDEFGHIJKLMNOPQRSTUVWYjkqvwxyz", 8: "&*,;XZ", 10: "!\"()?", 11: "'+|", 12: "#>",
-    13: "\0$@[]~", 14: "^}", 15: "<`{",
+    13: "\0$@[]~", 14: "^}", 15: "<`{", 19: "\\",
 }
 
 

@@ -302,8 +302,9 @@ def test_halves_of_messages_do_not_use_up_the_memory_for_ever(attack):
 
 
 def test_pages_that_nobody_reads(attack):
-    """A page of many KiB for a few bytes: as many at once as there may be calls, none read."""
-    target = attack(limits={"connection_queued_bytes": "1MiB"})
+    """A page of many KiB for a few bytes: as many at once as there may be calls, none read. The
+    queue of the connection may be over its limit by the size of one message."""
+    target = attack(limits={"connection_queued_bytes": "1MiB", "message_bytes": "1MiB"})
     target.may_grow = 16 << 20
     with target.peer(windows=False, pairs=[(f.INITIAL_WINDOW, 0)]) as peer:
         for _ in range(1000):
