@@ -13,7 +13,10 @@
 enum {
     SMALL = 2 * H2_COPY_FRAME + (32 << 10), /* the small buffer, with room for control frames */
     TURN_BYTES = 4 << 20,                   /* read before others have their turn */
-    BATCH_BYTES = 1 << 20,                  /* written at once */
+    /* Read beside what has its place: enough to learn where the next large message belongs, and
+     * little of it that must then be copied there. */
+    BESIDE_BYTES = 16 << 10,
+    BATCH_BYTES = 1 << 20, /* written at once */
 };
 
 void h2_peer_init(h2_peer *peer, int fd, void *owner)
@@ -182,7 +185,8 @@ bool h2_peer_read(h2_peer *peer, uint8_t *scratch)
         struct iovec parts[2] = {{NULL, 0}, {scratch, H2_SCRATCH_BYTES}};
         if (peer->place != NULL) parts[0] = peer->place(peer);
         bool placed = parts[0].iov_len > 0;
-        size_t wanted = parts[0].iov_len + H2_SCRATCH_BYTES;
+        if (placed) parts[1].iov_len = BESIDE_BYTES;
+        size_t wanted = parts[0].iov_len + parts[1].iov_len;
         ssize_t n =
             placed ? readv(peer->fd, parts, 2) : recv(peer->fd, scratch, H2_SCRATCH_BYTES, 0);
         if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;

@@ -44,7 +44,7 @@ def curves(rows, figure, column, key):
     found = {}
     for row in rows:
         if row["figure"] == figure:
-            point = int(row["clients"]), float(row[column])
+            point = int(row["clients"]), max(1.0, float(row[column]))
             found.setdefault(int(row[key]), []).append(point)
     return found
 

@@ -201,17 +201,19 @@ static void compare_small(const session *s)
     ours = run_ours(s, 1, KEPT_BYTES, SMALL);
     compare_roundtrip(s, &yard, &ours);
     fill(s, &ours, SMALL, KEPT_BYTES);
-    compare(s, "insert 400 B", "server.insert.400B", H2_INSERT, SMALL, &yard, items, &ours);
+    compare(s, "insert 400 B", "server.insert.400B.batched", H2_INSERT, SMALL, &yard, items,
+            &ours);
     server_process_stop(&ours);
 
     ours = run_ours(s, 1, POOL_BYTES, SMALL);
     fill(s, &ours, SMALL, POOL_BYTES);
-    compare(s, "sample 400 B", "server.sample.400B", H2_SAMPLE, SMALL, &yard, items, &ours);
+    compare(s, "sample 400 B", "server.sample.400B.batched", H2_SAMPLE, SMALL, &yard, items,
+            &ours);
     server_process_stop(&yard);
 
     yard = run_yardstick(s, SMALL, 1);
-    compare(s, "sample 400 B", "server.sample.400B.single", H2_SAMPLE, SMALL, &yard, 1, &ours);
-    compare(s, "insert 400 B", "server.insert.400B.single", H2_INSERT, SMALL, &yard, 1, &ours);
+    compare(s, "sample 400 B", "server.sample.400B", H2_SAMPLE, SMALL, &yard, 1, &ours);
+    compare(s, "insert 400 B", "server.insert.400B", H2_INSERT, SMALL, &yard, 1, &ours);
     server_process_stop(&yard);
     server_process_stop(&ours);
 }

@@ -10,8 +10,9 @@
 Parts: release, asan, tsan and cross build the library and run its tests; replay runs the fuzz
 corpora; oracle holds our messages against protobuf's own; meta, format and lint look at the
 source; examples and docs use an installed copy as a user would; cli runs the command; conformance
-lets independent clients loose on a server process. One line per program, the output of what
-failed, and at the end `N passed, N failed`.
+lets independent clients loose on a server process, attack hostile ones (on those of asan and tsan
+too, if these parts run as well). One line per program, the output of what failed, and at the end
+`N passed, N failed`.
 """
 
 import argparse
@@ -73,9 +74,12 @@ BUILDS = {
         "skip_suites": {"slow"},
     },
 }
-CHECKS = ["replay", "oracle", "meta", "format", "lint", "examples", "docs", "cli", "conformance"]
+CHECKS = ["replay", "oracle", "meta", "format", "lint", "examples", "docs", "cli", "conformance",
+          "attack"]
 NEEDS = {"replay": "asan", "oracle": "asan", "lint": "asan", "meta": "release", "examples": "release",
-         "docs": "release", "cli": "release", "conformance": "release"}
+         "docs": "release", "cli": "release", "conformance": "release",
+         "attack": "release"}
+ALONE = 9  # order of jobs that measure times: behind all others, one by one
 
 
 class Result:
@@ -284,6 +288,22 @@ def cli_job():
     return pytest_job("/usr/bin/python3", "tests/cli", {"RP_BUILD": str(BUILD / "release")})
 
 
+def attack_jobs(built):
+    """The attack pack on each build that there is; under tsan the mixed load only."""
+    latency, load = "tests/attack/test_latency.py", "tests/attack/test_load.py"
+    runs = [(0, "release", "release", "tests/attack"), (0, "asan", "asan", "tests/attack"),
+            (0, "tsan", "tsan", load), (ALONE, "latency", "release", latency)]
+    jobs = []
+    for order, name, build, what in runs:
+        env = {**BUILDS[build].get("env", {}), "RP_BUILD": str(BUILD / build)}
+        if what == "tests/attack":
+            env["PYTEST_ADDOPTS"] = f"--ignore={latency}"
+        if build in built:
+            jobs.append((order, "attack", name, lambda what=what, env=env: pytest_job(
+                "/usr/bin/python3", what, env)))
+    return jobs
+
+
 class Peers:
     """The environments of independent clients: made while the builds run, and then waited for.
     Those of gRPC have to be had; dm-reverb may be missing, and then its tests count as skipped."""
@@ -465,6 +485,8 @@ def main():
             jobs += test_jobs(part, args)
         elif part == "conformance" and "release" in built:
             jobs += peers.jobs()
+        elif part == "attack" and "release" in built:
+            jobs += attack_jobs(built)
         elif part in CHECKS and NEEDS.get(part, None) in built | {None}:
             jobs += check_jobs(part, args)
 
@@ -477,8 +499,12 @@ def main():
             result = Result(0, 1, f"{type(error).__name__}: {error}")
         tally.report(part, name, result, time.monotonic() - start)
 
+    jobs.sort(key=lambda j: j[0])
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-        list(pool.map(timed, sorted(jobs, key=lambda j: j[0])))
+        list(pool.map(timed, (j for j in jobs if j[0] != ALONE)))
+    for entry in jobs:
+        if entry[0] == ALONE:
+            timed(entry)
     return tally.close()
 
 

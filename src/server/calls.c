@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests become tasks, by their method; tasks end with a status. */
+#include <assert.h>
 #include <stdio.h>
 
 #include "server/inside.h"
@@ -60,14 +61,16 @@ static void on_deadline(rp_timer *timer)
     rp_task_abort(task, RP_DEADLINE, "Deadline Exceeded");
 }
 
-static void begin_task(rp_connection *c, rp_call *call, rp_method method, int64_t timeout_ns)
+static void begin_task(rp_connection *c, rp_call *call, rp_method method,
+                       const rp_task_kind *kind, int64_t timeout_ns)
 {
     rp_worker *worker = c->worker;
-    const rp_task_kind *kind = kinds[method];
-    rp_task *task = rp_alloc_zero(&worker->server->alloc, kind->bytes);
+    rp_task *task;
     int64_t now_ns = rp_loop_now(worker->loop);
     rp_error error;
 
+    assert(kind != NULL); /* check_head() has looked */
+    task = rp_alloc_zero(&worker->server->alloc, kind->bytes);
     if (task == NULL) {
         (void)rp_fail_memory(&error, kind->bytes);
         turn_away(c, call, method, RP_REFUSED_MEMORY, &error);
@@ -164,7 +167,7 @@ static void on_request(void *user, rp_call *call, const rp_request_head *head)
         turn_away(c, call, method, why, &error);
         return;
     }
-    begin_task(c, call, method, head->timeout_ns);
+    begin_task(c, call, method, kinds[method], head->timeout_ns);
 }
 
 /* The call has its status: nothing more is to be said. */

@@ -16,8 +16,9 @@
 
 enum {
     WRITE_PARTS = 64,
-    WRITE_TURN_BYTES = 4 << 20,      /* to one connection in one turn */
-    SHARE_BYTES = 256 << 10,         /* of a short budget that every connection may keep */
+    WRITE_TURN_BYTES = 4 << 20, /* to one connection in one turn */
+    SHARE_BYTES = 256 << 10,    /* of a short budget that every connection may keep */
+    BESIDE_BYTES = 16 << 10,
     LOOK_NS = 1000000000,            /* how often we look while something may take too long */
     HELD_NS = 50000000,              /* and while there is no memory to read more */
     LAST_CALLS_NS = 50000000,        /* between the notice of a drain and its end */
@@ -183,8 +184,8 @@ bool rp_connection_is_stuffed(const rp_connection *c, rp_refusal *why)
     *why = RP_REFUSED_QUEUED;
     if (has_room(c)) return false;
     if (rp_h2_queued_bytes(c->h2) < limits->connection_queued_bytes) return true;
-    *why = RP_REFUSED_CONNECTION_QUEUED; /* by samples, up to a batch: twice is too much */
-    return rp_h2_queued_bytes(c->h2) / 2 >= limits->connection_queued_bytes;
+    *why = RP_REFUSED_CONNECTION_QUEUED; /* one answer may be over it, by a whole message */
+    return rp_h2_queued_bytes(c->h2) - limits->connection_queued_bytes >= limits->message_bytes;
 }
 
 /* --- the first bytes -------------------------------------------------------------------------- */
@@ -290,13 +291,15 @@ static bool read_some(rp_connection *c, size_t *total)
 {
     rp_worker *worker = c->worker;
     struct iovec parts[2];
-    size_t place_bytes = 0, moved = 0, in_place;
+    size_t place_bytes = 0, moved = 0, in_place, room;
     uint8_t *place = rp_h2_receive_place(c->h2, &place_bytes);
     rp_link_result result;
     bool alive = true;
 
+    /* Behind a large message only a little more is read, as that would have to be copied. */
+    room = place != NULL ? BESIDE_BYTES : RP_READ_BYTES;
     parts[0] = (struct iovec){place, place_bytes};
-    parts[1] = (struct iovec){worker->read_buffer, RP_READ_BYTES};
+    parts[1] = (struct iovec){worker->read_buffer, room};
     result = place != NULL ? rp_link_read(&c->link, parts, 2, &moved)
                            : rp_link_read(&c->link, parts + 1, 1, &moved);
     if (result == RP_LINK_AGAIN) return false;
@@ -314,7 +317,7 @@ static bool read_some(rp_connection *c, size_t *total)
         begin_closing(c);
         return false;
     }
-    return moved == place_bytes + RP_READ_BYTES;
+    return moved == place_bytes + room;
 }
 
 static void read_all(rp_connection *c)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* InsertStream: chunks and items come in, keys of items that are in go out.
  *
- * The items of a message that go to one table one after the other are one batch, one operation
- * of that table. If the table lets it wait, the stream goes on with what follows, for other
- * tables too, until the table has as many waiting as it takes; then the stream is paused, and
- * its peer held up by flow control, never by an error. Keys are confirmed at the end of the
- * turn, all in one message. */
+ * The items of a message that go to one table are one batch, one operation of that table. If
+ * the table lets it wait, the stream goes on with what follows, for other tables too, until the
+ * table has as many waiting as it takes; then the stream is paused, and its peer held up by
+ * flow control, never by an error. Keys are confirmed at the end of the turn, all in one
+ * message. */
 #include "chunk/chunk.h"
 #include "server/served.h"
 #include "server/stream_chunks.h"
@@ -17,6 +17,7 @@
 
 enum {
     MAX_BATCH = 256,        /* items in one operation */
+    MAX_OPEN = 8,           /* tables that one message may alternate between cheaply */
     ADOPT_BYTES = 32 << 10, /* chunks from here on stay in the message they came in */
     MAX_IDLE_BATCHES = 64,
     FIRST_COLUMNS = 16,
@@ -49,6 +50,14 @@ struct rp_insert_batch {
     size_t bytes;
     int64_t came_ns;
 };
+
+/* The batches of a message that is being read, one for each of the last few tables. */
+typedef struct batches {
+    rp_insert_batch *batches[MAX_OPEN];
+    size_t count;
+    size_t size; /* items in each, at most */
+    size_t message_bytes;
+} batches;
 
 /* Where items are taken apart: the worker's, used by one message at a time. */
 struct rp_item_room {
@@ -288,6 +297,14 @@ static bool room_for(rp_worker *worker, size_t columns, size_t slices)
            grow(alloc, &room->slices, &room->slice_capacity, slices, sizeof *room->slices);
 }
 
+/* Makes an array smaller that has grown; `array` is the address of its pointer. */
+static void trim(const rp_allocator *alloc, void *array, size_t *capacity, size_t element_size)
+{
+    if (*capacity > KEPT_ROOM &&
+        rp_resize_array(alloc, array, *capacity, KEPT_ROOM, element_size))
+        *capacity = KEPT_ROOM;
+}
+
 /* A message in a thousand needs this much room; the others shall not pay for it. */
 static void trim_room(rp_worker *worker)
 {
@@ -295,18 +312,10 @@ static void trim_room(rp_worker *worker)
     struct rp_item_room *room = worker->item_room;
 
     if (room == NULL) return;
-    if (room->slice_capacity > KEPT_ROOM) {
-        rp_release(alloc, room->wire_slices, room->slice_capacity * sizeof *room->wire_slices);
-        rp_release(alloc, room->slices, room->slice_capacity * sizeof *room->slices);
-        room->wire_slices = NULL;
-        room->slices = NULL;
-        room->slice_capacity = 0;
-    }
-    if (room->keep_capacity > KEPT_ROOM) {
-        rp_release(alloc, room->keep, room->keep_capacity * sizeof *room->keep);
-        room->keep = NULL;
-        room->keep_capacity = 0;
-    }
+    trim(alloc, &room->slices, &room->slice_capacity, sizeof *room->slices);
+    if (room->slice_capacity <= KEPT_ROOM)
+        trim(alloc, &room->wire_slices, &room->wire_slice_capacity, sizeof *room->wire_slices);
+    trim(alloc, &room->keep, &room->keep_capacity, sizeof *room->keep);
 }
 
 static size_t lower(size_t a, size_t b)
@@ -320,8 +329,7 @@ static rp_status read_item(rp_worker *worker, const uint8_t *data, size_t size,
 {
     const rp_server_limits *limits = &worker->limits;
 
-    if ((worker->item_room == NULL || worker->item_room->slice_capacity == 0) &&
-        !room_for(worker, FIRST_COLUMNS, FIRST_SLICES))
+    if (worker->item_room == NULL && !room_for(worker, FIRST_COLUMNS, FIRST_SLICES))
         return rp_fail_memory(err, FIRST_SLICES * sizeof(rp_slice));
     for (;;) {
         struct rp_item_room *room = worker->item_room;
@@ -367,12 +375,17 @@ static rp_status make_trajectory(insert_stream *stream, const rp_wire_item *item
 }
 
 /* The table of an item: mostly that of the item before. */
-static rp_status find_table(insert_stream *stream, rp_string name, rp_error *err)
+static rp_status find_table(insert_stream *stream, const batches *open, rp_string name,
+                            rp_error *err)
 {
-    rp_served *served;
+    rp_served *served = NULL;
 
     if (rp_served_is(stream->served, name)) return RP_OK;
-    served = rp_served_find(rp_task_worker(&stream->task)->server, name, err);
+    for (size_t i = 0; i < open->count && served == NULL; i++)
+        if (rp_served_is(open->batches[i]->served, name))
+            served = rp_served_ref(open->batches[i]->served);
+    if (served == NULL)
+        served = rp_served_find(rp_task_worker(&stream->task)->server, name, err);
     if (served == NULL) return err->code;
     rp_served_unref(stream->served);
     stream->served = served;
@@ -500,39 +513,61 @@ static bool add_chunks(insert_stream *stream, const rp_insert_request *request, 
     return request->item_count > 0 || !pins_too_much(stream);
 }
 
-/* Adds an item to the batch, which is started first if the item goes elsewhere. */
-static rp_status add_item(insert_stream *stream, const rp_wire_item *item, size_t batch_size,
-                          size_t message_bytes, rp_insert_batch **batch, rp_error *err)
+/* Starts a batch of those that are open. False if the stream is over. */
+static bool start_open(insert_stream *stream, batches *open, size_t index)
+{
+    rp_insert_batch *batch = open->batches[index];
+
+    open->batches[index] = open->batches[--open->count];
+    return start(stream, batch);
+}
+
+/* The open batch of the stream's table, with room for an item; NULL with `*err` filled in, or
+ * with the stream over. */
+static rp_insert_batch *batch_for(insert_stream *stream, batches *open, rp_error *err)
 {
     rp_worker *worker = rp_task_worker(&stream->task);
+    rp_insert_batch *batch;
+    size_t i = 0;
+
+    while (i < open->count && open->batches[i]->served != stream->served) i++;
+    if (i < open->count && open->batches[i]->count < open->size) return open->batches[i];
+    if (i < open->count || open->count == MAX_OPEN) {
+        if (!start_open(stream, open, i < open->count ? i : 0)) {
+            (void)rp_fail(err, RP_CANCELLED, "the stream is over");
+            return NULL;
+        }
+    }
+    batch = new_batch(worker, open->size);
+    if (batch == NULL) {
+        (void)rp_fail_memory(err, open->size * sizeof(rp_insert));
+        return NULL;
+    }
+    batch->served = rp_served_ref(stream->served);
+    batch->bytes = open->message_bytes;
+    batch->came_ns = rp_loop_now(worker->loop);
+    open->batches[open->count++] = batch;
+    return batch;
+}
+
+/* Adds an item to the open batch of its table. */
+static rp_status add_item(insert_stream *stream, batches *open, const rp_wire_item *item,
+                          rp_error *err)
+{
     rp_trajectory *trajectory = NULL;
+    rp_insert_batch *batch = NULL;
     rp_status st = make_trajectory(stream, item, &trajectory, err);
 
-    if (st == RP_OK) st = find_table(stream, item->table, err);
-    if (st != RP_OK) {
+    if (st == RP_OK) st = find_table(stream, open, item->table, err);
+    if (st == RP_OK) {
+        batch = batch_for(stream, open, err);
+        if (batch == NULL) st = err->code;
+    }
+    if (batch == NULL) {
         rp_trajectory_unref(trajectory);
         return st;
     }
-    if (*batch != NULL &&
-        ((*batch)->served != stream->served || (*batch)->count == batch_size)) {
-        rp_insert_batch *full = *batch;
-        *batch = NULL;
-        if (!start(stream, full)) {
-            rp_trajectory_unref(trajectory);
-            return RP_CANCELLED;
-        }
-    }
-    if (*batch == NULL) {
-        *batch = new_batch(worker, batch_size);
-        if (*batch == NULL) {
-            rp_trajectory_unref(trajectory);
-            return rp_fail_memory(err, batch_size * sizeof(rp_insert));
-        }
-        (*batch)->served = rp_served_ref(stream->served);
-        (*batch)->bytes = message_bytes;
-        (*batch)->came_ns = rp_loop_now(worker->loop);
-    }
-    (*batch)->items[(*batch)->count++] = (rp_insert){
+    batch->items[batch->count++] = (rp_insert){
         .key = item->key,
         .priority = item->priority,
         .trajectory = trajectory,
@@ -546,9 +581,9 @@ static bool add_items(insert_stream *stream, const rp_insert_request *request)
 {
     rp_worker *worker = rp_task_worker(&stream->task);
     rp_pb_reader reader = rp_insert_request_parts(request);
-    size_t slices_left = worker->limits.slices;
-    size_t batch_size = lower(request->item_count, MAX_BATCH), size;
-    rp_insert_batch *batch = NULL;
+    batches open = {.size = lower(request->item_count, MAX_BATCH),
+                    .message_bytes = request->size};
+    size_t slices_left = worker->limits.slices, size;
     rp_wire_item item = {0};
     rp_status st = RP_OK;
     const uint8_t *data;
@@ -558,9 +593,10 @@ static bool add_items(insert_stream *stream, const rp_insert_request *request)
         st = read_item(worker, data, size, slices_left, &item, &error);
         if (st != RP_OK) break;
         slices_left -= item.slice_count;
-        st = add_item(stream, &item, batch_size, request->size, &batch, &error);
+        st = add_item(stream, &open, &item, &error);
     }
-    if (batch != NULL) (void)start(stream, batch); /* also what came before a bad item */
+    while (open.count > 0)
+        (void)start_open(stream, &open, 0); /* also what came before a bad item */
     if (st == RP_OK || stream->task.is_finished) return !stream->task.is_finished;
     if (error.code == RP_NOT_FOUND || error.code == RP_INTERNAL)
         rp_task_abort(&stream->task, error.code, error.text);

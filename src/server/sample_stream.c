@@ -21,8 +21,10 @@ enum {
     MAX_FETCH = 512,
     FETCH_BYTES = 1 << 20,    /* of chunks, about */
     RESPONSE_BYTES = 2 << 20, /* of chunks in one message; one chunk more at most */
+    COPIED_BYTES = 64 << 10,  /* in one message */
     MAX_IDLE_FETCHES = 64,
-    CHUNKS_AHEAD = 32, /* samples */
+    TRAJECTORIES_AHEAD = 32, /* samples */
+    CHUNKS_AHEAD = 16,
     BYTES_AHEAD = 6,
     PREFETCH_BYTES = 1024,
 };
@@ -140,6 +142,13 @@ static bool is_borrowed(const rp_trajectory *trajectory)
     return false;
 }
 
+/* Enough chunks, or as many copied bytes as a processor's cache likes. */
+static bool is_full(const responses *to)
+{
+    return to->bytes >= RESPONSE_BYTES ||
+           (to->reply != NULL && to->reply->bytes.size >= COPIED_BYTES);
+}
+
 /* Writes one sample: one entry, or several where its chunks fill more than one response. */
 static bool write_sample(responses *to, rp_sample *sample, const rp_served *served)
 {
@@ -150,7 +159,7 @@ static bool write_sample(responses *to, rp_sample *sample, const rp_served *serv
 
     while (first < trajectory->chunk_count) {
         size_t count = 0;
-        if (to->bytes >= RESPONSE_BYTES && !end_response(to)) return false;
+        if (is_full(to) && !end_response(to)) return false;
         if (to->reply == NULL) to->reply = rp_task_reply(task);
         if (to->reply == NULL) return false;
         while (first + count < trajectory->chunk_count && to->bytes < RESPONSE_BYTES)
@@ -176,6 +185,11 @@ static bool write_sample(responses *to, rp_sample *sample, const rp_served *serv
 
 /* The samples lie all over the memory, so their lines are asked for ahead of their turn: first
  * where a chunk's bytes are, then, once that must have come, the bytes. */
+static void prefetch_trajectory(const rp_sample_fetch *fetch, size_t at)
+{
+    if (at < fetch->op.done) __builtin_prefetch(fetch->samples[at].trajectory->chunks);
+}
+
 static void prefetch_chunk(const rp_sample_fetch *fetch, size_t at)
 {
     if (at < fetch->op.done) __builtin_prefetch(fetch->samples[at].trajectory->chunks[0]);
@@ -184,12 +198,15 @@ static void prefetch_chunk(const rp_sample_fetch *fetch, size_t at)
 static void prefetch_bytes(const rp_sample_fetch *fetch, size_t at)
 {
     const rp_chunk *chunk;
+    uintptr_t line, end;
 
     if (at >= fetch->op.done) return;
     chunk = fetch->samples[at].trajectory->chunks[0];
     if (chunk->wire_bytes >= RP_REPLY_COPY_BYTES) return; /* it will not be copied */
-    for (size_t i = 0; i < chunk->wire_bytes && i < PREFETCH_BYTES; i += RP_CACHE_LINE)
-        __builtin_prefetch(chunk->wire + i);
+    line = (uintptr_t)chunk->wire & ~(uintptr_t)(RP_CACHE_LINE - 1);
+    end = (uintptr_t)chunk->wire + chunk->wire_bytes;
+    if (end > line + PREFETCH_BYTES) end = line + PREFETCH_BYTES;
+    for (; line < end; line += RP_CACHE_LINE) __builtin_prefetch((const void *)line);
 }
 
 static void write_samples(sample_stream *stream, rp_sample_fetch *fetch)
@@ -199,9 +216,11 @@ static void write_samples(sample_stream *stream, rp_sample_fetch *fetch)
     rp_served *served = fetch->served;
     rp_table_counters *counters = rp_table_metrics_loop(served->metrics, fetch->worker->index);
 
+    for (size_t i = 0; i < TRAJECTORIES_AHEAD; i++) prefetch_trajectory(fetch, i);
     for (size_t i = 0; i < CHUNKS_AHEAD; i++) prefetch_chunk(fetch, i);
     for (size_t i = 0; i < BYTES_AHEAD; i++) prefetch_bytes(fetch, i);
     for (size_t i = 0; i < count; i++) {
+        prefetch_trajectory(fetch, i + TRAJECTORIES_AHEAD);
         prefetch_chunk(fetch, i + CHUNKS_AHEAD);
         prefetch_bytes(fetch, i + BYTES_AHEAD);
         bytes += fetch->samples[i].trajectory->bytes;

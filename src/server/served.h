@@ -33,7 +33,7 @@ rp_served *rp_served_of(rp_task *task, rp_string name);
 static inline bool rp_served_is(const rp_served *served, rp_string name)
 {
     return served != NULL && served->name_size == name.size &&
-           memcmp(served->name, name.data, name.size) == 0;
+           (name.size == 0 || memcmp(served->name, name.data, name.size) == 0);
 }
 
 /* Takes note of bounds that were changed. */

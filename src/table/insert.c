@@ -164,6 +164,7 @@ static void prefetch_victims_locked(const rp_table *t, size_t count) RP_REQUIRES
     for (size_t i = 0; i < n; i++) {
         const rp_slot *slot = rp_slots_at(&t->slots, victims[i]);
         __builtin_prefetch(slot->trajectory, 1);
+        __builtin_prefetch(slot->trajectory->chunks, 1); /* perhaps on the next line */
     }
 }
 

@@ -259,7 +259,7 @@ int rp_h2_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_
         return NGHTTP2_ERR_WOULDBLOCK;
     if (!push_control(h2, head, 9)) return NGHTTP2_ERR_CALLBACK_FAILURE;
     call->promised = 0;
-    while (length > 0) {
+    while (length > 0 && call->first_reply != NULL) {
         rp_reply *reply = call->first_reply;
         rp_out_piece piece = {.reply = reply};
         if (!reserve(h2)) return NGHTTP2_ERR_CALLBACK_FAILURE;

@@ -3,6 +3,8 @@
  * row by row. */
 #include "wire/row_cut.h"
 
+#include <assert.h>
+
 #include "chunk/chunk.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -105,6 +107,7 @@ static rp_status decode(rp_decoder *decoder, const rp_chunk *chunk, size_t colum
 static rp_status decode_all(rp_decoder *decoder, const rp_chunk *chunk, size_t first,
                             size_t count, rp_tensor *tensors, uint8_t *rows, rp_error *err)
 {
+    assert(tensors != NULL && rows != NULL);
     for (size_t i = 0; i < chunk->column_count; i++) {
         rp_status st = decode(decoder, chunk, i, first, count, rows, err);
         if (st != RP_OK) return st;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server process under attack, with somebody else on it who must not notice."""
 
+import atexit
 import json
 import os
 import pathlib
@@ -49,6 +50,30 @@ TABLES = {
 }
 
 
+# Whatever happens, nothing that was started here outlives the tests.
+STARTED = []
+
+
+@atexit.register
+def end_all():
+    for process in STARTED:
+        if process.poll() is None:
+            process.kill()
+
+
+def start(words, **options):
+    STARTED.append(subprocess.Popen([str(w) for w in words], **options))
+    return STARTED[-1]
+
+
+def hurry():
+    """For a process that is about to start: before others, if we may."""
+    try:
+        os.nice(-15)
+    except PermissionError:
+        pass
+
+
 def wrapper():
     """The words that turn off address randomisation, which old sanitizers do not get on with."""
     words = ["setarch", platform.machine(), "-R"]
@@ -81,9 +106,8 @@ class Server:
             words += ["--table", f"{name}:{spec}"]
         for name, value in (limits or {}).items():
             words += ["--limit", f"{name}={value}"]
-        self.process = subprocess.Popen([str(w) for w in words], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=self.log,
-                                        env=environment(), preexec_fn=before)
+        self.process = start(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                             stderr=self.log, env=environment(), preexec_fn=before)
         self.port = self.find_port()
 
     def find_port(self):
@@ -173,29 +197,43 @@ class Server:
         return "\n".join([*wrong, said[-12000:]]) if wrong else ""
 
 
-class Bystander:
-    """A process that inserts and samples all the while, while it is not told to rest."""
+class Helper:
+    """A program of this folder, told what to do word by word. It ends with its input."""
 
-    def __init__(self, server, pause_ms=5, token=None):
-        words = [sys.executable, "-S", pathlib.Path(__file__).with_name("bystander.py"),
-                 server.port, frames.SLOW, pause_ms, token or ""]
-        self.process = subprocess.Popen([str(w) for w in words], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
-        self.tell("ready")
+    def __init__(self, name, *arguments, before=None):
+        program = pathlib.Path(__file__).with_name(name)
+        self.process = start([sys.executable, "-S", program, *arguments], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True, preexec_fn=before)
 
     def tell(self, word):
-        """Gives an order: `report`, `rest` or `go`. Answers with what happened since the last
-        one: `done`, how many inserts and samples; `errors`; `ms`, the time each took."""
         self.process.stdin.write(word + "\n")
         self.process.stdin.flush()
+
+    def hear(self):
+        """The next line that it says."""
         line = self.process.stdout.readline()
-        assert line, "the bystander is gone"
-        return json.loads(line)
+        assert line, "it is gone"
+        return line.strip()
 
     def stop(self):
         self.process.stdin.close()
         self.process.wait(10 * frames.SLOW)
         self.process.stdout.close()
+
+
+class Bystander(Helper):
+    """A process that inserts and samples all the while, while it is not told to rest."""
+
+    def __init__(self, server, pause_ms=5, token=None, before=None):
+        super().__init__("bystander.py", server.port, frames.SLOW, pause_ms, token or "",
+                         before=before)
+        self.order("ready")
+
+    def order(self, word):
+        """Gives an order: `report`, `rest` or `go`. Answers with what happened since the last
+        one: `done`, how many inserts and samples; `errors`; `ms`, the time each took."""
+        self.tell(word)
+        return json.loads(self.hear())
 
 
 class Target(Server):
@@ -217,7 +255,7 @@ class Target(Server):
         """Before an attack."""
         self.may_change = False  # whether tables may be other than before
         self.may_grow = 6 << 20  # by how many bytes of memory
-        self.bystander.tell("go")
+        self.bystander.order("go")
         self.tables_before = self.table_state()
         self.refused_before = self.refusals()
         self.descriptors_before = self.descriptors()
@@ -266,7 +304,7 @@ class Target(Server):
             call = peer.ask(messages.SAMPLE, messages.sample("bystander"),
                             more=self.credentials())
             assert call.status == messages.OK and call.body
-        report = self.bystander.tell("rest")
+        report = self.bystander.order("rest")
         assert not report["errors"] and report["done"], report
 
     def credentials(self):

@@ -11,68 +11,11 @@ import pytest
 
 import frames as f
 import messages as m
+from floods import ALL, FLOODS, MADE_RESETS, bomb
 from target import SANITIZER
 
 BURST = 60
 SMALL = {"abuse_burst": BURST, "abuse_per_second": 1}
-
-
-def resets(count, path, body=b"", end=False):
-    """Calls that are taken back at once."""
-    block = f.request_block(path)
-    return b"".join(f.headers(s, block, end) + body.replace(b"\xff\xff\xff\xff",
-                                                            s.to_bytes(4, "big")) + f.rst(s)
-                    for s in range(3, 3 + 2 * count, 2))
-
-
-def on_streams(count, what, path=m.INSERT):
-    """For each of so many calls, what is sent behind its headers."""
-    block = f.request_block(path)
-    return b"".join(f.headers(s, block) + what(s) for s in range(3, 3 + 2 * count, 2))
-
-
-# Each: what so many events of it look like, and the kind it is counted as. Stream 1 is an open
-# insert stream.
-FLOODS = {
-    "resets of streams": (lambda n: resets(n, m.INSERT), "client_reset"),
-    "resets of calls that had their message": (
-        lambda n: resets(n, m.INFO, f.frame(f.DATA, f.END_STREAM, 0xffffffff, f.message(b""))),
-        "client_reset"),
-    "resets of calls that were refused": (
-        lambda n: resets(n, "/no/such/method"), "client_reset"),
-    "pings": (lambda n: f.ping() * n, "ping"),
-    "settings": (lambda n: f.settings() * n, "settings"),
-    "settings that change windows": (
-        lambda n: b"".join(f.settings([(f.INITIAL_WINDOW, 65535 + i)]) for i in range(n)),
-        "settings"),
-    "empty DATA": (lambda n: f.data(1) * n, "empty_frame"),
-    "empty DATA with padding": (
-        lambda n: f.frame(f.DATA, f.PADDED, 1, b"\x05" + b"\0" * 5) * n, "empty_frame"),
-    "windows of the connection": (lambda n: f.window(0, 1) * n, "window_update"),
-    "windows of a stream": (lambda n: f.window(1, 1) * n, "window_update"),
-    "priorities": (lambda n: b"".join(f.priority(2 * i + 101) for i in range(n)), "priority"),
-    "unknown frames": (lambda n: f.frame(0x42, 0, 1, b"PAYLOAD") * n, "unknown_frame"),
-    "headers of a call that is over": (
-        lambda n: f.headers(1, f.request_block(m.INFO)) * n, "bad_frame"),
-}
-
-# Six ways to make the server reset a call. They may cost more than one event each.
-MADE_RESETS = {
-    "a window past 2^31 - 1": lambda n: on_streams(n, lambda s: f.window(s, (1 << 31) - 1)),
-    "a content-length that is wrong": lambda n: b"".join(
-        f.headers(s, f.request_block(m.INSERT, [("content-length", "1")])) + f.data(s, b"PAYLOAD")
-        for s in range(3, 3 + 2 * n, 2)),
-    "headers that are malformed": lambda n: b"".join(
-        f.headers(s, f.request_block(m.INSERT, [("X", "PAYLOAD")]))
-        for s in range(3, 3 + 2 * n, 2)),
-    "pseudo-headers in trailers": lambda n: on_streams(
-        n, lambda s: f.headers(s, f.fields([(":path", "/")]), True)),
-    "an end before its content-length": lambda n: b"".join(
-        f.headers(s, f.request_block(m.INSERT, [("content-length", "9")]), True)
-        for s in range(3, 3 + 2 * n, 2)),
-    "trailers that do not end it": lambda n: on_streams(
-        n, lambda s: f.headers(s, f.fields([("x", "y")]))),
-}
 
 
 def begin(target, name):
@@ -122,9 +65,6 @@ def test_resets_that_the_server_is_made_to_send_count_too(attack, name):
         assert peer.gone()
         assert peer.goaway == f.ENHANCE_YOUR_CALM
     assert target.refused()["abuse"] == 1
-
-
-ALL = {**{k: v[0] for k, v in FLOODS.items()}, **MADE_RESETS}
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -257,11 +197,6 @@ def test_headers_over_the_limits_as_they_are(attack, more):
         assert call.status == m.EXHAUSTED
         assert lives(peer)
     assert sum(target.limits_hit().values()) == 1, target.refused()
-
-
-def bomb(references, first=0x40):
-    """A field of 3,900 bytes goes into the table; each further byte of the block stands for it."""
-    return f.request_block(m.INFO) + f.literal("x", "v" * 3900, first) + b"\xbe" * references
 
 
 @pytest.mark.parametrize("references", [10, 10000, 1000000])

@@ -11,7 +11,7 @@ import sys
 import time
 
 import messages as m
-from target import SANITIZER, TABLES, Server
+from target import SANITIZER, TABLES, Server, start
 
 SECONDS = int(os.environ.get("RP_ATTACK_SECONDS", "30" if SANITIZER == "thread" else "4"))
 PROCESSES, CONNECTIONS = 4, 8
@@ -19,8 +19,7 @@ PROCESSES, CONNECTIONS = 4, 8
 
 def start_load(server, seconds, *more):
     words = [sys.executable, "-S", pathlib.Path(__file__).with_name("mixed_load.py"), server.port]
-    return [subprocess.Popen([str(w) for w in (*words, seed, seconds, CONNECTIONS, *more)],
-                             stdout=subprocess.PIPE, text=True)
+    return [start([*words, seed, seconds, CONNECTIONS, *more], stdout=subprocess.PIPE, text=True)
             for seed in range(1, PROCESSES + 1)]
 
 
