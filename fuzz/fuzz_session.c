@@ -33,6 +33,7 @@ typedef struct world {
     rp_post mark;
     peer peers[PEERS];
     peer *now; /* who acts */
+    int pages;
     fuzz_bytes out;
     fuzz_message message;
 } world;
@@ -288,6 +289,7 @@ static void get_page(world *w, uint8_t what)
 {
     static const char *const paths[] = {"/healthz", "/metrics", "/v1/info", "/"};
 
+    if (w->pages++ > 3) return; /* they are long */
     fuzz_put_request(&w->out, w->now->next_stream, true, (what & 0x40) != 0 ? "HEAD" : "GET",
                      paths[what / 16 % 4], NULL);
     w->now->next_stream += 2;

@@ -451,6 +451,16 @@ static void flush_tasks(rp_connection *c)
     }
 }
 
+void rp_connection_end(rp_connection *c)
+{
+    if (c->h2 != NULL && c->state == RP_CONNECTION_H2) {
+        for (rp_task *task = c->tasks; task != NULL; task = task->next)
+            rp_task_abort(task, RP_UNAVAILABLE, "the server is shutting down");
+        if (write_all(c) != BROKEN) rp_link_end_writing(&c->link);
+    }
+    rp_connection_close(c);
+}
+
 /* There is room for answers again: whoever had to wait for it goes on. */
 static void feed(rp_connection *c)
 {

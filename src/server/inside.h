@@ -204,6 +204,9 @@ struct rp_connection {
 void rp_connection_open(rp_worker *worker, int fd, const char *peer, rp_tls *tls);
 /* Closes it and ends its calls. The pointer is invalid afterwards. */
 void rp_connection_close(rp_connection *connection);
+/* The same, but its calls are told that the server is unavailable, if that can be written at
+ * once. */
+void rp_connection_end(rp_connection *connection);
 /* Has it written to at the end of the turn. */
 void rp_connection_touch(rp_connection *connection);
 /* At the end of a turn: flushes tasks, writes, and asks for what comes next. */

@@ -38,7 +38,7 @@ static void on_stop(rp_post *post)
     rp_worker *worker = (rp_worker *)((char *)post - offsetof(rp_worker, stop));
 
     worker->stopping = true;
-    while (worker->connections != NULL) rp_connection_close(worker->connections);
+    while (worker->connections != NULL) rp_connection_end(worker->connections);
     stop_if_done(worker);
 }
 

@@ -173,10 +173,11 @@ static void large_messages_are_read_to_where_they_belong(void **state)
 {
     enum { SIZE = 5 * MIB };
     (void)state;
+    rp_test_client_options options = {.frame_bytes = 700000}; /* a block fills within a frame */
     rp_test_pair p;
     rp_test_stream *call;
 
-    rp_test_pair_init(&p, NULL, NULL);
+    rp_test_pair_init(&p, NULL, &options);
     rp_test_pair_carry(&p);
     call = rp_test_client_open(p.client, "/a");
     p.in_bytes = 100000;
