@@ -13,7 +13,7 @@
 enum { METHOD, PATH, CONTENT_TYPE, AUTHORIZATION, ENCODING, TIMEOUT, FIELD_COUNT };
 
 enum {
-    FIRST_BLOCK = 64 << 10, /* allocated on the word of a prefix alone */
+    FIRST_BLOCK = 1 << 20,  /* allocated, but not touched, on the word of a prefix alone */
     DIRECT_BYTES = 16 << 10 /* worth reading straight into the block */
 };
 
