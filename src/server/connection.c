@@ -558,7 +558,8 @@ static void look_after(rp_timer *timer)
             return;
         }
         is_bad = true;
-    } else if (now_ns - c->moved_ns > ms(limits->stall_ms) && rp_h2_queued_bytes(c->h2) > 0) {
+    } else if (now_ns - c->moved_ns > ms(limits->stall_ms) &&
+               (rp_h2_queued_bytes(c->h2) > 0 || c->state == RP_CONNECTION_CLOSING)) {
         why = RP_REFUSED_STALL;
         is_bad = true;
     } else if (is_slow(c, now_ns, &why)) {
