@@ -569,7 +569,8 @@ static bool is_stalled(const rp_connection *c, int64_t now_ns)
     int64_t longest_ns = ms(c->worker->limits.stall_ms);
 
     if (c->blocked_since_ns != 0 && now_ns - c->blocked_since_ns > longest_ns) return true;
-    return rp_h2_queued_bytes(c->h2) > 0 && now_ns - c->moved_ns > longest_ns;
+    return (rp_h2_queued_bytes(c->h2) > 0 || c->state == RP_CONNECTION_CLOSING) &&
+           now_ns - c->moved_ns > longest_ns;
 }
 
 static int64_t next_look(const rp_connection *c, int64_t now_ns)
