@@ -224,7 +224,10 @@ rp_status rp_server_new(rp_store *store, const rp_server_options *options, rp_se
     size_t workers = loop_count(options);
     rp_status st;
 
-    if (server == NULL) return rp_fail_memory(err, sizeof *server);
+    if (server == NULL) {
+        (void)rp_fail_memory(err, sizeof *server);
+        return RP_NO_RESOURCE;
+    }
     server->alloc = *alloc;
     server->store = store;
     server->log = options->log;
