@@ -156,10 +156,15 @@ static void on_stop(rp_post *post)
 {
     rp_server *server = (rp_server *)((char *)post - offsetof(rp_server, accept_stop));
 
-    if (server->is_accepting)
-        for (size_t i = 0; i < server->listener_count; i++)
-            for (size_t j = 0; j < server->listeners[i].listener.fd_count; j++)
-                rp_loop_forget(server->workers[0].loop, &server->listeners[i].watches[j].watch);
+    for (size_t i = 0; server->is_accepting && i < server->listener_count; i++) {
+        rp_listener *listener = &server->listeners[i].listener;
+        for (size_t j = 0; j < listener->fd_count; j++)
+            rp_loop_forget(server->workers[0].loop, &server->listeners[i].watches[j].watch);
+        rp_listener closing = *listener; /* its text and port are still read */
+        listener->fd_count = 0;
+        listener->unix_path[0] = '\0';
+        rp_listener_close(&closing); /* who comes now is told at once */
+    }
     server->is_accepting = false;
     rp_loop_disarm(server->workers[0].loop, &server->accept_rest);
 }
