@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One HTTP/2 connection of a server, carrying gRPC calls: bytes in, bytes out, no sockets.
+/* One HTTP/2 connection, carrying gRPC calls: bytes in, bytes out, no sockets. A server's, or,
+ * with the last section of this file, a client's.
  *
  * Its owner feeds it what the peer sent (rp_h2_receive), is told of calls and their messages
  * through the handler, answers with replies, and writes what rp_h2_output() offers wherever it
@@ -75,6 +76,9 @@ typedef struct rp_h2_handler {
     bool (*on_nuisance)(void *user, rp_nuisance kind);
     /* A call was ended for what came on it, with this status. */
     void (*on_fault)(void *user, rp_call *call, rp_call_fault fault, rp_status status);
+    /* Of a client: how the server ended the call; RP_UNAVAILABLE if it was reset or refused, or
+     * the connection went. `text` is decoded, valid during the call. */
+    void (*on_end)(void *user, rp_call *call, rp_status status, const char *text);
 } rp_h2_handler;
 
 typedef struct rp_h2_limits {
@@ -182,5 +186,31 @@ void rp_call_answer(rp_call *call, const rp_http_answer *answer, rp_reply *body)
 void rp_call_pause(rp_call *call);
 void rp_call_resume(rp_call *call);
 bool rp_call_is_paused(const rp_call *call);
+
+/* --- the client's side -------------------------------------------------------------------------
+ *
+ * Messages go out with rp_call_send() and come in through on_message, as on the other side;
+ * pausing, room and limits are the same. on_request, on_half_close and on_fault are not called;
+ * on_end is, and on_close after it. */
+
+typedef struct rp_call_head {
+    const char *path, *authority;
+    const char *authorization; /* the whole value, or NULL */
+    bool secure;               /* the scheme is https */
+    int64_t timeout_ns;        /* sent as grpc-timeout; -1: none */
+} rp_call_head;
+
+/* As rp_h2_new(); handler->on_end must be set. */
+RP_NODISCARD rp_status rp_h2_new_client(const rp_allocator *alloc, const rp_h2_handler *handler,
+                                        void *user, const rp_h2_limits *limits,
+                                        rp_reply_pool *pool, rp_h2 **out);
+/* Begins a call. NULL: no memory. Only if rp_h2_can_begin(): the server takes more calls now
+ * (its limit, and that it has not said goodbye). */
+rp_call *rp_h2_begin(rp_h2 *h2, const rp_call_head *head, void *call_user);
+bool rp_h2_can_begin(const rp_h2 *h2);
+/* Says that no more messages follow, once those sent have gone out. */
+void rp_call_half_close(rp_call *call);
+/* Takes a call back: RST_STREAM, on_close without on_end; nothing comes of it any more. */
+void rp_call_cancel(rp_call *call);
 
 #endif

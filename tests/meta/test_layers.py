@@ -15,6 +15,7 @@ MAY_INCLUDE = {
     "net": ["util"],
     "wire": ["util", "tensor", "chunk"],
     "server": ["util", "tensor", "chunk", "table", "store", "net", "wire"],
+    "client": ["util", "tensor", "chunk", "table", "store", "net", "wire"],
     "cli": [],
 }
 
@@ -39,6 +40,7 @@ SYSTEM = {
         sys/stat.h sys/types.h sys/uio.h sys/un.h time.h unistd.h
         """.split(),
     "wire": ["sys/types.h", "sys/uio.h"],
+    "client": "pthread.h sys/socket.h sys/uio.h unistd.h".split(),
     "server": """
         arpa/inet.h pthread.h sys/resource.h sys/socket.h sys/sysinfo.h sys/uio.h time.h unistd.h
         """.split(),

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sampler: samples of one table, fetched ahead over streams, handed out one by one or as
+ * batches that are stacked into memory of the caller's.
+ *
+ * With one stream to one server samples come in the order in which they were drawn. From
+ * several, the order depends on who answers first, unless `ordered` is set: then it is a
+ * function of the seed (and of what each server draws).
+ *
+ * Any thread may call it; samples go to whoever asks first. */
+#ifndef REPRISE_SAMPLER_H
+#define REPRISE_SAMPLER_H
+
+#include "reprise/client.h"
+
+RP_BEGIN_DECLS
+
+typedef struct rp_sampler rp_sampler;
+
+/* Zero-initialise it; fields marked * must be set. */
+typedef struct rp_sampler_options {
+    const char *table;               /* * */
+    int64_t max_samples;             /* after which it ends; 0: no end */
+    size_t max_in_flight;            /* drawn ahead on each stream; 0: 100 */
+    size_t streams;                  /* to each server; 0: 1 */
+    int64_t max_per_stream;          /* samples, then the stream is made anew; 0: no limit */
+    int64_t rate_limiter_timeout_ms; /* with no sample for so long it ends; 0: not at all,
+                                        i.e. at once; negative: never */
+    size_t decoders; /* threads that decode a batch with the caller; 0: by processors */
+    bool ordered;    /* see above */
+    bool checked;    /* compare samples with the signature of the table */
+    double beta;     /* > 0: importance weights, normalised in each batch */
+} rp_sampler_options;
+
+/* Begins to fetch. RP_INVALID, RP_NO_RESOURCE. The client must outlive it. Returns owned. */
+RP_API RP_NODISCARD rp_status rp_sampler_new(rp_client *client,
+                                             const rp_sampler_options *options,
+                                             rp_sampler **out, rp_error *err);
+/* Frees it; samples drawn ahead are lost, as they are in Reverb. Ends waits of other threads
+ * with RP_CANCELLED before. NULL is fine. */
+RP_API void rp_sampler_free(rp_sampler *sampler);
+/* Ends all waits, now and later, with RP_CANCELLED. */
+RP_API void rp_sampler_close(rp_sampler *sampler);
+
+/* Takes 1 to `capacity` samples, as many as are there; waits for the first. Drop them with
+ * rp_samples_release(). `probability` and `table_size` are those over all shards.
+ * RP_DEADLINE (by `wait`, or the rate limiter's timeout: then the sentence says so and every
+ * later call answers the same), RP_PRECONDITION (max_samples have been taken: it is over),
+ * RP_CANCELLED, RP_NOT_FOUND (no such table), RP_CORRUPT. */
+RP_API RP_NODISCARD rp_status rp_sampler_next(rp_sampler *sampler, rp_sample *out,
+                                              size_t capacity, size_t *count, rp_wait wait,
+                                              rp_error *err);
+
+/* --- batches ----------------------------------------------------------------------------------- */
+
+typedef enum rp_ragged {
+    RP_RAGGED_REFUSE = 0,  /* all items of a column have one length */
+    RP_RAGGED_PAD = 1,     /* filled up with zeros to the longest; lengths are told */
+    RP_RAGGED_OFFSETS = 2, /* one behind the other; offsets are told */
+} rp_ragged;
+
+/* What a column of the next batch needs. */
+typedef struct rp_batch_column {
+    rp_dtype dtype;
+    rp_shape shape; /* items first; of RP_RAGGED_OFFSETS rows of all items first */
+    size_t bytes;   /* of RP_STRING: elements * sizeof(rp_string) */
+} rp_batch_column;
+
+typedef struct rp_batch rp_batch;
+
+/* Waits for `size` samples and makes them a batch; nothing is decoded yet. If the sampler ends
+ * before, what there is becomes the last batch, unless `whole`. Returns owned. Statuses as
+ * above. */
+RP_API RP_NODISCARD rp_status rp_sampler_batch(rp_sampler *sampler, size_t size,
+                                               rp_ragged ragged, bool whole, rp_wait wait,
+                                               rp_batch **out, rp_error *err);
+RP_API void rp_batch_free(rp_batch *batch); /* NULL is fine */
+
+RP_API size_t rp_batch_size(const rp_batch *batch);
+/* The samples, in order. Borrowed. */
+RP_API const rp_sample *rp_batch_samples(const rp_batch *batch);
+RP_API size_t rp_batch_column_count(const rp_batch *batch);
+RP_API const rp_batch_column *rp_batch_get_column(const rp_batch *batch, size_t column);
+/* Rows of each item (RP_RAGGED_PAD), or where each item's rows begin, and the end
+ * (RP_RAGGED_OFFSETS: size + 1 numbers). Borrowed. NULL where all have one length. */
+RP_API const int64_t *rp_batch_lengths(const rp_batch *batch, size_t column);
+
+/* Decodes every column into dst[column], which has exactly its bytes; NULL leaves a column out.
+ * Works on the sampler's threads and the caller's together. Strings borrow from the batch.
+ * RP_INVALID, RP_CORRUPT, RP_NO_RESOURCE. */
+RP_API RP_NODISCARD rp_status rp_batch_decode(rp_batch *batch, void *const *dst,
+                                              const size_t *dst_bytes, rp_error *err);
+
+/* What it waits for, as a sentence. */
+RP_API void rp_sampler_why(rp_sampler *sampler, char *text, size_t size);
+
+RP_END_DECLS
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A writer that makes items by itself: patterns say which of the latest steps become an item,
+ * and when.
+ *
+ * Reverb's pattern language. After every append, of a whole step or of a part of one, every
+ * pattern is tried in the order given, and fires at most once a step; at the end of an episode
+ * all are tried once more. A pattern that meets a missing row does not fire. Columns that no
+ * pattern uses are dropped before they cost anything. */
+#ifndef REPRISE_STRUCTURED_WRITER_H
+#define REPRISE_STRUCTURED_WRITER_H
+
+#include "reprise/trajectory_writer.h"
+
+RP_BEGIN_DECLS
+
+/* One column of the items: rows of column `source`, counted back from the latest step.
+ *   stop alone (has_start false)   the one row at `stop` < 0, squeezed
+ *   start                          rows [start, stop) by `step`; start < 0, stop <= 0, stop >
+ *                                  start; step >= 1, 0 standing for 1 */
+typedef struct rp_pattern_node {
+    uint32_t source;
+    bool has_start, has_stop;
+    int32_t start, stop, step;
+    const char *name; /* for messages; may be NULL */
+} rp_pattern_node;
+
+typedef enum rp_condition_left {
+    RP_LEFT_STEP_INDEX = 0,      /* of the latest step in its episode, from 0 */
+    RP_LEFT_STEPS_SINCE_APPLIED, /* since this pattern last fired; 1 on the first step */
+    RP_LEFT_BUFFER_LENGTH,       /* rows of the longest column */
+    RP_LEFT_IS_END_EPISODE,      /* 1 while an episode ends; only == 1 */
+    RP_LEFT_DATA,                /* the latest value of column `column`: an integer or bool
+                                    scalar; false if it has none */
+} rp_condition_left;
+
+typedef enum rp_condition_compare {
+    RP_COMPARE_EQ = 0,
+    RP_COMPARE_GE = 1,
+    RP_COMPARE_MOD_EQ = 2, /* left mod `mod` == value; mod > 0, value >= 0 */
+} rp_condition_compare;
+
+typedef struct rp_condition {
+    rp_condition_left left;
+    uint32_t column;
+    rp_condition_compare compare;
+    int32_t mod, value;
+    bool inverse;
+} rp_condition;
+
+typedef enum rp_priority_kind {
+    RP_PRIORITY_CONSTANT = 0,
+    RP_PRIORITY_TD_ERROR = 1, /* w * max|x| + (1 - w) * mean|x| over the rows of the last node
+                                 whose source is `column`: float or integer scalars */
+} rp_priority_kind;
+
+typedef struct rp_pattern_priority {
+    rp_priority_kind kind;
+    double value; /* the constant */
+    double max_priority_weight;
+    uint32_t column;
+} rp_pattern_priority;
+
+typedef struct rp_pattern {
+    const char *table;
+    const rp_pattern_node *nodes; /* one for each column of the item */
+    size_t node_count;
+    const rp_condition
+        *conditions; /* all must hold; that there are enough rows is understood */
+    size_t condition_count;
+    rp_pattern_priority priority;
+} rp_pattern;
+
+/* RP_INVALID ("Invalid configuration at position i: ..."), naming what is wrong. Pure. */
+RP_API RP_NODISCARD rp_status rp_pattern_check(const rp_pattern *patterns, size_t count,
+                                               rp_error *err);
+
+typedef struct rp_structured_writer rp_structured_writer;
+
+/* Zero-initialise it. */
+typedef struct rp_structured_writer_options {
+    int32_t chunk_length; /* 0: tuned */
+    rp_chunk_options chunk;
+    size_t max_items, max_bytes; /* as of a trajectory writer */
+} rp_structured_writer_options;
+
+/* Patterns are copied. RP_INVALID, RP_NO_RESOURCE. Returns owned. */
+RP_API RP_NODISCARD rp_status rp_structured_writer_new(
+    rp_client *client, const rp_pattern *patterns, size_t count,
+    const rp_structured_writer_options *options, rp_structured_writer **out, rp_error *err);
+RP_API void rp_structured_writer_free(rp_structured_writer *writer); /* NULL is fine */
+
+/* Appends (see rp_trajectory_writer_append()) and tries the patterns. Waits only while the
+ * writer holds max_items or max_bytes. */
+RP_API RP_NODISCARD rp_status rp_structured_writer_append(rp_structured_writer *writer,
+                                                          const rp_value *values, size_t count,
+                                                          uint32_t flags, rp_wait wait,
+                                                          rp_error *err);
+RP_API bool rp_structured_writer_is_open(const rp_structured_writer *writer);
+RP_API RP_NODISCARD rp_status rp_structured_writer_flush(rp_structured_writer *writer,
+                                                         size_t leave, rp_wait wait,
+                                                         rp_error *err);
+RP_API RP_NODISCARD rp_status rp_structured_writer_end_episode(rp_structured_writer *writer,
+                                                               bool clear, rp_wait wait,
+                                                               rp_error *err);
+
+/* --- N environments, one call ------------------------------------------------------------------ */
+
+typedef struct rp_batch_writer rp_batch_writer;
+
+/* One structured writer for each of `environments`, behind one call. */
+RP_API RP_NODISCARD rp_status rp_batch_writer_new(rp_client *client, size_t environments,
+                                                  const rp_pattern *patterns, size_t count,
+                                                  const rp_structured_writer_options *options,
+                                                  rp_batch_writer **out, rp_error *err);
+RP_API void rp_batch_writer_free(rp_batch_writer *writer); /* NULL is fine */
+
+/* Appends a step of every environment: each tensor has `environments` rows. `ends` (may be
+ * NULL) says whose episode ends with this step. */
+RP_API RP_NODISCARD rp_status rp_batch_writer_append(rp_batch_writer *writer,
+                                                     const rp_value *values, size_t count,
+                                                     const bool *ends, rp_wait wait,
+                                                     rp_error *err);
+RP_API RP_NODISCARD rp_status rp_batch_writer_flush(rp_batch_writer *writer, rp_wait wait,
+                                                    rp_error *err);
+
+RP_END_DECLS
+
+#endif
