@@ -5,10 +5,20 @@
 
 #include "cli/flags.h"
 
-extern const rp_command rp_commands[];
+extern const rp_command *const rp_commands[];
 extern const size_t rp_command_count;
 
-/* Runs a whole command line and returns the exit status: 0 done, 1 failed, 2 misuse. */
+/* One file each. */
+extern const rp_command rp_bench_command;
+extern const rp_command rp_checkpoint_command;
+extern const rp_command rp_info_command;
+extern const rp_command rp_insert_command;
+extern const rp_command rp_sample_command;
+extern const rp_command rp_tables_command;
+extern const rp_command rp_top_command;
+
+/* Runs a whole command line and returns the exit status: 0 done, 1 failed, 2 misuse, 130 ended
+ * by Ctrl-C. */
 int rp_commands_main(int argc, char *const *argv);
 
 #endif

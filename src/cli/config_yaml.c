@@ -30,16 +30,16 @@ static rp_status expect(const rp_yaml *node, rp_yaml_kind kind, const char *key,
 }
 
 /* The scalar of a node, under the name `key`. */
-static rp_status scalar(const rp_yaml *node, const char *key, rp_value *value,
+static rp_status scalar(const rp_yaml *node, const char *key, rp_setting *value,
                         rp_problem *problem)
 {
-    *value = (rp_value){key, node->text, node->quoted, node->place};
+    *value = (rp_setting){key, node->text, node->quoted, node->place};
     return expect(node, RP_YAML_SCALAR, key, problem);
 }
 
 static rp_status read_listen(rp_config *c, const rp_yaml *node, rp_problem *problem)
 {
-    rp_value value;
+    rp_setting value;
     rp_status st;
 
     if (node->kind != RP_YAML_LIST) {
@@ -59,7 +59,7 @@ static rp_status read_listen(rp_config *c, const rp_yaml *node, rp_problem *prob
 static rp_status read_limits(rp_config *c, const rp_yaml *node, rp_problem *problem)
 {
     rp_status st = expect(node, RP_YAML_MAP, "limits", problem);
-    rp_value value;
+    rp_setting value;
 
     for (const rp_yaml *n = node->first; n != NULL && st == RP_OK; n = n->next) {
         const char *key = rp_arena_format(&c->arena, "limits.%s", n->key);
@@ -96,7 +96,7 @@ static rp_status read_table_key(rp_config *c, rp_table_settings *t, const rp_yam
 {
     const char *name = rp_arena_format(&c->arena, "%s.%s", t->title, node->key);
     rp_table_key key = rp_table_key_find(node->key);
-    rp_value value;
+    rp_setting value;
     rp_status st;
 
     if (name == NULL) return rp_problem_memory(problem);
@@ -161,7 +161,7 @@ static rp_status unknown_key(rp_config *c, const rp_yaml *node, rp_problem *prob
 static rp_status read_setting(rp_config *c, const rp_yaml *node, rp_problem *problem)
 {
     int option = RP_SERVE_TABLE; /* those before it are about the file itself */
-    rp_value value;
+    rp_setting value;
     rp_status st;
 
     for (; option < RP_SERVE_OPTIONS; option++) {

@@ -81,7 +81,7 @@ static void put(rp_server_limits *limits, const limit *l, int64_t value)
         *(size_t *)at = (size_t)value;
 }
 
-static rp_status unknown_limit(const char *name, const rp_value *value, rp_problem *problem)
+static rp_status unknown_limit(const char *name, const rp_setting *value, rp_problem *problem)
 {
     rp_nearest nearest;
 
@@ -95,20 +95,20 @@ static rp_status unknown_limit(const char *name, const rp_value *value, rp_probl
 }
 
 /* The value as a number in the unit of the field. */
-static rp_status read_limit(const limit *l, const rp_value *value, uint64_t memory,
+static rp_status read_limit(const limit *l, const rp_setting *value, uint64_t memory,
                             int64_t *number, rp_problem *problem)
 {
     uint64_t bytes = 0;
     rp_status st;
 
-    if (l->kind == COUNT) return rp_value_integer(value, 0, l->high, number, problem);
-    if (l->kind == MS) return rp_value_duration(value, 1, l->high, number, problem);
-    st = rp_value_size(value, memory, &bytes, problem);
+    if (l->kind == COUNT) return rp_setting_integer(value, 0, l->high, number, problem);
+    if (l->kind == MS) return rp_setting_duration(value, 1, l->high, number, problem);
+    st = rp_setting_size(value, memory, &bytes, problem);
     *number = bytes > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t)bytes;
     return st;
 }
 
-rp_status rp_limit_set(rp_server_limits *limits, const char *name, const rp_value *value,
+rp_status rp_limit_set(rp_server_limits *limits, const char *name, const rp_setting *value,
                        uint64_t memory, rp_problem *problem)
 {
     int64_t number = 0;

@@ -17,7 +17,7 @@ void rp_limit_bounds(size_t index, int64_t *low, int64_t *high);
  * number is milliseconds), as it is. 0 is the default. RP_INVALID, for a
  * name that is none with the nearest one. */
 RP_NODISCARD rp_status rp_limit_set(rp_server_limits *limits, const char *name,
-                                    const rp_value *value, uint64_t memory,
+                                    const rp_setting *value, uint64_t memory,
                                     rp_problem *problem);
 
 /* The limits with defaults for what is 0. */

@@ -36,7 +36,7 @@ rp_status rp_problem_memory(rp_problem *problem)
 }
 
 /* Says what was expected instead of the value. */
-static rp_status expected(const rp_value *v, const char *what, rp_problem *problem)
+static rp_status expected(const rp_setting *v, const char *what, rp_problem *problem)
 {
     if (v->text[0] == '\0')
         return rp_problem_set(problem, &v->place, "%s: expected %s, got nothing", v->key, what);
@@ -44,8 +44,8 @@ static rp_status expected(const rp_value *v, const char *what, rp_problem *probl
                           v->quoted ? "the string " : "", v->text);
 }
 
-rp_status rp_value_integer(const rp_value *v, int64_t low, int64_t high, int64_t *out,
-                           rp_problem *problem)
+rp_status rp_setting_integer(const rp_setting *v, int64_t low, int64_t high, int64_t *out,
+                             rp_problem *problem)
 {
     char what[96];
     int64_t value;
@@ -59,15 +59,15 @@ rp_status rp_value_integer(const rp_value *v, int64_t low, int64_t high, int64_t
     return RP_OK;
 }
 
-rp_status rp_value_unsigned(const rp_value *v, uint64_t *out, rp_problem *problem)
+rp_status rp_setting_unsigned(const rp_setting *v, uint64_t *out, rp_problem *problem)
 {
     if (v->quoted || !rp_parse_unsigned(v->text, out))
         return expected(v, "a whole number from 0 to 18446744073709551615", problem);
     return RP_OK;
 }
 
-rp_status rp_value_number(const rp_value *v, double low, double high, double *out,
-                          rp_problem *problem)
+rp_status rp_setting_number(const rp_setting *v, double low, double high, double *out,
+                            rp_problem *problem)
 {
     char what[96];
     double value;
@@ -80,14 +80,15 @@ rp_status rp_value_number(const rp_value *v, double low, double high, double *ou
     return RP_OK;
 }
 
-rp_status rp_value_boolean(const rp_value *v, bool *out, rp_problem *problem)
+rp_status rp_setting_boolean(const rp_setting *v, bool *out, rp_problem *problem)
 {
     if (v->quoted || !rp_parse_boolean(v->text, out))
         return expected(v, "true or false", problem);
     return RP_OK;
 }
 
-rp_status rp_value_size(const rp_value *v, uint64_t whole, uint64_t *out, rp_problem *problem)
+rp_status rp_setting_size(const rp_setting *v, uint64_t whole, uint64_t *out,
+                          rp_problem *problem)
 {
     if (v->quoted || !rp_parse_size(v->text, whole, out))
         return expected(v,
@@ -97,8 +98,8 @@ rp_status rp_value_size(const rp_value *v, uint64_t whole, uint64_t *out, rp_pro
     return RP_OK;
 }
 
-rp_status rp_value_duration(const rp_value *v, int64_t unit_ms, int64_t high_ms, int64_t *ms,
-                            rp_problem *problem)
+rp_status rp_setting_duration(const rp_setting *v, int64_t unit_ms, int64_t high_ms,
+                              int64_t *ms, rp_problem *problem)
 {
     char what[96];
     int64_t value;
@@ -112,7 +113,7 @@ rp_status rp_value_duration(const rp_value *v, int64_t unit_ms, int64_t high_ms,
     return RP_OK;
 }
 
-rp_status rp_value_text(const rp_value *v, const char **out, rp_problem *problem)
+rp_status rp_setting_text(const rp_setting *v, const char **out, rp_problem *problem)
 {
     if (v->text[0] == '\0') return expected(v, "a text", problem);
     if (strlen(v->text) > MAX_TEXT)
@@ -122,8 +123,8 @@ rp_status rp_value_text(const rp_value *v, const char **out, rp_problem *problem
     return RP_OK;
 }
 
-rp_status rp_value_choice(const rp_value *v, const char *const *words, size_t count, int *out,
-                          rp_problem *problem)
+rp_status rp_setting_choice(const rp_setting *v, const char *const *words, size_t count,
+                            int *out, rp_problem *problem)
 {
     rp_nearest nearest;
     char list[160];

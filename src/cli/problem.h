@@ -25,33 +25,34 @@ rp_status rp_problem_set(rp_problem *problem, const rp_place *place, const char 
 rp_status rp_problem_memory(rp_problem *problem);
 
 /* A value as it was written. Borrows its texts. */
-typedef struct rp_value {
+typedef struct rp_setting {
     const char *key; /* as a person would look for it: "--port", "tables.replay.max_size" */
     const char *text;
     bool quoted; /* a string in a file: it is neither a number nor a boolean */
     rp_place place;
-} rp_value;
+} rp_setting;
 
 /* The value as what it should be, within bounds, both included. RP_INVALID with the key, the
  * value and the bounds; then nothing is written. */
-RP_NODISCARD rp_status rp_value_integer(const rp_value *value, int64_t low, int64_t high,
-                                        int64_t *out, rp_problem *problem);
-RP_NODISCARD rp_status rp_value_unsigned(const rp_value *value, uint64_t *out,
-                                         rp_problem *problem);
-RP_NODISCARD rp_status rp_value_number(const rp_value *value, double low, double high,
-                                       double *out, rp_problem *problem);
-RP_NODISCARD rp_status rp_value_boolean(const rp_value *value, bool *out, rp_problem *problem);
+RP_NODISCARD rp_status rp_setting_integer(const rp_setting *value, int64_t low, int64_t high,
+                                          int64_t *out, rp_problem *problem);
+RP_NODISCARD rp_status rp_setting_unsigned(const rp_setting *value, uint64_t *out,
+                                           rp_problem *problem);
+RP_NODISCARD rp_status rp_setting_number(const rp_setting *value, double low, double high,
+                                         double *out, rp_problem *problem);
+RP_NODISCARD rp_status rp_setting_boolean(const rp_setting *value, bool *out,
+                                          rp_problem *problem);
 /* `whole` is what a percentage is of; 0: there may be none. */
-RP_NODISCARD rp_status rp_value_size(const rp_value *value, uint64_t whole, uint64_t *out,
-                                     rp_problem *problem);
+RP_NODISCARD rp_status rp_setting_size(const rp_setting *value, uint64_t whole, uint64_t *out,
+                                       rp_problem *problem);
 /* `unit_ms` is the unit of a plain number. */
-RP_NODISCARD rp_status rp_value_duration(const rp_value *value, int64_t unit_ms,
-                                         int64_t high_ms, int64_t *ms, rp_problem *problem);
+RP_NODISCARD rp_status rp_setting_duration(const rp_setting *value, int64_t unit_ms,
+                                           int64_t high_ms, int64_t *ms, rp_problem *problem);
 /* A text that is not empty, at most 4,095 bytes. */
-RP_NODISCARD rp_status rp_value_text(const rp_value *value, const char **out,
-                                     rp_problem *problem);
+RP_NODISCARD rp_status rp_setting_text(const rp_setting *value, const char **out,
+                                       rp_problem *problem);
 /* One of `count` words: its index. */
-RP_NODISCARD rp_status rp_value_choice(const rp_value *value, const char *const *words,
-                                       size_t count, int *out, rp_problem *problem);
+RP_NODISCARD rp_status rp_setting_choice(const rp_setting *value, const char *const *words,
+                                         size_t count, int *out, rp_problem *problem);
 
 #endif

@@ -159,7 +159,7 @@ static void begin_addresses(rp_config *c)
     c->port = -1;
 }
 
-static rp_status add_address(rp_config *c, const rp_value *value, rp_problem *problem)
+static rp_status add_address(rp_config *c, const rp_setting *value, rp_problem *problem)
 {
     char why[128];
     bool is_open;
@@ -180,7 +180,7 @@ static rp_status add_address(rp_config *c, const rp_value *value, rp_problem *pr
     return RP_OK;
 }
 
-static rp_status set_table(rp_config *c, const rp_value *value, rp_problem *problem)
+static rp_status set_table(rp_config *c, const rp_setting *value, rp_problem *problem)
 {
     rp_table_settings table;
     rp_status st =
@@ -189,10 +189,10 @@ static rp_status set_table(rp_config *c, const rp_value *value, rp_problem *prob
     return st == RP_OK ? rp_config_add_table(c, &table, problem) : st;
 }
 
-static rp_status set_limit(rp_config *c, const rp_value *value, rp_problem *problem)
+static rp_status set_limit(rp_config *c, const rp_setting *value, rp_problem *problem)
 {
     const char *equals = strchr(value->text, '=');
-    rp_value number = *value;
+    rp_setting number = *value;
     const char *name;
 
     if (equals == NULL)
@@ -205,7 +205,7 @@ static rp_status set_limit(rp_config *c, const rp_value *value, rp_problem *prob
     return rp_limit_set(&c->limits, name, &number, c->memory, problem);
 }
 
-static rp_status set_other(rp_config *c, rp_serve_option option, const rp_value *value,
+static rp_status set_other(rp_config *c, rp_serve_option option, const rp_setting *value,
                            rp_problem *problem)
 {
     if (option == RP_SERVE_LISTEN) return add_address(c, value, problem);
@@ -213,7 +213,7 @@ static rp_status set_other(rp_config *c, rp_serve_option option, const rp_value 
     return set_limit(c, value, problem);
 }
 
-rp_status rp_config_set(rp_config *c, rp_serve_option option, const rp_value *value,
+rp_status rp_config_set(rp_config *c, rp_serve_option option, const rp_setting *value,
                         rp_problem *problem)
 {
     const setting *s = &settings[option];
@@ -223,13 +223,13 @@ rp_status rp_config_set(rp_config *c, rp_serve_option option, const rp_value *va
     if (option == RP_SERVE_PORT) begin_addresses(c);
     switch (s->kind) {
     case OTHER: st = set_other(c, option, value, problem); break;
-    case INTEGER: st = rp_value_integer(value, s->low, s->high, at, problem); break;
-    case SEED: st = rp_value_unsigned(value, at, problem); break;
-    case SIZE: st = rp_value_size(value, c->memory, at, problem); break;
-    case SECONDS: st = rp_value_duration(value, 1000, s->high, at, problem); break;
-    case TEXT: st = rp_value_text(value, at, problem); break;
-    case SWITCH: st = rp_value_boolean(value, at, problem); break;
-    case WORD: st = rp_value_choice(value, s->words, (size_t)s->high, at, problem); break;
+    case INTEGER: st = rp_setting_integer(value, s->low, s->high, at, problem); break;
+    case SEED: st = rp_setting_unsigned(value, at, problem); break;
+    case SIZE: st = rp_setting_size(value, c->memory, at, problem); break;
+    case SECONDS: st = rp_setting_duration(value, 1000, s->high, at, problem); break;
+    case TEXT: st = rp_setting_text(value, at, problem); break;
+    case SWITCH: st = rp_setting_boolean(value, at, problem); break;
+    case WORD: st = rp_setting_choice(value, s->words, (size_t)s->high, at, problem); break;
     }
     if (st != RP_OK) return st;
     c->given[c->from_flags ? 1 : 0] |= 1u << option;
@@ -270,7 +270,7 @@ rp_status rp_config_from_flags(rp_config *c, const rp_flags *flags, rp_problem *
     c->from_flags = true;
     for (size_t i = 0; i < flags->count && st == RP_OK; i++) {
         rp_serve_option option = (rp_serve_option)flags->list[i].option;
-        rp_value value = {.text = flags->list[i].value};
+        rp_setting value = {.text = flags->list[i].value};
 
         value.key = rp_arena_format(&c->arena, "--%s", rp_serve_options[option].name);
         if (value.key == NULL) return rp_problem_memory(problem);
@@ -378,7 +378,7 @@ rp_status rp_config_finish(rp_config *c, rp_problem *problem)
     rp_status st = RP_OK;
 
     if (c->table_count == 0) {
-        rp_value value = {.key = "--table", .text = default_table};
+        rp_setting value = {.key = "--table", .text = default_table};
 
         c->default_table = true;
         st = set_table(c, &value, problem);

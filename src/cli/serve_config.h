@@ -86,7 +86,7 @@ const char *rp_config_key(rp_config *config, rp_serve_option option);
  * RP_SERVE_LIMIT take "replay:uniform:1000" and "name=value"; RP_SERVE_LISTEN adds an address.
  * RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_config_set(rp_config *config, rp_serve_option option,
-                                     const rp_value *value, rp_problem *problem);
+                                     const rp_setting *value, rp_problem *problem);
 
 /* Adds a table, or replaces the file's of the same name. Takes its signature on success.
  * RP_INVALID (there is one of that name from the same source), RP_NO_RESOURCE. */

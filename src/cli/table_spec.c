@@ -85,7 +85,7 @@ void rp_table_settings_init(rp_table_settings *table, const char *name, const ch
 }
 
 rp_status rp_table_settings_set(rp_table_settings *table, rp_table_key key,
-                                const rp_value *value, uint64_t memory, rp_problem *problem)
+                                const rp_setting *value, uint64_t memory, rp_problem *problem)
 {
     const key_info *info = &infos[key];
     void *at = (char *)table + info->offset;
@@ -94,14 +94,14 @@ rp_status rp_table_settings_set(rp_table_settings *table, rp_table_key key,
     if (is_given(table, key))
         return rp_problem_set(problem, &value->place, "%s: given twice", value->key);
     switch (info->kind) {
-    case SELECTOR: st = rp_value_choice(value, forms, (size_t)info->high, at, problem); break;
+    case SELECTOR: st = rp_setting_choice(value, forms, (size_t)info->high, at, problem); break;
     case COUNT:
-        st = rp_value_integer(value, (int64_t)info->low, (int64_t)info->high, at, problem);
+        st = rp_setting_integer(value, (int64_t)info->low, (int64_t)info->high, at, problem);
         break;
-    case NUMBER: st = rp_value_number(value, info->low, info->high, at, problem); break;
-    case BYTES: st = rp_value_size(value, memory, at, problem); break;
-    case SWITCH: st = rp_value_boolean(value, at, problem); break;
-    case SEED: st = rp_value_unsigned(value, at, problem); break;
+    case NUMBER: st = rp_setting_number(value, info->low, info->high, at, problem); break;
+    case BYTES: st = rp_setting_size(value, memory, at, problem); break;
+    case SWITCH: st = rp_setting_boolean(value, at, problem); break;
+    case SEED: st = rp_setting_unsigned(value, at, problem); break;
     }
     if (st == RP_OK) table->given |= 1u << key;
     return st;
@@ -124,7 +124,7 @@ static rp_status unknown_key(const rp_table_settings *t, const char *name, rp_pr
 static rp_status take_part(rp_table_settings *t, rp_arena *arena, rp_table_key key, char *part,
                            uint64_t memory, rp_problem *problem)
 {
-    rp_value value = {.text = part, .place = t->place};
+    rp_setting value = {.text = part, .place = t->place};
 
     if (key == RP_TABLE_KEYS) {
         char *equals = strchr(part, '=');

@@ -60,7 +60,7 @@ void rp_table_settings_init(rp_table_settings *table, const char *name, const ch
 
 /* Takes one value; `memory` is what a percentage is of. RP_INVALID. */
 RP_NODISCARD rp_status rp_table_settings_set(rp_table_settings *table, rp_table_key key,
-                                             const rp_value *value, uint64_t memory,
+                                             const rp_setting *value, uint64_t memory,
                                              rp_problem *problem);
 
 /* Takes "SAMPLER[:MAX_SIZE][,key=value...]". The parts are copied to the arena.

@@ -420,7 +420,7 @@ static void every_limit_can_be_set_by_its_name(void **state)
     assert_int_equal(rp_limit_count() * sizeof(size_t), sizeof(rp_server_limits));
     for (size_t i = 0; i < rp_limit_count(); i++) {
         rp_server_limits limits = {0}, zero = {0}, filled;
-        rp_value value = {"key", "300", false, {0}};
+        rp_setting value = {"key", "300", false, {0}};
         char text[32];
 
         assert_ok(rp_limit_set(&limits, rp_limit_name(i), &value, memory, &problem));
@@ -437,7 +437,7 @@ static void every_limit_can_be_set_by_its_name(void **state)
 static rp_status server_says(const char *name, const char *text)
 {
     rp_server_limits limits = {0};
-    rp_value value = {"key", text, false, {0}};
+    rp_setting value = {"key", text, false, {0}};
 
     if (rp_limit_set(&limits, name, &value, memory, &problem) != RP_OK) return RP_CANCELLED;
     return rp_server_limits_complete(&limits, NULL);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/table_list.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/nearest.h"
+
+rp_status rp_table_list_fetch(rp_table_list *l, rp_client *client, rp_wait wait, rp_error *err)
+{
+    size_t shards = rp_client_shard_count(client);
+    rp_status st;
+
+    *l = (rp_table_list){0};
+    st = rp_client_get_tables(client, wait, &l->tables, err);
+    if (st != RP_OK) return st;
+    if (shards > RP_LISTED_SHARDS) shards = RP_LISTED_SHARDS;
+    for (size_t i = 0; i < shards; i++) l->shards[i] = rp_client_shard_address(client, i);
+    l->view = (rp_tables_view){l->tables->tables, l->tables->count, l->shards, shards};
+    return RP_OK;
+}
+
+void rp_table_list_deinit(rp_table_list *l)
+{
+    rp_client_tables_free(l->tables);
+    *l = (rp_table_list){0};
+}
+
+const rp_client_table *rp_table_list_find(const rp_table_list *l, const char *name)
+{
+    for (size_t i = 0; i < l->view.count; i++)
+        if (strcmp(l->view.tables[i].info.name, name) == 0) return &l->view.tables[i];
+    return NULL;
+}
+
+rp_status rp_table_list_missing(const rp_table_list *l, const char *name, rp_error *err)
+{
+    rp_nearest nearest;
+    const char *best;
+
+    rp_nearest_init(&nearest, name);
+    for (size_t i = 0; i < l->view.count; i++)
+        rp_nearest_offer(&nearest, l->view.tables[i].info.name);
+    best = rp_nearest_get(&nearest);
+    err->code = RP_NOT_FOUND;
+    if (best != NULL)
+        (void)snprintf(err->text, sizeof err->text, "no table '%.80s', did you mean '%.80s'?",
+                       name, best);
+    else
+        (void)snprintf(err->text, sizeof err->text,
+                       "no table '%.80s'; reprise info lists those there are", name);
+    return RP_NOT_FOUND;
+}
