@@ -25,6 +25,8 @@ enum {
     RP_RANK_CLIENT = 78,
     RP_RANK_WRITER = 80,
     RP_RANK_SAMPLER = 82,
+    RP_RANK_SHARDS = 83,
+    RP_RANK_STREAM = 84,
     RP_RANK_RUNTIME = 85,
 };
 
