@@ -108,16 +108,12 @@ void rp_runtime_unlock_clients(void) RP_NO_THREAD_SAFETY_ANALYSIS
 static void end_turn(void *user)
 {
     rp_runtime *r = user;
-    rp_turn_end *last = r->last;
 
-    /* Those that are queued meanwhile come behind `last`, unless it is forgotten: then they are
-     * run in this turn already, which does no harm. */
-    for (rp_turn_end *end = r->first; end != NULL; end = r->first) {
-        bool is_last = end == last;
+    while (r->first != NULL) {
+        rp_turn_end *end = r->first;
 
         rp_runtime_forget_turn_end(r, end);
         end->run(end);
-        if (is_last) break;
     }
 }
 

@@ -41,8 +41,9 @@ struct rp_turn_end {
     bool queued;              /* private */
 };
 
-/* Has end->run called once at the end of this turn of the loop, or of the next if asked for by
- * one of these. Asking again is fine. Forgetting takes it back, if it is queued. */
+/* Has end->run called once at the end of this turn of the loop, after those that are queued
+ * already; asked for by one of them, still in this turn. Asking again is fine. Forgetting takes
+ * it back, if it is queued. */
 void rp_runtime_at_turn_end(rp_runtime *runtime, rp_turn_end *end);
 void rp_runtime_forget_turn_end(rp_runtime *runtime, rp_turn_end *end);
 

@@ -2,7 +2,7 @@
 /* The requests of a client: what reverb_calls.h and replay_calls.h read. Insert requests have a
  * file of their own (insert_request_write.h).
  *
- * Each appends one message to `out`, where a message goes out usually &reply->bytes; look at
+ * Each appends one message to `out`, mostly the &reply->bytes of a reply; look at
  * `out->bad` at the end. Nothing is checked: the server does. ServerInfoRequest and
  * CheckpointRequest are empty messages: there is nothing to append. */
 #ifndef RP_WIRE_REQUEST_WRITE_H
