@@ -152,6 +152,11 @@ rp_reply *rp_channel_new_message(rp_channel *c)
     return rp_reply_new(&c->pool);
 }
 
+void rp_channel_drop_message(rp_channel *c, rp_reply *message)
+{
+    rp_reply_release(&c->pool, message);
+}
+
 void rp_channel_send(rp_channel_call *call, rp_reply *message)
 {
     rp_call_send(call->call, message);
