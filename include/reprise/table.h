@@ -186,6 +186,8 @@ typedef struct rp_table_info {
     int64_t episodes, deleted_episodes; /* referred to now; referred to no more */
     int64_t unique_samples;             /* items sampled at least once, ever */
     double max_priority;                /* what RP_INSERT_MAX_PRIORITY gives */
+    double total_weight;                /* of all items, as the sampler weighs them: the sum of
+                                           priority^exponent of RP_PRIORITIZED, else 1 each */
     double limiter_diff; /* inserts * samples_per_insert - samples, and what is carried: what
                             the limiter keeps between min_diff and max_diff */
     int64_t waiting_inserts, waiting_samples; /* calls */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A builder collects rows in one buffer per column, plain, and turns them into a chunk:
  *
- *   rows ──(differences, in place)──► rows ──(compress)──► scratch ──(copy)──► chunk
- *   rows ────────────────────────────────(codec none, strings: copy)─────────► chunk
+ *   rows ──(differences)──► scratch ──(compress)──► scratch ──(copy)──► chunk
+ *   rows ──────────────────────────(codec none, strings: copy)────────► chunk
  *
  * Lengths stand in front of the data in the message, so compressed bytes pass through a scratch
  * buffer once; it is kept, as are the buffers of the columns, so a builder that is used again
@@ -11,7 +11,8 @@
  * Invariants between calls:
  *   B1  every column holds `rows` rows, plain;
  *   B2  `charged` is what the rows count for against MAX_BYTES;
- *   B3  a call that fails has changed neither rows nor counts. */
+ *   B3  a call that fails has changed neither rows nor counts;
+ *   B4  finishing changes no row before the chunk is made. */
 #include <assert.h>
 #include <inttypes.h>
 
@@ -52,11 +53,10 @@ struct rp_chunk_builder {
     rp_allocator alloc;
     size_t size_bytes; /* of the whole allocation */
     rp_chunk_options options;
-    rp_codec_state codec;
+    rp_chunk_press press;
     size_t rows;
     size_t charged;  /* bytes counted against MAX_BYTES */
     size_t reserved; /* those of the row to be committed */
-    buffer scratch;
     size_t column_count;
     builder_column *columns;
     rp_chunk_part *parts; /* what finish writes; one per column */
@@ -153,7 +153,7 @@ rp_status rp_chunk_builder_new(const rp_allocator *alloc, const rp_spec *columns
     if (b == NULL) return rp_fail_memory(err, size);
     *b = (rp_chunk_builder){
         .alloc = *alloc, .size_bytes = size, .options = *options, .column_count = column_count};
-    rp_codec_state_init(&b->codec, alloc);
+    rp_chunk_press_init(&b->press, alloc);
     b->columns = (builder_column *)(b + 1);
     b->parts = (rp_chunk_part *)(b->columns + column_count);
     init_columns(b, columns, (char *)(b->parts + column_count));
@@ -172,8 +172,7 @@ void rp_chunk_builder_free(rp_chunk_builder *builder)
         rp_release(&alloc, c->data.data, c->data.capacity);
         rp_release(&alloc, c->lengths.data, c->lengths.capacity);
     }
-    rp_release(&alloc, builder->scratch.data, builder->scratch.capacity);
-    rp_codec_state_deinit(&builder->codec);
+    rp_chunk_press_deinit(&builder->press);
     rp_release(&alloc, builder, builder->size_bytes);
 }
 
@@ -340,34 +339,46 @@ static bool is_delta_column(const rp_chunk_builder *b, const builder_column *c)
     return b->options.delta && rp_dtype_is_integer(c->spec.dtype) && c->spec.shape.rank >= 1;
 }
 
-/* Turns the rows into differences, or back. */
-static void apply_delta(rp_chunk_builder *b, void (*convert)(void *, size_t, size_t, size_t))
-{
-    for (size_t i = 0; i < b->column_count; i++) {
-        builder_column *c = &b->columns[i];
-        if (is_delta_column(b, c))
-            convert(c->data.data, b->rows, c->row_bytes, rp_dtype_size(c->spec.dtype));
-    }
-}
-
 static bool is_compressed(const rp_chunk_builder *b, const builder_column *c)
 {
     return c->spec.dtype != RP_STRING && b->options.codec != RP_CODEC_NONE;
 }
 
-static rp_status reserve_scratch(rp_chunk_builder *b, rp_error *err)
+/* Makes room for everything at once: what lies there must not move. */
+static rp_status reserve_scratch(const rp_chunk_builder *b, rp_chunk_press *press,
+                                 rp_error *err)
 {
+    buffer room = {.data = press->scratch, .capacity = press->capacity};
     size_t need = 0;
 
-    for (size_t i = 0; i < b->column_count; i++)
-        if (is_compressed(b, &b->columns[i]))
-            need += rp_codec_max_bytes(b->options.codec, b->columns[i].data.size);
-    b->scratch.size = 0;
-    return reserve(&b->alloc, &b->scratch, need) ? RP_OK : rp_fail_memory(err, need);
+    for (size_t i = 0; i < b->column_count; i++) {
+        const builder_column *c = &b->columns[i];
+        if (is_delta_column(b, c)) need += c->data.size;
+        if (is_compressed(b, c)) need += rp_codec_max_bytes(b->options.codec, c->data.size);
+    }
+    press->used = 0;
+    if (!reserve(&press->codec.alloc, &room, need)) return rp_fail_memory(err, need);
+    press->scratch = room.data;
+    press->capacity = room.capacity;
+    return RP_OK;
+}
+
+/* The differences between the rows of a column, in the scratch space. */
+static const uint8_t *make_differences(const rp_chunk_builder *b, const builder_column *c,
+                                       rp_chunk_press *press)
+{
+    uint8_t *at = press->scratch + press->used;
+
+    if (c->data.size == 0) return c->data.data;
+    memcpy(at, c->data.data, c->data.size);
+    rp_delta_encode(at, b->rows, c->row_bytes, rp_dtype_size(c->spec.dtype));
+    press->used += c->data.size;
+    return at;
 }
 
 /* Prepares what will be written for column `index`; compresses into the scratch buffer. */
-static rp_status make_part(rp_chunk_builder *b, size_t index, rp_error *err)
+static rp_status make_part(rp_chunk_builder *b, rp_chunk_press *press, size_t index,
+                           rp_error *err)
 {
     const builder_column *c = &b->columns[index];
     rp_chunk_part *part = &b->parts[index];
@@ -380,7 +391,8 @@ static rp_status make_part(rp_chunk_builder *b, size_t index, rp_error *err)
     part->shape.dims[0] = (int64_t)b->rows;
     for (int32_t i = 0; i < c->spec.shape.rank; i++)
         part->shape.dims[i + 1] = c->spec.shape.dims[i];
-    content->pieces[1].data = c->data.data;
+    content->pieces[1].data =
+        is_delta_column(b, c) ? make_differences(b, c, press) : c->data.data;
     content->pieces[1].size = c->data.size;
     if (c->spec.dtype == RP_STRING) {
         content->pieces[0].data = c->lengths.data;
@@ -392,15 +404,15 @@ static rp_status make_part(rp_chunk_builder *b, size_t index, rp_error *err)
         content->head_bytes = (size_t)(at - content->head);
         return RP_OK;
     }
-    at = b->scratch.data + b->scratch.size;
-    st = rp_codec_compress(&b->codec, b->options.codec, b->options.level, c->data.data,
-                           c->data.size, at, &stored);
+    at = press->scratch + press->used;
+    st = rp_codec_compress(&press->codec, b->options.codec, b->options.level,
+                           content->pieces[1].data, c->data.size, at, &stored);
     if (st != RP_OK)
         return rp_fail(err, st, "column %zu: %s could not compress %zu bytes", index,
                        rp_codec_name(b->options.codec), c->data.size);
     content->pieces[1].data = at;
     content->pieces[1].size = stored;
-    b->scratch.size += stored;
+    press->used += stored;
     return RP_OK;
 }
 
@@ -451,21 +463,34 @@ static rp_status check_finish(const rp_chunk_builder *b, const rp_chunk_origin *
     return RP_OK;
 }
 
-rp_status rp_chunk_builder_finish(rp_chunk_builder *builder, const rp_chunk_origin *origin,
-                                  rp_chunk **out, rp_error *err)
+void rp_chunk_press_init(rp_chunk_press *press, const rp_allocator *alloc)
+{
+    *press = (rp_chunk_press){.scratch = NULL};
+    rp_codec_state_init(&press->codec, alloc);
+}
+
+void rp_chunk_press_deinit(rp_chunk_press *press)
+{
+    rp_release(&press->codec.alloc, press->scratch, press->capacity);
+    rp_codec_state_deinit(&press->codec);
+}
+
+rp_status rp_chunk_builder_press(rp_chunk_builder *builder, rp_chunk_press *press,
+                                 const rp_chunk_origin *origin, rp_chunk **out, rp_error *err)
 {
     rp_status st = check_finish(builder, origin, err);
 
-    if (st == RP_OK) st = reserve_scratch(builder, err);
-    if (st != RP_OK) return st;
-    apply_delta(builder, rp_delta_encode);
+    if (st == RP_OK) st = reserve_scratch(builder, press, err);
     for (size_t i = 0; st == RP_OK && i < builder->column_count; i++)
-        st = make_part(builder, i, err);
-    if (st == RP_OK) st = make_chunk(builder, origin, out, err);
-    if (st != RP_OK) {
-        apply_delta(builder, rp_delta_decode); /* B3 */
-        return st;
-    }
-    rp_chunk_builder_clear(builder);
-    return RP_OK;
+        st = make_part(builder, press, i, err);
+    return st == RP_OK ? make_chunk(builder, origin, out, err) : st;
+}
+
+rp_status rp_chunk_builder_finish(rp_chunk_builder *builder, const rp_chunk_origin *origin,
+                                  rp_chunk **out, rp_error *err)
+{
+    rp_status st = rp_chunk_builder_press(builder, &builder->press, origin, out, err);
+
+    if (st == RP_OK) rp_chunk_builder_clear(builder);
+    return st;
 }

@@ -373,6 +373,13 @@ static bool is_of_steps(const rp_trajectory_column *column, const rp_spec *spec)
     return rp_shape_fits(&step, &spec->shape);
 }
 
+rp_status rp_trajectory_column_check(size_t index, const rp_trajectory_column *column,
+                                     const rp_spec *spec, rp_error *err)
+{
+    if (is_of_steps(column, spec)) return RP_OK;
+    return rp_column_match(index, column->dtype, &column->shape, spec, err);
+}
+
 rp_status rp_trajectory_check(const rp_trajectory *trajectory, const rp_signature *signature,
                               rp_error *err)
 {
@@ -385,8 +392,7 @@ rp_status rp_trajectory_check(const rp_trajectory *trajectory, const rp_signatur
                        trajectory->column_count, expected);
     for (size_t i = 0; i < expected; i++) {
         rp_trajectory_column c = rp_trajectory_get_column(trajectory, i);
-        if (is_of_steps(&c, rp_signature_column(signature, i))) continue;
-        st = rp_column_match(i, c.dtype, &c.shape, rp_signature_column(signature, i), err);
+        st = rp_trajectory_column_check(i, &c, rp_signature_column(signature, i), err);
         if (st != RP_OK) return st;
     }
     return RP_OK;

@@ -40,6 +40,11 @@ static inline rp_slices rp_trajectory_slices(const rp_trajectory *t, size_t inde
     return column;
 }
 
+/* What rp_trajectory_check() says of column `index`. */
+RP_NODISCARD rp_status rp_trajectory_column_check(size_t index,
+                                                  const rp_trajectory_column *column,
+                                                  const rp_spec *spec, rp_error *err);
+
 /* Takes or drops `count` references at once. */
 static inline rp_trajectory *rp_trajectory_ref_many(rp_trajectory *trajectory, uint32_t count)
 {

@@ -18,9 +18,36 @@ void rp_runtime_put(rp_runtime *runtime); /* NULL is fine. Not on one of its thr
 /* Changes in the child of a fork; never 0. */
 uint64_t rp_runtime_generation(void);
 
+/* One lock for all clients of the process, rank RP_RANK_CLIENT, for what a child of a fork has
+ * to find whole: no fork happens while it is held. */
+void rp_runtime_lock_clients(void);
+void rp_runtime_unlock_clients(void);
+
 rp_loop *rp_runtime_loop(rp_runtime *runtime);
 /* Runs `run` on the loop's thread and returns when it has. Not from that thread. */
 void rp_runtime_run_on_loop(rp_runtime *runtime, void (*run)(void *arg), void *arg);
+
+/* --- on the loop's thread --------------------------------------------------------------------- */
+
+/* Where to read to, before anybody knows whose the bytes are: valid until the next callback. */
+enum { RP_RUNTIME_READ_BYTES = 256 << 10 };
+uint8_t *rp_runtime_read_buffer(rp_runtime *runtime);
+
+/* Embed it; zero-initialise it and set run. */
+typedef struct rp_turn_end rp_turn_end;
+struct rp_turn_end {
+    void (*run)(rp_turn_end *end);
+    rp_turn_end *prev, *next; /* private */
+    bool queued;              /* private */
+};
+
+/* Has end->run called once at the end of this turn of the loop, after those that are queued
+ * already; asked for by one of them, still in this turn. Asking again is fine. Forgetting takes
+ * it back, if it is queued. */
+void rp_runtime_at_turn_end(rp_runtime *runtime, rp_turn_end *end);
+void rp_runtime_forget_turn_end(rp_runtime *runtime, rp_turn_end *end);
+
+/* --- working threads -------------------------------------------------------------------------- */
 
 /* Embed it; its memory must stay until it has run. */
 typedef struct rp_job rp_job;

@@ -19,6 +19,8 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -124,6 +126,7 @@ static rp_link_result tls_result(rp_link *link, int returned, uint32_t *waits)
 {
     int why = SSL_get_error(link->ssl, returned);
 
+    link->tls_error = ERR_peek_error();
     ERR_clear_error();
     switch (why) {
     case SSL_ERROR_WANT_READ: *waits = RP_READABLE; return RP_LINK_AGAIN;
@@ -131,6 +134,36 @@ static rp_link_result tls_result(rp_link *link, int returned, uint32_t *waits)
     case SSL_ERROR_ZERO_RETURN: return RP_LINK_END;
     default: return fail(link);
     }
+}
+
+rp_status rp_link_expect(rp_link *link, const char *name)
+{
+    X509_VERIFY_PARAM *wanted;
+    bool is_number, ok;
+
+    if (link->ssl == NULL) return RP_OK;
+    wanted = SSL_get0_param(link->ssl);
+    ERR_clear_error();
+    is_number = X509_VERIFY_PARAM_set1_ip_asc(wanted, name) == 1;
+    ERR_clear_error();
+    if (is_number) return RP_OK; /* a number is not told beforehand: RFC 6066 */
+    X509_VERIFY_PARAM_set_hostflags(wanted, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    ok = name[0] != '\0' && SSL_set1_host(link->ssl, name) == 1 &&
+         SSL_set_tlsext_host_name(link->ssl, name) == 1;
+    ERR_clear_error();
+    return ok ? RP_OK : RP_INVALID;
+}
+
+void rp_link_why(const rp_link *link, char *text, size_t size)
+{
+    const char *why = link->tls_error != 0 ? ERR_reason_error_string(link->tls_error) : NULL;
+    long verified = link->ssl != NULL ? SSL_get_verify_result(link->ssl) : X509_V_OK;
+
+    if (verified != X509_V_OK)
+        (void)snprintf(text, size, "the server's certificate: %s",
+                       X509_verify_cert_error_string(verified));
+    else
+        (void)snprintf(text, size, "%s%s", why != NULL ? "TLS: " : "", why != NULL ? why : "");
 }
 
 rp_link_result rp_link_handshake(rp_link *link)

@@ -20,6 +20,7 @@ typedef struct rp_link {
     uint32_t read_waits, write_waits;
     bool secured; /* TLS, and the handshake is over */
     bool broken;  /* private: a read or write has said RP_LINK_BROKEN, and always will */
+    unsigned long tls_error; /* private: what OpenSSL said then */
 } rp_link;
 
 typedef enum rp_link_result {
@@ -33,6 +34,12 @@ typedef enum rp_link_result {
  * descriptor is still the caller's. */
 RP_NODISCARD rp_status rp_link_init(rp_link *link, int fd, rp_tls *tls);
 void rp_link_deinit(rp_link *link); /* closes the descriptor, if it still has it */
+
+/* Of a client, before the handshake: the server's certificate must be for this name or IP
+ * address. RP_NO_RESOURCE; RP_INVALID: it is neither. Nothing for a plain link. */
+RP_NODISCARD rp_status rp_link_expect(rp_link *link, const char *name);
+/* Why it is broken, if TLS knows; "" otherwise. */
+void rp_link_why(const rp_link *link, char *text, size_t size);
 
 /* Gives the descriptor away: the link holds none afterwards. Plain links only. */
 int rp_link_take_fd(rp_link *link);

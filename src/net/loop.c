@@ -120,6 +120,12 @@ void rp_loop_free(rp_loop *loop)
     rp_release_aligned(&alloc, loop, sizeof *loop);
 }
 
+void rp_loop_abandon(rp_loop *loop)
+{
+    (void)close(loop->event_fd);
+    (void)close(loop->epoll_fd);
+}
+
 /* --- posts ---------------------------------------------------------------------------------- */
 
 void rp_loop_post(rp_loop *loop, rp_post *post)

@@ -14,6 +14,9 @@ typedef struct rp_loop rp_loop;
 /* RP_NO_RESOURCE (memory, descriptors). Returns owned. */
 RP_NODISCARD rp_status rp_loop_new(const rp_allocator *alloc, rp_loop **out, rp_error *err);
 void rp_loop_free(rp_loop *loop); /* not while it runs; NULL is fine */
+/* In the child of a fork, of a loop that the parent's thread runs: closes the child's copies of
+ * its descriptors and touches nothing else. The memory stays: nobody knows in what state. */
+void rp_loop_abandon(rp_loop *loop);
 
 /* Runs until rp_loop_stop(). It can be run again afterwards. */
 void rp_loop_run(rp_loop *loop);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Server contexts and sessions of OpenSSL.
+/* Contexts and sessions of OpenSSL.
  *
  * Sessions are not resumed: connections live long, a reload must be able to lock somebody out,
  * and without tickets a session costs no more than its connection. Renegotiation is off for the
@@ -24,6 +24,7 @@ struct rp_tls {
     rp_allocator alloc;
     SSL_CTX *context;
     BIO_METHOD *method;
+    bool connects; /* a client's */
 };
 
 typedef struct wire {
@@ -148,17 +149,34 @@ static rp_status check_readable(const char *what, const char *path, rp_error *er
     return RP_OK;
 }
 
-static rp_status load_own(SSL_CTX *context, const rp_tls_files *files, rp_error *err)
+static rp_status load_own(SSL_CTX *context, const char *certificate, const char *key,
+                          rp_error *err)
 {
-    rp_status st = check_readable("certificate", files->certificate, err);
+    rp_status st = check_readable("certificate", certificate, err);
 
-    if (st == RP_OK) st = check_readable("key", files->key, err);
+    if (st == RP_OK) st = check_readable("key", key, err);
     if (st != RP_OK) return st;
-    if (SSL_CTX_use_certificate_chain_file(context, files->certificate) != 1)
-        return fail_openssl(err, "certificate", files->certificate);
+    if (SSL_CTX_use_certificate_chain_file(context, certificate) != 1)
+        return fail_openssl(err, "certificate", certificate);
     /* Checks that it fits the certificate as well. */
-    if (SSL_CTX_use_PrivateKey_file(context, files->key, SSL_FILETYPE_PEM) != 1)
-        return fail_openssl(err, "key", files->key);
+    if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)
+        return fail_openssl(err, "key", key);
+    return RP_OK;
+}
+
+/* Whom a client believes. */
+static rp_status load_authorities(SSL_CTX *context, const char *ca, rp_error *err)
+{
+    rp_status st;
+
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+    if (ca == NULL) {
+        if (SSL_CTX_set_default_verify_paths(context) == 1) return RP_OK;
+        return fail_openssl(err, "the system's authorities", "default");
+    }
+    st = check_readable("CA", ca, err);
+    if (st != RP_OK) return st;
+    if (SSL_CTX_load_verify_file(context, ca) != 1) return fail_openssl(err, "CA", ca);
     return RP_OK;
 }
 
@@ -203,7 +221,6 @@ static bool set_up(SSL_CTX *context)
                                         SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                         SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_read_ahead(context, 1);
-    SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
     SSL_CTX_set_default_passwd_cb(context, no_passphrase);
     return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 &&
            SSL_CTX_set_num_tickets(context, 0) == 1 &&
@@ -211,27 +228,63 @@ static bool set_up(SSL_CTX *context)
            SSL_CTX_set_cipher_list(context, old_ciphers) == 1;
 }
 
-rp_status rp_tls_new(const rp_allocator *alloc, const rp_tls_files *files, rp_tls **out,
-                     rp_error *err)
+static rp_status make(const rp_allocator *alloc, bool connects, rp_tls **out, rp_error *err)
 {
-    rp_status st = RP_OK;
-    rp_tls *tls;
+    static const unsigned char h2[] = "\x02h2";
+    rp_tls *tls = rp_alloc_zero(alloc, sizeof *tls);
+    bool ok;
 
-    if (files->certificate == NULL || files->key == NULL)
-        return rp_fail(err, RP_INVALID, "TLS needs both a certificate and a key");
-    tls = rp_alloc_zero(alloc, sizeof *tls);
     if (tls == NULL) return rp_fail_memory(err, sizeof *tls);
     tls->alloc = *alloc;
+    tls->connects = connects;
     rp_refcount_init(&tls->refs);
     ERR_clear_error();
     tls->method = new_method();
-    tls->context = SSL_CTX_new(TLS_server_method());
-    if (tls->method == NULL || tls->context == NULL || !set_up(tls->context)) {
-        st = rp_fail(err, RP_NO_RESOURCE, "TLS: OpenSSL could not be set up");
+    tls->context = SSL_CTX_new(connects ? TLS_client_method() : TLS_server_method());
+    ok = tls->method != NULL && tls->context != NULL && set_up(tls->context);
+    if (ok && !connects) SSL_CTX_set_alpn_select_cb(tls->context, choose_protocol, NULL);
+    if (ok && connects) /* 0 is its success */
+        ok = SSL_CTX_set_alpn_protos(tls->context, h2, sizeof h2 - 1) == 0;
+    if (!ok) {
+        rp_tls_unref(tls);
         ERR_clear_error();
+        return rp_fail(err, RP_NO_RESOURCE, "TLS: OpenSSL could not be set up");
     }
-    if (st == RP_OK) st = load_own(tls->context, files, err);
+    *out = tls;
+    return RP_OK;
+}
+
+rp_status rp_tls_new(const rp_allocator *alloc, const rp_tls_files *files, rp_tls **out,
+                     rp_error *err)
+{
+    rp_tls *tls = NULL;
+    rp_status st;
+
+    if (files->certificate == NULL || files->key == NULL)
+        return rp_fail(err, RP_INVALID, "TLS needs both a certificate and a key");
+    st = make(alloc, false, &tls, err);
+    if (st == RP_OK) st = load_own(tls->context, files->certificate, files->key, err);
     if (st == RP_OK) st = load_client_ca(tls->context, files, err);
+    if (st != RP_OK) {
+        rp_tls_unref(tls);
+        return st;
+    }
+    *out = tls;
+    return RP_OK;
+}
+
+rp_status rp_tls_new_client(const rp_allocator *alloc, const rp_tls_client_files *files,
+                            rp_tls **out, rp_error *err)
+{
+    rp_tls *tls = NULL;
+    rp_status st;
+
+    if ((files->certificate == NULL) != (files->key == NULL))
+        return rp_fail(err, RP_INVALID, "TLS: a certificate and its key go together");
+    st = make(alloc, true, &tls, err);
+    if (st == RP_OK) st = load_authorities(tls->context, files->ca, err);
+    if (st == RP_OK && files->certificate != NULL)
+        st = load_own(tls->context, files->certificate, files->key, err);
     if (st != RP_OK) {
         rp_tls_unref(tls);
         return st;
@@ -278,7 +331,10 @@ SSL *rp_tls_new_session(rp_tls *tls, int fd)
     BIO_set_data(bio, w);
     BIO_set_init(bio, 1);
     SSL_set_bio(ssl, bio, bio); /* takes it */
-    SSL_set_accept_state(ssl);
+    if (tls->connects)
+        SSL_set_connect_state(ssl);
+    else
+        SSL_set_accept_state(ssl);
     return ssl;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TLS for servers: certificate, key and whom to believe. OpenSSL, TLS 1.2 and newer, ALPN "h2"
- * and "http/1.1". Immutable and counted: a reload makes a new one, and open connections keep
- * theirs. */
+/* TLS: certificate, key and whom to believe. OpenSSL, TLS 1.2 and newer; ALPN "h2" and, of a
+ * server, "http/1.1". Immutable and counted: a reload makes a new one, and open connections
+ * keep theirs. */
 #ifndef RP_NET_TLS_H
 #define RP_NET_TLS_H
 
@@ -20,6 +20,19 @@ typedef struct rp_tls_files {
  * that does not fit), RP_NO_RESOURCE. Returns owned. */
 RP_NODISCARD rp_status rp_tls_new(const rp_allocator *alloc, const rp_tls_files *files,
                                   rp_tls **out, rp_error *err);
+
+/* Of a client; all may be NULL. */
+typedef struct rp_tls_client_files {
+    const char *ca;          /* PEM: whom to believe; NULL: what the system believes */
+    const char *certificate; /* PEM, the chain: who we are; needs the key, and the other way */
+    const char *key;
+} rp_tls_client_files;
+
+/* The same for clients. Sessions of it connect; they believe only the server that
+ * rp_link_expect() names. */
+RP_NODISCARD rp_status rp_tls_new_client(const rp_allocator *alloc,
+                                         const rp_tls_client_files *files, rp_tls **out,
+                                         rp_error *err);
 rp_tls *rp_tls_ref(rp_tls *tls);
 void rp_tls_unref(rp_tls *tls); /* NULL is fine */
 
@@ -27,7 +40,7 @@ void rp_tls_unref(rp_tls *tls); /* NULL is fine */
 
 struct ssl_st;
 
-/* The server's side of a session over `fd`, which is borrowed. It holds a reference to `tls`.
+/* A session over `fd`, which is borrowed. It holds a reference to `tls`.
  * NULL: no memory. */
 struct ssl_st *rp_tls_new_session(rp_tls *tls, int fd);
 void rp_tls_free_session(struct ssl_st *ssl); /* NULL is fine */

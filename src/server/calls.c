@@ -19,6 +19,7 @@ static const rp_task_kind *const kinds[RP_METHODS] = {
     [RP_METHOD_PEEK] = &rp_peek_kind,
     [RP_METHOD_SAMPLE] = &rp_sample_kind,
     [RP_METHOD_WHY_BLOCKED] = &rp_why_blocked_kind,
+    [RP_METHOD_STATUS] = &rp_status_kind,
     [RP_METHOD_UPDATE] = &rp_update_kind,
     [RP_METHOD_DELETE] = &rp_delete_kind,
     [RP_METHOD_CREATE_TABLE] = &rp_create_table_kind,

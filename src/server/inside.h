@@ -276,9 +276,9 @@ static inline rp_worker *rp_task_worker(const rp_task *task)
 /* The tasks. */
 extern const rp_task_kind rp_insert_stream_kind, rp_sample_stream_kind, rp_mutate_kind,
     rp_reset_kind, rp_checkpoint_kind, rp_server_info_kind, rp_initialize_kind, rp_peek_kind,
-    rp_sample_kind, rp_why_blocked_kind, rp_update_kind, rp_delete_kind, rp_create_table_kind,
-    rp_drop_table_kind, rp_alter_table_kind, rp_pause_table_kind, rp_resume_table_kind,
-    rp_health_check_kind, rp_health_watch_kind, rp_reflection_kind;
+    rp_sample_kind, rp_why_blocked_kind, rp_status_kind, rp_update_kind, rp_delete_kind,
+    rp_create_table_kind, rp_drop_table_kind, rp_alter_table_kind, rp_pause_table_kind,
+    rp_resume_table_kind, rp_health_check_kind, rp_health_watch_kind, rp_reflection_kind;
 
 /* Frees what a worker keeps for reuse. */
 void rp_insert_batches_free(rp_worker *worker);

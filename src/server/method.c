@@ -26,6 +26,7 @@ static const struct {
     {OURS, "Peek", RP_METHOD_PEEK, RP_ROLE_READ},
     {OURS, "Sample", RP_METHOD_SAMPLE, RP_ROLE_READ},
     {OURS, "WhyBlocked", RP_METHOD_WHY_BLOCKED, RP_ROLE_READ},
+    {OURS, "Status", RP_METHOD_STATUS, RP_ROLE_READ},
     {OURS, "Update", RP_METHOD_UPDATE, RP_ROLE_WRITE},
     {OURS, "Delete", RP_METHOD_DELETE, RP_ROLE_WRITE},
     {OURS, "CreateTable", RP_METHOD_CREATE_TABLE, RP_ROLE_ADMIN},

@@ -202,6 +202,44 @@ const rp_task_kind rp_pause_table_kind = {.bytes = sizeof(rp_task),
 const rp_task_kind rp_resume_table_kind = {.bytes = sizeof(rp_task),
                                            .on_message = on_pause_or_resume};
 
+/* --- calls that tell of one table, or of all ----------------------------------------------------- */
+
+/* Calls `visit` for every table. False if there is no memory. */
+static bool visit_all(rp_server *server, void (*visit)(void *ctx, rp_table *table), void *ctx)
+{
+    size_t capacity = rp_store_find_tables(server->store, NULL, 0) + 1, count;
+    rp_table **tables = rp_alloc_array(&server->alloc, capacity, sizeof *tables);
+
+    if (tables == NULL) return false;
+    count = rp_store_find_tables(server->store, tables, capacity);
+    if (count > capacity) count = capacity;
+    for (size_t i = 0; i < count; i++) {
+        visit(ctx, tables[i]);
+        rp_table_unref(tables[i]);
+    }
+    rp_release(&server->alloc, tables, capacity * sizeof *tables);
+    return true;
+}
+
+/* Calls it for the table of that name, or for all if it is empty. False, with the task told, if
+ * that could not be. */
+static bool visit_named(rp_task *task, rp_string name,
+                        void (*visit)(void *ctx, rp_table *table), void *ctx)
+{
+    rp_served *served;
+
+    if (name.size == 0) {
+        if (visit_all(rp_task_worker(task)->server, visit, ctx)) return true;
+        rp_task_finish(task, RP_NO_RESOURCE, "out of memory to list the tables");
+        return false;
+    }
+    served = rp_served_of(task, name);
+    if (served == NULL) return false;
+    visit(ctx, served->table);
+    rp_served_unref(served);
+    return true;
+}
+
 /* --- WhyBlocked --------------------------------------------------------------------------------- */
 
 /* What is being described. */
@@ -211,8 +249,9 @@ typedef struct description {
     rp_buf *out;
 } description;
 
-static void describe(description *d, rp_table *table)
+static void describe(void *ctx, rp_table *table)
 {
+    description *d = ctx;
     int64_t now_ns = rp_now_ns();
     size_t capacity = d->max_calls - d->calls;
     size_t count = rp_table_waiting(table, d->room, capacity);
@@ -224,33 +263,6 @@ static void describe(description *d, rp_table *table)
     d->calls += count;
 }
 
-/* False if there is no memory. */
-static bool describe_all(description *d, rp_server *server)
-{
-    size_t capacity = rp_store_find_tables(server->store, NULL, 0) + 1, count;
-    rp_table **tables = rp_alloc_array(&server->alloc, capacity, sizeof *tables);
-
-    if (tables == NULL) return false;
-    count = rp_store_find_tables(server->store, tables, capacity);
-    if (count > capacity) count = capacity;
-    for (size_t i = 0; i < count; i++) {
-        describe(d, tables[i]);
-        rp_table_unref(tables[i]);
-    }
-    rp_release(&server->alloc, tables, capacity * sizeof *tables);
-    return true;
-}
-
-static bool describe_one(description *d, rp_task *task, rp_string name)
-{
-    rp_served *served = rp_served_of(task, name);
-
-    if (served == NULL) return false;
-    describe(d, served->table);
-    rp_served_unref(served);
-    return true;
-}
-
 static void on_why_blocked(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
     rp_worker *worker = rp_task_worker(task);
@@ -259,7 +271,7 @@ static void on_why_blocked(rp_task *task, const uint8_t *data, size_t size, rp_b
     rp_reply *reply;
     rp_string table;
     rp_error error;
-    bool ok = false;
+    bool ok;
 
     (void)block;
     if (rp_wire_read_why_blocked(data, size, &table, &d.max_calls, &error) != RP_OK) {
@@ -270,11 +282,11 @@ static void on_why_blocked(rp_task *task, const uint8_t *data, size_t size, rp_b
     if (reply == NULL) return;
     d.out = &reply->bytes;
     d.room = rp_alloc_array(alloc, d.max_calls, sizeof *d.room);
-    if (d.room != NULL)
-        ok = table.size > 0 ? describe_one(&d, task, table) : describe_all(&d, worker->server);
+    if (d.room == NULL)
+        rp_task_finish(task, RP_NO_RESOURCE, "out of memory to describe what waits");
+    ok = d.room != NULL && visit_named(task, table, describe, &d);
     rp_release(alloc, d.room, d.max_calls * sizeof *d.room);
     if (!ok) {
-        rp_task_finish(task, RP_NO_RESOURCE, "out of memory to describe what waits");
         rp_reply_release(&worker->replies, reply);
         return;
     }
@@ -284,3 +296,34 @@ static void on_why_blocked(rp_task *task, const uint8_t *data, size_t size, rp_b
 
 const rp_task_kind rp_why_blocked_kind = {.bytes = sizeof(rp_task),
                                           .on_message = on_why_blocked};
+
+/* --- Status -------------------------------------------------------------------------------------- */
+
+static void tell_status(void *out, rp_table *table)
+{
+    rp_table_info info;
+
+    rp_table_get_info(table, &info);
+    rp_wire_write_table_status(out, &info);
+}
+
+static void on_status(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
+{
+    rp_reply *reply;
+    rp_string table;
+    rp_error error;
+
+    (void)block;
+    if (rp_wire_read_status_request(data, size, &table, &error) != RP_OK) {
+        rp_task_refuse(task, RP_REFUSED_DECODE, &error);
+        return;
+    }
+    reply = rp_task_reply(task);
+    if (reply == NULL) return;
+    if (visit_named(task, table, tell_status, &reply->bytes))
+        rp_task_answer(task, reply);
+    else
+        rp_reply_release(&rp_task_worker(task)->replies, reply);
+}
+
+const rp_task_kind rp_status_kind = {.bytes = sizeof(rp_task), .on_message = on_status};

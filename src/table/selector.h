@@ -35,6 +35,9 @@ typedef struct rp_selector_ops {
     /* Asks the processor to fetch what changing these slots will touch. May be NULL. */
     void (*prefetch)(const rp_selector *s, const uint32_t *slots, size_t count);
 
+    /* The sum of all weights. NULL if each slot weighs 1. */
+    double (*total)(rp_selector *s);
+
     void (*clear)(rp_selector *s);
     bool (*check)(rp_selector *s,
                   size_t count); /* invariants, and that it holds `count` slots */

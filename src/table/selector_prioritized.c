@@ -139,6 +139,11 @@ static void prefetch(const rp_selector *s, const uint32_t *slots, size_t count)
     rp_sumtree_prefetch(((const prioritized *)s)->tree, slots, count);
 }
 
+static double total(rp_selector *s)
+{
+    return rp_sumtree_total(((prioritized *)s)->tree);
+}
+
 static void clear(rp_selector *s)
 {
     prioritized *p = (prioritized *)s;
@@ -179,6 +184,7 @@ rp_selector *rp_selector_prioritized_new(const rp_allocator *alloc)
         .remove = remove_slot,
         .pick = pick,
         .prefetch = prefetch,
+        .total = total,
         .clear = clear,
         .check = check,
         .free = free_prioritized,

@@ -106,6 +106,13 @@ static rp_waits waits_of(const rp_queue *q, int64_t now_ns)
     };
 }
 
+static double total_weight(rp_table *t)
+{
+    rp_selector *sampler = t->sampler;
+
+    return sampler->ops->total != NULL ? sampler->ops->total(sampler) : (double)t->slots.live;
+}
+
 void rp_table_get_info(rp_table *t, rp_table_info *out)
 {
     const rp_table_options *o = &t->options;
@@ -127,6 +134,7 @@ void rp_table_get_info(rp_table *t, rp_table_info *out)
     out->closed = t->closed;
     out->paused = t->paused;
     out->size = (int64_t)t->slots.live;
+    out->total_weight = total_weight(t);
     out->bytes = t->account.bytes;
     out->inserts = t->limiter.inserts;
     out->samples = t->limiter.samples;

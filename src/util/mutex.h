@@ -22,6 +22,12 @@ enum {
     RP_RANK_WAITER = 60,
     RP_RANK_METRICS = 70,
     RP_RANK_GATE = 75,
+    RP_RANK_CLIENT = 78,
+    RP_RANK_WRITER = 80,
+    RP_RANK_SAMPLER = 82,
+    RP_RANK_SHARDS = 83,
+    RP_RANK_STREAM = 84,
+    RP_RANK_RUNTIME = 85,
 };
 
 typedef struct RP_CAPABILITY("mutex") rp_mutex {

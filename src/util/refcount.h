@@ -47,6 +47,12 @@ static inline bool rp_refcount_is_one(const rp_refcount *r)
     return atomic_load_explicit(&r->n, memory_order_relaxed) == 1;
 }
 
+/* How many there are, for who can live with a number that is old. */
+static inline uint32_t rp_refcount_get(const rp_refcount *r)
+{
+    return (uint32_t)atomic_load_explicit(&r->n, memory_order_relaxed);
+}
+
 static inline bool rp_refcount_dec(rp_refcount *r)
 {
     return rp_refcount_sub(r, 1);

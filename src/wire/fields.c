@@ -83,6 +83,13 @@ rp_status rp_wire_malformed(rp_error *err, const char *message)
     return rp_fail(err, RP_INVALID, "%s: the bytes are not such a message", message);
 }
 
+rp_status rp_wire_blame_peer(rp_status status, rp_error *err)
+{
+    if (status != RP_INVALID) return status;
+    if (err != NULL) err->code = RP_CORRUPT;
+    return RP_CORRUPT;
+}
+
 bool rp_wire_count_numbers(const rp_pb_field *field, size_t *count)
 {
     const uint8_t *at = field->data, *end;

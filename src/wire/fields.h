@@ -36,6 +36,10 @@ RP_NODISCARD rp_status rp_wire_read_only_text(const uint8_t *data, size_t size,
 /* The sentence for bytes that are no message. Returns RP_INVALID. */
 rp_status rp_wire_malformed(rp_error *err, const char *message);
 
+/* For readers of answers: what is wrong with one is not the caller's fault. RP_INVALID becomes
+ * RP_CORRUPT, others stay as they are. */
+rp_status rp_wire_blame_peer(rp_status status, rp_error *err);
+
 /* Adds to `*count` the numbers in one field of `repeated uint64`, packed or not. False if the
  * bytes are no varints. */
 RP_NODISCARD bool rp_wire_count_numbers(const rp_pb_field *field, size_t *count);

@@ -78,6 +78,7 @@ typedef struct rp_wire_item {
     rp_string table;
     double priority;
     int32_t times_sampled;
+    int64_t inserted_at_ns; /* said by servers only */
     size_t column_count, slice_count;
     rp_insert_excess excess; /* written in every case */
 } rp_wire_item;

@@ -4,8 +4,8 @@
 #include <float.h>
 
 #include "util/error.h"
-#include "wire/fields.h"
 #include "wire/sample_response.h"
+#include "wire/selector_wire.h"
 
 enum { DEFAULT_CALLS = 100, MAX_CALLS = 1000 };
 
@@ -51,84 +51,18 @@ void rp_wire_limiter_apply(const rp_wire_limiter *limiter, rp_limiter_options *o
     if (limiter->has_max_diff) options->max_diff = value->max_diff;
 }
 
-/* KeyDistributionOptions as far as read: which of the oneof stands, and what is in it. */
-typedef struct distribution {
-    bool present;
-    uint32_t which; /* 0: none */
-    double exponent;
-    bool min_heap;
-} distribution;
-
-enum {
-    DISTRIBUTION_FIFO = 1,
-    DISTRIBUTION_UNIFORM = 2,
-    DISTRIBUTION_PRIORITIZED = 3,
-    DISTRIBUTION_HEAP = 4,
-    DISTRIBUTION_LIFO = 6,
-};
-
-static bool is_message(uint32_t which)
+/* Leaves the default in `*out` if the selector is absent. */
+static rp_status take_selector(const rp_wire_selector *selector, const char *what,
+                               rp_selector_options *out, rp_error *err)
 {
-    return which == DISTRIBUTION_PRIORITIZED || which == DISTRIBUTION_HEAP;
-}
-
-/* Prioritized or Heap. */
-static bool read_parameter(const rp_pb_field *field, distribution *d)
-{
-    rp_pb_reader reader = rp_pb_open(field->data, field->size);
-    rp_pb_field f;
-    rp_pb_step step;
-
-    while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
-        if (field->number == DISTRIBUTION_PRIORITIZED && rp_pb_is(&f, 1, RP_PB_FIXED64))
-            d->exponent = rp_wire_double(&f);
-        if (field->number == DISTRIBUTION_HEAP && rp_pb_is(&f, 1, RP_PB_VARINT))
-            d->min_heap = f.value != 0;
-    }
-    return step == RP_PB_END;
-}
-
-static bool read_distribution(const rp_pb_field *field, distribution *d)
-{
-    rp_pb_reader reader = rp_pb_open(field->data, field->size);
-    rp_pb_field f;
-    rp_pb_step step;
-
-    d->present = true;
-    while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
-        if (f.number > DISTRIBUTION_LIFO || f.number == 5) continue;
-        if (f.type != (is_message(f.number) ? RP_PB_BYTES : RP_PB_VARINT)) continue;
-        /* Another member of the oneof forgets what stood there. */
-        if (f.number != d->which) *d = (distribution){.present = true, .which = f.number};
-        if (is_message(f.number) && !read_parameter(&f, d)) return false;
-    }
-    return step == RP_PB_END;
-}
-
-/* Leaves the default in `*out` if the distribution is absent. */
-static rp_status take_distribution(const distribution *d, const char *what,
-                                   rp_selector_options *out, rp_error *err)
-{
-    if (!d->present) return RP_OK;
-    switch (d->which) {
-    case DISTRIBUTION_FIFO: *out = (rp_selector_options){RP_FIFO, 0}; return RP_OK;
-    case DISTRIBUTION_UNIFORM: *out = (rp_selector_options){RP_UNIFORM, 0}; return RP_OK;
-    case DISTRIBUTION_LIFO: *out = (rp_selector_options){RP_LIFO, 0}; return RP_OK;
-    case DISTRIBUTION_PRIORITIZED:
-        *out = (rp_selector_options){RP_PRIORITIZED, d->exponent};
-        return RP_OK;
-    case DISTRIBUTION_HEAP:
-        *out = (rp_selector_options){d->min_heap ? RP_MIN_HEAP : RP_MAX_HEAP, 0};
-        return RP_OK;
-    default:
-        return rp_fail(err, RP_INVALID, "the %s names no distribution that is known", what);
-    }
+    if (rp_wire_take_selector(selector, out)) return RP_OK;
+    return rp_fail(err, RP_INVALID, "the %s names no distribution that is known", what);
 }
 
 /* TableOptions as far as read. */
 typedef struct options_reading {
     rp_wire_table_options options;
-    distribution sampler, remover;
+    rp_wire_selector sampler, remover;
     rp_wire_limiter limiter;
     bool present, malformed;
     rp_error *err;
@@ -140,8 +74,8 @@ static rp_status read_submessage(const rp_pb_field *f, options_reading *r)
 
     switch (f->number) {
     case 1: return read_table(f, &r->options.name, r->err);
-    case 2: ok = read_distribution(f, &r->sampler); break;
-    case 3: ok = read_distribution(f, &r->remover); break;
+    case 2: ok = rp_wire_read_selector(f, &r->sampler); break;
+    case 3: ok = rp_wire_read_selector(f, &r->remover); break;
     case 8: ok = read_limiter(f, &r->limiter); break;
     case 9:
         if (r->options.signature != NULL)
@@ -192,9 +126,9 @@ static rp_status finish_options(options_reading *r, rp_wire_table_options *out, 
     r->options.sampler = (rp_selector_options){RP_UNIFORM, 0};
     r->options.remover = (rp_selector_options){RP_FIFO, 0};
     r->options.limiter = (rp_limiter_options){1.0, 1, -DBL_MAX, DBL_MAX};
-    st = take_distribution(&r->sampler, "sampler", &r->options.sampler, err);
+    st = take_selector(&r->sampler, "sampler", &r->options.sampler, err);
     if (st != RP_OK) return st;
-    st = take_distribution(&r->remover, "remover", &r->options.remover, err);
+    st = take_selector(&r->remover, "remover", &r->options.remover, err);
     if (st != RP_OK) return st;
     rp_wire_limiter_apply(&r->limiter, &r->options.limiter);
     *out = r->options;
@@ -336,6 +270,47 @@ void rp_wire_write_waiting_call(rp_buf *out, const char *table, const rp_waiting
 void rp_wire_write_waiting_total(rp_buf *out, size_t total)
 {
     rp_wire_put_number(out, 2, total);
+}
+
+rp_status rp_wire_read_status_request(const uint8_t *data, size_t size, rp_string *table,
+                                      rp_error *err)
+{
+    return rp_wire_read_only_text(data, size, "StatusRequest", "the table's name", table, err);
+}
+
+static void put_waits(rp_buf *out, uint32_t number, const rp_waits *waits)
+{
+    size_t mark = rp_wire_begin(out, number);
+
+    rp_wire_put_int(out, 1, waits->longest_ns);
+    rp_wire_put_int(out, 2, waits->parked);
+    rp_wire_put_int(out, 3, waits->total_ns);
+    rp_wire_end(out, mark);
+}
+
+void rp_wire_write_table_status(rp_buf *out, const rp_table_info *table)
+{
+    size_t mark = rp_wire_begin(out, 1);
+
+    rp_wire_put_text(out, 1, table->name);
+    rp_wire_put_double(out, 2, table->total_weight);
+    rp_wire_put_int(out, 3, table->size);
+    rp_wire_put_number(out, 4, table->bytes);
+    rp_wire_put_number(out, 5, table->max_bytes);
+    rp_wire_put_number(out, 6, table->soft_limit);
+    rp_wire_put_number(out, 7, table->closed);
+    rp_wire_put_number(out, 8, (table->paused & RP_SIDE_INSERTS) != 0);
+    rp_wire_put_number(out, 9, (table->paused & RP_SIDE_SAMPLES) != 0);
+    rp_wire_put_int(out, 10, table->deletes);
+    rp_wire_put_int(out, 11, table->updates);
+    rp_wire_put_int(out, 12, table->evictions);
+    rp_wire_put_double(out, 13, table->max_priority);
+    rp_wire_put_double(out, 14, table->limiter_diff);
+    rp_wire_put_int(out, 15, table->waiting_inserts);
+    rp_wire_put_int(out, 16, table->waiting_samples);
+    put_waits(out, 17, &table->insert_waits);
+    put_waits(out, 18, &table->sample_waits);
+    rp_wire_end(out, mark);
 }
 
 /* --- items by key ----------------------------------------------------------------------------- */

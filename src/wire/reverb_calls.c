@@ -2,7 +2,7 @@
 #include "wire/reverb_calls.h"
 
 #include "util/error.h"
-#include "wire/fields.h"
+#include "wire/selector_wire.h"
 #include "wire/signature_wire.h"
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -135,30 +135,6 @@ void rp_wire_write_checkpoint_response(rp_buf *out, const char *path)
     rp_wire_put_text(out, 1, path);
 }
 
-static void put_selector(rp_buf *out, uint32_t number, const rp_selector_options *options)
-{
-    size_t mark = rp_wire_begin(out, number), inner;
-
-    switch (options->kind) {
-    case RP_FIFO: rp_wire_put_number(out, 1, true); break;
-    case RP_UNIFORM: rp_wire_put_number(out, 2, true); break;
-    case RP_LIFO: rp_wire_put_number(out, 6, true); break;
-    case RP_PRIORITIZED:
-        inner = rp_wire_begin(out, 3);
-        rp_wire_put_double(out, 1, options->exponent);
-        rp_wire_end(out, inner);
-        break;
-    case RP_MIN_HEAP:
-    case RP_MAX_HEAP:
-        inner = rp_wire_begin(out, 4);
-        rp_wire_put_number(out, 1, options->kind == RP_MIN_HEAP);
-        rp_wire_end(out, inner);
-        break;
-    }
-    rp_wire_put_number(out, 7, options->kind != RP_UNIFORM && options->kind != RP_PRIORITIZED);
-    rp_wire_end(out, mark);
-}
-
 /* RateLimiterCallStats: present even if empty. */
 static void put_completed(rp_buf *out, uint32_t number, int64_t completed)
 {
@@ -185,8 +161,8 @@ static void put_table_info(rp_buf *out, uint32_t number, const rp_table_info *ta
 {
     size_t mark = rp_wire_begin(out, number);
 
-    put_selector(out, 1, &table->sampler);
-    put_selector(out, 2, &table->remover);
+    rp_wire_put_selector(out, 1, &table->sampler);
+    rp_wire_put_selector(out, 2, &table->remover);
     rp_wire_put_int(out, 3, table->max_size);
     rp_wire_put_int(out, 4, table->max_times_sampled);
     put_limiter(out, 5, table);

@@ -109,6 +109,7 @@ class Client:
     def info(self):
         self.ask(self.rng.choice((m.INFO, m.HEALTH)), b"")
         self.ask(OURS + "WhyBlocked", b"")
+        self.ask(OURS + "Status", b"")
 
     def page(self):
         path = self.rng.choice(("/metrics", "/v1/info", "/healthz"))

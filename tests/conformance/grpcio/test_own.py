@@ -111,10 +111,11 @@ def test_a_name_that_is_taken_is_refused(replay, made, refused):
 @pytest.mark.parametrize("call", [
     lambda r: r.DropTable(table="nope"), lambda r: r.AlterTable(table="nope", max_size=1),
     lambda r: r.PauseTable(table="nope"), lambda r: r.ResumeTable(table="nope"),
-    lambda r: r.WhyBlocked(table="nope"), lambda r: r.Peek(table="nope", keys=[1]),
+    lambda r: r.WhyBlocked(table="nope"), lambda r: r.Status(table="nope"),
+    lambda r: r.Peek(table="nope", keys=[1]),
     lambda r: r.Update(table="nope"), lambda r: r.Delete(table="nope", keys=[1]),
     lambda r: r.Sample(table="nope", count=1)],
-    ids=["drop", "alter", "pause", "resume", "why", "peek", "update", "delete", "sample"])
+    ids=["drop", "alter", "pause", "resume", "why", "status", "peek", "update", "delete", "sample"])
 def test_an_unknown_table_is_not_found(replay, refused, call):
     with refused(Code.NOT_FOUND, "nope"):
         call(replay)

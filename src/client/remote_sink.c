@@ -1,0 +1,777 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sink of one server. See the header for what it promises.
+ *
+ * put() leaves items in an array under a lock and posts once; the loop takes the array whole.
+ * From there on everything is the loop's. Items stand in one list, in order:
+ *
+ *   sent and not confirmed ... | cursor: to be sent next ...
+ *
+ * Invariants, between two callbacks of the loop:
+ *   R1  everything before the cursor has gone out on this stream (`message` is not 0), nothing
+ *       behind it has; without a stream the cursor is at the first;
+ *   R2  `chunks` is what the server keeps for this stream: what the last message with items
+ *       asked it to keep;
+ *   R3  the timer is armed. So moving it cannot fail.
+ *
+ * Whatever goes wrong in the middle of a message (memory) ends the stream: the next one starts
+ * from R1 again.
+ *
+ * Searching for the item that a server does not like ("probing"): what was out when the stream
+ * ended is suspected. Suspects go out one message at a time, the next once all of it is
+ * confirmed. A message that ends the stream has the culprit in it: half of it is tried next; a
+ * message of one is the culprit. An item may also wait long for its table, and others must not
+ * wait with it for ever: after a while without complaint it has passed, and is sent like any
+ * other from then on. */
+#include "client/remote_sink.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "chunk/chunk.h"
+#include "client/item_list.h"
+#include "client/sent_chunks.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/mutex.h"
+#include "wire/answers.h"
+#include "wire/insert_request_write.h"
+
+enum {
+    MAX_ITEMS = 256,             /* in one message */
+    MESSAGE_BYTES = 1 << 20,     /* in one message, about, unless one item has more */
+    QUEUED_BYTES = 4 << 20,      /* that wait to be written, before building stops */
+    WHOLE_BYTES = 60 << 20,      /* of chunks in one message; servers take 64 MiB */
+    CHUNK_ONLY_BYTES = 32 << 20, /* of chunks in messages that go ahead of a larger item */
+    FIRST_PROBE = 16,
+    KEPT_ROOM = 4096, /* items: room for more is given back once they are taken */
+};
+
+#define MIN_PAUSE_NS ((int64_t)2000000)
+#define MAX_PAUSE_NS ((int64_t)1000000000)
+#define MEMORY_PAUSE_NS ((int64_t)10000000)
+#define OLD_NS ((int64_t)2000000000)       /* a stream that lived so long did not die young */
+#define PROBE_WAIT_NS ((int64_t)100000000) /* without complaint: it has passed */
+
+typedef enum stream_state {
+    STREAM_NONE,
+    STREAM_BEGINNING, /* waits for a connection */
+    STREAM_OPEN,
+} stream_state;
+
+typedef struct remote_sink {
+    rp_sink base;
+    rp_runtime *runtime;
+    rp_loop *loop;
+    rp_channel *channel;
+    rp_allocator alloc;
+    rp_sink_events events;
+    uint64_t generation;
+    rp_post post;
+    atomic_int_fast64_t away_since; /* written by the loop's thread */
+
+    /* the loop's */
+    rp_channel_call call;
+    rp_timer timer;
+    stream_state state;
+    int64_t resume_ns; /* no stream is begun before, and no message after a failure */
+    int64_t pause_ns, began_ns;
+    bool has_progressed; /* the stream has confirmed something */
+    rp_sent_chunks chunks;
+    rp_item_list items;
+    uint32_t cursor;
+    uint64_t message; /* number of the last one */
+    rp_sink_item *taken;
+    size_t taken_count, taken_capacity;
+    uint64_t *keys; /* confirmed by one message */
+    size_t key_capacity;
+    rp_wire_insert wire_items[MAX_ITEMS]; /* of the message that is being put together */
+    bool is_probing;
+    size_t probe_size, probe_out; /* items of the next message; of the last, unconfirmed */
+    int64_t probe_due_ns;
+    bool is_closed;
+
+    rp_mutex mu; /* rank 84: the rest */
+    rp_sink_item *incoming RP_GUARDED_BY(mu);
+    size_t incoming_count RP_GUARDED_BY(mu), incoming_capacity RP_GUARDED_BY(mu);
+    bool is_posted RP_GUARDED_BY(mu);
+    bool is_reserved RP_GUARDED_BY(mu); /* the array stays until the items have come */
+    char why[RP_ERROR_TEXT_BYTES] RP_GUARDED_BY(mu);
+} remote_sink;
+
+/* A message that is being put together. */
+typedef struct draft {
+    rp_reply *reply;
+    size_t count; /* of wire_items */
+} draft;
+
+static remote_sink *sink_of(rp_sink *sink)
+{
+    return (remote_sink *)(void *)sink;
+}
+
+static remote_sink *sink_of_call(rp_channel_call *call)
+{
+    return (remote_sink *)(void *)((char *)call - offsetof(remote_sink, call));
+}
+
+static rp_listed_item *item_at(remote_sink *s, uint32_t slot)
+{
+    return &s->items.slots[slot];
+}
+
+/* Wakes up at `due_ns`, or before. */
+static void wake_at(remote_sink *s, int64_t due_ns)
+{
+    if (due_ns < s->timer.due_ns && rp_loop_arm(s->loop, &s->timer, due_ns) != RP_OK)
+        return; /* cannot be: R3 */
+}
+
+static void set_why(remote_sink *s, const char *text)
+{
+    rp_mutex_lock(&s->mu);
+    (void)snprintf(s->why, sizeof s->why, "%s", text);
+    rp_mutex_unlock(&s->mu);
+}
+
+/* --- items in, items out ----------------------------------------------------------------------- */
+
+/* Takes what has been put. */
+static void take_items(remote_sink *s)
+{
+    for (;;) {
+        if (s->taken_count == 0) {
+            rp_sink_item *items = s->taken;
+            size_t capacity = s->taken_capacity;
+
+            rp_mutex_lock(&s->mu);
+            if (!s->is_reserved && s->incoming_count > 0) {
+                s->taken = s->incoming;
+                s->taken_count = s->incoming_count;
+                s->taken_capacity = s->incoming_capacity;
+                s->incoming = items;
+                s->incoming_count = 0;
+                s->incoming_capacity = capacity;
+            }
+            rp_mutex_unlock(&s->mu);
+        }
+        if (s->taken_count == 0) return;
+        if (!rp_item_list_reserve(&s->items, s->taken_count)) {
+            wake_at(s, rp_loop_now(s->loop) + MEMORY_PAUSE_NS);
+            return;
+        }
+        for (size_t i = 0; i < s->taken_count; i++) {
+            uint32_t slot = rp_item_list_append(&s->items, &s->taken[i]);
+            if (s->cursor == RP_MAP_NONE) s->cursor = slot;
+        }
+        s->taken_count = 0;
+        if (s->taken_capacity > KEPT_ROOM) {
+            rp_release(&s->alloc, s->taken, s->taken_capacity * sizeof *s->taken);
+            s->taken = NULL;
+            s->taken_capacity = 0;
+        }
+    }
+}
+
+/* Takes an item out of the list; its trajectory is the caller's. */
+static rp_sink_item remove_item(remote_sink *s, uint32_t slot)
+{
+    rp_listed_item *item = item_at(s, slot);
+
+    if (s->cursor == slot) s->cursor = item->next;
+    if (item->shares_chunks) rp_sent_chunks_on_confirmed(&s->chunks, item->item.trajectory);
+    return rp_item_list_remove(&s->items, slot);
+}
+
+static void refuse(remote_sink *s, uint32_t slot, rp_status status, const char *text)
+{
+    rp_sink_item item = remove_item(s, slot);
+
+    rp_trajectory_unref(item.trajectory);
+    s->events.on_settled(s->events.user, &item.key, 1, status, text);
+}
+
+/* Refuses what waits for `table`; NULL: everything. */
+static void refuse_all(remote_sink *s, const char *table, rp_status status, const char *text)
+{
+    uint32_t slot = s->items.first;
+
+    while (slot != RP_MAP_NONE) {
+        uint32_t next = item_at(s, slot)->next;
+        if (table == NULL || strcmp(item_at(s, slot)->item.table, table) == 0)
+            refuse(s, slot, status, text);
+        slot = next;
+    }
+}
+
+/* --- messages ---------------------------------------------------------------------------------- */
+
+/* Bytes of the chunks of `trajectory` that the server has not. */
+static size_t missing_bytes(const remote_sink *s, const rp_trajectory *trajectory)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < trajectory->chunk_count; i++)
+        if (!rp_sent_chunks_has(&s->chunks, trajectory->chunks[i]))
+            bytes += trajectory->chunks[i]->wire_bytes;
+    return bytes;
+}
+
+static bool hold(draft *d, rp_trajectory *trajectory)
+{
+    rp_trajectory *held = rp_trajectory_ref(trajectory);
+
+    if (rp_reply_hold(d->reply, held)) return true;
+    rp_trajectory_unref(held);
+    return false;
+}
+
+static bool begin_draft(remote_sink *s, draft *d)
+{
+    d->reply = rp_channel_new_message(s->channel);
+    return d->reply != NULL;
+}
+
+static bool send_draft(remote_sink *s, draft *d)
+{
+    rp_reply *reply = d->reply;
+
+    if (!rp_reply_close(reply)) return false;
+    d->reply = NULL;
+    rp_channel_send(&s->call, reply);
+    return true;
+}
+
+/* Adds the chunks of an item that the server has not. Of one that is too large for a message,
+ * the first ones go ahead, in messages without items: the server keeps them for the next. */
+static bool add_chunks(remote_sink *s, draft *d, rp_listed_item *item, size_t missing)
+{
+    rp_trajectory *trajectory = item->item.trajectory;
+    bool is_alone = rp_refcount_is_one(&trajectory->refs), is_held = false;
+
+    if (!rp_sent_chunks_reserve(&s->chunks, trajectory->chunk_count)) return false;
+    for (size_t i = 0; i < trajectory->chunk_count; i++) {
+        rp_chunk *chunk = trajectory->chunks[i];
+        size_t known = s->chunks.count;
+
+        if (rp_sent_chunks_use(&s->chunks, chunk, is_alone)) {
+            item->shares_chunks = true;
+            continue;
+        }
+        if (s->chunks.count > known) item->shares_chunks = true;
+        if (missing > WHOLE_BYTES && rp_insert_request_bytes(d->reply) > 0 &&
+            rp_insert_request_bytes(d->reply) + chunk->wire_bytes > CHUNK_ONLY_BYTES) {
+            missing -= rp_insert_request_bytes(d->reply);
+            if (!send_draft(s, d) || !begin_draft(s, d)) return false;
+            is_held = false;
+        }
+        if (!is_held && chunk->wire_bytes >= RP_REPLY_COPY_BYTES) {
+            is_held = true;
+            if (!hold(d, trajectory)) return false;
+        }
+        if (!rp_insert_request_add_chunks(d->reply, &chunk, 1)) return false;
+    }
+    return true;
+}
+
+/* Whether the item at the cursor goes into the same message as those before it. */
+static bool fits(remote_sink *s, const draft *d, size_t limit, rp_trust trust, size_t *missing)
+{
+    const rp_listed_item *item = item_at(s, s->cursor);
+    size_t bytes = rp_insert_request_bytes(d->reply);
+
+    *missing = 0;
+    if (d->count > 0 && (d->count == limit || bytes >= MESSAGE_BYTES ||
+                         (s->is_probing && item->trust != trust)))
+        return false;
+    if (item->item.trajectory->bytes > MESSAGE_BYTES) {
+        *missing = missing_bytes(s, item->item.trajectory);
+        return d->count == 0 || bytes + *missing <= MESSAGE_BYTES;
+    }
+    return true;
+}
+
+/* Fills and sends one message, of at most `limit` items. False: no memory. */
+static bool build(remote_sink *s, draft *d, size_t limit)
+{
+    rp_trust trust = item_at(s, s->cursor)->trust;
+    const uint64_t *keys;
+    size_t missing, kept;
+
+    if (!begin_draft(s, d)) return false;
+    s->message++;
+    while (s->cursor != RP_MAP_NONE && fits(s, d, limit, trust, &missing)) {
+        rp_listed_item *item = item_at(s, s->cursor);
+
+        item->message = s->message;
+        s->cursor = item->next;
+        if (!add_chunks(s, d, item, missing)) return false;
+        s->wire_items[d->count++] = (rp_wire_insert){
+            .key = item->item.key,
+            .table = item->item.table,
+            .table_size = strlen(item->item.table),
+            .priority = item->item.priority,
+            .trajectory = item->item.trajectory,
+        };
+    }
+    kept = rp_sent_chunks_keep(&s->chunks, &keys);
+    return rp_insert_request_add_items(d->reply, s->wire_items, d->count) &&
+           (kept == 0 || rp_insert_request_add_keep(d->reply, keys, kept)) && send_draft(s, d);
+}
+
+/* --- the stream -------------------------------------------------------------------------------- */
+
+/* There is no stream any more: what was out is to be sent again. */
+static void forget_stream(remote_sink *s)
+{
+    for (uint32_t i = s->items.first; i != s->cursor; i = item_at(s, i)->next) {
+        item_at(s, i)->message = 0;
+        item_at(s, i)->shares_chunks = false;
+    }
+    s->state = STREAM_NONE;
+    s->cursor = s->items.first;
+    s->probe_out = 0;
+    rp_sent_chunks_clear(&s->chunks);
+}
+
+static void on_no_memory(remote_sink *s)
+{
+    rp_channel_cancel(&s->call);
+    forget_stream(s);
+    s->resume_ns = rp_loop_now(s->loop) + MEMORY_PAUSE_NS;
+    set_why(s, "out of memory");
+    wake_at(s, s->resume_ns);
+}
+
+/* While probing: how many items the next message may have; 0: it has to wait. */
+static size_t probe_limit(remote_sink *s)
+{
+    rp_trust trust = item_at(s, s->cursor)->trust;
+
+    if (trust == RP_TRUST_PASSED) return MAX_ITEMS;
+    if (s->probe_out > 0) return 0;
+    if (trust == RP_TRUST_SUSPECT) return s->probe_size;
+    s->is_probing = false; /* all suspects have been tried */
+    return MAX_ITEMS;
+}
+
+static void on_probed(remote_sink *s, size_t count)
+{
+    s->probe_out = count;
+    s->probe_due_ns = rp_loop_now(s->loop) + PROBE_WAIT_NS;
+    wake_at(s, s->probe_due_ns);
+}
+
+/* A message of suspects has done no harm. */
+static void on_probe_passed(remote_sink *s)
+{
+    s->probe_out = 0;
+    if (s->probe_size < MAX_ITEMS) s->probe_size *= 2;
+}
+
+/* Nothing has been heard of the last suspects, neither good nor bad. */
+static void on_probe_due(remote_sink *s)
+{
+    for (uint32_t i = s->items.first; i != s->cursor; i = item_at(s, i)->next)
+        if (item_at(s, i)->trust == RP_TRUST_SUSPECT) item_at(s, i)->trust = RP_TRUST_PASSED;
+    on_probe_passed(s);
+}
+
+static void send_items(remote_sink *s)
+{
+    while (s->cursor != RP_MAP_NONE && rp_channel_queued_bytes(&s->call) < QUEUED_BYTES) {
+        bool is_suspect = s->is_probing && item_at(s, s->cursor)->trust == RP_TRUST_SUSPECT;
+        size_t limit = s->is_probing ? probe_limit(s) : MAX_ITEMS;
+        draft d = {0};
+
+        if (limit == 0) return;
+        if (!build(s, &d, limit)) {
+            rp_channel_drop_message(s->channel, d.reply);
+            on_no_memory(s);
+            return;
+        }
+        if (is_suspect) on_probed(s, d.count);
+    }
+}
+
+static void on_end(rp_channel_call *call, rp_status status, const char *text);
+static const rp_channel_call_class call_class;
+
+/* Does whatever can be done now. */
+static void go_on(remote_sink *s)
+{
+    int64_t now_ns = rp_loop_now(s->loop);
+
+    take_items(s);
+    if (s->probe_out > 0) {
+        if (now_ns >= s->probe_due_ns)
+            on_probe_due(s);
+        else
+            wake_at(s, s->probe_due_ns);
+    }
+    if (s->state == STREAM_OPEN) {
+        send_items(s);
+    } else if (s->state == STREAM_NONE && s->items.count > 0) {
+        if (now_ns < s->resume_ns) {
+            wake_at(s, s->resume_ns);
+            return;
+        }
+        s->call = (rp_channel_call){
+            .class = &call_class,
+            .path = "/deepmind.reverb.ReverbService/InsertStream",
+            .deadline_ns = RP_FOREVER,
+            .fails_fast = true, /* so that we know of it */
+        };
+        s->state = STREAM_BEGINNING;
+        rp_channel_begin(s->channel, &s->call);
+    }
+}
+
+static void on_due(rp_timer *timer)
+{
+    remote_sink *s = (remote_sink *)(void *)((char *)timer - offsetof(remote_sink, timer));
+
+    timer->due_ns = INT64_MAX;
+    if (rp_loop_arm(s->loop, timer, INT64_MAX) != RP_OK) return; /* its place was just free */
+    go_on(s);
+}
+
+static void on_posted(rp_post *post)
+{
+    remote_sink *s = (remote_sink *)(void *)((char *)post - offsetof(remote_sink, post));
+
+    rp_mutex_lock(&s->mu);
+    s->is_posted = false;
+    rp_mutex_unlock(&s->mu);
+    if (!s->is_closed) go_on(s);
+}
+
+static void on_begin(rp_channel_call *call)
+{
+    remote_sink *s = sink_of_call(call);
+
+    s->state = STREAM_OPEN;
+    s->began_ns = rp_loop_now(s->loop);
+    s->has_progressed = false;
+    atomic_store_explicit(&s->away_since, 0, memory_order_relaxed);
+    set_why(s, "the server has not confirmed them yet");
+    go_on(s);
+}
+
+static void on_room(rp_channel_call *call)
+{
+    go_on(sink_of_call(call));
+}
+
+/* Takes the `count` keys as confirmed, and tells the owner of those that we know. */
+static void confirm(remote_sink *s, size_t count)
+{
+    size_t settled = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        uint32_t slot = rp_item_list_find(&s->items, s->keys[i]);
+
+        if (slot == RP_MAP_NONE || item_at(s, slot)->message == 0) continue;
+        if (s->probe_out > 0 && item_at(s, slot)->trust == RP_TRUST_SUSPECT &&
+            --s->probe_out == 0)
+            on_probe_passed(s);
+        rp_trajectory_unref(remove_item(s, slot).trajectory);
+        s->keys[settled++] = s->keys[i];
+    }
+    if (settled == 0) return;
+    s->has_progressed = true;
+    s->events.on_settled(s->events.user, s->keys, settled, RP_OK, "");
+}
+
+static void on_message(rp_channel_call *call, const uint8_t *data, size_t size, rp_block *block)
+{
+    remote_sink *s = sink_of_call(call);
+    size_t count = 0;
+    rp_error error;
+
+    (void)block;
+    if (rp_wire_read_insert_response(data, size, &count, &error) != RP_OK) {
+        rp_channel_cancel(call);
+        on_end(call, RP_CANCELLED, error.text); /* there is nothing better than to try again */
+        return;
+    }
+    if (count > s->key_capacity) {
+        size_t capacity = count < MAX_ITEMS ? MAX_ITEMS : count;
+        if (!rp_resize_array(&s->alloc, &s->keys, s->key_capacity, capacity, sizeof *s->keys)) {
+            on_no_memory(s);
+            return;
+        }
+        s->key_capacity = capacity;
+    }
+    rp_wire_insert_response_keys(data, size, s->keys);
+    confirm(s, count);
+    if (s->is_probing) go_on(s);
+}
+
+/* --- ends --------------------------------------------------------------------------------------- */
+
+static bool is_retried(rp_status status, const char *text)
+{
+    /* The second is what gRPC's C core says of a stream that broke. */
+    return status == RP_UNAVAILABLE || status == RP_CANCELLED || status == RP_OK ||
+           ((int)status == 2 && strcmp(text, "Stream removed") == 0);
+}
+
+/* The stream was ended for something on it: everything that was out is suspected. */
+static void suspect_all(remote_sink *s, size_t probe_size)
+{
+    for (uint32_t i = s->items.first; i != s->cursor; i = item_at(s, i)->next)
+        item_at(s, i)->trust = RP_TRUST_SUSPECT;
+    s->is_probing = true;
+    s->probe_size = probe_size;
+}
+
+/* Finds out what the end of the stream says about items; refuses one, if it is clear which.
+ * False if it cannot have been an item. */
+static bool look_for_culprit(remote_sink *s, rp_status status, const char *text)
+{
+    uint32_t last = s->cursor != RP_MAP_NONE ? item_at(s, s->cursor)->prev : s->items.last;
+    uint32_t first = last, before;
+    size_t count = 1;
+
+    if (last == RP_MAP_NONE) return false;
+    before = item_at(s, last)->prev;
+    if (item_at(s, last)->message != s->message) { /* that is confirmed: it was an older one */
+        suspect_all(s, 1);
+        return true;
+    }
+    if (!s->is_probing && before != RP_MAP_NONE) {
+        suspect_all(s, FIRST_PROBE);
+        return true;
+    }
+    for (; before != RP_MAP_NONE && item_at(s, before)->message == s->message; count++) {
+        first = before;
+        before = item_at(s, first)->prev;
+    }
+    if (count > 1) {
+        for (uint32_t i = first; i != s->cursor; i = item_at(s, i)->next)
+            item_at(s, i)->trust = RP_TRUST_SUSPECT;
+        s->probe_size = count / 2;
+    } else if (status == RP_NOT_FOUND) {
+        refuse_all(s, item_at(s, last)->item.table, status, text);
+    } else {
+        refuse(s, last, status, text);
+    }
+    return true;
+}
+
+/* How long to wait before the next stream. One that died young, and of no item that is known
+ * now, makes us wait longer and longer; connecting has pauses of its own. */
+static int64_t pause_after(remote_sink *s, bool has_begun)
+{
+    int64_t lived_ns = rp_loop_now(s->loop) - s->began_ns, pause_ns = s->pause_ns;
+
+    if (!has_begun || s->has_progressed || lived_ns >= OLD_NS) {
+        if (has_begun) s->pause_ns = MIN_PAUSE_NS;
+        return MIN_PAUSE_NS;
+    }
+    s->pause_ns = pause_ns < MAX_PAUSE_NS / 2 ? 2 * pause_ns : MAX_PAUSE_NS;
+    return pause_ns;
+}
+
+static void on_end(rp_channel_call *call, rp_status status, const char *text)
+{
+    remote_sink *s = sink_of_call(call);
+    int64_t now_ns = rp_loop_now(s->loop);
+    bool has_begun = s->state == STREAM_OPEN, is_clear = false;
+
+    if (text == NULL) text = "";
+    if (status == RP_UNAVAILABLE &&
+        atomic_load_explicit(&s->away_since, memory_order_relaxed) == 0)
+        atomic_store_explicit(&s->away_since, now_ns, memory_order_relaxed);
+    set_why(s, text);
+    if (status == RP_DENIED || status == RP_UNAUTHENTICATED || status == RP_UNIMPLEMENTED)
+        refuse_all(s, NULL, status, text);
+    else if (!is_retried(status, text))
+        is_clear = look_for_culprit(s, status, text);
+    s->resume_ns = is_clear ? now_ns : now_ns + pause_after(s, has_begun);
+    forget_stream(s);
+    if (s->items.count > 0) wake_at(s, s->resume_ns);
+}
+
+static const rp_channel_call_class call_class = {
+    .on_begin = on_begin,
+    .on_message = on_message,
+    .on_room = on_room,
+    .on_end = on_end,
+};
+
+/* --- the sink ----------------------------------------------------------------------------------- */
+
+int64_t rp_remote_sink_away_since(const rp_sink *sink)
+{
+    const remote_sink *s = (const remote_sink *)(const void *)sink;
+
+    /* Relaxed: who is told too late puts a few items more, or fewer. */
+    return atomic_load_explicit(&s->away_since, memory_order_relaxed);
+}
+
+static bool reserve_locked(remote_sink *s, size_t more) RP_REQUIRES(s->mu)
+{
+    size_t needed = s->incoming_count + more, capacity = s->incoming_capacity;
+
+    if (needed <= capacity) return true;
+    if (capacity == 0) capacity = 16;
+    while (capacity < needed) capacity *= 2;
+    if (!rp_resize_array(&s->alloc, &s->incoming, s->incoming_capacity, capacity,
+                         sizeof *s->incoming))
+        return false;
+    s->incoming_capacity = capacity;
+    return true;
+}
+
+/* Whether the caller has to wake the loop: nobody has, or it has come since. */
+static bool claim_post_locked(remote_sink *s) RP_REQUIRES(s->mu)
+{
+    bool was_posted = s->is_posted;
+
+    s->is_posted = true;
+    return !was_posted;
+}
+
+bool rp_remote_sink_reserve(rp_sink *sink, size_t count)
+{
+    remote_sink *s = sink_of(sink);
+    bool ok, wakes = false;
+
+    rp_mutex_lock(&s->mu);
+    ok = reserve_locked(s, count);
+    s->is_reserved = ok && count > 0;
+    if (!s->is_reserved && s->incoming_count > 0) wakes = claim_post_locked(s);
+    rp_mutex_unlock(&s->mu);
+    if (wakes) rp_loop_post(s->loop, &s->post);
+    return ok;
+}
+
+static rp_status put(rp_sink *sink, const rp_sink_item *items, size_t count, rp_error *err)
+{
+    remote_sink *s = sink_of(sink);
+    bool ok, wakes = false;
+
+    if (count == 0) return RP_OK;
+    rp_mutex_lock(&s->mu);
+    ok = reserve_locked(s, count);
+    if (ok) {
+        memcpy(s->incoming + s->incoming_count, items, count * sizeof *items);
+        s->incoming_count += count;
+        s->is_reserved = false;
+        wakes = claim_post_locked(s);
+    }
+    rp_mutex_unlock(&s->mu);
+    if (wakes) rp_loop_post(s->loop, &s->post);
+    return ok ? RP_OK : rp_fail_memory(err, count * sizeof *items);
+}
+
+static void why(rp_sink *sink, char *text, size_t size)
+{
+    remote_sink *s = sink_of(sink);
+
+    rp_mutex_lock(&s->mu);
+    (void)snprintf(text, size, "%s", s->why);
+    rp_mutex_unlock(&s->mu);
+}
+
+size_t rp_remote_sink_give_back(rp_sink *sink, rp_sink_item *items, size_t capacity)
+{
+    remote_sink *s = sink_of(sink);
+    size_t count = 0;
+
+    if (s->state == STREAM_OPEN || rp_remote_sink_away_since(sink) == 0) return 0;
+    take_items(s);
+    while (count < capacity && s->items.first != RP_MAP_NONE)
+        items[count++] = remove_item(s, s->items.first);
+    return count;
+}
+
+static void start_on_loop(void *arg)
+{
+    remote_sink *s = arg;
+
+    s->timer.due_ns = INT64_MAX;
+    s->is_closed = rp_loop_arm(s->loop, &s->timer, INT64_MAX) != RP_OK;
+}
+
+/* Ends what the loop does for the sink; `is_posted` says whether the post is still to run. */
+static void close_on_loop(void *arg)
+{
+    remote_sink *s = arg;
+
+    if (s->is_closed) return;
+    s->is_closed = true;
+    if (s->state != STREAM_NONE) rp_channel_cancel(&s->call);
+    rp_loop_disarm(s->loop, &s->timer);
+}
+
+static void free_sink(remote_sink *s) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    for (size_t i = 0; i < s->taken_count; i++) rp_trajectory_unref(s->taken[i].trajectory);
+    for (size_t i = 0; i < s->incoming_count; i++)
+        rp_trajectory_unref(s->incoming[i].trajectory);
+    rp_release(&s->alloc, s->taken, s->taken_capacity * sizeof *s->taken);
+    rp_release(&s->alloc, s->incoming, s->incoming_capacity * sizeof *s->incoming);
+    rp_release(&s->alloc, s->keys, s->key_capacity * sizeof *s->keys);
+    rp_sent_chunks_deinit(&s->chunks);
+    rp_item_list_deinit(&s->items);
+    rp_mutex_deinit(&s->mu);
+    rp_allocator alloc = s->alloc;
+    rp_release(&alloc, s, sizeof *s);
+}
+
+static void close_sink(rp_sink *sink)
+{
+    remote_sink *s = sink_of(sink);
+    bool is_posted;
+
+    /* In the child of a fork nobody knows what the loop's thread had in hand: it is left. */
+    if (s->generation != rp_runtime_generation()) return;
+    do {
+        rp_runtime_run_on_loop(s->runtime, close_on_loop, s);
+        rp_mutex_lock(&s->mu);
+        is_posted = s->is_posted;
+        rp_mutex_unlock(&s->mu);
+    } while (is_posted);
+    free_sink(s);
+}
+
+static const rp_sink_class sink_class = {
+    .put = put,
+    .why = why,
+    .close = close_sink,
+};
+
+rp_status rp_remote_sink_new(rp_channel *channel, rp_runtime *runtime,
+                             const rp_allocator *alloc, const rp_sink_events *events,
+                             rp_sink **out, rp_error *err)
+{
+    remote_sink *s = rp_alloc_zero(alloc, sizeof *s);
+    uint64_t seed = rp_system_seed();
+
+    if (s == NULL) return rp_fail_memory(err, sizeof *s);
+    s->base.class = &sink_class;
+    s->runtime = runtime;
+    s->loop = rp_runtime_loop(runtime);
+    s->channel = channel;
+    s->alloc = *alloc;
+    s->events = *events;
+    s->generation = rp_runtime_generation();
+    s->post.run = on_posted;
+    s->timer.on_due = on_due;
+    s->pause_ns = MIN_PAUSE_NS;
+    s->cursor = RP_MAP_NONE;
+    atomic_init(&s->away_since, 0);
+    rp_sent_chunks_init(&s->chunks, alloc, seed);
+    rp_item_list_init(&s->items, alloc, seed + 1);
+    rp_mutex_init(&s->mu, RP_RANK_STREAM);
+    rp_runtime_run_on_loop(runtime, start_on_loop, s);
+    if (s->is_closed) {
+        free_sink(s);
+        return rp_fail_memory(err, sizeof(rp_timer));
+    }
+    *out = &s->base;
+    return RP_OK;
+}

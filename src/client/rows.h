@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run of rows of one column of a writer, from the first value that is appended to the chunk
+ * that they become.
+ *
+ *   open ──(full, or flushed)──► closed ──(an item needs it: compressed)──► has a chunk
+ *
+ * The writer's caller appends to open rows, alone. Closed rows do not change; the one thread
+ * that compresses for the writer reads them, and swaps them for a chunk under the writer's
+ * lock. Rows that no item needs are never compressed.
+ *
+ * Counted: the column's history holds a reference, and each item that uses a row. */
+#ifndef RP_CLIENT_ROWS_H
+#define RP_CLIENT_ROWS_H
+
+#include "chunk/builder.h"
+#include "util/refcount.h"
+
+typedef struct rp_writer_column rp_writer_column;
+
+typedef struct rp_rows rp_rows;
+struct rp_rows {
+    rp_refcount refs;
+    rp_writer_column *column; /* of the writer */
+    uint32_t count;           /* the caller's; fixed once closed */
+    bool closed;              /* set by the caller, before anybody else may see it */
+    bool wanted;              /* an item needs it: the caller's */
+    uint64_t first_item;      /* wanted: number of the first item that does */
+    rp_chunk_origin origin;   /* its last step grows until it is closed */
+
+    /* guarded by the writer's lock once it is wanted */
+    rp_rows *next;             /* among those that are to be compressed */
+    rp_chunk_builder *builder; /* until there is a chunk */
+    rp_chunk *chunk;
+    size_t held;    /* pieces of unsettled items that use it */
+    size_t charged; /* bytes it counts for in the writer, while it is held */
+};
+
+/* Rows `offset` and on of a run. */
+typedef struct rp_piece {
+    rp_rows *rows;
+    uint32_t offset, length;
+} rp_piece;
+
+/* Takes the builder, which is empty. NULL if there is no memory. Returns owned. */
+rp_rows *rp_rows_new(const rp_allocator *alloc, rp_chunk_builder *builder);
+static inline rp_rows *rp_rows_ref(rp_rows *rows)
+{
+    rp_refcount_inc(&rows->refs);
+    return rows;
+}
+/* `alloc` is the one it came from. NULL is fine. */
+void rp_rows_unref(const rp_allocator *alloc, rp_rows *rows);
+
+/* What it holds: the rows, or the chunk. */
+size_t rp_rows_bytes(const rp_rows *rows);
+
+#endif

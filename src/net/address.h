@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Addresses to connect to: from texts to what a socket takes. */
+#ifndef RP_NET_ADDRESS_H
+#define RP_NET_ADDRESS_H
+
+#include <sys/socket.h>
+
+#include "reprise/alloc.h"
+
+enum {
+    RP_ADDRESS_HOST_BYTES = 254,
+    RP_ADDRESS_ENDPOINTS = 16, /* of one name that are tried */
+    RP_ADDRESS_LIST_MAX = 1024 /* shards of a client */
+};
+
+/* One server. A plain value. */
+typedef struct rp_address {
+    bool is_unix;
+    char host[RP_ADDRESS_HOST_BYTES]; /* a name, an address without brackets, or a path */
+    uint16_t port;
+} rp_address;
+
+/* "host:port", "[v6]:port", "unix:/path". RP_INVALID (the text, and what is wrong with it). */
+RP_NODISCARD rp_status rp_address_parse(const char *text, rp_address *out, rp_error *err);
+
+/* Where a socket can be connected to. */
+typedef struct rp_endpoint {
+    struct sockaddr_storage address;
+    socklen_t bytes;
+} rp_endpoint;
+
+typedef struct rp_endpoints {
+    rp_endpoint list[RP_ADDRESS_ENDPOINTS];
+    size_t count; /* at least one after a success */
+} rp_endpoints;
+
+/* Without asking anybody: paths, numbers, "localhost". False: it is a name. */
+bool rp_address_resolve_now(const rp_address *address, rp_endpoints *out);
+/* Asks the system, which may take long. RP_NOT_FOUND, RP_UNAVAILABLE (nobody answers),
+ * RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_address_resolve(const rp_address *address, rp_endpoints *out,
+                                          rp_error *err);
+
+/* --- lists ------------------------------------------------------------------------------------ */
+
+typedef struct rp_shard_address {
+    char *text; /* as it was given, or "address:port" of a dns: name */
+    rp_address address;
+    char name[RP_ADDRESS_HOST_BYTES]; /* whom its certificate should name */
+} rp_shard_address;
+
+typedef struct rp_address_list {
+    rp_allocator alloc;
+    rp_shard_address *shards;
+    size_t count, capacity;
+} rp_address_list;
+
+/* Separated by commas; space around them is passed over. "dns:name:port" becomes every address
+ * of the name, which is asked for now. RP_INVALID, RP_NOT_FOUND, RP_UNAVAILABLE (of dns:),
+ * RP_NO_RESOURCE; then there is nothing to free. */
+RP_NODISCARD rp_status rp_address_list_parse(const rp_allocator *alloc, const char *text,
+                                             rp_address_list *out, rp_error *err);
+void rp_address_list_deinit(rp_address_list *list);
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An attempt to connect:
+ *
+ *   begin -> try each endpoint in turn -> done
+ *         -> lookup -> try ...
+ *
+ * A lookup has a thread of its own, as it may take long and cannot be called off. It and its
+ * connector know each other under the lookup's lock; whoever finds the other gone frees it. At
+ * most one is under way for a connector: an attempt that does not live to see its end leaves it
+ * to the next. */
+#include "net/connector.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/fork_fds.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/mutex.h"
+
+enum {
+    UNIX_SEND_BYTES = 1 << 20, /* the system's default is too small for bulk */
+    UNACKNOWLEDGED_MS = 60000,
+};
+
+struct rp_lookup {
+    rp_post post; /* first */
+    pthread_mutex_t mu;
+    rp_connector *owner; /* guarded by mu; NULL: nobody wants it any more */
+    rp_loop *loop;
+    rp_address address;
+    rp_endpoints endpoints;
+    rp_status status;
+    rp_error err;
+};
+
+static void try_next(rp_connector *c);
+
+void rp_connector_close_fd(int fd)
+{
+    if (fd < 0) return;
+    rp_fork_fds_remove(fd);
+    (void)close(fd);
+}
+
+static void done(rp_connector *c, int fd)
+{
+    c->phase = RP_CONNECTOR_IDLE;
+    rp_loop_disarm(c->loop, &c->timer);
+    c->on_done(c, fd, c->why);
+}
+
+/* --- lookups ---------------------------------------------------------------------------------- */
+
+static void free_lookup(rp_lookup *l)
+{
+    (void)pthread_mutex_destroy(&l->mu);
+    rp_release(rp_allocator_default(), l, sizeof *l);
+}
+
+/* On the loop's thread, if it was wanted when it ended. */
+static void on_looked_up(rp_post *post)
+{
+    rp_lookup *l = (rp_lookup *)post;
+    rp_connector *c;
+
+    (void)pthread_mutex_lock(&l->mu); /* the thread may not have left it yet */
+    c = l->owner;
+    (void)pthread_mutex_unlock(&l->mu);
+    if (c != NULL) {
+        c->lookup = NULL;
+        if (c->phase == RP_CONNECTOR_LOOKUP && l->status == RP_OK) {
+            c->endpoints = l->endpoints;
+            c->phase = RP_CONNECTOR_TRY;
+        } else {
+            (void)snprintf(c->why, sizeof c->why, "%.150s", l->err.text);
+        }
+    }
+    bool goes_on = c != NULL && c->phase == RP_CONNECTOR_TRY;
+    bool fails = c != NULL && c->phase == RP_CONNECTOR_LOOKUP;
+    free_lookup(l);
+    if (goes_on) try_next(c);
+    if (fails) done(c, -1);
+}
+
+static void *look_up(void *user)
+{
+    rp_lookup *l = user;
+    bool is_wanted;
+
+    l->status = rp_address_resolve(&l->address, &l->endpoints, &l->err);
+    (void)pthread_mutex_lock(&l->mu);
+    is_wanted = l->owner != NULL;
+    if (is_wanted) rp_loop_post(l->loop, &l->post);
+    (void)pthread_mutex_unlock(&l->mu);
+    if (!is_wanted) free_lookup(l);
+    return NULL;
+}
+
+/* The lookup is nobody's from here on. */
+static void forget_lookup(rp_connector *c)
+{
+    rp_lookup *l = c->lookup;
+
+    if (l == NULL) return;
+    c->lookup = NULL;
+    (void)pthread_mutex_lock(&l->mu);
+    l->owner = NULL;
+    (void)pthread_mutex_unlock(&l->mu);
+}
+
+static bool start_lookup(rp_connector *c)
+{
+    rp_lookup *l = rp_alloc_zero(rp_allocator_default(), sizeof *l);
+    sigset_t all, before;
+    pthread_attr_t attr;
+    pthread_t thread;
+    bool started;
+
+    if (l == NULL) return false;
+    l->post.run = on_looked_up;
+    l->owner = c;
+    l->loop = c->loop;
+    l->address = *c->address;
+    (void)pthread_mutex_init(&l->mu, NULL);
+    (void)sigfillset(&all);
+    (void)pthread_attr_init(&attr);
+    (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    started = pthread_create(&thread, &attr, look_up, l) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_attr_destroy(&attr);
+    if (started)
+        c->lookup = l;
+    else
+        free_lookup(l);
+    return started;
+}
+
+/* --- endpoints -------------------------------------------------------------------------------- */
+
+static int open_socket(const rp_endpoint *e)
+{
+    static const int on = 1, unacknowledged_ms = UNACKNOWLEDGED_MS, bytes = UNIX_SEND_BYTES;
+    int fd = socket(e->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0) return -1;
+    rp_fork_fds_add(fd);
+    if (e->address.ss_family == AF_UNIX) {
+        (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+        return fd;
+    }
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms,
+                     sizeof unacknowledged_ms);
+    return fd;
+}
+
+static void drop_try(rp_connector *c)
+{
+    if (c->watch.fd < 0) return;
+    rp_loop_forget(c->loop, &c->watch);
+    rp_connector_close_fd(c->watch.fd);
+    c->watch.fd = -1;
+}
+
+static void note_errno(rp_connector *c, int why)
+{
+    (void)snprintf(c->why, sizeof c->why, "%s", strerror(why));
+}
+
+static void on_ready(rp_watch *watch, uint32_t events)
+{
+    rp_connector *c = (rp_connector *)((char *)watch - offsetof(rp_connector, watch));
+    int why = 0, fd = watch->fd;
+    socklen_t bytes = sizeof why;
+
+    (void)events;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &bytes) != 0) why = errno;
+    if (why != 0) {
+        note_errno(c, why);
+        drop_try(c);
+        try_next(c);
+        return;
+    }
+    rp_loop_forget(c->loop, watch);
+    watch->fd = -1;
+    done(c, fd);
+}
+
+/* True: connected or on its way, as c->watch says. */
+static bool try_one(rp_connector *c, const rp_endpoint *e)
+{
+    int fd = open_socket(e), connected;
+
+    if (fd < 0) {
+        note_errno(c, errno);
+        return false;
+    }
+    connected = connect(fd, (const struct sockaddr *)&e->address, e->bytes);
+    if (connected != 0 && errno != EINPROGRESS) {
+        note_errno(c, errno);
+        rp_connector_close_fd(fd);
+        return false;
+    }
+    c->watch.fd = fd;
+    if (rp_loop_watch(c->loop, &c->watch, RP_WRITABLE) == RP_OK) return true;
+    (void)snprintf(c->why, sizeof c->why, "the loop cannot watch a descriptor more");
+    rp_connector_close_fd(fd);
+    c->watch.fd = -1;
+    return false;
+}
+
+static void try_next(rp_connector *c)
+{
+    while (c->next < c->endpoints.count) {
+        int64_t now_ns = rp_loop_now(c->loop), left = (int64_t)(c->endpoints.count - c->next);
+        int64_t share_ns = (c->until_ns - now_ns) / left;
+
+        if (c->until_ns <= now_ns || !try_one(c, &c->endpoints.list[c->next++])) continue;
+        /* Armed already: it cannot fail. */
+        (void)!rp_loop_arm(c->loop, &c->timer, now_ns + share_ns);
+        return;
+    }
+    done(c, -1);
+}
+
+static void begin(rp_connector *c)
+{
+    c->next = 0;
+    if (rp_address_resolve_now(c->address, &c->endpoints)) {
+        c->phase = RP_CONNECTOR_TRY;
+        try_next(c);
+        return;
+    }
+    c->phase = RP_CONNECTOR_LOOKUP;
+    if (c->lookup != NULL || start_lookup(c)) return;
+    (void)snprintf(c->why, sizeof c->why, "no thread to look up '%.100s'", c->address->host);
+    done(c, -1);
+}
+
+static void on_due(rp_timer *timer)
+{
+    rp_connector *c = (rp_connector *)((char *)timer - offsetof(rp_connector, timer));
+
+    /* It has just left its place free: this cannot fail. */
+    (void)!rp_loop_arm(c->loop, timer, c->until_ns);
+    if (c->phase == RP_CONNECTOR_BEGIN) {
+        begin(c);
+    } else if (c->phase == RP_CONNECTOR_LOOKUP) {
+        (void)snprintf(c->why, sizeof c->why, "looking up '%.100s' takes too long",
+                       c->address->host);
+        done(c, -1);
+    } else {
+        (void)snprintf(c->why, sizeof c->why, "no answer");
+        drop_try(c);
+        try_next(c);
+    }
+}
+
+/* --- attempts --------------------------------------------------------------------------------- */
+
+rp_status rp_connector_start(rp_connector *c, int64_t until_ns)
+{
+    rp_status st;
+
+    c->timer.on_due = on_due;
+    c->watch = (rp_watch){.fd = -1, .on_ready = on_ready};
+    c->until_ns = until_ns;
+    c->why[0] = '\0';
+    st = rp_loop_arm(c->loop, &c->timer, rp_loop_now(c->loop));
+    if (st == RP_OK) c->phase = RP_CONNECTOR_BEGIN;
+    return st;
+}
+
+void rp_connector_stop(rp_connector *c)
+{
+    forget_lookup(c);
+    if (c->phase == RP_CONNECTOR_IDLE) return;
+    drop_try(c);
+    rp_loop_disarm(c->loop, &c->timer);
+    c->phase = RP_CONNECTOR_IDLE;
+}

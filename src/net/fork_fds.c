@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A bit for each descriptor: nothing to lock before a fork, and nothing half done after it.
+ * Descriptors beyond the last bit are not looked after. */
+#include "net/fork_fds.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <unistd.h>
+
+enum { WORDS = 1024, BITS = 64 };
+
+static atomic_uint_fast64_t words[WORDS];
+
+static void close_all(void)
+{
+    for (int i = 0; i < WORDS; i++) {
+        uint64_t bits = atomic_exchange_explicit(&words[i], 0, memory_order_relaxed);
+
+        for (; bits != 0; bits &= bits - 1) (void)close(i * BITS + __builtin_ctzll(bits));
+    }
+}
+
+static void start(void)
+{
+    (void)pthread_atfork(NULL, NULL, close_all);
+}
+
+void rp_fork_fds_add(int fd)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&once, start);
+    /* Relaxed: a fork sees what its thread sees, and another thread's newest descriptor may
+     * slip through whatever we do. */
+    if (fd >= 0 && fd < WORDS * BITS)
+        atomic_fetch_or_explicit(&words[fd / BITS], (uint64_t)1 << fd % BITS,
+                                 memory_order_relaxed);
+}
+
+void rp_fork_fds_remove(int fd)
+{
+    if (fd >= 0 && fd < WORDS * BITS)
+        atomic_fetch_and_explicit(&words[fd / BITS], ~((uint64_t)1 << fd % BITS),
+                                  memory_order_relaxed);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing the trajectory of an item, which a client sends to insert it and a server when it is
+ * drawn: sizes first, then straight into memory.
+ *
+ *   FlatTrajectory   1 Column, repeated
+ *   Column           1 ChunkSlice, repeated   2 squeeze
+ *   ChunkSlice       1 chunk_key  2 offset  3 length  4 index
+ *
+ * A slice has less than 128 bytes, and a column of a few slices too: their length is one byte,
+ * which is filled in when they have been written. */
+#ifndef RP_WIRE_ITEM_WIRE_H
+#define RP_WIRE_ITEM_WIRE_H
+
+#include <string.h>
+
+#include "chunk/chunk.h"
+#include "chunk/protobuf.h"
+#include "chunk/trajectory.h"
+
+/* Field numbers of a PrioritizedItem and what is in it. */
+enum {
+    RP_ITEM_KEY = 1,
+    RP_ITEM_TABLE = 2,
+    RP_ITEM_PRIORITY = 5,
+    RP_ITEM_TIMES_SAMPLED = 6,
+    RP_ITEM_INSERTED_AT = 7,
+    RP_ITEM_TRAJECTORY = 8,
+    RP_ITEM_COLUMN = 1, /* of the trajectory */
+    RP_ITEM_SLICE = 1,  /* of a column */
+    RP_ITEM_SQUEEZE = 2,
+    RP_SLICE_CHUNK = 1,
+    RP_SLICE_OFFSET = 2,
+    RP_SLICE_LENGTH = 3,
+    RP_SLICE_INDEX = 4,
+};
+
+enum {
+    RP_SLICE_MAX_BYTES = 2 + 11 + 3 * 6, /* with its head */
+    RP_SHORT_COLUMN = (127 - 2) / RP_SLICE_MAX_BYTES,
+};
+
+/* A field whose value is the default is not written. All numbers here are below 16. */
+static inline size_t rp_item_varint_size(uint64_t value)
+{
+    return value == 0 ? 0 : 1 + rp_pb_varint_size(value);
+}
+
+static inline uint8_t *rp_item_put_varint(uint8_t *at, uint32_t number, uint64_t value)
+{
+    return value == 0 ? at : rp_pb_put_varint_field(at, number, value);
+}
+
+static inline size_t rp_item_double_size(double value)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    return bits == 0 ? 0 : 9;
+}
+
+static inline uint8_t *rp_item_put_double(uint8_t *at, uint32_t number, double value)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    if (bits == 0) return at;
+    *at++ = (uint8_t)rp_pb_tag(number, RP_PB_FIXED64);
+    for (unsigned i = 0; i < 8; i++) at[i] = (uint8_t)(bits >> (8 * i));
+    return at + 8;
+}
+
+static inline size_t rp_item_column_size(const rp_slices *column)
+{
+    size_t size = 2 * column->slice_count + (column->squeeze ? 2 : 0);
+
+    for (size_t i = 0; i < column->slice_count; i++) {
+        const rp_slice *slice = &column->slices[i];
+        size += rp_item_varint_size(slice->chunk->origin.key) +
+                rp_item_varint_size(slice->offset) + rp_item_varint_size(slice->length) +
+                rp_item_varint_size(slice->column);
+    }
+    return size;
+}
+
+/* Bytes of a serialised FlatTrajectory, and writing them: exactly that many, at `at`; returns
+ * the end. */
+static inline size_t rp_item_trajectory_size(const rp_trajectory *trajectory)
+{
+    size_t size = 0;
+
+    for (size_t i = 0; i < trajectory->column_count; i++) {
+        rp_slices column = rp_trajectory_slices(trajectory, i);
+        size += rp_pb_bytes_field_size(RP_ITEM_COLUMN, rp_item_column_size(&column));
+    }
+    return size;
+}
+
+static inline uint8_t *rp_item_put_slice(uint8_t *at, const rp_slice *slice)
+{
+    uint8_t *content = at + 2;
+
+    at[0] = (uint8_t)rp_pb_tag(RP_ITEM_SLICE, RP_PB_BYTES);
+    at = rp_item_put_varint(content, RP_SLICE_CHUNK, slice->chunk->origin.key);
+    at = rp_item_put_varint(at, RP_SLICE_OFFSET, slice->offset);
+    at = rp_item_put_varint(at, RP_SLICE_LENGTH, slice->length);
+    at = rp_item_put_varint(at, RP_SLICE_INDEX, slice->column);
+    content[-1] = (uint8_t)(at - content);
+    return at;
+}
+
+static inline uint8_t *rp_item_put_trajectory(uint8_t *at, const rp_trajectory *trajectory)
+{
+    for (size_t i = 0; i < trajectory->column_count; i++) {
+        rp_slices column = rp_trajectory_slices(trajectory, i);
+        bool is_short = column.slice_count <= RP_SHORT_COLUMN;
+        size_t size = is_short ? 0 : rp_item_column_size(&column);
+        uint8_t *content = at = rp_pb_put_bytes_head(at, RP_ITEM_COLUMN, size);
+
+        for (size_t j = 0; j < column.slice_count; j++)
+            at = rp_item_put_slice(at, &column.slices[j]);
+        at = rp_item_put_varint(at, RP_ITEM_SQUEEZE, column.squeeze);
+        if (is_short) content[-1] = (uint8_t)(at - content);
+    }
+    return at;
+}
+
+#endif

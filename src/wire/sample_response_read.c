@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sample is put together from its info, kept as columns and slices of chunk keys, and its
+ * chunks. When its last piece has come, keys become chunks and the whole a trajectory.
+ *
+ * Finding a chunk by its key: slices name chunks in the order in which these came, so the chunk
+ * found last and the one after it are looked at first; else a few are searched one by one, and
+ * beyond FEW they stand in a hash table besides, made when it is first needed.
+ *
+ * Samples of one message share chunks, which come again with each of them. `recent` remembers
+ * chunks by key, one in each of its places. It borrows them: they are held by the sample being
+ * put together, or by those of this call to next that have not been handed out yet; so it is
+ * emptied when such a call begins, and when a chunk goes that no sample took. */
+#include "wire/sample_response_read.h"
+
+#include "chunk/chunk.h"
+#include "chunk/trajectory.h"
+#include "util/error.h"
+#include "util/map.h"
+#include "util/mem.h"
+#include "wire/fields.h"
+#include "wire/insert_request.h"
+
+enum {
+    RESPONSE_ENTRY = 1,
+    ENTRY_INFO = 1,
+    ENTRY_CHUNK = 2,
+    ENTRY_END = 3,
+    INFO_ITEM = 1,
+    INFO_PROBABILITY = 2,
+    INFO_TABLE_SIZE = 3,
+    INFO_RATE_LIMITED = 4,
+    BATCH_CHUNK = 1,
+    BATCH_ENTRY = 2,
+    BATCH_ENTRY_INFO = 1,
+    BATCH_ENTRY_WEIGHT = 2,
+};
+
+enum {
+    FEW = 16,
+    RECENT_MIN_BITS = 4,
+    RECENT_MAX_BITS = 12,
+    RECENT_BYTES_EACH = 512, /* of the message: one place for so many */
+};
+
+typedef struct recent_chunk {
+    uint64_t key;
+    rp_chunk *chunk; /* borrowed; NULL: none */
+} recent_chunk;
+
+struct rp_sample_reader {
+    rp_allocator alloc;
+    rp_sample_limits limits;
+    rp_pb_reader message; /* what is left of it */
+    rp_block *block;      /* borrowed, as long as there is anything left */
+    /* the sample that is put together */
+    bool has_info;
+    rp_sample sample;
+    rp_wire_column *columns;
+    rp_wire_slice *slices;
+    size_t column_count, column_capacity, slice_count, slice_capacity;
+    rp_chunk **chunks; /* of the sample, or of the batch; a reference each */
+    size_t chunk_count, chunk_capacity;
+    size_t bytes; /* of the chunks */
+    size_t found; /* the chunk found last */
+    rp_map map;   /* of chunks, if mapped */
+    bool mapped;
+    /* what the trajectory is made from: as many as columns and slices */
+    rp_slices *views;
+    rp_slice *cuts;
+    size_t view_capacity, cut_capacity;
+    recent_chunk *recent; /* 2^RECENT_MAX_BITS of them, of which a message uses the first */
+    uint32_t recent_bits;
+    bool recent_dirty;
+};
+
+rp_sample_limits rp_sample_limits_default(void)
+{
+    rp_sample_limits limits = {
+        .chunk = rp_chunk_limits_default(),
+        .chunks = 65536,
+        .columns = RP_MAX_COLUMNS,
+        .slices = RP_MAX_SLICES,
+        .bytes = (size_t)1 << 30,
+        .batch_chunks = (size_t)1 << 20,
+    };
+
+    limits.chunk.max_wire_bytes = (size_t)512 << 20;
+    return limits;
+}
+
+static rp_status malformed(const char *message, rp_error *err)
+{
+    return rp_wire_blame_peer(rp_wire_malformed(err, message), err);
+}
+
+/* --- making and forgetting --------------------------------------------------------------------- */
+
+rp_status rp_sample_reader_new(const rp_allocator *alloc, const rp_sample_limits *limits,
+                               rp_sample_reader **out, rp_error *err)
+{
+    size_t recent_bytes = sizeof(recent_chunk) << RECENT_MAX_BITS;
+    rp_sample_reader *r = rp_alloc_zero(alloc, sizeof *r);
+
+    if (r == NULL) return rp_fail_memory(err, sizeof *r);
+    r->recent = rp_alloc_zero(alloc, recent_bytes);
+    if (r->recent == NULL) {
+        rp_release(alloc, r, sizeof *r);
+        return rp_fail_memory(err, recent_bytes);
+    }
+    r->alloc = *alloc;
+    r->limits = limits != NULL ? *limits : rp_sample_limits_default();
+    r->recent_bits = RECENT_MIN_BITS;
+    /* The server has drawn the keys, or passes on those of its writers: any seed will do for
+     * those that mean well, and this one is not known to the others. */
+    rp_map_init(&r->map, &r->alloc, (uint64_t)(uintptr_t)r);
+    *out = r;
+    return RP_OK;
+}
+
+static void forget_recent(rp_sample_reader *r)
+{
+    if (!r->recent_dirty) return;
+    memset(r->recent, 0, sizeof *r->recent << r->recent_bits);
+    r->recent_dirty = false;
+}
+
+static void forget_chunks(rp_sample_reader *r)
+{
+    for (size_t i = 0; i < r->chunk_count; i++) rp_chunk_unref(r->chunks[i]);
+    r->chunk_count = r->bytes = r->found = 0;
+    if (!r->mapped) return;
+    rp_map_clear(&r->map);
+    r->mapped = false;
+}
+
+void rp_sample_reader_reset(rp_sample_reader *reader)
+{
+    forget_recent(reader);
+    forget_chunks(reader);
+    reader->has_info = false;
+    reader->message = rp_pb_open(NULL, 0);
+    reader->block = NULL;
+}
+
+void rp_sample_reader_free(rp_sample_reader *reader)
+{
+    rp_sample_reader *r = reader;
+    rp_allocator alloc;
+
+    if (r == NULL) return;
+    alloc = r->alloc;
+    rp_sample_reader_reset(r);
+    rp_map_deinit(&r->map);
+    rp_release(&r->alloc, r->columns, r->column_capacity * sizeof *r->columns);
+    rp_release(&r->alloc, r->views, r->view_capacity * sizeof *r->views);
+    rp_release(&r->alloc, r->slices, r->slice_capacity * sizeof *r->slices);
+    rp_release(&r->alloc, r->cuts, r->cut_capacity * sizeof *r->cuts);
+    rp_release(&r->alloc, r->chunks, r->chunk_capacity * sizeof(rp_chunk *));
+    rp_release(&r->alloc, r->recent, sizeof *r->recent << RECENT_MAX_BITS);
+    rp_release(&alloc, r, sizeof *r);
+}
+
+bool rp_sample_reader_is_within(const rp_sample_reader *reader)
+{
+    return reader->has_info || reader->chunk_count > 0;
+}
+
+void rp_sample_reader_open(rp_sample_reader *reader, const uint8_t *data, size_t size,
+                           rp_block *block)
+{
+    forget_recent(reader);
+    reader->recent_bits = RECENT_MIN_BITS;
+    while (reader->recent_bits < RECENT_MAX_BITS &&
+           (size_t)RECENT_BYTES_EACH << reader->recent_bits < size)
+        reader->recent_bits++;
+    reader->message = rp_pb_open(data, size);
+    reader->block = block;
+}
+
+/* --- infos -------------------------------------------------------------------------------------- */
+
+/* Makes room for `count` elements. False if there is no memory. */
+static bool grow(const rp_allocator *alloc, void *array, size_t element_size, size_t *capacity,
+                 size_t count)
+{
+    size_t larger = *capacity > 0 ? *capacity : 8;
+
+    if (count <= *capacity) return true;
+    while (larger < count) larger *= 2;
+    if (!rp_resize_array(alloc, array, *capacity, larger, element_size)) return false;
+    *capacity = larger;
+    return true;
+}
+
+/* An item of `size` bytes has less than size / 2 columns and slices. */
+static rp_status read_item(rp_sample_reader *r, const rp_pb_field *f, rp_error *err)
+{
+    size_t most = f->size / 2 + 1;
+    size_t columns = most < r->limits.columns ? most : r->limits.columns;
+    size_t slices = most < r->limits.slices ? most : r->limits.slices;
+    rp_wire_item item;
+    rp_status st;
+
+    if (!grow(&r->alloc, &r->columns, sizeof *r->columns, &r->column_capacity, columns) ||
+        !grow(&r->alloc, &r->views, sizeof *r->views, &r->view_capacity, columns) ||
+        !grow(&r->alloc, &r->slices, sizeof *r->slices, &r->slice_capacity, slices) ||
+        !grow(&r->alloc, &r->cuts, sizeof *r->cuts, &r->cut_capacity, slices))
+        return rp_fail_memory(err, slices * sizeof *r->cuts);
+    st =
+        rp_wire_item_read(f->data, f->size, r->columns, columns, r->slices, slices, &item, err);
+    if (st != RP_OK) return rp_wire_blame_peer(st, err);
+    r->sample.key = item.key;
+    r->sample.priority = item.priority;
+    r->sample.times_sampled = item.times_sampled;
+    r->sample.inserted_at_ns = item.inserted_at_ns;
+    r->column_count = item.column_count;
+    r->slice_count = item.slice_count;
+    return RP_OK;
+}
+
+static rp_status read_info(rp_sample_reader *r, const rp_pb_field *field, rp_error *err)
+{
+    rp_pb_reader reader = rp_pb_open(field->data, field->size);
+    rp_pb_field f;
+    rp_pb_step step;
+    rp_status st;
+
+    if (r->has_info) return rp_fail(err, RP_CORRUPT, "a sample with two infos");
+    r->sample = (rp_sample){.weight = 1};
+    r->column_count = r->slice_count = 0;
+    while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
+        if (rp_pb_is(&f, INFO_ITEM, RP_PB_BYTES)) {
+            st = read_item(r, &f, err);
+            if (st != RP_OK) return st;
+        } else if (rp_pb_is(&f, INFO_PROBABILITY, RP_PB_FIXED64)) {
+            r->sample.probability = rp_wire_double(&f);
+        } else if (rp_pb_is(&f, INFO_TABLE_SIZE, RP_PB_VARINT)) {
+            r->sample.table_size = (int64_t)f.value;
+        } else if (rp_pb_is(&f, INFO_RATE_LIMITED, RP_PB_VARINT)) {
+            r->sample.rate_limited = f.value != 0;
+        }
+    }
+    if (step != RP_PB_END) return malformed("SampleInfo", err);
+    if (r->column_count == 0) return rp_fail(err, RP_CORRUPT, "a sample without an item");
+    r->has_info = true;
+    return RP_OK;
+}
+
+/* --- chunks ------------------------------------------------------------------------------------- */
+
+static recent_chunk *recent_place(const rp_sample_reader *r, uint64_t key)
+{
+    return &r->recent[key * 0x9e3779b97f4a7c15u >> (64 - r->recent_bits)];
+}
+
+static void release_block(void *block)
+{
+    rp_block_unref(block);
+}
+
+static rp_status parse_chunk(rp_sample_reader *r, const rp_pb_field *f, rp_chunk **out,
+                             rp_error *err)
+{
+    rp_chunk_owner owner = {.release = release_block};
+    rp_status st;
+
+    if (r->block == NULL || f->size < RP_READ_COPY_BYTES)
+        return rp_wire_blame_peer(
+            rp_chunk_parse(&r->alloc, f->data, f->size, &r->limits.chunk, out, err), err);
+    owner.ctx = rp_block_ref(r->block);
+    st = rp_chunk_adopt(&r->alloc, f->data, f->size, &r->limits.chunk, &owner, out, err);
+    if (st != RP_OK) rp_block_unref(r->block);
+    return rp_wire_blame_peer(st, err);
+}
+
+/* The chunk in that field, parsed now or known from before. Returns owned. */
+static rp_status get_chunk(rp_sample_reader *r, const rp_pb_field *f, rp_chunk **out,
+                           rp_error *err)
+{
+    recent_chunk *place;
+    uint64_t key;
+    rp_status st = rp_chunk_peek_key(f->data, f->size, &key, err);
+
+    if (st != RP_OK) return rp_wire_blame_peer(st, err);
+    place = recent_place(r, key);
+    if (place->chunk != NULL && place->key == key && place->chunk->wire_bytes == f->size) {
+        *out = rp_chunk_ref(place->chunk);
+        return RP_OK;
+    }
+    st = parse_chunk(r, f, out, err);
+    if (st != RP_OK) return st;
+    *place = (recent_chunk){key, *out};
+    r->recent_dirty = true;
+    return RP_OK;
+}
+
+static rp_status add_chunk(rp_sample_reader *r, const rp_pb_field *f, size_t max_chunks,
+                           size_t max_bytes, rp_error *err)
+{
+    rp_chunk *chunk;
+    rp_status st;
+
+    if (r->chunk_count == max_chunks)
+        return rp_fail(err, RP_NO_RESOURCE, "more than %zu chunks in one answer", max_chunks);
+    if (f->size > max_bytes - r->bytes)
+        return rp_fail(err, RP_NO_RESOURCE, "more than %zu bytes of chunks in one answer",
+                       max_bytes);
+    if (!grow(&r->alloc, &r->chunks, sizeof(rp_chunk *), &r->chunk_capacity,
+              r->chunk_count + 1))
+        return rp_fail_memory(err, 2 * r->chunk_count * sizeof(rp_chunk *));
+    st = get_chunk(r, f, &chunk, err);
+    if (st != RP_OK) return st;
+    r->chunks[r->chunk_count++] = chunk;
+    r->bytes += f->size;
+    return RP_OK;
+}
+
+/* --- keys become chunks ------------------------------------------------------------------------- */
+
+static uint32_t map_find(const rp_sample_reader *r, uint64_t key)
+{
+    uint32_t tag = rp_map_tag(&r->map, key), slot;
+    rp_map_cursor at = rp_map_start(&r->map, tag);
+
+    while ((slot = rp_map_next(&r->map, tag, &at)) != RP_MAP_NONE)
+        if (r->chunks[slot]->origin.key == key) return slot;
+    return RP_MAP_NONE;
+}
+
+/* A key that stands twice is the first. */
+static rp_status map_chunks(rp_sample_reader *r, rp_error *err)
+{
+    if (rp_map_reserve(&r->map, r->chunk_count) != RP_OK)
+        return rp_fail_memory(err, r->chunk_count * sizeof(uint64_t));
+    r->mapped = true;
+    for (size_t i = 0; i < r->chunk_count; i++) {
+        uint64_t key = r->chunks[i]->origin.key;
+        if (map_find(r, key) == RP_MAP_NONE)
+            rp_map_insert(&r->map, rp_map_tag(&r->map, key), (uint32_t)i);
+    }
+    return RP_OK;
+}
+
+static rp_status find_slowly(rp_sample_reader *r, uint64_t key, rp_chunk **out, rp_error *err)
+{
+    size_t at = 0;
+    rp_status st;
+
+    if (r->chunk_count <= FEW) {
+        while (at < r->chunk_count && r->chunks[at]->origin.key != key) at++;
+    } else {
+        st = r->mapped ? RP_OK : map_chunks(r, err);
+        if (st != RP_OK) return st;
+        at = map_find(r, key); /* RP_MAP_NONE is beyond all */
+    }
+    if (at >= r->chunk_count)
+        return rp_fail(err, RP_CORRUPT, "sample %llu: chunk %llu did not come with it",
+                       (unsigned long long)r->sample.key, (unsigned long long)key);
+    r->found = at;
+    *out = r->chunks[at];
+    return RP_OK;
+}
+
+static inline rp_status find_chunk(rp_sample_reader *r, uint64_t key, rp_chunk **out,
+                                   rp_error *err)
+{
+    for (size_t i = r->found; i < r->found + 2 && i < r->chunk_count; i++)
+        if (r->chunks[i]->origin.key == key) {
+            r->found = i;
+            *out = r->chunks[i];
+            return RP_OK;
+        }
+    return find_slowly(r, key, out, err);
+}
+
+/* Makes the trajectory of the sample. Its chunks stay in the reader. */
+static rp_status make_trajectory(rp_sample_reader *r, rp_error *err)
+{
+    rp_slice *cut = r->cuts;
+    rp_status st;
+
+    for (size_t i = 0; i < r->slice_count; i++) {
+        const rp_wire_slice *slice = &r->slices[i];
+        r->cuts[i] = (rp_slice){NULL, slice->index, slice->offset, slice->length};
+        st = find_chunk(r, slice->chunk_key, &r->cuts[i].chunk, err);
+        if (st != RP_OK) return st;
+    }
+    for (size_t i = 0; i < r->column_count; i++) {
+        const rp_wire_column *column = &r->columns[i];
+        r->views[i] = (rp_slices){cut, column->slice_count, column->squeeze};
+        cut += column->slice_count;
+    }
+    return rp_wire_blame_peer(
+        rp_trajectory_new(&r->alloc, r->views, r->column_count, &r->sample.trajectory, err),
+        err);
+}
+
+/* --- streams ------------------------------------------------------------------------------------ */
+
+/* One entry: a sample, or a piece of one; `*whole` if it is the last. */
+static rp_status read_entry(rp_sample_reader *r, const rp_pb_field *field, bool *whole,
+                            rp_error *err)
+{
+    rp_pb_reader reader = rp_pb_open(field->data, field->size);
+    rp_pb_field f;
+    rp_pb_step step;
+    rp_status st;
+
+    *whole = false;
+    while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
+        st = RP_OK;
+        if (rp_pb_is(&f, ENTRY_INFO, RP_PB_BYTES))
+            st = read_info(r, &f, err);
+        else if (rp_pb_is(&f, ENTRY_CHUNK, RP_PB_BYTES))
+            st = add_chunk(r, &f, r->limits.chunks, r->limits.bytes, err);
+        else if (rp_pb_is(&f, ENTRY_END, RP_PB_VARINT))
+            *whole = f.value != 0;
+        if (st != RP_OK) return st;
+    }
+    if (step != RP_PB_END) return malformed("SampleEntry", err);
+    if (!r->has_info)
+        return rp_fail(err, RP_CORRUPT, "a sample that does not begin with its info");
+    return RP_OK;
+}
+
+/* The next sample of the message; `*found` false: there is none. */
+static rp_status read_sample(rp_sample_reader *r, rp_sample *out, bool *found, rp_error *err)
+{
+    rp_pb_field f;
+    rp_pb_step step;
+    bool whole;
+    rp_status st;
+
+    while ((step = rp_pb_next(&r->message, &f)) == RP_PB_FIELD) {
+        if (!rp_pb_is(&f, RESPONSE_ENTRY, RP_PB_BYTES)) continue;
+        st = read_entry(r, &f, &whole, err);
+        if (st != RP_OK) return st;
+        if (!whole) continue;
+        st = make_trajectory(r, err);
+        if (st != RP_OK) return st;
+        *out = r->sample;
+        /* A chunk that came with it and is not in it is gone now. */
+        if (out->trajectory->chunk_count != r->chunk_count) forget_recent(r);
+        forget_chunks(r);
+        r->has_info = false;
+        *found = true;
+        return RP_OK;
+    }
+    *found = false;
+    return step == RP_PB_END ? RP_OK : malformed("SampleStreamResponse", err);
+}
+
+static void drop_samples(rp_sample *samples, size_t count)
+{
+    for (size_t i = 0; i < count; i++) rp_trajectory_unref(samples[i].trajectory);
+}
+
+rp_status rp_sample_reader_next(rp_sample_reader *reader, rp_sample *out, size_t capacity,
+                                size_t *count, rp_error *err)
+{
+    bool found = true;
+    size_t n = 0;
+    rp_status st;
+
+    forget_recent(reader);
+    *count = 0;
+    while (n < capacity) {
+        st = read_sample(reader, &out[n], &found, err);
+        if (st != RP_OK) {
+            drop_samples(out, n);
+            rp_sample_reader_reset(reader);
+            return st;
+        }
+        if (!found) break;
+        n++;
+    }
+    *count = n;
+    return RP_OK;
+}
+
+/* --- batches ------------------------------------------------------------------------------------ */
+
+static rp_status read_batch_chunks(rp_sample_reader *r, const uint8_t *data, size_t size,
+                                   rp_error *err)
+{
+    rp_pb_reader reader = rp_pb_open(data, size);
+    rp_pb_field f;
+    rp_pb_step step;
+    rp_status st;
+
+    while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
+        if (!rp_pb_is(&f, BATCH_CHUNK, RP_PB_BYTES)) continue;
+        st = add_chunk(r, &f, r->limits.batch_chunks, SIZE_MAX, err);
+        if (st != RP_OK) return st;
+    }
+    return step == RP_PB_END ? RP_OK : malformed("SampleResponse", err);
+}
+
+static rp_status read_batch_entry(rp_sample_reader *r, const rp_pb_field *field, bool with_data,
+                                  rp_sample *out, rp_error *err)
+{
+    rp_pb_reader reader = rp_pb_open(field->data, field->size);
+    double weight = 0;
+    rp_pb_field f;
+    rp_pb_step step;
+    rp_status st;
+
+    r->has_info = false;
+    while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
+        if (rp_pb_is(&f, BATCH_ENTRY_WEIGHT, RP_PB_FIXED64)) weight = rp_wire_double(&f);
+        if (!rp_pb_is(&f, BATCH_ENTRY_INFO, RP_PB_BYTES)) continue;
+        st = read_info(r, &f, err);
+        if (st != RP_OK) return st;
+    }
+    if (step != RP_PB_END) return malformed("Entry", err);
+    if (!r->has_info) return rp_fail(err, RP_CORRUPT, "an entry without its info");
+    st = with_data ? make_trajectory(r, err) : RP_OK;
+    if (st != RP_OK) return st;
+    *out = r->sample;
+    out->weight = weight;
+    return RP_OK;
+}
+
+static rp_status read_batch(rp_sample_reader *r, const uint8_t *data, size_t size,
+                            bool with_data, rp_sample *out, size_t capacity, size_t *count,
+                            rp_error *err)
+{
+    rp_pb_reader reader = rp_pb_open(data, size);
+    rp_pb_field f;
+    rp_status st = with_data ? read_batch_chunks(r, data, size, err) : RP_OK;
+    rp_pb_step step = RP_PB_END;
+
+    while (st == RP_OK && (step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
+        if (!rp_pb_is(&f, BATCH_ENTRY, RP_PB_BYTES)) continue;
+        if (*count == capacity)
+            return rp_fail(err, RP_NO_RESOURCE, "more than %zu items in one answer", capacity);
+        st = read_batch_entry(r, &f, with_data, &out[*count], err);
+        if (st == RP_OK) ++*count;
+    }
+    if (st != RP_OK) return st;
+    return step == RP_PB_END ? RP_OK : malformed("SampleResponse", err);
+}
+
+rp_status rp_sample_reader_batch(rp_sample_reader *reader, const uint8_t *data, size_t size,
+                                 rp_block *block, bool with_data, rp_sample *out,
+                                 size_t capacity, size_t *count, rp_error *err)
+{
+    size_t n = 0;
+    rp_status st;
+
+    rp_sample_reader_reset(reader);
+    reader->block = block;
+    st = read_batch(reader, data, size, with_data, out, capacity, &n, err);
+    rp_sample_reader_reset(reader);
+    if (st != RP_OK) {
+        drop_samples(out, n);
+        n = 0;
+    }
+    *count = n;
+    return st;
+}

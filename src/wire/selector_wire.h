@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* KeyDistributionOptions: which item a sampler or a remover picks, as it travels.
+ *
+ *   KeyDistributionOptions   one of 1 fifo  2 uniform  3 Prioritized  4 Heap  6 lifo
+ *                            7 is_deterministic
+ *   Prioritized              1 priority_exponent
+ *   Heap                     1 min_heap */
+#ifndef RP_WIRE_SELECTOR_WIRE_H
+#define RP_WIRE_SELECTOR_WIRE_H
+
+#include "wire/fields.h"
+
+/* As far as read: which of the oneof stands, and what is in it. Zero-initialise it. */
+typedef struct rp_wire_selector {
+    bool present;
+    uint32_t which; /* 0: none */
+    double exponent;
+    bool min_heap;
+} rp_wire_selector;
+
+/* Reads one such field; one that stands twice is merged. False if it is malformed. */
+RP_NODISCARD bool rp_wire_read_selector(const rp_pb_field *field, rp_wire_selector *selector);
+
+/* What was read; leaves `*out` as it is if the field was absent. False if it names no
+ * distribution that is known. */
+RP_NODISCARD bool rp_wire_take_selector(const rp_wire_selector *selector,
+                                        rp_selector_options *out);
+
+void rp_wire_put_selector(rp_buf *out, uint32_t number, const rp_selector_options *options);
+
+#endif
