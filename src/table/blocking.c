@@ -10,77 +10,26 @@
 #include <string.h>
 
 #include "table/table.h"
-#include "util/mem.h"
+#include "util/cancel.h"
 
 enum { PREFETCH_AHEAD = 16 };
 
-typedef struct sleeper sleeper;
-struct sleeper {
-    rp_mutex mu; /* rank 60 */
+typedef struct sleeper {
+    rp_cancel_link link; /* first: on_fire gets this */
+    rp_mutex mu;         /* rank 60 */
     rp_cond cv;
     bool over RP_GUARDED_BY(mu);
     bool cancelled RP_GUARDED_BY(mu);
-    sleeper *prev, *next; /* in its token's list, guarded by the token's lock */
-};
+} sleeper;
 
-struct rp_cancel {
-    rp_mutex mu; /* rank 50 */
-    bool fired RP_GUARDED_BY(mu);
-    sleeper *sleepers RP_GUARDED_BY(mu);
-};
-
-rp_status rp_cancel_new(rp_cancel **out)
+static void cancel_sleeper(rp_cancel_link *link)
 {
-    rp_cancel *c = rp_alloc_zero(rp_allocator_default(), sizeof *c);
+    sleeper *s = (sleeper *)link;
 
-    if (c == NULL) return RP_NO_RESOURCE;
-    rp_mutex_init(&c->mu, RP_RANK_CANCEL);
-    *out = c;
-    return RP_OK;
-}
-
-void rp_cancel_free(rp_cancel *c)
-{
-    if (c == NULL) return;
-    rp_mutex_deinit(&c->mu);
-    rp_release(rp_allocator_default(), c, sizeof *c);
-}
-
-static void cancel_sleeper(sleeper *s)
-{
     rp_mutex_lock(&s->mu);
     s->cancelled = true;
     rp_cond_signal(&s->cv);
     rp_mutex_unlock(&s->mu);
-}
-
-void rp_cancel_fire(rp_cancel *c)
-{
-    rp_mutex_lock(&c->mu);
-    c->fired = true;
-    for (sleeper *s = c->sleepers; s != NULL; s = s->next) cancel_sleeper(s);
-    rp_mutex_unlock(&c->mu);
-}
-
-static void join(rp_cancel *c, sleeper *s)
-{
-    if (c == NULL) return;
-    rp_mutex_lock(&c->mu);
-    s->prev = NULL;
-    s->next = c->sleepers;
-    if (s->next != NULL) s->next->prev = s;
-    c->sleepers = s;
-    if (c->fired) cancel_sleeper(s);
-    rp_mutex_unlock(&c->mu);
-}
-
-static void part(rp_cancel *c, sleeper *s)
-{
-    if (c == NULL) return;
-    rp_mutex_lock(&c->mu);
-    *(s->prev == NULL ? &c->sleepers : &s->prev->next) = s->next;
-    if (s->next != NULL) s->next->prev = s->prev;
-    rp_mutex_unlock(&c->mu);
 }
 
 static void wake_sleeper(rp_op *op)
@@ -120,7 +69,7 @@ static void wait_over(sleeper *s)
 /* Runs an operation to its end on this thread. */
 static void run(rp_table *t, rp_op *op, rp_wait wait, bool (*start)(rp_table *, rp_op *))
 {
-    sleeper s = {.over = false};
+    sleeper s = {.link = {.on_fire = cancel_sleeper}};
     rp_status why;
 
     op->until_ns = wait.until_ns;
@@ -133,10 +82,10 @@ static void run(rp_table *t, rp_op *op, rp_wait wait, bool (*start)(rp_table *, 
     op->on_done = wake_sleeper;
     op->user = &s;
     if (!start(t, op)) {
-        join(wait.cancel, &s);
+        rp_cancel_join(wait.cancel, &s.link);
         why = sleep_until(&s, wait.until_ns);
         if (why != RP_OK && !rp_op_withdraw(op, why)) wait_over(&s);
-        part(wait.cancel, &s);
+        rp_cancel_part(wait.cancel, &s.link);
     }
     rp_cond_deinit(&s.cv);
     rp_mutex_deinit(&s.mu);
