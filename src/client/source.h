@@ -14,10 +14,11 @@ typedef struct rp_source_events {
      * trajectories. */
     void (*on_samples)(void *user, const rp_sample *samples, size_t count);
     /* No more will come of what is wanted: RP_DEADLINE (the rate limiter's timeout),
-     * RP_NOT_FOUND,
-     * RP_INVALID, RP_DENIED, RP_UNAUTHENTICATED, RP_CANCELLED (the table was closed or
-     * dropped), RP_CORRUPT. The wish is forgotten; asking again tries again. */
-    void (*on_end)(void *user, rp_status status, const char *text);
+     * RP_NOT_FOUND, RP_INVALID, RP_DENIED, RP_UNAUTHENTICATED, RP_CANCELLED (the table was
+     * closed or dropped), RP_CORRUPT, RP_NO_RESOURCE. The wish is forgotten; asking again tries
+     * again. `forgotten` is how many samples of it: a wish that is made while this is on its
+     * way is either among them, or stands. */
+    void (*on_end)(void *user, size_t forgotten, rp_status status, const char *text);
     /* The server cannot be reached (false), or again (true). A wish stays a wish. */
     void (*on_reach)(void *user, bool reached, const char *text);
     void *user;
