@@ -34,7 +34,7 @@ typedef struct rp_source_options {
 typedef struct rp_source rp_source;
 
 typedef struct rp_source_class {
-    /* Wants `count` samples more. Any thread; does not wait. */
+    /* Wants `count` samples more. Any thread, also from a callback; does not wait. */
     void (*want)(rp_source *source, size_t count);
     void (*why)(rp_source *source, char *text, size_t size);
     /* Frees it; no events once it returns. Not from a callback. */
