@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What sources tell a sampler, and what it finds out about its shards. */
 #include <stdio.h>
+#include <string.h>
 
 #include "client/sampler_inside.h"
 #include "util/error.h"

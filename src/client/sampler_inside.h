@@ -64,10 +64,10 @@ typedef struct rp_lane {
 } rp_lane;
 
 /* An entry of the schedule. */
-typedef struct rp_pick {
+typedef struct rp_lane_pick {
     size_t lane;
     double share; /* with which its shard was picked */
-} rp_pick;
+} rp_lane_pick;
 
 /* Samples that a call took and could not make use of. */
 typedef struct rp_returned rp_returned;
@@ -108,9 +108,9 @@ struct rp_sampler {
     rp_sampler_mode mode RP_GUARDED_BY(mu);
     rp_rng rng RP_GUARDED_BY(mu);
     size_t turn RP_GUARDED_BY(mu); /* the lane that comes next */
-    rp_pick *schedule RP_GUARDED_BY(mu);
+    rp_lane_pick *schedule RP_GUARDED_BY(mu);
     size_t schedule_capacity, schedule_first, schedule_count RP_GUARDED_BY(mu);
-    rp_pick next_pick RP_GUARDED_BY(mu); /* whose lane was full */
+    rp_lane_pick next_pick RP_GUARDED_BY(mu); /* whose lane was full */
     bool has_next_pick RP_GUARDED_BY(mu);
     int64_t taken RP_GUARDED_BY(mu);
     rp_returned *returned RP_GUARDED_BY(mu);

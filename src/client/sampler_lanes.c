@@ -108,7 +108,7 @@ static double sum_locked(const rp_sampler *s, bool by_size) RP_REQUIRES(s->mu)
 
 /* Picks a lane with a chance in proportion to its weight. All lanes of a shard weigh the same,
  * and all shards have as many: the share of the shard is that of one lane, times them. */
-static bool pick_by_weight_locked(rp_sampler *s, rp_pick *out) RP_REQUIRES(s->mu)
+static bool pick_by_weight_locked(rp_sampler *s, rp_lane_pick *out) RP_REQUIRES(s->mu)
 {
     size_t of_shard = s->lane_count / s->feed.shard_count, last = s->lane_count;
     bool by_size = !(sum_locked(s, false) > 0);
@@ -124,7 +124,7 @@ static bool pick_by_weight_locked(rp_sampler *s, rp_pick *out) RP_REQUIRES(s->mu
         if (target < 0) break;
     }
     own = weight_locked(s, &s->lanes[last], by_size);
-    *out = (rp_pick){last, own * (double)of_shard / sum};
+    *out = (rp_lane_pick){last, own * (double)of_shard / sum};
     if (out->share > 1) out->share = 1;
     return true;
 }
@@ -142,19 +142,19 @@ static size_t next_turn_locked(rp_sampler *s) RP_REQUIRES(s->mu)
     return s->lane_count;
 }
 
-static bool pick_locked(rp_sampler *s, rp_pick *out) RP_REQUIRES(s->mu)
+static bool pick_locked(rp_sampler *s, rp_lane_pick *out) RP_REQUIRES(s->mu)
 {
     size_t lane;
 
     if (s->mode == RP_MODE_WEIGHTS) return pick_by_weight_locked(s, out);
     if (s->mode == RP_MODE_UNIFORM) {
-        *out = (rp_pick){rp_rng_below(&s->rng, s->lane_count), 1};
+        *out = (rp_lane_pick){rp_rng_below(&s->rng, s->lane_count), 1};
         return true;
     }
     lane = next_turn_locked(s);
     if (lane == s->lane_count) return false;
     s->turn = (lane + 1) % s->lane_count;
-    *out = (rp_pick){lane, 1};
+    *out = (rp_lane_pick){lane, 1};
     return true;
 }
 
@@ -175,7 +175,7 @@ bool rp_sampler_can_pick_locked(const rp_sampler *s)
 
 /* --- the schedule ---------------------------------------------------------------------------------------- */
 
-static rp_pick *schedule_at(rp_sampler *s, size_t index)
+static rp_lane_pick *schedule_at(rp_sampler *s, size_t index)
 {
     return &s->schedule[(s->schedule_first + index) % s->schedule_capacity];
 }
@@ -218,7 +218,7 @@ void rp_sampler_drop_picks_locked(rp_sampler *s, size_t lane)
     if (!is_scheduled(s)) return;
     if (s->has_next_pick && s->next_pick.lane == lane) s->has_next_pick = false;
     for (size_t i = 0; i < s->schedule_count; i++) {
-        rp_pick pick = *schedule_at(s, i);
+        rp_lane_pick pick = *schedule_at(s, i);
 
         if (pick.lane == lane && covered == 0) continue;
         if (pick.lane == lane) covered--;
@@ -397,7 +397,7 @@ static size_t take_scheduled_locked(rp_sampler *s, rp_sample *out, size_t capaci
     size_t n = 0;
 
     for (; n < capacity && s->schedule_count > 0; n++) {
-        const rp_pick *pick = schedule_at(s, 0);
+        const rp_lane_pick *pick = schedule_at(s, 0);
         rp_lane *lane = &s->lanes[pick->lane];
 
         if (lane->ready == 0) break;
