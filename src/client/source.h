@@ -14,10 +14,11 @@ typedef struct rp_source_events {
      * trajectories. */
     void (*on_samples)(void *user, const rp_sample *samples, size_t count);
     /* No more will come of what is wanted: RP_DEADLINE (the rate limiter's timeout),
-     * RP_NOT_FOUND,
-     * RP_INVALID, RP_DENIED, RP_UNAUTHENTICATED, RP_CANCELLED (the table was closed or
-     * dropped), RP_CORRUPT. The wish is forgotten; asking again tries again. */
-    void (*on_end)(void *user, rp_status status, const char *text);
+     * RP_NOT_FOUND, RP_INVALID, RP_DENIED, RP_UNAUTHENTICATED, RP_CANCELLED (the table was
+     * closed or dropped), RP_CORRUPT, RP_NO_RESOURCE. The wish is forgotten; asking again tries
+     * again. `forgotten` is how many samples of it: a wish that is made while this is on its
+     * way is either among them, or stands. */
+    void (*on_end)(void *user, size_t forgotten, rp_status status, const char *text);
     /* The server cannot be reached (false), or again (true). A wish stays a wish. */
     void (*on_reach)(void *user, bool reached, const char *text);
     void *user;
@@ -33,7 +34,7 @@ typedef struct rp_source_options {
 typedef struct rp_source rp_source;
 
 typedef struct rp_source_class {
-    /* Wants `count` samples more. Any thread; does not wait. */
+    /* Wants `count` samples more. Any thread, also from a callback; does not wait. */
     void (*want)(rp_source *source, size_t count);
     void (*why)(rp_source *source, char *text, size_t size);
     /* Frees it; no events once it returns. Not from a callback. */

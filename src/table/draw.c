@@ -163,7 +163,7 @@ rp_progress rp_sample_run_locked(rp_table *t, rp_op *op)
 /* Importance weights (Schaul et al., 2016, section 3.4), scaled by the largest of the batch:
  * that of the least size * probability, by which the others are divided first, since the power
  * may overflow. */
-static void weigh_samples(rp_sample *samples, size_t count, double beta)
+void rp_samples_weigh(rp_sample *samples, size_t count, double beta)
 {
     double least = INFINITY;
 
@@ -178,5 +178,5 @@ static void weigh_samples(rp_sample *samples, size_t count, double beta)
 void rp_sample_finish(const rp_op *op)
 {
     if (op->done > 0 && op->options->beta > 0)
-        weigh_samples(op->samples, op->done, op->options->beta);
+        rp_samples_weigh(op->samples, op->done, op->options->beta);
 }

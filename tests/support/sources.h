@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sources that a test drives by hand: what is wanted is counted, and given when the test says
+ * so. The test's thread is the source's thread. */
+#ifndef RP_TEST_SOURCES_H
+#define RP_TEST_SOURCES_H
+
+#include <pthread.h>
+
+#include "client/sampler.h"
+#include "support/fixture.h"
+
+enum { RP_TEST_MAX_SOURCES = 16 };
+
+typedef struct rp_test_source {
+    rp_source source; /* first */
+    rp_source_events events;
+    rp_source_options options;
+    size_t shard;
+    pthread_mutex_t mu; /* the next three */
+    size_t wanted, most_wanted;
+    bool closed;
+    uint64_t given; /* samples so far: the next has the key 1000000 * number + given */
+    size_t number;
+    int64_t table_size;
+    double probability;
+} rp_test_source;
+
+/* All sources of a sampler, and the feed that makes them. */
+typedef struct rp_test_sources {
+    rp_test_source all[RP_TEST_MAX_SOURCES];
+    size_t count;
+    size_t fail_at; /* opening this one fails; SIZE_MAX: none */
+    rp_trajectory *trajectory;
+    rp_shard_state states[RP_TEST_MAX_SOURCES]; /* what a weighing says; guarded by mu */
+    rp_status weigh_status;
+    size_t weighed; /* calls */
+    size_t shard_count;
+    pthread_mutex_t mu;
+} rp_test_sources;
+
+static inline void rp_test_source_want(rp_source *source, size_t count)
+{
+    rp_test_source *t = (rp_test_source *)source;
+
+    pthread_mutex_lock(&t->mu);
+    assert_false(t->closed);
+    t->wanted += count;
+    if (t->wanted > t->most_wanted) t->most_wanted = t->wanted;
+    pthread_mutex_unlock(&t->mu);
+}
+
+static inline void rp_test_source_why(rp_source *source, char *text, size_t size)
+{
+    (void)snprintf(text, size, "source %zu rests", ((rp_test_source *)source)->number);
+}
+
+static inline void rp_test_source_close(rp_source *source)
+{
+    rp_test_source *t = (rp_test_source *)source;
+
+    pthread_mutex_lock(&t->mu);
+    assert_false(t->closed);
+    t->closed = true;
+    pthread_mutex_unlock(&t->mu);
+}
+
+static inline rp_status rp_test_source_open(void *ctx, size_t shard,
+                                            const rp_source_options *options,
+                                            const rp_source_events *events, rp_source **out,
+                                            rp_error *err)
+{
+    static const rp_source_class class = {rp_test_source_want, rp_test_source_why,
+                                          rp_test_source_close};
+    rp_test_sources *s = ctx;
+    rp_test_source *t = &s->all[s->count];
+
+    assert_true(s->count < RP_TEST_MAX_SOURCES);
+    if (s->count == s->fail_at) {
+        *err = (rp_error){.code = RP_DENIED, .text = "not for you"};
+        return RP_DENIED;
+    }
+    *t = (rp_test_source){.source = {&class},
+                          .events = *events,
+                          .options = *options,
+                          .shard = shard,
+                          .number = s->count,
+                          .table_size = 10,
+                          .probability = 0.5};
+    pthread_mutex_init(&t->mu, NULL);
+    s->count++;
+    *out = &t->source;
+    return RP_OK;
+}
+
+static inline rp_status rp_test_sources_weigh(void *ctx, rp_wait wait, rp_shard_state *out,
+                                              rp_error *err)
+{
+    rp_test_sources *s = ctx;
+    rp_status st;
+
+    (void)wait;
+    pthread_mutex_lock(&s->mu);
+    memcpy(out, s->states, s->shard_count * sizeof *out);
+    st = s->weigh_status;
+    s->weighed++;
+    pthread_mutex_unlock(&s->mu);
+    if (st != RP_OK) *err = (rp_error){.code = st, .text = "scales are broken"};
+    return st;
+}
+
+static inline void rp_test_sources_init(rp_test_sources *s, size_t shards,
+                                        rp_trajectory *trajectory)
+{
+    memset(s, 0, sizeof *s);
+    s->fail_at = SIZE_MAX;
+    s->trajectory = trajectory;
+    s->shard_count = shards;
+    pthread_mutex_init(&s->mu, NULL);
+    for (size_t i = 0; i < shards; i++)
+        s->states[i] = (rp_shard_state){.weight = 1, .size = 10};
+}
+
+static inline rp_sampler_feed rp_test_sources_feed(rp_test_sources *s, uint64_t seed)
+{
+    return (rp_sampler_feed){.shard_count = s->shard_count,
+                             .open = rp_test_source_open,
+                             .weigh = rp_test_sources_weigh,
+                             .ctx = s,
+                             .seed = seed};
+}
+
+static inline void rp_test_sources_set(rp_test_sources *s, size_t shard, rp_shard_state state)
+{
+    pthread_mutex_lock(&s->mu);
+    s->states[shard] = state;
+    pthread_mutex_unlock(&s->mu);
+}
+
+static inline size_t rp_test_sources_weighings(rp_test_sources *s)
+{
+    size_t n;
+
+    pthread_mutex_lock(&s->mu);
+    n = s->weighed;
+    pthread_mutex_unlock(&s->mu);
+    return n;
+}
+
+static inline size_t rp_test_wanted(rp_test_source *t)
+{
+    size_t wanted;
+
+    pthread_mutex_lock(&t->mu);
+    wanted = t->wanted;
+    pthread_mutex_unlock(&t->mu);
+    return wanted;
+}
+
+/* Gives up to `count` of what is wanted; returns how many. */
+static inline size_t rp_test_give(rp_test_sources *s, size_t index, size_t count)
+{
+    rp_test_source *t = &s->all[index];
+    rp_sample samples[64];
+
+    if (count > COUNT_OF(samples)) count = COUNT_OF(samples);
+    pthread_mutex_lock(&t->mu);
+    if (count > t->wanted) count = t->wanted;
+    t->wanted -= count;
+    pthread_mutex_unlock(&t->mu);
+    for (size_t i = 0; i < count; i++)
+        samples[i] = (rp_sample){.key = 1000000 * t->number + t->given++,
+                                 .priority = 1,
+                                 .probability = t->probability,
+                                 .weight = 1,
+                                 .trajectory = rp_trajectory_ref(s->trajectory),
+                                 .table_size = t->table_size,
+                                 .times_sampled = 1};
+    if (count > 0) t->events.on_samples(t->events.user, samples, count);
+    return count;
+}
+
+/* Forgets the wish and says why. */
+static inline void rp_test_end(rp_test_sources *s, size_t index, rp_status status,
+                               const char *text)
+{
+    rp_test_source *t = &s->all[index];
+    size_t forgotten;
+
+    pthread_mutex_lock(&t->mu);
+    forgotten = t->wanted;
+    t->wanted = 0;
+    pthread_mutex_unlock(&t->mu);
+    t->events.on_end(t->events.user, forgotten, status, text);
+}
+
+static inline void rp_test_reach(rp_test_sources *s, size_t index, bool reached)
+{
+    rp_test_source *t = &s->all[index];
+
+    t->events.on_reach(t->events.user, reached, reached ? "" : "no route");
+}
+
+#endif

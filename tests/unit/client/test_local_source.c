@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Samples of a table in this process, with and without a sampler. */
+#include <unistd.h>
+
+#include "client/local_source.h"
+#include "support/sources.h"
+#include "util/mutex.h"
+
+enum { MOST = 4096 };
+
+/* What a source has told. */
+typedef struct record {
+    pthread_mutex_t mu;
+    pthread_cond_t cv;
+    uint64_t keys[MOST];
+    size_t batches[MOST];
+    size_t count, batch_count, ends, forgotten;
+    rp_status status; /* of the last end */
+    char text[RP_ERROR_TEXT_BYTES];
+    bool in_event; /* one at a time */
+    bool slow;     /* samples take a while to be taken */
+} record;
+
+static rp_test_bed bed;
+static rp_runtime *runtime;
+static rp_error err;
+static record rec;
+static rp_source *source;
+
+static void enter_event(record *r)
+{
+    pthread_mutex_lock(&r->mu);
+    assert_false(r->in_event);
+    r->in_event = true;
+    pthread_mutex_unlock(&r->mu);
+    if (r->slow) (void)usleep(1000);
+    pthread_mutex_lock(&r->mu);
+    r->in_event = false;
+    pthread_cond_broadcast(&r->cv);
+}
+
+static void on_samples(void *user, const rp_sample *samples, size_t count)
+{
+    record *r = user;
+
+    enter_event(r);
+    assert_true(r->count + count <= MOST);
+    r->batches[r->batch_count++] = count;
+    for (size_t i = 0; i < count; i++) {
+        r->keys[r->count++] = samples[i].key;
+        rp_trajectory_unref(samples[i].trajectory);
+    }
+    pthread_mutex_unlock(&r->mu);
+}
+
+static void on_end(void *user, size_t forgotten, rp_status status, const char *text)
+{
+    record *r = user;
+
+    enter_event(r);
+    r->ends++;
+    r->forgotten += forgotten;
+    r->status = status;
+    (void)snprintf(r->text, sizeof r->text, "%s", text);
+    pthread_mutex_unlock(&r->mu);
+}
+
+static void on_reach(void *user, bool reached, const char *text)
+{
+    (void)user;
+    (void)reached;
+    (void)text;
+    fail();
+}
+
+/* Waits for so many samples and ends, ten seconds at most. */
+static void await(size_t count, size_t ends)
+{
+    struct timespec until;
+
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 10;
+    pthread_mutex_lock(&rec.mu);
+    while (rec.count < count || rec.ends < ends)
+        assert_int_equal(pthread_cond_timedwait(&rec.cv, &rec.mu, &until), 0);
+    assert_int_equal(rec.count, count);
+    assert_int_equal(rec.ends, ends);
+    pthread_mutex_unlock(&rec.mu);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    rp_test_bed_init(&bed, NULL);
+    assert_ok_err(rp_runtime_get(&runtime, &err), &err);
+    memset(&rec, 0, sizeof rec);
+    pthread_mutex_init(&rec.mu, NULL);
+    pthread_cond_init(&rec.cv, NULL);
+    source = NULL;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    if (source != NULL) source->class->close(source);
+    rp_runtime_put(runtime);
+    rp_test_bed_deinit(&bed);
+    return 0;
+}
+
+static rp_table *make_queue(const char *name)
+{
+    rp_table_options o = rp_test_options(name, RP_FIFO, RP_FIFO, 100000);
+
+    o.limiter = rp_limiter_queue(100000);
+    o.max_times_sampled = 1;
+    return rp_test_bed_table(&bed, &o);
+}
+
+static void fill(rp_table *t, uint64_t first, size_t count)
+{
+    for (size_t i = 0; i < count; i++) rp_test_put(t, first + i, 1, bed.plain);
+}
+
+static rp_status open_source(const rp_allocator *alloc, int64_t timeout_ms)
+{
+    rp_source_options o = {.table = "q",
+                           .rate_limiter_timeout_ms = timeout_ms,
+                           .request_samples = 2000};
+    rp_source_events events = {on_samples, on_end, on_reach, &rec};
+
+    return rp_local_source_open(alloc, runtime, bed.store, &o, &events, &source, &err);
+}
+
+static void make_source(int64_t timeout_ms)
+{
+    assert_ok_err(open_source(&bed.alloc, timeout_ms), &err);
+}
+
+static void want(size_t count)
+{
+    source->class->want(source, count);
+}
+
+static void await_parked(rp_table *t, int64_t count)
+{
+    for (int i = 0; i < 100000; i++) {
+        if (rp_test_info_of(t).waiting_samples == count) return;
+        (void)usleep(100);
+    }
+    fail_msg("no sample waits");
+}
+
+/* --- the source ------------------------------------------------------------------------------------------ */
+
+static void gives_what_is_wanted_in_batches_that_double(void **state)
+{
+    (void)state;
+    rp_table *t = make_queue("q");
+
+    fill(t, 0, 400);
+    make_source(-1);
+    want(100);
+    await(100, 0);
+
+    assert_int_equal(rec.batch_count, 3);
+    assert_int_equal(rec.batches[0], 16);
+    assert_int_equal(rec.batches[1], 32);
+    assert_int_equal(rec.batches[2], 52);
+    for (size_t i = 0; i < 100; i++) assert_int_equal(rec.keys[i], i);
+    assert_int_equal(rp_test_info_of(t).size, 300); /* and not one more */
+}
+
+static void waits_in_the_table_without_a_thread(void **state)
+{
+    (void)state;
+    rp_table *t = make_queue("q");
+
+    make_source(-1);
+    want(5);
+    await_parked(t, 1);
+    fill(t, 0, 2);
+    await(2, 0);
+    await_parked(t, 1);
+    want(1);
+    fill(t, 2, 10);
+    await(6, 0);
+    await_parked(t, 0);
+    assert_int_equal(rp_test_info_of(t).size, 6);
+}
+
+static void timeout_forgets_the_wish(void **state)
+{
+    (void)state;
+    rp_table *t = make_queue("q");
+
+    make_source(20);
+    fill(t, 0, 3);
+    want(5);
+    await(3, 1);
+    assert_int_equal(rec.status, RP_DEADLINE);
+    assert_int_equal(rec.forgotten, 2);
+    assert_non_null(strstr(rec.text, "table 'q' timed out"));
+    await_parked(t, 0);
+    for (size_t i = 1; i < 4; i++) { /* and again */
+        want(1);
+        await(3, 1 + i);
+    }
+    want(2);
+    fill(t, 3, 2);
+    await(5, 4);
+}
+
+static void timeout_of_zero_does_not_wait(void **state)
+{
+    (void)state;
+    rp_table *t = make_queue("q");
+
+    make_source(0);
+    fill(t, 0, 3);
+    want(5);
+    await(3, 1);
+    assert_int_equal(rec.status, RP_DEADLINE);
+    assert_int_equal(rec.forgotten, 2);
+}
+
+static void a_table_that_is_made_later_is_found(void **state)
+{
+    (void)state;
+    make_source(-1);
+    want(7);
+    await(0, 1);
+    assert_int_equal(rec.status, RP_NOT_FOUND);
+    assert_int_equal(rec.forgotten, 7);
+    assert_string_equal(rec.text, "no table 'q'");
+    fill(make_queue("q"), 0, 3);
+    want(3);
+    await(3, 1);
+}
+
+static void a_table_that_is_dropped_ends_the_wish(void **state)
+{
+    (void)state;
+    rp_table *t = make_queue("q");
+
+    make_source(-1);
+    want(3);
+    await_parked(t, 1);
+    assert_ok_err(rp_store_drop_table(bed.store, (rp_string){"q", 1}, &err), &err);
+    await(0, 1);
+    assert_int_equal(rec.status, RP_CANCELLED);
+    fill(make_queue("q"), 0, 3); /* another of that name */
+    want(3);
+    await(3, 1);
+}
+
+static void closing_takes_a_waiting_operation_back(void **state)
+{
+    (void)state;
+    rp_table *t = make_queue("q");
+
+    for (int timeout_ms = -1; timeout_ms < 100000; timeout_ms += 50000) {
+        if (timeout_ms == 0) continue;
+        make_source(timeout_ms);
+        want(3);
+        await_parked(t, 1);
+        source->class->close(source);
+        source = NULL;
+        assert_int_equal(rp_test_info_of(t).waiting_samples, 0);
+    }
+    fill(t, 0, 3);
+    assert_int_equal(rp_test_info_of(t).size, 3);
+    assert_int_equal(rec.count, 0);
+}
+
+static void why_is_the_tables(void **state)
+{
+    (void)state;
+    rp_table *t = make_queue("q");
+    char text[300];
+
+    make_source(-1);
+    source->class->why(source, text, sizeof text);
+    assert_string_equal(text, "");
+    want(1);
+    await_parked(t, 1);
+    source->class->why(source, text, sizeof text);
+    assert_non_null(strstr(text, "table 'q': sample"));
+}
+
+/* Inserts one by one while the source is opened and closed and its timer goes off. */
+static void *insert_slowly(void *arg)
+{
+    rp_table *t = arg;
+    rp_error e;
+
+    for (uint64_t i = 0; i < 400; i++) {
+        rp_status st = rp_test_try_put(t, i, 1, bed.plain, &e);
+        if (st != RP_OK) return arg;
+        (void)usleep((useconds_t)(i % 7) * 100);
+    }
+    return NULL;
+}
+
+static void timer_inserts_and_close_do_not_race(void **state)
+{
+    (void)state;
+    rp_table *t = make_queue("q");
+    pthread_t thread;
+    void *failed;
+
+    assert_int_equal(pthread_create(&thread, NULL, insert_slowly, t), 0);
+    for (size_t i = 0; i < 150; i++) {
+        make_source(1);
+        want(1 + i % 5);
+        if (i % 3 == 0) (void)usleep((useconds_t)(i % 5) * 500);
+        want(1);
+        source->class->close(source);
+        source = NULL;
+    }
+    assert_int_equal(pthread_join(thread, &failed), 0);
+    assert_null(failed);
+    assert_int_equal(rp_test_info_of(t).waiting_samples, 0);
+    assert_true(rec.count + (size_t)rp_test_info_of(t).size <= 400);
+    assert_true(rp_table_check(t));
+}
+
+static rp_status open_and_close(const rp_allocator *alloc)
+{
+    rp_status st = open_source(alloc, 10);
+
+    if (st == RP_OK) source->class->close(source);
+    source = NULL;
+    return st;
+}
+
+static void survives_a_lack_of_memory(void **state)
+{
+    (void)state;
+    rp_test_survives_oom(open_and_close);
+}
+
+/* --- with a sampler ---------------------------------------------------------------------------------------- */
+
+static rp_status open_local(void *ctx, size_t shard, const rp_source_options *options,
+                            const rp_source_events *events, rp_source **out, rp_error *e)
+{
+    (void)ctx;
+    (void)shard;
+    return rp_local_source_open(&bed.alloc, runtime, bed.store, options, events, out, e);
+}
+
+static rp_sampler *open_sampler(rp_sampler_options o)
+{
+    rp_sampler_feed feed = {.shard_count = 1, .open = open_local};
+    rp_sampler *s = NULL;
+
+    o.table = "q";
+    assert_ok_err(rp_sampler_open(&bed.alloc, runtime, &feed, &o, &s, &err), &err);
+    return s;
+}
+
+static void sampler_empties_a_queue_in_order(void **state)
+{
+    (void)state;
+    rp_sampler *s;
+    rp_sample samples[64];
+    size_t n, expected = 0;
+    rp_status st;
+
+    fill(make_queue("q"), 0, 1000);
+    s = open_sampler((rp_sampler_options){.rate_limiter_timeout_ms = 30, .max_in_flight = 50});
+    for (;;) {
+        st = rp_sampler_next(s, samples, COUNT_OF(samples), &n, rp_wait_ms(10000), &err);
+        if (st != RP_OK) break;
+        for (size_t i = 0; i < n; i++) assert_int_equal(samples[i].key, expected++);
+        rp_samples_release(samples, n);
+    }
+    assert_int_equal(expected, 1000);
+    assert_fails(st, RP_DEADLINE, &err, "table 'q' timed out");
+    rp_sampler_free(s);
+}
+
+static void sampler_of_a_closed_table_ends(void **state)
+{
+    (void)state;
+    rp_table *t = make_queue("q");
+    rp_sampler *s = open_sampler((rp_sampler_options){.rate_limiter_timeout_ms = -1});
+    rp_sample sample;
+    size_t n;
+
+    await_parked(t, 1);
+    rp_table_close(t);
+    assert_fails(rp_sampler_next(s, &sample, 1, &n, rp_wait_ms(10000), &err), RP_CANCELLED,
+                 &err, "q");
+    rp_sampler_free(s);
+}
+
+/* Several threads take, others insert: every item comes exactly once. */
+typedef struct consumer {
+    pthread_t thread;
+    rp_sampler *sampler;
+    uint8_t *seen; /* of all together; atomic */
+    size_t count;
+    rp_status status;
+} consumer;
+
+enum { ITEMS = 4000, CONSUMERS = 4 };
+
+static void *consume(void *arg)
+{
+    consumer *c = arg;
+    rp_sample samples[17];
+    size_t n;
+
+    for (;;) {
+        c->status =
+            rp_sampler_next(c->sampler, samples, COUNT_OF(samples), &n, rp_wait_ms(20000), NULL);
+        if (c->status != RP_OK) return NULL;
+        for (size_t i = 0; i < n; i++)
+            __atomic_fetch_add(&c->seen[samples[i].key], 1, __ATOMIC_RELAXED);
+        c->count += n;
+        rp_samples_release(samples, n);
+    }
+}
+
+static void *insert_all(void *arg)
+{
+    rp_table *t = arg;
+
+    for (uint64_t i = 0; i < ITEMS; i++)
+        if (rp_test_try_put(t, i, 1, bed.plain, NULL) != RP_OK) return arg;
+    return NULL;
+}
+
+static void several_consumers_get_every_item_once(void **state)
+{
+    (void)state;
+    static uint8_t seen[ITEMS];
+    rp_table *t = make_queue("q");
+    rp_sampler *s = open_sampler((rp_sampler_options){.rate_limiter_timeout_ms = -1,
+                                                      .max_in_flight = 20,
+                                                      .streams = 3,
+                                                      .max_samples = ITEMS});
+    consumer c[CONSUMERS];
+    pthread_t inserter;
+    void *failed;
+    size_t total = 0;
+
+    memset(seen, 0, sizeof seen);
+    assert_int_equal(pthread_create(&inserter, NULL, insert_all, t), 0);
+    for (size_t i = 0; i < CONSUMERS; i++) {
+        c[i] = (consumer){.sampler = s, .seen = seen};
+        assert_int_equal(pthread_create(&c[i].thread, NULL, consume, &c[i]), 0);
+    }
+    for (size_t i = 0; i < CONSUMERS; i++) {
+        assert_int_equal(pthread_join(c[i].thread, NULL), 0);
+        assert_int_equal(c[i].status, RP_PRECONDITION);
+        total += c[i].count;
+    }
+    assert_int_equal(pthread_join(inserter, &failed), 0);
+    assert_null(failed);
+    assert_int_equal(total, ITEMS);
+    for (size_t i = 0; i < ITEMS; i++) assert_int_equal(seen[i], 1);
+    rp_sampler_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        T(gives_what_is_wanted_in_batches_that_double),
+        T(waits_in_the_table_without_a_thread),
+        T(timeout_forgets_the_wish),
+        T(timeout_of_zero_does_not_wait),
+        T(a_table_that_is_made_later_is_found),
+        T(a_table_that_is_dropped_ends_the_wish),
+        T(closing_takes_a_waiting_operation_back),
+        T(why_is_the_tables),
+        T(timer_inserts_and_close_do_not_race),
+        T(survives_a_lack_of_memory),
+        T(sampler_empties_a_queue_in_order),
+        T(sampler_of_a_closed_table_ends),
+        T(several_consumers_get_every_item_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
