@@ -192,7 +192,11 @@ void rp_writer_close_wanted(rp_trajectory_writer *w, uint64_t items);
 /* Forgets all cells of a column. */
 void rp_writer_clear_history(rp_trajectory_writer *w, rp_writer_column *column);
 
-/* Adds rows at the end of what the job has to compress. */
+void rp_writer_send_init(rp_trajectory_writer *w);
+/* Ends the job, closes the sink, frees all items. */
+void rp_writer_send_deinit(rp_trajectory_writer *w);
+
+/* Adds rows at the end of what the job has to compress; takes the reference. */
 void rp_writer_queue_locked(rp_trajectory_writer *w, rp_rows *rows) RP_REQUIRES(w->mu);
 /* Has the job run. */
 void rp_writer_kick(rp_trajectory_writer *w);

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Creating items: from references to pieces of rows.
+ *
+ * Everything is checked first, then room is waited for, then memory is taken; what follows
+ * cannot fail. A row that does not follow the one before it in the same run starts a new piece,
+ * so that strided, reversed and repeated rows read back as they were asked for. */
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+
+#include "chunk/mismatch.h"
+#include "chunk/trajectory.h"
+#include "client/trajectory_writer.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+enum { LOOK_UP_MS = 1000 };
+
+/* Names a column of an item in a message: "column 1 'obs'". Returns `text`. */
+static const char *item_label(const rp_item_column *columns, size_t index,
+                              char text[RP_LABEL_BYTES])
+{
+    return rp_writer_label((uint32_t)index, columns[index].name, text);
+}
+
+/* --- tables ----------------------------------------------------------------------------------- */
+
+static rp_writer_table *find_table(rp_trajectory_writer *w, const char *name)
+{
+    rp_writer_table **at = &w->tables, *table;
+
+    while (*at != NULL && strcmp((*at)->name, name) != 0) at = &(*at)->next;
+    table = *at;
+    if (table == NULL || table == w->tables) return table;
+    *at = table->next; /* to the front: the next item is likely to be for it too */
+    table->next = w->tables;
+    w->tables = table;
+    return table;
+}
+
+static rp_writer_table *make_table(rp_trajectory_writer *w, const char *name)
+{
+    size_t length = strlen(name) + 1, size = sizeof(rp_writer_table) + length;
+    rp_writer_table *table = rp_alloc_zero(&w->alloc, size);
+
+    if (table == NULL) return NULL;
+    table->size_bytes = size;
+    memcpy(table->name, name, length);
+    table->next = w->tables;
+    w->tables = table;
+    return table;
+}
+
+/* Learns the signature of a table, if that is to be had soon. */
+static rp_status look_up(rp_trajectory_writer *w, rp_writer_table *table, rp_wait wait,
+                         rp_error *err)
+{
+    rp_wait soon = rp_wait_ms(LOOK_UP_MS);
+    rp_error why = {0};
+    rp_status st;
+
+    if (table->looked_up || w->options.unchecked || w->parts.find == NULL) return RP_OK;
+    if (wait.until_ns < soon.until_ns) soon.until_ns = wait.until_ns;
+    soon.cancel = wait.cancel;
+    st = w->parts.find(w->parts.find_ctx, table->name, soon, &table->signature, &why);
+    if (st == RP_NOT_FOUND) return rp_fail(err, st, "%s", why.text);
+    if (st == RP_OK) table->looked_up = true;
+    return RP_OK; /* whoever takes the items will check them */
+}
+
+/* --- checking --------------------------------------------------------------------------------- */
+
+/* The column of the writer that a row of an item comes from, if the row is there. */
+static rp_status check_ref(const rp_trajectory_writer *w, const rp_item_column *columns,
+                           size_t index, rp_ref ref, const rp_writer_cell **cell, rp_error *err)
+{
+    const rp_writer_column *c = rp_writer_column_at(w, ref.column);
+    char label[RP_LABEL_BYTES], source[RP_LABEL_BYTES];
+
+    *cell = c != NULL ? rp_writer_cell_of(c, ref.cell) : NULL;
+    if (*cell != NULL) return RP_OK;
+    if (c == NULL || ref.cell >= c->cells)
+        return rp_fail(err, RP_PRECONDITION, "%s: there is no row %" PRIu64 " of %s",
+                       item_label(columns, index, label), ref.cell,
+                       rp_writer_label(ref.column, c != NULL ? c->name : NULL, source));
+    return rp_fail(err, RP_PRECONDITION,
+                   "%s: row %" PRIu64 " of %s is no longer in the history, which holds the "
+                   "last %zu",
+                   item_label(columns, index, label), ref.cell,
+                   rp_writer_label(ref.column, c->name, source), c->kept);
+}
+
+static rp_status check_same(const rp_item_column *columns, size_t index, const rp_spec *first,
+                            const rp_spec *other, rp_error *err)
+{
+    rp_spec expected = *first;
+
+    if (first == other) return RP_OK;
+    expected.name = columns[index].name != NULL ? columns[index].name : first->name;
+    return rp_column_match(index, other->dtype, &other->shape, &expected, err);
+}
+
+/* Checks a column and adds the pieces it makes to `*pieces`. */
+static rp_status check_column(const rp_trajectory_writer *w, const rp_item_column *columns,
+                              size_t index, size_t *pieces, rp_error *err)
+{
+    const rp_item_column *column = &columns[index];
+    const rp_writer_cell *before = NULL, *cell;
+    const rp_spec *spec = NULL;
+    char label[RP_LABEL_BYTES];
+    rp_status st;
+
+    if (column->count < 1)
+        return rp_fail(err, RP_INVALID, "%s has no rows", item_label(columns, index, label));
+    if (column->squeeze && column->count != 1)
+        return rp_fail(err, RP_INVALID,
+                       "%s is squeezed: it must have exactly one row, got %zu",
+                       item_label(columns, index, label), column->count);
+    for (size_t i = 0; i < column->count; i++, before = cell) {
+        st = check_ref(w, columns, index, column->refs[i], &cell, err);
+        if (st != RP_OK) return st;
+        if (spec == NULL) spec = &cell->rows->column->spec;
+        st = check_same(columns, index, spec, &cell->rows->column->spec, err);
+        if (st != RP_OK) return st;
+        if (before == NULL || before->rows != cell->rows || before->row + 1 != cell->row)
+            ++*pieces;
+        if (*pieces > RP_MAX_SLICES)
+            return rp_fail(err, RP_INVALID, "the rows make more than %d slices", RP_MAX_SLICES);
+    }
+    return RP_OK;
+}
+
+/* Compares an item, whose columns have been checked, with a signature. */
+static rp_status check_signature(const rp_trajectory_writer *w, const rp_writer_table *table,
+                                 const rp_item_column *columns, size_t count, rp_error *err)
+{
+    rp_error why = {0};
+    rp_status st = RP_OK;
+
+    if (table->signature == NULL) return RP_OK;
+    if (count != rp_signature_column_count(table->signature))
+        return rp_fail(err, RP_INVALID,
+                       "table '%.64s': the item has %zu columns but the signature has %zu",
+                       table->name, count, rp_signature_column_count(table->signature));
+    for (size_t i = 0; st == RP_OK && i < count; i++) {
+        const rp_spec *row = &w->columns[columns[i].refs[0].column]->spec;
+        rp_trajectory_column c = {.dtype = row->dtype, .squeeze = columns[i].squeeze};
+        if (c.squeeze) {
+            c.shape = row->shape;
+        } else {
+            c.shape.rank = row->shape.rank + 1;
+            c.shape.dims[0] = (int64_t)columns[i].count;
+            memcpy(c.shape.dims + 1, row->shape.dims,
+                   (size_t)row->shape.rank * sizeof row->shape.dims[0]);
+        }
+        st = rp_trajectory_column_check(i, &c, rp_signature_column(table->signature, i), &why);
+    }
+    return st == RP_OK ? st : rp_fail(err, st, "table '%.64s': %s", table->name, why.text);
+}
+
+static rp_status check_item(rp_trajectory_writer *w, const char *name, double priority,
+                            const rp_item_column *columns, size_t count, size_t *pieces,
+                            rp_error *err)
+{
+    rp_status st = rp_writer_check_alive(w, err);
+
+    *pieces = 0;
+    if (st != RP_OK) return st;
+    if (name == NULL) return rp_fail(err, RP_INVALID, "no table was named");
+    if (isnan(priority)) return rp_fail(err, RP_INVALID, "the priority of an item is NaN");
+    if (count < 1 || count > RP_MAX_COLUMNS)
+        return rp_fail(err, RP_INVALID,
+                       "the number of columns of an item must be in [1, %d], got %zu",
+                       RP_MAX_COLUMNS, count);
+    for (size_t i = 0; st == RP_OK && i < count; i++)
+        st = check_column(w, columns, i, pieces, err);
+    return st;
+}
+
+/* --- making ----------------------------------------------------------------------------------- */
+
+/* Items that wait for rows to be closed: the first that does, and all behind it. */
+static size_t waiting_for_rows(const rp_trajectory_writer *w)
+{
+    uint64_t first = w->created;
+
+    for (size_t i = 0; i < w->column_capacity; i++) {
+        const rp_writer_column *c = w->columns[i];
+        if (c != NULL && c->open != NULL && c->open->wanted && c->open->first_item < first)
+            first = c->open->first_item;
+    }
+    return (size_t)(w->created - first);
+}
+
+/* Waits until one more item may be created. */
+static rp_status make_room(rp_trajectory_writer *w, rp_wait wait, rp_error *err)
+{
+    size_t max_items = w->options.max_items, max_bytes = w->options.max_bytes;
+    rp_status st;
+
+    if (w->parts.max_in_flight > 0) {
+        size_t allowed = w->parts.max_in_flight + waiting_for_rows(w);
+        st = rp_writer_await(w, allowed, SIZE_MAX, wait, err);
+        if (st != RP_OK) return st;
+    }
+    if (rp_writer_await(w, max_items, max_bytes, rp_wait_none(), NULL) == RP_OK) return RP_OK;
+    rp_writer_close_wanted(w, w->created); /* or they would wait for ever */
+    return rp_writer_await(w, max_items, max_bytes, wait, err);
+}
+
+static rp_outgoing *make_item(rp_trajectory_writer *w, const rp_item_column *columns,
+                              size_t column_count, size_t piece_count)
+{
+    /* Both counts are bounded, by RP_MAX_COLUMNS and RP_MAX_SLICES: no overflow. */
+    size_t size = sizeof(rp_outgoing) + piece_count * sizeof(rp_piece) +
+                  column_count * sizeof(rp_outgoing_column);
+    rp_outgoing *item = rp_alloc(&w->alloc, size);
+    rp_piece *piece;
+
+    if (item == NULL) return NULL;
+    *item = (rp_outgoing){.size_bytes = size,
+                          .piece_count = (uint32_t)piece_count,
+                          .column_count = (uint32_t)column_count};
+    item->columns = (rp_outgoing_column *)(void *)(item->pieces + piece_count);
+    piece = item->pieces - 1;
+    for (size_t i = 0; i < column_count; i++) {
+        rp_piece *first = piece + 1;
+        for (size_t k = 0; k < columns[i].count; k++) {
+            rp_ref ref = columns[i].refs[k];
+            const rp_writer_cell *cell = rp_writer_cell_of(w->columns[ref.column], ref.cell);
+            if (piece >= first && piece->rows == cell->rows &&
+                piece->offset + piece->length == cell->row)
+                piece->length++;
+            else
+                *++piece = (rp_piece){rp_rows_ref(cell->rows), cell->row, 1};
+        }
+        item->columns[i] =
+            (rp_outgoing_column){(uint32_t)(piece + 1 - first), columns[i].squeeze};
+    }
+    assert(piece + 1 == item->pieces + piece_count);
+    return item;
+}
+
+/* Counts what the item holds, and hands closed rows that nobody has needed so far to the job.
+ * True if the job has something to do. */
+static bool hold_locked(rp_trajectory_writer *w, rp_outgoing *item) RP_REQUIRES(w->mu)
+{
+    bool complete = true, queued = false;
+
+    for (uint32_t i = 0; i < item->piece_count; i++) {
+        rp_rows *rows = item->pieces[i].rows;
+        if (!rows->wanted) {
+            rows->wanted = true;
+            rows->first_item = w->created;
+            if (rows->closed) {
+                rp_writer_queue_locked(w, rp_rows_ref(rows)); /* W1 */
+                queued = true;
+            }
+        }
+        if (!rows->closed) complete = false;
+        if (rows->held++ > 0) continue;
+        rows->charged = rp_rows_bytes(rows); /* W3 */
+        w->bytes += rows->charged;
+    }
+    return complete || queued;
+}
+
+/* Adds an item for which there is room. Cannot fail. */
+static void add_item(rp_trajectory_writer *w, rp_outgoing *item)
+{
+    rp_outgoing_list *in = &w->incoming;
+    bool kick;
+
+    rp_mutex_lock(&w->mu);
+    do item->key = rp_rng_next(&w->rng);
+    while (rp_outgoing_set_find(&w->set, item->key) != NULL);
+    rp_outgoing_set_add(&w->set, item);
+    kick = hold_locked(w, item);
+    *(in->last == NULL ? &in->first : in->last) = item;
+    in->last = &item->next;
+    rp_mutex_unlock(&w->mu);
+    w->created++;
+    if (kick) rp_writer_kick(w);
+}
+
+static bool reserve_place(rp_trajectory_writer *w)
+{
+    bool ok;
+
+    rp_mutex_lock(&w->mu);
+    ok = rp_outgoing_set_reserve(&w->set, &w->alloc);
+    rp_mutex_unlock(&w->mu);
+    return ok;
+}
+
+rp_status rp_trajectory_writer_create_item(rp_trajectory_writer *writer, const char *table,
+                                           double priority, const rp_item_column *columns,
+                                           size_t column_count, rp_wait wait, uint64_t *key,
+                                           rp_error *err)
+{
+    rp_writer_table *to;
+    rp_outgoing *item = NULL;
+    size_t pieces;
+    rp_status st = check_item(writer, table, priority, columns, column_count, &pieces, err);
+
+    if (st != RP_OK) return st;
+    to = find_table(writer, table);
+    if (to == NULL) to = make_table(writer, table);
+    if (to == NULL) return rp_fail_memory(err, sizeof *to);
+    st = look_up(writer, to, wait, err);
+    if (st == RP_OK) st = check_signature(writer, to, columns, column_count, err);
+    if (st == RP_OK) st = make_room(writer, wait, err);
+    if (st != RP_OK) return st;
+    if (reserve_place(writer)) item = make_item(writer, columns, column_count, pieces);
+    if (item == NULL) return rp_fail_memory(err, pieces * sizeof(rp_piece));
+    item->table = to;
+    item->priority = priority;
+    add_item(writer, item);
+    if (key != NULL) *key = item->key;
+    return RP_OK;
+}
