@@ -73,6 +73,8 @@ void rp_channel_cancel(rp_channel_call *call);
 /* After on_begin. A reply for the message comes from here. */
 rp_reply *rp_channel_new_message(rp_channel *channel);          /* NULL: no memory */
 void rp_channel_send(rp_channel_call *call, rp_reply *message); /* closed; takes it */
+/* Gives back a message that will not be sent. NULL is fine. */
+void rp_channel_drop_message(rp_channel *channel, rp_reply *message);
 void rp_channel_half_close(rp_channel_call *call);
 size_t rp_channel_queued_bytes(const rp_channel_call *call);
 /* Stops and goes on with taking messages: flow control holds the peer up meanwhile. */
