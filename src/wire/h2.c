@@ -5,18 +5,31 @@
 #include "wire/h2_inside.h"
 #include "wire/h2_memory.h"
 
-static void close_call(rp_h2 *h2, rp_call *call)
+void rp_h2_link_call(rp_h2 *h2, rp_call *call)
 {
-    call->closed = true;
-    if (call->opened) h2->handler->on_close(h2->user, call);
+    call->next = h2->calls;
+    if (call->next != NULL) call->next->prev = call;
+    h2->calls = call;
+    h2->call_count++;
+}
+
+void rp_h2_free_call(rp_h2 *h2, rp_call *call)
+{
     if (h2->direct == call) h2->direct = NULL;
     rp_h2_drop_received(call);
     rp_h2_drop_replies(call);
     *(call->prev != NULL ? &call->prev->next : &h2->calls) = call->next;
     if (call->next != NULL) call->next->prev = call->prev;
+    rp_release(&h2->alloc, call, sizeof *call);
+}
+
+static void close_call(rp_h2 *h2, rp_call *call)
+{
+    call->closed = true;
+    if (call->opened) h2->handler->on_close(h2->user, call);
     h2->call_count--;
     if (call->leftover > 0) h2->leftovers--;
-    rp_release(&h2->alloc, call, sizeof *call);
+    rp_h2_free_call(h2, call);
 }
 
 static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error, void *user)
@@ -25,6 +38,10 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error,
     rp_call *call = nghttp2_session_get_stream_user_data(session, id);
 
     if (call == NULL) return 0;
+    if (h2->is_client) {
+        rp_h2_stream_closed(call, error);
+        return 0;
+    }
     if (error != NGHTTP2_NO_ERROR && !call->answered) rp_h2_nuisance(h2, RP_NUISANCE_RESET);
     close_call(h2, call);
     return 0;
@@ -45,6 +62,7 @@ static rp_status open_session(rp_h2 *h2)
     nghttp2_option *option = NULL;
     nghttp2_mem memory = rp_h2_memory(&h2->alloc);
     rp_status st = RP_NO_RESOURCE;
+    int result;
 
     if (nghttp2_session_callbacks_new(&callbacks) != 0) goto out;
     if (nghttp2_option_new(&option) != 0) goto out;
@@ -67,9 +85,14 @@ static rp_status open_session(rp_h2 *h2)
     /* Resets are counted here, by what they cost: a client that takes its samples and leaves is
      * no attacker, however often it does so. */
     nghttp2_option_set_stream_reset_rate_limit(option, UINT64_MAX, UINT64_MAX);
-    nghttp2_option_set_max_outbound_ack(option, SIZE_MAX); /* pings are counted here, too */
-    if (nghttp2_session_server_new3(&h2->session, callbacks, h2, option, &memory) == 0)
-        st = RP_OK;
+    /* A server counts pings here, too. A client lets its server ping as it likes, but not
+     * without reading the answers. */
+    nghttp2_option_set_max_outbound_ack(option, h2->is_client ? RP_H2_MOST_ACKS : SIZE_MAX);
+    if (h2->is_client)
+        result = nghttp2_session_client_new3(&h2->session, callbacks, h2, option, &memory);
+    else
+        result = nghttp2_session_server_new3(&h2->session, callbacks, h2, option, &memory);
+    if (result == 0) st = RP_OK;
 out:
     nghttp2_option_del(option);
     nghttp2_session_callbacks_del(callbacks);
@@ -79,7 +102,9 @@ out:
 static rp_status say_hello(rp_h2 *h2)
 {
     const nghttp2_settings_entry settings[] = {
-        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, h2->limits.streams},
+        h2->is_client ? (nghttp2_settings_entry){NGHTTP2_SETTINGS_ENABLE_PUSH, 0}
+                      : (nghttp2_settings_entry){NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
+                                                 h2->limits.streams},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, RP_H2_WINDOW},
         {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, RP_H2_FRAME},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)h2->limits.header_bytes},
@@ -94,8 +119,9 @@ static rp_status say_hello(rp_h2 *h2)
     return RP_OK;
 }
 
-rp_status rp_h2_new(const rp_allocator *alloc, const rp_h2_handler *handler, void *user,
-                    const rp_h2_limits *limits, rp_reply_pool *pool, rp_h2 **out)
+rp_status rp_h2_open(const rp_allocator *alloc, const rp_h2_handler *handler, void *user,
+                     const rp_h2_limits *limits, rp_reply_pool *pool, bool is_client,
+                     rp_h2 **out)
 {
     rp_h2 *h2 = rp_alloc_zero(alloc, sizeof *h2);
     rp_status st;
@@ -106,6 +132,7 @@ rp_status rp_h2_new(const rp_allocator *alloc, const rp_h2_handler *handler, voi
     h2->user = user;
     h2->limits = *limits;
     h2->pool = pool;
+    h2->is_client = is_client;
     h2->landing_end = &h2->landing;
     rp_buf_init(&h2->head, &h2->alloc);
     rp_buf_init(&h2->control, &h2->alloc);
@@ -119,9 +146,16 @@ rp_status rp_h2_new(const rp_allocator *alloc, const rp_h2_handler *handler, voi
     return RP_OK;
 }
 
+rp_status rp_h2_new(const rp_allocator *alloc, const rp_h2_handler *handler, void *user,
+                    const rp_h2_limits *limits, rp_reply_pool *pool, rp_h2 **out)
+{
+    return rp_h2_open(alloc, handler, user, limits, pool, false, out);
+}
+
 void rp_h2_free(rp_h2 *h2)
 {
     if (h2 == NULL) return;
+    if (h2->is_client) rp_h2_end_client(h2);
     while (h2->calls != NULL) close_call(h2, h2->calls);
     nghttp2_session_del(h2->session);
     while (h2->landing != NULL) {
@@ -142,6 +176,7 @@ void rp_h2_need(rp_h2 *h2, int result)
 
 void rp_h2_nuisance(rp_h2 *h2, rp_nuisance kind)
 {
+    if (h2->handler->on_nuisance == NULL) return;
     if (h2->broken || h2->ended || h2->handler->on_nuisance(h2->user, kind)) return;
     rp_h2_terminate(h2, NGHTTP2_ENHANCE_YOUR_CALM);
 }
@@ -209,7 +244,7 @@ uint64_t rp_h2_pongs(const rp_h2 *h2)
 
 void rp_h2_go_away(rp_h2 *h2)
 {
-    if (!h2->gone_away)
+    if (!h2->gone_away && !h2->is_client)
         rp_h2_need(h2, nghttp2_submit_shutdown_notice(h2->session));
     else
         rp_h2_need(h2,

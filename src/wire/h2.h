@@ -72,17 +72,23 @@ typedef struct rp_h2_handler {
     /* The call is over and `call` invalid afterwards: answered in full, taken back by the peer,
      * or the connection is being freed. Called once for each on_request. */
     void (*on_close)(void *user, rp_call *call);
-    /* The peer did something that is counted. False ends the connection. */
+    /* The peer did something that is counted. False ends the connection. A client may leave it
+     * out: its server may do all that, but for what memory would be needed for. */
     bool (*on_nuisance)(void *user, rp_nuisance kind);
     /* A call was ended for what came on it, with this status. */
     void (*on_fault)(void *user, rp_call *call, rp_call_fault fault, rp_status status);
-    /* Of a client: how the server ended the call; RP_UNAVAILABLE if it was reset or refused, or
-     * the connection went. `text` is decoded, valid during the call. */
+    /* Of a client: how the server ended the call, after its last message, not when paused. If
+     * it was reset: as gRPC says (RP_UNAVAILABLE if it was refused, or the server has said
+     * goodbye). At once, and then it is taken back: RP_NO_RESOURCE for a message or headers
+     * over the limits, or no memory for them; RP_UNIMPLEMENTED for a compressed message; what
+     * stands for its HTTP status if the answer is none of gRPC. RP_UNAVAILABLE if the
+     * connection is freed, or RP_NO_RESOURCE if for want of memory. `text` is decoded, "" with
+     * RP_OK, valid during the call. */
     void (*on_end)(void *user, rp_call *call, rp_status status, const char *text);
 } rp_h2_handler;
 
 typedef struct rp_h2_limits {
-    uint32_t streams;
+    uint32_t streams; /* of a server */
     size_t message_bytes;
     size_t header_bytes, header_fields;
     size_t queued_bytes; /* on_room comes below half of it */
@@ -93,7 +99,7 @@ typedef struct rp_h2_limits {
 RP_NODISCARD rp_status rp_h2_new(const rp_allocator *alloc, const rp_h2_handler *handler,
                                  void *user, const rp_h2_limits *limits, rp_reply_pool *pool,
                                  rp_h2 **out);
-/* Ends all calls (on_close) and frees it. NULL is fine. */
+/* Ends all calls (a client's with on_end, all with on_close) and frees it. NULL is fine. */
 void rp_h2_free(rp_h2 *h2);
 
 /* Takes bytes from the peer. False if the connection is to be closed once what rp_h2_output()
@@ -142,7 +148,8 @@ void rp_h2_sweep(rp_h2 *h2);
 void rp_h2_ping(rp_h2 *h2);
 uint64_t rp_h2_pongs(const rp_h2 *h2); /* answers so far */
 
-/* Tells the peer to open no more calls here; the second call makes it final. */
+/* Tells the peer to open no more calls here; the second call makes it final. A client begins no
+ * more afterwards. */
 void rp_h2_go_away(rp_h2 *h2);
 /* Ends the connection with this HTTP/2 error code (0: none); nothing more is received. */
 void rp_h2_terminate(rp_h2 *h2, uint32_t code);
@@ -191,7 +198,8 @@ bool rp_call_is_paused(const rp_call *call);
  *
  * Messages go out with rp_call_send() and come in through on_message, as on the other side;
  * pausing, room and limits are the same. on_request, on_half_close and on_fault are not called;
- * on_end is, and on_close after it. */
+ * on_end is, and on_close right after it. When the server ends a call that we have not, what
+ * waits to be sent is dropped. */
 
 typedef struct rp_call_head {
     const char *path, *authority;
@@ -210,7 +218,8 @@ rp_call *rp_h2_begin(rp_h2 *h2, const rp_call_head *head, void *call_user);
 bool rp_h2_can_begin(const rp_h2 *h2);
 /* Says that no more messages follow, once those sent have gone out. */
 void rp_call_half_close(rp_call *call);
-/* Takes a call back: RST_STREAM, on_close without on_end; nothing comes of it any more. */
+/* Takes a call back: RST_STREAM, and on_close without on_end, from within here. Nothing comes
+ * of it any more. */
 void rp_call_cancel(rp_call *call);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of an HTTP/2 connection: h2.c sets it up, h2_receive.c takes bytes in, h2_send.c
- * sends them out.
+ * sends them out, h2_client.c has what only a client does.
  *
- * A call's place in the session is its stream; the session points at the call until on_close.
- */
+ * A call's place in the session is its stream; the session points at the call until the stream
+ * is closed. A server's call ends with its stream. A client's may end before, when it is taken
+ * back, or after, when it is paused while the answer ends; it is freed once both are over, and
+ * then not from within a handler. */
 #ifndef RP_WIRE_H2_INSIDE_H
 #define RP_WIRE_H2_INSIDE_H
 
@@ -18,7 +20,8 @@ enum {
     RP_H2_EARNED_PINGS = 4,             /* by each frame of data */
     RP_H2_EARNED_WINDOWS = 16,
     RP_H2_EARNED_MOST = 4096,
-    RP_H2_TEXT_BYTES = 384, /* of an encoded status text */
+    RP_H2_TEXT_BYTES = 384,    /* of an encoded status text */
+    RP_H2_MOST_ACKS = 1 << 14, /* that wait to be sent; of a client */
 };
 
 /* A message that waits because its call is paused. */
@@ -48,10 +51,18 @@ struct rp_call {
     rp_reply *first_reply, *last_reply;
     size_t queued;   /* bytes of them not handed on */
     size_t promised; /* bytes of the frame that the session is making of them */
-    bool headers_sent, deferred, finishing, finished, raw, answered, opened, closed, wants_room;
+    bool headers_sent, deferred, finished, answered, opened, closed, wants_room;
+    bool closing;     /* nothing more is to be sent */
+    bool finishing;   /* the same, and what comes is dropped */
+    bool raw;         /* no trailers follow: plain HTTP, or a client */
     uint8_t leftover; /* sweeps since it was answered in full, plus 1, if the peer goes on */
-    rp_status status;
+    rp_status status; /* of a client's call: what the server said, once half_closed */
     char text[RP_H2_TEXT_BYTES];
+
+    /* of a client */
+    bool has_stream; /* the session knows it */
+    int http_status; /* 0: no answer yet */
+    rp_call *next_dead;
 };
 
 /* Bytes to be written: in a reply, or, with `data` NULL, at `at` in the control bytes. */
@@ -70,21 +81,24 @@ struct rp_h2 {
     rp_reply_pool *pool;
     rp_call *calls;
     size_t call_count;
-    bool broken;   /* nothing more is received */
-    bool starved;  /* nor sent: there was no memory for something that had to be */
-    bool violated; /* the peer broke the rules of HTTP/2, which ends the connection */
-    bool ended;    /* by rp_h2_terminate() */
+    bool is_client;
+    size_t streams; /* of a client: calls that the session knows */
+    rp_call *dead;  /* of a client: to be freed */
+    bool broken;    /* nothing more is received */
+    bool starved;   /* nor sent: there was no memory for something that had to be */
+    bool violated;  /* the peer broke the rules of HTTP/2, which ends the connection */
+    bool ended;     /* by rp_h2_terminate() */
     bool gone_away;
     bool greeted;    /* its settings came */
     bool in_headers; /* a block of headers has begun */
     uint64_t pongs;
     size_t leftovers; /* calls that are answered in full and still open on the peer's side */
 
-    /* the request whose headers are being collected */
+    /* the headers that are being collected */
     rp_buf head;
     struct {
         size_t at, size;
-    } fields[6]; /* see enum in h2_receive.c */
+    } fields[6]; /* see enum in h2_receive.c, and in h2_client.c */
     size_t head_bytes, head_fields;
 
     /* receiving */
@@ -121,13 +135,47 @@ int rp_h2_on_unknown_frame(nghttp2_session *session, void **payload,
 int rp_h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data,
                   size_t size, void *user);
 void rp_h2_drop_received(rp_call *call);
+/* For h2_client.c: forgets what was collected; keeps a value (false: no memory); the value. */
+void rp_h2_clear_head(rp_h2 *h2);
+bool rp_h2_keep_field(rp_h2 *h2, int field, const uint8_t *value, size_t size);
+rp_string rp_h2_kept_field(const rp_h2 *h2, int field);
+/* The peer sends no more: tells the handler, unless the call is paused. */
+void rp_h2_tell_half_close(rp_call *call);
 
 /* h2_send.c */
 int rp_h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user);
 int rp_h2_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
                     size_t length, nghttp2_data_source *source, void *user);
 void rp_h2_drop_replies(rp_call *call);
+void rp_h2_drop_unpromised(rp_call *call); /* but for those of which some has gone out */
+nghttp2_nv rp_h2_field(const char *name, const char *value); /* borrowed */
+/* Has the session ask for more. */
+void rp_h2_wake(rp_call *call);
+ssize_t rp_h2_read_replies(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t length,
+                           uint32_t *flags, nghttp2_data_source *source, void *user);
 
+/* h2_client.c; for connections with is_client only */
+int rp_h2_client_header(rp_h2 *h2, const nghttp2_frame *frame, const uint8_t *name,
+                        size_t name_size, const uint8_t *value, size_t value_size);
+/* Takes a block of headers that is complete. */
+void rp_h2_take_answer(rp_call *call, bool end);
+/* The server sends no more: what we would send is of no use to it. */
+void rp_h2_stop_sending(rp_call *call);
+/* The same, and all that it sent is delivered. */
+void rp_h2_end_answer(rp_call *call);
+/* Ends a call for something that happened here. */
+void rp_h2_fail_call(rp_call *call, rp_status status, const char *text);
+void rp_h2_stream_closed(rp_call *call, uint32_t code);
+void rp_h2_bury_dead(rp_h2 *h2);  /* frees the calls that are over */
+void rp_h2_end_client(rp_h2 *h2); /* ends and frees all */
+
+/* h2.c */
+rp_status rp_h2_open(const rp_allocator *alloc, const rp_h2_handler *handler, void *user,
+                     const rp_h2_limits *limits, rp_reply_pool *pool, bool is_client,
+                     rp_h2 **out);
+/* Puts a call into the list, and takes it out and frees it. */
+void rp_h2_link_call(rp_h2 *h2, rp_call *call);
+void rp_h2_free_call(rp_h2 *h2, rp_call *call);
 /* Takes what nghttp2 says to something that it must do: without memory for it the connection is
  * broken. That a stream is gone does no harm. */
 void rp_h2_need(rp_h2 *h2, int result);

@@ -41,12 +41,24 @@ static int drop_headers(rp_h2 *h2)
     return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
+void rp_h2_clear_head(rp_h2 *h2)
+{
+    rp_buf_clear(&h2->head);
+    memset(h2->fields, 0, sizeof h2->fields);
+    h2->head_bytes = h2->head_fields = 0;
+}
+
 int rp_h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     rp_h2 *h2 = user;
     rp_call *call;
 
     h2->in_headers = true;
+    if (h2->is_client) {
+        if (frame->hd.type != NGHTTP2_HEADERS) return drop_headers(h2); /* we were not asked */
+        rp_h2_clear_head(h2);
+        return 0;
+    }
     if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
     call = rp_alloc_zero(&h2->alloc, sizeof *call);
@@ -58,13 +70,8 @@ int rp_h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame,
         rp_release(&h2->alloc, call, sizeof *call);
         return drop_headers(h2);
     }
-    call->next = h2->calls;
-    if (call->next != NULL) call->next->prev = call;
-    h2->calls = call;
-    h2->call_count++;
-    rp_buf_clear(&h2->head);
-    memset(h2->fields, 0, sizeof h2->fields);
-    h2->head_bytes = h2->head_fields = 0;
+    rp_h2_link_call(h2, call);
+    rp_h2_clear_head(h2);
     return 0;
 }
 
@@ -84,6 +91,14 @@ static int field_of(const uint8_t *name, size_t size)
     return -1;
 }
 
+bool rp_h2_keep_field(rp_h2 *h2, int field, const uint8_t *value, size_t size)
+{
+    h2->fields[field].at = h2->head.size;
+    h2->fields[field].size = size;
+    rp_buf_append(&h2->head, value, size);
+    return !h2->head.bad;
+}
+
 int rp_h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
                     size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
                     void *user)
@@ -101,16 +116,15 @@ int rp_h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const 
             rp_h2_nuisance(h2, RP_NUISANCE_OTHER);
         return go_on(h2);
     }
+    if (h2->is_client)
+        return rp_h2_client_header(h2, frame, name, name_size, value, value_size);
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0; /* trailers of a request */
     field = field_of(name, name_size);
     if (field < 0) return 0;
-    h2->fields[field].at = h2->head.size;
-    h2->fields[field].size = value_size;
-    rp_buf_append(&h2->head, value, value_size);
-    return h2->head.bad ? drop_headers(h2) : 0;
+    return rp_h2_keep_field(h2, field, value, value_size) ? 0 : drop_headers(h2);
 }
 
-static rp_string kept(const rp_h2 *h2, int field)
+rp_string rp_h2_kept_field(const rp_h2 *h2, int field)
 {
     if (h2->fields[field].size == 0) return (rp_string){"", 0};
     return (rp_string){(const char *)h2->head.data + h2->fields[field].at,
@@ -119,13 +133,13 @@ static rp_string kept(const rp_h2 *h2, int field)
 
 static void begin_call(rp_h2 *h2, rp_call *call)
 {
-    rp_string timeout = kept(h2, TIMEOUT);
+    rp_string timeout = rp_h2_kept_field(h2, TIMEOUT);
     rp_request_head head = {
-        .method = kept(h2, METHOD),
-        .path = kept(h2, PATH),
-        .content_type = kept(h2, CONTENT_TYPE),
-        .authorization = kept(h2, AUTHORIZATION),
-        .encoding = kept(h2, ENCODING),
+        .method = rp_h2_kept_field(h2, METHOD),
+        .path = rp_h2_kept_field(h2, PATH),
+        .content_type = rp_h2_kept_field(h2, CONTENT_TYPE),
+        .authorization = rp_h2_kept_field(h2, AUTHORIZATION),
+        .encoding = rp_h2_kept_field(h2, ENCODING),
         .timeout_ns = -1,
         .too_large = h2->head_bytes > h2->limits.header_bytes,
         .too_many = h2->head_fields > h2->limits.header_fields,
@@ -143,6 +157,10 @@ static void begin_call(rp_h2 *h2, rp_call *call)
 /* Ends a call for what came on it; whoever serves it must hear of that. */
 static void fault(rp_call *call, rp_call_fault why, rp_status status, const char *text)
 {
+    if (call->h2->is_client) {
+        rp_h2_fail_call(call, status, text);
+        return;
+    }
     rp_call_abort(call, status, text);
     call->h2->handler->on_fault(call->h2->user, call, why, status);
 }
@@ -324,11 +342,13 @@ int rp_h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uin
     return go_on(h2);
 }
 
-static void tell_half_close(rp_call *call)
+void rp_h2_tell_half_close(rp_call *call)
 {
     if (call->half_close_told || call->paused || call->finishing || call->closed) return;
     call->half_close_told = true;
-    if (call->prefix_bytes > 0)
+    if (call->h2->is_client)
+        rp_h2_end_answer(call);
+    else if (call->prefix_bytes > 0)
         fault(call, RP_FAULT_FRAMING, RP_INVALID, "the stream ended within a message");
     else
         call->h2->handler->on_half_close(call->h2->user, call);
@@ -385,7 +405,7 @@ void rp_call_resume(rp_call *call)
     count_assembling(call);
     rp_h2_need(h2, nghttp2_session_consume_stream(h2->session, call->id, call->withheld));
     call->withheld = 0;
-    if (call->half_closed) tell_half_close(call);
+    if (call->half_closed) rp_h2_tell_half_close(call);
 }
 
 /* --- frames --------------------------------------------------------------------------------- */
@@ -465,9 +485,12 @@ int rp_h2_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *u
     if (call == NULL) return 0;
     if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
         begin_call(h2, call);
+    else if (frame->hd.type == NGHTTP2_HEADERS && h2->is_client)
+        rp_h2_take_answer(call, (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0);
     if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {
         call->half_closed = true;
-        tell_half_close(call);
+        if (h2->is_client) rp_h2_stop_sending(call);
+        rp_h2_tell_half_close(call);
     }
     return 0;
 }
@@ -497,6 +520,7 @@ bool rp_h2_receive(rp_h2 *h2, const uint8_t *data, size_t size)
     ssize_t used;
 
     if (h2->broken || h2->ended) return false;
+    if (h2->dead != NULL) rp_h2_bury_dead(h2);
     used = nghttp2_session_mem_recv(h2->session, data, size);
     if (used < 0) {
         h2->broken = true;

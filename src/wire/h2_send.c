@@ -16,7 +16,7 @@ enum { OUTPUT_BYTES = 1 << 20, OUTPUT_PIECES = 256 }; /* made at a time, and a f
 /* --- headers and trailers --------------------------------------------------------------------- */
 
 /* A header field, by constant name and value. */
-static nghttp2_nv field(const char *name, const char *value)
+nghttp2_nv rp_h2_field(const char *name, const char *value)
 {
     return (nghttp2_nv){
         .name = (uint8_t *)(uintptr_t)name,
@@ -30,9 +30,9 @@ static nghttp2_nv field(const char *name, const char *value)
 static size_t put_status(const rp_call *call, char number[4], nghttp2_nv *fields)
 {
     (void)snprintf(number, 4, "%d", (int)call->status);
-    fields[0] = field("grpc-status", number);
+    fields[0] = rp_h2_field("grpc-status", number);
     if (call->text[0] == '\0') return 1;
-    fields[1] = field("grpc-message", call->text);
+    fields[1] = rp_h2_field("grpc-message", call->text);
     return 2;
 }
 
@@ -45,20 +45,19 @@ static void submit_trailers(rp_call *call)
     rp_h2_need(call->h2, nghttp2_submit_trailer(call->h2->session, call->id, fields, count));
 }
 
-static ssize_t read_replies(nghttp2_session *session, int32_t id, uint8_t *buffer,
-                            size_t length, uint32_t *flags, nghttp2_data_source *source,
-                            void *user)
+ssize_t rp_h2_read_replies(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t length,
+                           uint32_t *flags, nghttp2_data_source *source, void *user)
 {
     rp_call *call = source->ptr;
 
     (void)session, (void)id, (void)buffer, (void)user;
-    if (call->queued == 0 && !call->finishing) {
+    if (call->queued == 0 && !call->closing) {
         call->deferred = true;
         return NGHTTP2_ERR_DEFERRED;
     }
     if (length > call->queued) length = call->queued;
     *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-    if (length == call->queued && call->finishing) {
+    if (length == call->queued && call->closing) {
         *flags |= NGHTTP2_DATA_FLAG_EOF;
         if (!call->raw) {
             *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
@@ -72,14 +71,14 @@ static ssize_t read_replies(nghttp2_session *session, int32_t id, uint8_t *buffe
 
 static void submit_headers(rp_call *call)
 {
-    nghttp2_data_provider provider = {{.ptr = call}, read_replies};
+    nghttp2_data_provider provider = {{.ptr = call}, rp_h2_read_replies};
     nghttp2_nv fields[4];
     char number[4];
     size_t count = 2;
     bool alone = call->finishing && call->queued == 0;
 
-    fields[0] = field(":status", "200");
-    fields[1] = field("content-type", "application/grpc");
+    fields[0] = rp_h2_field(":status", "200");
+    fields[1] = rp_h2_field("content-type", "application/grpc");
     if (alone) {
         count += put_status(call, number, fields + 2);
         call->finished = true;
@@ -89,8 +88,7 @@ static void submit_headers(rp_call *call)
                                                  alone ? NULL : &provider));
 }
 
-/* Has the session ask for more. */
-static void wake(rp_call *call)
+void rp_h2_wake(rp_call *call)
 {
     if (!call->headers_sent) {
         submit_headers(call);
@@ -119,12 +117,12 @@ static void enqueue(rp_call *call, rp_reply *reply)
 
 void rp_call_send(rp_call *call, rp_reply *reply)
 {
-    if (call->finishing || call->closed) {
+    if (call->closing || call->closed) {
         rp_reply_release(call->h2->pool, reply);
         return;
     }
     enqueue(call, reply);
-    wake(call);
+    rp_h2_wake(call);
 }
 
 size_t rp_call_queued_bytes(const rp_call *call)
@@ -142,15 +140,15 @@ void rp_call_finish(rp_call *call, rp_status status, const char *text)
     if (call->finishing || call->closed) return;
     if (call->counted_assembling) call->h2->assembling--;
     call->counted_assembling = false;
-    call->finishing = true;
+    call->finishing = call->closing = true;
     call->status = status;
     if (status != RP_OK && text != NULL)
         (void)rp_grpc_encode_message(text, call->text, sizeof call->text);
-    wake(call);
+    rp_h2_wake(call);
 }
 
 /* Drops the replies of which nothing has been promised to the session. */
-static void drop_unpromised(rp_call *call)
+void rp_h2_drop_unpromised(rp_call *call)
 {
     rp_reply **link = &call->first_reply, *last = NULL;
     size_t kept = 0;
@@ -173,7 +171,7 @@ static void drop_unpromised(rp_call *call)
 void rp_call_abort(rp_call *call, rp_status status, const char *text)
 {
     if (call->finishing || call->closed) return;
-    drop_unpromised(call);
+    rp_h2_drop_unpromised(call);
     rp_call_finish(call, status, text);
 }
 
@@ -184,7 +182,7 @@ bool rp_call_is_finished(const rp_call *call)
 
 void rp_call_answer(rp_call *call, const rp_http_answer *answer, rp_reply *body)
 {
-    nghttp2_data_provider provider = {{.ptr = call}, read_replies};
+    nghttp2_data_provider provider = {{.ptr = call}, rp_h2_read_replies};
     nghttp2_nv fields[3];
     size_t count = 2;
     char number[16];
@@ -193,16 +191,16 @@ void rp_call_answer(rp_call *call, const rp_http_answer *answer, rp_reply *body)
         rp_reply_release(call->h2->pool, body);
         return;
     }
-    call->raw = call->finishing = call->headers_sent = true;
+    call->raw = call->finishing = call->closing = call->headers_sent = true;
     if (body != NULL) {
         body->own_given = body->given = body->left = RP_GRPC_PREFIX; /* HTTP has no prefix */
         enqueue(call, body);
     }
     (void)snprintf(number, sizeof number, "%d", answer->status);
-    fields[0] = field(":status", number);
-    fields[1] = field("content-type", answer->content_type);
+    fields[0] = rp_h2_field(":status", number);
+    fields[1] = rp_h2_field("content-type", answer->content_type);
     if (answer->extra_name != NULL)
-        fields[count++] = field(answer->extra_name, answer->extra_value);
+        fields[count++] = rp_h2_field(answer->extra_name, answer->extra_value);
     if (call->queued == 0) call->finished = true;
     rp_h2_need(call->h2, nghttp2_submit_response(call->h2->session, call->id, fields, count,
                                                  call->queued > 0 ? &provider : NULL));
@@ -298,7 +296,7 @@ int rp_h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, vo
         rp_h2_nuisance(h2, RP_NUISANCE_MADE_RESET);
     if (type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR && !h2->ended)
         h2->violated = true;
-    if (type != NGHTTP2_DATA && type != NGHTTP2_HEADERS) return 0;
+    if (h2->is_client || (type != NGHTTP2_DATA && type != NGHTTP2_HEADERS)) return 0;
     if (type == NGHTTP2_DATA) {
         earn(&h2->earned_pings, RP_H2_EARNED_PINGS);
         earn(&h2->earned_windows, RP_H2_EARNED_WINDOWS);
@@ -330,7 +328,7 @@ static void give_room(void *user, rp_call *call)
 
     if (!call->wants_room || call->queued > h2->limits.queued_bytes / 2) return;
     call->wants_room = false;
-    if (!call->finishing) h2->handler->on_room(h2->user, call);
+    if (!call->closing) h2->handler->on_room(h2->user, call);
 }
 
 /* Tells calls below the id or, for the second half of a round, the others. The list runs from
@@ -339,7 +337,7 @@ static void tell_of_room(rp_h2 *h2, int32_t id, bool below)
 {
     for (rp_call *call = h2->calls, *next; call != NULL; call = next) {
         next = call->next;
-        if (!call->opened || call->finishing || call->queued > 0 || (call->id < id) != below)
+        if (!call->opened || call->closing || call->queued > 0 || (call->id < id) != below)
             continue;
         h2->handler->on_room(h2->user, call);
         if (call->queued > 0) h2->room_id = call->id;
@@ -370,6 +368,7 @@ size_t rp_h2_output(rp_h2 *h2, struct iovec *parts, size_t capacity)
 {
     size_t count = 0;
 
+    if (h2->dead != NULL) rp_h2_bury_dead(h2);
     if (h2->out_first == h2->out_count) {
         h2->out_first = h2->out_count = h2->out_bytes = 0;
         rp_buf_clear(&h2->control);

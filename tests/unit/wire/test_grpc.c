@@ -86,6 +86,134 @@ static void long_text_is_cut_and_never_within_an_escape(void **state)
     assert_string_equal(small, "");
 }
 
+static void a_time_is_written_in_the_finest_unit_that_holds_it(void **state)
+{
+    static const struct {
+        int64_t ns;
+        const char *text;
+    } cases[] = {
+        {1, "1n"},
+        {0, "1n"},
+        {-5, "1n"},
+        {99999999, "99999999n"},
+        {100000000, "100000u"},
+        {100000001, "100001u"},
+        {INT64_C(99999999000), "99999999u"},
+        {INT64_C(99999999001), "100000m"},
+        {INT64_C(99999999) * 1000000000, "99999999S"},
+        {INT64_C(99999999) * 1000000000 + 1, "1666667M"},
+        {INT64_MAX, "2562048H"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char out[RP_GRPC_TIMEOUT_BYTES];
+        rp_grpc_format_timeout(cases[i].ns, out);
+        assert_string_equal(out, cases[i].text);
+        assert_true(timeout_of(out) >= cases[i].ns); /* never too early */
+    }
+}
+
+static void times_come_back_a_little_longer_at_most(void **state)
+{
+    (void)state;
+    for (int64_t ns = 1; ns < INT64_MAX / 3; ns = ns * 3 + ns % 7) {
+        char out[RP_GRPC_TIMEOUT_BYTES];
+        rp_grpc_format_timeout(ns, out);
+        assert_true(timeout_of(out) >= ns && timeout_of(out) - ns <= ns / 10000);
+    }
+}
+
+static const char *decoded(const char *value, size_t capacity)
+{
+    static char out[64];
+    size_t length =
+        rp_grpc_decode_message((const uint8_t *)value, strlen(value), out, capacity);
+
+    assert_int_equal(length, strlen(out));
+    assert_true(length < capacity);
+    return out;
+}
+
+static void encoded_text_comes_back(void **state)
+{
+    static const char *const texts[] = {"",
+                                        "plain",
+                                        "100 %",
+                                        "%%41",
+                                        "\n\t\x7f\x01",
+                                        "tabl\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+                                        "\xff\xfe not UTF-8"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        char encoded[128];
+        (void)rp_grpc_encode_message(texts[i], encoded, sizeof encoded);
+        assert_string_equal(decoded(encoded, 64), texts[i]);
+    }
+}
+
+static void what_is_no_escape_stays_as_it_is(void **state)
+{
+    (void)state;
+    assert_string_equal(decoded("%", 64), "%");
+    assert_string_equal(decoded("%4", 64), "%4");
+    assert_string_equal(decoded("%41%4", 64), "A%4");
+    assert_string_equal(decoded("%4g%g4%%41", 64), "%4g%g4%A");
+    assert_string_equal(decoded("%c3%A9", 64), "\xc3\xa9");
+    assert_string_equal(decoded("a%00b", 64), "a%00b");         /* a zero would end the text */
+    assert_string_equal(decoded("t\xc3\xa9", 64), "t\xc3\xa9"); /* not encoded at all */
+}
+
+static void decoded_text_is_cut_between_characters(void **state)
+{
+    (void)state;
+    assert_string_equal(decoded("abc", 4), "abc");
+    assert_string_equal(decoded("abcd", 4), "abc");
+    assert_string_equal(decoded("abcd", 1), "");
+    for (size_t capacity = 2; capacity < 12; capacity++) {
+        const char *text = decoded("a%C3%A9%E2%82%AC%F0%9F%98%80", capacity);
+        size_t length = capacity > 10 ? 10 : capacity > 6 ? 6 : capacity > 3 ? 3 : 1;
+        assert_int_equal(strlen(text), length);
+    }
+    assert_int_equal(strlen(decoded("\x80\x80\x80\x80\x80\x80", 5)), 4); /* was none */
+}
+
+static rp_status status_of(const char *text)
+{
+    return rp_grpc_parse_status((const uint8_t *)text, strlen(text));
+}
+
+static void numbers_become_statuses(void **state)
+{
+    static const rp_status expected[] = {
+        RP_OK,           RP_CANCELLED,      RP_INTERNAL,      RP_INVALID,     RP_DEADLINE,
+        RP_NOT_FOUND,    RP_EXISTS,         RP_DENIED,        RP_NO_RESOURCE, RP_PRECONDITION,
+        RP_PRECONDITION, RP_INVALID,        RP_UNIMPLEMENTED, RP_INTERNAL,    RP_UNAVAILABLE,
+        RP_CORRUPT,      RP_UNAUTHENTICATED};
+    static const char *const bad[] = {"", "17", "99", "100", "-1", "x", "1x", " 1", "016"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(expected); i++) {
+        char text[8];
+        (void)snprintf(text, sizeof text, "%zu", i);
+        assert_int_equal(status_of(text), expected[i]);
+    }
+    for (size_t i = 0; i < COUNT_OF(bad); i++) assert_int_equal(status_of(bad[i]), RP_INTERNAL);
+}
+
+static void no_answer_is_never_a_good_one(void **state)
+{
+    (void)state;
+    for (int http = 0; http < 1000; http++)
+        assert_int_not_equal(rp_grpc_status_of_http(http), RP_OK);
+    for (uint32_t code = 0; code < 20; code++)
+        assert_int_not_equal(rp_grpc_status_of_reset(code), RP_OK);
+    assert_int_equal(rp_grpc_status_of_http(404), RP_UNIMPLEMENTED);
+    assert_int_equal(rp_grpc_status_of_reset(7), RP_UNAVAILABLE);
+    assert_int_equal(rp_grpc_status_of_reset(UINT32_MAX), RP_INTERNAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -95,6 +223,13 @@ int main(void)
         cmocka_unit_test(plain_text_is_left_as_it_is),
         cmocka_unit_test(every_other_byte_is_written_in_hex),
         cmocka_unit_test(long_text_is_cut_and_never_within_an_escape),
+        cmocka_unit_test(a_time_is_written_in_the_finest_unit_that_holds_it),
+        cmocka_unit_test(times_come_back_a_little_longer_at_most),
+        cmocka_unit_test(encoded_text_comes_back),
+        cmocka_unit_test(what_is_no_escape_stays_as_it_is),
+        cmocka_unit_test(decoded_text_is_cut_between_characters),
+        cmocka_unit_test(numbers_become_statuses),
+        cmocka_unit_test(no_answer_is_never_a_good_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
