@@ -41,7 +41,7 @@ static void put_all(rp_client *client, all_tables *all)
 rp_status rp_local_tables(rp_client *client, rp_client_tables **out, rp_error *err)
 {
     rp_client_tables *tables = NULL;
-    all_tables all;
+    all_tables all = {0};
     rp_status st = get_all(client, &all, err);
 
     if (st != RP_OK) return st;
@@ -147,7 +147,7 @@ rp_status rp_local_why_blocked(rp_client *client, const char *table, rp_client_w
                                size_t capacity, size_t *count, size_t *total, rp_error *err)
 {
     rp_table *t = NULL;
-    all_tables all;
+    all_tables all = {0};
     rp_status st;
 
     *count = *total = 0;
