@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes of an HTTP/2 client, written by hand: whole frames, and headers without compression. */
+/* Bytes of an HTTP/2 peer, written by hand: whole frames, and headers without compression. */
 #ifndef RP_FUZZ_FRAMES_H
 #define RP_FUZZ_FRAMES_H
 
@@ -13,6 +13,7 @@ enum {
     FRAME_RESET = 3,
     FRAME_SETTINGS,
     FRAME_PING = 6,
+    FRAME_GOAWAY,
     FRAME_WINDOW = 8
 };
 enum { FLAG_END_STREAM = 1, FLAG_ACK = 1, FLAG_END_HEADERS = 4 };

@@ -340,6 +340,46 @@ static void save_framing(void)
         save_hex("framing", inputs[i].name, inputs[i].hex);
 }
 
+/* Clients' connections, in the steps of fuzz_h2_client.c: 0x80 more and what has been gathered
+ * is given to the client. */
+static void save_h2_clients(void)
+{
+    static const struct {
+        const char *name, *hex;
+    } inputs[] = {
+        {"answer", "0000 020000 00 05 00 00 03 616207 82 00 01 03 8d"},
+        {"many_messages",
+         "0000 020000 00 05 00 03 04 61626307 85 00 03 02 6107 82 00 01 03 8d"},
+        {"trailers_only", "0000 82 00 00 03 8d"},
+        {"refusal", "0000 82 00 00 67 8d"},
+        {"page", "0000 82 00 26 00 85 00 00 04 3c68746d 8d"},
+        {"hint", "0000 820a 00 00 82 00 0a 00 82 00 00 00 82 00 01 03 8d"},
+        {"status_unknown", "0000 02 00 00 00 82 00 01 b3 8d"},
+        {"too_many_headers", "0400 82 00 80 00 8d"},
+        {"paused", "0000 02 00 00 00 85 00 02 01 02 85 00 01 01 07 82 00 01 03 8e 01 00 8d"},
+        {"cancelled", "0000 02 00 00 00 85 00 01 01 04 85 00 01 01 07 8d 82 00 01 03"},
+        {"half_closed", "0000 8e 0e 00 8d 02 00 00 00 85 00 01 01 07 82 00 01 03 8d"},
+        {"sends", "0800 8e 04 00 8e 04 00 8e 06 00 8d 89 01 00 ffff 89 01 f0 ffff 8d 8d"},
+        {"reset", "0000 02 00 00 00 f9 00 00 8d"},
+        {"goodbye", "c000 8d 89 04 01 80 82 00 00 03 8d"},
+        {"fewer_calls", "c000 89 12 0100 80 80 8d 89 00 00 8d 80 8d"},
+        {"large", "0010 02 00 00 00 87 00 79 87 00 78 87 00 78 87 00 78 8d"},
+        {"growing", "0010 02 00 00 00 87 00 ff 87 00 7e 87 00 7e 87 00 7e 87 00 7e 87 00 7e "
+                    "87 00 7e 87 00 7e 87 00 7e 87 00 7e 87 00 7e 87 00 7e 87 00 7e 87 00 7e "
+                    "87 00 7e 87 00 7e 87 00 7e 87 00 7e 87 00 7e 87 00 7e 8d"},
+        {"cut", "0000 0b 01 02 00 00 00 85 00 20 02 6107 82 00 01 03 8d"},
+        {"pushed", "0008 8d 88 04 00 f0 00 88 05 04 00 04 00000002 8d"},
+        {"pings", "0000 89 03 89 13 8e 00 00 8d"},
+        {"memory", "1000 28 02 00 00 00 85 00 00 03 616207 82 00 01 03 8d"},
+        {"memory_gone", "3000 1c 02 00 00 00 85 00 00 03 616207 82 00 01 03 8d"},
+        {"raw", "00 07 00 000006 04 00 00000000 000300000001 000001 01 04 00000001 88"},
+        {"http1", "00 0f 00 485454502f312e312034303020426164"},
+    };
+
+    for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
+        save_hex("h2_client", inputs[i].name, inputs[i].hex);
+}
+
 /* Sessions, in the steps of fuzz_session.c: 0x60 more and the server has its turn. */
 static void save_sessions(void)
 {
@@ -423,6 +463,7 @@ int main(int argc, char **argv)
     save_zstd_modes();
     save_chunks();
     save_framing();
+    save_h2_clients();
     save_messages();
     save_sessions();
     save_strings();

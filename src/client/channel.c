@@ -163,6 +163,11 @@ void rp_channel_send(rp_channel_call *call, rp_reply *message)
     rp_peer_touch(call->peer);
 }
 
+void rp_channel_drop_message(rp_channel *c, rp_reply *message)
+{
+    rp_reply_release(&c->pool, message);
+}
+
 void rp_channel_half_close(rp_channel_call *call)
 {
     rp_call_half_close(call->call);
@@ -438,18 +443,17 @@ rp_status rp_channel_new(rp_runtime *runtime, const rp_channel_options *options,
     return RP_OK;
 }
 
-static void end_all(rp_channel *c, rp_channel_call **list)
+static void end_all(rp_channel_call **list)
 {
     while (*list != NULL) end_call(*list, RP_CANCELLED, "the client is being freed");
-    (void)c;
 }
 
 void rp_channel_free(rp_channel *c)
 {
     if (c == NULL) return;
-    end_all(c, &c->waiting);
-    if (c->current != NULL) end_all(c, &c->current->calls);
-    for (rp_peer *p = c->leaving; p != NULL; p = p->next) end_all(c, &p->calls);
+    end_all(&c->waiting);
+    if (c->current != NULL) end_all(&c->current->calls);
+    for (rp_peer *p = c->leaving; p != NULL; p = p->next) end_all(&p->calls);
     rp_connector_stop(&c->connector);
     rp_loop_disarm(c->loop, &c->timer);
     if (c->current != NULL) rp_peer_free(c->current, true);

@@ -216,7 +216,8 @@ RP_NODISCARD rp_status rp_h2_new_client(const rp_allocator *alloc, const rp_h2_h
  * (its limit, and that it has not said goodbye). */
 rp_call *rp_h2_begin(rp_h2 *h2, const rp_call_head *head, void *call_user);
 bool rp_h2_can_begin(const rp_h2 *h2);
-/* True if it will never take calls again: the server has said goodbye, or it is over. */
+/* True once no more calls will ever begin here: one side has said goodbye, or the connection is
+ * over. */
 bool rp_h2_is_leaving(const rp_h2 *h2);
 /* Says that no more messages follow, once those sent have gone out. */
 void rp_call_half_close(rp_call *call);

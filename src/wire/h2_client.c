@@ -137,12 +137,17 @@ rp_status rp_h2_new_client(const rp_allocator *alloc, const rp_h2_handler *handl
     return rp_h2_open(alloc, handler, user, limits, pool, true, out);
 }
 
+bool rp_h2_is_leaving(const rp_h2 *h2)
+{
+    return h2->broken || h2->ended || h2->gone_away ||
+           nghttp2_session_check_request_allowed(h2->session) == 0;
+}
+
 bool rp_h2_can_begin(const rp_h2 *h2)
 {
-    return !h2->broken && !h2->ended && !h2->gone_away &&
+    return !rp_h2_is_leaving(h2) &&
            h2->streams < nghttp2_session_get_remote_settings(
-                             h2->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS) &&
-           nghttp2_session_check_request_allowed(h2->session) != 0;
+                             h2->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
 }
 
 bool rp_h2_is_leaving(const rp_h2 *h2)

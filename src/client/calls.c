@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls of client.h: a message to every shard, and what their answers come to. */
+#include <stdio.h>
+
+#include "client/unary.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "wire/answers.h"
+#include "wire/request_write.h"
+
+/* Makes a call on all shards, whose answers say nothing. Takes the message. */
+static rp_status call_all(rp_client *client, const char *path, rp_buf *message, bool repeatable,
+                          rp_wait wait, rp_error *err)
+{
+    const rp_unary_request request = {path, message, repeatable};
+    rp_unary *u = NULL;
+    rp_status st;
+
+    st = message->bad
+             ? rp_fail(err, RP_NO_RESOURCE, "out of memory for a request")
+             : rp_unary_call(client, &request, 0, client->addresses.count, wait, &u, err);
+    if (st == RP_OK) st = rp_unary_result(u, err);
+    rp_unary_free(u);
+    rp_buf_deinit(message);
+    return st;
+}
+
+static rp_status need_name(const char *table, rp_error *err)
+{
+    if (table != NULL && table[0] != '\0') return RP_OK;
+    return rp_fail(err, RP_INVALID, "no table is named");
+}
+
+/* --- tables as they are ----------------------------------------------------------------------- */
+
+static rp_status corrupt(const rp_client *client, size_t shard, rp_status st, rp_error *err)
+{
+    char text[RP_ERROR_TEXT_BYTES];
+
+    if (err == NULL) return st;
+    (void)snprintf(text, sizeof text, "%s", err->text);
+    return rp_fail(err, st, "%.80s: %.160s", rp_client_shard_address(client, shard), text);
+}
+
+/* Adds the tables of one shard. `status` is NULL of a Reverb server. */
+static rp_status add_shard(rp_client *client, size_t shard, const rp_unary_answer *info,
+                           const rp_unary_answer *status, rp_client_tables *out, rp_error *err)
+{
+    rp_wire_tables *tables = NULL, *more = NULL;
+    rp_status st =
+        rp_wire_read_server_info(&client->alloc, info->data, info->size, NULL, &tables, err);
+
+    if (st == RP_OK && status != NULL)
+        st = rp_wire_read_status(&client->alloc, status->data, status->size, &more, err);
+    if (st == RP_OK && more != NULL) rp_wire_tables_merge(tables, more);
+    if (st != RP_OK) st = corrupt(client, shard, st, err);
+    for (size_t i = 0; st == RP_OK && i < tables->count; i++)
+        st = rp_client_tables_add(out, shard, &tables->tables[i], err);
+    rp_wire_tables_free(more);
+    rp_wire_tables_free(tables);
+    return st;
+}
+
+/* A server that does not know the call is Reverb's; one that went between the two calls is
+ * taken at its first word. */
+static rp_status merge(rp_client *client, const rp_unary *infos, const rp_unary *statuses,
+                       rp_client_tables *out, rp_error *err)
+{
+    rp_status st = RP_OK;
+
+    for (size_t i = 0; i < rp_unary_count(infos) && st == RP_OK; i++) {
+        const rp_unary_answer *info = rp_unary_answer_of(infos, i);
+        const rp_unary_answer *status = rp_unary_answer_of(statuses, i);
+
+        if (info->status != RP_OK) continue;
+        if (status->status == RP_CANCELLED || status->status == RP_NO_RESOURCE)
+            return rp_fail(err, status->status, "%s", status->text);
+        st = add_shard(client, i, info, status->status == RP_OK ? status : NULL, out, err);
+    }
+    return st;
+}
+
+static rp_status get_remote_tables(rp_client *client, rp_wait wait, rp_client_tables **out,
+                                   rp_error *err)
+{
+    const rp_unary_request info = {RP_CLIENT_REVERB "ServerInfo", NULL, true};
+    const rp_unary_request status = {RP_CLIENT_REPLAY "Status", NULL, true};
+    size_t shards = client->addresses.count;
+    rp_client_tables *tables = NULL;
+    rp_unary *infos = NULL, *statuses = NULL;
+    rp_status st = rp_unary_call(client, &info, 0, shards, wait, &infos, err);
+
+    if (st == RP_OK) st = rp_unary_result(infos, err);
+    if (st == RP_OK) st = rp_unary_call(client, &status, 0, shards, wait, &statuses, err);
+    if (st == RP_OK) st = rp_client_tables_new(&client->alloc, 4 * shards, &tables, err);
+    if (st == RP_OK) st = merge(client, infos, statuses, tables, err);
+    rp_unary_free(infos);
+    rp_unary_free(statuses);
+    if (st == RP_OK)
+        *out = tables;
+    else
+        rp_client_tables_free(tables);
+    return st;
+}
+
+rp_status rp_client_get_tables(rp_client *client, rp_wait wait, rp_client_tables **out,
+                               rp_error *err)
+{
+    if (client->store != NULL) return rp_local_tables(client, out, err);
+    return get_remote_tables(client, wait, out, err);
+}
+
+/* --- items ------------------------------------------------------------------------------------ */
+
+rp_status rp_client_mutate(rp_client *client, const char *table, const rp_update *updates,
+                           size_t update_count, const uint64_t *deletes, size_t delete_count,
+                           rp_wait wait, rp_error *err)
+{
+    rp_status st = need_name(table, err);
+    rp_buf message;
+
+    if (st != RP_OK) return st;
+    if (client->store != NULL)
+        return rp_local_mutate(client, table, updates, update_count, deletes, delete_count,
+                               err);
+    rp_buf_init(&message, &client->alloc);
+    rp_wire_write_mutate_request(&message, table, updates, update_count, deletes, delete_count);
+    return call_all(client, RP_CLIENT_REVERB "MutatePriorities", &message, true, wait, err);
+}
+
+rp_status rp_client_reset(rp_client *client, const char *table, rp_wait wait, rp_error *err)
+{
+    rp_status st = need_name(table, err);
+    rp_buf message;
+
+    if (st != RP_OK) return st;
+    if (client->store != NULL) return rp_local_reset(client, table, err);
+    rp_buf_init(&message, &client->alloc);
+    rp_wire_write_reset_request(&message, table);
+    return call_all(client, RP_CLIENT_REVERB "Reset", &message, true, wait, err);
+}
+
+/* --- checkpoints ------------------------------------------------------------------------------ */
+
+static rp_status copy_path(rp_client *client, const rp_unary *u, char **out, rp_error *err)
+{
+    for (size_t i = 0; i < rp_unary_count(u); i++) {
+        const rp_unary_answer *a = rp_unary_answer_of(u, i);
+        rp_string path;
+        rp_status st;
+
+        if (a->status != RP_OK) continue;
+        st = rp_wire_read_checkpoint_response(a->data, a->size, &path, err);
+        if (st != RP_OK) return corrupt(client, i, st, err);
+        /* Its length is that of the text: a path has no zero within. */
+        if (memchr(path.data, '\0', path.size) != NULL)
+            return rp_fail(err, RP_CORRUPT, "a path with a zero within");
+        *out = rp_alloc(&client->alloc, path.size + 1);
+        if (*out == NULL) return rp_fail_memory(err, path.size + 1);
+        if (path.size > 0) memcpy(*out, path.data, path.size);
+        (*out)[path.size] = '\0';
+        return RP_OK;
+    }
+    return rp_fail(err, RP_INTERNAL, "no shard has written a checkpoint");
+}
+
+rp_status rp_client_checkpoint(rp_client *client, rp_wait wait, char **path, rp_error *err)
+{
+    const rp_unary_request request = {RP_CLIENT_REVERB "Checkpoint", NULL, false};
+    rp_unary *u = NULL;
+    rp_status st;
+
+    if (client->store != NULL)
+        return rp_fail(err, RP_INVALID, "no checkpointer is configured for this store");
+    st = rp_unary_call(client, &request, 0, client->addresses.count, wait, &u, err);
+    if (st == RP_OK) st = rp_unary_result(u, err);
+    if (st == RP_OK && path != NULL) st = copy_path(client, u, path, err);
+    rp_unary_free(u);
+    return st;
+}
+
+/* --- tables made and changed ------------------------------------------------------------------ */
+
+rp_status rp_client_create_table(rp_client *client, const rp_table_options *options,
+                                 rp_wait wait, rp_error *err)
+{
+    rp_status st = need_name(options->name, err);
+    rp_buf message;
+
+    if (st != RP_OK) return st;
+    if (client->store != NULL) return rp_store_add_table(client->store, options, NULL, err);
+    rp_buf_init(&message, &client->alloc);
+    rp_wire_write_create_table(&message, options);
+    return call_all(client, RP_CLIENT_REPLAY "CreateTable", &message, false, wait, err);
+}
+
+rp_status rp_client_drop_table(rp_client *client, const char *table, rp_wait wait,
+                               rp_error *err)
+{
+    rp_status st = need_name(table, err);
+    rp_buf message;
+
+    if (st != RP_OK) return st;
+    rp_client_forget_signature(client, table);
+    if (client->store != NULL) return rp_local_drop(client, table, err);
+    rp_buf_init(&message, &client->alloc);
+    rp_wire_write_drop_table(&message, table);
+    return call_all(client, RP_CLIENT_REPLAY "DropTable", &message, false, wait, err);
+}
+
+rp_status rp_client_alter_table(rp_client *client, const char *table,
+                                const rp_table_change *change, rp_wait wait, rp_error *err)
+{
+    rp_status st = need_name(table, err);
+    rp_buf message;
+
+    if (st != RP_OK) return st;
+    if (client->store != NULL) return rp_local_alter(client, table, change, err);
+    rp_buf_init(&message, &client->alloc);
+    rp_wire_write_alter_table(&message, table, change);
+    return call_all(client, RP_CLIENT_REPLAY "AlterTable", &message, true, wait, err);
+}
+
+static rp_status set_paused(rp_client *client, const char *table, uint32_t sides, bool resume,
+                            rp_wait wait, rp_error *err)
+{
+    rp_status st = need_name(table, err);
+    rp_buf message;
+
+    if (st != RP_OK) return st;
+    if (sides == 0 || (sides & ~(uint32_t)(RP_SIDE_INSERTS | RP_SIDE_SAMPLES)) != 0)
+        return rp_fail(err, RP_INVALID, "sides are %u: inserts are %d, samples %d, both %d",
+                       (unsigned)sides, RP_SIDE_INSERTS, RP_SIDE_SAMPLES,
+                       RP_SIDE_INSERTS | RP_SIDE_SAMPLES);
+    if (client->store != NULL) return rp_local_pause(client, table, sides, resume, err);
+    rp_buf_init(&message, &client->alloc);
+    rp_wire_write_pause_table(&message, table, sides);
+    return call_all(client,
+                    resume ? RP_CLIENT_REPLAY "ResumeTable" : RP_CLIENT_REPLAY "PauseTable",
+                    &message, true, wait, err);
+}
+
+rp_status rp_client_pause_table(rp_client *client, const char *table, uint32_t sides,
+                                rp_wait wait, rp_error *err)
+{
+    return set_paused(client, table, sides, false, wait, err);
+}
+
+rp_status rp_client_resume_table(rp_client *client, const char *table, uint32_t sides,
+                                 rp_wait wait, rp_error *err)
+{
+    return set_paused(client, table, sides, true, wait, err);
+}
+
+/* --- why ---------------------------------------------------------------------------------------- */
+
+/* Takes what one shard says. */
+static rp_status add_blocked(rp_client *client, size_t shard, const rp_unary_answer *answer,
+                             rp_client_waiting *out, size_t capacity, size_t *count,
+                             size_t *total, rp_error *err)
+{
+    /* No more than fit into the answer: each takes some bytes of it. */
+    size_t room = capacity - *count, found = 0, all = 0;
+    rp_wire_waiting *list = NULL;
+    rp_status st;
+
+    if (room > answer->size) room = answer->size;
+    if (room > 0) {
+        list = rp_alloc_array(&client->alloc, room, sizeof *list);
+        if (list == NULL) return rp_fail_memory(err, room * sizeof *list);
+    }
+    st = rp_wire_read_blocked(answer->data, answer->size, rp_now_ns(), list, room, &found, &all,
+                              err);
+    if (st != RP_OK) st = corrupt(client, shard, st, err);
+    for (size_t i = 0; st == RP_OK && i < found; i++) {
+        rp_client_waiting *w = &out[(*count)++];
+
+        *w = (rp_client_waiting){.shard = shard, .waiting = list[i].waiting};
+        (void)snprintf(w->table, sizeof w->table, "%.*s", (int)list[i].table.size,
+                       list[i].table.data);
+    }
+    if (st == RP_OK) *total += all;
+    rp_release(&client->alloc, list, room * sizeof *list);
+    return st;
+}
+
+static rp_status ask_why(rp_client *client, const char *table, rp_client_waiting *out,
+                         size_t capacity, size_t *count, size_t *total, rp_wait wait,
+                         rp_error *err)
+{
+    rp_unary_request request = {RP_CLIENT_REPLAY "WhyBlocked", NULL, true};
+    rp_unary *u = NULL;
+    rp_buf message;
+    rp_status st;
+
+    rp_buf_init(&message, &client->alloc);
+    rp_wire_write_why_blocked(&message, table, capacity);
+    request.message = &message;
+    st = message.bad
+             ? rp_fail(err, RP_NO_RESOURCE, "out of memory for a request")
+             : rp_unary_call(client, &request, 0, client->addresses.count, wait, &u, err);
+    if (st == RP_OK) st = rp_unary_result(u, err);
+    for (size_t i = 0; st == RP_OK && i < rp_unary_count(u); i++) {
+        const rp_unary_answer *a = rp_unary_answer_of(u, i);
+
+        if (a->status == RP_OK)
+            st = add_blocked(client, i, a, out, capacity, count, total, err);
+    }
+    rp_unary_free(u);
+    rp_buf_deinit(&message);
+    return st;
+}
+
+rp_status rp_client_why_blocked(rp_client *client, const char *table, rp_client_waiting *out,
+                                size_t capacity, size_t *count, size_t *total, rp_wait wait,
+                                rp_error *err)
+{
+    size_t described = 0, all = 0;
+    rp_status st =
+        client->store != NULL
+            ? rp_local_why_blocked(client, table, out, capacity, &described, &all, err)
+            : ask_why(client, table, out, capacity, &described, &all, wait, err);
+
+    if (st != RP_OK) return st;
+    *count = described;
+    if (total != NULL) *total = all;
+    return RP_OK;
+}

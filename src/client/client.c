@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clients: made, brought to life in this process or a child of it, freed. */
+#include "client/client.h"
+
+#include <stdio.h>
+
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+/* --- what lives ------------------------------------------------------------------------------- */
+
+static const int64_t MS = 1000000;
+
+static void forget_known(const rp_client *client, rp_known_signature *known)
+{
+    rp_signature_unref(known->signature);
+    rp_release(&client->alloc, known->table, strlen(known->table) + 1);
+}
+
+static void free_channels(void *arg)
+{
+    rp_client_live *live = arg;
+
+    for (size_t i = 0; i < live->channel_count; i++) rp_channel_free(live->channels[i]);
+}
+
+static void free_live(rp_client *client, rp_client_live *live)
+{
+    size_t shards = client->addresses.count;
+
+    if (live->channel_count > 0) rp_runtime_run_on_loop(live->runtime, free_channels, live);
+    rp_runtime_put(live->runtime);
+    rp_tls_unref(live->tls);
+    for (size_t i = 0; i < live->signature_count; i++)
+        forget_known(client, &live->signatures[i]);
+    rp_release(&client->alloc, live->signatures,
+               live->signature_capacity * sizeof *live->signatures);
+    rp_release(&client->alloc, live->channels, shards * sizeof *live->channels);
+    rp_mutex_deinit(&live->mu);
+    rp_release(&client->alloc, live, sizeof *live);
+}
+
+static rp_status add_channel(rp_client *client, rp_client_live *live, rp_error *err)
+{
+    const rp_client_options *o = &client->options;
+    size_t i = live->channel_count;
+    const rp_shard_address *shard = &client->addresses.shards[i];
+    const rp_channel_options options = {
+        .alloc = &client->alloc,
+        .text = shard->text,
+        .address = &shard->address,
+        .tls = live->tls,
+        .server_name = o->server_name != NULL ? o->server_name : shard->name,
+        .authorization = o->token,
+        .connect_timeout_ns = o->connect_timeout_ms * MS,
+        .retry_min_ns = o->retry_min_ms * MS,
+        .retry_max_ns = o->retry_max_ms * MS,
+        .message_bytes = o->message_bytes,
+        .seed =
+            client->seed + live->generation + i, /* a child does not pause with its parent */
+    };
+    rp_status st = rp_channel_new(live->runtime, &options, &live->channels[i], err);
+
+    if (st == RP_OK) live->channel_count++;
+    return st;
+}
+
+static rp_status fill_live(rp_client *client, rp_client_live *live, rp_error *err)
+{
+    const rp_client_options *o = &client->options;
+    size_t shards = client->addresses.count;
+    rp_status st = rp_runtime_get(&live->runtime, err);
+
+    if (st != RP_OK || client->store != NULL) return st;
+    live->channels = rp_alloc_array(&client->alloc, shards, sizeof *live->channels);
+    if (live->channels == NULL) return rp_fail_memory(err, shards * sizeof *live->channels);
+    if (o->tls)
+        st = rp_tls_new_client(&client->alloc,
+                               &(rp_tls_client_files){.ca = o->ca_file,
+                                                      .certificate = o->certificate_file,
+                                                      .key = o->key_file},
+                               &live->tls, err);
+    while (st == RP_OK && live->channel_count < shards) st = add_channel(client, live, err);
+    return st;
+}
+
+static rp_status make_live(rp_client *client, rp_client_live **out, rp_error *err)
+{
+    rp_client_live *live = rp_alloc_zero(&client->alloc, sizeof *live);
+    rp_status st;
+
+    if (live == NULL) return rp_fail_memory(err, sizeof *live);
+    live->generation = rp_runtime_generation();
+    rp_mutex_init(&live->mu, RP_RANK_CLIENT);
+    st = fill_live(client, live, err);
+    if (st == RP_OK)
+        *out = live;
+    else
+        free_live(client, live);
+    return st;
+}
+
+rp_status rp_client_get_live(rp_client *client, rp_client_live **out, rp_error *err)
+{
+    /* Acquire: what it points to was made by somebody else. */
+    rp_client_live *live = atomic_load_explicit(&client->live, memory_order_acquire);
+    uint64_t generation = rp_runtime_generation();
+    rp_status st = RP_OK;
+
+    if (live == NULL || live->generation != generation) {
+        rp_runtime_lock_clients();
+        live = atomic_load_explicit(&client->live, memory_order_relaxed);
+        if (live == NULL || live->generation != generation) st = make_live(client, &live, err);
+        /* That of a parent is lost to the child: see runtime.c. */
+        if (st == RP_OK) atomic_store_explicit(&client->live, live, memory_order_release);
+        rp_runtime_unlock_clients();
+    }
+    if (st == RP_OK) *out = live;
+    return st;
+}
+
+/* --- options ---------------------------------------------------------------------------------- */
+
+static const char *copy(char **at, const char *text)
+{
+    char *here = *at;
+    size_t bytes;
+
+    if (text == NULL) return NULL;
+    bytes = strlen(text) + 1;
+    memcpy(here, text, bytes);
+    *at += bytes;
+    return here;
+}
+
+static size_t length(const char *text)
+{
+    return text != NULL ? strlen(text) + 1 : 0;
+}
+
+static rp_status take_strings(rp_client *client, const rp_client_options *o, rp_error *err)
+{
+    static const char bearer[] = "Bearer ";
+    rp_client_options *own = &client->options;
+    char *at;
+
+    client->strings_bytes = length(o->ca_file) + length(o->certificate_file) +
+                            length(o->key_file) + length(o->server_name) + length(o->token) +
+                            sizeof bearer;
+    client->strings = at = rp_alloc(&client->alloc, client->strings_bytes);
+    if (at == NULL) return rp_fail_memory(err, client->strings_bytes);
+    own->ca_file = copy(&at, o->ca_file);
+    own->certificate_file = copy(&at, o->certificate_file);
+    own->key_file = copy(&at, o->key_file);
+    own->server_name = copy(&at, o->server_name);
+    if (o->token == NULL) return RP_OK;
+    own->token = copy(&at, bearer);
+    at--; /* over its zero */
+    (void)copy(&at, o->token);
+    return RP_OK;
+}
+
+static rp_status check(const rp_client_options *o, rp_error *err)
+{
+    static const int64_t most_ms = (int64_t)1000 * 3600 * 24 * 365;
+
+    if (o->connect_timeout_ms < 0 || o->connect_timeout_ms > most_ms)
+        return rp_fail(err, RP_INVALID, "connect_timeout_ms is %lld, it must be 0 or more",
+                       (long long)o->connect_timeout_ms);
+    if (o->retry_min_ms < 0 || o->retry_min_ms > most_ms || o->retry_max_ms < 0 ||
+        o->retry_max_ms > most_ms)
+        return rp_fail(err, RP_INVALID,
+                       "retry_min_ms is %lld and retry_max_ms %lld, both must "
+                       "be 0 or more",
+                       (long long)o->retry_min_ms, (long long)o->retry_max_ms);
+    if ((int)o->spread < RP_SPREAD_TURNS || o->spread > RP_SPREAD_KEYS)
+        return rp_fail(err, RP_INVALID, "spread is %d, there is no such one", (int)o->spread);
+    for (const char *c = o->token != NULL ? o->token : "x"; *c != '\0'; c++)
+        if (*c <= ' ' || *c > '~')
+            return rp_fail(err, RP_INVALID, "the token has a byte that no header can carry");
+    return RP_OK;
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+static rp_status new_client(rp_store *store, const char *addresses,
+                            const rp_client_options *options, rp_client **out, rp_error *err)
+{
+    static const rp_client_options defaults;
+    const rp_client_options *o = options != NULL ? options : &defaults;
+    const rp_allocator *alloc = o->alloc != NULL ? o->alloc : rp_allocator_default();
+    rp_client_live *live;
+    rp_client *client;
+    rp_status st = check(o, err);
+
+    if (st != RP_OK) return st;
+    client = rp_alloc_zero(alloc, sizeof *client);
+    if (client == NULL) return rp_fail_memory(err, sizeof *client);
+    client->alloc = *alloc;
+    client->store = store;
+    client->options = *o;
+    client->options.alloc = &client->alloc;
+    client->options.tls =
+        o->tls || o->ca_file != NULL || o->certificate_file != NULL || o->key_file != NULL;
+    client->seed = o->seed != 0 ? o->seed : rp_system_seed();
+    atomic_init(&client->live, NULL);
+    st = take_strings(client, o, err);
+    if (st == RP_OK && store == NULL)
+        st = rp_address_list_parse(&client->alloc, addresses, &client->addresses, err);
+    if (st == RP_OK) st = rp_client_get_live(client, &live, err);
+    if (st != RP_OK) {
+        rp_client_free(client);
+        return st;
+    }
+    *out = client;
+    return RP_OK;
+}
+
+rp_status rp_client_new(const char *addresses, const rp_client_options *options,
+                        rp_client **out, rp_error *err)
+{
+    if (addresses == NULL) return rp_fail(err, RP_INVALID, "no addresses are given");
+    return new_client(NULL, addresses, options, out, err);
+}
+
+rp_status rp_client_local(rp_store *store, const rp_client_options *options, rp_client **out,
+                          rp_error *err)
+{
+    if (store == NULL) return rp_fail(err, RP_INVALID, "no store is given");
+    return new_client(store, NULL, options, out, err);
+}
+
+void rp_client_free(rp_client *client)
+{
+    rp_client_live *live;
+
+    if (client == NULL) return;
+    live = atomic_load_explicit(&client->live, memory_order_acquire);
+    if (live != NULL && live->generation == rp_runtime_generation()) free_live(client, live);
+    if (client->addresses.shards != NULL) rp_address_list_deinit(&client->addresses);
+    rp_release(&client->alloc, client->strings, client->strings_bytes);
+    rp_allocator alloc = client->alloc;
+    rp_release(&alloc, client, sizeof *client);
+}
+
+size_t rp_client_shard_count(const rp_client *client)
+{
+    return client->store != NULL ? 1 : client->addresses.count;
+}
+
+const char *rp_client_shard_address(const rp_client *client, size_t shard)
+{
+    if (client->store != NULL) return "local";
+    return client->addresses.shards[shard].text;
+}
+
+void rp_client_text_free(rp_client *client, char *text)
+{
+    if (text != NULL) rp_release(&client->alloc, text, strlen(text) + 1);
+}
+
+/* --- signatures ------------------------------------------------------------------------------- */
+
+static rp_known_signature *find_known(rp_client_live *live, const char *table)
+{
+    for (size_t i = 0; i < live->signature_count; i++)
+        if (strcmp(live->signatures[i].table, table) == 0) return &live->signatures[i];
+    return NULL;
+}
+
+/* Without memory it is asked for again next time. */
+static void remember(rp_client *client, rp_client_live *live, const rp_table_info *info)
+{
+    size_t bytes = strlen(info->name) + 1, capacity = live->signature_capacity;
+    char *name;
+
+    if (find_known(live, info->name) != NULL) return;
+    if (live->signature_count == capacity) {
+        size_t more = capacity == 0 ? 8 : 2 * capacity;
+        if (!rp_resize_array(&client->alloc, &live->signatures, capacity, more,
+                             sizeof *live->signatures))
+            return;
+        live->signature_capacity = more;
+    }
+    name = rp_alloc(&client->alloc, bytes);
+    if (name == NULL) return;
+    memcpy(name, info->name, bytes);
+    if (info->signature != NULL) (void)rp_signature_ref(info->signature);
+    live->signatures[live->signature_count++] = (rp_known_signature){name, info->signature};
+}
+
+rp_status rp_client_signature(rp_client *client, const char *table, rp_wait wait,
+                              rp_signature **out, rp_error *err)
+{
+    rp_client_tables *tables = NULL;
+    rp_known_signature *known;
+    rp_client_live *live;
+    rp_signature *found = NULL;
+    bool is_found = false;
+    rp_status st = rp_client_get_live(client, &live, err);
+
+    if (st != RP_OK) return st;
+    rp_mutex_lock(&live->mu);
+    known = find_known(live, table);
+    is_found = known != NULL;
+    if (is_found && known->signature != NULL) found = rp_signature_ref(known->signature);
+    rp_mutex_unlock(&live->mu);
+    if (!is_found) st = rp_client_get_tables(client, wait, &tables, err);
+    if (st != RP_OK) return st;
+    for (size_t i = 0; tables != NULL && i < tables->count; i++) {
+        const rp_table_info *info = &tables->tables[i].info;
+
+        rp_mutex_lock(&live->mu);
+        remember(client, live, info);
+        rp_mutex_unlock(&live->mu);
+        if (is_found || strcmp(info->name, table) != 0) continue;
+        is_found = true;
+        if (info->signature != NULL) found = rp_signature_ref(info->signature);
+    }
+    rp_client_tables_free(tables);
+    if (!is_found) return rp_fail(err, RP_NOT_FOUND, "there is no table '%s'", table);
+    *out = found;
+    return RP_OK;
+}
+
+void rp_client_forget_signature(rp_client *client, const char *table)
+{
+    rp_known_signature *known;
+    rp_client_live *live;
+
+    if (rp_client_get_live(client, &live, NULL) != RP_OK) return;
+    rp_mutex_lock(&live->mu);
+    known = find_known(live, table);
+    if (known != NULL) {
+        forget_known(client, known);
+        *known = live->signatures[--live->signature_count];
+    }
+    rp_mutex_unlock(&live->mu);
+}

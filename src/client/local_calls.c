@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls of a client whose tables are in this process: straight to the store. They answer
+ * what a server would. */
+#include <stdio.h>
+
+#include "client/client.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+/* A reference, or RP_NOT_FOUND. */
+static rp_status find(rp_client *client, const char *name, rp_table **out, rp_error *err)
+{
+    *out = rp_store_find_table(client->store, (rp_string){name, strlen(name)});
+    if (*out == NULL) return rp_fail(err, RP_NOT_FOUND, "there is no table '%s'", name);
+    return RP_OK;
+}
+
+typedef struct all_tables {
+    rp_table **list; /* references */
+    size_t count, capacity;
+} all_tables;
+
+static rp_status get_all(rp_client *client, all_tables *all, rp_error *err)
+{
+    size_t count;
+
+    all->capacity = rp_store_find_tables(client->store, NULL, 0) + 1;
+    all->list = rp_alloc_array(&client->alloc, all->capacity, sizeof(rp_table *));
+    if (all->list == NULL) return rp_fail_memory(err, all->capacity * sizeof(rp_table *));
+    count = rp_store_find_tables(client->store, all->list, all->capacity);
+    all->count = count < all->capacity ? count : all->capacity;
+    return RP_OK;
+}
+
+static void put_all(rp_client *client, all_tables *all)
+{
+    for (size_t i = 0; i < all->count; i++) rp_table_unref(all->list[i]);
+    rp_release(&client->alloc, all->list, all->capacity * sizeof(rp_table *));
+}
+
+rp_status rp_local_tables(rp_client *client, rp_client_tables **out, rp_error *err)
+{
+    rp_client_tables *tables = NULL;
+    all_tables all = {0};
+    rp_status st = get_all(client, &all, err);
+
+    if (st != RP_OK) return st;
+    st = rp_client_tables_new(&client->alloc, all.count, &tables, err);
+    for (size_t i = 0; i < all.count && st == RP_OK; i++) {
+        rp_table_info info;
+
+        rp_table_get_info(all.list[i], &info);
+        st = rp_client_tables_add(tables, 0, &info, err);
+    }
+    put_all(client, &all);
+    if (st == RP_OK)
+        *out = tables;
+    else
+        rp_client_tables_free(tables);
+    return st;
+}
+
+rp_status rp_local_mutate(rp_client *client, const char *table, const rp_update *updates,
+                          size_t update_count, const uint64_t *deletes, size_t delete_count,
+                          rp_error *err)
+{
+    rp_table *t;
+    rp_status st = find(client, table, &t, err);
+
+    if (st != RP_OK) return st;
+    if (update_count > 0) st = rp_table_update(t, updates, update_count, NULL, err);
+    if (st == RP_OK && delete_count > 0)
+        st = rp_table_delete(t, deletes, delete_count, NULL, err);
+    rp_table_unref(t);
+    return st;
+}
+
+rp_status rp_local_reset(rp_client *client, const char *table, rp_error *err)
+{
+    rp_table *t;
+    rp_status st = find(client, table, &t, err);
+
+    if (st != RP_OK) return st;
+    st = rp_table_reset(t, err);
+    rp_table_unref(t);
+    return st;
+}
+
+rp_status rp_local_drop(rp_client *client, const char *table, rp_error *err)
+{
+    return rp_store_drop_table(client->store, (rp_string){table, strlen(table)}, err);
+}
+
+rp_status rp_local_alter(rp_client *client, const char *table, const rp_table_change *change,
+                         rp_error *err)
+{
+    rp_table *t;
+    rp_status st = find(client, table, &t, err);
+
+    if (st != RP_OK) return st;
+    st = rp_table_alter(t, change, err);
+    rp_table_unref(t);
+    return st;
+}
+
+rp_status rp_local_pause(rp_client *client, const char *table, uint32_t sides, bool resume,
+                         rp_error *err)
+{
+    rp_table *t;
+    rp_status st = find(client, table, &t, err);
+
+    if (st != RP_OK) return st;
+    st = resume ? rp_table_resume(t, sides, err) : rp_table_pause(t, sides, err);
+    rp_table_unref(t);
+    return st;
+}
+
+/* Describes the calls that wait at one table, in the room that is left. */
+static rp_status describe(rp_client *client, rp_table *t, rp_client_waiting *out,
+                          size_t capacity, size_t *count, size_t *total, rp_error *err)
+{
+    size_t room = capacity - *count, found;
+    rp_waiting *waiting = NULL;
+
+    if (room > 0) {
+        size_t there = rp_table_waiting(t, NULL, 0);
+
+        if (room > there) room = there;
+    }
+    if (room > 0) {
+        waiting = rp_alloc_array(&client->alloc, room, sizeof *waiting);
+        if (waiting == NULL) return rp_fail_memory(err, room * sizeof *waiting);
+    }
+    found = rp_table_waiting(t, waiting, room);
+    *total += found;
+    for (size_t i = 0; i < found && i < room; i++) {
+        rp_client_waiting *w = &out[(*count)++];
+
+        *w = (rp_client_waiting){.waiting = waiting[i]};
+        (void)snprintf(w->table, sizeof w->table, "%s", rp_table_name(t));
+    }
+    rp_release(&client->alloc, waiting, room * sizeof *waiting);
+    return RP_OK;
+}
+
+rp_status rp_local_why_blocked(rp_client *client, const char *table, rp_client_waiting *out,
+                               size_t capacity, size_t *count, size_t *total, rp_error *err)
+{
+    rp_table *t = NULL;
+    all_tables all = {0};
+    rp_status st;
+
+    *count = *total = 0;
+    if (table != NULL) {
+        st = find(client, table, &t, err);
+        if (st == RP_OK) st = describe(client, t, out, capacity, count, total, err);
+        rp_table_unref(t);
+        return st;
+    }
+    st = get_all(client, &all, err);
+    if (st != RP_OK) return st;
+    for (size_t i = 0; i < all.count && st == RP_OK; i++)
+        st = describe(client, all.list[i], out, capacity, count, total, err);
+    put_all(client, &all);
+    return st;
+}

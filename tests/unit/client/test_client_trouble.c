@@ -1,0 +1,666 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Servers that are not there, go, come back, or say too little; waits that end; forks; many
+ * threads; want of memory. Every wait is bounded: nothing here may hang. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "scripted.h"
+#include "support/certificates.h"
+#include "support/fixture.h"
+#include "support/live_server.h"
+
+static const int64_t MS = 1000000;
+
+static rp_wait soon(void)
+{
+    return rp_wait_ms(20000);
+}
+
+static rp_client *new_client(const char *address, const rp_client_options *options)
+{
+    rp_client *client = NULL;
+    rp_error err;
+
+    assert_ok_err(rp_client_new(address, options, &client, &err), &err);
+    return client;
+}
+
+static rp_client *client_of(const rp_test_live *live, const rp_client_options *options)
+{
+    char address[64];
+
+    (void)snprintf(address, sizeof address, "127.0.0.1:%d", live->port);
+    return new_client(address, options);
+}
+
+static rp_status ask(rp_client *client, rp_wait wait, rp_error *err)
+{
+    rp_client_tables *tables = NULL;
+    rp_status st = rp_client_get_tables(client, wait, &tables, err);
+
+    rp_client_tables_free(tables);
+    return st;
+}
+
+/* --- nobody there --------------------------------------------------------------------------------- */
+
+/* A port that nobody listens on. */
+static int free_port(void)
+{
+    scripted s;
+
+    scripted_start(&s, NULL);
+    scripted_stop(&s);
+    return s.port;
+}
+
+static void a_server_that_is_not_there_is_told_at_once(void **state)
+{
+    char address[64];
+    rp_client *client;
+    rp_error err;
+    int64_t then = rp_now_ns();
+
+    (void)state;
+    (void)snprintf(address, sizeof address, "127.0.0.1:%d", free_port());
+    client = new_client(address, NULL);
+    assert_fails(ask(client, rp_wait_forever(), &err), RP_UNAVAILABLE, &err, address);
+    assert_fails(ask(client, rp_wait_forever(), &err), RP_UNAVAILABLE, &err, "refused");
+    rp_client_free(client);
+    client = new_client("unix:/nowhere/at/all", NULL);
+    assert_fails(ask(client, rp_wait_forever(), &err), RP_UNAVAILABLE, &err, "/nowhere");
+    rp_client_free(client);
+    assert_true(rp_now_ns() - then < 10000 * MS);
+}
+
+static void a_name_that_is_none_is_told(void **state)
+{
+    rp_client *client = new_client("no-such-name.invalid:80", NULL);
+    rp_error err;
+
+    (void)state;
+    assert_fails(ask(client, soon(), &err), RP_UNAVAILABLE, &err, "no-such-name.invalid");
+    rp_client_free(client);
+    /* One that is being looked up when its client is freed is nobody's trouble. */
+    client = new_client("other-name.invalid:80", NULL);
+    assert_int_not_equal(ask(client, rp_wait_ms(1), &err), RP_OK);
+    rp_client_free(client);
+}
+
+static void pauses_grow_between_attempts(void **state)
+{
+    const rp_client_options options = {.retry_min_ms = 50, .retry_max_ms = 100};
+    char address[64];
+    rp_client *client;
+    int64_t then;
+    rp_error err;
+
+    (void)state;
+    (void)snprintf(address, sizeof address, "127.0.0.1:%d", free_port());
+    client = new_client(address, &options);
+    then = rp_now_ns();
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(ask(client, rp_wait_forever(), &err), RP_UNAVAILABLE);
+    /* Four pauses, of at least half of 50, 100, 100 and 100 ms. */
+    assert_true(rp_now_ns() - then >= 174 * MS);
+    rp_client_free(client);
+}
+
+static void one_that_says_nothing_is_given_up(void **state)
+{
+    const rp_client_options options = {.connect_timeout_ms = 100};
+    rp_client *client;
+    scripted s;
+    rp_error err;
+    int64_t then = rp_now_ns();
+
+    (void)state;
+    scripted_start(&s, NULL);
+    client = new_client(s.address, &options);
+    assert_fails(ask(client, rp_wait_forever(), &err), RP_UNAVAILABLE, &err, "greeting");
+    rp_client_free(client);
+    /* The same, if the deadline comes first. */
+    client = new_client(s.address, NULL);
+    assert_fails(ask(client, rp_wait_ms(50), &err), RP_DEADLINE, &err, "in time");
+    assert_true(rp_now_ns() - then < 5000 * MS);
+    rp_client_free(client);
+    scripted_stop(&s);
+}
+
+static void *hang_up(void *arg)
+{
+    int fd;
+
+    while ((fd = scripted_accept(arg)) >= 0) (void)close(fd);
+    return NULL;
+}
+
+static void one_that_greets_and_hangs_up_is_not_pestered(void **state)
+{
+    const rp_client_options options = {.retry_min_ms = 1, .retry_max_ms = 5};
+    rp_client *client;
+    scripted s;
+    rp_error err;
+
+    (void)state;
+    scripted_start(&s, hang_up);
+    client = new_client(s.address, &options);
+    assert_int_equal(ask(client, rp_wait_ms(10000), &err), RP_UNAVAILABLE);
+    rp_client_free(client);
+    scripted_stop(&s);
+}
+
+static void *speak_nonsense(void *arg)
+{
+    scripted *s = arg;
+    int fd;
+
+    while ((fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+        char end[64];
+
+        (void)!send(fd, "220 mail.example ESMTP\r\n", 24, MSG_NOSIGNAL);
+        while (read(fd, end, sizeof end) > 0) continue;
+        (void)close(fd);
+    }
+    return NULL;
+}
+
+static void one_that_speaks_something_else_is_told(void **state)
+{
+    rp_client *client;
+    scripted s;
+    rp_error err;
+
+    (void)state;
+    scripted_start(&s, speak_nonsense);
+    client = new_client(s.address, NULL);
+    assert_fails(ask(client, soon(), &err), RP_UNAVAILABLE, &err, "HTTP/2");
+    rp_client_free(client);
+    scripted_stop(&s);
+}
+
+/* --- half there ------------------------------------------------------------------------------------- */
+
+static void *say_half(void *arg)
+{
+    static const char part[] = "\0\0\0\0\x64half of it";
+    int fd = scripted_accept(arg);
+    uint32_t stream = scripted_await_call(fd);
+    char rest[256];
+
+    if (stream != 0) {
+        scripted_frame(fd, HEADERS, END_HEADERS, stream, SCRIPTED_HEAD,
+                       sizeof SCRIPTED_HEAD - 1);
+        scripted_frame(fd, DATA, 0, stream, part, sizeof part - 1);
+    }
+    while (read(fd, rest, sizeof rest) > 0) continue;
+    (void)close(fd);
+    return NULL;
+}
+
+static void half_an_answer_is_waited_for_until_the_deadline(void **state)
+{
+    rp_client *client;
+    scripted s;
+    rp_error err;
+
+    (void)state;
+    scripted_start(&s, say_half);
+    client = new_client(s.address, NULL);
+    assert_fails(ask(client, rp_wait_ms(200), &err), RP_DEADLINE, &err, s.address);
+    rp_client_free(client);
+    scripted_stop(&s);
+}
+
+typedef struct firing {
+    rp_cancel *cancel;
+    int64_t after_ms;
+} firing;
+
+static void *fire_later(void *arg)
+{
+    firing *f = arg;
+
+    (void)usleep((useconds_t)f->after_ms * 1000);
+    rp_cancel_fire(f->cancel);
+    return NULL;
+}
+
+static void a_wait_can_be_cancelled(void **state)
+{
+    firing f = {.after_ms = 50};
+    rp_client *client;
+    pthread_t thread;
+    scripted s;
+    rp_error err;
+
+    (void)state;
+    scripted_start(&s, say_half);
+    client = new_client(s.address, NULL);
+    assert_ok(rp_cancel_new(&f.cancel));
+    assert_int_equal(pthread_create(&thread, NULL, fire_later, &f), 0);
+    assert_fails(ask(client, (rp_wait){RP_FOREVER, f.cancel}, &err), RP_CANCELLED, &err,
+                 "cancelled");
+    (void)pthread_join(thread, NULL);
+    /* One that is fired already ends the next one before it begins. */
+    assert_int_equal(ask(client, (rp_wait){RP_FOREVER, f.cancel}, &err), RP_CANCELLED);
+    rp_cancel_free(f.cancel);
+    rp_client_free(client);
+    scripted_stop(&s);
+}
+
+static void no_wait_is_no_call(void **state)
+{
+    rp_client *client = new_client("127.0.0.1:1", NULL);
+    rp_error err;
+
+    (void)state;
+    assert_int_equal(ask(client, rp_wait_none(), &err), RP_DEADLINE);
+    rp_client_free(client);
+}
+
+/* --- come and gone ---------------------------------------------------------------------------------- */
+
+static void restart(rp_test_live *live)
+{
+    char address[64];
+    const char *addresses[] = {address};
+    rp_server_options options = {.addresses = addresses, .address_count = 1};
+
+    (void)snprintf(address, sizeof address, "127.0.0.1:%d", live->port);
+    rp_test_live_end(live);
+    assert_ok_err(rp_test_live_try(live, &options), &live->err);
+}
+
+static void a_server_may_be_restarted_between_calls(void **state)
+{
+    rp_test_live live;
+    rp_client *client;
+    rp_error err;
+
+    (void)state;
+    rp_test_live_start(&live, NULL);
+    client = client_of(&live, NULL);
+    for (int i = 0; i < 10; i++) {
+        assert_ok_err(ask(client, soon(), &err), &err);
+        restart(&live);
+    }
+    rp_test_live_end(&live);
+    assert_int_equal(ask(client, soon(), &err), RP_UNAVAILABLE);
+    assert_int_equal(ask(client, soon(), &err), RP_UNAVAILABLE);
+    assert_ok_err(rp_test_live_try(&live, NULL), &live.err); /* elsewhere */
+    assert_int_equal(ask(client, soon(), &err), RP_UNAVAILABLE);
+    rp_client_free(client);
+    rp_test_live_stop(&live);
+}
+
+/* Says goodbye after the first call, which it answers only when the second has come on a new
+ * connection. */
+static void *say_goodbye(void *arg)
+{
+    static const uint8_t goodbye[8] = {0, 0, 0, 1};
+    int first = scripted_accept(arg), second;
+    uint32_t one = scripted_await_call(first), two;
+    char rest[256];
+
+    scripted_frame(first, GOAWAY, 0, 0, goodbye, sizeof goodbye);
+    second = scripted_accept(arg);
+    two = scripted_await_call(second);
+    scripted_end(second, two, "5");
+    scripted_end(first, one, "7");
+    while (read(first, rest, sizeof rest) > 0) continue; /* the client closes it */
+    (void)close(first);
+    while (read(second, rest, sizeof rest) > 0) continue;
+    (void)close(second);
+    return NULL;
+}
+
+typedef struct asker {
+    rp_client *client;
+    rp_status status;
+} asker;
+
+static void *reset_one(void *arg)
+{
+    asker *a = arg;
+    rp_error err;
+
+    a->status = rp_client_reset(a->client, "x", soon(), &err);
+    return NULL;
+}
+
+static void after_goodbye_new_calls_go_elsewhere(void **state)
+{
+    asker first;
+    rp_status second;
+    pthread_t thread;
+    scripted s;
+    rp_error err;
+
+    (void)state;
+    scripted_start(&s, say_goodbye);
+    first = (asker){.client = new_client(s.address, NULL)};
+    assert_int_equal(pthread_create(&thread, NULL, reset_one, &first), 0);
+    /* Either may come first. */
+    second = rp_client_reset(first.client, "y", soon(), &err);
+    (void)pthread_join(thread, NULL);
+    assert_int_equal(first.status + second, RP_NOT_FOUND + RP_DENIED);
+    rp_client_free(first.client);
+    scripted_stop(&s);
+}
+
+/* --- shards ----------------------------------------------------------------------------------------- */
+
+static void a_dead_shard_is_left_out(void **state)
+{
+    char addresses[128];
+    rp_client_tables *tables = NULL;
+    rp_test_live live;
+    rp_client *client;
+    rp_error err;
+
+    (void)state;
+    rp_test_live_start(&live, NULL);
+    (void)snprintf(addresses, sizeof addresses, "127.0.0.1:%d, 127.0.0.1:%d", free_port(),
+                   live.port);
+    client = new_client(addresses, NULL);
+    assert_int_equal(rp_client_shard_count(client), 2);
+    assert_ok_err(rp_client_get_tables(client, soon(), &tables, &err), &err);
+    assert_int_equal(tables->count, 4);
+    for (size_t i = 0; i < tables->count; i++) assert_int_equal(tables->tables[i].shard, 1);
+    rp_client_tables_free(tables);
+    assert_ok_err(rp_client_reset(client, "replay", soon(), &err), &err);
+    assert_fails(rp_client_reset(client, "nowhere", soon(), &err), RP_NOT_FOUND, &err,
+                 "nowhere");
+    rp_test_live_end(&live);
+    assert_int_equal(rp_client_reset(client, "replay", soon(), &err), RP_UNAVAILABLE);
+    rp_client_free(client);
+    rp_test_live_stop(&live);
+}
+
+static void a_deaf_shard_is_left_out_too(void **state)
+{
+    char addresses[128];
+    rp_test_live live;
+    rp_client *client;
+    scripted s;
+    rp_error err;
+
+    (void)state;
+    rp_test_live_start(&live, NULL);
+    scripted_start(&s, NULL);
+    (void)snprintf(addresses, sizeof addresses, "%s,unix:%s", s.address, live.path);
+    client = new_client(addresses, NULL);
+    assert_ok_err(rp_client_reset(client, "replay", rp_wait_ms(300), &err), &err);
+    rp_client_free(client);
+    scripted_stop(&s);
+    rp_test_live_stop(&live);
+}
+
+static void calls_go_to_all_shards(void **state)
+{
+    char addresses[128];
+    rp_client_tables *tables = NULL;
+    rp_test_live one, two;
+    rp_client *client;
+    rp_error err;
+
+    (void)state;
+    rp_test_live_start(&one, NULL);
+    rp_test_live_start(&two, NULL);
+    (void)snprintf(addresses, sizeof addresses, "127.0.0.1:%d,unix:%s", one.port, two.path);
+    client = new_client(addresses, NULL);
+    assert_ok_err(rp_client_get_tables(client, soon(), &tables, &err), &err);
+    assert_int_equal(tables->count, 8);
+    assert_int_equal(tables->tables[3].shard, 0);
+    assert_int_equal(tables->tables[4].shard, 1);
+    rp_client_tables_free(tables);
+    assert_ok_err(rp_client_pause_table(client, "replay", RP_SIDE_SAMPLES, soon(), &err), &err);
+    assert_int_equal(rp_test_live_info(&one, "replay").paused, RP_SIDE_SAMPLES);
+    assert_int_equal(rp_test_live_info(&two, "replay").paused, RP_SIDE_SAMPLES);
+    rp_client_free(client);
+    rp_test_live_stop(&one);
+    rp_test_live_stop(&two);
+}
+
+/* --- many ------------------------------------------------------------------------------------------- */
+
+enum { THREADS = 50, CALLS = 40 };
+
+static void *ask_often(void *arg)
+{
+    rp_error err;
+
+    for (int i = 0; i < CALLS; i++) assert_ok_err(ask(arg, soon(), &err), &err);
+    return NULL;
+}
+
+static void try_many(const rp_server_options *options)
+{
+    pthread_t threads[THREADS];
+    rp_test_live live;
+    rp_client *client;
+
+    rp_test_live_start(&live, options);
+    client = client_of(&live, NULL);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_often, client), 0);
+    for (int i = 0; i < THREADS; i++) (void)pthread_join(threads[i], NULL);
+    rp_client_free(client);
+    rp_test_live_stop(&live);
+}
+
+static void fifty_threads_call_at_once(void **state)
+{
+    (void)state;
+    try_many(NULL);
+}
+
+static void fifty_threads_share_three_streams(void **state)
+{
+    (void)state;
+    try_many(&(rp_server_options){.limits.streams = 3});
+}
+
+/* --- fork ------------------------------------------------------------------------------------------- */
+
+#if !defined(__SANITIZE_THREAD__)
+static int use_in_child(rp_client *client)
+{
+    rp_error err;
+
+    for (int i = 0; i < 3; i++)
+        if (ask(client, soon(), &err) != RP_OK) return 1;
+    rp_client_free(client);
+    return 0;
+}
+
+static void fork_and_use(rp_client *client)
+{
+    pid_t child = fork();
+    int status = -1;
+
+    assert_true(child >= 0);
+    if (child == 0) _exit(use_in_child(client));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void try_fork(rp_test_live *live, const rp_client_options *options)
+{
+    rp_client *client = client_of(live, options);
+    rp_error err;
+
+    fork_and_use(client); /* before it has ever connected */
+    assert_ok_err(ask(client, soon(), &err), &err);
+    for (int i = 0; i < 5; i++) {
+        fork_and_use(client);
+        assert_ok_err(ask(client, soon(), &err), &err); /* the parent's connection is whole */
+    }
+    rp_client_free(client);
+}
+
+static void a_child_connects_anew(void **state)
+{
+    rp_test_live live;
+
+    (void)state;
+    rp_test_live_start(&live, NULL);
+    try_fork(&live, NULL);
+    rp_test_live_stop(&live);
+}
+
+static void a_child_connects_anew_under_tls(void **state)
+{
+    rp_test_certificates c;
+    rp_server_options options = {0};
+    rp_test_identity identity;
+    rp_test_live live;
+
+    (void)state;
+    rp_test_certificates_init(&c);
+    identity = rp_test_issue(&c, "server", "localhost", 9);
+    options.security.certificate_file = identity.certificate;
+    options.security.key_file = identity.key;
+    rp_test_live_start(&live, &options);
+    try_fork(&live, &(rp_client_options){.ca_file = c.ca});
+    rp_test_live_stop(&live);
+    rp_test_certificates_deinit(&c);
+}
+
+typedef struct busy {
+    rp_client *client;
+    atomic_bool stop;
+    atomic_size_t calls;
+} busy;
+
+static void *keep_busy(void *arg)
+{
+    busy *b = arg;
+    rp_error err;
+
+    while (!atomic_load(&b->stop)) {
+        assert_ok_err(ask(b->client, soon(), &err), &err);
+        atomic_fetch_add(&b->calls, 1);
+    }
+    return NULL;
+}
+
+static void a_fork_in_the_middle_of_calls(void **state)
+{
+    busy b = {.stop = false};
+    pthread_t threads[3];
+    rp_test_live live;
+
+    (void)state;
+    rp_test_live_start(&live, NULL);
+    b.client = client_of(&live, NULL);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, keep_busy, &b), 0);
+    while (atomic_load(&b.calls) < 10) (void)sched_yield();
+    for (int i = 0; i < 20; i++) fork_and_use(b.client);
+    atomic_store(&b.stop, true);
+    for (int i = 0; i < 3; i++) (void)pthread_join(threads[i], NULL);
+    rp_client_free(b.client);
+    rp_test_live_stop(&live);
+}
+
+/* A child that never uses its client does not keep the parent's connection open. */
+static void a_child_holds_no_connection(void **state)
+{
+    int out[2], status;
+    char byte, rest[256];
+    rp_client *client;
+    scripted s;
+    rp_error err;
+    pid_t child;
+    int fd;
+
+    (void)state;
+    scripted_start(&s, NULL);
+    client = new_client(s.address, NULL);
+    assert_int_equal(ask(client, rp_wait_ms(50), &err), RP_DEADLINE); /* connected, no more */
+    fd = accept4(s.listener, NULL, NULL, SOCK_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(pipe(out), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) { /* lives until the parent is done */
+        (void)close(out[1]);
+        (void)!read(out[0], &byte, 1);
+        _exit(0);
+    }
+    rp_client_free(client);
+    while (read(fd, rest, sizeof rest) > 0) continue; /* comes to its end */
+    (void)close(fd);
+    (void)close(out[1]);
+    (void)close(out[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    scripted_stop(&s);
+}
+#endif
+
+/* --- memory ----------------------------------------------------------------------------------------- */
+
+/* A call with room for some allocations: it works, or says that there is no memory, and the
+ * client is as good as before once there is some. */
+static void calls_survive_want_of_memory(void **state)
+{
+    rp_test_live live;
+    rp_error err;
+    size_t room;
+
+    (void)state;
+    rp_test_live_start(&live, NULL);
+    for (room = 0; room < 500; room++) {
+        rp_test_oom o = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
+        rp_allocator alloc = rp_test_oom_allocator(&o);
+        rp_client *client = client_of(&live, &(rp_client_options){.alloc = &alloc});
+        rp_status st;
+
+        atomic_store(&o.left, room);
+        st = ask(client, soon(), &err);
+        atomic_store(&o.left, RP_TEST_OOM_UNLIMITED);
+        if (st != RP_OK && st != RP_NO_RESOURCE && st != RP_UNAVAILABLE)
+            fail_msg("%s: %s", rp_status_name(st), err.text);
+        assert_ok_err(ask(client, soon(), &err), &err);
+        rp_client_free(client);
+        assert_int_equal(o.live, 0);
+        if (st == RP_OK && atomic_load(&o.failed) == 0) break;
+    }
+    assert_true(room > 10 && room < 500);
+    rp_test_live_stop(&live);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_server_that_is_not_there_is_told_at_once),
+        cmocka_unit_test(a_name_that_is_none_is_told),
+        cmocka_unit_test(pauses_grow_between_attempts),
+        cmocka_unit_test(one_that_says_nothing_is_given_up),
+        cmocka_unit_test(one_that_greets_and_hangs_up_is_not_pestered),
+        cmocka_unit_test(one_that_speaks_something_else_is_told),
+        cmocka_unit_test(half_an_answer_is_waited_for_until_the_deadline),
+        cmocka_unit_test(a_wait_can_be_cancelled),
+        cmocka_unit_test(no_wait_is_no_call),
+        cmocka_unit_test(a_server_may_be_restarted_between_calls),
+        cmocka_unit_test(after_goodbye_new_calls_go_elsewhere),
+        cmocka_unit_test(a_dead_shard_is_left_out),
+        cmocka_unit_test(a_deaf_shard_is_left_out_too),
+        cmocka_unit_test(calls_go_to_all_shards),
+        cmocka_unit_test(fifty_threads_call_at_once),
+        cmocka_unit_test(fifty_threads_share_three_streams),
+#if !defined(__SANITIZE_THREAD__)
+        cmocka_unit_test(a_child_connects_anew),
+        cmocka_unit_test(a_child_connects_anew_under_tls),
+        cmocka_unit_test(a_fork_in_the_middle_of_calls),
+        cmocka_unit_test(a_child_holds_no_connection),
+#endif
+        cmocka_unit_test(calls_survive_want_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
