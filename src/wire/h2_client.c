@@ -150,12 +150,6 @@ bool rp_h2_can_begin(const rp_h2 *h2)
                              h2->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
 }
 
-bool rp_h2_is_leaving(const rp_h2 *h2)
-{
-    return h2->broken || h2->ended || h2->gone_away ||
-           nghttp2_session_check_request_allowed(h2->session) == 0;
-}
-
 static int32_t submit_request(rp_call *call, const rp_call_head *head)
 {
     nghttp2_data_provider provider = {{.ptr = call}, rp_h2_read_replies};
