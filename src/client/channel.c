@@ -163,11 +163,6 @@ void rp_channel_send(rp_channel_call *call, rp_reply *message)
     rp_peer_touch(call->peer);
 }
 
-void rp_channel_drop_message(rp_channel *c, rp_reply *message)
-{
-    rp_reply_release(&c->pool, message);
-}
-
 void rp_channel_half_close(rp_channel_call *call)
 {
     rp_call_half_close(call->call);
