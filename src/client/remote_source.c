@@ -225,12 +225,15 @@ static void on_begin(rp_channel_call *call)
 /* The wish cannot be fulfilled. */
 static void give_up(remote_source *s, rp_status status, const char *text)
 {
+    size_t forgotten;
+
     end_stream(s);
     take_wanted(s);
+    forgotten = s->wish;
     s->wish = 0;
     s->was_cancelled = false;
     set_why(s, text);
-    s->events.on_end(s->events.user, status, text);
+    s->events.on_end(s->events.user, forgotten, status, text);
 }
 
 static void on_message(rp_channel_call *call, const uint8_t *data, size_t size, rp_block *block)
