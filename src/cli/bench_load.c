@@ -72,7 +72,7 @@ static rp_status insert_loop(loader *me, rp_client *client)
     rp_ref ref;
     rp_item_column column = {&ref, 1, true, "payload"};
     const char *table = table_of(me);
-    long long created = 0;
+    long long created = 0, often = l->o->payload < 4096 ? 16 : 1;
     rp_status st = rp_trajectory_writer_new(client, &options, wait_of(l), &w, &me->err);
 
     while (st == RP_OK && take_one(l)) {
@@ -81,7 +81,7 @@ static rp_status insert_loop(loader *me, rp_client *client)
             st = rp_trajectory_writer_create_item(w, table, 1, &column, 1, wait_of(l), NULL,
                                                   &me->err);
         created++;
-        if (st == RP_OK && (created & 15) == 0)
+        if (st == RP_OK && created % often == 0)
             atomic_store_explicit(&me->done,
                                   created - (long long)rp_trajectory_writer_pending(w),
                                   memory_order_relaxed);

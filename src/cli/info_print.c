@@ -105,7 +105,7 @@ static void waiting_words(const rp_table_info *info, char *text, size_t size)
     if (info->waiting_samples > 0)
         (void)snprintf(text + used, size - used, "%s%" PRId64 " sample%s", used > 0 ? ", " : "",
                        info->waiting_samples, info->waiting_samples == 1 ? "" : "s");
-    if (text[0] == '\0') (void)snprintf(text, size, "-");
+    if (text[0] == '\0') (void)snprintf(text, size, "nobody");
 }
 
 static const char *paused_words(uint32_t paused)
@@ -149,8 +149,10 @@ void rp_info_glance(rp_sheet *out, const rp_tables_view *v)
         rp_grid_cell(&g, "%" PRId64, info->inserts);
         rp_grid_cell(&g, "%" PRId64, info->samples);
         waiting_words(info, text, sizeof text);
-        rp_grid_cell(&g, "%s%s%s%s", text, info->paused != 0 ? ", paused: " : "",
-                     paused_words(info->paused), info->closed ? ", closed" : "");
+        if (info->paused != 0)
+            rp_grid_cell(&g, "%s, %s paused", text, paused_words(info->paused));
+        else
+            rp_grid_cell(&g, "%s%s", text, info->closed ? ", closed" : "");
     }
     rp_grid_write(&g, out);
     rp_grid_deinit(&g);

@@ -295,6 +295,10 @@ static bool insert_line(insertion *in, const char *line, size_t size, rp_line_co
     if (good) {
         priority = item.has_priority && !in->priority_given ? item.priority : in->priority;
         good = insert_item(in, columns->names, item.tensors, columns->count, priority, o);
+        if (!good && o->st == RP_INVALID) {
+            (void)rp_problem_set(&o->problem, place, "%s", o->err.text);
+            (void)bad_input(o);
+        }
     }
     rp_arena_deinit(&arena);
     return good;

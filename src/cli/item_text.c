@@ -28,10 +28,11 @@ void rp_item_print(rp_sheet *out, const rp_item_view *item, size_t number, size_
 
     rp_sheet_format(out,
                     "item %zu  key %" PRIu64 "  priority %s  probability %s  of %" PRId64
-                    " items  sampled %" PRId32 " time%s\n",
+                    " item%s  sampled %" PRId32 " time%s\n",
                     number, s->key, rp_decimal_text(s->priority, priority, sizeof priority),
                     rp_decimal_text(s->probability, probability, sizeof probability),
-                    s->table_size, s->times_sampled, s->times_sampled == 1 ? "" : "s");
+                    s->table_size, s->table_size == 1 ? "" : "s", s->times_sampled,
+                    s->times_sampled == 1 ? "" : "s");
     for (size_t i = 0; i < item->column_count; i++) {
         size_t length = strlen(item->names[i]);
         size_t type_length = strlen(type_text(&item->tensors[i], type, sizeof type));

@@ -182,7 +182,7 @@ static rp_status start(drawing *d, rp_error *err)
 
     if (st == RP_OK && rp_table_list_find(&d->list, d->table) == NULL)
         st = rp_table_list_missing(&d->list, d->table, err);
-    if (st == RP_OK) st = rp_decoder_new(NULL, CACHE_BYTES, &d->decoder);
+    if (st == RP_OK) st = rp_decoder_new(rp_allocator_default(), CACHE_BYTES, &d->decoder);
     if (st == RP_OK) st = rp_sampler_new(d->r.client, &o, &d->sampler, err);
     return st;
 }

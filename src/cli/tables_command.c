@@ -38,8 +38,9 @@ static const rp_option options[OPTIONS] = {
                             NULL, NULL},
     [MIN_SIZE] = {"min-size", "N", "items before the first sample", false, NULL, NULL},
     [ERROR_BUFFER] = {"error-buffer", "X", "samples that it may be off by", false, NULL, NULL},
-    [MIN_DIFF] = {"min-diff", "X", "the same as bounds", false, NULL, NULL},
-    [MAX_DIFF] = {"max-diff", "X", "", false, NULL, NULL},
+    [MIN_DIFF] = {"min-diff", "X", "inserts * samples-per-insert - samples, at least", false,
+                  NULL, NULL},
+    [MAX_DIFF] = {"max-diff", "X", "the same, at most", false, NULL, NULL},
     [RECENTER] = {"recenter", NULL, "count anew, from the middle of the bounds", false, NULL,
                   NULL},
     [INSERTS] = {"inserts", NULL, "inserts only", false, "pause and resume", NULL},
@@ -99,7 +100,8 @@ static rp_status parse_columns(rp_remote *r, rp_signature **out, rp_problem *pro
         columns[count++] = spec;
     }
     if (count == 0) return RP_OK;
-    if (rp_signature_flat(NULL, columns, count, out, &err) == RP_OK) return RP_OK;
+    if (rp_signature_flat(rp_allocator_default(), columns, count, out, &err) == RP_OK)
+        return RP_OK;
     return rp_problem_set(problem, NULL, "--column: %s", err.text);
 }
 

@@ -259,10 +259,14 @@ static size_t table_lines(const rp_top_screen *s, const rp_top_look *now)
 void rp_top_print(rp_sheet *out, const rp_top_screen *s, const rp_top_look *now,
                   const rp_top_look *before)
 {
-    painter p = {.out = out, .width = s->width, .left = s->height > 0 ? s->height : SIZE_MAX};
+    painter p = {.out = out, .width = SIZE_MAX, .left = SIZE_MAX};
     widths w = fit(s, now);
     size_t lines = table_lines(s, now), first = s->scroll;
 
+    if (s->height > 0) {
+        p.width = s->width;
+        p.left = s->height;
+    }
     if (first + lines > now->view.count) first = now->view.count - lines;
     head(&p, s, now, before);
     cell(&p, "TABLE", w.name);

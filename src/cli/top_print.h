@@ -21,8 +21,8 @@ typedef struct rp_top_screen {
     size_t scroll;        /* tables left out at the top */
 } rp_top_screen;
 
-/* Writes a screen: exactly `height` lines of at most `width` columns, or as many as it takes.
- * `before` NULL: there are no rates yet. */
+/* Writes a screen: exactly `height` lines of at most `width` columns, or, with no height, as
+ * many as it takes, and none of them cut. `before` NULL: there are no rates yet. */
 void rp_top_print(rp_sheet *out, const rp_top_screen *screen, const rp_top_look *now,
                   const rp_top_look *before);
 
