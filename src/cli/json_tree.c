@@ -191,7 +191,7 @@ static bool as_integer(const char *text, size_t size, rp_json *node)
         if (__builtin_mul_overflow(sum, (uint64_t)10, &sum) ||
             __builtin_add_overflow(sum, (uint64_t)(text[i] - '0'), &sum))
             return false;
-    if (minus && sum > (uint64_t)INT64_MAX + 1) return false;
+    if (minus && (sum == 0 || sum > (uint64_t)INT64_MAX + 1)) return false; /* -0 has a sign */
     node->kind = RP_JSON_INTEGER;
     if (minus) {
         node->u.integer = (int64_t)(0 - sum);

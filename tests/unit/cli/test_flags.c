@@ -6,9 +6,9 @@
 #include "support/unit.h"
 
 static const rp_option options[] = {
-    {"port", "N", "where", false, NULL},
-    {"table", "SPEC", "what", true, NULL},
-    {"insecure", NULL, "how", false, NULL},
+    {"port", "N", "where", false, NULL, NULL},
+    {"table", "SPEC", "what", true, NULL, NULL},
+    {"insecure", NULL, "how", false, NULL, NULL},
 };
 
 static const rp_command command = {

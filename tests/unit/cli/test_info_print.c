@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/info_print.h"
+
+#include <float.h>
+#include <string.h>
+
+#include "support/unit.h"
+
+static rp_sheet sheet;
+
+static int empty_sheet(void **state)
+{
+    (void)state;
+    rp_sheet_deinit(&sheet);
+    return 0;
+}
+
+static void assert_sheet(const char *expected)
+{
+    assert_string_equal(rp_sheet_text(&sheet), expected);
+    rp_sheet_clear(&sheet);
+}
+
+static rp_client_table table(const char *name, size_t shard)
+{
+    return (rp_client_table){
+        .shard = shard,
+        .total_weight = 12,
+        .info = {.name = name,
+                 .sampler = {RP_PRIORITIZED, 0.6},
+                 .remover = {RP_FIFO, 0},
+                 .limiter = {4, 100, -8, 8},
+                 .max_size = 1000,
+                 .size = 250,
+                 .bytes = 1536,
+                 .inserts = 260,
+                 .samples = 1040,
+                 .deletes = 10,
+                 .evictions = 9,
+                 .limiter_diff = 0,
+                 .max_priority = 1},
+    };
+}
+
+static void tables_stand_at_a_glance(void **state)
+{
+    const char *const shards[] = {"a:1", "b:2"};
+    rp_client_table tables[] = {table("replay", 0), table("a\033[2Jb", 1)};
+
+    (void)state;
+    rp_info_glance(&sheet, &(rp_tables_view){tables, 1, shards, 1});
+    assert_sheet("TABLE   SAMPLER          ITEMS   MAX    BYTES  INSERTS  SAMPLES  WAITING\n"
+                 "replay  prioritized 0.6    250  1000  1.5 KiB      260     1040  nobody\n");
+    tables[1].info.waiting_inserts = 1;
+    tables[1].info.waiting_samples = 2;
+    tables[1].info.paused = RP_SIDE_INSERTS | RP_SIDE_SAMPLES;
+    tables[1].info.sampler.kind = RP_UNIFORM;
+    rp_info_glance(&sheet, &(rp_tables_view){tables, 2, shards, 2});
+    assert_sheet(
+        "SHARD  TABLE   SAMPLER          ITEMS   MAX    BYTES  INSERTS  SAMPLES  WAITING\n"
+        "a:1    replay  prioritized 0.6    250  1000  1.5 KiB      260     1040  nobody\n"
+        "b:2    a?[2Jb  uniform            250  1000  1.5 KiB      260     1040  1 insert, 2 "
+        "samples, inserts and samples paused\n");
+    rp_info_glance(&sheet, &(rp_tables_view){tables, 0, shards, 1});
+    assert_sheet("no tables; reprise tables create NAME:SAMPLER:MAX_SIZE makes one\n");
+}
+
+static void one_table_is_told_at_length(void **state)
+{
+    const rp_spec specs[] = {{"obs", RP_FLOAT32, {2, {-1, 84}}},
+                             {"reward", RP_FLOAT64, {0, {0}}}};
+    const char *const shards[] = {"a:1"};
+    rp_client_table t = table("replay", 0);
+
+    (void)state;
+    assert_ok(rp_signature_flat(rp_allocator_default(), specs, 2, &t.info.signature, NULL));
+    t.info.max_bytes = 1 << 20;
+    t.info.max_times_sampled = 3;
+    t.info.paused = RP_SIDE_SAMPLES;
+    rp_info_details(&sheet, &(rp_tables_view){&t, 1, shards, 1}, "replay");
+    assert_sheet("replay\n"
+                 "  sampler       prioritized 0.6\n"
+                 "  remover       fifo\n"
+                 "  items         250 of 1000\n"
+                 "  bytes         1.5 KiB of 1 MiB\n"
+                 "  sampled       at most 3 times\n"
+                 "  limiter       4 samples an insert, within -8 and 8, from 100 items on\n"
+                 "  stands at     [--------------------|-------------------] 0\n"
+                 "  inserts       260 (0 waited)\n"
+                 "  samples       1040 (0 waited), 0 different items\n"
+                 "  deletes       10, 9 of them evictions\n"
+                 "  updates       0\n"
+                 "  episodes      0\n"
+                 "  waiting       nobody\n"
+                 "  paused        samples\n"
+                 "  signature\n"
+                 "    obs     float32 [?,84]\n"
+                 "    reward  float64 []\n");
+    rp_info_details(&sheet, &(rp_tables_view){&t, 1, shards, 1}, "other");
+    assert_sheet("");
+    rp_signature_unref(t.info.signature);
+}
+
+static void json_has_everything(void **state)
+{
+    const char *const shards[] = {"a:1"};
+    rp_client_table tables[] = {table("replay", 0), table("other", 0)};
+
+    (void)state;
+    tables[0].info.limiter = rp_limiter_min_size(1);
+    rp_info_json(&sheet, &(rp_tables_view){tables, 2, shards, 1}, "replay");
+    assert_sheet(
+        "[{\"table\":\"replay\",\"shard\":\"a:1\",\"sampler\":{\"kind\":\"prioritized\","
+        "\"exponent\":0.6},\"remover\":{\"kind\":\"fifo\"},\"limiter\":{\"samples_per_insert\":"
+        "1,"
+        "\"min_size\":1,\"min_diff\":null,\"max_diff\":null,\"diff\":0},\"items\":250,"
+        "\"max_size\":1000,\"bytes\":1536,\"max_bytes\":0,\"max_times_sampled\":0,"
+        "\"inserts\":260,\"samples\":1040,\"deletes\":10,\"updates\":0,\"evictions\":9,"
+        "\"episodes\":0,\"unique_samples\":0,\"total_weight\":12,\"max_priority\":1,"
+        "\"waiting_inserts\":0,\"waiting_samples\":0,\"paused_inserts\":false,"
+        "\"paused_samples\":false,\"signature\":null}]\n");
+    rp_info_json(&sheet, &(rp_tables_view){tables, 0, shards, 1}, NULL);
+    assert_sheet("[]\n");
+}
+
+static void bar_with(double diff, int64_t size, const char *expected)
+{
+    rp_table_info info = table("t", 0).info;
+
+    info.limiter_diff = diff;
+    info.size = size;
+    rp_limiter_bar(&sheet, &info, 11);
+    assert_sheet(expected);
+}
+
+static void the_bar_shows_where_the_limiter_stands(void **state)
+{
+    rp_table_info info = table("t", 0).info;
+
+    (void)state;
+    bar_with(-8, 100, "[|--------]");
+    bar_with(0, 100, "[----|----]");
+    bar_with(8, 100, "[--------|]");
+    bar_with(99, 100, "[--------|]");
+    bar_with(-99, 100, "[|--------]");
+    bar_with(0, 50, "[####.....]");
+    bar_with(0, 0, "[.........]");
+    info.limiter = rp_limiter_min_size(1);
+    rp_limiter_bar(&sheet, &info, 11);
+    assert_sheet("[  free   ]");
+    rp_limiter_bar(&sheet, &info, 5);
+    assert_sheet("[fre]");
+}
+
+static void limiters_have_words(void **state)
+{
+    (void)state;
+    rp_limiter_words(&sheet, &(rp_limiter_options){1, 1, -DBL_MAX, DBL_MAX});
+    assert_sheet("from 1 item on");
+    rp_limiter_words(&sheet, &(rp_limiter_options){0.5, 1, -DBL_MAX, 3});
+    assert_sheet("0.5 samples an insert, up to 3");
+    rp_limiter_words(&sheet, &(rp_limiter_options){2, 10, 0, DBL_MAX});
+    assert_sheet("2 samples an insert, from 0 on, from 10 items on");
+}
+
+static void counts_are_short(void **state)
+{
+    static const struct {
+        double count;
+        const char *text;
+    } known[] = {{0, "0"},
+                 {0.25, "0.2"},
+                 {12, "12"},
+                 {999, "999"},
+                 {999.96, "1.0k"},
+                 {1000, "1.0k"},
+                 {12345, "12.3k"},
+                 {99999, "100k"},
+                 {123456, "123k"},
+                 {4.56e6, "4.6M"},
+                 {1e9, "1.0G"},
+                 {-5, "0"},
+                 {1e30, "1000000000000E"}};
+    char text[16];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(known); i++)
+        assert_string_equal(rp_count_text(known[i].count, text), known[i].text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(tables_stand_at_a_glance, empty_sheet),
+        cmocka_unit_test_teardown(one_table_is_told_at_length, empty_sheet),
+        cmocka_unit_test_teardown(json_has_everything, empty_sheet),
+        cmocka_unit_test_teardown(the_bar_shows_where_the_limiter_stands, empty_sheet),
+        cmocka_unit_test_teardown(limiters_have_words, empty_sheet),
+        cmocka_unit_test(counts_are_short),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/sheet.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "support/unit.h"
+
+static rp_sheet sheet;
+
+static int empty_sheet(void **state)
+{
+    (void)state;
+    rp_sheet_deinit(&sheet);
+    return 0;
+}
+
+static void assert_sheet(const char *expected)
+{
+    assert_false(sheet.failed);
+    assert_string_equal(rp_sheet_text(&sheet), expected);
+    assert_int_equal(sheet.size, strlen(expected));
+    rp_sheet_clear(&sheet);
+}
+
+static void text_grows_as_it_is_added(void **state)
+{
+    char expected[4097];
+    size_t used = 0;
+
+    (void)state;
+    assert_sheet("");
+    for (size_t i = 0; i < 64; i++) {
+        rp_sheet_format(&sheet, "%s%c",
+                        "0123456789abcdef0123456789abcdef0123456789abcdef0123456789"
+                        "abcde",
+                        'z');
+        used = sheet.size;
+    }
+    assert_int_equal(used, 4096);
+    memcpy(expected, rp_sheet_text(&sheet), 4097);
+    rp_sheet_clear(&sheet);
+    rp_sheet_format(&sheet, "%s", expected); /* longer than what is tried first */
+    assert_sheet(expected);
+    rp_sheet_repeat(&sheet, '-', 3);
+    assert_sheet("---");
+}
+
+static void what_is_not_printable_is_replaced(void **state)
+{
+    static const char bad[] = "a\033[31m\xc3\xa9\xff\xc2\x9b\x7f\n";
+
+    (void)state;
+    rp_sheet_put_safe(&sheet, bad, sizeof bad - 1);
+    assert_sheet("a?[31m\xc3\xa9?"
+                 "??"
+                 "??");
+    assert_int_equal(rp_text_columns("a\xc3\xa9", 3), 2);
+}
+
+static void cells_are_as_wide_as_their_column(void **state)
+{
+    rp_grid g;
+
+    (void)state;
+    rp_grid_init(&g, 3, 2);
+    rp_grid_cell(&g, "NAME");
+    rp_grid_cell(&g, "N");
+    rp_grid_cell(&g, "LAST");
+    rp_grid_cell(&g, "\xc3\xa9");
+    rp_grid_cell(&g, "%d", 1234);
+    rp_grid_cell(&g, "x");
+    rp_grid_write(&g, &sheet);
+    rp_grid_deinit(&g);
+    assert_sheet("NAME     N  LAST\n\xc3\xa9     1234  x\n");
+}
+
+static void json_has_its_commas(void **state)
+{
+    (void)state;
+    rp_json_open(&sheet, '{');
+    rp_json_key(&sheet, "a");
+    rp_json_open(&sheet, '[');
+    rp_json_integer(&sheet, -1);
+    rp_json_unsigned(&sheet, UINT64_MAX);
+    rp_json_number(&sheet, 0.1);
+    rp_json_number(&sheet, NAN);
+    rp_json_number(&sheet, -INFINITY);
+    rp_json_open(&sheet, '[');
+    rp_json_close(&sheet, ']');
+    rp_json_open(&sheet, '[');
+    rp_json_close(&sheet, ']');
+    rp_json_close(&sheet, ']');
+    rp_json_key(&sheet, "b");
+    rp_json_text(&sheet, NULL);
+    rp_json_key(&sheet, "c");
+    rp_json_boolean(&sheet, true);
+    rp_json_close(&sheet, '}');
+    assert_sheet("{\"a\":[-1,18446744073709551615,0.1,\"NaN\",\"-Infinity\",[],[]],\"b\":null,"
+                 "\"c\":true}");
+}
+
+static void json_strings_are_escaped(void **state)
+{
+    static const char bad[] = "\"\\\n\t\0\xc3\xa9\xff\xc2\x85";
+
+    (void)state;
+    rp_json_string(&sheet, bad, sizeof bad - 1);
+    assert_sheet("\"\\\"\\\\\\n\\u0009\\u0000\xc3\xa9\xef\xbf\xbd\\u0085\"");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(text_grows_as_it_is_added, empty_sheet),
+        cmocka_unit_test_teardown(what_is_not_printable_is_replaced, empty_sheet),
+        cmocka_unit_test_teardown(cells_are_as_wide_as_their_column, empty_sheet),
+        cmocka_unit_test_teardown(json_has_its_commas, empty_sheet),
+        cmocka_unit_test_teardown(json_strings_are_escaped, empty_sheet),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

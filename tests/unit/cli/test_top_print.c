@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/top_print.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "support/unit.h"
+
+static rp_sheet sheet;
+static const char *const shards[] = {"localhost:8000", "localhost:8001"};
+
+static int empty_sheet(void **state)
+{
+    (void)state;
+    rp_sheet_deinit(&sheet);
+    return 0;
+}
+
+static rp_client_table table(const char *name, int64_t inserts, int64_t samples)
+{
+    return (rp_client_table){
+        .info = {.name = name,
+                 .sampler = {RP_UNIFORM, 0},
+                 .limiter = {4, 10, -8, 8},
+                 .max_size = 1000,
+                 .size = 100,
+                 .bytes = 123456,
+                 .inserts = inserts,
+                 .samples = samples,
+                 .limiter_diff = -8},
+    };
+}
+
+static rp_top_look look(const rp_client_table *tables, size_t count, int64_t at_ns)
+{
+    return (rp_top_look){.at_ns = at_ns, .view = {tables, count, shards, 1}};
+}
+
+static void a_screen_has_rates_bars_and_those_who_wait(void **state)
+{
+    rp_client_table before[] = {table("replay", 1000, 4000), table("queue", 7, 7)};
+    rp_client_table now[] = {table("replay", 1500, 6000), table("queue", 7, 7)};
+    rp_client_waiting waiting = {.table = "replay",
+                                 .waiting = {.is_insert = false,
+                                             .wanted = 10,
+                                             .done = 3,
+                                             .waiting_ns = 1250000000,
+                                             .why = "sample waits for inserts"}};
+    rp_top_screen screen = {.width = 80, .height = 10, .title = "localhost:8000  12:00:00"};
+    rp_top_look old = look(before, 2, 0), fresh = look(now, 2, 500000000);
+
+    (void)state;
+    now[0].info.waiting_samples = 1;
+    fresh.waiting = &waiting;
+    fresh.waiting_count = fresh.waiting_total = 1;
+    rp_top_print(&sheet, &screen, &fresh, &old);
+    assert_string_equal(
+        rp_sheet_text(&sheet),
+        "reprise top  localhost:8000  12:00:00                                    q quits\n"
+        "2 tables, 200 items, 241.1 KiB; 1.0k inserts/s, 4.0k samples/s; 1 waiting\n"
+        "\n"
+        "TABLE     ITEMS   BYTES   IN/S  OUT/S  UPD/S  RATIO LIMITER             WAIT\n"
+        "replay      100   123kB   1.0k   4.0k      0   4.00 [|----------------] 1s\n"
+        "queue       100   123kB      0      0      0      - [|----------------]\n"
+        "\n"
+        "WAITING\n"
+        "replay  sample  1.2 s  3 of 10  sample waits for inserts\n"
+        "\n");
+}
+
+static void a_screen_is_never_larger_than_the_window(void **state)
+{
+    static rp_client_table tables[40];
+    static rp_client_waiting waiting[20];
+    static char names[40][64];
+    rp_top_look now;
+
+    (void)state;
+    for (size_t i = 0; i < 40; i++) {
+        (void)snprintf(names[i], sizeof names[i], "a table with a name that is long %zu", i);
+        tables[i] = table(names[i], 0, 0);
+        tables[i].info.waiting_samples = 123456;
+        tables[i].info.paused = RP_SIDE_SAMPLES;
+    }
+    for (size_t i = 0; i < 20; i++) {
+        (void)snprintf(waiting[i].table, sizeof waiting[i].table, "%.60s", names[i]);
+        memset(waiting[i].waiting.why, 'x', sizeof waiting[i].waiting.why - 1);
+    }
+    now = look(tables, 40, 0);
+    now.waiting = waiting;
+    now.waiting_count = 20;
+    now.waiting_total = 1000;
+    for (size_t height = 4; height < 70; height += 3)
+        for (size_t width = 20; width < 200; width += 7) {
+            rp_top_screen screen = {
+                .width = width, .height = height, .title = "t", .scroll = height};
+            size_t lines = 0;
+
+            rp_sheet_clear(&sheet);
+            rp_top_print(&sheet, &screen, &now, NULL);
+            for (const char *at = rp_sheet_text(&sheet); *at != '\0'; lines++) {
+                size_t length = strcspn(at, "\n");
+
+                assert_true(length <= width);
+                at += length + 1;
+            }
+            assert_int_equal(lines, height);
+        }
+    assert_non_null(strstr(rp_sheet_text(&sheet), "... and 98")); /* of the 1000 */
+}
+
+static void trouble_takes_the_place_of_the_sums(void **state)
+{
+    rp_client_table tables[] = {table("replay", 1, 1)};
+    rp_top_screen screen = {.width = 80,
+                            .height = 6,
+                            .title = "t",
+                            .trouble = "localhost:8000: connection\033 refused"};
+    rp_top_look now = look(tables, 1, 0);
+
+    (void)state;
+    rp_top_print(&sheet, &screen, &now, NULL);
+    assert_non_null(strstr(rp_sheet_text(&sheet), "\nlocalhost:8000: connection? refused\n"));
+}
+
+static void tables_of_shards_are_told_apart(void **state)
+{
+    rp_client_table tables[] = {table("replay", 100, 0), table("replay", 300, 0)};
+    rp_client_table before[] = {table("replay", 0, 0), table("replay", 100, 0)};
+    rp_top_look now = look(tables, 2, 1000000000), old = look(before, 2, 0);
+    rp_top_screen screen = {.width = 100, .title = "t"};
+
+    (void)state;
+    tables[1].shard = before[1].shard = 1;
+    now.view.shard_count = old.view.shard_count = 2;
+    rp_top_print(&sheet, &screen, &now, &old);
+    assert_non_null(strstr(rp_sheet_text(&sheet), "0/replay    100   123kB    100 "));
+    assert_non_null(strstr(rp_sheet_text(&sheet), "1/replay    100   123kB    200 "));
+}
+
+static void rates_are_never_below_nothing(void **state)
+{
+    (void)state;
+    assert_true(rp_rate(100, 50, 500000000) == 100);
+    assert_true(rp_rate(5, 50, 500000000) == 0); /* after a reset */
+    assert_true(rp_rate(100, 50, 0) == 0);
+}
+
+static void json_is_one_line(void **state)
+{
+    rp_client_table before[] = {table("replay", 0, 0)}, tables[] = {table("replay", 10, 40)};
+    rp_top_look now = look(tables, 1, 1000000000), old = look(before, 1, 0);
+    const char *text;
+
+    (void)state;
+    rp_top_json(&sheet, &now, &old);
+    text = rp_sheet_text(&sheet);
+    assert_non_null(strstr(text, "\"inserts_per_s\":10,\"samples_per_s\":40"));
+    assert_non_null(strstr(text, "\"waiting\":[],\"waiting_total\":0}\n"));
+    assert_ptr_equal(strchr(text, '\n'), text + sheet.size - 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(a_screen_has_rates_bars_and_those_who_wait, empty_sheet),
+        cmocka_unit_test_teardown(a_screen_is_never_larger_than_the_window, empty_sheet),
+        cmocka_unit_test_teardown(trouble_takes_the_place_of_the_sums, empty_sheet),
+        cmocka_unit_test_teardown(tables_of_shards_are_told_apart, empty_sheet),
+        cmocka_unit_test(rates_are_never_below_nothing),
+        cmocka_unit_test_teardown(json_is_one_line, empty_sheet),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
