@@ -8,6 +8,7 @@
  * load.
  *
  *   bench_server [--quick]           compare
+ *   bench_server overload            1 to 200 clients alone
  *   bench_server serve TABLES SIZE   our server alone: prints its port, runs until its input
  * ends
  *   bench_server figures [--quick]   figures 5 to 7 of the paper, as CSV */
@@ -26,7 +27,8 @@ enum {
     POOL_BYTES = 512 << 20, /* to be sampled from */
     SMALL = 400,
     LARGE = 400000,
-    CONNECTIONS = 4, /* in comparisons */
+    CONNECTIONS = 4,      /* in comparisons */
+    CLIENT_SAMPLES = 512, /* in a request, however many clients there are */
     IDLE = 10000,
     PATIENCE = 3, /* times as many rounds, where other programs disturb */
 };
@@ -234,7 +236,7 @@ static void compare_large(const session *s)
 
 /* --- ours alone ------------------------------------------------------------------------------- */
 
-static double best_rate(const session *s, const h2_load_options *options)
+static side best_of(const session *s, const h2_load_options *options)
 {
     side best = {0};
 
@@ -242,7 +244,7 @@ static double best_rate(const session *s, const h2_load_options *options)
         h2_load_result r = h2_load_run(options);
         keep_best(&best, &r);
     }
-    return best.rate;
+    return best;
 }
 
 /* Throughput with 200 clients over the best with 1 to 200. */
@@ -257,15 +259,17 @@ static void measure_overload(const session *s)
     fill(s, &ours, SMALL, KEPT_BYTES);
     for (h2_kind kind = H2_INSERT; kind <= H2_SAMPLE; kind++) {
         double best = 0, last = 0;
-        printf("%s 400 B by clients:", names[kind]);
         for (size_t i = 0; i < COUNTS; i++) {
             h2_load_options options = load_of(s, &ours, kind, SMALL);
             options.connections = counts[i];
-            last = best_rate(s, &options);
+            options.samples = CLIENT_SAMPLES;
+            side it = best_of(s, &options);
+            last = it.rate;
             if (last > best) best = last;
-            printf("  %zu: %s", counts[i], bench_scaled(last, "/s").text);
+            printf("%s 400 B, %3zu clients %10s   server %6.3f us   load %6.3f us an item\n",
+                   names[kind], counts[i], bench_scaled(last, "/s").text, it.server_us,
+                   it.load_us);
         }
-        printf("\n");
         if (worst == 0 || last / best < worst / worst_best) {
             worst = last;
             worst_best = best;
@@ -285,7 +289,7 @@ static void measure_tables(const session *s)
         h2_load_options options = load_of(s, &ours, H2_INSERT, SMALL);
         options.table_count = tables;
         fill(s, &ours, SMALL, KEPT_BYTES / 4);
-        last = best_rate(s, &options);
+        last = best_of(s, &options).rate;
         if (tables == 1) first = last;
         printf("  %zu: %s", tables, bench_scaled(last, "/s").text);
         server_process_stop(&ours);
@@ -337,7 +341,9 @@ int main(int argc, char **argv)
     server_idle_raise_limit();
     if (argc >= 2 && strcmp(argv[1], "figures") == 0) return server_figures(argc > 2);
 
-    bench_options options = bench_parse(argc, argv, "a server against raw nghttp2");
+    bool overload = argc == 2 && strcmp(argv[1], "overload") == 0;
+    bench_options options =
+        bench_parse(overload ? 1 : argc, argv, "a server against raw nghttp2");
     session s = {
         .cpus = server_cpus_get(),
         .quick = options.quick,
@@ -349,6 +355,10 @@ int main(int argc, char **argv)
            "request\n",
            s.cpus.serve_count, s.cpus.load_count, CONNECTIONS * s.cpus.load_count,
            h2_load_default_items(SMALL));
+    if (overload) {
+        measure_overload(&s);
+        return 0;
+    }
     compare_small(&s);
     compare_large(&s);
     s.rounds = options.quick ? 1 : 3;

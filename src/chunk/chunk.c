@@ -76,8 +76,9 @@ static rp_status parse(const rp_allocator *alloc, const uint8_t *wire, size_t si
     chunk->origin = outline.origin;
     chunk->codec = outline.codec;
     chunk->delta = outline.delta;
-    st = rp_chunk_wire_columns(chunk->wire, size, limits, &outline, chunk->columns,
-                               chunk->places, err);
+    /* From where it came, which the cache has: the copy is still on its way to memory. */
+    st =
+        rp_chunk_wire_columns(wire, size, limits, &outline, chunk->columns, chunk->places, err);
     if (st != RP_OK) {
         rp_chunk_unref(chunk);
         return st;

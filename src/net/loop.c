@@ -7,7 +7,7 @@
  *   posts   those that were there on waking, oldest first
  *   ready   the descriptors that epoll named
  *   due     the timers whose time had come on waking
- *   end     the owner's on_turn_end, then a rest if one was asked for
+ *   end     the owner's on_turn_end
  *
  * Posts. `posts` is a stack that any thread pushes to and the loop takes whole:
  *
@@ -60,7 +60,7 @@ struct rp_loop {
     bool stopped;
     bool no_pwait2; /* the system cannot wait in nanoseconds */
     bool in_due;    /* timers are being called */
-    int64_t now_ns, rest_ns;
+    int64_t now_ns;
     void (*on_turn_end)(void *user);
     void *turn_end_user;
     heap_entry *heap; /* heap[0] is not used */
@@ -330,23 +330,10 @@ void rp_loop_set_turn_end(rp_loop *loop, void (*on_turn_end)(void *user), void *
     loop->turn_end_user = user;
 }
 
-void rp_loop_rest(rp_loop *loop, int64_t rest_ns)
-{
-    if (rest_ns > loop->rest_ns) loop->rest_ns = rest_ns;
-}
-
 static struct timespec to_timespec(int64_t ns)
 {
     return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),
                              .tv_nsec = (long)(ns % 1000000000)};
-}
-
-static void rest(rp_loop *loop)
-{
-    struct timespec moment = to_timespec(loop->rest_ns);
-
-    if (loop->rest_ns > 0) (void)nanosleep(&moment, NULL);
-    loop->rest_ns = 0;
 }
 
 /* Waits `wait_ns` at most, INT64_MAX for ever. */
@@ -399,9 +386,7 @@ void rp_loop_run(rp_loop *loop)
             call_due(loop);
         }
         if (loop->on_turn_end != NULL) loop->on_turn_end(loop->turn_end_user);
-        if (!loop->stopped) rest(loop);
     }
     loop->stopped = false; /* so that it can run again */
     loop->ready_count = 0; /* epoll names them anew */
-    loop->rest_ns = 0;
 }

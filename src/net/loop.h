@@ -85,9 +85,4 @@ void rp_loop_post(rp_loop *loop, rp_post *post);
  * loop sleeps: the place to write what has been gathered. */
 void rp_loop_set_turn_end(rp_loop *loop, void (*on_turn_end)(void *user), void *user);
 
-/* Lets the loop rest `rest_ns` once, at the end of this turn, before it looks for what is
- * ready: so that small messages gather. Posts and timers wait as well. Asked for several times
- * in a turn, the longest counts. */
-void rp_loop_rest(rp_loop *loop, int64_t rest_ns);
-
 #endif

@@ -17,6 +17,7 @@
 enum {
     WRITE_PARTS = 64,
     WRITE_TURN_BYTES = 4 << 20, /* to one connection in one turn */
+    WARM_BYTES = 16 << 10,      /* of answers that are written while the cache has them */
     SHARE_BYTES = 256 << 10,    /* of a short budget that every connection may keep */
     BESIDE_BYTES = 16 << 10,
     LOOK_NS = 1000000000,            /* how often we look while something may take too long */
@@ -335,6 +336,7 @@ static bool read_some(rp_connection *c, size_t *total)
     return moved == place_bytes + room;
 }
 
+/* May close it. */
 static void read_all(rp_connection *c)
 {
     size_t total = 0;
@@ -347,7 +349,10 @@ static void read_all(rp_connection *c)
         c->heard_ns = rp_loop_now(c->worker->loop);
         c->pinged_ns = 0;
     }
-    rp_connection_touch(c);
+    if (rp_h2_queued_bytes(c->h2) >= WARM_BYTES)
+        rp_connection_flush(c);
+    else
+        rp_connection_touch(c);
 }
 
 /* Under TLS anything that happens may be what a read waits for. */

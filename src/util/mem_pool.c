@@ -33,6 +33,8 @@ enum {
     SLABS = REGION_BYTES / SLAB_BYTES,
     HEAD_BYTES = 128,        /* of a slab: half for its region, which only the first has */
     STACK_BYTES = 128 << 10, /* of free blocks in one of a cache's two stacks */
+    LINE_BYTES = 64,
+    PREFETCH_BYTES = 1024,
     FIRST_FILL = 16, /* blocks that a cache fetches the first time, then twice as many */
 };
 
@@ -433,7 +435,10 @@ void *rp_pool_alloc(size_t size)
     b = k->shelves[class].top;
     k->shelves[class].top = b->next;
     k->shelves[class].left++;
-    __builtin_prefetch(b->next, 1);
+    /* The next block is needed soon, and as long as this one: writing to memory that no cache
+     * has costs more than all that is done with it. */
+    for (size_t at = 0; at < size && at < PREFETCH_BYTES; at += LINE_BYTES)
+        __builtin_prefetch((const char *)b->next + at, 1);
     return b;
 }
 

@@ -3,8 +3,18 @@
 
 #include "util/mem.h"
 
-/* A pool keeps this many, each with at most this many bytes of its own. */
-enum { MAX_IDLE = 64, MAX_IDLE_BYTES = 256 << 10 };
+enum {
+    MAX_IDLE = 4096,               /* that a pool keeps */
+    MAX_IDLE_BYTES = 16 << 20,     /* of all of them, */
+    MAX_IDLE_ONE_BYTES = 256 << 10 /* and of one */
+};
+
+static size_t memory_of(const rp_reply *reply)
+{
+    return sizeof *reply + reply->bytes.capacity +
+           reply->piece_capacity * sizeof *reply->pieces +
+           reply->hold_capacity * sizeof *reply->holds;
+}
 
 void rp_reply_pool_init(rp_reply_pool *pool, const rp_allocator *alloc)
 {
@@ -26,7 +36,7 @@ void rp_reply_pool_deinit(rp_reply_pool *pool)
         pool->idle = reply->next;
         destroy(pool, reply);
     }
-    pool->idle_count = 0;
+    pool->idle_count = pool->idle_bytes = 0;
 }
 
 rp_reply *rp_reply_new(rp_reply_pool *pool)
@@ -36,6 +46,7 @@ rp_reply *rp_reply_new(rp_reply_pool *pool)
     if (reply != NULL) {
         pool->idle = reply->next;
         pool->idle_count--;
+        pool->idle_bytes -= memory_of(reply);
     } else {
         reply = rp_alloc_zero(pool->alloc, sizeof *reply);
         if (reply == NULL) return NULL;
@@ -52,9 +63,13 @@ rp_reply *rp_reply_new(rp_reply_pool *pool)
 
 void rp_reply_release(rp_reply_pool *pool, rp_reply *reply)
 {
+    size_t bytes;
+
     if (reply == NULL) return;
     for (size_t i = 0; i < reply->hold_count; i++) rp_trajectory_unref(reply->holds[i]);
-    if (pool->idle_count >= MAX_IDLE || reply->bytes.capacity > MAX_IDLE_BYTES) {
+    bytes = memory_of(reply);
+    if (pool->idle_count >= MAX_IDLE || bytes > MAX_IDLE_ONE_BYTES ||
+        pool->idle_bytes + bytes > MAX_IDLE_BYTES) {
         destroy(pool, reply);
         return;
     }
@@ -64,6 +79,7 @@ void rp_reply_release(rp_reply_pool *pool, rp_reply *reply)
     reply->next = pool->idle;
     pool->idle = reply;
     pool->idle_count++;
+    pool->idle_bytes += bytes;
 }
 
 bool rp_reply_add(rp_reply *reply, const uint8_t *data, size_t size)

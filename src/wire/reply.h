@@ -40,7 +40,7 @@ struct rp_reply {
 
 typedef struct rp_reply_pool {
     rp_reply *idle;
-    size_t idle_count;
+    size_t idle_count, idle_bytes;
     const rp_allocator *alloc;
 } rp_reply_pool;
 

@@ -199,17 +199,18 @@ def test_a_refusal_does_not_say_too_much(token_channel):
 def test_guessing_is_braked(tmp_path_factory):
     """After too many wrong tokens even the right one has to wait. Calls without a token are no
     guesses."""
+    own = [("grpc.use_local_subchannel_pool", 1)]  # a channel more is a connection more
     folder = tmp_path_factory.mktemp("guessing")
     path = tokens_file(folder / "tokens", token_line("read", "right"))
     with serve(tmp_path_factory, "guessing-server", {"tokens": str(path)}) as server:
-        with grpc.insecure_channel(f"127.0.0.1:{server.start().port}") as channel:
+        with grpc.insecure_channel(f"127.0.0.1:{server.start().port}", own) as channel:
             info = CALLS["ServerInfo"][1]
             for _ in range(30):
                 assert outcome(info, channel) == Code.UNAUTHENTICATED
             assert outcome(info, channel, metadata=bearer("right")) == Code.OK
             for guess in range(20):
                 assert outcome(info, channel, metadata=bearer(str(guess))) == Code.UNAUTHENTICATED
-        with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        with grpc.insecure_channel(f"127.0.0.1:{server.port}", own) as channel:
             assert outcome(info, channel, metadata=bearer("right")) == Code.UNAUTHENTICATED
 
 

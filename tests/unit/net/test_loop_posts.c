@@ -318,44 +318,6 @@ static void turn_ends_after_all_that_was_ready(void **state)
     rp_loop_free(s.loop);
 }
 
-typedef struct rester {
-    rp_post post;
-    rp_loop *loop;
-    int64_t times[20];
-    int runs;
-} rester;
-
-static void on_rest(rp_post *post)
-{
-    rester *r = (rester *)post;
-
-    r->times[r->runs++] = rp_loop_now(r->loop);
-    if (r->runs == 1) {
-        rp_loop_rest(r->loop, 30 * MS);
-        rp_loop_rest(r->loop, MS); /* the longest counts */
-    }
-    if (r->runs < (int)COUNT_OF(r->times))
-        rp_loop_post(r->loop, post);
-    else
-        rp_loop_stop(r->loop);
-}
-
-static void rest_delays_the_next_turn_and_only_that(void **state)
-{
-    (void)state;
-    rester r = {.post.run = on_rest, .loop = new_loop()};
-    int64_t shortest = INT64_MAX;
-
-    rp_loop_post(r.loop, &r.post);
-    rp_loop_run(r.loop);
-
-    assert_true(r.times[1] - r.times[0] >= 30 * MS);
-    for (int i = 2; i < r.runs; i++)
-        if (r.times[i] - r.times[i - 1] < shortest) shortest = r.times[i] - r.times[i - 1];
-    assert_true(shortest < 30 * MS); /* the machine may be busy, but not every time */
-    rp_loop_free(r.loop);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,7 +328,6 @@ int main(void)
         cmocka_unit_test(post_that_posts_itself_runs_once_a_turn),
         cmocka_unit_test(post_may_free_itself),
         cmocka_unit_test(turn_ends_after_all_that_was_ready),
-        cmocka_unit_test(rest_delays_the_next_turn_and_only_that),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -176,7 +176,7 @@ static void messages_are_used_again_and_come_back_clean(void **state)
 
 static void the_pool_keeps_no_more_than_its_share(void **state)
 {
-    enum { MANY = 80 };
+    enum { MANY = 160, EACH = 250 << 10, SHARE = 16 << 20 };
     (void)state;
     bench b;
     rp_reply *replies[MANY], *large;
@@ -184,7 +184,15 @@ static void the_pool_keeps_no_more_than_its_share(void **state)
     bench_init(&b, RP_TEST_OOM_UNLIMITED);
     for (int i = 0; i < MANY; i++) replies[i] = rp_reply_new(&b.pool);
     for (int i = 0; i < MANY; i++) rp_reply_release(&b.pool, replies[i]);
-    assert_int_equal(b.pool.idle_count, 64);
+    assert_int_equal(b.pool.idle_count, MANY); /* small ones */
+    for (int i = 0; i < MANY; i++) {
+        replies[i] = rp_reply_new(&b.pool);
+        assert_non_null(rp_buf_reserve(&replies[i]->bytes, EACH / 2));
+    }
+    assert_int_equal(b.pool.idle_bytes, 0);
+    for (int i = 0; i < MANY; i++) rp_reply_release(&b.pool, replies[i]);
+    assert_in_range(b.pool.idle_bytes, SHARE - EACH, SHARE);
+    assert_true(b.pool.idle_count < MANY);
     rp_reply_pool_deinit(&b.pool);
     assert_int_equal(b.pool.idle_count, 0);
 
