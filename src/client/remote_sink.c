@@ -397,6 +397,13 @@ static void send_items(remote_sink *s)
 static void on_end(rp_channel_call *call, rp_status status, const char *text);
 static const rp_channel_call_class call_class;
 
+/* There is something to send, or to find out: whether a server that is away is back. */
+static bool wants_stream(const remote_sink *s)
+{
+    return s->items.count > 0 ||
+           atomic_load_explicit(&s->away_since, memory_order_relaxed) != 0;
+}
+
 /* Does whatever can be done now. */
 static void go_on(remote_sink *s)
 {
@@ -411,7 +418,7 @@ static void go_on(remote_sink *s)
     }
     if (s->state == STREAM_OPEN) {
         send_items(s);
-    } else if (s->state == STREAM_NONE && s->items.count > 0) {
+    } else if (s->state == STREAM_NONE && wants_stream(s)) {
         if (now_ns < s->resume_ns) {
             wake_at(s, s->resume_ns);
             return;
@@ -591,7 +598,7 @@ static void on_end(rp_channel_call *call, rp_status status, const char *text)
         is_clear = look_for_culprit(s, status, text);
     s->resume_ns = is_clear ? now_ns : now_ns + pause_after(s, has_begun);
     forget_stream(s);
-    if (s->items.count > 0) wake_at(s, s->resume_ns);
+    if (wants_stream(s)) wake_at(s, s->resume_ns);
 }
 
 static const rp_channel_call_class call_class = {
