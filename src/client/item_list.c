@@ -66,12 +66,28 @@ uint32_t rp_item_list_find(rp_item_list *list, uint64_t key)
     return RP_MAP_NONE;
 }
 
+static void unlink_item(rp_item_list *list, const rp_listed_item *item)
+{
+    *(item->prev != RP_MAP_NONE ? &list->slots[item->prev].next : &list->first) = item->next;
+    *(item->next != RP_MAP_NONE ? &list->slots[item->next].prev : &list->last) = item->prev;
+}
+
+void rp_item_list_put_first(rp_item_list *list, uint32_t slot)
+{
+    rp_listed_item *item = &list->slots[slot];
+
+    unlink_item(list, item);
+    item->prev = RP_MAP_NONE;
+    item->next = list->first;
+    *(list->first != RP_MAP_NONE ? &list->slots[list->first].prev : &list->last) = slot;
+    list->first = slot;
+}
+
 rp_sink_item rp_item_list_remove(rp_item_list *list, uint32_t slot)
 {
     rp_listed_item *item = &list->slots[slot];
 
-    *(item->prev != RP_MAP_NONE ? &list->slots[item->prev].next : &list->first) = item->next;
-    *(item->next != RP_MAP_NONE ? &list->slots[item->next].prev : &list->last) = item->prev;
+    unlink_item(list, item);
     list->hint = item->next;
     item->next = list->free;
     list->free = slot;

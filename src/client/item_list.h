@@ -44,6 +44,8 @@ bool rp_item_list_reserve(rp_item_list *list, size_t more);
 uint32_t rp_item_list_append(rp_item_list *list, const rp_sink_item *item);
 /* A slot, or RP_MAP_NONE. */
 uint32_t rp_item_list_find(rp_item_list *list, uint64_t key);
+/* Moves an item to the front. */
+void rp_item_list_put_first(rp_item_list *list, uint32_t slot);
 /* Takes the item out; its trajectory is the caller's. */
 rp_sink_item rp_item_list_remove(rp_item_list *list, uint32_t slot);
 

@@ -57,6 +57,14 @@ static void keeps_the_order(void **state)
     rp_item_list_init(&list, rp_allocator_default(), 3);
     for (uint64_t key = 1; key <= 5; key++) append(&list, key);
     assert_int_equal(order(&list), 12345);
+    rp_item_list_put_first(&list, rp_item_list_find(&list, 5));
+    assert_int_equal(order(&list), 51234);
+    rp_item_list_put_first(&list, rp_item_list_find(&list, 5));
+    rp_item_list_put_first(&list, rp_item_list_find(&list, 1));
+    assert_int_equal(order(&list), 15234);
+    take(&list, 5);
+    append(&list, 5);
+    assert_int_equal(order(&list), 12345);
     take(&list, 3);
     assert_int_equal(order(&list), 1245);
     take(&list, 1);
