@@ -245,6 +245,7 @@ static bool read_some(rp_peer *p, size_t *total)
     size_t place_bytes = 0, moved = 0, in_place, room;
     uint8_t *place = rp_h2_receive_place(p->h2, &place_bytes);
     rp_link_result result;
+    uint64_t bytes;
     bool alive = true;
 
     if (place == NULL) place_bytes = 0;
@@ -263,8 +264,10 @@ static bool read_some(rp_peer *p, size_t *total)
     if (in_place > 0) alive = rp_h2_receive(p->h2, place, in_place);
     if (alive && moved > in_place) alive = rp_h2_receive(p->h2, buffer, moved - in_place);
     if (!alive) {
-        end(p, rp_h2_is_violated(p->h2) ? "the server does not keep to HTTP/2"
-                                        : "the server said goodbye");
+        bool is_strange = rp_h2_is_violated(p->h2) ||
+                          rp_h2_waits_for(p->h2, &bytes) == RP_H2_WAITS_FOR_GREETING;
+
+        end(p, is_strange ? "what answers does not keep to HTTP/2" : "the server said goodbye");
         return false;
     }
     return p->state != RP_PEER_OVER && moved == place_bytes + room;
