@@ -7,8 +7,11 @@ enum { FIRST_CAPACITY = 64 };
 
 void rp_item_list_init(rp_item_list *list, const rp_allocator *alloc, uint64_t seed)
 {
-    *list = (rp_item_list){
-        .first = RP_MAP_NONE, .last = RP_MAP_NONE, .free = RP_MAP_NONE, .hint = RP_MAP_NONE};
+    *list = (rp_item_list){.first = RP_MAP_NONE,
+                           .last = RP_MAP_NONE,
+                           .free = RP_MAP_NONE,
+                           .hint = RP_MAP_NONE,
+                           .unmapped = RP_MAP_NONE};
     rp_map_init(&list->map, alloc, seed);
 }
 
@@ -33,7 +36,7 @@ bool rp_item_list_reserve(rp_item_list *list, size_t more)
             return false;
         list->capacity = capacity;
     }
-    return rp_map_reserve(&list->map, more) == RP_OK;
+    return rp_map_reserve(&list->map, needed - list->map.count) == RP_OK;
 }
 
 uint32_t rp_item_list_append(rp_item_list *list, const rp_sink_item *item)
@@ -49,16 +52,28 @@ uint32_t rp_item_list_append(rp_item_list *list, const rp_sink_item *item)
     *(list->last != RP_MAP_NONE ? &list->slots[list->last].next : &list->first) = slot;
     list->last = slot;
     list->count++;
-    rp_map_insert(&list->map, rp_map_tag(&list->map, item->key), slot);
+    if (list->unmapped == RP_MAP_NONE) list->unmapped = slot;
     return slot;
+}
+
+/* Enters all items in the map: there is room for them. */
+static void map_items(rp_item_list *list)
+{
+    for (; list->unmapped != RP_MAP_NONE; list->unmapped = list->slots[list->unmapped].next) {
+        rp_listed_item *item = &list->slots[list->unmapped];
+
+        item->is_mapped = true;
+        rp_map_insert(&list->map, rp_map_tag(&list->map, item->item.key), list->unmapped);
+    }
 }
 
 uint32_t rp_item_list_find(rp_item_list *list, uint64_t key)
 {
-    uint32_t tag, slot = list->hint;
+    uint32_t tag, slot = list->hint != RP_MAP_NONE ? list->hint : list->first;
     rp_map_cursor at;
 
     if (slot != RP_MAP_NONE && list->slots[slot].item.key == key) return slot;
+    map_items(list);
     tag = rp_map_tag(&list->map, key);
     at = rp_map_start(&list->map, tag);
     while ((slot = rp_map_next(&list->map, tag, &at)) != RP_MAP_NONE)
@@ -66,16 +81,35 @@ uint32_t rp_item_list_find(rp_item_list *list, uint64_t key)
     return RP_MAP_NONE;
 }
 
+static void unlink_item(rp_item_list *list, const rp_listed_item *item)
+{
+    *(item->prev != RP_MAP_NONE ? &list->slots[item->prev].next : &list->first) = item->next;
+    *(item->next != RP_MAP_NONE ? &list->slots[item->next].prev : &list->last) = item->prev;
+}
+
+void rp_item_list_put_first(rp_item_list *list, uint32_t slot)
+{
+    rp_listed_item *item = &list->slots[slot];
+
+    map_items(list); /* so that what is not mapped stays together */
+    unlink_item(list, item);
+    item->prev = RP_MAP_NONE;
+    item->next = list->first;
+    *(list->first != RP_MAP_NONE ? &list->slots[list->first].prev : &list->last) = slot;
+    list->first = slot;
+}
+
 rp_sink_item rp_item_list_remove(rp_item_list *list, uint32_t slot)
 {
     rp_listed_item *item = &list->slots[slot];
 
-    *(item->prev != RP_MAP_NONE ? &list->slots[item->prev].next : &list->first) = item->next;
-    *(item->next != RP_MAP_NONE ? &list->slots[item->next].prev : &list->last) = item->prev;
+    unlink_item(list, item);
+    if (item->is_mapped)
+        rp_map_remove(&list->map, rp_map_tag(&list->map, item->item.key), slot);
+    if (list->unmapped == slot) list->unmapped = item->next;
     list->hint = item->next;
     item->next = list->free;
     list->free = slot;
     list->count--;
-    rp_map_remove(&list->map, rp_map_tag(&list->map, item->item.key), slot);
     return item->item;
 }

@@ -4,7 +4,8 @@
  * They stand in slots that are used again, linked in order; so what is settled out of order
  * costs no more than what is settled in order, and the memory is that of the most that were
  * ever there at once. Keys are mostly confirmed in order, so the one behind the last that was
- * removed is looked at first. A plain value. */
+ * removed is looked at first; only when that is not the one are items entered in a map. A plain
+ * value. */
 #ifndef RP_CLIENT_ITEM_LIST_H
 #define RP_CLIENT_ITEM_LIST_H
 
@@ -24,6 +25,7 @@ typedef struct rp_listed_item {
     uint32_t prev, next; /* slots, or RP_MAP_NONE; of a free one, `next` is the next free one */
     rp_trust trust;
     bool shares_chunks; /* some of its chunks are in the stream's set */
+    bool is_mapped;
 } rp_listed_item;
 
 typedef struct rp_item_list {
@@ -32,6 +34,7 @@ typedef struct rp_item_list {
     size_t used, capacity; /* slots that have ever been used */
     size_t count;
     uint32_t first, last, free, hint;
+    uint32_t unmapped; /* from here on items are not in the map */
 } rp_item_list;
 
 void rp_item_list_init(rp_item_list *list, const rp_allocator *alloc, uint64_t seed);
@@ -44,6 +47,8 @@ bool rp_item_list_reserve(rp_item_list *list, size_t more);
 uint32_t rp_item_list_append(rp_item_list *list, const rp_sink_item *item);
 /* A slot, or RP_MAP_NONE. */
 uint32_t rp_item_list_find(rp_item_list *list, uint64_t key);
+/* Moves an item to the front. */
+void rp_item_list_put_first(rp_item_list *list, uint32_t slot);
 /* Takes the item out; its trajectory is the caller's. */
 rp_sink_item rp_item_list_remove(rp_item_list *list, uint32_t slot);
 

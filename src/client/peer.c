@@ -237,6 +237,16 @@ static void end_broken(rp_peer *p, rp_link_result result)
                                      : "the connection broke");
 }
 
+/* HTTP/2 has come to its end. */
+static void end_gone(rp_peer *p)
+{
+    uint64_t bytes;
+    bool is_strange = rp_h2_is_violated(p->h2) ||
+                      rp_h2_waits_for(p->h2, &bytes) == RP_H2_WAITS_FOR_GREETING;
+
+    end(p, is_strange ? "what answers does not keep to HTTP/2" : "the server said goodbye");
+}
+
 /* Reads once. False once there is nothing more to read, or nobody to read it. */
 static bool read_some(rp_peer *p, size_t *total)
 {
@@ -263,8 +273,7 @@ static bool read_some(rp_peer *p, size_t *total)
     if (in_place > 0) alive = rp_h2_receive(p->h2, place, in_place);
     if (alive && moved > in_place) alive = rp_h2_receive(p->h2, buffer, moved - in_place);
     if (!alive) {
-        end(p, rp_h2_is_violated(p->h2) ? "the server does not keep to HTTP/2"
-                                        : "the server said goodbye");
+        end_gone(p);
         return false;
     }
     return p->state != RP_PEER_OVER && moved == place_bytes + room;
@@ -343,7 +352,7 @@ static void on_turn_end(rp_turn_end *turn)
     }
     all = write_all(p);
     if (p->state != RP_PEER_OVER && (rp_h2_is_ended(p->h2) || rp_h2_is_over(p->h2)))
-        end(p, "the server said goodbye");
+        end_gone(p);
     if (p->state != RP_PEER_OVER && p != c->current && p->calls == NULL && all)
         end(p, "it had no calls left");
     if (p->state == RP_PEER_OVER) {

@@ -18,10 +18,11 @@
  *
  * Searching for the item that a server does not like ("probing"): what was out when the stream
  * ended is suspected. Suspects go out one message at a time, the next once all of it is
- * confirmed. A message that ends the stream has the culprit in it: half of it is tried next; a
- * message of one is the culprit. An item may also wait long for its table, and others must not
- * wait with it for ever: after a while without complaint it has passed, and is sent like any
- * other from then on. */
+ * confirmed. A message that ends the stream has the culprit in it: half of it is tried next. An
+ * item may also wait long for its table, and others must not wait with it for ever: after a
+ * while without complaint it has passed, and is sent like any other from then on. But it may
+ * only have been slow. So one is not refused unless it was all alone on its stream when that
+ * ended; if it was not, it is put first in the list, and so is alone the next time. */
 #include "client/remote_sink.h"
 
 #include <stdatomic.h>
@@ -50,8 +51,9 @@ enum {
 #define MIN_PAUSE_NS ((int64_t)2000000)
 #define MAX_PAUSE_NS ((int64_t)1000000000)
 #define MEMORY_PAUSE_NS ((int64_t)10000000)
-#define OLD_NS ((int64_t)2000000000)       /* a stream that lived so long did not die young */
-#define PROBE_WAIT_NS ((int64_t)100000000) /* without complaint: it has passed */
+#define OLD_NS ((int64_t)2000000000)      /* a stream that lived so long did not die young */
+#define MIN_PROBE_NS ((int64_t)100000000) /* without complaint: it has passed */
+#define MAX_PROBE_NS ((int64_t)2000000000)
 
 typedef enum stream_state {
     STREAM_NONE,
@@ -88,7 +90,7 @@ typedef struct remote_sink {
     rp_wire_insert wire_items[MAX_ITEMS]; /* of the message that is being put together */
     bool is_probing;
     size_t probe_size, probe_out; /* items of the next message; of the last, unconfirmed */
-    int64_t probe_due_ns;
+    int64_t probe_due_ns, probe_wait_ns;
     bool is_closed;
 
     rp_mutex mu; /* rank 84: the rest */
@@ -358,7 +360,7 @@ static size_t probe_limit(remote_sink *s)
 static void on_probed(remote_sink *s, size_t count)
 {
     s->probe_out = count;
-    s->probe_due_ns = rp_loop_now(s->loop) + PROBE_WAIT_NS;
+    s->probe_due_ns = rp_loop_now(s->loop) + s->probe_wait_ns;
     wake_at(s, s->probe_due_ns);
 }
 
@@ -397,6 +399,13 @@ static void send_items(remote_sink *s)
 static void on_end(rp_channel_call *call, rp_status status, const char *text);
 static const rp_channel_call_class call_class;
 
+/* There is something to send, or to find out: whether a server that is away is back. */
+static bool wants_stream(const remote_sink *s)
+{
+    return s->items.count > 0 ||
+           atomic_load_explicit(&s->away_since, memory_order_relaxed) != 0;
+}
+
 /* Does whatever can be done now. */
 static void go_on(remote_sink *s)
 {
@@ -411,7 +420,7 @@ static void go_on(remote_sink *s)
     }
     if (s->state == STREAM_OPEN) {
         send_items(s);
-    } else if (s->state == STREAM_NONE && s->items.count > 0) {
+    } else if (s->state == STREAM_NONE && wants_stream(s)) {
         if (now_ns < s->resume_ns) {
             wake_at(s, s->resume_ns);
             return;
@@ -522,8 +531,18 @@ static void suspect_all(remote_sink *s, size_t probe_size)
 {
     for (uint32_t i = s->items.first; i != s->cursor; i = item_at(s, i)->next)
         item_at(s, i)->trust = RP_TRUST_SUSPECT;
+    if (!s->is_probing) s->probe_wait_ns = MIN_PROBE_NS;
     s->is_probing = true;
     s->probe_size = probe_size;
+}
+
+/* The item that went out last may be the culprit, or one that had seemed to pass. */
+static void accuse(remote_sink *s, uint32_t slot)
+{
+    suspect_all(s, 1);
+    rp_item_list_put_first(&s->items, slot);
+    s->probe_wait_ns *= 2;
+    if (s->probe_wait_ns > MAX_PROBE_NS) s->probe_wait_ns = MAX_PROBE_NS;
 }
 
 /* Finds out what the end of the stream says about items; refuses one, if it is clear which.
@@ -531,32 +550,35 @@ static void suspect_all(remote_sink *s, size_t probe_size)
 static bool look_for_culprit(remote_sink *s, rp_status status, const char *text)
 {
     uint32_t last = s->cursor != RP_MAP_NONE ? item_at(s, s->cursor)->prev : s->items.last;
-    uint32_t first = last, before;
+    uint32_t before;
     size_t count = 1;
 
     if (last == RP_MAP_NONE) return false;
     before = item_at(s, last)->prev;
+    if (before == RP_MAP_NONE) { /* it is the only one that is out */
+        if (status == RP_NOT_FOUND)
+            refuse_all(s, item_at(s, last)->item.table, status, text);
+        else
+            refuse(s, last, status, text);
+        return true;
+    }
+    if (!s->is_probing) {
+        suspect_all(s, FIRST_PROBE);
+        return true;
+    }
     if (item_at(s, last)->message != s->message) { /* that is confirmed: it was an older one */
         suspect_all(s, 1);
         return true;
     }
-    if (!s->is_probing && before != RP_MAP_NONE) {
-        suspect_all(s, FIRST_PROBE);
-        return true;
-    }
     for (; before != RP_MAP_NONE && item_at(s, before)->message == s->message; count++) {
-        first = before;
-        before = item_at(s, first)->prev;
+        item_at(s, before)->trust = RP_TRUST_SUSPECT;
+        before = item_at(s, before)->prev;
     }
-    if (count > 1) {
-        for (uint32_t i = first; i != s->cursor; i = item_at(s, i)->next)
-            item_at(s, i)->trust = RP_TRUST_SUSPECT;
+    item_at(s, last)->trust = RP_TRUST_SUSPECT;
+    if (count > 1)
         s->probe_size = count / 2;
-    } else if (status == RP_NOT_FOUND) {
-        refuse_all(s, item_at(s, last)->item.table, status, text);
-    } else {
-        refuse(s, last, status, text);
-    }
+    else
+        accuse(s, last);
     return true;
 }
 
@@ -591,7 +613,7 @@ static void on_end(rp_channel_call *call, rp_status status, const char *text)
         is_clear = look_for_culprit(s, status, text);
     s->resume_ns = is_clear ? now_ns : now_ns + pause_after(s, has_begun);
     forget_stream(s);
-    if (s->items.count > 0) wake_at(s, s->resume_ns);
+    if (wants_stream(s)) wake_at(s, s->resume_ns);
 }
 
 static const rp_channel_call_class call_class = {

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "reprise/client.h"
 #include "scripted.h"
 #include "support/certificates.h"
 #include "support/fixture.h"
@@ -383,7 +384,7 @@ static void a_dead_shard_is_left_out(void **state)
 
 static void a_deaf_shard_is_left_out_too(void **state)
 {
-    char addresses[128];
+    char addresses[160];
     rp_test_live live;
     rp_client *client;
     scripted s;

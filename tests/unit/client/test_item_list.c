@@ -57,6 +57,14 @@ static void keeps_the_order(void **state)
     rp_item_list_init(&list, rp_allocator_default(), 3);
     for (uint64_t key = 1; key <= 5; key++) append(&list, key);
     assert_int_equal(order(&list), 12345);
+    rp_item_list_put_first(&list, rp_item_list_find(&list, 5));
+    assert_int_equal(order(&list), 51234);
+    rp_item_list_put_first(&list, rp_item_list_find(&list, 5));
+    rp_item_list_put_first(&list, rp_item_list_find(&list, 1));
+    assert_int_equal(order(&list), 15234);
+    take(&list, 5);
+    append(&list, 5);
+    assert_int_equal(order(&list), 12345);
     take(&list, 3);
     assert_int_equal(order(&list), 1245);
     take(&list, 1);
@@ -111,6 +119,65 @@ static void finds_what_comes_next_first(void **state)
     rp_item_list_deinit(&list);
 }
 
+/* In order and out of it, against keys that are known. */
+static void random_order(void **state)
+{
+    enum { KEYS = 300, STEPS = 20000 };
+    bool is_there[KEYS] = {false};
+    size_t count = 0;
+    rp_item_list list;
+    rp_rng rng;
+
+    (void)state;
+    rp_rng_init(&rng, 17);
+    rp_item_list_init(&list, rp_allocator_default(), 3);
+    for (size_t i = 0; i < STEPS; i++) {
+        uint64_t key = rp_rng_below(&rng, KEYS);
+        size_t what = rp_rng_below(&rng, 8);
+
+        if (what < 4 && list.first != RP_MAP_NONE) { /* a run from the front */
+            key = list.slots[list.first].item.key;
+            is_there[key] = false;
+            take(&list, key);
+            count--;
+        } else if (!is_there[key]) {
+            assert_int_equal(what == 7 ? rp_item_list_find(&list, key) : RP_MAP_NONE,
+                             RP_MAP_NONE);
+            append(&list, key);
+            is_there[key] = true;
+            count++;
+        } else if (what == 4) {
+            take(&list, key);
+            is_there[key] = false;
+            count--;
+        } else if (what == 5) {
+            rp_item_list_put_first(&list, rp_item_list_find(&list, key));
+            assert_int_equal(list.slots[list.first].item.key, key);
+        }
+        assert_int_equal(list.count, count);
+    }
+    for (uint64_t key = 0; key < KEYS; key++)
+        assert_int_equal(rp_item_list_find(&list, key) != RP_MAP_NONE, is_there[key]);
+    rp_item_list_deinit(&list);
+}
+
+/* Who is confirmed in order is never hashed. */
+static void in_order_nothing_is_mapped(void **state)
+{
+    rp_item_list list;
+
+    (void)state;
+    rp_item_list_init(&list, rp_allocator_default(), 3);
+    for (uint64_t key = 0; key < 100; key++) {
+        append(&list, key);
+        if (key % 7 < 5) continue; /* five wait, then seven are taken: it runs empty too */
+        while (list.count > (key % 21 == 20 ? 0 : 2))
+            take(&list, list.slots[list.first].item.key);
+    }
+    assert_int_equal(list.map.count, 0);
+    rp_item_list_deinit(&list);
+}
+
 static rp_status fills(const rp_allocator *alloc)
 {
     rp_item_list list;
@@ -141,6 +208,8 @@ int main(void)
         cmocka_unit_test(keeps_the_order),
         cmocka_unit_test(an_old_item_costs_nothing),
         cmocka_unit_test(finds_what_comes_next_first),
+        cmocka_unit_test(random_order),
+        cmocka_unit_test(in_order_nothing_is_mapped),
         cmocka_unit_test(survives_oom),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

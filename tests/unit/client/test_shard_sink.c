@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/shard_sink.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "support/streams.h"
+
+enum { SHARDS = 3 };
+
+typedef struct rig {
+    rp_test_live live[SHARDS];
+    rp_test_line line[SHARDS];
+    rp_test_settled *settled;
+    rp_sink *parts[SHARDS]; /* borrowed from the sink */
+    rp_sink *sink;
+    rp_error err;
+} rig;
+
+static void open_rig(rig *r, rp_spread spread, int64_t give_up_ms)
+{
+    rp_shard_options options = {.spread = spread, .give_up_ms = give_up_ms, .seed = 11};
+    rp_sink_events events;
+
+    r->settled = malloc(sizeof *r->settled);
+    assert_non_null(r->settled);
+    rp_test_settled_init(r->settled);
+    events = rp_test_settled_events(r->settled);
+    for (size_t i = 0; i < SHARDS; i++) {
+        rp_test_live_start(&r->live[i], NULL);
+        rp_test_live_add(&r->live[i], "all", 1 << 20);
+        rp_test_line_open_tcp(&r->line[i], &r->live[i]);
+        assert_ok_err(rp_remote_sink_new(r->line[i].channel, r->line[i].runtime,
+                                         &r->line[i].alloc, &events, &r->parts[i], &r->err),
+                      &r->err);
+    }
+    assert_ok_err(rp_shard_sink_new(r->parts, SHARDS, r->line[0].runtime, &r->line[0].alloc,
+                                    &options, &r->sink, &r->err),
+                  &r->err);
+}
+
+static void close_rig(rig *r)
+{
+    r->sink->class->close(r->sink);
+    for (size_t i = 0; i < SHARDS; i++) {
+        rp_test_line_close(&r->line[i]);
+        rp_test_live_stop(&r->live[i]);
+    }
+    rp_test_settled_deinit(r->settled);
+    free(r->settled);
+}
+
+static void put_many(rig *r, uint64_t first, size_t count)
+{
+    enum { BATCH = 70 };
+
+    for (size_t done = 0; done < count;) {
+        rp_sink_item items[BATCH];
+        size_t n = count - done < BATCH ? count - done : BATCH;
+        for (size_t i = 0; i < n; i++)
+            items[i] = rp_test_sink_item("all", first + done + i, 400);
+        assert_ok_err(r->sink->class->put(r->sink, items, n, &r->err), &r->err);
+        done += n;
+    }
+}
+
+static size_t size_of(rig *r, size_t shard)
+{
+    return (size_t)rp_test_live_info(&r->live[shard], "all").size;
+}
+
+static void await_away(rig *r, size_t shard)
+{
+    while (rp_remote_sink_away_since(r->parts[shard]) == 0) (void)usleep(1000);
+}
+
+static void await_back(rig *r, size_t shard)
+{
+    while (rp_remote_sink_away_since(r->parts[shard]) != 0) (void)usleep(1000);
+}
+
+static void by_turns(void **state)
+{
+    rig r;
+
+    (void)state;
+    open_rig(&r, RP_SPREAD_TURNS, 0);
+    put_many(&r, 0, 3000);
+    assert_true(rp_test_settled_await(r.settled, 3000));
+    rp_test_settled_expect(r.settled, 0, 3000, RP_OK);
+    for (size_t i = 0; i < SHARDS; i++) assert_int_equal(size_of(&r, i), 1000);
+    close_rig(&r);
+}
+
+static void by_keys(void **state)
+{
+    rig r;
+
+    (void)state;
+    open_rig(&r, RP_SPREAD_KEYS, 0);
+    put_many(&r, 0, 3000);
+    assert_true(rp_test_settled_await(r.settled, 3000));
+    put_many(&r, 0, 3000); /* the same keys find the same shards */
+    assert_true(rp_test_settled_await(r.settled, 6000));
+    assert_int_equal(size_of(&r, 0) + size_of(&r, 1) + size_of(&r, 2), 3000);
+    for (size_t i = 0; i < SHARDS; i++) {
+        assert_true(size_of(&r, i) > 850);
+        assert_true(size_of(&r, i) < 1150);
+    }
+    close_rig(&r);
+}
+
+static void a_shard_that_is_away_is_passed_over(void **state)
+{
+    size_t before;
+    rig r;
+
+    (void)state;
+    open_rig(&r, RP_SPREAD_TURNS, 0);
+    put_many(&r, 0, 300);
+    assert_true(rp_test_settled_await(r.settled, 300));
+    rp_test_live_end(&r.live[1]);
+    put_many(&r, 300, 300); /* some of these may be for it */
+    await_away(&r, 1);
+    before = size_of(&r, 1);
+    put_many(&r, 600, 3000);
+    while (size_of(&r, 0) + size_of(&r, 2) < 200 + 200 + 3000) (void)usleep(1000);
+    assert_int_equal(before, 100);
+    rp_test_live_restart(&r.live[1]);
+    await_back(&r, 1);
+    assert_true(rp_test_settled_await(r.settled, 3600)); /* it has them now */
+    rp_test_settled_expect(r.settled, 0, 3600, RP_OK);
+    assert_int_equal(size_of(&r, 0) + size_of(&r, 1) + size_of(&r, 2), 3600);
+    before = size_of(&r, 1);
+    put_many(&r, 3600, 300);
+    assert_true(rp_test_settled_await(r.settled, 3900));
+    assert_int_equal(size_of(&r, 1), before + 100);
+    close_rig(&r);
+}
+
+static void a_shard_that_stays_away_gives_its_items_away(void **state)
+{
+    char text[400];
+    rig r;
+
+    (void)state;
+    open_rig(&r, RP_SPREAD_KEYS, 200);
+    put_many(&r, 0, 300);
+    assert_true(rp_test_settled_await(r.settled, 300));
+    rp_test_live_end(&r.live[2]);
+    put_many(&r, 300, 3000);
+    await_away(&r, 2);
+    r.sink->class->why(r.sink, text, sizeof text);
+    assert_non_null(strstr(text, "shard 2"));
+    assert_true(rp_test_settled_await(r.settled, 3300));
+    rp_test_settled_expect(r.settled, 0, 3300, RP_OK);
+    assert_int_equal(size_of(&r, 0) + size_of(&r, 1) + size_of(&r, 2), 3300);
+    close_rig(&r);
+}
+
+static void all_away(void **state)
+{
+    rig r;
+
+    (void)state;
+    open_rig(&r, RP_SPREAD_TURNS, 100);
+    put_many(&r, 0, 30);
+    assert_true(rp_test_settled_await(r.settled, 30));
+    for (size_t i = 0; i < SHARDS; i++) rp_test_live_end(&r.live[i]);
+    put_many(&r, 30, 3000);
+    for (size_t i = 0; i < SHARDS; i++) await_away(&r, i);
+    put_many(&r, 3030, 3000);
+    rp_test_live_restart(&r.live[0]);
+    assert_true(rp_test_settled_await(r.settled, 6030));
+    rp_test_settled_expect(r.settled, 0, 6030, RP_OK);
+    assert_int_equal(size_of(&r, 0), 10 + 6000);
+    close_rig(&r);
+}
+
+static void restarts_under_load(void **state)
+{
+    enum { COUNT = 60000, ROUNDS = 6 };
+    rig r;
+
+    (void)state;
+    open_rig(&r, RP_SPREAD_TURNS, 0);
+    for (size_t i = 0; i < ROUNDS; i++) {
+        put_many(&r, i * (COUNT / ROUNDS), COUNT / ROUNDS);
+        rp_test_live_end(&r.live[i % SHARDS]);
+        if (i % 2 == 0) (void)usleep(20000);
+        rp_test_live_restart(&r.live[i % SHARDS]);
+    }
+    assert_true(rp_test_settled_await(r.settled, COUNT));
+    rp_test_settled_expect(r.settled, 0, COUNT, RP_OK);
+    assert_int_equal(size_of(&r, 0) + size_of(&r, 1) + size_of(&r, 2), COUNT);
+    close_rig(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(by_turns),
+        cmocka_unit_test(by_keys),
+        cmocka_unit_test(a_shard_that_is_away_is_passed_over),
+        cmocka_unit_test(a_shard_that_stays_away_gives_its_items_away),
+        cmocka_unit_test(all_away),
+        cmocka_unit_test(restarts_under_load),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
