@@ -309,6 +309,15 @@ static void read_draw(const uint8_t *data, size_t size)
         check_text(request.table, data, size);
 }
 
+static void read_status(const uint8_t *data, size_t size)
+{
+    rp_string table;
+    rp_error err = {0};
+
+    if (is_read(rp_wire_read_status_request(data, size, &table, &err), &err))
+        check_text(table, data, size);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     /* Seeds and corpora know them by their places: new ones go to the end. */
@@ -316,7 +325,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         read_sample,    read_mutate, read_reset,      read_initialize,  read_insert,
         read_signature, read_health, read_reflection, read_create,      read_drop,
         read_alter,     read_pause,  read_peek,       read_why_blocked, read_update,
-        read_delete,    read_draw,
+        read_delete,    read_draw,   read_status,
     };
     uint8_t *message;
 

@@ -12,7 +12,11 @@
 #include "chunk/protobuf.h"
 #include "fuzz.h"
 #include "reprise/chunk.h"
+#include "reprise/trajectory.h"
 #include "util/rng.h"
+#include "wire/replay_calls.h"
+#include "wire/reverb_calls.h"
+#include "wire/sample_response.h"
 
 static const char *root;
 
@@ -280,6 +284,8 @@ static const struct {
      "0a0174120b080211000000000000e03f1200"},
     {15, "delete",
      "0a0174120201021003"},
+    {17, "status",
+     "0a0174"},
     {16, "draw",
      "0a0174100518022000280131000000000000e03f3801"},
     /* clang-format on */
@@ -297,6 +303,151 @@ static void save_messages(void)
         }
         save("messages", messages[i].name, bytes, 1 + size);
     }
+}
+
+/* --- answers, as fuzz_answers.c takes them ------------------------------------------------------ */
+
+static void save_answer(uint8_t reader, const char *name, const uint8_t *data, size_t size)
+{
+    uint8_t bytes[4096] = {reader};
+
+    fuzz_check(size + 2 <= sizeof bytes);
+    if (size > 0) memcpy(bytes + 2, data, size);
+    save("answers", name, bytes, size + 2);
+}
+
+/* Saves what was written and forgets it. */
+static void save_written(uint8_t reader, const char *name, rp_buf *out)
+{
+    save_answer(reader, name, out->data, out->size);
+    rp_buf_clear(out);
+}
+
+/* A sample of one column of each of the chunks. */
+static rp_sample sample_of(rp_chunk **chunks, size_t count)
+{
+    rp_sample sample = {.key = 2,
+                        .priority = 1,
+                        .probability = 0.5,
+                        .weight = 1,
+                        .table_size = 3,
+                        .inserted_at_ns = 1700000000000000042,
+                        .times_sampled = 1};
+    rp_slice slices[8];
+    rp_slices columns[8];
+
+    for (size_t i = 0; i < count; i++) {
+        slices[i] = (rp_slice){chunks[i], 0, (uint32_t)i % 2, 1};
+        columns[i] = (rp_slices){&slices[i], 1, i % 2 == 0};
+    }
+    fuzz_check(rp_trajectory_new(rp_allocator_default(), columns, count, &sample.trajectory,
+                                 NULL) == RP_OK);
+    return sample;
+}
+
+static rp_chunk *chunk_of(uint64_t key)
+{
+    rp_spec spec = {"x", RP_INT16, {1, {3}}};
+    rp_chunk_origin origin = {.key = key, .episode = 7, .last_step = 1};
+    const int16_t row[3] = {1, 2, 3};
+    rp_tensor tensor = {RP_INT16, {1, {3}}, row};
+    rp_chunk_builder *builder = NULL;
+    rp_chunk *chunk = NULL;
+
+    fuzz_check(rp_chunk_builder_new(rp_allocator_default(), &spec, 1, NULL, &builder, NULL) ==
+               RP_OK);
+    fuzz_check(rp_chunk_builder_append(builder, &tensor, NULL) == RP_OK &&
+               rp_chunk_builder_append(builder, &tensor, NULL) == RP_OK);
+    fuzz_check(rp_chunk_builder_finish(builder, &origin, &chunk, NULL) == RP_OK);
+    rp_chunk_builder_free(builder);
+    return chunk;
+}
+
+/* Appends the message to `out`, behind its length. */
+static void append_message(rp_reply_pool *pool, rp_reply *reply, rp_buf *out, bool with_length)
+{
+    size_t size = reply->bytes.size - RP_GRPC_PREFIX;
+    uint8_t length[2] = {(uint8_t)size, (uint8_t)(size >> 8)};
+
+    if (with_length) rp_buf_append(out, length, 2);
+    rp_buf_append(out, reply->bytes.data + RP_GRPC_PREFIX, size);
+    rp_reply_release(pool, reply);
+}
+
+static void save_samples(rp_buf *out)
+{
+    rp_chunk *chunks[4];
+    rp_sample few, one;
+    rp_reply_pool pool;
+    rp_reply *reply;
+
+    rp_reply_pool_init(&pool, rp_allocator_default());
+    for (uint64_t i = 0; i < 4; i++) chunks[i] = chunk_of(i + 1);
+    few = sample_of(chunks, 4);
+    one = sample_of(chunks, 1);
+    reply = rp_reply_new(&pool);
+    fuzz_check(rp_sample_entry_append(reply, &one, "t", 1, 0, 1) &&
+               rp_sample_entry_append(reply, &few, "t", 1, 0, 4));
+    append_message(&pool, reply, out, true);
+    save_written(6, "samples", out);
+    for (size_t i = 0; i < 4; i += 2) {
+        reply = rp_reply_new(&pool);
+        fuzz_check(rp_sample_entry_append(reply, &few, "t", 1, i, 2));
+        append_message(&pool, reply, out, true);
+    }
+    save_written(6, "pieces", out);
+    reply = rp_reply_new(&pool);
+    for (size_t i = 0; i < 4; i++) fuzz_check(rp_wire_add_chunk(reply, chunks[i]));
+    fuzz_check(rp_wire_add_entry(reply, &few, "t") && rp_wire_add_entry(reply, &one, "t"));
+    append_message(&pool, reply, out, false);
+    save_written(7, "batch", out);
+    reply = rp_reply_new(&pool);
+    fuzz_check(rp_wire_add_entry(reply, &few, "t"));
+    append_message(&pool, reply, out, false);
+    save_written(7, "peek", out);
+    rp_trajectory_unref(few.trajectory);
+    rp_trajectory_unref(one.trajectory);
+    for (size_t i = 0; i < 4; i++) rp_chunk_unref(chunks[i]);
+    rp_reply_pool_deinit(&pool);
+}
+
+static void save_answers(void)
+{
+    rp_spec column = {"x", RP_FLOAT32, {2, {-1, 4}}};
+    rp_table_info table = {.name = "t",
+                           .sampler = {RP_PRIORITIZED, 0.6},
+                           .remover = {RP_MIN_HEAP, 0},
+                           .limiter = {1.5, 2, -3.5, 4.5},
+                           .max_size = 100,
+                           .max_bytes = 1000,
+                           .size = 5,
+                           .paused = RP_SIDE_SAMPLES,
+                           .inserts = 6,
+                           .total_weight = 2.5,
+                           .waiting_samples = 2,
+                           .sample_waits = {1, 2, 3}};
+    rp_waiting waiting = {.wanted = 3, .waiting_ns = 5000000, .until_ns = 9000000, .why = "so"};
+    rp_buf out;
+
+    fuzz_check(rp_signature_flat(rp_allocator_default(), &column, 1, &table.signature, NULL) ==
+               RP_OK);
+    rp_buf_init(&out, rp_allocator_default());
+    rp_wire_write_insert_response(&out, (const uint64_t[]){2, 300, UINT64_MAX}, 3);
+    save_written(0, "keys", &out);
+    rp_wire_write_checkpoint_response(&out, "/tmp/x");
+    save_written(1, "checkpoint", &out);
+    rp_wire_write_found(&out, 12);
+    save_written(2, "found", &out);
+    rp_wire_write_waiting_call(&out, "t", &waiting, 1000000);
+    rp_wire_write_waiting_total(&out, 4);
+    save_written(3, "blocked", &out);
+    rp_wire_write_server_info(&out, (const uint64_t[]){1, 2}, &table, 1);
+    save_written(4, "server_info", &out);
+    rp_wire_write_table_status(&out, &table);
+    save_written(5, "status", &out);
+    save_samples(&out);
+    rp_buf_deinit(&out);
+    rp_signature_unref(table.signature);
 }
 
 /* Connections. The steps are those of fuzz_framing.c: 0x80 more and what has been gathered is
@@ -465,6 +616,7 @@ int main(int argc, char **argv)
     save_framing();
     save_h2_clients();
     save_messages();
+    save_answers();
     save_sessions();
     save_strings();
     save_tokens();

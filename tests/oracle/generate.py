@@ -206,6 +206,23 @@ class Generator:
                 call.deadline_ms = self.count()
         m.total = self.count()
 
+    def make_StatusRequest(self, m):
+        m.table = self.text()
+
+    def make_StatusResponse(self, m):
+        for _ in self.some():
+            status = m.tables.add(
+                name=self.text(), total_weight=self.double(), size=self.int64(),
+                bytes=self.uint64(), max_bytes=self.uint64(), soft_limit=self.maybe(),
+                closed=self.maybe(), inserts_paused=self.maybe(), samples_paused=self.maybe(),
+                deletes=self.int64(), updates=self.int64(), evictions=self.int64(),
+                max_priority=self.double(), limiter_diff=self.double(),
+                waiting_inserts=self.int64(), waiting_samples=self.int64())
+            for waits in (status.insert_waits, status.sample_waits):
+                waits.SetInParent()
+                waits.longest_ns, waits.parked = self.int64(), self.int64()
+                waits.total_ns = self.int64()
+
     # --- items by key, and samples ---
 
     def make_PeekRequest(self, m):

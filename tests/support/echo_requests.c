@@ -306,6 +306,16 @@ static rp_status echo_pause(const uint8_t *data, size_t size, rp_buf *out, rp_er
     return RP_OK;
 }
 
+static rp_status echo_status_request(const uint8_t *data, size_t size, rp_buf *out,
+                                     rp_error *err)
+{
+    rp_string table;
+    rp_status st = rp_wire_read_status_request(data, size, &table, err);
+
+    if (st == RP_OK) put_string(out, 1, table);
+    return st;
+}
+
 static rp_status echo_why_blocked(const uint8_t *data, size_t size, rp_buf *out, rp_error *err)
 {
     rp_string table;
@@ -409,6 +419,7 @@ rp_status rp_test_echo_request(const char *message, const uint8_t *data, size_t 
         {"SampleStreamRequest", echo_sample_stream},
         {"ServerInfoRequest", echo_empty},
         {"ServerReflectionRequest", echo_reflection},
+        {"StatusRequest", echo_status_request},
         {"StructuredValue", echo_signature},
         {"UpdateRequest", echo_update},
         {"WhyBlockedRequest", echo_why_blocked},

@@ -6,6 +6,7 @@
 #include "support/echo.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "wire/answers.h"
 #include "wire/fields.h"
 #include "wire/health_calls.h"
 #include "wire/insert_request.h"
@@ -141,6 +142,19 @@ static rp_status echo_why_blocked(const uint8_t *data, size_t size, rp_buf *out,
         if (f.number == 1) echo_waiting_call(&f, out);
         if (f.number == 2) rp_wire_write_waiting_total(out, (size_t)f.value);
     }
+    return RP_OK;
+}
+
+/* --- StatusResponse: the library both ways ------------------------------------------------------ */
+
+static rp_status echo_status(const uint8_t *data, size_t size, rp_buf *out, rp_error *err)
+{
+    rp_wire_tables *list = NULL;
+    rp_status st = rp_wire_read_status(rp_allocator_default(), data, size, &list, err);
+
+    if (st != RP_OK) return st;
+    for (size_t i = 0; i < list->count; i++) rp_wire_write_table_status(out, &list->tables[i]);
+    rp_wire_tables_free(list);
     return RP_OK;
 }
 
@@ -451,6 +465,7 @@ rp_status rp_test_echo_response(const char *message, const uint8_t *data, size_t
         {"SampleResponse", echo_draw},
         {"SampleStreamResponse", echo_sample_stream},
         {"ServerInfoResponse", echo_server_info},
+        {"StatusResponse", echo_status},
         {"UpdateResponse", echo_found},
         {"WhyBlockedResponse", echo_why_blocked},
     };

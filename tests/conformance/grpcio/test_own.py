@@ -213,6 +213,22 @@ def test_calls_that_wait_are_explained(replay, reverb, made):
         assert replay.WhyBlocked(max_calls=1).total >= 2
 
 
+def test_the_status_of_tables_says_what_reverb_does_not(replay, reverb, made):
+    table = made(sampler={"prioritized": {"priority_exponent": 1.0}}, max_bytes=1 << 20,
+                 soft_limit=True)
+    reverb.insert(table, 1, priority=2.0)
+    key = reverb.insert(table, 2, priority=0.5)
+    replay.Update(table=table, updates=[{"key": key, "priority": 1.5}])
+    replay.PauseTable(table=table, side=own.SIDE_INSERTS)
+    status, = replay.Status(table=table).tables
+    assert (status.name, status.total_weight, status.size) == (table, 3.5, 2)
+    assert (status.max_bytes, status.soft_limit, status.closed) == (1 << 20, True, False)
+    assert (status.inserts_paused, status.samples_paused) == (True, False)
+    assert (status.updates, status.deletes, status.max_priority) == (1, 0, 2.0)
+    assert status.bytes > 0 and status.waiting_inserts == status.waiting_samples == 0
+    assert table in [s.name for s in replay.Status().tables]
+
+
 # --- items by key -------------------------------------------------------------------------------
 
 

@@ -7,7 +7,9 @@
 #include "chunk/protobuf.h"
 #include "support/caller.h"
 #include "support/fixture.h"
+#include "wire/answers.h"
 #include "wire/fields.h"
+#include "wire/request_write.h"
 
 #define REPLAY "/reprise.v1.Replay/"
 
@@ -262,6 +264,52 @@ static void keys_are_counted_against_their_limit(void **state)
     expect(call(&s, REPLAY "Peek"), OK, "");
     (void)ask_for_samples(&s, 11, 0);
     expect(call(&s, REPLAY "Sample"), FULL, "count must be <= 10");
+    close_stage(&s);
+}
+
+/* --- status ------------------------------------------------------------------------------------------ */
+
+static rp_wire_tables *status_of(stage *s, const char *table)
+{
+    const rp_test_outcome *outcome;
+    rp_wire_tables *list = NULL;
+
+    rp_buf_clear(&s->request);
+    rp_wire_write_status_request(&s->request, table);
+    outcome = call(s, REPLAY "Status");
+    expect(outcome, OK, "");
+    assert_ok(rp_wire_read_status(rp_allocator_default(), outcome->message.data,
+                                  outcome->message.size, &list, NULL));
+    return list;
+}
+
+static void the_status_of_one_table_or_of_all_is_told(void **state)
+{
+    rp_table_options other = rp_test_options("other", RP_PRIORITIZED, RP_FIFO, 10);
+    rp_wire_tables *list;
+    stage s;
+
+    (void)state;
+    open_stage(&s, NULL);
+    other.sampler.exponent = 1;
+    other.max_bytes = 1 << 20;
+    rp_test_put(rp_test_bed_table(&s.bed, &other), 1, 2.5, s.bed.plain);
+    assert_ok(rp_table_pause(s.table, RP_SIDE_SAMPLES, NULL));
+    list = status_of(&s, "other");
+    assert_int_equal(list->count, 1);
+    assert_string_equal(list->tables[0].name, "other");
+    assert_true(list->tables[0].total_weight == 2.5 && list->tables[0].size == 1);
+    assert_true(list->tables[0].max_bytes == 1 << 20 && list->tables[0].bytes > 0);
+    rp_wire_tables_free(list);
+    list = status_of(&s, NULL);
+    assert_int_equal(list->count, 2);
+    assert_int_equal(list->tables[0].paused | list->tables[1].paused, RP_SIDE_SAMPLES);
+    rp_wire_tables_free(list);
+    (void)ask(&s, "nope");
+    expect(call(&s, REPLAY "Status"), MISSING, "nope");
+    rp_buf_clear(&s.request);
+    rp_buf_append(&s.request, "\x0a", 1);
+    expect(call(&s, REPLAY "Status"), BAD, "StatusRequest");
     close_stage(&s);
 }
 
@@ -520,6 +568,7 @@ int main(void)
         cmocka_unit_test(a_table_is_changed_paused_and_resumed),
         cmocka_unit_test(items_are_found_by_key),
         cmocka_unit_test(keys_are_counted_against_their_limit),
+        cmocka_unit_test(the_status_of_one_table_or_of_all_is_told),
         cmocka_unit_test(a_sample_waits_until_there_is_an_item),
         cmocka_unit_test(a_sample_does_not_wait_longer_than_it_may),
         cmocka_unit_test(what_waits_ends_with_its_table),

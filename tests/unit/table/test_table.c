@@ -143,6 +143,30 @@ static void info_shows_what_the_table_was_made_of(void **state)
                 info.max_priority == 1);
 }
 
+static void the_weight_of_a_table_is_what_its_sampler_sees(void **state)
+{
+    rp_table_options o = rp_test_options("weighed", RP_PRIORITIZED, RP_FIFO, 4);
+    rp_table *t, *plain = make(RP_MIN_HEAP, RP_FIFO, 10);
+    rp_update update = {1, 0};
+
+    (void)state;
+    o.sampler.exponent = 2;
+    t = rp_test_bed_table(&bed, &o);
+    assert_true(rp_test_info_of(t).total_weight == 0);
+    for (uint64_t i = 0; i < 4; i++) {
+        put(t, i, (double)i + 1);
+        put(plain, i, (double)i + 1);
+    }
+    assert_true(rp_test_info_of(t).total_weight == 1 + 4 + 9 + 16);
+    assert_true(rp_test_info_of(plain).total_weight == 4);
+    assert_ok(rp_table_update(t, &update, 1, NULL, NULL));
+    assert_true(rp_test_info_of(t).total_weight == 1 + 9 + 16);
+    put(t, 9, 3); /* the first goes */
+    assert_true(rp_test_info_of(t).total_weight == 9 + 16 + 9);
+    assert_ok(rp_table_reset(t, NULL));
+    assert_true(rp_test_info_of(t).total_weight == 0);
+}
+
 /* --- update ----------------------------------------------------------------------------------------- */
 
 static void update_sets_known_keys_and_counts_them(void **state)
@@ -600,6 +624,7 @@ int main(void)
         TEST(extension_that_does_nothing_is_refused),
         TEST(options_on_their_edges_are_accepted),
         TEST(info_shows_what_the_table_was_made_of),
+        TEST(the_weight_of_a_table_is_what_its_sampler_sees),
         TEST(update_sets_known_keys_and_counts_them),
         TEST(last_of_repeated_updates_wins),
         TEST(update_does_not_touch_the_rest_of_an_item),
