@@ -162,6 +162,23 @@ RP_NODISCARD rp_status rp_trajectory_writer_open(const rp_writer_parts *parts,
 rp_sink_events rp_trajectory_writer_events(rp_trajectory_writer *writer);
 void rp_trajectory_writer_attach(rp_trajectory_writer *writer, rp_sink *sink); /* takes it */
 
+/* What create_item is told. */
+typedef struct rp_new_item {
+    const char *table;
+    double priority;
+    const rp_item_column *columns;
+    size_t column_count;
+} rp_new_item;
+
+/* The same as create_item; with a NULL `wait` the bounds on what is unsettled are ignored. */
+RP_NODISCARD rp_status rp_writer_create(rp_trajectory_writer *w, const rp_new_item *item,
+                                        const rp_wait *wait, uint64_t *key, rp_error *err);
+/* Waits until one more item may be created. */
+RP_NODISCARD rp_status rp_writer_make_room(rp_trajectory_writer *w, rp_wait wait,
+                                           rp_error *err);
+/* The second half of end_episode: waits for nothing. */
+void rp_writer_begin_episode(rp_trajectory_writer *w, bool clear);
+
 /* --- between the files ------------------------------------------------------------------------- */
 
 enum { RP_LABEL_BYTES = 96 };
