@@ -143,6 +143,7 @@ struct rp_trajectory_writer {
     rp_cond cv;  /* the caller waits here, nobody else */
     bool waiting RP_GUARDED_BY(mu);
     bool busy RP_GUARDED_BY(mu);                 /* the job is submitted, or runs */
+    bool kicked RP_GUARDED_BY(mu);               /* since it began to run */
     rp_rows *closed RP_GUARDED_BY(mu);           /* to be compressed, oldest first */
     rp_rows **closed_last RP_GUARDED_BY(mu);
     rp_outgoing_list incoming RP_GUARDED_BY(mu); /* not yet seen by the job */
