@@ -142,8 +142,14 @@ struct rp_trajectory_writer {
     rp_mutex mu; /* rank 80 */
     rp_cond cv;  /* the caller waits here, nobody else */
     bool waiting RP_GUARDED_BY(mu);
+<<<<<<< HEAD
     bool busy RP_GUARDED_BY(mu);       /* the job is submitted, or runs */
     rp_rows *closed RP_GUARDED_BY(mu); /* to be compressed, oldest first */
+=======
+    bool busy RP_GUARDED_BY(mu);                 /* the job is submitted, or runs */
+    bool kicked RP_GUARDED_BY(mu);               /* since it began to run */
+    rp_rows *closed RP_GUARDED_BY(mu);           /* to be compressed, oldest first */
+>>>>>>> writer
     rp_rows **closed_last RP_GUARDED_BY(mu);
     rp_outgoing_list incoming RP_GUARDED_BY(mu); /* not yet seen by the job */
     rp_outgoing_set set RP_GUARDED_BY(mu);       /* all unsettled */
@@ -161,6 +167,23 @@ RP_NODISCARD rp_status rp_trajectory_writer_open(const rp_writer_parts *parts,
                                                  rp_trajectory_writer **out, rp_error *err);
 rp_sink_events rp_trajectory_writer_events(rp_trajectory_writer *writer);
 void rp_trajectory_writer_attach(rp_trajectory_writer *writer, rp_sink *sink); /* takes it */
+
+/* What create_item is told. */
+typedef struct rp_new_item {
+    const char *table;
+    double priority;
+    const rp_item_column *columns;
+    size_t column_count;
+} rp_new_item;
+
+/* The same as create_item; with a NULL `wait` the bounds on what is unsettled are ignored. */
+RP_NODISCARD rp_status rp_writer_create(rp_trajectory_writer *w, const rp_new_item *item,
+                                        const rp_wait *wait, uint64_t *key, rp_error *err);
+/* Waits until one more item may be created. */
+RP_NODISCARD rp_status rp_writer_make_room(rp_trajectory_writer *w, rp_wait wait,
+                                           rp_error *err);
+/* The second half of end_episode: waits for nothing. */
+void rp_writer_begin_episode(rp_trajectory_writer *w, bool clear);
 
 /* --- between the files ------------------------------------------------------------------------- */
 

@@ -382,24 +382,28 @@ rp_status rp_trajectory_writer_copy(rp_trajectory_writer *writer, rp_ref ref, vo
 
 /* --- episodes --------------------------------------------------------------------------------- */
 
+void rp_writer_begin_episode(rp_trajectory_writer *w, bool clear)
+{
+    for (size_t i = 0; i < w->column_capacity; i++) {
+        rp_writer_column *c = w->columns[i];
+        if (c == NULL) continue;
+        rp_writer_close_rows(w, c);
+        if (!clear) continue;
+        rp_writer_clear_history(w, c);
+        c->last_step = -1;
+    }
+    if (w->decoder != NULL && clear) rp_decoder_clear(w->decoder);
+    w->base = clear ? 0 : w->base + w->steps + (w->open ? 1 : 0);
+    w->steps = 0;
+    w->open = false;
+    w->episode = rp_rng_next(&w->rng);
+}
+
 rp_status rp_trajectory_writer_end_episode(rp_trajectory_writer *writer, bool clear,
                                            rp_wait wait, rp_error *err)
 {
     rp_status st = rp_trajectory_writer_flush(writer, 0, wait, err);
 
-    if (st != RP_OK) return st;
-    for (size_t i = 0; i < writer->column_capacity; i++) {
-        rp_writer_column *c = writer->columns[i];
-        if (c == NULL) continue;
-        rp_writer_close_rows(writer, c);
-        if (!clear) continue;
-        rp_writer_clear_history(writer, c);
-        c->last_step = -1;
-    }
-    if (writer->decoder != NULL && clear) rp_decoder_clear(writer->decoder);
-    writer->base = clear ? 0 : writer->base + writer->steps + (writer->open ? 1 : 0);
-    writer->steps = 0;
-    writer->open = false;
-    writer->episode = rp_rng_next(&writer->rng);
-    return RP_OK;
+    if (st == RP_OK) rp_writer_begin_episode(writer, clear);
+    return st;
 }

@@ -158,22 +158,21 @@ static rp_status check_signature(const rp_trajectory_writer *w, const rp_writer_
     return st == RP_OK ? st : rp_fail(err, st, "table '%.64s': %s", table->name, why.text);
 }
 
-static rp_status check_item(rp_trajectory_writer *w, const char *name, double priority,
-                            const rp_item_column *columns, size_t count, size_t *pieces,
+static rp_status check_item(rp_trajectory_writer *w, const rp_new_item *new, size_t *pieces,
                             rp_error *err)
 {
     rp_status st = rp_writer_check_alive(w, err);
 
     *pieces = 0;
     if (st != RP_OK) return st;
-    if (name == NULL) return rp_fail(err, RP_INVALID, "no table was named");
-    if (isnan(priority)) return rp_fail(err, RP_INVALID, "the priority of an item is NaN");
-    if (count < 1 || count > RP_MAX_COLUMNS)
+    if (new->table == NULL) return rp_fail(err, RP_INVALID, "no table was named");
+    if (isnan(new->priority)) return rp_fail(err, RP_INVALID, "the priority of an item is NaN");
+    if (new->column_count < 1 || new->column_count > RP_MAX_COLUMNS)
         return rp_fail(err, RP_INVALID,
                        "the number of columns of an item must be in [1, %d], got %zu",
-                       RP_MAX_COLUMNS, count);
-    for (size_t i = 0; st == RP_OK && i < count; i++)
-        st = check_column(w, columns, i, pieces, err);
+                       RP_MAX_COLUMNS, new->column_count);
+    for (size_t i = 0; st == RP_OK && i < new->column_count; i++)
+        st = check_column(w, new->columns, i, pieces, err);
     return st;
 }
 
@@ -192,8 +191,7 @@ static size_t waiting_for_rows(const rp_trajectory_writer *w)
     return (size_t)(w->created - first);
 }
 
-/* Waits until one more item may be created. */
-static rp_status make_room(rp_trajectory_writer *w, rp_wait wait, rp_error *err)
+rp_status rp_writer_make_room(rp_trajectory_writer *w, rp_wait wait, rp_error *err)
 {
     size_t max_items = w->options.max_items, max_bytes = w->options.max_bytes;
     rp_status st;
@@ -265,15 +263,18 @@ static bool hold_locked(rp_trajectory_writer *w, rp_outgoing *item) RP_REQUIRES(
     return complete || queued;
 }
 
-/* Adds an item for which there is room. Cannot fail. */
-static void add_item(rp_trajectory_writer *w, rp_outgoing *item)
+/* Adds an item for which there is room; it may be gone when this returns. Cannot fail. Returns
+ * its key. */
+static uint64_t add_item(rp_trajectory_writer *w, rp_outgoing *item)
 {
     rp_outgoing_list *in = &w->incoming;
+    uint64_t key;
     bool kick;
 
     rp_mutex_lock(&w->mu);
-    do item->key = rp_rng_next(&w->rng);
-    while (rp_outgoing_set_find(&w->set, item->key) != NULL);
+    do key = rp_rng_next(&w->rng);
+    while (rp_outgoing_set_find(&w->set, key) != NULL);
+    item->key = key;
     rp_outgoing_set_add(&w->set, item);
     kick = hold_locked(w, item);
     *(in->last == NULL ? &in->first : in->last) = item;
@@ -281,6 +282,7 @@ static void add_item(rp_trajectory_writer *w, rp_outgoing *item)
     rp_mutex_unlock(&w->mu);
     w->created++;
     if (kick) rp_writer_kick(w);
+    return key;
 }
 
 static bool reserve_place(rp_trajectory_writer *w)
@@ -293,29 +295,38 @@ static bool reserve_place(rp_trajectory_writer *w)
     return ok;
 }
 
+rp_status rp_writer_create(rp_trajectory_writer *w, const rp_new_item *new, const rp_wait *wait,
+                           uint64_t *key, rp_error *err)
+{
+    rp_writer_table *to;
+    rp_outgoing *item = NULL;
+    uint64_t given;
+    size_t pieces;
+    rp_status st = check_item(w, new, &pieces, err);
+
+    if (st != RP_OK) return st;
+    to = find_table(w, new->table);
+    if (to == NULL) to = make_table(w, new->table);
+    if (to == NULL) return rp_fail_memory(err, sizeof *to);
+    st = look_up(w, to, wait != NULL ? *wait : rp_wait_none(), err);
+    if (st == RP_OK) st = check_signature(w, to, new->columns, new->column_count, err);
+    if (st == RP_OK && wait != NULL) st = rp_writer_make_room(w, *wait, err);
+    if (st != RP_OK) return st;
+    if (reserve_place(w)) item = make_item(w, new->columns, new->column_count, pieces);
+    if (item == NULL) return rp_fail_memory(err, pieces * sizeof(rp_piece));
+    item->table = to;
+    item->priority = new->priority;
+    given = add_item(w, item);
+    if (key != NULL) *key = given;
+    return RP_OK;
+}
+
 rp_status rp_trajectory_writer_create_item(rp_trajectory_writer *writer, const char *table,
                                            double priority, const rp_item_column *columns,
                                            size_t column_count, rp_wait wait, uint64_t *key,
                                            rp_error *err)
 {
-    rp_writer_table *to;
-    rp_outgoing *item = NULL;
-    size_t pieces;
-    rp_status st = check_item(writer, table, priority, columns, column_count, &pieces, err);
+    rp_new_item new = {table, priority, columns, column_count};
 
-    if (st != RP_OK) return st;
-    to = find_table(writer, table);
-    if (to == NULL) to = make_table(writer, table);
-    if (to == NULL) return rp_fail_memory(err, sizeof *to);
-    st = look_up(writer, to, wait, err);
-    if (st == RP_OK) st = check_signature(writer, to, columns, column_count, err);
-    if (st == RP_OK) st = make_room(writer, wait, err);
-    if (st != RP_OK) return st;
-    if (reserve_place(writer)) item = make_item(writer, columns, column_count, pieces);
-    if (item == NULL) return rp_fail_memory(err, pieces * sizeof(rp_piece));
-    item->table = to;
-    item->priority = priority;
-    add_item(writer, item);
-    if (key != NULL) *key = item->key;
-    return RP_OK;
+    return rp_writer_create(writer, &new, &wait, key, err);
 }

@@ -362,7 +362,7 @@ void rp_writer_kick(rp_trajectory_writer *w)
 
     rp_mutex_lock(&w->mu);
     submit = !w->busy;
-    w->busy = true;
+    w->busy = w->kicked = true;
     w->trouble.code = RP_OK;
     rp_mutex_unlock(&w->mu);
     if (submit) rp_runtime_submit(w->parts.runtime, &w->job);
@@ -375,6 +375,7 @@ static rp_rows *take_incoming(rp_trajectory_writer *w)
     rp_rows *rows;
 
     rp_mutex_lock(&w->mu);
+    w->kicked = false;
     if (w->incoming.first != NULL) {
         *(w->line.last == NULL ? &w->line.first : w->line.last) = w->incoming.first;
         w->line.last = w->incoming.last;
@@ -396,8 +397,8 @@ static void run_job(rp_job *job)
     for (int i = 0; st == RP_OK && sent >= BATCH && i < BATCHES; i++)
         st = send_some(w, &sent, &why);
     rp_mutex_lock(&w->mu);
-    if (st != RP_OK) w->trouble = why;
-    again = st == RP_OK && (sent >= BATCH || w->closed != NULL || w->incoming.first != NULL);
+    again = w->kicked || (st == RP_OK && (sent >= BATCH || w->closed != NULL));
+    if (st != RP_OK && !again) w->trouble = why; /* else it tries again at once */
     w->busy = again;
     wake_locked(w);
     rp_mutex_unlock(&w->mu); /* unless there is more to do, the writer may be freed now */

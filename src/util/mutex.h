@@ -13,6 +13,7 @@
 #include "util/thread_safety.h"
 
 enum {
+    RP_RANK_PUT = 5,
     RP_RANK_SERVER = 10,
     RP_RANK_STORE = 20,
     RP_RANK_TABLE = 30,
@@ -23,6 +24,7 @@ enum {
     RP_RANK_METRICS = 70,
     RP_RANK_GATE = 75,
     RP_RANK_CLIENT = 78,
+    RP_RANK_SHARED_SINK = 79,
     RP_RANK_WRITER = 80,
     RP_RANK_SAMPLER = 82,
     RP_RANK_SHARDS = 83,

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writers of a client: what the writers themselves do not know of. */
+#include <stdatomic.h>
+
+#include "client/batch_writer.h"
+#include "client/client.h"
+#include "client/shared_sink.h"
+#include "client/step_writer.h"
+#include "client/structured_writer.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+/* Writers of one client must not draw the same keys. Relaxed: only that they differ counts. */
+static uint64_t next_seed(const rp_client *client)
+{
+    static atomic_uint_fast64_t writers;
+    uint64_t state = client->seed + atomic_fetch_add_explicit(&writers, 1, memory_order_relaxed);
+
+    return rp_splitmix64(&state);
+}
+
+static rp_status find_signature(void *ctx, const char *table, rp_wait wait, rp_signature **out,
+                                rp_error *err)
+{
+    return rp_client_signature(ctx, table, wait, out, err);
+}
+
+/* A trajectory writer without a sink. */
+static rp_status open_bare(rp_client *client, const rp_trajectory_writer_options *options,
+                           size_t max_in_flight, rp_trajectory_writer **out, rp_error *err)
+{
+    rp_writer_parts parts = {.alloc = &client->alloc,
+                             .seed = next_seed(client),
+                             .find = find_signature,
+                             .find_ctx = client,
+                             .max_in_flight = max_in_flight};
+    rp_client_live *live;
+    rp_status st = rp_client_get_live(client, &live, err);
+
+    if (st == RP_OK) st = rp_runtime_get(&parts.runtime, err);
+    if (st != RP_OK) return st;
+    st = rp_trajectory_writer_open(&parts, options, out, err);
+    if (st != RP_OK) rp_runtime_put(parts.runtime);
+    return st;
+}
+
+/* Asks for the signatures, so that the first item need not. Whatever comes of it, the writer
+ * goes on. */
+static void fetch_signatures(rp_client *client, rp_wait wait)
+{
+    rp_signature *signature = NULL;
+
+    if (rp_client_signature(client, "", wait, &signature, NULL) == RP_OK)
+        rp_signature_unref(signature);
+}
+
+static rp_status open_writer(rp_client *client, const rp_trajectory_writer_options *options,
+                             size_t max_in_flight, rp_trajectory_writer **out, rp_error *err)
+{
+    rp_trajectory_writer *writer;
+    rp_sink_events events;
+    rp_sink *sink;
+    rp_status st = open_bare(client, options, max_in_flight, &writer, err);
+
+    if (st != RP_OK) return st;
+    events = rp_trajectory_writer_events(writer);
+    st = rp_client_open_sink(client, &events, &sink, err);
+    if (st != RP_OK) {
+        rp_trajectory_writer_free(writer);
+        return st;
+    }
+    rp_trajectory_writer_attach(writer, sink);
+    *out = writer;
+    return RP_OK;
+}
+
+rp_status rp_trajectory_writer_new(rp_client *client,
+                                   const rp_trajectory_writer_options *options, rp_wait wait,
+                                   rp_trajectory_writer **out, rp_error *err)
+{
+    rp_status st = open_writer(client, options, 0, out, err);
+
+    if (st == RP_OK && !options->unchecked) fetch_signatures(client, wait);
+    return st;
+}
+
+rp_status rp_step_writer_new(rp_client *client, const rp_step_writer_options *options,
+                             rp_wait wait, rp_step_writer **out, rp_error *err)
+{
+    size_t in_flight = options->max_in_flight > 0 ? options->max_in_flight : RP_STEP_IN_FLIGHT;
+    rp_trajectory_writer_options under;
+    rp_trajectory_writer *writer;
+    rp_status st = rp_step_writer_under(options, &under, err);
+
+    if (st == RP_OK) st = open_writer(client, &under, in_flight, &writer, err);
+    if (st != RP_OK) return st;
+    st = rp_step_writer_open(writer, options, out, err);
+    if (st != RP_OK)
+        rp_trajectory_writer_free(writer);
+    else
+        fetch_signatures(client, wait);
+    return st;
+}
+
+/* The options of the trajectory writer under a structured one. */
+static rp_status choose(const rp_pattern *patterns, size_t count,
+                        const rp_structured_writer_options *options,
+                        rp_trajectory_writer_options *out, rp_error *err)
+{
+    static const rp_structured_writer_options defaults = {0};
+    rp_status st = rp_pattern_check(patterns, count, err);
+
+    if (st == RP_OK)
+        *out = rp_structured_writer_under(patterns, count,
+                                          options != NULL ? options : &defaults);
+    return st;
+}
+
+rp_status rp_structured_writer_new(rp_client *client, const rp_pattern *patterns, size_t count,
+                                   const rp_structured_writer_options *options,
+                                   rp_structured_writer **out, rp_error *err)
+{
+    rp_trajectory_writer_options under;
+    rp_trajectory_writer *writer;
+    rp_status st = choose(patterns, count, options, &under, err);
+
+    if (st == RP_OK) st = open_writer(client, &under, 0, &writer, err);
+    if (st != RP_OK) return st;
+    st = rp_structured_writer_open(writer, patterns, count, out, err);
+    if (st != RP_OK) rp_trajectory_writer_free(writer);
+    return st;
+}
+
+/* Adds a writer for one environment. */
+static rp_status add_environment(rp_client *client, const rp_trajectory_writer_options *under,
+                                 const rp_pattern *patterns, size_t count,
+                                 rp_shared_sink *shared, rp_batch_writer *batch, rp_error *err)
+{
+    rp_trajectory_writer *writer;
+    rp_structured_writer *structured;
+    rp_sink_events events;
+    rp_status st = open_bare(client, under, 0, &writer, err);
+
+    if (st != RP_OK) return st;
+    st = rp_structured_writer_open(writer, patterns, count, &structured, err);
+    if (st != RP_OK) {
+        rp_trajectory_writer_free(writer);
+        return st;
+    }
+    events = rp_trajectory_writer_events(writer);
+    rp_trajectory_writer_attach(writer, rp_shared_sink_give(shared, &events));
+    rp_batch_writer_add(batch, structured);
+    return RP_OK;
+}
+
+rp_status rp_batch_writer_new(rp_client *client, size_t environments,
+                              const rp_pattern *patterns, size_t count,
+                              const rp_structured_writer_options *options,
+                              rp_batch_writer **out, rp_error *err)
+{
+    rp_trajectory_writer_options under;
+    rp_shared_sink *shared = NULL;
+    rp_batch_writer *batch = NULL;
+    rp_sink_events events;
+    rp_sink *sink;
+    rp_status st = choose(patterns, count, options, &under, err);
+
+    if (st == RP_OK) st = rp_batch_writer_open(&client->alloc, environments, &batch, err);
+    if (st == RP_OK) st = rp_shared_sink_new(&client->alloc, environments, &shared, err);
+    if (st == RP_OK) {
+        events = rp_shared_sink_events(shared);
+        st = rp_client_open_sink(client, &events, &sink, err);
+        if (st == RP_OK) rp_shared_sink_attach(shared, sink);
+    }
+    for (size_t i = 0; st == RP_OK && i < environments; i++)
+        st = add_environment(client, &under, patterns, count, shared, batch, err);
+    if (st == RP_OK) {
+        *out = batch;
+        return RP_OK;
+    }
+    /* Those that were added close their part of the sink, the others are given back. */
+    rp_batch_writer_free(batch);
+    if (shared != NULL) rp_shared_sink_release(shared);
+    return st;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Items into a store of this process: confirmed when they are in, and not before. */
+#include <pthread.h>
+
+#include "support/client_rig.h"
+#include "support/fixture.h"
+
+static void append(rp_test_client_rig *r, int count)
+{
+    while (count-- > 0) {
+        int32_t x = (int32_t)rp_trajectory_writer_steps(r->writer);
+        rp_value value = {0, "x", {RP_INT32, SCALAR, &x}};
+        assert_ok_err(rp_trajectory_writer_append(r->writer, &value, 1, 0, NULL, &r->err),
+                      &r->err);
+    }
+}
+
+static uint64_t item(rp_test_client_rig *r, const char *table, double priority)
+{
+    uint64_t key = 0;
+    rp_ref ref;
+    rp_item_column column = {.refs = &ref, .count = 1};
+
+    assert_true(rp_trajectory_writer_find(r->writer, 0, -1, &ref));
+    assert_ok_err(rp_trajectory_writer_create_item(r->writer, table, priority, &column, 1,
+                                                   rp_wait_none(), &key, &r->err),
+                  &r->err);
+    return key;
+}
+
+static rp_status flush(rp_test_client_rig *r, size_t leave, int64_t ms)
+{
+    return rp_trajectory_writer_flush(r->writer, leave, rp_wait_ms(ms), &r->err);
+}
+
+/* A table that takes one item more for each that is sampled. */
+static rp_table *add_queue(rp_test_client_rig *r, int64_t size)
+{
+    rp_table_options o = rp_test_options("queue", RP_FIFO, RP_FIFO, size);
+    rp_table *t = NULL;
+
+    o.limiter = rp_limiter_queue(size);
+    o.max_times_sampled = 1;
+    assert_ok_err(rp_store_add_table(r->in.store, &o, &t, &r->err), &r->err);
+    return t;
+}
+
+static void limiter_delays_confirmations_item_by_item(void **state)
+{
+    rp_test_client_rig r;
+    rp_table *queue;
+    uint64_t keys[10];
+    (void)state;
+    rp_test_client_init(&r, 10, 1, true);
+    queue = add_queue(&r, 3);
+    for (int i = 0; i < 10; i++) {
+        append(&r, 1);
+        keys[i] = item(&r, "queue", 1);
+    }
+
+    assert_ok_err(flush(&r, 7, 20000), &r.err); /* three fit */
+    assert_fails(flush(&r, 6, 20), RP_DEADLINE, &r.err, "table 'queue'");
+    for (int i = 0; i < 10; i++) {
+        assert_true(rp_test_draw(queue).key == keys[i]); /* in order */
+        assert_ok_err(flush(&r, i < 7 ? 6 - (size_t)i : 0, 20000), &r.err);
+    }
+    assert_int_equal(rp_trajectory_writer_pending(r.writer), 0);
+    rp_test_client_deinit(&r);
+}
+
+static void other_tables_are_not_held_up(void **state)
+{
+    rp_test_client_rig r;
+    (void)state;
+    rp_test_client_init(&r, 10, 1, true);
+    (void)add_queue(&r, 1);
+    append(&r, 1);
+    (void)item(&r, "queue", 1);
+    (void)item(&r, "queue", 1);
+    (void)item(&r, "a", 1);
+    (void)item(&r, "b", 1);
+
+    assert_ok_err(flush(&r, 1, 20000), &r.err);
+    assert_int_equal(rp_test_info(r.in.a).size, 1);
+    assert_int_equal(rp_test_info(r.in.b).size, 1);
+    rp_test_client_deinit(&r); /* takes back the one that waits */
+}
+
+static void bad_item_is_refused_alone(void **state)
+{
+    rp_table_options o = rp_test_options("weighed", RP_PRIORITIZED, RP_FIFO, 100);
+    rp_test_client_rig r;
+    rp_table *t = NULL;
+    (void)state;
+    rp_test_client_init(&r, 10, 5, true);
+    assert_ok_err(rp_store_add_table(r.in.store, &o, &t, &r.err), &r.err);
+    append(&r, 1);
+    for (int i = 0; i < 9; i++) (void)item(&r, "weighed", i == 4 || i == 6 ? -1 : 1);
+
+    assert_fails(flush(&r, 0, 20000), RP_INVALID, &r.err, "2 items were refused, the first: ");
+    assert_int_equal(rp_test_info(t).size, 7);
+    assert_ok_err(flush(&r, 0, 20000), &r.err);
+    rp_test_client_deinit(&r);
+}
+
+static void table_that_is_gone_refuses(void **state)
+{
+    rp_test_client_rig r;
+    rp_table *queue;
+    (void)state;
+    rp_test_client_init(&r, 10, 1, true);
+    queue = add_queue(&r, 1);
+    append(&r, 1);
+    for (int i = 0; i < 3; i++) (void)item(&r, "queue", 1);
+    assert_ok_err(flush(&r, 2, 20000), &r.err);
+
+    (void)queue;
+    assert_ok(rp_store_drop_table(r.in.store, (rp_string){"queue", 5}, &r.err));
+    assert_int_equal(flush(&r, 0, 20000), RP_CANCELLED);
+    assert_int_equal(rp_trajectory_writer_pending(r.writer), 0);
+    (void)item(&r, "queue", 1); /* the writer has seen the table and does not ask again */
+    assert_fails(flush(&r, 0, 20000), RP_NOT_FOUND, &r.err, "no table 'queue'");
+    rp_test_client_deinit(&r);
+}
+
+static void data_is_not_copied(void **state)
+{
+    rp_test_client_rig r;
+    rp_trajectory *t, *u;
+    uint64_t a, b;
+    (void)state;
+    rp_test_client_init(&r, 10, 1, true);
+    append(&r, 1);
+    a = item(&r, "a", 1);
+    b = item(&r, "b", 1);
+    assert_ok_err(flush(&r, 0, 20000), &r.err);
+
+    t = rp_test_peek(&r.in, r.in.a, a);
+    u = rp_test_peek(&r.in, r.in.b, b);
+    assert_ptr_equal(rp_trajectory_get_chunk(t, 0), rp_trajectory_get_chunk(u, 0));
+    rp_trajectory_unref(t);
+    rp_trajectory_unref(u);
+    rp_test_client_deinit(&r);
+}
+
+/* --- several writers at once ------------------------------------------------------------------ */
+
+enum { WRITERS = 4, STEPS = 2000 };
+
+typedef struct one_writer {
+    rp_test_client_rig rig; /* only what the helpers above use */
+    size_t items;
+    pthread_t thread;
+} one_writer;
+
+static void *write_steps(void *user)
+{
+    one_writer *w = user;
+    rp_test_client_rig *r = &w->rig;
+    int32_t got;
+
+    for (int i = 0; i < STEPS; i++) {
+        rp_ref ref;
+        append(r, 1);
+        (void)item(r, i % 2 == 0 ? "a" : "queue", 1);
+        w->items++;
+        if (i % 7 == 0 && i % 100 > 5) { /* so that it is of this episode */
+            assert_true(rp_trajectory_writer_find(r->writer, 0, -5, &ref));
+            assert_ok(rp_trajectory_writer_copy(r->writer, ref, &got, sizeof got, NULL));
+            assert_int_equal(got, rp_trajectory_writer_steps(r->writer) - 5);
+        }
+        if (i % 100 == 99)
+            assert_ok_err(rp_trajectory_writer_end_episode(r->writer, i % 200 == 99,
+                                                           rp_wait_ms(60000), &r->err),
+                          &r->err);
+    }
+    return NULL;
+}
+
+static void *sample_all(void *user)
+{
+    rp_sample_options options = {.count = 1};
+    rp_sample sample;
+    size_t drawn;
+
+    for (int i = 0; i < WRITERS * STEPS / 2; i++) {
+        assert_ok(
+            rp_table_sample(user, &options, &sample, &drawn, rp_wait_ms(60000), NULL));
+        rp_samples_release(&sample, drawn);
+    }
+    return NULL;
+}
+
+static void writers_do_not_get_in_each_others_way(void **state)
+{
+    static one_writer writers[WRITERS];
+    rp_test_client_rig r;
+    rp_table *queue;
+    pthread_t sampler;
+    (void)state;
+    rp_test_client_open_store(&r);
+    queue = add_queue(&r, 10);
+
+    for (int i = 0; i < WRITERS; i++) {
+        rp_trajectory_writer_options o = {
+            .column = {.history = 20, .chunk_length = i, .chunk = {.delta = true}},
+            .max_items = 500};
+        rp_writer_parts parts = rp_test_client_parts(&r);
+        rp_sink_events events;
+        rp_sink *sink;
+        parts.seed = 100 + (uint64_t)i;
+        writers[i].rig = r;
+        assert_ok(rp_trajectory_writer_open(&parts, &o, &writers[i].rig.writer, &r.err));
+        events = rp_trajectory_writer_events(writers[i].rig.writer);
+        assert_ok(rp_local_sink_open(&r.in.alloc, r.in.store, r.runtime, &events, &sink,
+                                     &r.err));
+        rp_trajectory_writer_attach(writers[i].rig.writer, sink);
+        assert_int_equal(pthread_create(&writers[i].thread, NULL, write_steps, &writers[i]), 0);
+    }
+    assert_int_equal(pthread_create(&sampler, NULL, sample_all, queue), 0);
+    for (int i = 0; i < WRITERS; i++) (void)pthread_join(writers[i].thread, NULL);
+    (void)pthread_join(sampler, NULL);
+    for (int i = 0; i < WRITERS; i++) rp_trajectory_writer_free(writers[i].rig.writer);
+    assert_int_equal(rp_test_info(r.in.a).inserts, WRITERS * STEPS / 2);
+    assert_int_equal(rp_test_info(queue).inserts, WRITERS * STEPS / 2);
+    rp_test_client_deinit(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(limiter_delays_confirmations_item_by_item),
+        cmocka_unit_test(other_tables_are_not_held_up),
+        cmocka_unit_test(bad_item_is_refused_alone),
+        cmocka_unit_test(table_that_is_gone_refuses),
+        cmocka_unit_test(data_is_not_copied),
+        cmocka_unit_test(writers_do_not_get_in_each_others_way),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What happens between a writer and its sink: order, flushing, waiting, back-pressure, refusals.
+ */
+#include <pthread.h>
+
+#include "support/client_rig.h"
+
+static void append(rp_test_client_rig *r, int count)
+{
+    while (count-- > 0) {
+        int64_t step = rp_trajectory_writer_steps(r->writer);
+        int32_t x = (int32_t)step;
+        rp_value value = {0, "x", {RP_INT32, SCALAR, &x}};
+        assert_ok_err(rp_trajectory_writer_append(r->writer, &value, 1, 0, NULL, &r->err),
+                      &r->err);
+    }
+}
+
+static rp_status try_item(rp_test_client_rig *r, const char *table, rp_wait wait, uint64_t *key)
+{
+    rp_ref ref;
+    rp_item_column column = {.refs = &ref, .count = 1};
+
+    assert_true(rp_trajectory_writer_find(r->writer, 0, -1, &ref));
+    return rp_trajectory_writer_create_item(r->writer, table, 2.5, &column, 1, wait, key,
+                                            &r->err);
+}
+
+static uint64_t item(rp_test_client_rig *r)
+{
+    uint64_t key = 0;
+
+    assert_ok_err(try_item(r, "a", rp_wait_none(), &key), &r->err);
+    return key;
+}
+
+static rp_status flush(rp_test_client_rig *r, size_t leave, int64_t ms)
+{
+    return rp_trajectory_writer_flush(r->writer, leave, rp_wait_ms(ms), &r->err);
+}
+
+static size_t put_so_far(rp_test_client_rig *r)
+{
+    size_t count;
+
+    rp_mutex_lock(&r->sink->mu);
+    count = r->sink->count;
+    rp_mutex_unlock(&r->sink->mu);
+    return count;
+}
+
+static void items_go_out_in_the_order_of_their_creation(void **state)
+{
+    enum { ITEMS = 500 };
+    rp_test_client_rig r;
+    uint64_t keys[ITEMS];
+    (void)state;
+    rp_test_client_init(&r, 10, 3, false);
+    r.sink->automatic = true;
+
+    for (int i = 0; i < ITEMS; i++) {
+        append(&r, 1);
+        assert_ok(try_item(&r, i % 3 == 0 ? "b" : "a", rp_wait_none(), &keys[i]));
+    }
+    assert_ok_err(flush(&r, 0, 20000), &r.err);
+    assert_int_equal(r.sink->count, ITEMS);
+    for (int i = 0; i < ITEMS; i++) {
+        assert_true(r.sink->items[i].key == keys[i]);
+        assert_true(r.sink->items[i].priority == 2.5);
+        assert_string_equal(r.sink->items[i].table, i % 3 == 0 ? "b" : "a");
+    }
+    rp_test_client_deinit(&r);
+}
+
+static void item_waits_for_its_chunk_to_fill_or_for_a_flush(void **state)
+{
+    rp_test_client_rig r;
+    (void)state;
+    rp_test_client_init(&r, 10, 3, false);
+    r.sink->automatic = true;
+
+    append(&r, 1);
+    (void)item(&r);
+    append(&r, 1);
+    (void)item(&r);
+    assert_int_equal(put_so_far(&r), 0);
+    append(&r, 1); /* full */
+    rp_test_sink_await(r.sink, 2);
+    append(&r, 1);
+    (void)item(&r);
+    assert_int_equal(put_so_far(&r), 2);
+    assert_ok_err(flush(&r, 0, 20000), &r.err);
+    assert_int_equal(put_so_far(&r), 3);
+    rp_test_client_deinit(&r);
+}
+
+static void flush_leaves_the_latest_items_alone(void **state)
+{
+    rp_test_client_rig r;
+    (void)state;
+    rp_test_client_init(&r, 20, 4, false);
+    r.sink->automatic = true;
+    append(&r, 6); /* rows 4 and 5 are open */
+    for (int64_t step = 2; step < 6; step++) {
+        rp_ref ref;
+        rp_item_column column = {.refs = &ref, .count = 1};
+        assert_true(rp_trajectory_writer_find(r.writer, 0, step, &ref));
+        assert_ok(rp_trajectory_writer_create_item(r.writer, "a", 1, &column, 1,
+                                                   rp_wait_none(), NULL, &r.err));
+    }
+
+    assert_ok_err(flush(&r, 2, 20000), &r.err); /* what the first two need is closed already */
+    assert_int_equal(put_so_far(&r), 2);
+    assert_int_equal(rp_trajectory_writer_pending(r.writer), 2);
+    append(&r, 1); /* and what the others need is still open: it goes on growing */
+    assert_ok_err(flush(&r, 1, 20000), &r.err);
+    assert_int_equal(put_so_far(&r), 4);
+    assert_int_equal(
+        rp_chunk_get_column(rp_trajectory_get_chunk(r.sink->items[3].trajectory, 0), 0)
+            ->shape.dims[0],
+        3);
+    rp_test_client_deinit(&r);
+}
+
+static void flush_gives_up_and_items_go_on(void **state)
+{
+    rp_test_client_rig r;
+    char why[300];
+    (void)state;
+    rp_test_client_init(&r, 10, 1, false);
+    append(&r, 1);
+    (void)item(&r);
+    rp_test_sink_await(r.sink, 1);
+
+    assert_fails(flush(&r, 0, 5), RP_DEADLINE, &r.err, "the test has not said so yet");
+    assert_fails(flush(&r, 0, 0), RP_DEADLINE, &r.err, "1 items are unconfirmed");
+    rp_trajectory_writer_why(r.writer, why, sizeof why);
+    assert_non_null(strstr(why, "1 of them sent"));
+    assert_int_equal(rp_trajectory_writer_end_episode(r.writer, true, rp_wait_ms(5), &r.err),
+                     RP_DEADLINE);
+    assert_int_equal(rp_trajectory_writer_steps(r.writer), 1); /* the episode goes on */
+    assert_ok_err(flush(&r, 1, 0), &r.err);
+    rp_test_sink_settle(r.sink, 1, RP_OK, "");
+    assert_ok_err(flush(&r, 0, 0), &r.err);
+    rp_trajectory_writer_why(r.writer, why, sizeof why);
+    assert_string_equal(why, "no item is unconfirmed");
+    rp_test_client_deinit(&r);
+}
+
+/* --- waits that others end -------------------------------------------------------------------- */
+
+typedef struct helper {
+    rp_test_client_rig *rig;
+    rp_cancel *cancel;
+    size_t await;
+    pthread_t thread;
+} helper;
+
+static void *fire(void *user)
+{
+    helper *h = user;
+
+    rp_test_sink_await(h->rig->sink, h->await);
+    rp_cancel_fire(h->cancel);
+    return NULL;
+}
+
+static void *settle_one(void *user)
+{
+    helper *h = user;
+
+    rp_test_sink_await(h->rig->sink, h->await);
+    rp_test_sink_settle(h->rig->sink, 1, RP_OK, "");
+    return NULL;
+}
+
+static void token_ends_waits_now_and_later(void **state)
+{
+    rp_test_client_rig r;
+    helper h = {.rig = &r, .await = 1};
+    rp_wait wait = rp_wait_forever();
+    (void)state;
+    rp_test_client_init(&r, 10, 1, false);
+    assert_ok(rp_cancel_new(&h.cancel));
+    wait.cancel = h.cancel;
+    append(&r, 1);
+    (void)item(&r);
+
+    assert_int_equal(pthread_create(&h.thread, NULL, fire, &h), 0);
+    assert_fails(rp_trajectory_writer_flush(r.writer, 0, wait, &r.err), RP_CANCELLED, &r.err,
+                 "cancelled");
+    (void)pthread_join(h.thread, NULL);
+    assert_int_equal(rp_trajectory_writer_flush(r.writer, 0, wait, &r.err), RP_CANCELLED);
+    rp_test_sink_settle(r.sink, 1, RP_OK, "");
+    assert_ok(rp_trajectory_writer_flush(r.writer, 0, wait, &r.err)); /* nothing to wait for */
+    rp_cancel_free(h.cancel);
+    rp_test_client_deinit(&r);
+}
+
+static void bound_on_items_holds_up_creation(void **state)
+{
+    rp_trajectory_writer_options o = {.column = {.history = 10, .chunk_length = 5},
+                                      .max_items = 2};
+    rp_test_client_rig r;
+    helper h = {.rig = &r, .await = 2};
+    (void)state;
+    rp_test_client_open_store(&r);
+    rp_test_client_open_writer(&r, &o, false);
+    append(&r, 1);
+    (void)item(&r);
+    (void)item(&r);
+
+    assert_fails(try_item(&r, "a", rp_wait_ms(5), NULL), RP_DEADLINE, &r.err,
+                 "2 items are unconfirmed");
+    /* It did not just wait: it has closed the rows that the others need. */
+    rp_test_sink_await(r.sink, 2);
+    assert_int_equal(pthread_create(&h.thread, NULL, settle_one, &h), 0);
+    assert_ok_err(try_item(&r, "a", rp_wait_ms(20000), NULL), &r.err);
+    (void)pthread_join(h.thread, NULL);
+    assert_int_equal(rp_trajectory_writer_pending(r.writer), 2);
+    rp_test_client_deinit(&r);
+}
+
+static void bound_on_bytes_holds_up_creation(void **state)
+{
+    rp_trajectory_writer_options o = {.column = {.history = 10, .chunk_length = 1},
+                                      .max_bytes = 1};
+    rp_test_client_rig r;
+    (void)state;
+    rp_test_client_open_store(&r);
+    rp_test_client_open_writer(&r, &o, false);
+    append(&r, 1);
+
+    (void)item(&r); /* one may always be there */
+    assert_int_equal(try_item(&r, "a", rp_wait_ms(5), NULL), RP_DEADLINE);
+    rp_test_sink_await(r.sink, 1);
+    rp_test_sink_settle(r.sink, 1, RP_OK, "");
+    (void)item(&r);
+    rp_test_sink_await(r.sink, 2);
+    rp_test_sink_settle(r.sink, 1, RP_OK, "");
+    assert_ok_err(flush(&r, 0, 0), &r.err);
+    assert_int_equal(r.writer->bytes, 0);
+    rp_test_client_deinit(&r);
+}
+
+static void rows_count_once_for_all_items(void **state)
+{
+    rp_test_client_rig r;
+    size_t one;
+    (void)state;
+    rp_test_client_init(&r, 10, 1, false);
+    append(&r, 1);
+    (void)item(&r);
+    rp_test_sink_await(r.sink, 1);
+    one = r.writer->bytes;
+    assert_true(one > 0);
+
+    for (int i = 0; i < 5; i++) (void)item(&r);
+    rp_test_sink_await(r.sink, 6);
+    assert_int_equal(r.writer->bytes, one);
+    rp_test_sink_settle(r.sink, 5, RP_OK, "");
+    assert_int_equal(r.writer->bytes, one);
+    rp_test_sink_settle(r.sink, 1, RP_INVALID, "no");
+    assert_int_equal(r.writer->bytes, 0);
+    rp_test_client_deinit(&r);
+}
+
+static void limit_on_what_is_in_flight_does_not_cut_chunks(void **state)
+{
+    rp_trajectory_writer_options o = {.column = {.history = 10, .chunk_length = 5}};
+    rp_test_client_rig r;
+    rp_writer_parts parts;
+    (void)state;
+    rp_test_client_open_store(&r);
+    parts = rp_test_client_parts(&r);
+    parts.max_in_flight = 1;
+    assert_ok(rp_trajectory_writer_open(&parts, &o, &r.writer, &r.err));
+    rp_trajectory_writer_attach(r.writer, rp_test_client_sink(&r, false));
+
+    for (int i = 0; i < 4; i++) {
+        append(&r, 1);
+        (void)item(&r); /* all wait for the same chunk, none is in flight */
+    }
+    append(&r, 1);
+    rp_test_sink_await(r.sink, 4);
+    assert_int_equal(try_item(&r, "a", rp_wait_ms(5), NULL), RP_DEADLINE);
+    rp_test_sink_settle(r.sink, 4, RP_OK, "");
+    (void)item(&r);
+    rp_test_client_deinit(&r);
+}
+
+/* --- trouble ---------------------------------------------------------------------------------- */
+
+static void refused_items_are_reported_by_the_next_flush(void **state)
+{
+    rp_test_client_rig r;
+    (void)state;
+    rp_test_client_init(&r, 10, 1, false);
+    append(&r, 1);
+    for (int i = 0; i < 4; i++) (void)item(&r);
+    rp_test_sink_await(r.sink, 4);
+
+    rp_test_sink_settle(r.sink, 1, RP_OK, "");
+    rp_test_sink_settle(r.sink, 1, RP_NOT_FOUND, "no table 'a'");
+    rp_test_sink_settle(r.sink, 1, RP_INVALID, "something else");
+    assert_fails(flush(&r, 0, 5), RP_DEADLINE, &r.err, "1 items");
+    rp_test_sink_settle(r.sink, 1, RP_OK, "");
+    assert_fails(flush(&r, 0, 5), RP_NOT_FOUND, &r.err,
+                 "2 items were refused, the first: no table 'a'");
+    assert_ok_err(flush(&r, 0, 5), &r.err);
+    (void)item(&r);
+    rp_test_sink_await(r.sink, 5);
+    rp_test_sink_settle(r.sink, 1, RP_DENIED, "not you");
+    assert_fails(rp_trajectory_writer_end_episode(r.writer, true, rp_wait_ms(5), &r.err),
+                 RP_DENIED, &r.err, "1 item was refused: not you");
+    assert_ok(rp_trajectory_writer_end_episode(r.writer, true, rp_wait_ms(5), &r.err));
+    rp_test_client_deinit(&r);
+}
+
+static void sink_without_memory_gets_items_again(void **state)
+{
+    rp_test_client_rig r;
+    uint64_t keys[3];
+    (void)state;
+    rp_test_client_init(&r, 10, 5, false);
+    r.sink->automatic = true;
+    r.sink->fail_puts = 2;
+    append(&r, 1);
+    for (int i = 0; i < 3; i++) keys[i] = item(&r);
+
+    assert_fails(flush(&r, 0, 20000), RP_NO_RESOURCE, &r.err, "out of memory");
+    assert_int_equal(rp_trajectory_writer_pending(r.writer), 3);
+    assert_int_equal(flush(&r, 0, 20000), RP_NO_RESOURCE);
+    assert_ok_err(flush(&r, 0, 20000), &r.err);
+    assert_int_equal(r.sink->count, 3);
+    for (int i = 0; i < 3; i++) assert_true(r.sink->items[i].key == keys[i]);
+    rp_test_client_deinit(&r);
+}
+
+static void freeing_drops_what_is_not_confirmed(void **state)
+{
+    rp_test_client_rig r;
+    (void)state;
+    rp_test_client_init(&r, 10, 3, false);
+    append(&r, 3);
+    (void)item(&r);
+    rp_test_sink_await(r.sink, 1);
+    append(&r, 1);
+    (void)item(&r); /* waits for its chunk */
+    rp_test_client_deinit(&r);
+}
+
+static void keys_follow_from_the_seed(void **state)
+{
+    uint64_t keys[2][3];
+    (void)state;
+    for (int run = 0; run < 2; run++) {
+        rp_test_client_rig r;
+        rp_test_client_init(&r, 10, 2, false);
+        for (int i = 0; i < 3; i++) {
+            append(&r, 1);
+            keys[run][i] = item(&r);
+        }
+        rp_test_client_deinit(&r);
+    }
+    assert_memory_equal(keys[0], keys[1], sizeof keys[0]);
+    assert_true(keys[0][0] != keys[0][1] && keys[0][1] != keys[0][2]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(items_go_out_in_the_order_of_their_creation),
+        cmocka_unit_test(item_waits_for_its_chunk_to_fill_or_for_a_flush),
+        cmocka_unit_test(flush_leaves_the_latest_items_alone),
+        cmocka_unit_test(flush_gives_up_and_items_go_on),
+        cmocka_unit_test(token_ends_waits_now_and_later),
+        cmocka_unit_test(bound_on_items_holds_up_creation),
+        cmocka_unit_test(bound_on_bytes_holds_up_creation),
+        cmocka_unit_test(rows_count_once_for_all_items),
+        cmocka_unit_test(limit_on_what_is_in_flight_does_not_cut_chunks),
+        cmocka_unit_test(refused_items_are_reported_by_the_next_flush),
+        cmocka_unit_test(sink_without_memory_gets_items_again),
+        cmocka_unit_test(freeing_drops_what_is_not_confirmed),
+        cmocka_unit_test(keys_follow_from_the_seed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
