@@ -474,8 +474,10 @@ static rp_status open_store(void *ctx, size_t shard, const rp_source_options *op
     return rp_local_source_open(&bed.alloc, runtime, stores[shard], options, events, out, e);
 }
 
-static rp_status weigh_stores(void *ctx, rp_wait wait, rp_shard_state *out, rp_error *e)
+static rp_status weigh_stores(void *ctx, const char *table, rp_wait wait,
+                              rp_shard_state *out, rp_error *e)
 {
+    (void)table;
     (void)ctx;
     (void)wait;
     (void)e;
