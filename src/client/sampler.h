@@ -25,7 +25,8 @@ typedef struct rp_sampler_feed {
      * while samples are taken. RP_NOT_FOUND (no shard that was reached has the table) ends the
      * sampler; any other failure leaves it with the states it had. Not called with one shard;
      * may be NULL then. */
-    rp_status (*weigh)(void *ctx, rp_wait wait, rp_shard_state *out, rp_error *err);
+    rp_status (*weigh)(void *ctx, const char *table, rp_wait wait, rp_shard_state *out,
+                       rp_error *err);
     void *ctx;
     uint64_t seed;           /* of the choice of shards and streams */
     rp_signature *signature; /* to check samples with, or NULL. The sampler takes a reference */

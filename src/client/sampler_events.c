@@ -188,7 +188,7 @@ void rp_sampler_run_weighing(rp_job *job)
 
     wait.cancel = s->cancel;
     memset(s->fresh, 0, s->feed.shard_count * sizeof *s->fresh);
-    st = s->feed.weigh(s->feed.ctx, wait, s->fresh, &err);
+    st = s->feed.weigh(s->feed.ctx, s->table, wait, s->fresh, &err);
     rp_mutex_lock(&s->mu);
     if (st == RP_OK)
         adopt_states_locked(s);

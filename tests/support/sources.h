@@ -30,7 +30,9 @@ typedef struct rp_test_sources {
     rp_test_source all[RP_TEST_MAX_SOURCES];
     size_t count;
     size_t fail_at; /* opening this one fails; SIZE_MAX: none */
-    rp_trajectory *trajectory;
+    rp_trajectory *trajectory;    /* of every sample, */
+    rp_trajectory **trajectories; /* or of the n-th that a source gives, if not NULL */
+    size_t trajectory_count;      /* and then from the first again */
     rp_shard_state states[RP_TEST_MAX_SOURCES]; /* what a weighing says; guarded by mu */
     rp_status weigh_status;
     size_t weighed; /* calls */
@@ -92,13 +94,14 @@ static inline rp_status rp_test_source_open(void *ctx, size_t shard,
     return RP_OK;
 }
 
-static inline rp_status rp_test_sources_weigh(void *ctx, rp_wait wait, rp_shard_state *out,
-                                              rp_error *err)
+static inline rp_status rp_test_sources_weigh(void *ctx, const char *table, rp_wait wait,
+                                              rp_shard_state *out, rp_error *err)
 {
     rp_test_sources *s = ctx;
     rp_status st;
 
     (void)wait;
+    assert_string_equal(table, "t");
     pthread_mutex_lock(&s->mu);
     memcpy(out, s->states, s->shard_count * sizeof *out);
     st = s->weigh_status;
@@ -167,14 +170,19 @@ static inline size_t rp_test_give(rp_test_sources *s, size_t index, size_t count
     if (count > t->wanted) count = t->wanted;
     t->wanted -= count;
     pthread_mutex_unlock(&t->mu);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        rp_trajectory *trajectory = s->trajectory;
+
+        if (s->trajectories != NULL)
+            trajectory = s->trajectories[t->given % s->trajectory_count];
         samples[i] = (rp_sample){.key = 1000000 * t->number + t->given++,
                                  .priority = 1,
                                  .probability = t->probability,
                                  .weight = 1,
-                                 .trajectory = rp_trajectory_ref(s->trajectory),
+                                 .trajectory = rp_trajectory_ref(trajectory),
                                  .table_size = t->table_size,
                                  .times_sampled = 1};
+    }
     if (count > 0) t->events.on_samples(t->events.user, samples, count);
     return count;
 }
