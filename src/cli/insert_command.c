@@ -40,6 +40,12 @@ static const char *const examples[] = {
     NULL,
 };
 
+/* A writer's column has one shape; so a column of items has one for each shape it comes in. */
+typedef struct variant {
+    size_t column; /* of the items */
+    rp_shape shape;
+} variant;
+
 typedef struct insertion {
     rp_remote r;
     const char *table;
@@ -52,6 +58,9 @@ typedef struct insertion {
     rp_ref refs[RP_MAX_COLUMNS];
     rp_value values[RP_MAX_COLUMNS];
     rp_item_column columns[RP_MAX_COLUMNS];
+    variant variants[RP_MAX_COLUMNS]; /* by the writer's column */
+    size_t variant_count;
+    size_t latest[RP_MAX_COLUMNS]; /* the variant that each column had last */
 } insertion;
 
 /* What goes wrong here is either a sentence about the input, or a status of a call. */
@@ -69,12 +78,62 @@ static bool bad_input(outcome *o)
     return false;
 }
 
+static bool start_writer(insertion *in, outcome *o)
+{
+    rp_trajectory_writer_options options_ = {.column = {.history = 1, .chunk_length = 1}};
+
+    in->variant_count = 0;
+    o->st = rp_trajectory_writer_new(in->r.client, &options_, rp_remote_wait(&in->r),
+                                     &in->writer, &o->err);
+    return o->st == RP_OK;
+}
+
+/* Another writer, which knows no shapes yet. */
+static bool change_writer(insertion *in, outcome *o)
+{
+    o->st = rp_trajectory_writer_flush(in->writer, 0, rp_remote_wait(&in->r), &o->err);
+    if (o->st != RP_OK) return false;
+    rp_trajectory_writer_free(in->writer);
+    in->writer = NULL;
+    return start_writer(in, o);
+}
+
+/* The writer's column for a value; variant_count if there is none yet. */
+static size_t find_variant(const insertion *in, size_t column, const rp_shape *shape)
+{
+    size_t i = in->latest[column];
+
+    if (i < in->variant_count && in->variants[i].column == column &&
+        rp_shape_equal(&in->variants[i].shape, shape))
+        return i;
+    for (i = 0; i < in->variant_count; i++)
+        if (in->variants[i].column == column && rp_shape_equal(&in->variants[i].shape, shape))
+            break;
+    return i;
+}
+
+/* Sees to it that there is a column of the writer's for each value. */
+static bool find_variants(insertion *in, const rp_tensor *tensors, size_t count, outcome *o)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t found = find_variant(in, i, &tensors[i].shape);
+
+        if (found == in->variant_count && found == RP_MAX_COLUMNS)
+            return change_writer(in, o) && find_variants(in, tensors, count, o);
+        if (found == in->variant_count)
+            in->variants[in->variant_count++] = (variant){i, tensors[i].shape};
+        in->latest[i] = found;
+    }
+    return true;
+}
+
 /* Inserts an item of `count` values. */
 static bool insert_item(insertion *in, const char *const *names, const rp_tensor *tensors,
                         size_t count, double priority, outcome *o)
 {
+    if (!find_variants(in, tensors, count, o)) return false;
     for (size_t i = 0; i < count; i++) {
-        in->values[i] = (rp_value){(uint32_t)i, names[i], tensors[i]};
+        in->values[i] = (rp_value){(uint32_t)in->latest[i], names[i], tensors[i]};
         in->columns[i] = (rp_item_column){&in->refs[i], 1, true, names[i]};
     }
     o->st = rp_trajectory_writer_append(in->writer, in->values, count, 0, in->refs, &o->err);
@@ -354,7 +413,6 @@ static bool insert_lines(insertion *in, outcome *o)
 
 static bool start(insertion *in, outcome *o)
 {
-    rp_trajectory_writer_options w = {.column = {.history = 1, .chunk_length = 1}};
     const rp_client_table *t;
 
     o->st = rp_table_list_fetch(&in->list, in->r.client, rp_remote_wait(&in->r), &o->err);
@@ -365,9 +423,7 @@ static bool start(insertion *in, outcome *o)
         return false;
     }
     in->signature = t->info.signature;
-    o->st = rp_trajectory_writer_new(in->r.client, &w, rp_remote_wait(&in->r), &in->writer,
-                                     &o->err);
-    return o->st == RP_OK;
+    return start_writer(in, o);
 }
 
 static int say(insertion *in)

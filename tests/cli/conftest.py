@@ -5,6 +5,7 @@
     pytest tests/cli --record                       write the golden files anew
 """
 
+import ast
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import queue
 import re
 import shlex
 import signal
+import struct
 import subprocess
 import threading
 import time
@@ -29,8 +31,9 @@ def pytest_addoption(parser):
 
 
 def clean_environment(**more):
-    """The environment without what a service manager may have left in it."""
-    hidden = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "NOTIFY_SOCKET")
+    """The environment without what a service manager, or a user of ours, may have left in it."""
+    hidden = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "REPRISE_SERVER",
+              "REPRISE_TOKEN")
     return {**{k: v for k, v in os.environ.items() if k not in hidden}, **more}
 
 
@@ -38,6 +41,37 @@ def reprise(*arguments, **options):
     """Runs the command to its end."""
     return subprocess.run([REPRISE, *map(str, arguments)], capture_output=True, text=True,
                           timeout=SECONDS, env=clean_environment(), **options)
+
+
+def ask(server, *arguments, **options):
+    """Runs the command to its end against a server."""
+    return subprocess.run([REPRISE, *map(str, arguments)], capture_output=True, text=True,
+                          timeout=SECONDS, **options,
+                          env=clean_environment(REPRISE_SERVER=f"localhost:{server.port}"))
+
+
+def answer(server, *arguments, **options):
+    """What a command prints that has nothing to complain about."""
+    done = ask(server, *arguments, **options)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return done.stdout
+
+
+def save_npy(path, descr, shape, data):
+    """A .npy file as NumPy writes it."""
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    path.write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode() + data)
+
+
+def load_npy(path):
+    """(descr, shape, bytes) of a .npy file."""
+    file = path.read_bytes()
+    assert file[:8] == b"\x93NUMPY\1\0"
+    end = 10 + struct.unpack("<H", file[8:10])[0]
+    header = ast.literal_eval(file[10:end].decode())
+    assert header["fortran_order"] is False and end % 64 == 0
+    return header["descr"], header["shape"], file[end:]
 
 
 @pytest.fixture

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the command says of itself."""
 
+import json
 import re
+import shlex
+import shutil
 import subprocess
 
 import pytest
 from conftest import REPRISE, ROOT, reprise
 
-COMMANDS = ["serve", "version", "help"]
+COMMANDS = ["serve", "info", "top", "sample", "insert", "tables", "checkpoint", "bench", "version",
+            "help"]
 
 
 def test_help_lists_the_commands(golden):
@@ -27,8 +31,57 @@ def test_every_command_explains_itself(command, golden):
     assert max(map(len, done.stdout.splitlines())) <= 96
 
 
+def test_commands_are_listed_in_their_order():
+    listed = re.findall(r"^  ([a-z]+) +[A-Z]", reprise("help").stdout, re.MULTILINE)
+    assert listed == COMMANDS
+
+
+def test_man_pages_are_good_roff_and_all_installed():
+    """groff says nothing about them; the build makes one for each command."""
+    makes = (ROOT / "src" / "cli" / "manual" / "meson.build").read_text()
+    for command in [[], *([c] for c in COMMANDS)]:
+        page = reprise("help", "--man", *command)
+        assert (page.returncode, page.stderr) == (0, "")
+        assert page.stdout.startswith(".TH REPRISE")
+        assert not command or f"'{command[0]}'" in makes
+        if shutil.which("groff"):
+            done = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-z"], input=page.stdout,
+                                  capture_output=True, text=True)
+            assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completions_know_every_command_and_option(shell):
+    script = reprise("help", "--completion", shell).stdout
+    for command in COMMANDS:
+        assert re.search(rf"\b{command}\b", script)
+        for option in re.findall(r"^  --([a-z-]+)", reprise("help", command).stdout, re.MULTILINE):
+            assert re.search(rf"(--|-l ){option}\b", script), (command, option)
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=script, text=True, check=True)
+
+
+@pytest.mark.parametrize("line, expected", [
+    ("reprise ta", {"tables"}),
+    ("reprise tables ", {"list", "create", "drop", "alter", "reset", "pause", "resume"}),
+    ("reprise top --inter", {"--interval"}),
+    ("reprise serve --policy ", {"evict", "block", "reject"}),
+    ("reprise help --completion ", {"bash", "zsh", "fish"}),
+    ("reprise help sam", {"sample"}),
+    ("reprise sample --count ", set()),
+])
+def test_bash_completes(line, expected, tmp_path):
+    script = reprise("help", "--completion", "bash").stdout + f"""
+COMP_LINE={shlex.quote(line)}; COMP_WORDS=({line}); [ "${{COMP_LINE% }}" = "$COMP_LINE" ] ||
+COMP_WORDS+=(""); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _reprise; printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path)
+    assert set(done.stdout.split()) == expected
+
+
 def test_version_is_that_of_the_project():
     version = re.search(r"version: '([^']+)'", (ROOT / "meson.build").read_text()).group(1)
+    assert json.loads(reprise("version", "--json").stdout) == {"version": version}
     for arguments in (["version"], ["--version"]):
         done = reprise(*arguments)
         assert (done.returncode, done.stdout) == (0, f"reprise {version}\n")
@@ -43,6 +96,10 @@ def test_version_is_that_of_the_project():
     (["serve", "--port"], "--port: needs N"),
     (["serve", "-p", "1"], "unknown option -p: options are long"),
     (["serve", "--port", "1", "--port", "2"], "--port: given twice"),
+    (["tables", "crate", "x"], "tables: unknown action 'crate', did you mean 'create'?"),
+    (["tables"], "usage: reprise tables ACTION [OPTION...] [TABLE...]; --help explains it"),
+    (["sample"], "usage: reprise sample [OPTION...] TABLE; --help explains it"),
+    (["help", "--completion", "csh"], "--completion: expected bash, zsh or fish, got 'csh'"),
 ])
 def test_misuse_is_named(arguments, message):
     done = reprise(*arguments)

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands that speak to a server: info, sample, insert, tables, checkpoint."""
+
+import hashlib
+import json
+import re
+import signal
+import struct
+import subprocess
+import time
+
+import pytest
+from conftest import (REPRISE, SECONDS, answer, ask, clean_environment, load_npy, reprise,
+                      save_npy)
+
+TABLES = ["--table", "replay:prioritized:1000", "--table", "queue:queue:4"]
+
+
+@pytest.fixture
+def server(serve):
+    return serve("--port", "0", *TABLES)
+
+
+def fails(done, status, message):
+    """It failed with one line on standard error."""
+    assert (done.returncode, done.stdout) == (status, "")
+    assert done.stderr.count("\n") == 1 and message in done.stderr, done.stderr
+
+
+def insert(server, table, *items):
+    """Inserts items as JSON lines."""
+    lines = "".join(json.dumps(item) + "\n" for item in items)
+    return answer(server, "insert", table, "-", input=lines)
+
+
+# --- info --------------------------------------------------------------------------------------
+
+
+def test_info_of_a_fresh_server(server, golden):
+    golden("info.txt", answer(server, "info"))
+    golden("info_replay.txt", answer(server, "info", "replay"))
+    text = answer(server, "info", "--json").replace(str(server.port), "PORT")
+    golden("info.json", text)
+    assert [t["table"] for t in json.loads(text)] == ["replay", "queue"]
+
+
+def test_info_names_the_table_that_was_meant(server):
+    fails(ask(server, "info", "replya"), 1, "no table 'replya', did you mean 'replay'?")
+    fails(ask(server, "info", "zzzzzz"), 1, "no table 'zzzzzz'; reprise info lists")
+
+
+def test_nobody_at_the_address():
+    done = reprise("info", "--server", "localhost:1", "--timeout", "5")
+    fails(done, 1, "reprise serve starts a server")
+    assert "localhost:1" in done.stderr
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--server", "nonsense"], "nonsense"),
+    (["--timeout", "soon"], "--timeout"),
+    (["--cert", "x"], "--cert and --key"),
+    (["--token", "a", "--token-file", "b"], "only one of them"),
+    (["--token-file", "/nowhere"], "/nowhere: No such file"),
+])
+def test_options_that_cannot_be(arguments, message):
+    fails(reprise("info", *arguments), 2, message)
+
+
+def test_a_token_can_come_from_a_file_an_option_and_the_environment(serve, tmp_path):
+    secret = "s3cret-s3cret-s3cret"
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"admin me sha256:{hashlib.sha256(secret.encode()).hexdigest()}\n")
+    tokens.chmod(0o600)
+    server = serve("--port", "0", "--tokens", str(tokens))
+    (tmp_path / "token").write_text(secret + "\n")
+    fails(ask(server, "info"), 1, "--token-file FILE says who you are")
+    assert "replay" in answer(server, "info", "--token", secret)
+    assert "replay" in answer(server, "info", "--token-file", tmp_path / "token")
+    done = subprocess.run([REPRISE, "info", "--server", f"localhost:{server.port}"], text=True,
+                          capture_output=True, env=clean_environment(REPRISE_TOKEN=secret))
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_unix_socket(serve, tmp_path):
+    serve("--listen", f"unix:{tmp_path}/socket", *TABLES)
+    done = reprise("info", "--server", f"unix:{tmp_path}/socket", "--json")
+    assert [t["table"] for t in json.loads(done.stdout)] == ["replay", "queue"]
+
+
+def test_shards_stand_side_by_side(serve):
+    servers = [serve("--port", "0", *TABLES) for _ in range(2)]
+    addresses = [f"localhost:{s.port}" for s in servers]
+    done = reprise("info", "--server", ",".join(addresses), "--json")
+    assert sorted((t["shard"], t["table"]) for t in json.loads(done.stdout)) == sorted(
+        (a, t) for a in addresses for t in ("replay", "queue"))
+    assert reprise("tables", "list", "--server", ",".join(addresses)).stdout == "replay\nqueue\n"
+
+
+# --- insert and sample --------------------------------------------------------------------------
+
+
+def test_what_is_inserted_is_sampled(server):
+    item = {"data": {"obs": [[1, 2], [3, 4.5]], "flag": True, "name": "text"}, "priority": 2}
+    assert insert(server, "replay", item) == "inserted 1 item into replay\n"
+    [line] = map(json.loads, answer(server, "sample", "replay", "--json").splitlines())
+    assert line["priority"] == 2 and line["probability"] == 1 and line["times_sampled"] == 1
+    # The table has no signature, so its columns have no names.
+    assert line["data"] == {
+        "0": {"dtype": "float64", "shape": [2, 2], "data": [[1, 2], [3, 4.5]]},
+        "1": {"dtype": "bool", "shape": [], "data": True},
+        "2": {"dtype": "string", "shape": [], "data": "text"},
+    }
+
+
+def test_items_for_people(server, golden):
+    insert(server, "replay", {"data": [[0.5, -1.5], 3]})
+    text = answer(server, "sample", "replay")
+    golden("sample.txt", re.sub(r"key \d+", "key KEY", text))
+
+
+def test_npy_files_there_and_back(server, tmp_path):
+    floats, integers = struct.pack("<12f", *range(12)), struct.pack("<3h", 7, 8, 9)
+    save_npy(tmp_path / "obs.npy", "<f4", (3, 2, 2), floats)
+    save_npy(tmp_path / "action.npy", "<i2", (3,), integers)
+    answer(server, "tables", "create", "typed:fifo:100,max_times_sampled=1", "--column",
+           "action=int16 []", "--column", "obs=float32 [2, 2]")
+    # In the order of the signature, whatever that of the files is.
+    assert answer(server, "insert", "typed", "obs.npy", "action.npy", cwd=tmp_path,
+                  ) == "inserted 3 items into typed\n"
+    out = answer(server, "sample", "typed", "--count", 3, "--npy", tmp_path / "out")
+    assert out == f"wrote 3 items of 2 columns to {tmp_path}/out\n"
+    assert load_npy(tmp_path / "out" / "obs.npy") == ("<f4", (3, 2, 2), floats)
+    assert load_npy(tmp_path / "out" / "action.npy") == ("<i2", (3,), integers)
+    assert load_npy(tmp_path / "out" / "_priority.npy")[2] == struct.pack("<3d", 1, 1, 1)
+    files = sorted(str(p) for p in (tmp_path / "out").iterdir())
+    assert len(files) == 5
+    assert json.loads(answer(server, "insert", "typed", *files, "--json")) == {
+        "table": "typed", "inserted": 3}
+
+
+def test_priorities_of_a_file(server, tmp_path):
+    save_npy(tmp_path / "x.npy", "<f4", (2,), struct.pack("<2f", 0, 1))
+    save_npy(tmp_path / "_priority.npy", "<f4", (2,), struct.pack("<2f", 3, 3))
+    answer(server, "insert", "replay", tmp_path / "x.npy", tmp_path / "_priority.npy")
+    line = json.loads(answer(server, "sample", "replay", "--json"))
+    assert line["priority"] == 3
+    answer(server, "tables", "reset", "replay")
+    answer(server, "insert", "replay", f"x={tmp_path}/x.npy", "--priority", "7")
+    assert json.loads(answer(server, "sample", "replay", "--json"))["priority"] == 7
+
+
+@pytest.mark.parametrize("line, message", [
+    ('{"data": {"obs": [1, 2]', "standard input:1:24: expected ',' or '}'"),
+    ('{"dato": {"obs": [1, 2]}}', "standard input:1:1: expected an object such as"),
+    ('{"data": [1]}\n{"data": [1, 2]}', "standard input:2:10: data: expected 1 columns, got 2"),
+    ('{"data": [1]}\n{"data": ["x"]}', "standard input:2:11: 0: expected int64, got a string"),
+])
+def test_lines_that_are_wrong(server, line, message):
+    fails(ask(server, "insert", "replay", "-", input=line), 1, message)
+
+
+def test_the_signature_is_held_up(server):
+    answer(server, "tables", "create", "typed:uniform:10", "--column", "obs=float32 [2]")
+    done = ask(server, "insert", "typed", "-", input='{"data": {"obs": [1, 2, 3]}}\n')
+    fails(done, 1, "standard input:1:1: ")
+    assert "obs" in done.stderr and "[3]" in done.stderr and "[2]" in done.stderr
+
+
+def test_files_that_are_wrong(server, tmp_path):
+    save_npy(tmp_path / "two.npy", "<f4", (2,), bytes(8))
+    save_npy(tmp_path / "three.npy", "<f4", (3,), bytes(12))
+    save_npy(tmp_path / "scalar.npy", "<f4", (), bytes(4))
+    (tmp_path / "bad.npy").write_bytes(b"nothing")
+    (tmp_path / "empty.npy").write_bytes(b"")
+    for files, status, message in [
+            (["two.npy", "three.npy"], 1, "three.npy has 3 items, the files before it 2"),
+            (["scalar.npy"], 1, "the first dimension is that of the items"),
+            (["bad.npy"], 1, "bad.npy: not a .npy file"),
+            (["empty.npy"], 1, "empty.npy: not a .npy file"),
+            (["missing.npy"], 1, "missing.npy: No such file"),
+            (["missing.jsonl"], 1, "missing.jsonl: No such file"),
+            (["two.npy", "items.jsonl"], 2, "only one kind")]:
+        fails(ask(server, "insert", "replay", *files, cwd=tmp_path), status, message)
+
+
+def test_items_of_different_shapes_do_not_stack(server, tmp_path):
+    insert(server, "queue", {"data": [[1, 2]]}, {"data": [[1, 2, 3]]})
+    done = ask(server, "sample", "queue", "--count", 2, "--npy", tmp_path / "out")
+    fails(done, 1, "item 2 has shape [3], the first [2]; --json prints them as they are")
+
+
+def test_items_of_thousands_of_shapes(server):
+    """More than a writer has columns."""
+    items = [{"data": [[0] * n, 1]} for n in range(1, 4200)]
+    assert insert(server, "replay", *items[:5]) == "inserted 5 items into replay\n"
+    answer(server, "tables", "create", "many:fifo:5000,max_times_sampled=1")
+    assert insert(server, "many", *items) == "inserted 4199 items into many\n"
+    lines = answer(server, "sample", "many", "--count", 4199, "--json").splitlines()
+    assert [json.loads(line)["data"]["0"]["shape"] for line in lines] == [
+        [n] for n in range(1, 4200)]
+
+
+def test_a_sample_that_does_not_come(server):
+    begin = time.monotonic()
+    fails(ask(server, "sample", "queue", "--timeout", "0.3"), 1, "--timeout SECONDS waits longer")
+    assert time.monotonic() - begin < 10
+
+
+def test_fewer_than_asked_for(server):
+    insert(server, "queue", {"data": [1]}, {"data": [2]})
+    done = ask(server, "sample", "queue", "--count", 3, "--timeout", "0.5", "--json")
+    assert done.returncode == 1 and done.stdout.count("\n") == 2
+    assert "after 2 of 3 items" in done.stderr
+
+
+@pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("arguments", [["sample", "queue", "--timeout", "0"],
+                                       ["insert", "queue", "-"]])
+def test_a_signal_ends_a_wait(server, number, status, arguments):
+    env = clean_environment(REPRISE_SERVER=f"localhost:{server.port}")
+    process = subprocess.Popen([REPRISE, *arguments], env=env, stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if arguments[0] == "sample":  # until it waits
+        deadline = time.monotonic() + SECONDS
+        while not json.loads(answer(server, "info", "queue", "--json"))[0]["waiting_samples"]:
+            assert time.monotonic() < deadline
+    else:  # one item goes in, and more are awaited: signals are heeded from before that
+        process.stdin.write('{"data": [1]}\n')
+        process.stdin.flush()
+    process.send_signal(number) if arguments[0] == "sample" else signal_when_ready(process, number)
+    _, complaint = process.communicate(timeout=SECONDS)
+    assert (process.returncode, complaint) == (status, "")
+
+
+def signal_when_ready(process, number):
+    """Signals once the process has blocked the signal, which it does before it connects."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+            blocked = int(re.search(r"SigBlk:\s*(\w+)", status.read()).group(1), 16)
+        if blocked >> (number - 1) & 1:
+            break
+        assert time.monotonic() < deadline
+    process.send_signal(number)
+
+
+def test_standard_output_that_is_full(server):
+    insert(server, "replay", {"data": [1]})
+    env = clean_environment(REPRISE_SERVER=f"localhost:{server.port}")
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run([REPRISE, "info"], stdout=full, stderr=subprocess.PIPE, text=True,
+                              env=env)
+    assert done.returncode == 1 and "standard output" in done.stderr
+
+
+# --- tables ------------------------------------------------------------------------------------
+
+
+def table(server, name):
+    [found] = json.loads(answer(server, "info", name, "--json"))
+    return found
+
+
+def test_the_life_of_a_table(server):
+    assert answer(server, "tables", "create", "t:uniform:10,samples_per_insert=4,error_buffer=20",
+                  "u:fifo:5") == "created t\ncreated u\n"
+    assert answer(server, "tables", "list") == "replay\nqueue\nt\nu\n"
+    assert table(server, "t")["limiter"]["min_diff"] == -16
+    assert answer(server, "tables", "alter", "t", "--max-size", 7) == "altered t\n"
+    assert table(server, "t")["max_size"] == 7
+    answer(server, "tables", "alter", "t", "--min-size", 3, "--max-times-sampled", 2,
+           "--max-bytes", "1MiB")
+    now = table(server, "t")
+    assert now["limiter"]["min_size"] == 3 and now["limiter"]["samples_per_insert"] == 4
+    assert now["max_times_sampled"] == 2 and now["max_bytes"] == 1 << 20
+    assert answer(server, "tables", "pause", "t", "--inserts") == "paused t\n"
+    assert table(server, "t")["paused_inserts"] and not table(server, "t")["paused_samples"]
+    assert answer(server, "tables", "resume", "t", "--json") == '{"table":"t","done":"resumed"}\n'
+    assert not table(server, "t")["paused_inserts"]
+    insert(server, "t", {"data": [1]})
+    assert answer(server, "tables", "reset", "t") == "reset t\n"
+    assert table(server, "t")["items"] == 0
+    assert answer(server, "tables", "drop", "t", "u") == "dropped t\ndropped u\n"
+    assert json.loads(answer(server, "tables", "list", "--json")) == ["replay", "queue"]
+
+
+@pytest.mark.parametrize("arguments, status, message", [
+    (["create", "replay:fifo:10"], 1, "replay"),
+    (["create", "x:fiffo:10"], 2, "fiffo"),
+    (["create"], 2, "create: needs NAME:SAMPLER:MAX_SIZE"),
+    (["create", "x:fifo:1", "--column", "obs"], 2, "--column obs: expected NAME=SPEC"),
+    (["create", "x:fifo:1", "--column", "obs=flaot32"], 2, "--column obs=flaot32"),
+    (["create", "x:fifo:1", "--max-size", "3"], 2, "--max-size says nothing to create"),
+    (["drop", "nothing"], 1, "nothing"),
+    (["drop"], 2, "drop: needs a table"),
+    (["alter", "replay"], 2, "nothing to change"),
+    (["alter", "replay", "--max-size", "0"], 2, "--max-size: expected a whole number"),
+    (["alter", "nothing", "--max-size", "1"], 1, "no table 'nothing'"),
+    (["list", "x"], 2, "'x' is not expected here"),
+    (["reset", "nothing"], 1, "nothing"),
+    (["pause", "nothing"], 1, "nothing"),
+])
+def test_tables_that_cannot_be(server, arguments, status, message):
+    fails(ask(server, "tables", *arguments), status, message)
+
+
+def test_a_checkpoint_needs_a_checkpointer(server):
+    fails(ask(server, "checkpoint"), 1, "checkpoint")

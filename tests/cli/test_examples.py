@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every example of every --help is run as it stands, against a server.
+
+The environment says where that is; only what names a port, or would not end by itself, is seen
+to here."""
+
+import csv
+import json
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import xml.etree.ElementTree
+
+import pytest
+from conftest import REPRISE, ROOT, SECONDS, Server, answer, clean_environment, reprise, save_npy
+
+COMMANDS = re.findall(r"^  ([a-z]+) +[A-Z]", reprise("help").stdout, re.MULTILINE) or []
+LONG = 60  # seconds for a benchmark
+
+
+def examples(command):
+    lines = reprise("help", command).stdout.splitlines()
+    return [line[2:] for line in lines if line.startswith("  reprise ")]
+
+
+@pytest.fixture
+def shell(serve, tmp_path):
+    """Runs lines in a folder with what examples speak of, next to a server."""
+    server = serve("--port", "0", "--table", "replay:prioritized:1000000")
+    save_npy(tmp_path / "obs.npy", "<f4", (3, 2), struct.pack("<6f", *range(6)))
+    save_npy(tmp_path / "action.npy", "<i4", (3,), struct.pack("<3i", *range(3)))
+    (tmp_path / "items.jsonl").write_text('{"data": [[1.5, 2.5], 1]}\n{"data": [[0, 0], 2]}\n')
+    shutil.copy(ROOT / "docs" / "reprise.yaml", tmp_path)
+    address = f"localhost:{server.port}"
+    env = clean_environment(REPRISE_SERVER=address)
+    env["PATH"] = f"{REPRISE.resolve().parent}:{env['PATH']}"
+    answer(server, "insert", "replay", "items.jsonl", cwd=tmp_path)
+
+    def run(line):
+        return subprocess.run(["bash", "-c", line.replace("localhost:8000", address)],
+                              cwd=tmp_path, env=env, capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=LONG)
+
+    run.folder = tmp_path
+    return run
+
+
+def test_every_command_has_examples():
+    assert len(COMMANDS) >= 10
+    assert [c for c in COMMANDS if not examples(c)] == []
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c not in ("serve", "top", "checkpoint")])
+def test_examples_do_what_they_say(shell, command):
+    for line in examples(command):
+        done = shell(line)
+        assert (done.returncode, done.stderr) == (0, ""), line
+        if "--json" in line and "|" not in line:
+            for text in done.stdout.splitlines():
+                json.loads(text)
+    if command == "bench":
+        rows = list(csv.DictReader((shell.folder / "figures.csv").open()))
+        assert {row["figure"] for row in rows} == {"5", "6", "7"}
+        xml.etree.ElementTree.parse(shell.folder / "figures.svg")
+    if command == "sample":
+        assert (shell.folder / "batch" / "0.npy").exists()
+
+
+def test_examples_of_top(shell):
+    for line in examples("top"):
+        counted = "--count" in line
+        done = shell(line if counted else f"{line} --count 1")
+        assert (done.returncode, done.stderr) == (0, ""), line
+
+
+def test_examples_of_checkpoint(shell):
+    """Servers have no checkpoints yet, and say so."""
+    for line in examples("checkpoint"):
+        done = shell(line)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "checkpoint" in done.stderr
+
+
+def test_examples_of_serve(tmp_path):
+    shutil.copy(ROOT / "docs" / "reprise.yaml", tmp_path)
+    for line in examples("serve"):
+        words = line.split()[1:]
+        if "--check-config" in words:
+            done = subprocess.run([REPRISE, *words], cwd=tmp_path, capture_output=True, text=True,
+                                  env=clean_environment(), timeout=SECONDS)
+            assert (done.returncode, done.stderr) == (0, "")
+            continue
+        if "--port" in words:
+            at = words.index("--port")
+            del words[at:at + 2]
+        server = Server([REPRISE, *words, "--port", "0"], env=clean_environment(),
+                        cwd=os.fspath(tmp_path))
+        try:
+            server.wait_for("serving")
+            server.signal(signal.SIGTERM)
+            assert server.wait() == 0
+        finally:
+            server.kill()
