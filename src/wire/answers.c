@@ -217,9 +217,8 @@ static bool read_limiter(const rp_pb_field *field, rp_table_info *info)
             info->limiter.max_diff = rp_wire_double(&f);
         else if (rp_pb_is(&f, 4, RP_PB_VARINT))
             info->limiter.min_size = (int64_t)f.value;
-        else if (rp_pb_is(&f, 5, RP_PB_BYTES) && !read_completed(&f, &info->inserts))
-            return false;
-        else if (rp_pb_is(&f, 6, RP_PB_BYTES) && !read_completed(&f, &info->samples))
+        else if (f.type == RP_PB_BYTES && (f.number == 5 || f.number == 6) &&
+                 !read_completed(&f, f.number == 5 ? &info->inserts : &info->samples))
             return false;
     }
     return step == RP_PB_END;

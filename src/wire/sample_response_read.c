@@ -297,7 +297,7 @@ static rp_status get_chunk(rp_sample_reader *r, const rp_pb_field *f, rp_chunk *
 static rp_status add_chunk(rp_sample_reader *r, const rp_pb_field *f, size_t max_chunks,
                            size_t max_bytes, rp_error *err)
 {
-    rp_chunk *chunk;
+    rp_chunk *chunk = NULL;
     rp_status st;
 
     if (r->chunk_count == max_chunks)
