@@ -27,11 +27,13 @@ typedef struct rp_sampler_options {
                                         i.e. at once; negative: never */
     size_t decoders; /* threads that decode a batch with the caller; 0: by processors */
     bool ordered;    /* see above */
-    bool checked;    /* compare samples with the signature of the table */
+    bool checked;    /* compare samples with the signature of the table, if it has one and it
+                        can be had within 30 s */
     double beta;     /* > 0: importance weights, normalised in each batch */
 } rp_sampler_options;
 
-/* Begins to fetch. RP_INVALID, RP_NO_RESOURCE. The client must outlive it. Returns owned. */
+/* Begins to fetch. RP_INVALID, RP_NO_RESOURCE; if `checked`, it asks for the signature first:
+ * RP_NOT_FOUND. The client must outlive it. Returns owned. */
 RP_API RP_NODISCARD rp_status rp_sampler_new(rp_client *client,
                                              const rp_sampler_options *options,
                                              rp_sampler **out, rp_error *err);
@@ -45,7 +47,12 @@ RP_API void rp_sampler_close(rp_sampler *sampler);
  * rp_samples_release(). `probability` and `table_size` are those over all shards.
  * RP_DEADLINE (by `wait`, or the rate limiter's timeout: then the sentence says so and every
  * later call answers the same), RP_PRECONDITION (max_samples have been taken: it is over),
- * RP_CANCELLED, RP_NOT_FOUND (no such table), RP_CORRUPT. */
+ * RP_CANCELLED, RP_NOT_FOUND (no such table), RP_CORRUPT, RP_INVALID (`checked`: a sample that
+ * does not fit), RP_DENIED, RP_UNAUTHENTICATED. What came before such an end is given first. A
+ * timeout of the rate limiter that passes while nobody waits does not count, unless it is 0.
+ *
+ * Tables of several servers whose sampler is not random (fifo, lifo, heaps) are drawn from in
+ * turns; `probability` is then that of the shard. */
 RP_API RP_NODISCARD rp_status rp_sampler_next(rp_sampler *sampler, rp_sample *out,
                                               size_t capacity, size_t *count, rp_wait wait,
                                               rp_error *err);
@@ -67,9 +74,13 @@ typedef struct rp_batch_column {
 
 typedef struct rp_batch rp_batch;
 
-/* Waits for `size` samples and makes them a batch; nothing is decoded yet. If the sampler ends
- * before, what there is becomes the last batch, unless `whole`. Returns owned. Statuses as
- * above. */
+/* Waits for `size` (1 to 2^20) samples and makes them a batch; nothing is decoded yet. They are
+ * one piece of the sequence: others who ask meanwhile wait. If the sampler ends before, what
+ * there is becomes the last batch, unless `whole`. If the wait ends before, or `whole` ones
+ * cannot be had, what there was is given to whoever asks next. Returns owned. It may outlive
+ * the sampler, but not the client; one thread at a time.
+ * Statuses as above, and RP_INVALID: the items differ (names the item, what it has and what was
+ * expected); then they are dropped. */
 RP_API RP_NODISCARD rp_status rp_sampler_batch(rp_sampler *sampler, size_t size,
                                                rp_ragged ragged, bool whole, rp_wait wait,
                                                rp_batch **out, rp_error *err);
@@ -80,8 +91,9 @@ RP_API size_t rp_batch_size(const rp_batch *batch);
 RP_API const rp_sample *rp_batch_samples(const rp_batch *batch);
 RP_API size_t rp_batch_column_count(const rp_batch *batch);
 RP_API const rp_batch_column *rp_batch_get_column(const rp_batch *batch, size_t column);
-/* Rows of each item (RP_RAGGED_PAD), or where each item's rows begin, and the end
- * (RP_RAGGED_OFFSETS: size + 1 numbers). Borrowed. NULL where all have one length. */
+/* Rows of each item (RP_RAGGED_PAD; NULL if all have one length), or where each item's rows
+ * begin, and the end (RP_RAGGED_OFFSETS: size + 1 numbers, whatever the lengths). Borrowed.
+ * NULL for columns whose items are one row without the dimension: these are never ragged. */
 RP_API const int64_t *rp_batch_lengths(const rp_batch *batch, size_t column);
 
 /* Decodes every column into dst[column], which has exactly its bytes; NULL leaves a column out.

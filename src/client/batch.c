@@ -161,8 +161,7 @@ static rp_status describe(rp_batch *b, rp_error *err)
         if (rp_trajectory_column_count(b->trajectories[i]) != b->column_count)
             return rp_fail(err, RP_INVALID, "item %zu: %zu columns but item 0 has %zu", i,
                            rp_trajectory_column_count(b->trajectories[i]), b->column_count);
-    for (size_t i = 0; st == RP_OK && i < b->column_count; i++)
-        st = describe_column(b, i, err);
+    for (size_t i = 0; st == RP_OK && i < b->column_count; i++) st = describe_column(b, i, err);
     return st;
 }
 
@@ -218,8 +217,7 @@ static rp_status fill_batch(rp_sampler *s, rp_batch *b, rp_error *err)
 {
     b->size = b->held->count;
     b->trajectories = rp_alloc_array(&b->alloc, b->size, sizeof *b->trajectories);
-    if (b->trajectories == NULL)
-        return rp_fail_memory(err, b->size * sizeof *b->trajectories);
+    if (b->trajectories == NULL) return rp_fail_memory(err, b->size * sizeof *b->trajectories);
     for (size_t i = 0; i < b->size; i++) b->trajectories[i] = b->held->samples[i].trajectory;
     if (s->options.beta > 0) rp_samples_weigh(b->held->samples, b->size, s->options.beta);
     return describe(b, err);
@@ -228,9 +226,8 @@ static rp_status fill_batch(rp_sampler *s, rp_batch *b, rp_error *err)
 static rp_status check_batch(const rp_sampler *s, size_t size, rp_ragged ragged, rp_error *err)
 {
     if (size < 1 || size > MAX_BATCH_SIZE)
-        return rp_fail(err, RP_INVALID,
-                       "sampler of '%s': a batch has 1 .. %d samples, got %zu", s->table,
-                       MAX_BATCH_SIZE, size);
+        return rp_fail(err, RP_INVALID, "sampler of '%s': a batch has 1 .. %d samples, got %zu",
+                       s->table, MAX_BATCH_SIZE, size);
     if (ragged != RP_RAGGED_REFUSE && ragged != RP_RAGGED_PAD && ragged != RP_RAGGED_OFFSETS)
         return rp_fail(err, RP_INVALID, "sampler of '%s': no such treatment of ragged items",
                        s->table);
@@ -243,8 +240,9 @@ rp_status rp_sampler_batch(rp_sampler *s, size_t size, rp_ragged ragged, bool wh
     rp_batch *b = NULL;
     rp_status st = check_batch(s, size, ragged, err);
 
-    if (st == RP_OK) st = make_batch(s, ragged, size, &b, err);
     if (st != RP_OK) return st;
+    st = make_batch(s, ragged, size, &b, err);
+    if (b == NULL) return st;
     st = rp_sampler_fetch(s, b->held->samples, size, size, &b->held->count, wait, err);
     if (st != RP_OK && b->held->count > 0) {
         if (!whole && rp_sampler_is_over(s)) {

@@ -130,8 +130,8 @@ static size_t items_per_unit(const rp_stack_column *c, size_t count)
 {
     size_t n = c->item_bytes > 0 ? UNIT_BYTES / c->item_bytes : count;
 
-    if (n < 1) return 1;
-    return n < count ? n : count;
+    if (n > count) n = count;
+    return n > 0 ? n : 1;
 }
 
 static size_t units_of(const rp_stack_column *c, size_t count)

@@ -205,8 +205,8 @@ rp_status rp_sampler_fetch(rp_sampler *s, rp_sample *out, size_t least, size_t c
 
     *count = 0;
     if (s->generation != rp_runtime_generation())
-        return rp_fail(err, RP_PRECONDITION,
-                       "sampler of '%s' belongs to the parent process", s->table);
+        return rp_fail(err, RP_PRECONDITION, "sampler of '%s' belongs to the parent process",
+                       s->table);
     rp_cond_init(&w.cv);
     rp_mutex_lock(&s->mu);
     s->inside++;
@@ -463,8 +463,7 @@ void rp_sampler_free(rp_sampler *s)
     if (s->generation != rp_runtime_generation()) return;
     rp_sampler_close(s);
     rp_mutex_lock(&s->mu);
-    while (s->inside > 0 || s->is_weighing)
-        (void)rp_cond_wait(&s->quiet, &s->mu, RP_FOREVER);
+    while (s->inside > 0 || s->is_weighing) (void)rp_cond_wait(&s->quiet, &s->mu, RP_FOREVER);
     rp_mutex_unlock(&s->mu);
     destroy(s);
 }

@@ -27,8 +27,8 @@
 #ifndef RP_CLIENT_SAMPLER_INSIDE_H
 #define RP_CLIENT_SAMPLER_INSIDE_H
 
-#include "client/sampler.h"
 #include "client/batch_decode.h"
+#include "client/sampler.h"
 #include "util/cancel.h"
 #include "util/mutex.h"
 #include "util/rng.h"
@@ -115,12 +115,12 @@ struct rp_sampler {
     int64_t taken RP_GUARDED_BY(mu);
     rp_returned *returned RP_GUARDED_BY(mu);
     rp_sampler_waiter *first, *last RP_GUARDED_BY(mu);
-    size_t inside RP_GUARDED_BY(mu);     /* threads that will come back to this memory */
-    bool is_asking RP_GUARDED_BY(mu);    /* one of them calls `want` */
-    bool started RP_GUARDED_BY(mu);      /* all sources are open */
+    size_t inside RP_GUARDED_BY(mu);  /* threads that will come back to this memory */
+    bool is_asking RP_GUARDED_BY(mu); /* one of them calls `want` */
+    bool started RP_GUARDED_BY(mu);   /* all sources are open */
     bool closed RP_GUARDED_BY(mu);
-    rp_status end RP_GUARDED_BY(mu);     /* RP_OK: it goes on */
-    char end_text[RP_ERROR_TEXT_BYTES];  /* guarded by mu */
+    rp_status end RP_GUARDED_BY(mu);          /* RP_OK: it goes on */
+    char end_text[RP_ERROR_TEXT_BYTES];       /* guarded by mu */
     int64_t last_sample_ns RP_GUARDED_BY(mu); /* when it came, or somebody began to wait */
 
     rp_shard_state *states RP_GUARDED_BY(mu);
@@ -181,7 +181,8 @@ rp_status rp_sampler_fetch(rp_sampler *s, rp_sample *out, size_t least, size_t c
                            size_t *count, rp_wait wait, rp_error *err);
 /* True if it has ended by itself: no call will get more than is there. */
 bool rp_sampler_is_over(rp_sampler *s);
-/* Takes back samples that rp_sampler_fetch() gave: the next call gets them. Takes `returned`. */
+/* Takes back samples that rp_sampler_fetch() gave: the next call gets them. Takes `returned`.
+ */
 void rp_sampler_return(rp_sampler *s, rp_returned *returned);
 
 #endif

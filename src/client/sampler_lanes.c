@@ -48,9 +48,9 @@ rp_status rp_sampler_make_lanes(rp_sampler *s, size_t streams, rp_error *err)
         return rp_fail_memory(err, ahead * sizeof *s->schedule);
     for (size_t i = 0; st == RP_OK && i < s->lane_count; i++)
         st = make_lane(s, i, streams, err);
-    s->mode = s->lane_count == 1           ? RP_MODE_ANY
-              : s->feed.shard_count == 1   ? RP_MODE_UNIFORM
-                                           : RP_MODE_UNKNOWN;
+    s->mode = s->lane_count == 1         ? RP_MODE_ANY
+              : s->feed.shard_count == 1 ? RP_MODE_UNIFORM
+                                         : RP_MODE_UNKNOWN;
     return st;
 }
 
@@ -410,8 +410,7 @@ static size_t take_scheduled_locked(rp_sampler *s, rp_sample *out, size_t capaci
     return n;
 }
 
-static size_t take_any_locked(rp_sampler *s, rp_sample *out, size_t capacity)
-    RP_REQUIRES(s->mu)
+static size_t take_any_locked(rp_sampler *s, rp_sample *out, size_t capacity) RP_REQUIRES(s->mu)
 {
     size_t n = 0;
 
@@ -450,8 +449,7 @@ bool rp_sampler_has_samples_locked(const rp_sampler *s)
     if (s->returned != NULL) return true;
     if (left_locked(s, 0) == 0) return false;
     if (is_scheduled(s))
-        return s->schedule_count > 0 &&
-               s->lanes[s->schedule[s->schedule_first].lane].ready > 0;
+        return s->schedule_count > 0 && s->lanes[s->schedule[s->schedule_first].lane].ready > 0;
     for (size_t i = 0; i < s->lane_count; i++)
         if (s->lanes[i].ready > 0) return true;
     return false;

@@ -29,7 +29,7 @@ typedef struct rp_test_source {
 typedef struct rp_test_sources {
     rp_test_source all[RP_TEST_MAX_SOURCES];
     size_t count;
-    size_t fail_at; /* opening this one fails; SIZE_MAX: none */
+    size_t fail_at;               /* opening this one fails; SIZE_MAX: none */
     rp_trajectory *trajectory;    /* of every sample, */
     rp_trajectory **trajectories; /* or of the n-th that a source gives, if not NULL */
     size_t trajectory_count;      /* and then from the first again */

@@ -50,9 +50,9 @@ static void add_item(rp_chunk **chunks, size_t count, bool squeeze)
         slices[i] = (rp_slice){chunks[i], 0, 0, rows};
         columns[i] = (rp_slices){&slices[i], 1, squeeze};
     }
-    assert_ok_err(rp_trajectory_new(rp_allocator_default(), columns, count,
-                                    &items[item_count++], &err),
-                  &err);
+    assert_ok_err(
+        rp_trajectory_new(rp_allocator_default(), columns, count, &items[item_count++], &err),
+        &err);
     for (size_t i = 0; i < count; i++) rp_chunk_unref(chunks[i]);
 }
 
@@ -178,9 +178,8 @@ static void arguments_are_checked(void **state)
     open_sampler(NULL);
     assert_fails(rp_sampler_batch(sampler, 0, RP_RAGGED_PAD, false, rp_wait_none(), &b, &err),
                  RP_INVALID, &err, "got 0");
-    assert_fails(
-        rp_sampler_batch(sampler, 1, (rp_ragged)7, false, rp_wait_none(), &b, &err),
-        RP_INVALID, &err, "ragged");
+    assert_fails(rp_sampler_batch(sampler, 1, (rp_ragged)7, false, rp_wait_none(), &b, &err),
+                 RP_INVALID, &err, "ragged");
 }
 
 /* --- ragged ----------------------------------------------------------------------------------------------------- */
@@ -361,9 +360,9 @@ static void a_wait_that_ends_loses_nothing(void **state)
     open_sampler(NULL);
     assert_int_equal(rp_test_give(&sources, 0, 3), 3);
     for (int i = 0; i < 3; i++)
-        assert_fails(rp_sampler_batch(sampler, 10, RP_RAGGED_REFUSE, false, rp_wait_ms(1), &b,
-                                      &err),
-                     RP_DEADLINE, &err, "in time");
+        assert_fails(
+            rp_sampler_batch(sampler, 10, RP_RAGGED_REFUSE, false, rp_wait_ms(1), &b, &err),
+            RP_DEADLINE, &err, "in time");
     assert_ok_err(rp_sampler_next(sampler, &sample, 1, &n, rp_wait_none(), &err), &err);
     assert_int_equal(sample.key, 0);
     rp_samples_release(&sample, 1);
@@ -540,7 +539,8 @@ static void make_column(column *c, rp_rng *rng, uint64_t *key)
                                       RP_CODEC_LZ4};
     size_t elements;
 
-    c->spec = (rp_spec){"x", rp_test_dtypes[rp_rng_below(rng, COUNT_OF(rp_test_dtypes))],
+    c->spec = (rp_spec){"x",
+                        rp_test_dtypes[rp_rng_below(rng, COUNT_OF(rp_test_dtypes))],
                         {.rank = (int32_t)rp_rng_below(rng, 3)}};
     for (int32_t i = 0; i < c->spec.shape.rank; i++)
         c->spec.shape.dims[i] = 1 + (int64_t)rp_rng_below(rng, rp_rng_below(rng, 9) ? 5 : 40);
@@ -560,9 +560,8 @@ static void make_column(column *c, rp_rng *rng, uint64_t *key)
         rp_chunk_options o = {.codec = codecs[rp_rng_below(rng, 4)],
                               .delta = rp_rng_below(rng, 2) == 1};
 
-        c->chunks[i] =
-            rp_test_chunk((*key)++, &o, &c->spec, c->firsts[i + 1] - c->firsts[i],
-                          c->data + c->firsts[i] * c->row_bytes);
+        c->chunks[i] = rp_test_chunk((*key)++, &o, &c->spec, c->firsts[i + 1] - c->firsts[i],
+                                     c->data + c->firsts[i] * c->row_bytes);
     }
 }
 
@@ -585,8 +584,7 @@ static size_t pick_slices(column *c, rp_rng *rng, size_t rows, rp_slice *slices,
         size_t length = 1 + rp_rng_below(rng, own - offset);
 
         if (length > rows - total) length = rows - total;
-        slices[*count] =
-            (rp_slice){c->chunks[chunk], 0, (uint32_t)offset, (uint32_t)length};
+        slices[*count] = (rp_slice){c->chunks[chunk], 0, (uint32_t)offset, (uint32_t)length};
         memcpy(plain + total * c->row_bytes,
                c->data + (c->firsts[chunk] + offset) * c->row_bytes, length * c->row_bytes);
         total += length;

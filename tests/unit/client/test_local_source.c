@@ -125,9 +125,8 @@ static void fill(rp_table *t, uint64_t first, size_t count)
 
 static rp_status open_source(const rp_allocator *alloc, int64_t timeout_ms)
 {
-    rp_source_options o = {.table = "q",
-                           .rate_limiter_timeout_ms = timeout_ms,
-                           .request_samples = 2000};
+    rp_source_options o = {
+        .table = "q", .rate_limiter_timeout_ms = timeout_ms, .request_samples = 2000};
     rp_source_events events = {on_samples, on_end, on_reach, &rec};
 
     return rp_local_source_open(alloc, runtime, bed.store, &o, &events, &source, &err);
@@ -415,8 +414,8 @@ static void *consume(void *arg)
     size_t n;
 
     for (;;) {
-        c->status =
-            rp_sampler_next(c->sampler, samples, COUNT_OF(samples), &n, rp_wait_ms(20000), NULL);
+        c->status = rp_sampler_next(c->sampler, samples, COUNT_OF(samples), &n,
+                                    rp_wait_ms(20000), NULL);
         if (c->status != RP_OK) return NULL;
         for (size_t i = 0; i < n; i++)
             __atomic_fetch_add(&c->seen[samples[i].key], 1, __ATOMIC_RELAXED);

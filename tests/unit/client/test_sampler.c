@@ -84,8 +84,7 @@ static void *run_taker(void *arg)
 {
     taker *t = arg;
 
-    t->status =
-        rp_sampler_next(sampler, t->samples, t->capacity, &t->count, t->wait, &t->err);
+    t->status = rp_sampler_next(sampler, t->samples, t->capacity, &t->count, t->wait, &t->err);
     return NULL;
 }
 
@@ -411,8 +410,9 @@ static void timeout_of_zero_ends_it_behind_what_is_there(void **state)
 static void ends_of_a_source_are_told(void **state)
 {
     (void)state;
-    static const rp_status ends[] = {RP_NOT_FOUND, RP_INVALID,     RP_DENIED,     RP_CORRUPT,
-                                     RP_CANCELLED, RP_NO_RESOURCE, RP_UNAUTHENTICATED};
+    static const rp_status ends[] = {RP_NOT_FOUND,      RP_INVALID,   RP_DENIED,
+                                     RP_CORRUPT,        RP_CANCELLED, RP_NO_RESOURCE,
+                                     RP_UNAUTHENTICATED};
 
     for (size_t i = 0; i < COUNT_OF(ends); i++) {
         rp_sampler_options o = plain();

@@ -411,8 +411,8 @@ static void shards_that_are_not_random_take_turns(void **state)
 
         rp_test_sources_init(&sources, 3, bed.plain);
         for (size_t i = 0; i < 3; i++)
-            sources.states[i] = (rp_shard_state){
-                .weight = 1 + 10 * (double)i, .size = 5, .by_turns = true};
+            sources.states[i] =
+                (rp_shard_state){.weight = 1 + 10 * (double)i, .size = 5, .by_turns = true};
         o.ordered = ordered == 1;
         open_sampler(&o);
         take(300, of_shard, probability, NULL);
@@ -474,8 +474,8 @@ static rp_status open_store(void *ctx, size_t shard, const rp_source_options *op
     return rp_local_source_open(&bed.alloc, runtime, stores[shard], options, events, out, e);
 }
 
-static rp_status weigh_stores(void *ctx, const char *table, rp_wait wait,
-                              rp_shard_state *out, rp_error *e)
+static rp_status weigh_stores(void *ctx, const char *table, rp_wait wait, rp_shard_state *out,
+                              rp_error *e)
 {
     (void)table;
     (void)ctx;
@@ -550,9 +550,8 @@ static void global_probabilities_are_those_of_one_table(void **state)
         rp_samples_release(samples, n);
     }
     for (uint64_t key = 0; key < KEYS; key++) {
-        double expected = priority_of(key) > 0
-                              ? pow(priority_of(key), exponent) / total * (double)drawn
-                              : 0;
+        double expected =
+            priority_of(key) > 0 ? pow(priority_of(key), exponent) / total * (double)drawn : 0;
 
         if (expected == 0) {
             assert_int_equal(counts[key], 0);
