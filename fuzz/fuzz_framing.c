@@ -170,8 +170,15 @@ static void on_fault(void *user, rp_call *call, rp_call_fault fault, rp_status s
     fuzz_check(rp_call_is_finished(call) && fault <= RP_FAULT_MEMORY && status != RP_OK);
 }
 
-static const rp_h2_handler handler = {on_request, on_message,  on_half_close, on_room,
-                                      on_close,   on_nuisance, on_fault};
+static const rp_h2_handler handler = {
+    .on_request = on_request,
+    .on_message = on_message,
+    .on_half_close = on_half_close,
+    .on_room = on_room,
+    .on_close = on_close,
+    .on_nuisance = on_nuisance,
+    .on_fault = on_fault,
+};
 
 /* --- what must hold ------------------------------------------------------------------------------ */
 
