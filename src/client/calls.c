@@ -273,7 +273,7 @@ static rp_status add_blocked(rp_client *client, size_t shard, const rp_unary_ans
     st = rp_wire_read_blocked(answer->data, answer->size, rp_now_ns(), list, room, &found, &all,
                               err);
     if (st != RP_OK) st = corrupt(client, shard, st, err);
-    for (size_t i = 0; st == RP_OK && i < found; i++) {
+    for (size_t i = 0; st == RP_OK && list != NULL && i < found; i++) {
         rp_client_waiting *w = &out[(*count)++];
 
         *w = (rp_client_waiting){.shard = shard, .waiting = list[i].waiting};

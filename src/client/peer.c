@@ -241,8 +241,8 @@ static void end_broken(rp_peer *p, rp_link_result result)
 static void end_gone(rp_peer *p)
 {
     uint64_t bytes;
-    bool is_strange = rp_h2_is_violated(p->h2) ||
-                      rp_h2_waits_for(p->h2, &bytes) == RP_H2_WAITS_FOR_GREETING;
+    bool is_strange =
+        rp_h2_is_violated(p->h2) || rp_h2_waits_for(p->h2, &bytes) == RP_H2_WAITS_FOR_GREETING;
 
     end(p, is_strange ? "what answers does not keep to HTTP/2" : "the server said goodbye");
 }

@@ -283,20 +283,23 @@ static void end_runtime(rp_runtime *r)
     rp_release(a, r, sizeof *r);
 }
 
-static rp_status make_runtime(rp_runtime **out, rp_error *err)
+/* NULL, and why in `*st`. It may have fewer threads than it needs. */
+static rp_runtime *make_runtime(rp_status *st, rp_error *err)
 {
     const rp_allocator *a = rp_allocator_default();
     rp_runtime *r = rp_alloc_zero(a, sizeof *r);
-    rp_status st;
 
-    if (r == NULL) return rp_fail_memory(err, sizeof *r);
+    if (r == NULL) {
+        *st = rp_fail_memory(err, sizeof *r);
+        return NULL;
+    }
     r->read_buffer = rp_alloc(a, RP_RUNTIME_READ_BYTES);
-    st = r->read_buffer == NULL ? rp_fail_memory(err, RP_RUNTIME_READ_BYTES)
-                                : rp_loop_new(a, &r->loop, err);
-    if (st != RP_OK) {
+    *st = r->read_buffer == NULL ? rp_fail_memory(err, RP_RUNTIME_READ_BYTES)
+                                 : rp_loop_new(a, &r->loop, err);
+    if (*st != RP_OK) {
         rp_release(a, r->read_buffer, RP_RUNTIME_READ_BYTES);
         rp_release(a, r, sizeof *r);
-        return st;
+        return NULL;
     }
     r->generation = rp_runtime_generation();
     r->jobs_end = &r->jobs;
@@ -304,8 +307,7 @@ static rp_status make_runtime(rp_runtime **out, rp_error *err)
     rp_cond_init(&r->cv);
     rp_loop_set_turn_end(r->loop, end_turn, r);
     start_threads(r);
-    *out = r;
-    return RP_OK;
+    return r;
 }
 
 rp_status rp_runtime_get(rp_runtime **out, rp_error *err)
@@ -316,17 +318,17 @@ rp_status rp_runtime_get(rp_runtime **out, rp_error *err)
     once();
     rp_mutex_lock(&process.mu);
     r = process.current;
-    if (r == NULL) st = make_runtime(&r, err);
-    if (st == RP_OK && r->thread_count < 2) {
+    if (r == NULL) r = make_runtime(&st, err);
+    if (r != NULL && r->thread_count < 2) {
         broken = r; /* and not in the list yet */
         st = rp_fail(err, RP_NO_RESOURCE, "client: no threads for the network");
     }
-    if (st == RP_OK && process.current == NULL) {
+    if (r != NULL && st == RP_OK && process.current == NULL) {
         r->next = process.all;
         if (r->next != NULL) r->next->prev = r;
         process.all = process.current = r;
     }
-    if (st == RP_OK) r->references++;
+    if (r != NULL && st == RP_OK) r->references++;
     rp_mutex_unlock(&process.mu);
     if (broken != NULL) end_runtime(broken);
     if (st == RP_OK) *out = r;

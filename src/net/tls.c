@@ -228,13 +228,17 @@ static bool set_up(SSL_CTX *context)
            SSL_CTX_set_cipher_list(context, old_ciphers) == 1;
 }
 
-static rp_status make(const rp_allocator *alloc, bool connects, rp_tls **out, rp_error *err)
+/* Without its files; NULL, and why in `*st`. */
+static rp_tls *make(const rp_allocator *alloc, bool connects, rp_status *st, rp_error *err)
 {
     static const unsigned char h2[] = "\x02h2";
     rp_tls *tls = rp_alloc_zero(alloc, sizeof *tls);
     bool ok;
 
-    if (tls == NULL) return rp_fail_memory(err, sizeof *tls);
+    if (tls == NULL) {
+        *st = rp_fail_memory(err, sizeof *tls);
+        return NULL;
+    }
     tls->alloc = *alloc;
     tls->connects = connects;
     rp_refcount_init(&tls->refs);
@@ -248,22 +252,23 @@ static rp_status make(const rp_allocator *alloc, bool connects, rp_tls **out, rp
     if (!ok) {
         rp_tls_unref(tls);
         ERR_clear_error();
-        return rp_fail(err, RP_NO_RESOURCE, "TLS: OpenSSL could not be set up");
+        *st = rp_fail(err, RP_NO_RESOURCE, "TLS: OpenSSL could not be set up");
+        return NULL;
     }
-    *out = tls;
-    return RP_OK;
+    return tls;
 }
 
 rp_status rp_tls_new(const rp_allocator *alloc, const rp_tls_files *files, rp_tls **out,
                      rp_error *err)
 {
-    rp_tls *tls = NULL;
     rp_status st;
+    rp_tls *tls;
 
     if (files->certificate == NULL || files->key == NULL)
         return rp_fail(err, RP_INVALID, "TLS needs both a certificate and a key");
-    st = make(alloc, false, &tls, err);
-    if (st == RP_OK) st = load_own(tls->context, files->certificate, files->key, err);
+    tls = make(alloc, false, &st, err);
+    if (tls == NULL) return st;
+    st = load_own(tls->context, files->certificate, files->key, err);
     if (st == RP_OK) st = load_client_ca(tls->context, files, err);
     if (st != RP_OK) {
         rp_tls_unref(tls);
@@ -276,13 +281,14 @@ rp_status rp_tls_new(const rp_allocator *alloc, const rp_tls_files *files, rp_tl
 rp_status rp_tls_new_client(const rp_allocator *alloc, const rp_tls_client_files *files,
                             rp_tls **out, rp_error *err)
 {
-    rp_tls *tls = NULL;
     rp_status st;
+    rp_tls *tls;
 
     if ((files->certificate == NULL) != (files->key == NULL))
         return rp_fail(err, RP_INVALID, "TLS: a certificate and its key go together");
-    st = make(alloc, true, &tls, err);
-    if (st == RP_OK) st = load_authorities(tls->context, files->ca, err);
+    tls = make(alloc, true, &st, err);
+    if (tls == NULL) return st;
+    st = load_authorities(tls->context, files->ca, err);
     if (st == RP_OK && files->certificate != NULL)
         st = load_own(tls->context, files->certificate, files->key, err);
     if (st != RP_OK) {
