@@ -277,8 +277,8 @@ static size_t run_length(const rp_sink_item *items, size_t count)
 {
     size_t n = 1;
 
-    while (n < count && (items[n].table == items[0].table ||
-                         strcmp(items[n].table, items[0].table) == 0))
+    while (n < count &&
+           (items[n].table == items[0].table || strcmp(items[n].table, items[0].table) == 0))
         n++;
     return n;
 }

@@ -150,9 +150,9 @@ static inline rp_sink *rp_test_client_sink(rp_test_client_rig *r, bool local)
     rp_sink *sink = NULL;
 
     if (local) {
-        assert_ok_err(rp_local_sink_open(&r->in.alloc, r->in.store, r->runtime, &events, &sink,
-                                         &r->err),
-                      &r->err);
+        assert_ok_err(
+            rp_local_sink_open(&r->in.alloc, r->in.store, r->runtime, &events, &sink, &r->err),
+            &r->err);
         return sink;
     }
     r->sink = calloc(1, sizeof *r->sink);

@@ -184,8 +184,7 @@ static void *sample_all(void *user)
     size_t drawn;
 
     for (int i = 0; i < WRITERS * STEPS / 2; i++) {
-        assert_ok(
-            rp_table_sample(user, &options, &sample, &drawn, rp_wait_ms(60000), NULL));
+        assert_ok(rp_table_sample(user, &options, &sample, &drawn, rp_wait_ms(60000), NULL));
         rp_samples_release(&sample, drawn);
     }
     return NULL;
@@ -212,8 +211,8 @@ static void writers_do_not_get_in_each_others_way(void **state)
         writers[i].rig = r;
         assert_ok(rp_trajectory_writer_open(&parts, &o, &writers[i].rig.writer, &r.err));
         events = rp_trajectory_writer_events(writers[i].rig.writer);
-        assert_ok(rp_local_sink_open(&r.in.alloc, r.in.store, r.runtime, &events, &sink,
-                                     &r.err));
+        assert_ok(
+            rp_local_sink_open(&r.in.alloc, r.in.store, r.runtime, &events, &sink, &r.err));
         rp_trajectory_writer_attach(writers[i].rig.writer, sink);
         assert_int_equal(pthread_create(&writers[i].thread, NULL, write_steps, &writers[i]), 0);
     }
