@@ -162,10 +162,10 @@ static rp_rows *publish(rp_trajectory_writer *w, rp_rows *rows, rp_chunk *chunk)
     rp_writer_column *c = rows->column;
     rp_rows *next;
 
-    rp_chunk_builder_clear(builder);
     rp_mutex_lock(&w->mu);
     rows->chunk = chunk;
     rows->builder = NULL;
+    rp_chunk_builder_clear(builder); /* not before: the caller may have been reading it */
     if (rows->held > 0) {
         size_t bytes = rp_rows_bytes(rows);
         w->bytes = w->bytes - rows->charged + bytes;

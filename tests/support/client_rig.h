@@ -33,6 +33,9 @@ typedef struct rp_test_sink {
     rp_status refuse;  /* what automatic says instead of RP_OK, if not that */
 } rp_test_sink;
 
+/* Leaves the lock while it tells. */
+static inline void rp_test_sink_settle_some(rp_test_sink *s, size_t count, rp_status status,
+                                            const char *text) RP_REQUIRES(s->mu);
 static inline void rp_test_sink_settle_some(rp_test_sink *s, size_t count, rp_status status,
                                             const char *text)
 {

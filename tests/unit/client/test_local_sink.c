@@ -208,7 +208,7 @@ static void writers_do_not_get_in_each_others_way(void **state)
         rp_sink_events events;
         rp_sink *sink;
         parts.seed = 100 + (uint64_t)i;
-        writers[i].rig = r;
+        writers[i].rig = (rp_test_client_rig){0};
         assert_ok(rp_trajectory_writer_open(&parts, &o, &writers[i].rig.writer, &r.err));
         events = rp_trajectory_writer_events(writers[i].rig.writer);
         assert_ok(
