@@ -89,7 +89,8 @@ static rp_status set_columns(rp_step_writer *w, size_t count, rp_error *err)
     w->refs = rp_alloc_array(alloc, rows, sizeof *w->refs);
     if (w->values == NULL || w->item == NULL || w->refs == NULL) {
         release_columns(w, alloc, count);
-        return rp_fail_memory(err, rows * sizeof *w->refs);
+        (void)rp_fail_memory(err, rows * sizeof *w->refs);
+        return RP_NO_RESOURCE;
     }
     w->column_count = count;
     return RP_OK;
