@@ -62,8 +62,9 @@ static rp_status check_values(const rp_batch_writer *b, const rp_value *values, 
         const rp_shape *s = &values[i].tensor.shape;
         if (s->rank >= 1 && s->rank <= RP_MAX_RANK && s->dims[0] == (int64_t)b->environments)
             continue;
-        return rp_fail(err, RP_INVALID, "%s: got shape %s but expected a row for each of %zu "
-                                        "environments",
+        return rp_fail(err, RP_INVALID,
+                       "%s: got shape %s but expected a row for each of %zu "
+                       "environments",
                        rp_writer_label(values[i].column, values[i].name, label),
                        rp_shape_text(s, shape, sizeof shape), b->environments);
     }
@@ -95,8 +96,7 @@ rp_status rp_batch_writer_append(rp_batch_writer *writer, const rp_value *values
                                  const bool *ends, rp_wait wait, rp_error *err)
 {
     rp_error why = {0};
-    rp_status st =
-        rp_writer_check_alive(rp_structured_writer_inner(writer->writers[0]), err);
+    rp_status st = rp_writer_check_alive(rp_structured_writer_inner(writer->writers[0]), err);
 
     if (st == RP_OK) st = check_values(writer, values, count, err);
     if (st == RP_OK) st = make_room(writer, count, wait, err);
@@ -105,8 +105,8 @@ rp_status rp_batch_writer_append(rp_batch_writer *writer, const rp_value *values
         for (size_t i = 0; i < count; i++)
             writer->values[i] = (rp_value){values[i].column, values[i].name,
                                            rp_tensor_row(&values[i].tensor, (int64_t)e)};
-        st = rp_structured_writer_append_now(writer->writers[e], writer->values, count, 0,
-                                             &why);
+        st =
+            rp_structured_writer_append_now(writer->writers[e], writer->values, count, 0, &why);
         if (st == RP_OK && ends != NULL && ends[e])
             st = rp_structured_writer_end_now(writer->writers[e], true, &why);
         if (st != RP_OK) return name_environment(st, e, &why, err);

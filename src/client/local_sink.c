@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "reprise/op.h"
+#include "table/table.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/mutex.h"
@@ -126,6 +127,14 @@ static void on_done(rp_op *op)
     rp_mutex_unlock(&s->mu);
 }
 
+static void refuse_gone(batch *b)
+{
+    char text[RP_ERROR_TEXT_BYTES];
+
+    (void)snprintf(text, sizeof text, "no table '%.64s'", b->name);
+    refuse(b, RP_NOT_FOUND, text);
+}
+
 /* Counts what an operation has done. A failure is the first item's that is not in, if there was
  * only one: of several, one that is not the first may be to blame. */
 static void absorb(batch *b)
@@ -133,7 +142,11 @@ static void absorb(batch *b)
     size_t tried = b->op.count;
 
     confirm(b, b->op.done);
-    if (b->op.status != RP_OK && tried == 1) refuse(b, b->op.status, b->op.error.text);
+    if (b->op.status == RP_OK || tried > 1) return;
+    if (b->op.status == RP_CANCELLED && rp_table_is_dropped(b->table))
+        refuse_gone(b);
+    else
+        refuse(b, b->op.status, b->op.error.text);
 }
 
 static void prepare(batch *b, size_t count, int64_t until_ns)
@@ -149,12 +162,10 @@ static void prepare(batch *b, size_t count, int64_t until_ns)
 static bool find_table(batch *b)
 {
     rp_string name = {b->name, strlen(b->name)};
-    char text[RP_ERROR_TEXT_BYTES];
 
     if (b->table == NULL) b->table = rp_store_find_table(b->sink->store, name);
     if (b->table != NULL) return true;
-    (void)snprintf(text, sizeof text, "no table '%.64s'", b->name);
-    while (b->at < b->count) refuse(b, RP_NOT_FOUND, text);
+    while (b->at < b->count) refuse_gone(b);
     return false;
 }
 
@@ -277,8 +288,8 @@ static size_t run_length(const rp_sink_item *items, size_t count)
 {
     size_t n = 1;
 
-    while (n < count && (items[n].table == items[0].table ||
-                         strcmp(items[n].table, items[0].table) == 0))
+    while (n < count &&
+           (items[n].table == items[0].table || strcmp(items[n].table, items[0].table) == 0))
         n++;
     return n;
 }

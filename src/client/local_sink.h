@@ -9,7 +9,7 @@
 
 /* Store and runtime must outlive it. An item that a rate limiter holds up waits in its table
  * without a thread; those behind it that go to the same table wait behind it. Items are refused
- * for good with RP_NOT_FOUND (no such table), RP_CANCELLED (it is closed, or was dropped),
+ * for good with RP_NOT_FOUND (no such table, or no more), RP_CANCELLED (it is closed),
  * RP_INVALID and RP_NO_RESOURCE (what the table says, also if it lacks memory). Returns owned:
  * close it. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_local_sink_open(const rp_allocator *alloc, rp_store *store,

@@ -14,7 +14,8 @@
 static uint64_t next_seed(const rp_client *client)
 {
     static atomic_uint_fast64_t writers;
-    uint64_t state = client->seed + atomic_fetch_add_explicit(&writers, 1, memory_order_relaxed);
+    uint64_t state =
+        client->seed + atomic_fetch_add_explicit(&writers, 1, memory_order_relaxed);
 
     return rp_splitmix64(&state);
 }
@@ -111,8 +112,8 @@ static rp_status choose(const rp_pattern *patterns, size_t count,
     rp_status st = rp_pattern_check(patterns, count, err);
 
     if (st == RP_OK)
-        *out = rp_structured_writer_under(patterns, count,
-                                          options != NULL ? options : &defaults);
+        *out =
+            rp_structured_writer_under(patterns, count, options != NULL ? options : &defaults);
     return st;
 }
 

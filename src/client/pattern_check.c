@@ -11,8 +11,7 @@ static rp_status check_node(const rp_pattern_node *node, rp_error *err)
         return rp_fail(err, RP_INVALID, "`flat_source_index` must be < %d but got %u",
                        RP_MAX_COLUMNS, node->source);
     if (!node->has_start && !node->has_stop)
-        return rp_fail(err, RP_INVALID,
-                       "At least one of `start` and `stop` must be specified");
+        return rp_fail(err, RP_INVALID, "At least one of `start` and `stop` must be specified");
     if (node->has_start && node->start >= 0)
         return rp_fail(err, RP_INVALID, "`start` must be < 0 but got %d", (int)node->start);
     if (node->has_stop && node->stop > 0)
@@ -22,8 +21,7 @@ static rp_status check_node(const rp_pattern_node *node, rp_error *err)
                        "`stop` (%d) must be > `start` (%d) when both are specified",
                        (int)node->stop, (int)node->start);
     if (!node->has_start && node->stop == 0)
-        return rp_fail(err, RP_INVALID,
-                       "`stop` must be < 0 when `start` isn't set but got %d",
+        return rp_fail(err, RP_INVALID, "`stop` must be < 0 when `start` isn't set but got %d",
                        (int)node->stop);
     if (!node->has_start && node->step != 0)
         return rp_fail(err, RP_INVALID, "`step` must only be set when `start` is set");
@@ -84,7 +82,8 @@ static rp_status check_pattern(const rp_pattern *p, rp_error *err)
                        RP_MAX_COLUMNS, p->node_count);
     if (p->table == NULL || p->table[0] == '\0')
         return rp_fail(err, RP_INVALID, "`table` must not be empty");
-    for (size_t i = 0; st == RP_OK && i < p->node_count; i++) st = check_node(&p->nodes[i], err);
+    for (size_t i = 0; st == RP_OK && i < p->node_count; i++)
+        st = check_node(&p->nodes[i], err);
     for (size_t i = 0; st == RP_OK && i < p->condition_count; i++)
         st = check_condition(&p->conditions[i], err);
     return st == RP_OK ? check_priority(p, err) : st;

@@ -89,7 +89,8 @@ static rp_status set_columns(rp_step_writer *w, size_t count, rp_error *err)
     w->refs = rp_alloc_array(alloc, rows, sizeof *w->refs);
     if (w->values == NULL || w->item == NULL || w->refs == NULL) {
         release_columns(w, alloc, count);
-        return rp_fail_memory(err, rows * sizeof *w->refs);
+        (void)rp_fail_memory(err, rows * sizeof *w->refs);
+        return RP_NO_RESOURCE;
     }
     w->column_count = count;
     return RP_OK;
@@ -131,10 +132,9 @@ static rp_status check_sequence(const rp_tensor *steps, size_t count, rp_error *
             return rp_fail(err, RP_INVALID, "column %zu: the rank must be <= %d, got %d", i,
                            RP_MAX_RANK, (int)steps[i].shape.rank);
         if (steps[i].shape.dims[0] != steps[0].shape.dims[0])
-            return rp_fail(err, RP_INVALID,
-                           "column %zu: a sequence of %lld rows, but column 0 has %lld", i,
-                           (long long)steps[i].shape.dims[0],
-                           (long long)steps[0].shape.dims[0]);
+            return rp_fail(
+                err, RP_INVALID, "column %zu: a sequence of %lld rows, but column 0 has %lld",
+                i, (long long)steps[i].shape.dims[0], (long long)steps[0].shape.dims[0]);
     }
     return RP_OK;
 }
@@ -147,8 +147,8 @@ rp_tensor rp_tensor_row(const rp_tensor *tensor, int64_t row)
     memcpy(out.shape.dims, tensor->shape.dims + 1,
            (size_t)out.shape.rank * sizeof out.shape.dims[0]);
     if (rp_shape_elements(&out.shape, &elements) == RP_OK && tensor->data != NULL)
-        out.data = (const char *)tensor->data +
-                   (size_t)row * elements * rp_dtype_size(tensor->dtype);
+        out.data =
+            (const char *)tensor->data + (size_t)row * elements * rp_dtype_size(tensor->dtype);
     return out;
 }
 
@@ -185,9 +185,8 @@ rp_status rp_step_writer_create_item(rp_step_writer *writer, const char *table, 
         return rp_fail(err, RP_INVALID, "an item must have at least one step, got %d",
                        (int)steps);
     if (steps > writer->longest)
-        return rp_fail(err, RP_INVALID,
-                       "an item of %d steps, but max_sequence_length is %d", (int)steps,
-                       (int)writer->longest);
+        return rp_fail(err, RP_INVALID, "an item of %d steps, but max_sequence_length is %d",
+                       (int)steps, (int)writer->longest);
     if (steps > there)
         return rp_fail(err, RP_INVALID, "an item of %d steps, but only %lld were appended",
                        (int)steps, (long long)there);

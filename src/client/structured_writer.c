@@ -69,7 +69,8 @@ static int32_t step_of(const rp_pattern_node *node)
 /* Rows that a node picks. */
 static size_t row_count(const rp_pattern_node *node)
 {
-    int64_t length = node->has_start ? (int64_t)(node->has_stop ? node->stop : 0) - node->start : 1;
+    int64_t length =
+        node->has_start ? (int64_t)(node->has_stop ? node->stop : 0) - node->start : 1;
 
     return (size_t)((length + step_of(node) - 1) / step_of(node));
 }
@@ -156,8 +157,7 @@ static void measure(rp_structured_writer *w, const rp_pattern *patterns, size_t 
         size_t rows = 0;
         for (size_t k = 0; k < p->node_count; k++) {
             rows += row_count(&p->nodes[k]);
-            if (p->nodes[k].source >= w->column_count)
-                w->column_count = p->nodes[k].source + 1;
+            if (p->nodes[k].source >= w->column_count) w->column_count = p->nodes[k].source + 1;
         }
         for (size_t k = 0; k < p->condition_count; k++)
             if (p->conditions[k].left == RP_LEFT_DATA &&
@@ -492,8 +492,8 @@ rp_status rp_structured_writer_append_now(rp_structured_writer *writer, const rp
     rp_status st = filter(writer, values, count, &used, err);
 
     if (st == RP_OK)
-        st = rp_trajectory_writer_append(writer->writer, writer->values, used, flags, NULL,
-                                         err);
+        st =
+            rp_trajectory_writer_append(writer->writer, writer->values, used, flags, NULL, err);
     if (st != RP_OK) return st;
     if (is_new) writer->step++;
     writer->index = index;

@@ -55,9 +55,8 @@ static rp_status resolve(rp_column_options *o, const rp_column_options *writer,
         return rp_fail(err, RP_INVALID, "%s: history must be >= 1, got %d", what,
                        (int)o->history);
     if (o->chunk_length < 0 || o->chunk_length > o->history)
-        return rp_fail(err, RP_INVALID,
-                       "%s: chunk_length must be in [0, history = %d], got %d", what,
-                       (int)o->history, (int)o->chunk_length);
+        return rp_fail(err, RP_INVALID, "%s: chunk_length must be in [0, history = %d], got %d",
+                       what, (int)o->history, (int)o->chunk_length);
     if (rp_codec_name(o->chunk.codec) == NULL)
         return rp_fail(err, RP_INVALID, "%s: unknown codec %d", what, (int)o->chunk.codec);
     if (!rp_codec_level_is_valid(o->chunk.codec, o->chunk.level))

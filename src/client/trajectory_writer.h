@@ -42,14 +42,14 @@ struct rp_writer_column {
     bool configured;
     rp_spec spec; /* of a row, once known; `name` as above */
     rp_column_options options;
-    uint64_t serial;    /* of the append that looked at it last */
-    int64_t last_step;  /* of its latest row; -1: none */
-    rp_rows *open;      /* a reference; NULL: none */
-    uint64_t cells;     /* rows ever appended */
-    size_t kept;        /* cells in the ring */
-    size_t capacity;    /* of the ring: 0 or a power of two */
+    uint64_t serial;   /* of the append that looked at it last */
+    int64_t last_step; /* of its latest row; -1: none */
+    rp_rows *open;     /* a reference; NULL: none */
+    uint64_t cells;    /* rows ever appended */
+    size_t kept;       /* cells in the ring */
+    size_t capacity;   /* of the ring: 0 or a power of two */
     rp_writer_cell *ring;
-    rp_chunk_tuner tuner;     /* the job's */
+    rp_chunk_tuner tuner;        /* the job's */
     atomic_int_least32_t length; /* rows a chunk should have; relaxed: it is advice */
     /* guarded by the writer's lock */
     size_t spare_count;
@@ -142,9 +142,9 @@ struct rp_trajectory_writer {
     rp_mutex mu; /* rank 80 */
     rp_cond cv;  /* the caller waits here, nobody else */
     bool waiting RP_GUARDED_BY(mu);
-    bool busy RP_GUARDED_BY(mu);                 /* the job is submitted, or runs */
-    bool kicked RP_GUARDED_BY(mu);               /* since it began to run */
-    rp_rows *closed RP_GUARDED_BY(mu);           /* to be compressed, oldest first */
+    bool busy RP_GUARDED_BY(mu);       /* the job is submitted, or runs */
+    bool kicked RP_GUARDED_BY(mu);     /* since it began to run */
+    rp_rows *closed RP_GUARDED_BY(mu); /* to be compressed, oldest first */
     rp_rows **closed_last RP_GUARDED_BY(mu);
     rp_outgoing_list incoming RP_GUARDED_BY(mu); /* not yet seen by the job */
     rp_outgoing_set set RP_GUARDED_BY(mu);       /* all unsettled */
@@ -220,7 +220,8 @@ void rp_writer_queue_locked(rp_trajectory_writer *w, rp_rows *rows) RP_REQUIRES(
 void rp_writer_kick(rp_trajectory_writer *w);
 
 /* Waits until fewer than `max_items` items are unsettled and they hold fewer than `max_bytes`,
- * or there are none. What waiting ends with, and RP_NO_RESOURCE if the job ran out of memory. */
+ * or there are none. What waiting ends with, and RP_NO_RESOURCE if the job ran out of memory.
+ */
 rp_status rp_writer_await(rp_trajectory_writer *w, size_t max_items, size_t max_bytes,
                           rp_wait wait, rp_error *err);
 

@@ -343,8 +343,7 @@ static rp_status check_copy(const rp_trajectory_writer *w, rp_ref ref, size_t by
 
     *cell = c != NULL ? rp_writer_cell_of(c, ref.cell) : NULL;
     if (*cell == NULL)
-        return rp_fail(err, RP_PRECONDITION,
-                       "%s: row %" PRIu64 " is not in the history",
+        return rp_fail(err, RP_PRECONDITION, "%s: row %" PRIu64 " is not in the history",
                        rp_writer_label(ref.column, c != NULL ? c->name : NULL, label),
                        ref.cell);
     if (c->spec.dtype == RP_STRING)

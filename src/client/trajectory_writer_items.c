@@ -113,8 +113,7 @@ static rp_status check_column(const rp_trajectory_writer *w, const rp_item_colum
     if (column->count < 1)
         return rp_fail(err, RP_INVALID, "%s has no rows", item_label(columns, index, label));
     if (column->squeeze && column->count != 1)
-        return rp_fail(err, RP_INVALID,
-                       "%s is squeezed: it must have exactly one row, got %zu",
+        return rp_fail(err, RP_INVALID, "%s is squeezed: it must have exactly one row, got %zu",
                        item_label(columns, index, label), column->count);
     for (size_t i = 0; i < column->count; i++, before = cell) {
         st = check_ref(w, columns, index, column->refs[i], &cell, err);

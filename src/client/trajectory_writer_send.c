@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The background of a writer: one job, submitted when there is something to do and run by one
  * thread at a time. A run of it compresses the rows that were closed and are needed, then gives
- * the sink the items whose rows are all chunks, in order; if there is more to do it is submitted
- * again, so that the writers of a process take turns.
+ * the sink the items whose rows are all chunks, in order; if there is more to do it is
+ * submitted again, so that the writers of a process take turns.
  *
  * Running out of memory loses nothing: the job leaves what it has in place, says so, and tries
  * again when it is submitted next. A caller that waits meanwhile is told. */
@@ -17,8 +17,8 @@
 
 enum {
     ROWS_A_RUN = 64,
-    BATCH = 128,  /* items the sink gets at once, at most */
-    BATCHES = 8,  /* a run */
+    BATCH = 128, /* items the sink gets at once, at most */
+    BATCHES = 8, /* a run */
     FIRST_PLACES = 16,
     WHY_BYTES = 192,
 };
@@ -82,8 +82,7 @@ void rp_outgoing_set_remove(rp_outgoing_set *set, rp_outgoing *item)
 void rp_outgoing_free(const rp_allocator *alloc, rp_outgoing *item)
 {
     if (item == NULL) return;
-    for (uint32_t i = 0; i < item->piece_count; i++)
-        rp_rows_unref(alloc, item->pieces[i].rows);
+    for (uint32_t i = 0; i < item->piece_count; i++) rp_rows_unref(alloc, item->pieces[i].rows);
     rp_trajectory_unref(item->trajectory);
     rp_release(alloc, item, item->size_bytes);
 }
@@ -163,10 +162,10 @@ static rp_rows *publish(rp_trajectory_writer *w, rp_rows *rows, rp_chunk *chunk)
     rp_writer_column *c = rows->column;
     rp_rows *next;
 
-    rp_chunk_builder_clear(builder);
     rp_mutex_lock(&w->mu);
     rows->chunk = chunk;
     rows->builder = NULL;
+    rp_chunk_builder_clear(builder); /* not before: the caller may have been reading it */
     if (rows->held > 0) {
         size_t bytes = rp_rows_bytes(rows);
         w->bytes = w->bytes - rows->charged + bytes;
@@ -249,8 +248,7 @@ static bool reserve_slices(rp_trajectory_writer *w, size_t count)
 
     if (count <= w->slice_capacity) return true;
     while (capacity < count) capacity *= 2;
-    if (!rp_resize_array(&w->alloc, &w->slices, w->slice_capacity, capacity,
-                         sizeof *w->slices))
+    if (!rp_resize_array(&w->alloc, &w->slices, w->slice_capacity, capacity, sizeof *w->slices))
         return false;
     w->slice_capacity = capacity;
     return true;

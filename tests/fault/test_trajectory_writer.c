@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Allocations of a trajectory writer's life fail, on the caller's thread and in the background.
- * A call that fails has changed nothing: it is made again, and in the end all items are there and
- * read back as if nothing had happened. */
+ * A call that fails has changed nothing: it is made again, and in the end all items are there
+ * and read back as if nothing had happened. */
 #include "support/client_rig.h"
 
 static rp_status try_append(rp_test_client_rig *r)

@@ -68,8 +68,10 @@ static void choose_columns(life *l)
         /* Some look like others, so that items can mix their rows. */
         c->number = (uint32_t)(i * 7 + 3);
         c->spec = (rp_spec){.dtype = rp_test_dtypes[below(l, COUNT_OF(rp_test_dtypes))]};
-        if (i > 0 && below(l, 3) == 0) c->spec = l->columns[i - 1].spec;
-        else c->spec.shape.rank = (int32_t)below(l, 3);
+        if (i > 0 && below(l, 3) == 0)
+            c->spec = l->columns[i - 1].spec;
+        else
+            c->spec.shape.rank = (int32_t)below(l, 3);
         for (int32_t d = 0; d < c->spec.shape.rank; d++) {
             if (c->spec.shape.dims[d] == 0) c->spec.shape.dims[d] = 1 + (int64_t)below(l, 2);
             elements *= (size_t)c->spec.shape.dims[d];
@@ -132,8 +134,7 @@ static void append(life *l)
                       &l->rig.err);
         assert_int_equal(rp_trajectory_writer_is_open(l->rig.writer), part + 1 < parts);
         for (size_t i = 0; i < count; i++)
-            assert_int_equal(refs[i].cell,
-                             l->columns[(values[i].column - 3) / 7].cells - 1);
+            assert_int_equal(refs[i].cell, l->columns[(values[i].column - 3) / 7].cells - 1);
     }
     l->steps++;
     assert_int_equal(rp_trajectory_writer_steps(l->rig.writer), l->steps);
@@ -162,12 +163,13 @@ static void look(life *l)
     {
         uint8_t got[MAX_ROW];
         rp_ref same;
-        assert_true(rp_trajectory_writer_find(l->rig.writer, c->number, step - l->steps, &same));
+        assert_true(
+            rp_trajectory_writer_find(l->rig.writer, c->number, step - l->steps, &same));
         assert_int_equal(same.cell, ref.cell);
         assert_true(rp_trajectory_writer_has(l->rig.writer, ref));
-        assert_ok_err(rp_trajectory_writer_copy(l->rig.writer, ref, got, c->row_bytes,
-                                                &l->rig.err),
-                      &l->rig.err);
+        assert_ok_err(
+            rp_trajectory_writer_copy(l->rig.writer, ref, got, c->row_bytes, &l->rig.err),
+            &l->rig.err);
         assert_memory_equal(got, c->rows[ref.cell], c->row_bytes);
     }
 }
@@ -234,13 +236,14 @@ static void create(life *l)
         possible = possible && there;
         for (size_t k = 0; there && k < count; k++)
             memcpy(item->columns[i].bytes + k * c->row_bytes,
-                   l->columns[(refs[i][k].column - 3) / 7].rows[refs[i][k].cell],
-                   c->row_bytes);
+                   l->columns[(refs[i][k].column - 3) / 7].rows[refs[i][k].cell], c->row_bytes);
     }
     st = rp_trajectory_writer_create_item(l->rig.writer, name, 1, columns, item->column_count,
                                           rp_wait_ms(20000), &item->key, &l->rig.err);
-    if (possible) assert_ok_err(st, &l->rig.err);
-    else assert_true(st == RP_PRECONDITION || st == RP_INVALID);
+    if (possible)
+        assert_ok_err(st, &l->rig.err);
+    else
+        assert_true(st == RP_PRECONDITION || st == RP_INVALID);
     if (possible) {
         l->item_count++;
         return;
@@ -271,9 +274,9 @@ static void end_episode(life *l)
 {
     bool clear = below(l, 2) == 0;
 
-    assert_ok_err(rp_trajectory_writer_end_episode(l->rig.writer, clear, rp_wait_ms(20000),
-                                                   &l->rig.err),
-                  &l->rig.err);
+    assert_ok_err(
+        rp_trajectory_writer_end_episode(l->rig.writer, clear, rp_wait_ms(20000), &l->rig.err),
+        &l->rig.err);
     assert_int_equal(rp_trajectory_writer_pending(l->rig.writer), 0);
     assert_int_equal(rp_trajectory_writer_steps(l->rig.writer), 0);
     for (size_t i = 0; i < l->column_count; i++)

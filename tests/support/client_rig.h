@@ -33,6 +33,9 @@ typedef struct rp_test_sink {
     rp_status refuse;  /* what automatic says instead of RP_OK, if not that */
 } rp_test_sink;
 
+/* Leaves the lock while it tells. */
+static inline void rp_test_sink_settle_some(rp_test_sink *s, size_t count, rp_status status,
+                                            const char *text) RP_REQUIRES(s->mu);
 static inline void rp_test_sink_settle_some(rp_test_sink *s, size_t count, rp_status status,
                                             const char *text)
 {
@@ -150,9 +153,9 @@ static inline rp_sink *rp_test_client_sink(rp_test_client_rig *r, bool local)
     rp_sink *sink = NULL;
 
     if (local) {
-        assert_ok_err(rp_local_sink_open(&r->in.alloc, r->in.store, r->runtime, &events, &sink,
-                                         &r->err),
-                      &r->err);
+        assert_ok_err(
+            rp_local_sink_open(&r->in.alloc, r->in.store, r->runtime, &events, &sink, &r->err),
+            &r->err);
         return sink;
     }
     r->sink = calloc(1, sizeof *r->sink);

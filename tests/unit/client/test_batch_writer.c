@@ -135,16 +135,16 @@ static void shapes_are_checked_before_anything_is_appended(void **state)
     rig g;
     (void)state;
     open_rig(&g, &o, true);
-    assert_fails(
-        rp_batch_writer_append(g.batch, &few, 1, NULL, rp_wait_none(), &g.r.err), RP_INVALID,
-        &g.r.err, "column 0 'x': got shape [2,2] but expected a row for each of 5");
-    assert_int_equal(
-        rp_batch_writer_append(g.batch, &flat, 1, NULL, rp_wait_none(), &g.r.err), RP_INVALID);
+    assert_fails(rp_batch_writer_append(g.batch, &few, 1, NULL, rp_wait_none(), &g.r.err),
+                 RP_INVALID, &g.r.err,
+                 "column 0 'x': got shape [2,2] but expected a row for each of 5");
+    assert_int_equal(rp_batch_writer_append(g.batch, &flat, 1, NULL, rp_wait_none(), &g.r.err),
+                     RP_INVALID);
     assert_ok_err(append(&g, 0, NULL, 0), &g.r.err);
     few.tensor.shape = SHAPE(ENVIRONMENTS);
-    assert_fails(
-        rp_batch_writer_append(g.batch, &few, 1, NULL, rp_wait_none(), &g.r.err), RP_INVALID,
-        &g.r.err, "environment 0: column 0 'x': got shape [] but expected [2]");
+    assert_fails(rp_batch_writer_append(g.batch, &few, 1, NULL, rp_wait_none(), &g.r.err),
+                 RP_INVALID, &g.r.err,
+                 "environment 0: column 0 'x': got shape [] but expected [2]");
     close_rig(&g);
 }
 

@@ -39,8 +39,7 @@ static rp_status append(rig *g, int32_t x)
 
 static rp_status create(rig *g, int32_t steps, int64_t ms, uint64_t *key)
 {
-    return rp_step_writer_create_item(g->writer, "a", steps, 1, rp_wait_ms(ms), key,
-                                      &g->r.err);
+    return rp_step_writer_create_item(g->writer, "a", steps, 1, rp_wait_ms(ms), key, &g->r.err);
 }
 
 static void options_have_bounds(void **state)

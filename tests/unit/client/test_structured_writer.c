@@ -76,8 +76,8 @@ static void expect(rig *g, size_t index, size_t column, const int32_t *rows, siz
 
     assert_true(index < g->r.sink->count);
     assert_int_equal(rp_trajectory_get_column(t, column).bytes, count * sizeof *rows);
-    assert_ok(rp_decoder_stack(g->r.in.decoder, &t, 1, column, got, count * sizeof *rows,
-                               &g->r.err));
+    assert_ok(
+        rp_decoder_stack(g->r.in.decoder, &t, 1, column, got, count * sizeof *rows, &g->r.err));
     assert_memory_equal(got, rows, count * sizeof *rows);
 }
 #define EXPECT(g, index, column, ...)                                                          \
@@ -169,7 +169,8 @@ static void conditions_are_checked(void **state)
     rp_error err = {0};
     (void)state;
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
-        rp_pattern p = PATTERN_IF(last_x, .conditions = &bad[i].condition, .condition_count = 1);
+        rp_pattern p =
+            PATTERN_IF(last_x, .conditions = &bad[i].condition, .condition_count = 1);
         assert_fails(rp_pattern_check(&p, 1, &err), RP_INVALID, &err, bad[i].says);
     }
 }
@@ -333,7 +334,10 @@ static void expect_fires(rp_condition condition, const int *expected, size_t cou
 #define FIRES(condition, ...)                                                                  \
     expect_fires((rp_condition)UNWRAP condition, (const int[]){__VA_ARGS__},                   \
                  sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
-#define UNWRAP(...) {__VA_ARGS__}
+#define UNWRAP(...)                                                                            \
+    {                                                                                          \
+        __VA_ARGS__                                                                            \
+    }
 
 static void conditions_hold_when_they_should(void **state)
 {
@@ -346,15 +350,16 @@ static void conditions_hold_when_they_should(void **state)
           5, 9);
     FIRES((.left = RP_LEFT_IS_END_EPISODE, .value = 1), 10);
     FIRES((.left = RP_LEFT_DATA, .column = Y, .value = 60), 6);
-    FIRES((.left = RP_LEFT_DATA, .column = X, .compare = RP_COMPARE_MOD_EQ, .mod = 5,
-           .value = 2),
-          2, 7);
+    FIRES(
+        (.left = RP_LEFT_DATA, .column = X, .compare = RP_COMPARE_MOD_EQ, .mod = 5, .value = 2),
+        2, 7);
     FIRES((.left = RP_LEFT_STEPS_SINCE_APPLIED, .compare = RP_COMPARE_GE, .value = 5), 4, 9);
 }
 
 static void steps_since_applied_begin_at_one(void **state)
 {
-    rp_pattern p = PATTERN_IF(last_x, CONDITION(.left = RP_LEFT_STEPS_SINCE_APPLIED, .value = 1));
+    rp_pattern p =
+        PATTERN_IF(last_x, CONDITION(.left = RP_LEFT_STEPS_SINCE_APPLIED, .value = 1));
     rig g;
     (void)state;
     open_rig(&g, &p, 1);
@@ -383,10 +388,11 @@ static void buffer_length_is_bounded_by_what_is_kept(void **state)
 static void condition_on_data_needs_an_integer_of_this_step(void **state)
 {
     rp_pattern patterns[] = {
-        PATTERN_IF(last_x, CONDITION(.left = RP_LEFT_DATA, .column = Y, .compare = RP_COMPARE_GE,
-                                  .value = INT32_MIN)),
-        PATTERN_IF(last_x, CONDITION(.left = RP_LEFT_DATA, .column = Z, .compare = RP_COMPARE_GE,
-                                  .value = INT32_MIN, .inverse = true)),
+        PATTERN_IF(last_x, CONDITION(.left = RP_LEFT_DATA, .column = Y,
+                                     .compare = RP_COMPARE_GE, .value = INT32_MIN)),
+        PATTERN_IF(last_x,
+                   CONDITION(.left = RP_LEFT_DATA, .column = Z, .compare = RP_COMPARE_GE,
+                             .value = INT32_MIN, .inverse = true)),
     };
     int32_t x = 1;
     double z = 3;
@@ -414,10 +420,14 @@ static void condition_reads_every_integer_type(void **state)
         } data;
         int32_t value;
     } cases[] = {
-        {RP_INT8, {.i = -5}, -5},      {RP_INT16, {.i = -500}, -500},
-        {RP_INT32, {.i = -70000}, -70000}, {RP_INT64, {.i = -7}, -7},
-        {RP_UINT8, {.u = 200}, 200},   {RP_UINT16, {.u = 60000}, 60000},
-        {RP_UINT32, {.u = 80000}, 80000}, {RP_UINT64, {.u = 9}, 9},
+        {RP_INT8, {.i = -5}, -5},
+        {RP_INT16, {.i = -500}, -500},
+        {RP_INT32, {.i = -70000}, -70000},
+        {RP_INT64, {.i = -7}, -7},
+        {RP_UINT8, {.u = 200}, 200},
+        {RP_UINT16, {.u = 60000}, 60000},
+        {RP_UINT32, {.u = 80000}, 80000},
+        {RP_UINT64, {.u = 9}, 9},
         {RP_BOOL, {.b = 1}, 1},
     };
     (void)state;
@@ -488,7 +498,8 @@ static void td_error_needs_numbers(void **state)
     static const rp_pattern_node nodes[] = {{.source = Z, .has_stop = true, .stop = -1}};
     rp_pattern p = PATTERN(nodes);
     double z[2] = {NAN, 1};
-    rp_value pair = {Z, "z", {RP_FLOAT64, SHAPE(2), z}}, nan_one = {Z, "z", {RP_FLOAT64, SCALAR, z}};
+    rp_value pair = {Z, "z", {RP_FLOAT64, SHAPE(2), z}},
+             nan_one = {Z, "z", {RP_FLOAT64, SCALAR, z}};
     rig g;
     (void)state;
     p.priority = (rp_pattern_priority){.kind = RP_PRIORITY_TD_ERROR, .column = Z};

@@ -111,9 +111,9 @@ static void bad_first_values_name_their_column(void **state)
                  RP_INVALID, &r.err, "column 3 'n': no data");
     assert_fails(append_one(&r, (rp_value){3, "n", {RP_INT32, SHAPE(1 << 30), &x}}, 0, NULL),
                  RP_INVALID, &r.err, "column 3 'n': a row is larger");
-    assert_fails(append_one(&r, (rp_value){RP_MAX_COLUMNS, NULL, {RP_INT32, SCALAR, &x}}, 0,
-                            NULL),
-                 RP_INVALID, &r.err, "column 4096: columns are numbered from 0 to 4095");
+    assert_fails(
+        append_one(&r, (rp_value){RP_MAX_COLUMNS, NULL, {RP_INT32, SCALAR, &x}}, 0, NULL),
+        RP_INVALID, &r.err, "column 4096: columns are numbered from 0 to 4095");
     /* None of them fixed anything. */
     assert_ok(append_one(&r, (rp_value){3, "n", {RP_INT32, SCALAR, &x}}, 0, NULL));
     rp_test_client_deinit(&r);
@@ -234,8 +234,8 @@ static void rows_can_be_read_back_before_and_after_they_are_compressed(void **st
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 3; i++) {
             int64_t step = i == 0 ? 0 : i + 2;
-            assert_ok_err(
-                rp_trajectory_writer_copy(r.writer, refs[i], got, sizeof got, &r.err), &r.err);
+            assert_ok_err(rp_trajectory_writer_copy(r.writer, refs[i], got, sizeof got, &r.err),
+                          &r.err);
             assert_int_equal(got[1], 100 * step + 1);
         }
         (void)item(&r, refs, 3);
@@ -547,8 +547,8 @@ static void tuned_chunks_grow(void **state)
         assert_ok(rp_table_sample(r.in.a, &all, &s, &drawn, rp_wait_none(), &r.err));
         t = s.trajectory;
         for (size_t k = 0; k < rp_trajectory_chunk_count(t); k++) {
-            size_t rows = (size_t)rp_chunk_get_column(rp_trajectory_get_chunk(t, k), 0)
-                              ->shape.dims[0];
+            size_t rows =
+                (size_t)rp_chunk_get_column(rp_trajectory_get_chunk(t, k), 0)->shape.dims[0];
             if (rows > longest) longest = rows;
         }
         rp_samples_release(&s, 1);

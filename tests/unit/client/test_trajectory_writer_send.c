@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens between a writer and its sink: order, flushing, waiting, back-pressure, refusals.
+/* What happens between a writer and its sink: order, flushing, waiting, back-pressure,
+ * refusals.
  */
 #include <pthread.h>
 
@@ -105,8 +106,8 @@ static void flush_leaves_the_latest_items_alone(void **state)
         rp_ref ref;
         rp_item_column column = {.refs = &ref, .count = 1};
         assert_true(rp_trajectory_writer_find(r.writer, 0, step, &ref));
-        assert_ok(rp_trajectory_writer_create_item(r.writer, "a", 1, &column, 1,
-                                                   rp_wait_none(), NULL, &r.err));
+        assert_ok(rp_trajectory_writer_create_item(r.writer, "a", 1, &column, 1, rp_wait_none(),
+                                                   NULL, &r.err));
     }
 
     assert_ok_err(flush(&r, 2, 20000), &r.err); /* what the first two need is closed already */
