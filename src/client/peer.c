@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "net/fork_fds.h"
+#include "util/fork_fds.h"
 #include "util/mem.h"
 
 enum {

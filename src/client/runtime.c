@@ -13,13 +13,12 @@
 #include "client/runtime.h"
 
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/mutex.h"
+#include "util/thread.h"
 
 enum { MAX_WORKERS = 4 };
 
@@ -229,29 +228,25 @@ static void *run_jobs(void *user)
 
 static size_t worker_count(void)
 {
-    cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    size_t n = rp_thread_processors();
 
-    if (n < 1) return 1;
-    return n < MAX_WORKERS ? (size_t)n : MAX_WORKERS;
+    return n < MAX_WORKERS ? n : MAX_WORKERS;
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-/* Signals are for the program's threads: these block them all. */
 static void start_threads(rp_runtime *r)
 {
     size_t wanted = 1 + worker_count();
-    sigset_t all, before;
 
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     for (size_t i = 0; i < wanted; i++) {
-        if (pthread_create(&r->threads[i], NULL, i == 0 ? run_loop : run_jobs, r) != 0) break;
-        (void)pthread_setname_np(r->threads[i], i == 0 ? "reprise-net" : "reprise-work");
+        bool is_loop = i == 0;
+
+        if (!rp_thread_start(&r->threads[i], is_loop ? "reprise-net" : "reprise-work",
+                             is_loop ? run_loop : run_jobs, r))
+            break;
         r->thread_count++;
     }
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* Joins the threads, all jobs and posts done, and frees it. */

@@ -4,7 +4,6 @@
 #include "net/address.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -45,12 +44,18 @@ static bool parse_port(const char *text, uint16_t *out)
     return true;
 }
 
+static bool is_host_byte(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           strchr("-._:%", c) != NULL;
+}
+
 /* Host names, numbers with a zone; nothing that could be taken for something else in a header
  * or a message. */
 static bool is_plain_host(const char *host, size_t length)
 {
     for (size_t i = 0; i < length; i++)
-        if (!isalnum((unsigned char)host[i]) && strchr("-._:%", host[i]) == NULL) return false;
+        if (!is_host_byte(host[i])) return false;
     return true;
 }
 

@@ -13,17 +13,16 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net/fork_fds.h"
 #include "util/error.h"
+#include "util/fork_fds.h"
 #include "util/mem.h"
 #include "util/mutex.h"
+#include "util/thread.h"
 
 enum {
     UNIX_SEND_BYTES = 1 << 20, /* the system's default is too small for bulk */
@@ -31,9 +30,9 @@ enum {
 };
 
 struct rp_lookup {
-    rp_post post; /* first */
-    pthread_mutex_t mu;
-    rp_connector *owner; /* guarded by mu; NULL: nobody wants it any more */
+    rp_post post;                          /* first */
+    rp_mutex mu;                           /* rank 85 */
+    rp_connector *owner RP_GUARDED_BY(mu); /* NULL: nobody wants it any more */
     rp_loop *loop;
     rp_address address;
     rp_endpoints endpoints;
@@ -61,7 +60,7 @@ static void done(rp_connector *c, int fd)
 
 static void free_lookup(rp_lookup *l)
 {
-    (void)pthread_mutex_destroy(&l->mu);
+    rp_mutex_deinit(&l->mu);
     rp_release(rp_allocator_default(), l, sizeof *l);
 }
 
@@ -71,9 +70,9 @@ static void on_looked_up(rp_post *post)
     rp_lookup *l = (rp_lookup *)post;
     rp_connector *c;
 
-    (void)pthread_mutex_lock(&l->mu); /* the thread may not have left it yet */
+    rp_mutex_lock(&l->mu); /* the thread may not have left it yet */
     c = l->owner;
-    (void)pthread_mutex_unlock(&l->mu);
+    rp_mutex_unlock(&l->mu);
     if (c != NULL) {
         c->lookup = NULL;
         if (c->phase == RP_CONNECTOR_LOOKUP && l->status == RP_OK) {
@@ -96,10 +95,10 @@ static void *look_up(void *user)
     bool is_wanted;
 
     l->status = rp_address_resolve(&l->address, &l->endpoints, &l->err);
-    (void)pthread_mutex_lock(&l->mu);
+    rp_mutex_lock(&l->mu);
     is_wanted = l->owner != NULL;
     if (is_wanted) rp_loop_post(l->loop, &l->post);
-    (void)pthread_mutex_unlock(&l->mu);
+    rp_mutex_unlock(&l->mu);
     if (!is_wanted) free_lookup(l);
     return NULL;
 }
@@ -111,37 +110,27 @@ static void forget_lookup(rp_connector *c)
 
     if (l == NULL) return;
     c->lookup = NULL;
-    (void)pthread_mutex_lock(&l->mu);
+    rp_mutex_lock(&l->mu);
     l->owner = NULL;
-    (void)pthread_mutex_unlock(&l->mu);
+    rp_mutex_unlock(&l->mu);
 }
 
 static bool start_lookup(rp_connector *c)
 {
     rp_lookup *l = rp_alloc_zero(rp_allocator_default(), sizeof *l);
-    sigset_t all, before;
-    pthread_attr_t attr;
-    pthread_t thread;
-    bool started;
 
     if (l == NULL) return false;
     l->post.run = on_looked_up;
     l->owner = c;
     l->loop = c->loop;
     l->address = *c->address;
-    (void)pthread_mutex_init(&l->mu, NULL);
-    (void)sigfillset(&all);
-    (void)pthread_attr_init(&attr);
-    (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    started = pthread_create(&thread, &attr, look_up, l) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)pthread_attr_destroy(&attr);
-    if (started)
+    rp_mutex_init(&l->mu, RP_RANK_RUNTIME);
+    if (rp_thread_detach("reprise-names", look_up, l)) {
         c->lookup = l;
-    else
-        free_lookup(l);
-    return started;
+        return true;
+    }
+    free_lookup(l);
+    return false;
 }
 
 /* --- endpoints -------------------------------------------------------------------------------- */

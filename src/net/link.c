@@ -19,7 +19,6 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
-#include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -147,7 +146,6 @@ rp_status rp_link_expect(rp_link *link, const char *name)
     is_number = X509_VERIFY_PARAM_set1_ip_asc(wanted, name) == 1;
     ERR_clear_error();
     if (is_number) return RP_OK; /* a number is not told beforehand: RFC 6066 */
-    X509_VERIFY_PARAM_set_hostflags(wanted, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
     ok = name[0] != '\0' && SSL_set1_host(link->ssl, name) == 1 &&
          SSL_set_tlsext_host_name(link->ssl, name) == 1;
     ERR_clear_error();

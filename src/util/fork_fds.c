@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A bit for each descriptor: nothing to lock before a fork, and nothing half done after it.
  * Descriptors beyond the last bit are not looked after. */
-#include "net/fork_fds.h"
+#include "util/fork_fds.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
