@@ -75,23 +75,22 @@ typedef struct remote_sink {
     /* the loop's */
     rp_channel_call call;
     rp_timer timer;
-    stream_state state;
     int64_t resume_ns; /* no stream is begun before, and no message after a failure */
     int64_t pause_ns, began_ns;
-    bool has_progressed; /* the stream has confirmed something */
     rp_sent_chunks chunks;
     rp_item_list items;
-    uint32_t cursor;
     uint64_t message; /* number of the last one */
     rp_sink_item *taken;
     size_t taken_count, taken_capacity;
     uint64_t *keys; /* confirmed by one message */
     size_t key_capacity;
     rp_wire_insert wire_items[MAX_ITEMS]; /* of the message that is being put together */
-    bool is_probing;
     size_t probe_size, probe_out; /* items of the next message; of the last, unconfirmed */
     int64_t probe_due_ns, probe_wait_ns;
-    bool is_closed;
+    stream_state state;
+    uint32_t cursor;     /* the slot of the item that is sent next */
+    bool has_progressed; /* the stream has confirmed something */
+    bool is_probing, is_closed;
 
     rp_mutex mu; /* rank 84: the rest */
     rp_sink_item *incoming RP_GUARDED_BY(mu);

@@ -6,6 +6,7 @@
  * loop when it moves the items of a shard that stays away; a lock keeps them apart. */
 #include "client/shard_sink.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "util/clock.h"
@@ -70,6 +71,7 @@ static size_t choose_locked(shard_sink *s, const rp_sink_item *item) RP_REQUIRES
     uint64_t state = s->seed ^ item->key, place;
     size_t first;
 
+    assert(s->shard_count > 0);
     place = s->spread == RP_SPREAD_KEYS ? rp_splitmix64(&state) : s->turn++;
     first = (size_t)(place % s->shard_count);
     for (size_t i = 0; i < s->shard_count; i++) {
@@ -273,6 +275,7 @@ rp_status rp_shard_sink_new(rp_sink *const *sinks, size_t count, rp_runtime *run
     size_t bytes = sizeof(shard_sink) + count * sizeof(shard);
     shard_sink *s = rp_alloc_zero(alloc, bytes);
 
+    assert(count > 0);
     if (s == NULL) return rp_fail_memory(err, bytes);
     s->base.class = &sink_class;
     s->runtime = runtime;

@@ -372,6 +372,31 @@ static void a_server_that_is_not_there(void **state)
     rp_test_line_close(&r.line);
 }
 
+/* Who has no token gets nothing in, and is told so for every item. */
+static void without_credentials_all_is_refused(void **state)
+{
+    static const char tokens[] =
+        "write w sha256:"
+        "3d0941964aa3ebdcb00ccef58b1bb399f9f898465e9886d5aec7f31090a0fb30\n";
+    char path[] = "/tmp/reprise-tokens-XXXXXX";
+    int fd = mkstemp(path);
+    rp_server_options options = {.security.tokens_file = path};
+    rig r;
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, tokens, sizeof tokens - 1), sizeof tokens - 1);
+    (void)close(fd);
+    rp_test_live_start(&r.live, &options);
+    rp_test_line_open_tcp(&r.line, &r.live);
+    open_sink(&r);
+    put_many(&r, "replay", 0, 1000);
+    assert_true(rp_test_settled_await(r.settled, 1000));
+    rp_test_settled_expect(r.settled, 0, 1000, RP_UNAUTHENTICATED);
+    close_rig(&r);
+    (void)unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -387,6 +412,7 @@ int main(void)
         cmocka_unit_test(large_items),
         cmocka_unit_test(closed_with_items_in_flight),
         cmocka_unit_test(a_server_that_is_not_there),
+        cmocka_unit_test(without_credentials_all_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
