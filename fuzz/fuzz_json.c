@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of JSON. Whatever is read as a value is written and read again as the same; and the line
- * is taken as an item, whose tensors, if it is one, come back from the line that we write of it.
+/* Lines of JSON. Whatever is read as a value is written and read again as the same; and the
+ * line is taken as an item, whose tensors, if it is one, come back from the line that we write
+ * of it.
  */
 #include <math.h>
 #include <stdio.h>
@@ -85,13 +86,14 @@ static void check_item(rp_arena *arena, const char *text, size_t size)
     rp_problem problem;
 
     columns.count = again.count = 0;
-    if (rp_item_line_parse(arena, arena, text, size, &columns, &place, &first, &problem) != RP_OK)
+    if (rp_item_line_parse(arena, arena, text, size, &columns, &place, &first, &problem) !=
+        RP_OK)
         return;
     sample.priority = first.priority;
-    rp_item_json(&sheet, &(rp_item_view){"t", &sample, columns.names, first.tensors,
-                                         columns.count});
-    fuzz_check(rp_item_line_parse(arena, arena, rp_sheet_text(&sheet), sheet.size, &again, &place,
-                                  &second, &problem) == RP_OK);
+    rp_item_json(&sheet,
+                 &(rp_item_view){"t", &sample, columns.names, first.tensors, columns.count});
+    fuzz_check(rp_item_line_parse(arena, arena, rp_sheet_text(&sheet), sheet.size, &again,
+                                  &place, &second, &problem) == RP_OK);
     for (size_t i = 0; i < columns.count; i++) {
         const rp_tensor *a = &first.tensors[i], *b = &second.tensors[i];
         size_t elements;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader of .npy files. What is accepted lies within the file, and a header that we write of
- * the same type and shape is read as the same. */
+/* The reader of .npy files. What is accepted lies within the file, and a header that we write
+ * of the same type and shape is read as the same. */
 #include <stdio.h>
 
 #include "cli/npy.h"

@@ -264,10 +264,11 @@ void rp_bench_svg(rp_sheet *out, const rp_bench_row *rows, size_t count)
 
     for (size_t i = 0; i < KINDS; i++) {
         panel p = {.kind = &kinds[i], .rows = rows, .count = count};
+        size_t line = shown / 2;
 
         if (!scale(&p)) continue;
         p.x0 = (double)(shown % 2 * WIDTH + LEFT);
-        p.y0 = (double)(shown / 2 * HEIGHT + TOP);
+        p.y0 = (double)(line * HEIGHT + TOP);
         p.width = WIDTH - LEFT - RIGHT;
         p.height = HEIGHT - TOP - BOTTOM;
         panels[shown++] = p;

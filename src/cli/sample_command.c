@@ -285,7 +285,7 @@ static rp_status write_numbers(drawing *d, const char *name, rp_dtype dtype, siz
 {
     const rp_shape scalar = {0};
     const char *path = file_of(d, name);
-    FILE *file;
+    FILE *file = NULL;
     rp_status st;
 
     if (path == NULL) return rp_problem_memory(problem);

@@ -60,8 +60,7 @@ static const char text[] =
 
 static const char *const examples[] = {
     "reprise tables list",
-    "reprise tables create scratch:uniform:1000 --column 'obs=float32 [4]' --column "
-    "reward=float32",
+    "reprise tables create scratch:fifo:100 --column 'obs=float32 [4]' --column done=bool",
     "reprise tables create both:prioritized:100000,samples_per_insert=4,min_size=100",
     "reprise tables alter scratch --max-size 500",
     "reprise tables alter both --samples-per-insert 8 --error-buffer 200 --recenter",
@@ -210,7 +209,7 @@ static int alter(rp_remote *r, const char *word, const char **table)
     *table = word;
     found = st == RP_OK ? rp_table_list_find(&list, word) : NULL;
     if (st == RP_OK && found == NULL) st = rp_table_list_missing(&list, word, &err);
-    if (st != RP_OK) {
+    if (st != RP_OK || found == NULL) {
         status = rp_remote_fail(r, st, &err);
     } else if (take_bounds(r, &change, &problem) != RP_OK ||
                take_limiter(r, &found->info.limiter, &change, &problem) != RP_OK) {

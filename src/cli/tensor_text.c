@@ -445,11 +445,12 @@ rp_status rp_tensor_from_json(rp_arena *arena, const char *name, const rp_json *
                               "%.100s: complex numbers cannot be given as JSON; "
                               "insert them from .npy files",
                               name);
-    for (const rp_json *n = v; n != NULL && n->kind == RP_JSON_ARRAY; n = n->child) {
+    for (const rp_json *n = v; n->kind == RP_JSON_ARRAY; n = n->child) {
         if (f.shape.rank == RP_MAX_RANK)
             return rp_problem_set(problem, NULL, "%.100s: more than %d dimensions", name,
                                   RP_MAX_RANK);
         f.shape.dims[f.shape.rank++] = (int64_t)n->u.count;
+        if (n->child == NULL) break;
     }
     if (rp_shape_elements(&f.shape, &elements) != RP_OK || elements != leaves(v))
         return rp_problem_set(problem, NULL, "%.100s: arrays of different lengths, or depths",
