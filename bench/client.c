@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What does the client cost, and does it keep a server busy? One process with one client,
+ * through the public API; the servers run in processes of their own, on the other half of the
+ * processors.
+ *
+ *   bench_client [--quick]     all of it
+ *   bench_client shards        several servers alone: wants 16 processors */
+#include <pthread.h>
+
+#include "bench.h"
+#include "h2_load.h"
+#include "reprise/reprise.h"
+#include "server_ours.h"
+#include "server_process.h"
+#include "yardstick.h"
+
+enum {
+    SMALL = 400,
+    FLOATS = SMALL / 4,
+    FRAME = 84 * 84,
+    STACK = 4,
+    BATCH = 512,
+    FRAMES = 4096,
+    KEPT_BYTES = 256 << 20,
+    SMALL_LENGTH = 1, /* rows of a chunk, as in the Reverb paper's section 5 */
+};
+
+static const double insert_limit_us = 0.6, sample_limit_us = 0.4, append_limit_us = 5;
+
+typedef struct session {
+    server_cpus cpus;
+    double seconds;
+    int rounds;
+} session;
+
+static double own_cpu(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* --- processes -------------------------------------------------------------------------------- */
+
+static server_process run_ours(const session *s, size_t loops, int64_t max_size)
+{
+    server_ours_options options = {.table_count = 1, .max_size = max_size, .loops = loops};
+    server_process process;
+
+    server_process_start(&process, &s->cpus, server_ours_start, &options);
+    return process;
+}
+
+static rp_client *connect_to(const server_process *servers, size_t count)
+{
+    rp_client_options options = {.seed = 1};
+    char addresses[512];
+    size_t at = 0;
+    rp_client *client;
+    rp_error error;
+
+    for (size_t i = 0; i < count; i++)
+        at += (size_t)snprintf(addresses + at, sizeof addresses - at, "%s127.0.0.1:%d",
+                               i > 0 ? "," : "", servers[i].port);
+    bench_check(rp_client_new(addresses, &options, &client, &error), &error);
+    return client;
+}
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+typedef struct writing {
+    rp_client *client;
+    double seconds; /* stop then, */
+    uint64_t limit; /* or after so many items; 0: no limit */
+    bool timed;     /* take the time of every append */
+    float *payload;
+    uint64_t items;
+    double *appends; /* seconds, of the latest APPENDS */
+    size_t append_count;
+} writing;
+
+enum { APPENDS = 1 << 16, LOOK = 256 };
+
+static void append_one(writing *w, rp_trajectory_writer *writer)
+{
+    rp_value value = {.tensor = {.dtype = RP_FLOAT32, .shape = {.rank = 1, .dims = {FLOATS}}}};
+    double started = w->timed ? bench_seconds() : 0;
+    rp_error error;
+    rp_ref ref;
+
+    value.tensor.data = w->payload + w->items % 4096;
+    bench_check(rp_trajectory_writer_append(writer, &value, 1, 0, &ref, &error), &error);
+    if (w->timed) w->appends[w->append_count++ % APPENDS] = bench_seconds() - started;
+    rp_item_column column = {.refs = &ref, .count = 1, .squeeze = true};
+    bench_check(rp_trajectory_writer_create_item(writer, "t0", 1.0, &column, 1,
+                                                 rp_wait_forever(), NULL, &error),
+                &error);
+    w->items++;
+}
+
+static void *write_items(void *arg)
+{
+    rp_trajectory_writer_options options = {
+        .column = {.history = 10, .chunk_length = SMALL_LENGTH, .chunk = {RP_CODEC_NONE, 0, 0}},
+        .max_items = 20000,
+    };
+    writing *w = arg;
+    rp_trajectory_writer *writer;
+    double end = bench_seconds() + w->seconds;
+    rp_error error;
+
+    bench_check(
+        rp_trajectory_writer_new(w->client, &options, rp_wait_ms(5000), &writer, &error),
+        &error);
+    while (w->limit == 0 || w->items < w->limit) {
+        append_one(w, writer);
+        if (w->limit == 0 && w->items % LOOK == 0 && bench_seconds() > end) break;
+    }
+    bench_check(rp_trajectory_writer_flush(writer, 0, rp_wait_forever(), &error), &error);
+    rp_trajectory_writer_free(writer);
+    return NULL;
+}
+
+static writing new_writing(const session *s, rp_client *client)
+{
+    writing w = {.client = client, .seconds = s->seconds};
+    bench_rng rng = {.state = 5};
+
+    w.payload = bench_array(4096 + FLOATS, sizeof *w.payload);
+    for (size_t i = 0; i < 4096 + FLOATS; i++) w.payload[i] = (float)bench_uniform(&rng);
+    return w;
+}
+
+/* What the load of bench_server gets from the same server. */
+static double raw_rate(const session *s, const server_process *server, h2_kind kind)
+{
+    h2_load_options options = {.port = server->port,
+                               .kind = kind,
+                               .connections = 4 * s->cpus.load_count,
+                               .threads = s->cpus.load_count,
+                               .cpus = &s->cpus.load,
+                               .seconds = s->seconds,
+                               .server_cpu = server->cpu};
+    h2_load_result r = h2_load_run(&options);
+
+    return (double)r.items / r.seconds;
+}
+
+static void show(const char *what, double rate, double client_us, double server_us)
+{
+    printf("%-18s %10s   client %6.3f us   server %6.3f us an item\n", what,
+           bench_scaled(rate, "/s").text, client_us, server_us);
+}
+
+static void limit_ratio(const char *name, double limit, double ours)
+{
+    printf("ratio %s %.2f (ours %.3f us vs limit %.3f us)\n", name, limit / ours, ours, limit);
+}
+
+static void measure_insert(const session *s)
+{
+    server_process server = run_ours(s, s->cpus.serve_count, KEPT_BYTES / SMALL);
+    double best = 0, best_us = 0, best_server = 0, raw = 0;
+
+    for (int round = 0; round < s->rounds; round++) {
+        double rate = raw_rate(s, &server, H2_INSERT);
+        if (rate > raw) raw = rate;
+        rp_client *client = connect_to(&server, 1);
+        writing w = new_writing(s, client);
+        double cpu = own_cpu(), theirs = server_process_cpu(&server), start = bench_seconds();
+        write_items(&w);
+        double items = (double)w.items, seconds = bench_seconds() - start;
+        if (items / seconds > best) best = items / seconds;
+        double us = (own_cpu() - cpu) / items * 1e6;
+        if (best_us == 0 || us < best_us) best_us = us;
+        us = (server_process_cpu(&server) - theirs) / items * 1e6;
+        if (best_server == 0 || us < best_server) best_server = us;
+        free(w.payload);
+        rp_client_free(client);
+    }
+    show("insert 400 B", best, best_us, best_server);
+    limit_ratio("client.insert.cpu", insert_limit_us, best_us);
+    bench_ratio("client.insert", best, "bare load", raw, "/s");
+    server_process_stop(&server);
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* How long an append holds its thread up, while chunks of 32 rows are compressed. */
+static void measure_append(const session *s)
+{
+    server_process server = run_ours(s, s->cpus.serve_count, KEPT_BYTES / SMALL);
+    rp_client *client = connect_to(&server, 1);
+    writing w = new_writing(s, client);
+    size_t count;
+
+    w.timed = true;
+    w.appends = bench_array(APPENDS, sizeof *w.appends);
+    write_items(&w);
+    count = w.append_count < APPENDS ? w.append_count : APPENDS;
+    qsort(w.appends, count, sizeof *w.appends, compare_doubles);
+    printf("append 100 floats  p50 %.2f us   p99 %.2f us   p99.9 %.2f us\n",
+           w.appends[count / 2] * 1e6, w.appends[count - 1 - count / 100] * 1e6,
+           w.appends[count - 1 - count / 1000] * 1e6);
+    limit_ratio("client.append.p99", append_limit_us, w.appends[count - 1 - count / 100] * 1e6);
+    free(w.appends);
+    free(w.payload);
+    rp_client_free(client);
+    server_process_stop(&server);
+}
+
+/* --- sampling --------------------------------------------------------------------------------- */
+
+static void fill_small(const session *s, rp_client *client, uint64_t items)
+{
+    writing w = new_writing(s, client);
+
+    w.limit = items;
+    write_items(&w);
+    free(w.payload);
+}
+
+static uint64_t sample_for(rp_client *client, double seconds)
+{
+    rp_sampler_options options = {
+        .table = "t0", .max_in_flight = 4096, .rate_limiter_timeout_ms = -1};
+    static rp_sample samples[BATCH];
+    double end = bench_seconds() + seconds;
+    rp_sampler *sampler;
+    uint64_t total = 0;
+    rp_error error;
+
+    bench_check(rp_sampler_new(client, &options, &sampler, &error), &error);
+    while (bench_seconds() < end) {
+        size_t count;
+        bench_check(rp_sampler_next(sampler, samples, BATCH, &count, rp_wait_forever(), &error),
+                    &error);
+        rp_samples_release(samples, count);
+        total += count;
+    }
+    rp_sampler_free(sampler);
+    return total;
+}
+
+static void measure_sample(const session *s)
+{
+    server_process server = run_ours(s, s->cpus.serve_count, KEPT_BYTES / SMALL);
+    rp_client *client = connect_to(&server, 1);
+    double best = 0, best_us = 0, best_server = 0, raw = 0;
+
+    fill_small(s, client, KEPT_BYTES / SMALL);
+    rp_client_free(client);
+    for (int round = 0; round < s->rounds; round++) {
+        double rate = raw_rate(s, &server, H2_SAMPLE);
+        if (rate > raw) raw = rate;
+        client = connect_to(&server, 1);
+        double cpu = own_cpu(), theirs = server_process_cpu(&server), start = bench_seconds();
+        double items = (double)sample_for(client, s->seconds);
+        double seconds = bench_seconds() - start;
+        if (items / seconds > best) best = items / seconds;
+        double us = (own_cpu() - cpu) / items * 1e6;
+        if (best_us == 0 || us < best_us) best_us = us;
+        us = (server_process_cpu(&server) - theirs) / items * 1e6;
+        if (best_server == 0 || us < best_server) best_server = us;
+        rp_client_free(client);
+    }
+    show("sample 400 B", best, best_us, best_server);
+    limit_ratio("client.sample.cpu", sample_limit_us, best_us);
+    bench_ratio("client.sample", best, "bare load", raw, "/s");
+    server_process_stop(&server);
+}
+
+/* --- batches ---------------------------------------------------------------------------------- */
+
+/* Frames, and an item for every STACK of them that follow each other. */
+static void fill_frames(rp_client *client)
+{
+    rp_trajectory_writer_options options = {
+        .column = {.history = 16, .chunk_length = STACK, .chunk = {RP_CODEC_NONE, 0, 0}}};
+    uint8_t *frame = bench_array(FRAME, 1);
+    rp_trajectory_writer *writer;
+    bench_rng rng = {.state = 3};
+    rp_error error;
+
+    bench_check(rp_trajectory_writer_new(client, &options, rp_wait_ms(5000), &writer, &error),
+                &error);
+    for (int i = 0; i < FRAMES; i++) {
+        rp_value value = {
+            .tensor = {RP_UINT8, {.rank = 2, .dims = {84, 84}}, frame},
+        };
+        rp_ref refs[STACK];
+        rp_item_column column = {.refs = refs, .count = STACK};
+        for (size_t j = 0; j < FRAME; j++) frame[j] = (uint8_t)bench_random(&rng);
+        bench_check(rp_trajectory_writer_append(writer, &value, 1, 0, NULL, &error), &error);
+        if (i % STACK != STACK - 1) continue;
+        for (int j = 0; j < STACK; j++)
+            if (!rp_trajectory_writer_find(writer, 0, j - STACK, &refs[j])) exit(1);
+        bench_check(rp_trajectory_writer_create_item(writer, "t0", 1.0, &column, 1,
+                                                     rp_wait_forever(), NULL, &error),
+                    &error);
+    }
+    bench_check(rp_trajectory_writer_flush(writer, 0, rp_wait_forever(), &error), &error);
+    rp_trajectory_writer_free(writer);
+    free(frame);
+}
+
+/* Bytes a second of batches that are stacked into one place. */
+static double stack_for(rp_client *client, double seconds)
+{
+    rp_sampler_options options = {
+        .table = "t0", .max_in_flight = 2 * BATCH, .rate_limiter_timeout_ms = -1};
+    size_t bytes = (size_t)BATCH * STACK * FRAME, batches = 0;
+    void *place = bench_memory(malloc(bytes));
+    double start = bench_seconds();
+    rp_sampler *sampler;
+    rp_error error;
+
+    bench_check(rp_sampler_new(client, &options, &sampler, &error), &error);
+    while (bench_seconds() < start + seconds) {
+        rp_batch *batch;
+        bench_check(rp_sampler_batch(sampler, BATCH, RP_RAGGED_REFUSE, true, rp_wait_forever(),
+                                     &batch, &error),
+                    &error);
+        bench_check(rp_batch_decode(batch, &place, &bytes, &error), &error);
+        rp_batch_free(batch);
+        batches++;
+    }
+    seconds = bench_seconds() - start;
+    rp_sampler_free(sampler);
+    free(place);
+    return (double)batches * (double)bytes / seconds;
+}
+
+/* The same bytes copied from places in random order, by one thread. */
+static double copy_for(double seconds)
+{
+    size_t item = (size_t)STACK * FRAME, bytes = (size_t)BATCH * item, batches = 0;
+    uint8_t *pool = bench_array(FRAMES / STACK, item), *place = bench_memory(malloc(bytes));
+    bench_rng rng = {.state = 9};
+    double start = bench_seconds();
+
+    memset(pool, 1, (size_t)FRAMES / STACK * item);
+    start = bench_seconds();
+    while (bench_seconds() < start + seconds) {
+        for (size_t i = 0; i < BATCH; i++)
+            memcpy(place + i * item, pool + bench_below(&rng, FRAMES / STACK) * item, item);
+        batches++;
+    }
+    seconds = bench_seconds() - start;
+    free(pool);
+    free(place);
+    return (double)batches * (double)bytes / seconds;
+}
+
+static void measure_stack_local(const session *s)
+{
+    rp_table_options table = {.name = "t0",
+                              .sampler = {RP_UNIFORM, 0},
+                              .limiter = rp_limiter_min_size(1),
+                              .max_size = FRAMES};
+    double ours = 0, copied = 0;
+    rp_client *client;
+    rp_store *store;
+    rp_error error;
+
+    bench_check(rp_store_new(NULL, &store, &error), &error);
+    bench_check(rp_store_add_table(store, &table, NULL, &error), &error);
+    bench_check(rp_client_local(store, NULL, &client, &error), &error);
+    fill_frames(client);
+    for (int round = 0; round < s->rounds; round++) {
+        double rate = copy_for(s->seconds / 2);
+        if (rate > copied) copied = rate;
+        rate = stack_for(client, s->seconds);
+        if (rate > ours) ours = rate;
+    }
+    bench_ratio("client.stack.local", ours, "memcpy", copied, "B/s");
+    rp_client_free(client);
+    rp_store_free(store);
+}
+
+static int start_yardstick(const void *options)
+{
+    return yardstick_start(options);
+}
+
+static void measure_stack_tcp(const session *s)
+{
+    size_t item = (size_t)STACK * FRAME;
+    yardstick_options options = {.threads = s->cpus.serve_count,
+                                 .payload_bytes = item,
+                                 .samples = 1,
+                                 .pool_bytes = (size_t)FRAMES / STACK * item};
+    server_process yard, server = run_ours(s, s->cpus.serve_count, FRAMES);
+    double ours = 0, theirs = 0;
+
+    server_process_start(&yard, &s->cpus, start_yardstick, &options);
+    rp_client *client = connect_to(&server, 1);
+    fill_frames(client);
+    for (int round = 0; round < s->rounds; round++) {
+        h2_load_options load = {.port = yard.port,
+                                .kind = H2_SAMPLE,
+                                .payload_bytes = item,
+                                .items = 1,
+                                .connections = 1,
+                                .threads = 1,
+                                .cpus = &s->cpus.load,
+                                .seconds = s->seconds,
+                                .yardstick = true};
+        h2_load_result r = h2_load_run(&load);
+        double rate = (double)r.items * (double)item / r.seconds;
+        if (rate > theirs) theirs = rate;
+        rate = stack_for(client, s->seconds);
+        if (rate > ours) ours = rate;
+    }
+    bench_ratio("client.stack.tcp", ours, "yardstick", theirs, "B/s");
+    rp_client_free(client);
+    server_process_stop(&server);
+    server_process_stop(&yard);
+}
+
+/* --- shards ----------------------------------------------------------------------------------- */
+
+/* Inserts and samples a second with so many servers of one loop each, and a writer and a
+ * sampler for each of them. */
+static double shards_rate(const session *s, size_t shards)
+{
+    server_process servers[8];
+    pthread_t threads[8];
+    writing writings[8];
+    rp_client *client;
+    double start, items = 0, seconds;
+
+    for (size_t i = 0; i < shards; i++) servers[i] = run_ours(s, 1, KEPT_BYTES / SMALL / 8);
+    client = connect_to(servers, shards);
+    start = bench_seconds();
+    for (size_t i = 0; i < shards; i++) {
+        writings[i] = new_writing(s, client);
+        pthread_create(&threads[i], NULL, write_items, &writings[i]);
+    }
+    for (size_t i = 0; i < shards; i++) {
+        pthread_join(threads[i], NULL);
+        items += (double)writings[i].items;
+        free(writings[i].payload);
+    }
+    seconds = bench_seconds() - start;
+    rp_client_free(client);
+    for (size_t i = 0; i < shards; i++) server_process_stop(&servers[i]);
+    return items / seconds;
+}
+
+static void measure_shards(const session *s)
+{
+    static const size_t counts[] = {2, 8};
+    double one = 0;
+
+    for (int round = 0; round < s->rounds; round++) {
+        double rate = shards_rate(s, 1);
+        if (rate > one) one = rate;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        double best = 0;
+        char name[32];
+        if (s->cpus.serve_count < counts[i]) {
+            printf("%zu shards want %zu processors to serve\n", counts[i], counts[i]);
+            continue;
+        }
+        for (int round = 0; round < s->rounds; round++) {
+            double rate = shards_rate(s, counts[i]);
+            if (rate > best) best = rate;
+        }
+        snprintf(name, sizeof name, "client.shards.%zu", counts[i]);
+        bench_ratio(name, best, "one shard", one, "/s");
+    }
+}
+
+int main(int argc, char **argv)
+{
+    bool shards = argc == 2 && strcmp(argv[1], "shards") == 0;
+    bench_options options = bench_parse(shards ? 1 : argc, argv, "a client and its servers");
+    session s = {.cpus = server_cpus_get(),
+                 .seconds = options.quick ? 0.5 : 1.5,
+                 .rounds = options.quick ? 2 : 5};
+
+    sched_setaffinity(0, sizeof s.cpus.load, &s.cpus.load);
+    if (!shards) {
+        measure_stack_local(&s);
+        measure_insert(&s);
+        measure_sample(&s);
+        measure_append(&s);
+        measure_stack_tcp(&s);
+    }
+    measure_shards(&s);
+    return 0;
+}
