@@ -27,7 +27,8 @@ RP_API void rp_step_writer_free(rp_step_writer *writer); /* closes it; NULL is f
 RP_API RP_NODISCARD rp_status rp_step_writer_append(rp_step_writer *writer,
                                                     const rp_tensor *step, size_t column_count,
                                                     rp_error *err);
-/* The same for as many steps as the tensors have rows, each the same number. */
+/* The same for as many steps as the tensors have rows, each the same number. Short of memory,
+ * the first of them may be in. */
 RP_API RP_NODISCARD rp_status rp_step_writer_append_sequence(rp_step_writer *writer,
                                                              const rp_tensor *steps,
                                                              size_t column_count,

@@ -90,7 +90,9 @@ RP_API RP_NODISCARD rp_status rp_structured_writer_new(
 RP_API void rp_structured_writer_free(rp_structured_writer *writer); /* NULL is fine */
 
 /* Appends (see rp_trajectory_writer_append()) and tries the patterns. Waits only while the
- * writer holds max_items or max_bytes. */
+ * writer holds max_items or max_bytes, and before it appends: RP_DEADLINE and RP_CANCELLED have
+ * appended nothing. Of an item that cannot be created (RP_INVALID: a TD error that is no
+ * number; RP_NO_RESOURCE) the step is in all the same. */
 RP_API RP_NODISCARD rp_status rp_structured_writer_append(rp_structured_writer *writer,
                                                           const rp_value *values, size_t count,
                                                           uint32_t flags, rp_wait wait,
@@ -115,7 +117,9 @@ RP_API RP_NODISCARD rp_status rp_batch_writer_new(rp_client *client, size_t envi
 RP_API void rp_batch_writer_free(rp_batch_writer *writer); /* NULL is fine */
 
 /* Appends a step of every environment: each tensor has `environments` rows. `ends` (may be
- * NULL) says whose episode ends with this step. */
+ * NULL) says whose episode ends with this step, and its history is cleared; nothing is waited
+ * for then. Room is waited for in all environments before anything is appended. If one fails
+ * later, the sentence names it, and those before it have the step. */
 RP_API RP_NODISCARD rp_status rp_batch_writer_append(rp_batch_writer *writer,
                                                      const rp_value *values, size_t count,
                                                      const bool *ends, rp_wait wait,

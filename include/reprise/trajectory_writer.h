@@ -81,7 +81,8 @@ RP_API int64_t rp_trajectory_writer_steps(const rp_trajectory_writer *writer);
 RP_API bool rp_trajectory_writer_is_open(const rp_trajectory_writer *writer);
 
 /* The row of a column in step `step` of this episode; a negative one counts back from the
- * latest step, open or not: -1. False if there is none, or no longer. */
+ * latest step, open or not: -1, and on into the episode before if its rows were kept. False if
+ * there is none, or no longer. */
 RP_API bool rp_trajectory_writer_find(const rp_trajectory_writer *writer, uint32_t column,
                                       int64_t step, rp_ref *ref);
 /* Whether items may still refer to a row. */

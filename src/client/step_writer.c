@@ -76,13 +76,17 @@ static rp_status set_columns(rp_step_writer *w, size_t count, rp_error *err)
     const rp_allocator *alloc = &w->writer->alloc;
     size_t rows;
 
-    if (count < 1 || count > RP_MAX_COLUMNS)
-        return rp_fail(err, RP_INVALID, "a step must have 1 to %d columns, got %zu",
-                       RP_MAX_COLUMNS, count);
+    if (count < 1 || count > RP_MAX_COLUMNS) {
+        (void)rp_fail(err, RP_INVALID, "a step must have 1 to %d columns, got %zu",
+                      RP_MAX_COLUMNS, count);
+        return RP_INVALID;
+    }
     if (w->column_count == count) return RP_OK;
-    if (w->column_count > 0)
-        return rp_fail(err, RP_INVALID, "steps of this writer have %zu columns, got %zu",
-                       w->column_count, count);
+    if (w->column_count > 0) {
+        (void)rp_fail(err, RP_INVALID, "steps of this writer have %zu columns, got %zu",
+                      w->column_count, count);
+        return RP_INVALID;
+    }
     w->values = rp_alloc_array(alloc, count, sizeof *w->values);
     w->item = rp_alloc_array(alloc, count, sizeof *w->item);
     rows = count * (size_t)w->longest; /* 4096 x 2^31 at most */

@@ -122,12 +122,17 @@ rp_status rp_writer_get_column(rp_trajectory_writer *w, uint32_t index, const ch
 {
     rp_writer_column *c;
 
-    if (index >= RP_MAX_COLUMNS)
-        return rp_fail(err, RP_INVALID, "column %u: columns are numbered from 0 to %d", index,
-                       RP_MAX_COLUMNS - 1);
+    if (index >= RP_MAX_COLUMNS) {
+        (void)rp_fail(err, RP_INVALID, "column %u: columns are numbered from 0 to %d", index,
+                      RP_MAX_COLUMNS - 1);
+        return RP_INVALID;
+    }
     c = rp_writer_column_at(w, index);
     if (c == NULL && reserve_columns(w, index)) c = make_column(w, index);
-    if (c == NULL || !set_name(w, c, name)) return rp_fail_memory(err, sizeof *c);
+    if (c == NULL || !set_name(w, c, name)) {
+        (void)rp_fail_memory(err, sizeof *c);
+        return RP_NO_RESOURCE;
+    }
     *out = c;
     return RP_OK;
 }

@@ -99,7 +99,8 @@ static rp_status open_rows(rp_trajectory_writer *w, rp_writer_column *c, const r
     rows = rp_rows_new(&w->alloc, builder);
     if (rows == NULL) {
         rp_chunk_builder_free(builder);
-        return rp_fail_memory(err, sizeof *rows);
+        (void)rp_fail_memory(err, sizeof *rows);
+        return RP_NO_RESOURCE;
     }
     rows->column = c;
     rows->origin.key = rp_rng_next(&w->rng);
@@ -342,10 +343,11 @@ static rp_status check_copy(const rp_trajectory_writer *w, rp_ref ref, size_t by
     char label[RP_LABEL_BYTES];
 
     *cell = c != NULL ? rp_writer_cell_of(c, ref.cell) : NULL;
-    if (*cell == NULL)
-        return rp_fail(err, RP_PRECONDITION, "%s: row %" PRIu64 " is not in the history",
-                       rp_writer_label(ref.column, c != NULL ? c->name : NULL, label),
-                       ref.cell);
+    if (*cell == NULL) {
+        (void)rp_fail(err, RP_PRECONDITION, "%s: row %" PRIu64 " is not in the history",
+                      rp_writer_label(ref.column, c != NULL ? c->name : NULL, label), ref.cell);
+        return RP_PRECONDITION;
+    }
     if (c->spec.dtype == RP_STRING)
         return rp_fail(err, RP_INVALID, "%s holds strings",
                        rp_writer_label(c->index, c->name, label));

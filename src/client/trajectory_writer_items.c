@@ -80,14 +80,16 @@ static rp_status check_ref(const rp_trajectory_writer *w, const rp_item_column *
     *cell = c != NULL ? rp_writer_cell_of(c, ref.cell) : NULL;
     if (*cell != NULL) return RP_OK;
     if (c == NULL || ref.cell >= c->cells)
-        return rp_fail(err, RP_PRECONDITION, "%s: there is no row %" PRIu64 " of %s",
-                       item_label(columns, index, label), ref.cell,
-                       rp_writer_label(ref.column, c != NULL ? c->name : NULL, source));
-    return rp_fail(err, RP_PRECONDITION,
-                   "%s: row %" PRIu64 " of %s is no longer in the history, which holds the "
-                   "last %zu",
-                   item_label(columns, index, label), ref.cell,
-                   rp_writer_label(ref.column, c->name, source), c->kept);
+        (void)rp_fail(err, RP_PRECONDITION, "%s: there is no row %" PRIu64 " of %s",
+                      item_label(columns, index, label), ref.cell,
+                      rp_writer_label(ref.column, c != NULL ? c->name : NULL, source));
+    else
+        (void)rp_fail(err, RP_PRECONDITION,
+                      "%s: row %" PRIu64 " of %s is no longer in the history, which holds the "
+                      "last %zu",
+                      item_label(columns, index, label), ref.cell,
+                      rp_writer_label(ref.column, c->name, source), c->kept);
+    return RP_PRECONDITION;
 }
 
 static rp_status check_same(const rp_item_column *columns, size_t index, const rp_spec *first,

@@ -3,6 +3,8 @@
  * refusals.
  */
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "support/client_rig.h"
 
@@ -368,6 +370,39 @@ static void keys_follow_from_the_seed(void **state)
     assert_true(keys[0][0] != keys[0][1] && keys[0][1] != keys[0][2]);
 }
 
+static void writer_stays_with_the_parent_of_a_fork(void **state)
+{
+    rp_test_client_rig r;
+    int status = 0;
+    pid_t child;
+    (void)state;
+    rp_test_client_init(&r, 10, 1, false);
+    r.sink->automatic = true;
+    append(&r, 1);
+    (void)item(&r);
+
+    child = fork();
+    if (child == 0) {
+        int32_t x = 1;
+        rp_value value = {0, "x", {RP_INT32, SCALAR, &x}};
+        rp_error err = {0};
+        bool as_told = rp_trajectory_writer_append(r.writer, &value, 1, 0, NULL, &err) ==
+                           RP_PRECONDITION &&
+                       flush(&r, 0, 1000) == RP_PRECONDITION &&
+                       strstr(err.text, "fork") != NULL;
+        rp_trajectory_writer_free(r.writer);
+        _exit(as_told ? 0 : 1);
+    }
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    append(&r, 1);
+    (void)item(&r);
+    assert_ok_err(flush(&r, 0, 20000), &r.err);
+    assert_int_equal(r.sink->count, 2);
+    rp_test_client_deinit(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -384,6 +419,7 @@ int main(void)
         cmocka_unit_test(sink_without_memory_gets_items_again),
         cmocka_unit_test(freeing_drops_what_is_not_confirmed),
         cmocka_unit_test(keys_follow_from_the_seed),
+        cmocka_unit_test(writer_stays_with_the_parent_of_a_fork),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
