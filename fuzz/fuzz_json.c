@@ -12,13 +12,13 @@
 static void write_value(rp_sheet *out, const rp_json *v)
 {
     switch (v->kind) {
-    case RP_JSON_NULL: rp_json_text(out, NULL); break;
-    case RP_JSON_FALSE: rp_json_boolean(out, false); break;
-    case RP_JSON_TRUE: rp_json_boolean(out, true); break;
-    case RP_JSON_INTEGER: rp_json_integer(out, v->u.integer); break;
-    case RP_JSON_UNSIGNED: rp_json_unsigned(out, v->u.number_unsigned); break;
-    case RP_JSON_NUMBER: rp_json_number(out, v->u.number); break;
-    case RP_JSON_STRING: rp_json_string(out, v->u.string.text, v->u.string.size); break;
+    case RP_JSON_NULL: rp_json_put_text(out, NULL); break;
+    case RP_JSON_FALSE: rp_json_put_boolean(out, false); break;
+    case RP_JSON_TRUE: rp_json_put_boolean(out, true); break;
+    case RP_JSON_INTEGER: rp_json_put_integer(out, v->u.integer); break;
+    case RP_JSON_UNSIGNED: rp_json_put_unsigned(out, v->u.number_unsigned); break;
+    case RP_JSON_NUMBER: rp_json_put_number(out, v->u.number); break;
+    case RP_JSON_STRING: rp_json_put_string(out, v->u.string.text, v->u.string.size); break;
     case RP_JSON_ARRAY:
     case RP_JSON_OBJECT:
         rp_json_open(out, v->kind == RP_JSON_ARRAY ? '[' : '{');

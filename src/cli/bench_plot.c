@@ -56,19 +56,19 @@ void rp_bench_json(rp_sheet *out, const rp_bench_row *r)
 {
     rp_json_open(out, '{');
     rp_json_key(out, "figure");
-    rp_json_integer(out, r->figure);
+    rp_json_put_integer(out, r->figure);
     rp_json_key(out, "kind");
-    rp_json_text(out, kind_of(r));
+    rp_json_put_text(out, kind_of(r));
     rp_json_key(out, "payload_bytes");
-    rp_json_unsigned(out, r->payload);
+    rp_json_put_unsigned(out, r->payload);
     rp_json_key(out, "tables");
-    rp_json_unsigned(out, r->tables);
+    rp_json_put_unsigned(out, r->tables);
     rp_json_key(out, "clients");
-    rp_json_unsigned(out, r->clients);
+    rp_json_put_unsigned(out, r->clients);
     rp_json_key(out, "items_per_s");
-    rp_json_number(out, floor(r->items_per_s + 0.5));
+    rp_json_put_number(out, floor(r->items_per_s + 0.5));
     rp_json_key(out, "bytes_per_s");
-    rp_json_number(out, floor(bytes_per_s(r) + 0.5));
+    rp_json_put_number(out, floor(bytes_per_s(r) + 0.5));
     rp_json_close(out, '}');
     rp_sheet_put(out, "\n");
 }

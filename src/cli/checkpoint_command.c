@@ -27,7 +27,7 @@ static int run(const rp_flags *flags)
     if (r.json) {
         rp_json_open(&sheet, '{');
         rp_json_key(&sheet, "path");
-        rp_json_text(&sheet, path);
+        rp_json_put_text(&sheet, path);
         rp_json_close(&sheet, '}');
     } else {
         rp_sheet_put(&sheet, path != NULL ? path : "");

@@ -30,7 +30,7 @@ static int run(const rp_flags *flags)
         goto out;
     }
     if (r.json)
-        rp_info_json(&sheet, &list.view, name);
+        rp_tables_json(&sheet, &list.view, name);
     else if (name != NULL)
         rp_info_details(&sheet, &list.view, name);
     else

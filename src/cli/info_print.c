@@ -259,13 +259,13 @@ void rp_info_details(rp_sheet *out, const rp_tables_view *v, const char *name)
 static void integer(rp_sheet *out, const char *name, int64_t value)
 {
     rp_json_key(out, name);
-    rp_json_integer(out, value);
+    rp_json_put_integer(out, value);
 }
 
 static void number(rp_sheet *out, const char *name, double value)
 {
     rp_json_key(out, name);
-    rp_json_number(out, value);
+    rp_json_put_number(out, value);
 }
 
 static void json_selector(rp_sheet *out, const char *name, const rp_selector_options *s)
@@ -273,7 +273,7 @@ static void json_selector(rp_sheet *out, const char *name, const rp_selector_opt
     rp_json_key(out, name);
     rp_json_open(out, '{');
     rp_json_key(out, "kind");
-    rp_json_text(out, rp_selector_name(s->kind));
+    rp_json_put_text(out, rp_selector_name(s->kind));
     if (s->kind == RP_PRIORITIZED) number(out, "exponent", s->exponent);
     rp_json_close(out, '}');
 }
@@ -283,9 +283,9 @@ static void json_bound(rp_sheet *out, const char *name, double value)
 {
     rp_json_key(out, name);
     if (rp_limiter_unbounded(value))
-        rp_json_text(out, NULL);
+        rp_json_put_text(out, NULL);
     else
-        rp_json_number(out, value);
+        rp_json_put_number(out, value);
 }
 
 static void json_limiter(rp_sheet *out, const rp_table_info *info)
@@ -304,7 +304,7 @@ static void json_signature(rp_sheet *out, const rp_signature *signature)
 {
     rp_json_key(out, "signature");
     if (signature == NULL) {
-        rp_json_text(out, NULL);
+        rp_json_put_text(out, NULL);
         return;
     }
     rp_json_open(out, '[');
@@ -313,16 +313,16 @@ static void json_signature(rp_sheet *out, const rp_signature *signature)
 
         rp_json_open(out, '{');
         rp_json_key(out, "name");
-        rp_json_text(out, spec->name);
+        rp_json_put_text(out, spec->name);
         rp_json_key(out, "dtype");
-        rp_json_text(out, rp_dtype_text(spec->dtype));
+        rp_json_put_text(out, rp_dtype_text(spec->dtype));
         rp_json_key(out, "shape");
         if (spec->shape.rank < 0) {
-            rp_json_text(out, NULL);
+            rp_json_put_text(out, NULL);
         } else {
             rp_json_open(out, '[');
             for (int32_t d = 0; d < spec->shape.rank; d++)
-                rp_json_integer(out, spec->shape.dims[d]);
+                rp_json_put_integer(out, spec->shape.dims[d]);
             rp_json_close(out, ']');
         }
         rp_json_close(out, '}');
@@ -330,23 +330,23 @@ static void json_signature(rp_sheet *out, const rp_signature *signature)
     rp_json_close(out, ']');
 }
 
-void rp_info_json_members(rp_sheet *out, const rp_tables_view *v, const rp_client_table *t)
+void rp_tables_json_members(rp_sheet *out, const rp_tables_view *v, const rp_client_table *t)
 {
     const rp_table_info *info = &t->info;
 
     rp_json_key(out, "table");
-    rp_json_text(out, info->name);
+    rp_json_put_text(out, info->name);
     rp_json_key(out, "shard");
-    rp_json_text(out, shard_of(v, t));
+    rp_json_put_text(out, shard_of(v, t));
     json_selector(out, "sampler", &info->sampler);
     json_selector(out, "remover", &info->remover);
     json_limiter(out, info);
     integer(out, "items", info->size);
     integer(out, "max_size", info->max_size);
     rp_json_key(out, "bytes");
-    rp_json_unsigned(out, info->bytes);
+    rp_json_put_unsigned(out, info->bytes);
     rp_json_key(out, "max_bytes");
-    rp_json_unsigned(out, info->max_bytes);
+    rp_json_put_unsigned(out, info->max_bytes);
     integer(out, "max_times_sampled", info->max_times_sampled);
     integer(out, "inserts", info->inserts);
     integer(out, "samples", info->samples);
@@ -360,19 +360,19 @@ void rp_info_json_members(rp_sheet *out, const rp_tables_view *v, const rp_clien
     integer(out, "waiting_inserts", info->waiting_inserts);
     integer(out, "waiting_samples", info->waiting_samples);
     rp_json_key(out, "paused_inserts");
-    rp_json_boolean(out, (info->paused & RP_SIDE_INSERTS) != 0);
+    rp_json_put_boolean(out, (info->paused & RP_SIDE_INSERTS) != 0);
     rp_json_key(out, "paused_samples");
-    rp_json_boolean(out, (info->paused & RP_SIDE_SAMPLES) != 0);
+    rp_json_put_boolean(out, (info->paused & RP_SIDE_SAMPLES) != 0);
     json_signature(out, info->signature);
 }
 
-void rp_info_json(rp_sheet *out, const rp_tables_view *v, const char *name)
+void rp_tables_json(rp_sheet *out, const rp_tables_view *v, const char *name)
 {
     rp_json_open(out, '[');
     for (size_t i = 0; i < v->count; i++) {
         if (name != NULL && strcmp(v->tables[i].info.name, name) != 0) continue;
         rp_json_open(out, '{');
-        rp_info_json_members(out, v, &v->tables[i]);
+        rp_tables_json_members(out, v, &v->tables[i]);
         rp_json_close(out, '}');
     }
     rp_json_close(out, ']');

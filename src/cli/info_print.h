@@ -21,11 +21,11 @@ void rp_info_glance(rp_sheet *out, const rp_tables_view *view);
 void rp_info_details(rp_sheet *out, const rp_tables_view *view, const char *name);
 
 /* An array of objects; `name` NULL: of all tables. */
-void rp_info_json(rp_sheet *out, const rp_tables_view *view, const char *name);
+void rp_tables_json(rp_sheet *out, const rp_tables_view *view, const char *name);
 
 /* The members of one table's object, without its braces. */
-void rp_info_json_members(rp_sheet *out, const rp_tables_view *view,
-                          const rp_client_table *table);
+void rp_tables_json_members(rp_sheet *out, const rp_tables_view *view,
+                            const rp_client_table *table);
 
 /* When inserts and samples wait, in few words: "4 samples an insert, within -8 and 8". */
 void rp_limiter_words(rp_sheet *out, const rp_limiter_options *limiter);

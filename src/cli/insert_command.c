@@ -434,9 +434,9 @@ static int say(insertion *in)
     if (in->r.json) {
         rp_json_open(&sheet, '{');
         rp_json_key(&sheet, "table");
-        rp_json_text(&sheet, in->table);
+        rp_json_put_text(&sheet, in->table);
         rp_json_key(&sheet, "inserted");
-        rp_json_unsigned(&sheet, in->inserted);
+        rp_json_put_unsigned(&sheet, in->inserted);
         rp_json_close(&sheet, '}');
         rp_sheet_put(&sheet, "\n");
     } else {

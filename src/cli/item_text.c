@@ -55,10 +55,10 @@ static void json_tensor(rp_sheet *out, const rp_tensor *t)
 {
     rp_json_open(out, '{');
     rp_json_key(out, "dtype");
-    rp_json_text(out, rp_dtype_text(t->dtype));
+    rp_json_put_text(out, rp_dtype_text(t->dtype));
     rp_json_key(out, "shape");
     rp_json_open(out, '[');
-    for (int32_t d = 0; d < t->shape.rank; d++) rp_json_integer(out, t->shape.dims[d]);
+    for (int32_t d = 0; d < t->shape.rank; d++) rp_json_put_integer(out, t->shape.dims[d]);
     rp_json_close(out, ']');
     rp_json_key(out, "data");
     rp_tensor_json(out, t);
@@ -71,17 +71,17 @@ void rp_item_json(rp_sheet *out, const rp_item_view *item)
 
     rp_json_open(out, '{');
     rp_json_key(out, "table");
-    rp_json_text(out, item->table);
+    rp_json_put_text(out, item->table);
     rp_json_key(out, "key");
-    rp_json_unsigned(out, s->key);
+    rp_json_put_unsigned(out, s->key);
     rp_json_key(out, "priority");
-    rp_json_number(out, s->priority);
+    rp_json_put_number(out, s->priority);
     rp_json_key(out, "probability");
-    rp_json_number(out, s->probability);
+    rp_json_put_number(out, s->probability);
     rp_json_key(out, "table_size");
-    rp_json_integer(out, s->table_size);
+    rp_json_put_integer(out, s->table_size);
     rp_json_key(out, "times_sampled");
-    rp_json_integer(out, s->times_sampled);
+    rp_json_put_integer(out, s->times_sampled);
     rp_json_key(out, "data");
     rp_json_open(out, '{');
     for (size_t i = 0; i < item->column_count; i++) {

@@ -203,17 +203,17 @@ void rp_json_close(rp_sheet *s, char bracket)
 
 void rp_json_key(rp_sheet *s, const char *key)
 {
-    rp_json_text(s, key);
+    rp_json_put_text(s, key);
     rp_sheet_put(s, ":");
 }
 
-void rp_json_string(rp_sheet *s, const char *text, size_t size)
+void rp_json_put_string(rp_sheet *s, const char *text, size_t size)
 {
     separate(s);
-    rp_json_quote(s, text, size);
+    rp_json_put_quote(s, text, size);
 }
 
-void rp_json_quote(rp_sheet *s, const char *text, size_t size)
+void rp_json_put_quote(rp_sheet *s, const char *text, size_t size)
 {
     rp_sheet_put(s, "\"");
     for (size_t i = 0; i < size;) {
@@ -237,49 +237,49 @@ void rp_json_quote(rp_sheet *s, const char *text, size_t size)
     rp_sheet_put(s, "\"");
 }
 
-void rp_json_text(rp_sheet *s, const char *text)
+void rp_json_put_text(rp_sheet *s, const char *text)
 {
     if (text != NULL) {
-        rp_json_string(s, text, strlen(text));
+        rp_json_put_string(s, text, strlen(text));
         return;
     }
     separate(s);
     rp_sheet_put(s, "null");
 }
 
-void rp_json_integer(rp_sheet *s, int64_t value)
+void rp_json_put_integer(rp_sheet *s, int64_t value)
 {
     separate(s);
     rp_sheet_format(s, "%" PRId64, value);
 }
 
-void rp_json_unsigned(rp_sheet *s, uint64_t value)
+void rp_json_put_unsigned(rp_sheet *s, uint64_t value)
 {
     separate(s);
     rp_sheet_format(s, "%" PRIu64, value);
 }
 
-void rp_json_raw(rp_sheet *s, const char *text)
+void rp_json_put_raw(rp_sheet *s, const char *text)
 {
     separate(s);
     rp_sheet_put(s, text);
 }
 
-void rp_json_number(rp_sheet *s, double value)
+void rp_json_put_number(rp_sheet *s, double value)
 {
     char text[32];
 
     if (isnan(value)) {
-        rp_json_text(s, "NaN");
+        rp_json_put_text(s, "NaN");
     } else if (isinf(value)) {
-        rp_json_text(s, value > 0 ? "Infinity" : "-Infinity");
+        rp_json_put_text(s, value > 0 ? "Infinity" : "-Infinity");
     } else {
         separate(s);
         rp_sheet_put(s, rp_decimal_text(value, text, sizeof text));
     }
 }
 
-void rp_json_boolean(rp_sheet *s, bool value)
+void rp_json_put_boolean(rp_sheet *s, bool value)
 {
     separate(s);
     rp_sheet_put(s, value ? "true" : "false");

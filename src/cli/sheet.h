@@ -53,15 +53,15 @@ void rp_grid_write(const rp_grid *grid, rp_sheet *out);
 void rp_json_open(rp_sheet *sheet, char bracket);
 void rp_json_close(rp_sheet *sheet, char bracket);
 void rp_json_key(rp_sheet *sheet, const char *key);
-void rp_json_string(rp_sheet *sheet, const char *text, size_t size);
-void rp_json_text(rp_sheet *sheet, const char *text); /* terminated; NULL: null */
-void rp_json_raw(rp_sheet *sheet, const char *text);  /* a value that is JSON already */
+void rp_json_put_string(rp_sheet *sheet, const char *text, size_t size);
+void rp_json_put_text(rp_sheet *sheet, const char *text); /* terminated; NULL: null */
+void rp_json_put_raw(rp_sheet *sheet, const char *text);  /* a value that is JSON already */
 /* A string in quotes, with no comma before it. */
-void rp_json_quote(rp_sheet *sheet, const char *text, size_t size);
-void rp_json_integer(rp_sheet *sheet, int64_t value);
-void rp_json_unsigned(rp_sheet *sheet, uint64_t value);
+void rp_json_put_quote(rp_sheet *sheet, const char *text, size_t size);
+void rp_json_put_integer(rp_sheet *sheet, int64_t value);
+void rp_json_put_unsigned(rp_sheet *sheet, uint64_t value);
 /* The shortest number that reads back as `value`; "NaN", "Infinity", "-Infinity" as strings. */
-void rp_json_number(rp_sheet *sheet, double value);
-void rp_json_boolean(rp_sheet *sheet, bool value);
+void rp_json_put_number(rp_sheet *sheet, double value);
+void rp_json_put_boolean(rp_sheet *sheet, bool value);
 
 #endif

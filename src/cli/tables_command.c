@@ -286,7 +286,7 @@ static int list_names(rp_remote *r)
             /* Once, however many shards have it. */
             if (rp_table_list_find(&list, name) != &list.view.tables[i]) continue;
             if (r->json) {
-                rp_json_text(&sheet, name);
+                rp_json_put_text(&sheet, name);
             } else {
                 rp_sheet_put_safe(&sheet, name, strlen(name));
                 rp_sheet_put(&sheet, "\n");
@@ -357,9 +357,9 @@ static int say(rp_remote *r, const char *done, const char *table)
     if (r->json) {
         rp_json_open(&sheet, '{');
         rp_json_key(&sheet, "table");
-        rp_json_text(&sheet, table);
+        rp_json_put_text(&sheet, table);
         rp_json_key(&sheet, "done");
-        rp_json_text(&sheet, done);
+        rp_json_put_text(&sheet, done);
         rp_json_close(&sheet, '}');
     } else {
         rp_sheet_format(&sheet, "%s ", done);

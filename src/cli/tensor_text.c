@@ -112,7 +112,7 @@ static void print_element(rp_sheet *out, rp_dtype dtype, const void *element)
         rp_string s;
 
         memcpy(&s, element, sizeof s);
-        rp_json_quote(out, s.data, s.size);
+        rp_json_put_quote(out, s.data, s.size);
     } else if (is_float(dtype)) {
         rp_sheet_put(out, float_text(dtype, element, text, sizeof text));
     } else if (is_complex(dtype)) {
@@ -178,9 +178,9 @@ static void json_float(rp_sheet *out, rp_dtype dtype, const void *element)
     char text[32];
 
     if (isfinite(value))
-        rp_json_raw(out, float_text(dtype, element, text, sizeof text));
+        rp_json_put_raw(out, float_text(dtype, element, text, sizeof text));
     else
-        rp_json_number(out, value);
+        rp_json_put_number(out, value);
 }
 
 static void json_element(rp_sheet *out, rp_dtype dtype, const char *element)
@@ -189,7 +189,7 @@ static void json_element(rp_sheet *out, rp_dtype dtype, const char *element)
 
     if (dtype == RP_STRING) {
         memcpy(&s, element, sizeof s);
-        rp_json_string(out, s.data, s.size);
+        rp_json_put_string(out, s.data, s.size);
     } else if (is_float(dtype)) {
         json_float(out, dtype, element);
     } else if (is_complex(dtype)) {
@@ -198,11 +198,11 @@ static void json_element(rp_sheet *out, rp_dtype dtype, const char *element)
         json_float(out, half_of(dtype), element + rp_dtype_size(half_of(dtype)));
         rp_json_close(out, ']');
     } else if (dtype == RP_BOOL) {
-        rp_json_boolean(out, raw(element, 1) != 0);
+        rp_json_put_boolean(out, raw(element, 1) != 0);
     } else if (is_unsigned(dtype)) {
-        rp_json_unsigned(out, raw(element, rp_dtype_size(dtype)));
+        rp_json_put_unsigned(out, raw(element, rp_dtype_size(dtype)));
     } else {
-        rp_json_integer(out, as_signed(dtype, element));
+        rp_json_put_integer(out, as_signed(dtype, element));
     }
 }
 

@@ -293,24 +293,25 @@ static void json_waiting(rp_sheet *out, const rp_top_look *now)
 
         rp_json_open(out, '{');
         rp_json_key(out, "table");
-        rp_json_text(out, c->table);
+        rp_json_put_text(out, c->table);
         rp_json_key(out, "shard");
-        rp_json_text(out, c->shard < now->view.shard_count ? now->view.shards[c->shard] : NULL);
+        rp_json_put_text(out,
+                         c->shard < now->view.shard_count ? now->view.shards[c->shard] : NULL);
         rp_json_key(out, "side");
-        rp_json_text(out, c->waiting.is_insert ? "insert" : "sample");
+        rp_json_put_text(out, c->waiting.is_insert ? "insert" : "sample");
         rp_json_key(out, "wanted");
-        rp_json_unsigned(out, c->waiting.wanted);
+        rp_json_put_unsigned(out, c->waiting.wanted);
         rp_json_key(out, "done");
-        rp_json_unsigned(out, c->waiting.done);
+        rp_json_put_unsigned(out, c->waiting.done);
         rp_json_key(out, "seconds");
-        rp_json_number(out, (double)c->waiting.waiting_ns / 1e9);
+        rp_json_put_number(out, (double)c->waiting.waiting_ns / 1e9);
         rp_json_key(out, "why");
-        rp_json_text(out, c->waiting.why);
+        rp_json_put_text(out, c->waiting.why);
         rp_json_close(out, '}');
     }
     rp_json_close(out, ']');
     rp_json_key(out, "waiting_total");
-    rp_json_unsigned(out, now->waiting_total);
+    rp_json_put_unsigned(out, now->waiting_total);
 }
 
 void rp_top_json(rp_sheet *out, const rp_top_look *now, const rp_top_look *before)
@@ -322,13 +323,13 @@ void rp_top_json(rp_sheet *out, const rp_top_look *now, const rp_top_look *befor
         rates r = rates_of(now, before, &now->view.tables[i]);
 
         rp_json_open(out, '{');
-        rp_info_json_members(out, &now->view, &now->view.tables[i]);
+        rp_tables_json_members(out, &now->view, &now->view.tables[i]);
         rp_json_key(out, "inserts_per_s");
-        rp_json_number(out, r.inserts);
+        rp_json_put_number(out, r.inserts);
         rp_json_key(out, "samples_per_s");
-        rp_json_number(out, r.samples);
+        rp_json_put_number(out, r.samples);
         rp_json_key(out, "updates_per_s");
-        rp_json_number(out, r.updates);
+        rp_json_put_number(out, r.updates);
         rp_json_close(out, '}');
     }
     rp_json_close(out, ']');

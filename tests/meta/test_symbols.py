@@ -36,3 +36,16 @@ def test_nothing_else_is_exported():
 
 def test_exported_names_have_the_prefix():
     expect_none(n for n in exported() if not n.startswith("rp_"))
+
+
+def defined_in(archive):
+    build = pathlib.Path(os.environ.get("RP_BUILD", ROOT / "build" / "test" / "release"))
+    output = subprocess.run(["nm", "--defined-only", "--extern-only", "--format=posix",
+                             build / "src" / archive], check=True, capture_output=True,
+                            text=True).stdout
+    return {line.split()[0] for line in output.splitlines() if line.startswith("rp_")}
+
+
+def test_the_command_has_no_name_of_the_librarys():
+    """In a static link the linker would take one for the other without a word."""
+    expect_none(defined_in("cli/libreprise-cli.a") & defined_in("libreprise.a"))

@@ -108,7 +108,7 @@ static void json_has_everything(void **state)
 
     (void)state;
     tables[0].info.limiter = rp_limiter_min_size(1);
-    rp_info_json(&sheet, &(rp_tables_view){tables, 2, shards, 1}, "replay");
+    rp_tables_json(&sheet, &(rp_tables_view){tables, 2, shards, 1}, "replay");
     assert_sheet(
         "[{\"table\":\"replay\",\"shard\":\"a:1\",\"sampler\":{\"kind\":\"prioritized\","
         "\"exponent\":0.6},\"remover\":{\"kind\":\"fifo\"},\"limiter\":{\"samples_per_insert\":"
@@ -119,7 +119,7 @@ static void json_has_everything(void **state)
         "\"episodes\":0,\"unique_samples\":0,\"total_weight\":12,\"max_priority\":1,"
         "\"waiting_inserts\":0,\"waiting_samples\":0,\"paused_inserts\":false,"
         "\"paused_samples\":false,\"signature\":null}]\n");
-    rp_info_json(&sheet, &(rp_tables_view){tables, 0, shards, 1}, NULL);
+    rp_tables_json(&sheet, &(rp_tables_view){tables, 0, shards, 1}, NULL);
     assert_sheet("[]\n");
 }
 

@@ -81,20 +81,20 @@ static void json_has_its_commas(void **state)
     rp_json_open(&sheet, '{');
     rp_json_key(&sheet, "a");
     rp_json_open(&sheet, '[');
-    rp_json_integer(&sheet, -1);
-    rp_json_unsigned(&sheet, UINT64_MAX);
-    rp_json_number(&sheet, 0.1);
-    rp_json_number(&sheet, NAN);
-    rp_json_number(&sheet, -INFINITY);
+    rp_json_put_integer(&sheet, -1);
+    rp_json_put_unsigned(&sheet, UINT64_MAX);
+    rp_json_put_number(&sheet, 0.1);
+    rp_json_put_number(&sheet, NAN);
+    rp_json_put_number(&sheet, -INFINITY);
     rp_json_open(&sheet, '[');
     rp_json_close(&sheet, ']');
     rp_json_open(&sheet, '[');
     rp_json_close(&sheet, ']');
     rp_json_close(&sheet, ']');
     rp_json_key(&sheet, "b");
-    rp_json_text(&sheet, NULL);
+    rp_json_put_text(&sheet, NULL);
     rp_json_key(&sheet, "c");
-    rp_json_boolean(&sheet, true);
+    rp_json_put_boolean(&sheet, true);
     rp_json_close(&sheet, '}');
     assert_sheet("{\"a\":[-1,18446744073709551615,0.1,\"NaN\",\"-Infinity\",[],[]],\"b\":null,"
                  "\"c\":true}");
@@ -105,7 +105,7 @@ static void json_strings_are_escaped(void **state)
     static const char bad[] = "\"\\\n\t\0\xc3\xa9\xff\xc2\x85";
 
     (void)state;
-    rp_json_string(&sheet, bad, sizeof bad - 1);
+    rp_json_put_string(&sheet, bad, sizeof bad - 1);
     assert_sheet("\"\\\"\\\\\\n\\u0009\\u0000\xc3\xa9\xef\xbf\xbd\\u0085\"");
 }
 
