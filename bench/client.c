@@ -113,10 +113,8 @@ static void *write_items(void *arg)
     bench_check(
         rp_trajectory_writer_new(w->client, &options, rp_wait_ms(5000), &writer, &error),
         &error);
-    while (w->limit == 0 || w->items < w->limit) {
-        append_one(w, writer);
-        if (w->limit == 0 && w->items % LOOK == 0 && bench_seconds() > end) break;
-    }
+    do append_one(w, writer);
+    while (w->items % LOOK != 0 || bench_seconds() < end);
     bench_check(rp_trajectory_writer_flush(writer, 0, rp_wait_forever(), &error), &error);
     rp_trajectory_writer_free(writer);
     return NULL;
@@ -217,13 +215,14 @@ static void measure_append(const session *s)
 
 /* --- sampling --------------------------------------------------------------------------------- */
 
-static void fill_small(const session *s, rp_client *client, uint64_t items)
+static void fill_small(const session *s, const server_process *server)
 {
-    writing w = new_writing(s, client);
+    h2_load_options options = {.port = server->port,
+                               .kind = H2_INSERT,
+                               .cpus = &s->cpus.load,
+                               .item_limit = KEPT_BYTES / SMALL};
 
-    w.limit = items;
-    write_items(&w);
-    free(w.payload);
+    h2_load_run(&options);
 }
 
 static uint64_t sample_for(rp_client *client, double seconds)
@@ -251,15 +250,13 @@ static uint64_t sample_for(rp_client *client, double seconds)
 static void measure_sample(const session *s)
 {
     server_process server = run_ours(s, s->cpus.serve_count, KEPT_BYTES / SMALL);
-    rp_client *client = connect_to(&server, 1);
     double best = 0, best_us = 0, best_server = 0, raw = 0;
 
-    fill_small(s, client, KEPT_BYTES / SMALL);
-    rp_client_free(client);
+    fill_small(s, &server);
     for (int round = 0; round < s->rounds; round++) {
         double rate = raw_rate(s, &server, H2_SAMPLE);
         if (rate > raw) raw = rate;
-        client = connect_to(&server, 1);
+        rp_client *client = connect_to(&server, 1);
         double cpu = own_cpu(), theirs = server_process_cpu(&server), start = bench_seconds();
         double items = (double)sample_for(client, s->seconds);
         double seconds = bench_seconds() - start;

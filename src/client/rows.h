@@ -8,7 +8,10 @@
  * that compresses for the writer reads them, and swaps them for a chunk under the writer's
  * lock. Rows that no item needs are never compressed.
  *
- * Counted: the column's history holds a reference, and each item that uses a row. */
+ * Counted twice over: whoever holds it reads it, at first; the column's history, the list of
+ * what is to be compressed, each item that uses a row. An item that has its trajectory reads it
+ * no more, though the writer counts its bytes until it is settled: then the chunk is the
+ * trajectory's alone, and whoever sends that can tell that nobody else will need it. */
 #ifndef RP_CLIENT_ROWS_H
 #define RP_CLIENT_ROWS_H
 
@@ -20,6 +23,7 @@ typedef struct rp_writer_column rp_writer_column;
 typedef struct rp_rows rp_rows;
 struct rp_rows {
     rp_refcount refs;
+    rp_refcount readers;      /* of the references, those that need the rows or the chunk */
     rp_writer_column *column; /* of the writer */
     uint32_t count;           /* the caller's; fixed once closed */
     bool closed;              /* set by the caller, before anybody else may see it */
@@ -46,10 +50,14 @@ rp_rows *rp_rows_new(const rp_allocator *alloc, rp_chunk_builder *builder);
 static inline rp_rows *rp_rows_ref(rp_rows *rows)
 {
     rp_refcount_inc(&rows->refs);
+    rp_refcount_inc(&rows->readers);
     return rows;
 }
-/* `alloc` is the one it came from. NULL is fine. */
-void rp_rows_unref(const rp_allocator *alloc, rp_rows *rows);
+/* A reference reads no more. */
+void rp_rows_let_go(rp_rows *rows);
+/* Drops a reference that reads, and one that does not. `alloc` is the one it came from. */
+void rp_rows_unref(const rp_allocator *alloc, rp_rows *rows); /* NULL is fine */
+void rp_rows_unref_idle(const rp_allocator *alloc, rp_rows *rows);
 
 /* What it holds: the rows, or the chunk. */
 size_t rp_rows_bytes(const rp_rows *rows);

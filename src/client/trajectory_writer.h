@@ -78,6 +78,7 @@ struct rp_outgoing {
     double priority;
     const rp_writer_table *table;
     rp_trajectory *trajectory; /* the job's, until the sink has it */
+    bool has_read;             /* it has had one: its pieces' rows are only counted */
     size_t size_bytes;
     uint32_t piece_count, column_count;
     rp_outgoing_column *columns;

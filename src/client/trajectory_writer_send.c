@@ -82,7 +82,12 @@ void rp_outgoing_set_remove(rp_outgoing_set *set, rp_outgoing *item)
 void rp_outgoing_free(const rp_allocator *alloc, rp_outgoing *item)
 {
     if (item == NULL) return;
-    for (uint32_t i = 0; i < item->piece_count; i++) rp_rows_unref(alloc, item->pieces[i].rows);
+    for (uint32_t i = 0; i < item->piece_count; i++) {
+        if (item->has_read)
+            rp_rows_unref_idle(alloc, item->pieces[i].rows);
+        else
+            rp_rows_unref(alloc, item->pieces[i].rows);
+    }
     rp_trajectory_unref(item->trajectory);
     rp_release(alloc, item, item->size_bytes);
 }
@@ -277,8 +282,11 @@ static rp_status make_trajectory(rp_trajectory_writer *w, rp_outgoing *item, rp_
     }
     st = rp_trajectory_new(&w->alloc, columns, item->column_count, &item->trajectory, err);
     if (columns != few) rp_release(&w->alloc, columns, item->column_count * sizeof *columns);
-    if (st == RP_OK) tell_tuners(item);
-    return st;
+    if (st != RP_OK) return st;
+    tell_tuners(item);
+    for (uint32_t i = 0; i < item->piece_count; i++) rp_rows_let_go(item->pieces[i].rows);
+    item->has_read = true;
+    return RP_OK;
 }
 
 /* Takes the first item out of the line, as refused. */
