@@ -50,20 +50,10 @@ static void count_call(rp_op *op)
     c->turn = ++turns;
 }
 
-static void note_progress(rp_op *op)
-{
-    call *c = op->user;
-
-    assert_int_equal(c->calls, 0);
-    c->in = op->done;
-    c->progress++;
-}
-
 static void call_init(call *c, int64_t until_ns)
 {
     memset(c, 0, sizeof *c);
     c->op = (rp_op){.until_ns = until_ns, .on_done = count_call, .user = c};
-    c->op.on_progress = note_progress;
 }
 
 /* Both return what start returns. */
@@ -857,37 +847,10 @@ static void info_says_where_the_limiter_stands(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-static void insert_that_waits_tells_how_far_it_is(void **state)
-{
-    (void)state;
-    rp_table *t = make_queue(3);
-    call c, behind, draw;
-
-    assert_false(start_insert(&c, t, 10, 6, RP_FOREVER));
-    assert_int_equal(c.in, 3);
-    assert_false(start_insert(&behind, t, 20, 1, RP_FOREVER));
-    assert_int_equal(behind.progress, 0); /* nothing of it is in */
-    for (size_t i = 1; i <= 2; i++) {
-        assert_true(start_sample(&draw, t, 1, 1, RP_NOW));
-        rp_samples_release(draw.samples, draw.op.done);
-        assert_int_equal(c.in, 3 + i);
-        assert_int_equal(c.progress, 1 + i);
-    }
-    assert_true(start_sample(&draw, t, 1, 1, RP_NOW));
-    rp_samples_release(draw.samples, draw.op.done);
-    assert_int_equal(c.progress, 3); /* on_done tells of the last */
-    expect_over(&c, 1, RP_OK, 6);
-    assert_true(start_sample(&draw, t, 1, 1, RP_NOW));
-    rp_samples_release(draw.samples, draw.op.done);
-    expect_over(&behind, 1, RP_OK, 1);
-    assert_int_equal(behind.progress, 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(operation_that_can_go_ahead_is_over_at_once),
-        TEST(insert_that_waits_tells_how_far_it_is),
         TEST(operation_with_bad_arguments_is_over_at_once),
         TEST(operation_that_may_wait_needs_an_on_done),
         TEST(waiting_sample_is_resumed_by_an_insert),
