@@ -25,6 +25,10 @@ struct rp_op {
      * It may start other operations, but must not wait for one. Needed unless until_ns is
      * RP_NOW. */
     void (*on_done)(rp_op *op);
+    /* Called when some items of an insert have gone in, `done` of them by now, and the rest
+     * waits; never after on_done, which is told of all of them. Under the table's lock: it may
+     * take note, and nothing else. May be NULL. */
+    void (*on_progress)(rp_op *op);
     void *user;
 
     /* results, once over */

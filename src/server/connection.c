@@ -341,8 +341,13 @@ static void read_all(rp_connection *c)
 {
     size_t total = 0;
 
-    while (read_some(c, &total))
-        if (total >= RP_READ_TURN_BYTES) break;
+    while (read_some(c, &total)) {
+        if (total < RP_READ_TURN_BYTES) continue;
+        /* What TLS has taken from the descriptor makes it ready no more. */
+        if (!rp_link_has_pending(&c->link) ||
+            rp_loop_arm(c->worker->loop, &c->rest, rp_loop_now(c->worker->loop)) == RP_OK)
+            break;
+    }
     rp_counter_add(&c->worker->metrics->bytes_read, total);
     c->turn.bytes += total;
     if (total > 0) {

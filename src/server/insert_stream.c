@@ -40,7 +40,10 @@ typedef struct insert_stream {
 /* Items on their way into one table. */
 struct rp_insert_batch {
     rp_op op;
-    rp_post post;
+    rp_post post, progress;
+    atomic_size_t in;        /* items, so far, of an operation that waits */
+    atomic_bool is_progress; /* that has been posted, and not been read */
+    size_t told;             /* items, of those, that the peer knows of */
     rp_worker *worker;
     insert_stream *stream; /* NULL: its call is gone */
     rp_served *served;     /* a reference while in use */
@@ -121,12 +124,23 @@ void rp_insert_batches_free(rp_worker *worker)
 }
 
 static void on_batch_posted(rp_post *post);
+static void on_progress_posted(rp_post *post);
 
 static void on_batch_done(rp_op *op)
 {
     rp_insert_batch *batch = op->user;
 
     rp_loop_post(batch->worker->loop, &batch->post);
+}
+
+/* Under the table's lock: so it is posted, and run, before the batch is. */
+static void on_batch_progress(rp_op *op)
+{
+    rp_insert_batch *batch = op->user;
+
+    atomic_store_explicit(&batch->in, op->done, memory_order_relaxed);
+    if (!atomic_exchange_explicit(&batch->is_progress, true, memory_order_acq_rel))
+        rp_loop_post(batch->worker->loop, &batch->progress);
 }
 
 static rp_insert_batch *new_batch(rp_worker *worker, size_t capacity)
@@ -141,6 +155,7 @@ static rp_insert_batch *new_batch(rp_worker *worker, size_t capacity)
         if (batch == NULL) return NULL;
         batch->worker = worker;
         batch->post.run = on_batch_posted;
+        batch->progress.run = on_progress_posted;
     }
     if (batch->capacity < capacity) {
         if (!rp_resize_array(&worker->server->alloc, &batch->items, batch->capacity, capacity,
@@ -181,20 +196,26 @@ static void confirm(insert_stream *stream, const rp_insert *items, size_t count)
     rp_task_touch(task);
 }
 
-/* An operation is over: tells the peer, and keeps the counts. */
-static void settle(insert_stream *stream, rp_insert_batch *batch)
+/* The first `done` items are in: tells the peer of those it does not know of, and counts them.
+ */
+static void tell(insert_stream *stream, rp_insert_batch *batch, size_t done)
 {
     rp_worker *worker = batch->worker;
     rp_table_counters *counters = rp_table_metrics_loop(batch->served->metrics, worker->index);
-    int64_t took_ns = rp_now_ns() - batch->came_ns;
-    size_t done = batch->op.done;
+    size_t more = done - batch->told;
 
-    drop_items(batch, done);
-    if (done > 0) {
-        rp_counter_add(&counters->inserted_items, done);
-        rp_histogram_record(&counters->insert_ns, took_ns, done);
-        confirm(stream, batch->items, done);
-    }
+    if (more == 0) return;
+    rp_counter_add(&counters->inserted_items, more);
+    rp_histogram_record(&counters->insert_ns, rp_now_ns() - batch->came_ns, more);
+    confirm(stream, batch->items + batch->told, more);
+    batch->told = done;
+}
+
+/* An operation is over. */
+static void settle(insert_stream *stream, rp_insert_batch *batch)
+{
+    drop_items(batch, batch->op.done);
+    tell(stream, batch, batch->op.done);
     if (batch->op.status != RP_OK)
         rp_task_abort(&stream->task, batch->op.status, batch->op.error.text);
 }
@@ -214,6 +235,17 @@ static void forget_pending(rp_insert_batch *batch)
 }
 
 static void go_on(insert_stream *stream);
+
+/* Some of a batch that waits is in. */
+static void on_progress_posted(rp_post *post)
+{
+    rp_insert_batch *batch =
+        (rp_insert_batch *)((char *)post - offsetof(rp_insert_batch, progress));
+
+    atomic_store_explicit(&batch->is_progress, false, memory_order_release);
+    if (batch->stream != NULL)
+        tell(batch->stream, batch, atomic_load_explicit(&batch->in, memory_order_acquire));
+}
 
 /* A batch that had to wait has come home. */
 static void on_batch_posted(rp_post *post)
@@ -249,9 +281,11 @@ static bool start(insert_stream *stream, rp_insert_batch *batch)
         .count = batch->count,
         .until_ns = RP_FOREVER,
         .on_done = on_batch_done,
+        .on_progress = on_batch_progress,
         .user = batch,
     };
     batch->stream = stream;
+    batch->told = 0;
     atomic_fetch_add_explicit(&batch->served->pending_inserts, batch->count,
                               memory_order_relaxed);
     if (rp_table_start_insert(batch->served->table, &batch->op)) {
@@ -762,6 +796,10 @@ static void on_end(rp_task *task)
         unpark(stream, batch);
         batch->stream = NULL;
         if (!rp_op_withdraw(&batch->op, RP_CANCELLED)) continue; /* it will be posted */
+        if (atomic_load_explicit(&batch->is_progress, memory_order_acquire)) {
+            rp_loop_post(worker->loop, &batch->post); /* its memory is still needed */
+            continue;
+        }
         forget_pending(batch);
         drop_items(batch, batch->op.done);
         release_batch(batch);

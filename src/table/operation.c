@@ -42,6 +42,11 @@ static rp_queue *queue_of(rp_table *t, const rp_op *op)
     return op->is_insert ? &t->inserts : &t->samples;
 }
 
+static void tell_progress(rp_op *op)
+{
+    if (op->is_insert && op->on_progress != NULL) op->on_progress(op);
+}
+
 static void park_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
 {
     rp_queue *q = queue_of(t, op);
@@ -56,6 +61,7 @@ static void park_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     q->count++;
     q->parked++;
     q->started_ns += (uint64_t)op->started_ns;
+    if (op->done > 0) tell_progress(op);
 }
 
 static void unpark_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
@@ -93,7 +99,10 @@ static bool pump_queue_locked(rp_table *t, rp_queue *q) RP_REQUIRES(t->mu)
 
         moved |= op->done != done || now == RP_OVER;
         rp_events_flush_locked(t); /* before the next one can see what this one did */
-        if (now != RP_OVER) break;
+        if (now != RP_OVER) {
+            if (op->done != done) tell_progress(op);
+            break;
+        }
         finish_parked_locked(t, op);
     }
     return moved;

@@ -154,6 +154,18 @@ def test_a_full_queue_holds_the_writer_up_and_a_sample_lets_it_go(client, fresh)
     writer.close()
 
 
+def test_a_flush_returns_when_few_enough_items_wait_for_a_full_queue(client, fresh):
+    table = fresh("queue")
+    writer = client.trajectory_writer(1)
+    for number in range(6):
+        writer.append([np.int64(number)])
+        writer.create_item(table, 1.0, [writer.history[0][-1:]])
+    writer.flush(block_until_num_items=2, timeout_ms=10_000)
+    assert draw(client, table, 6) == [0, 1, 2, 3, 4, 5]
+    writer.flush(timeout_ms=10_000)
+    writer.close()
+
+
 def test_a_blocked_writer_does_not_hold_up_others_on_the_same_client(client, fresh):
     fresh("queue", "uniform")
     writer = client.trajectory_writer(1)

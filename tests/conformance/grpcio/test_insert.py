@@ -411,6 +411,19 @@ def test_a_full_queue_delays_confirmations(reverb, queue):
         stream.confirmed(1)
 
 
+def test_items_of_one_message_are_confirmed_as_they_go_in(reverb, queue):
+    chunks = [numbers(1, first) for first in range(7)]
+    with reverb.inserts() as stream:
+        stream.send(insertion(chunks, [item(queue, data) for data in chunks]))
+        stream.confirmed(4)
+        for _ in range(2):
+            assert stream.silent(A_WHILE)
+            reverb.sample(queue)
+            stream.confirmed(1)
+        assert [first_number(s) for s in reverb.sample(queue, 5)] == [2, 3, 4, 5, 6]
+        stream.confirmed(1)
+
+
 def test_half_close_waits_for_inserts_that_wait(reverb, queue):
     with reverb.inserts() as stream:
         for first in range(6):

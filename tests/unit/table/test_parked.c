@@ -10,7 +10,9 @@ typedef struct call {
     rp_insert items[MOST];
     rp_sample_options options;
     rp_sample samples[MOST];
-    int calls;   /* of on_done */
+    int calls; /* of on_done */
+    size_t in; /* the last that on_progress said, and how often it was called */
+    int progress;
     size_t turn; /* among all that were called */
 } call;
 
