@@ -27,7 +27,7 @@
 enum {
     KILLS = 20,
     MAX_SHARDS = 3,
-    MAX_KEYS = 8 << 20,
+    MAX_KEYS = 128 << 20,
     UNSETTLED = 20000,
     BATCH = 64,
     PEEKED = 5000, /* keys in one call */
@@ -147,12 +147,27 @@ static size_t confirmed(shard *s)
     return count;
 }
 
+/* What there is to be known when something hangs. */
+static void explain(rig *r)
+{
+    char text[256];
+
+    print_error("%zu put, %zu settled\n", atomic_load(&r->put), atomic_load(&r->settled));
+    for (size_t i = 0; i < r->shard_count; i++) {
+        rp_sink *sink = r->shards[i].sink;
+        sink->class->why(sink, text, sizeof text);
+        print_error("shard %zu: %zu confirmed, away since %lld, %s\n", i,
+                    confirmed(&r->shards[i]), (long long)rp_remote_sink_away_since(sink), text);
+    }
+}
+
 static void await_confirmed(shard *s, size_t count)
 {
-    for (int ms = 0; confirmed(s) < count; ms++) {
-        assert_true(ms < WAIT_MS);
-        (void)usleep(1000);
-    }
+    int ms = 0;
+
+    for (; ms < WAIT_MS && confirmed(s) < count; ms++) (void)usleep(1000);
+    if (ms == WAIT_MS) explain(s->rig);
+    assert_true(ms < WAIT_MS);
 }
 
 static void *put_items(void *user)
@@ -160,16 +175,18 @@ static void *put_items(void *user)
     rig *r = user;
     uint64_t key = 0;
 
-    while (!atomic_load(&r->stopping) && key + BATCH < MAX_KEYS) {
+    while (!atomic_load(&r->stopping)) {
         rp_sink_item items[BATCH];
 
         if (key - atomic_load(&r->settled) > UNSETTLED) {
             (void)usleep(500);
             continue;
         }
+        assert_true(key + BATCH < MAX_KEYS);
         for (size_t i = 0; i < BATCH; i++) items[i] = rp_test_sink_item("replay", key++, 400);
         assert_ok(r->sink->class->put(r->sink, items, BATCH, NULL));
         atomic_store(&r->put, key);
+        (void)usleep(200); /* a load, not a race */
     }
     return NULL;
 }
@@ -202,7 +219,8 @@ static void check_life(shard *s)
 {
     rp_test_caller *caller = rp_test_caller_open(s->port);
     rp_sample_reader *reader = NULL;
-    size_t count = confirmed(s), done = 0;
+    size_t count = confirmed(s), most = (RP_TEST_CALLS - 1) * (size_t)PEEKED;
+    size_t done = count > most ? count - most : 0; /* the latest, if there are many */
     uint64_t *keys = malloc(count * sizeof *keys);
 
     assert_non_null(keys);
@@ -210,7 +228,7 @@ static void check_life(shard *s)
     memcpy(keys, s->confirmed, count * sizeof *keys);
     (void)pthread_mutex_unlock(&s->rig->mu);
     assert_ok(rp_sample_reader_new(rp_allocator_default(), NULL, &reader, NULL));
-    while (done < count && done < (RP_TEST_CALLS - 1) * (size_t)PEEKED) {
+    while (done < count) {
         size_t n = count - done < PEEKED ? count - done : PEEKED;
         assert_int_equal(peek(caller, reader, keys + done, n), n);
         done += n;
@@ -289,6 +307,7 @@ static void close_rig(rig *r)
     assert_int_equal(pthread_join(r->putter, NULL), 0);
     put = atomic_load(&r->put);
     for (int ms = 0; atomic_load(&r->settled) < put; ms++) {
+        if (ms == WAIT_MS) explain(r);
         assert_true(ms < WAIT_MS);
         (void)usleep(1000);
     }
