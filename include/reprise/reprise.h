@@ -13,22 +13,36 @@
  *   server.h         a server of a store's tables
  *   sumtree.h        the sum tree, for use on its own
  *
- * examples/overlapping.c is the shortest complete program. */
+ * Tables on servers, or in a store of this process, behind one API:
+ *
+ *   client.h             connect to one server, to several, or to a store
+ *   trajectory_writer.h  append steps, make items of any of the recent ones
+ *   structured_writer.h  the same by patterns; many environments in one call
+ *   step_writer.h        the same as Reverb's first writer did
+ *   sampler.h            items one by one, or in stacked batches
+ *
+ * examples/overlapping.c is the shortest complete program, examples/actor_learner.c the shortest
+ * with a client. */
 #ifndef REPRISE_REPRISE_H
 #define REPRISE_REPRISE_H
 
 #include "reprise/alloc.h"
 #include "reprise/chunk.h"
+#include "reprise/client.h"
 #include "reprise/extension.h"
 #include "reprise/op.h"
+#include "reprise/sampler.h"
 #include "reprise/server.h"
 #include "reprise/status.h"
+#include "reprise/step_writer.h"
 #include "reprise/store.h"
+#include "reprise/structured_writer.h"
 #include "reprise/sumtree.h"
 #include "reprise/table.h"
 #include "reprise/table_options.h"
 #include "reprise/tensor.h"
 #include "reprise/trajectory.h"
+#include "reprise/trajectory_writer.h"
 #include "reprise/wait.h"
 #include "reprise/writer.h"
 
