@@ -258,7 +258,7 @@ static bool reserve_slices(rp_trajectory_writer *w, size_t count)
 static rp_status make_trajectory(rp_trajectory_writer *w, rp_outgoing *item, rp_error *err)
 {
     rp_slices few[16], *columns = few;
-    rp_slice *slice = w->slices;
+    rp_slice *slice;
     rp_status st;
 
     if (!reserve_slices(w, item->piece_count))
