@@ -36,3 +36,20 @@ def test_nothing_else_is_exported():
 
 def test_exported_names_have_the_prefix():
     expect_none(n for n in exported() if not n.startswith("rp_"))
+
+
+def defined(archive):
+    """The names that the objects of an archive define for others."""
+    output = subprocess.run(["nm", "--defined-only", "--extern-only", "--format=posix", archive],
+                            check=True, capture_output=True, text=True).stdout
+    return {line.split()[0] for line in output.splitlines() if len(line.split()) > 2}
+
+
+def test_the_command_has_no_name_of_the_librarys():
+    """They are linked into one program, where the first of two such functions is called for
+    both."""
+    build = pathlib.Path(os.environ.get("RP_BUILD", ROOT / "build" / "test" / "release"))
+    library = defined(build / "src" / "libreprise.a")
+    command = defined(build / "src" / "cli" / "libreprise-cli.a")
+    assert library and command
+    expect_none(library & command)

@@ -346,7 +346,7 @@ static void deadlines_are_kept_here_too(void **state)
     (void)state;
     scripted_start(&server, be_silent);
     open_stage(&s, server.address, (rp_channel_options){0});
-    s.probe.call.deadline_ns = rp_now_ns() + 50 * MS;
+    s.probe.call.deadline_ns = rp_now_ns() + 1000 * MS;
     begin(&s);
     p = await_ended(&s, 1);
     assert_int_equal(p.status, RP_DEADLINE);
