@@ -13,7 +13,16 @@
  *   server.h         a server of a store's tables
  *   sumtree.h        the sum tree, for use on its own
  *
- * examples/overlapping.c is the shortest complete program. */
+ * Tables on servers, or in a store of this process, behind one API:
+ *
+ *   client.h             connect to one server, to several, or to a store
+ *   trajectory_writer.h  append steps, make items of any of the recent ones
+ *   structured_writer.h  the same by patterns; many environments in one call
+ *   step_writer.h        the same as Reverb's first writer did
+ *   sampler.h            items one by one, or in stacked batches
+ *
+ * examples/overlapping.c is the shortest complete program, examples/actor_learner.c the shortest
+ * with a client. */
 #ifndef REPRISE_REPRISE_H
 #define REPRISE_REPRISE_H
 

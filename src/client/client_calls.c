@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of client.h: a message to every shard, and what their answers come to. */
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "client/unary.h"
@@ -55,8 +57,14 @@ static rp_status add_shard(rp_client *client, size_t shard, const rp_unary_answe
         st = rp_wire_read_status(&client->alloc, status->data, status->size, &more, err);
     if (st == RP_OK && more != NULL) rp_wire_tables_merge(tables, more);
     if (st != RP_OK) st = corrupt(client, shard, st, err);
-    for (size_t i = 0; st == RP_OK && i < tables->count; i++)
-        st = rp_client_tables_add(out, shard, &tables->tables[i], err);
+    for (size_t i = 0; st == RP_OK && i < tables->count; i++) {
+        rp_table_info *t = &tables->tables[i];
+
+        /* Reverb does not tell, but where priorities weigh nothing it is known. */
+        if (status == NULL && t->sampler.kind != RP_PRIORITIZED)
+            t->total_weight = (double)t->size;
+        st = rp_client_tables_add(out, shard, t, err);
+    }
     rp_wire_tables_free(more);
     rp_wire_tables_free(tables);
     return st;
@@ -121,6 +129,11 @@ rp_status rp_client_mutate(rp_client *client, const char *table, const rp_update
     rp_buf message;
 
     if (st != RP_OK) return st;
+    /* A Reverb server would take it, and its table would never answer again. */
+    for (size_t i = 0; i < update_count; i++)
+        if (isnan(updates[i].priority))
+            return rp_fail(err, RP_INVALID, "the priority of item %" PRIu64 " is not a number",
+                           updates[i].key);
     if (client->store != NULL)
         return rp_local_mutate(client, table, updates, update_count, deletes, delete_count,
                                err);

@@ -65,6 +65,12 @@ static void on_end(void *user, rp_call *call, rp_status status, const char *text
     if (p->is_closing && status == RP_UNAVAILABLE) {
         (void)snprintf(why, sizeof why, "%.80s: %s", p->channel->options.text, p->why);
         text = why;
+    } else if (status != RP_OK && (text == NULL || text[0] == '\0')) {
+        /* As gRPC servers do of calls that they do not know. */
+        (void)snprintf(
+            why, sizeof why, "%.80s %s %.80s", p->channel->options.text,
+            status == RP_UNIMPLEMENTED ? "has no call" : "gives no reason for ending", c->path);
+        text = why;
     }
     rp_channel_detach(c);
     c->class->on_end(c, status, text);

@@ -21,6 +21,7 @@
  *       rows early, which only the number of chunks shows. */
 #include "client/trajectory_writer.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "util/error.h"
@@ -142,7 +143,7 @@ rp_status rp_trajectory_writer_configure(rp_trajectory_writer *writer, uint32_t 
                                          rp_error *err)
 {
     rp_column_options o = *options;
-    rp_writer_column *c;
+    rp_writer_column *c = NULL;
     char label[RP_LABEL_BYTES];
     rp_status st = rp_writer_check_alive(writer, err);
 
@@ -150,6 +151,7 @@ rp_status rp_trajectory_writer_configure(rp_trajectory_writer *writer, uint32_t 
         st = resolve(&o, &writer->options.column, rp_writer_label(column, name, label), err);
     if (st == RP_OK) st = rp_writer_get_column(writer, column, name, &c, err);
     if (st != RP_OK) return st;
+    assert(c != NULL);
     if (c->kept > 0 || c->open != NULL)
         return rp_fail(err, RP_PRECONDITION,
                        "%s has rows already: it can be configured only while it has none",

@@ -5,7 +5,7 @@
  *   trajectory_writer_append.c   appending steps, what the history holds, episodes
  *   trajectory_writer_items.c    creating items
  *   trajectory_writer_send.c     compressing and sending in the background, waiting for it
- *   trajectory_writer_new.c      the sink and the signatures of a client
+ *   open_writers.c               the sink and the signatures of a client
  *
  * Three parties: the caller, on one thread at a time; the job, which the runtime runs on one of
  * its threads, never twice at once; the sink's threads, which say how items ended. What belongs

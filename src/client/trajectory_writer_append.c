@@ -187,8 +187,10 @@ static rp_status check_value(rp_trajectory_writer *w, const rp_value *value, rp_
 static rp_status reserve_in_builder(rp_writer_column *c, const rp_tensor *tensor, rp_error *err)
 {
     rp_error why = {0};
-    rp_status st = rp_chunk_builder_reserve(c->open->builder, tensor, &why);
+    rp_status st;
 
+    assert(c->open != NULL);
+    st = rp_chunk_builder_reserve(c->open->builder, tensor, &why);
     return st == RP_OK ? st : rename_error(st, c->index, c->name, &why, err);
 }
 
@@ -367,6 +369,7 @@ rp_status rp_trajectory_writer_copy(rp_trajectory_writer *writer, rp_ref ref, vo
     rp_status st = check_copy(writer, ref, bytes, &cell, err);
 
     if (st != RP_OK) return st;
+    assert(cell != NULL);
     rp_mutex_lock(&writer->mu);
     chunk = cell->rows->chunk;
     if (chunk == NULL) /* still plain: nobody takes the builder while we have the lock */

@@ -120,6 +120,7 @@ static rp_status check_column(const rp_trajectory_writer *w, const rp_item_colum
     for (size_t i = 0; i < column->count; i++, before = cell) {
         st = check_ref(w, columns, index, column->refs[i], &cell, err);
         if (st != RP_OK) return st;
+        assert(cell != NULL);
         if (spec == NULL) spec = &cell->rows->column->spec;
         st = check_same(columns, index, spec, &cell->rows->column->spec, err);
         if (st != RP_OK) return st;

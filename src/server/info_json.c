@@ -11,7 +11,7 @@ enum { SHOWN_COLUMNS = 256 };
 
 /* --- the format ---------------------------------------------------------------------------- */
 
-void rp_json_string(rp_buf *out, const char *text)
+void rp_info_json_string(rp_buf *out, const char *text)
 {
     if (text == NULL) {
         rp_buf_text(out, "null");
@@ -40,7 +40,7 @@ void rp_json_string(rp_buf *out, const char *text)
     rp_buf_text(out, "\"");
 }
 
-void rp_json_number(rp_buf *out, double number)
+void rp_info_json_number(rp_buf *out, double number)
 {
     char text[RP_NUMBER_TEXT_BYTES];
 
@@ -60,13 +60,13 @@ static void key(rp_buf *out, const char *name)
 static void put_text(rp_buf *out, const char *name, const char *text)
 {
     key(out, name);
-    rp_json_string(out, text);
+    rp_info_json_string(out, text);
 }
 
 static void put_number(rp_buf *out, const char *name, double number)
 {
     key(out, name);
-    rp_json_number(out, number);
+    rp_info_json_number(out, number);
 }
 
 static void put_whole(rp_buf *out, const char *name, int64_t number)
@@ -120,7 +120,7 @@ static void write_server(rp_buf *out, const rp_server_view *server)
     rp_buf_text(out, "[");
     for (size_t i = 0; i < server->address_count; i++) {
         if (i > 0) rp_buf_text(out, ",");
-        rp_json_string(out, server->addresses[i]);
+        rp_info_json_string(out, server->addresses[i]);
     }
     rp_buf_text(out, "]");
     put_bool(out, "tls", server->tls);
@@ -257,9 +257,9 @@ static void write_waiting(rp_buf *out, const rp_table_view *view)
         put_count(out, "done", w->done);
         put_seconds(out, "waiting_seconds", w->waiting_ns);
         key(out, "deadline_seconds"); /* from now on */
-        rp_json_number(out, w->until_ns == RP_FOREVER
-                                ? INFINITY
-                                : ((double)w->until_ns - (double)view->now_ns) / 1e9);
+        rp_info_json_number(out, w->until_ns == RP_FOREVER
+                                     ? INFINITY
+                                     : ((double)w->until_ns - (double)view->now_ns) / 1e9);
         put_text(out, "why", w->why);
         close_object(out);
     }
@@ -326,8 +326,8 @@ static void write_table(rp_buf *out, rp_metrics *metrics, const rp_table_view *v
     close_object(out);
 }
 
-void rp_info_json(rp_buf *out, const rp_server_view *server, const rp_store_info *store,
-                  const rp_table_view *tables, size_t table_count)
+void rp_info_json_write(rp_buf *out, const rp_server_view *server, const rp_store_info *store,
+                        const rp_table_view *tables, size_t table_count)
 {
     rp_buf_text(out, "{");
     write_server(out, server);

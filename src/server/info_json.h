@@ -9,12 +9,12 @@
 #include "util/buf.h"
 
 /* Appends one object and a newline. The buffer is bad afterwards if there was no memory. */
-void rp_info_json(rp_buf *out, const rp_server_view *server, const rp_store_info *store,
-                  const rp_table_view *tables, size_t table_count);
+void rp_info_json_write(rp_buf *out, const rp_server_view *server, const rp_store_info *store,
+                        const rp_table_view *tables, size_t table_count);
 
 /* Appends `text` as a JSON string, quotes included; NULL becomes null. */
-void rp_json_string(rp_buf *out, const char *text);
+void rp_info_json_string(rp_buf *out, const char *text);
 /* Appends the shortest number that reads back as the same; null if it is not finite. */
-void rp_json_number(rp_buf *out, double number);
+void rp_info_json_number(rp_buf *out, double number);
 
 #endif

@@ -43,7 +43,7 @@ static int write_info(const rp_server_view *server, rp_page_answer *answer)
 
     if (rp_table_views_take(&views, answer->body.alloc, server->store) != RP_OK) return 503;
     rp_store_get_info(server->store, &store);
-    rp_info_json(&answer->body, server, &store, views.tables, views.count);
+    rp_info_json_write(&answer->body, server, &store, views.tables, views.count);
     rp_table_views_deinit(&views);
     answer->content_type = "application/json";
     return 200;

@@ -346,11 +346,51 @@ static void deadlines_are_kept_here_too(void **state)
     (void)state;
     scripted_start(&server, be_silent);
     open_stage(&s, server.address, (rp_channel_options){0});
-    s.probe.call.deadline_ns = rp_now_ns() + 50 * MS;
+    s.probe.call.deadline_ns = rp_now_ns() + 1000 * MS;
     begin(&s);
     p = await_ended(&s, 1);
     assert_int_equal(p.status, RP_DEADLINE);
     assert_int_equal(p.begun, 1);
+    close_stage(&s);
+    scripted_stop(&server);
+}
+
+static void *know_nothing(void *arg)
+{
+    scripted *s = arg;
+    int fd = scripted_accept(s);
+    uint32_t stream;
+
+    if (fd < 0) return NULL;
+    if ((stream = scripted_await_call(fd)) != 0) scripted_end(fd, stream, "12");
+    if ((stream = scripted_await_call(fd)) != 0) scripted_end(fd, stream, "13");
+    (void)scripted_await_call(fd);
+    (void)close(fd);
+    return NULL;
+}
+
+static void a_status_without_a_text_gets_one(void **state)
+{
+    scripted server;
+    char expected[256];
+    stage s;
+    probe p;
+
+    (void)state;
+    scripted_start(&server, know_nothing);
+    open_stage(&s, server.address, (rp_channel_options){0});
+    begin(&s);
+    p = await_ended(&s, 1);
+    assert_int_equal(p.status, RP_UNIMPLEMENTED);
+    (void)snprintf(expected, sizeof expected, "%s has no call %sSampleStream", server.address,
+                   RP_TEST_REVERB);
+    assert_string_equal(p.text, expected);
+    begin(&s);
+    p = await_ended(&s, 2);
+    assert_int_equal(p.status, RP_INTERNAL);
+    (void)snprintf(expected, sizeof expected, "%s gives no reason for ending %sSampleStream",
+                   server.address, RP_TEST_REVERB);
+    assert_string_equal(p.text, expected);
     close_stage(&s);
     scripted_stop(&server);
 }
@@ -397,6 +437,7 @@ int main(void)
         cmocka_unit_test(a_draining_server_is_left),
         cmocka_unit_test(a_call_taken_back_is_forgotten),
         cmocka_unit_test(deadlines_are_kept_here_too),
+        cmocka_unit_test(a_status_without_a_text_gets_one),
         cmocka_unit_test(large_answers_are_read_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

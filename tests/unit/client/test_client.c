@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every call, on a server over TCP, over a Unix socket and under TLS, and on a store of this
  * process; credentials that are right and wrong. */
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,7 +117,7 @@ static void try_mutate(stage *s)
 {
     rp_table *t = rp_store_table(s->live.store, "replay");
     const rp_update updates[] = {{7, 5.0}, {999, 1.0}};
-    const rp_update bad = {7, -1.0};
+    const rp_update bad = {7, -1.0}, nothing = {7, NAN};
     const uint64_t keys[] = {8, 888};
     rp_sample sample;
 
@@ -130,6 +131,8 @@ static void try_mutate(stage *s)
                  RP_NOT_FOUND, &s->err, "nowhere");
     assert_fails(rp_client_mutate(s->client, "strict", &bad, 1, NULL, 0, soon(), &s->err),
                  RP_INVALID, &s->err, "-1");
+    assert_fails(rp_client_mutate(s->client, "replay", &nothing, 1, NULL, 0, soon(), &s->err),
+                 RP_INVALID, &s->err, "item 7 is not a number");
     assert_fails(rp_client_mutate(s->client, NULL, &bad, 1, NULL, 0, soon(), &s->err),
                  RP_INVALID, &s->err, "no table");
 }

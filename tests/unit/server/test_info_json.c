@@ -45,7 +45,7 @@ static const char *render(rp_buf *out)
     rp_buf_init(out, rp_allocator_default());
     assert_ok(rp_table_views_take(&views, rp_allocator_default(), observed.bed.store));
     rp_store_get_info(observed.bed.store, &store);
-    rp_info_json(out, &observed.view, &store, views.tables, views.count);
+    rp_info_json_write(out, &observed.view, &store, views.tables, views.count);
     rp_table_views_deinit(&views);
     return checked(out);
 }
@@ -152,7 +152,7 @@ static void odd_numbers_become_null_or_stay_exact(void **state)
     view.info.size = INT64_MAX;
     view.info.sampler.kind = (rp_selector_kind)99;
     rp_buf_init(&out, rp_allocator_default());
-    rp_info_json(&out, &observed.view, &store, &view, 1);
+    rp_info_json_write(&out, &observed.view, &store, &view, 1);
     text = checked(&out);
     expect(text, "\"samples_per_insert\":null,\"min_size\":-9223372036854775808,"
                  "\"min_diff\":null,\"max_diff\":null,\"cursor\":null");
@@ -174,7 +174,7 @@ static void every_byte_can_be_in_a_string(void **state)
     for (int i = 1; i < 256; i++) all[i - 1] = (char)i;
     all[255] = '\0';
     rp_buf_init(&out, rp_allocator_default());
-    rp_json_string(&out, all);
+    rp_info_json_string(&out, all);
     text = checked(&out);
     expect(text, "\"\\u0001\\u0002");
     rp_buf_clear(&out);
@@ -184,12 +184,12 @@ static void every_byte_can_be_in_a_string(void **state)
             pairs[0] = (char)a;
             pairs[1] = (char)b;
             rp_buf_text(&out, ",");
-            rp_json_string(&out, pairs);
+            rp_info_json_string(&out, pairs);
         }
     rp_buf_text(&out, "]");
     (void)checked(&out);
     rp_buf_clear(&out);
-    rp_json_string(&out, NULL);
+    rp_info_json_string(&out, NULL);
     assert_string_equal(checked(&out), "null");
     rp_buf_deinit(&out);
 }
@@ -212,7 +212,7 @@ static void of_many_columns_the_first_256_are_shown(void **state)
     assert_ok(rp_signature_flat(rp_allocator_default(), columns, COLUMNS, &view.info.signature,
                                 NULL));
     rp_buf_init(&out, rp_allocator_default());
-    rp_info_json(&out, &observed.view, &store, &view, 1);
+    rp_info_json_write(&out, &observed.view, &store, &view, 1);
     text = checked(&out);
     expect(text, "\"column_count\":300");
     expect(text, "\"name\":\"c255\",\"dtype\":\"uint8\",\"shape\":[]");
@@ -230,7 +230,7 @@ static rp_status render_once(const rp_allocator *alloc)
 
     if (st != RP_OK) return st;
     rp_buf_init(&out, alloc);
-    rp_info_json(&out, &observed.view, &store, views.tables, views.count);
+    rp_info_json_write(&out, &observed.view, &store, views.tables, views.count);
     if (out.bad) st = RP_NO_RESOURCE;
     rp_buf_deinit(&out);
     rp_table_views_deinit(&views);
