@@ -21,7 +21,9 @@ RP_API RP_NODISCARD rp_status rp_step_writer_new(rp_client *client,
                                                  const rp_step_writer_options *options,
                                                  rp_wait wait, rp_step_writer **out,
                                                  rp_error *err);
-RP_API void rp_step_writer_free(rp_step_writer *writer); /* closes it; NULL is fine */
+/* Frees it without waiting: flush before, or items that are not confirmed are dropped. NULL is
+ * fine. */
+RP_API void rp_step_writer_free(rp_step_writer *writer);
 
 /* One tensor for each column, as many in every step. */
 RP_API RP_NODISCARD rp_status rp_step_writer_append(rp_step_writer *writer,

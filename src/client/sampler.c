@@ -180,7 +180,14 @@ static rp_status fetch_locked(rp_sampler *s, rp_sampler_waiter *w, rp_sample *ou
         }
         st = why_not_wait_locked(s, w, wait.until_ns, err);
         if (st != RP_OK) break;
-        if (!w->in_line) join_line_locked(s, w);
+        if (!w->in_line) {
+            join_line_locked(s, w);
+            /* What was asked for may be with a shard that has nothing: now that matters. */
+            if (s->first == w && s->feed.shard_count > 1) {
+                rp_sampler_credit_locked(s);
+                continue; /* the lock was left */
+            }
+        }
         if (!joined && wait.cancel != NULL) {
             joined = true;
             join_token_locked(s, w, wait.cancel);

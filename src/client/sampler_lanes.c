@@ -269,23 +269,44 @@ static void ask_scheduled_locked(rp_sampler *s) RP_REQUIRES(s->mu)
     }
 }
 
+/* True if a lane gets a share of what is left: where that is bounded, shards that are known to
+ * be empty have none, as long as another is not. */
+static bool has_share_locked(const rp_sampler *s, const rp_lane *lane, bool only_full)
+    RP_REQUIRES(s->mu)
+{
+    if (!rp_sampler_is_open_locked(s, lane)) return false;
+    return !only_full || s->states[lane->shard].size > 0;
+}
+
+static size_t count_shares_locked(const rp_sampler *s, bool only_full) RP_REQUIRES(s->mu)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < s->lane_count; i++)
+        count += has_share_locked(s, &s->lanes[i], only_full);
+    return count;
+}
+
 static void ask_any_locked(rp_sampler *s) RP_REQUIRES(s->mu)
 {
-    size_t ahead = 0, left;
+    size_t ahead = 0, shares, left;
+    bool only_full;
 
     for (size_t i = 0; i < s->lane_count; i++) {
         ahead += s->lanes[i].ready;
         if (rp_sampler_is_open_locked(s, &s->lanes[i])) ahead += s->lanes[i].wanted;
     }
     left = left_locked(s, ahead);
+    only_full = left < SIZE_MAX && count_shares_locked(s, true) > 0;
+    shares = count_shares_locked(s, only_full);
     for (size_t i = 0; i < s->lane_count; i++) {
         rp_lane *lane = &s->lanes[(s->turn + i) % s->lane_count];
-        size_t room = lane->capacity - lane->ready - lane->wanted;
-        size_t count = room < left ? room : left;
+        size_t room = lane->capacity - lane->ready - lane->wanted, count;
 
-        if (!rp_sampler_is_open_locked(s, lane)) continue;
-        /* Where few are left, an empty shard must not have them all. */
-        if (s->lane_count > 1 && left < s->lane_count) count = count > 1 ? 1 : count;
+        if (!has_share_locked(s, lane, only_full)) continue;
+        count = left / shares + (left % shares > 0);
+        shares--;
+        if (count > room) count = room;
         /* Who waits must not wait for an empty shard while another has items. */
         if (left == 0 && room > 0 && s->lane_count > 1 && s->first != NULL && ahead > 0 &&
             lane->wanted == 0 && lane->ready == 0 && s->states[lane->shard].size > 0)

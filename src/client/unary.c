@@ -163,6 +163,19 @@ static void on_fire(rp_cancel_link *link)
     rp_mutex_unlock(&u->mu);
 }
 
+/* With a token that has been fired already nothing is begun: all parts end here. */
+static bool is_fired(rp_unary *u)
+{
+    bool fired;
+
+    rp_mutex_lock(&u->mu);
+    fired = u->cancelled;
+    rp_mutex_unlock(&u->mu);
+    for (size_t i = 0; fired && i < u->count; i++)
+        end_part(&u->parts[i], RP_CANCELLED, "cancelled");
+    return fired;
+}
+
 /* True once it is over, false if it is cancelled before. */
 static bool sleep_until_over(rp_unary *u)
 {
@@ -203,9 +216,11 @@ rp_status rp_unary_call(rp_client *client, const rp_unary_request *request, size
         u->parts[i].channel = live->channels[first + i];
         rp_buf_init(&u->parts[i].copy, &u->alloc);
     }
-    rp_loop_post(rp_runtime_loop(live->runtime), &u->post);
     rp_cancel_join(wait.cancel, &u->cancel);
-    if (!sleep_until_over(u)) rp_runtime_run_on_loop(live->runtime, cancel_all, u);
+    if (!is_fired(u)) {
+        rp_loop_post(rp_runtime_loop(live->runtime), &u->post);
+        if (!sleep_until_over(u)) rp_runtime_run_on_loop(live->runtime, cancel_all, u);
+    }
     rp_cancel_part(wait.cancel, &u->cancel);
     *out = u;
     return RP_OK;

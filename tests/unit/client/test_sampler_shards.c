@@ -450,6 +450,38 @@ static void an_empty_shard_does_not_hold_up_turns(void **state)
     }
 }
 
+static void what_is_left_is_asked_of_shards_that_have_items(void **state)
+{
+    (void)state;
+    rp_sampler_options o = plain();
+    rp_sample out[4];
+    size_t n;
+
+    rp_test_sources_init(&sources, 3, bed.plain);
+    for (size_t i = 0; i < 3; i++)
+        sources.states[i] =
+            (rp_shard_state){.weight = i > 0, .size = i > 0 ? 5 : 0, .by_turns = true};
+    o.max_samples = 4;
+    open_sampler(&o);
+    for (int ms = 0; rp_test_wanted(&sources.all[2]) == 0; ms++) {
+        assert_true(ms < 10000);
+        (void)usleep(1000);
+    }
+    assert_int_equal(rp_test_wanted(&sources.all[0]), 0);
+    assert_int_equal(rp_test_wanted(&sources.all[1]), 2);
+    assert_int_equal(rp_test_wanted(&sources.all[2]), 2);
+    /* One keeps what it was asked for to itself: as soon as that is waited for, the other is
+     * asked as well. */
+    assert_int_equal(rp_test_give(&sources, 1, 64), 2);
+    assert_ok_err(rp_sampler_next(sampler, out, 4, &n, rp_wait_ms(10000), &err), &err);
+    assert_int_equal(n, 2);
+    rp_samples_release(out, n);
+    assert_int_equal(rp_sampler_next(sampler, out, 4, &n, rp_wait_ms(1), &err), RP_DEADLINE);
+    assert_int_equal(rp_test_wanted(&sources.all[0]), 0);
+    assert_int_equal(rp_test_wanted(&sources.all[1]), 1);
+    assert_int_equal(rp_test_wanted(&sources.all[2]), 2);
+}
+
 /* --- real tables ------------------------------------------------------------------------------------------------ */
 
 enum { SHARDS = 3, KEYS = 60 };
@@ -585,6 +617,7 @@ int main(void)
         T(broken_scales_are_tried_again),
         T(shards_that_are_not_random_take_turns),
         T(an_empty_shard_does_not_hold_up_turns),
+        T(what_is_left_is_asked_of_shards_that_have_items),
         T(global_probabilities_are_those_of_one_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
