@@ -88,6 +88,10 @@ typedef struct rp_chunk_part {
  * before compression that the message states. */
 size_t rp_chunk_wire_size(const rp_chunk_outline *outline, const rp_chunk_part *parts,
                           size_t raw_bytes);
+/* What a message begins with, and all that its origin has a part in. Returns the end of it, at
+ * most RP_CHUNK_HEAD_BYTES on. */
+enum { RP_CHUNK_HEAD_BYTES = 48 };
+uint8_t *rp_chunk_wire_put_head(const rp_chunk_origin *origin, uint8_t *dst);
 void rp_chunk_wire_write(const rp_chunk_outline *outline, const rp_chunk_part *parts,
                          size_t raw_bytes, uint8_t *dst);
 
