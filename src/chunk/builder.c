@@ -8,8 +8,7 @@
  * buffer once; it is kept, as are the buffers of the columns, so a builder that is used again
  * allocates nothing but chunks.
  *
- * A chunk of one column that is not compressed differs from the last one with as many rows in
- * its head and its rows alone: the bytes around them are kept as a mould.
+ * Of chunks that are not compressed it keeps a mould.
  *
  * Invariants between calls:
  *   B1  every column holds `rows` rows, plain;
@@ -24,6 +23,7 @@
 #include "chunk/codec.h"
 #include "chunk/delta.h"
 #include "chunk/mismatch.h"
+#include "chunk/mould.h"
 #include "chunk/protobuf.h"
 #include "chunk/snappy_decode.h"
 #include "util/error.h"
@@ -52,18 +52,6 @@ typedef struct builder_column {
     buffer lengths;   /* varints of the strings */
 } builder_column;
 
-enum { MOULD_BYTES = 64 };
-
-/* Of a chunk with `rows` rows, 0: of none, the bytes between the head and the rows, and those
- * behind them; its column, with places counted from the end of the head. */
-typedef struct mould {
-    size_t rows;
-    size_t before_bytes, after_bytes;
-    uint8_t before[MOULD_BYTES], after[MOULD_BYTES];
-    rp_chunk_column column;
-    rp_column_place place;
-} mould;
-
 struct rp_chunk_builder {
     rp_allocator alloc;
     size_t size_bytes; /* of the whole allocation */
@@ -75,7 +63,7 @@ struct rp_chunk_builder {
     size_t column_count;
     builder_column *columns;
     rp_chunk_part *parts; /* what finish writes; one per column */
-    mould mould;
+    rp_chunk_mould mould; /* of chunks that are not compressed */
 };
 
 static_assert(sizeof(rp_chunk_builder) % _Alignof(builder_column) == 0 &&
@@ -468,60 +456,6 @@ static rp_status make_chunk(rp_chunk_builder *b, const rp_chunk_origin *origin, 
     return RP_OK;
 }
 
-/* Keeps a chunk that was just made as a mould, if it is fit for one. */
-static void take_mould(rp_chunk_builder *b, const rp_chunk *chunk)
-{
-    const rp_column_place *place = &chunk->places[0];
-    uint8_t head[RP_CHUNK_HEAD_BYTES];
-    size_t head_bytes, end;
-    mould *m = &b->mould;
-
-    if (b->column_count != 1 || b->options.codec != RP_CODEC_NONE || b->options.delta ||
-        place->form != RP_FORM_STORED || b->columns[0].data.size == 0)
-        return;
-    head_bytes = (size_t)(rp_chunk_wire_put_head(&chunk->origin, head) - head);
-    end = place->rows_at + b->columns[0].data.size;
-    if (place->rows_at - head_bytes > MOULD_BYTES || chunk->wire_bytes - end > MOULD_BYTES)
-        return;
-    m->rows = b->rows;
-    m->before_bytes = place->rows_at - head_bytes;
-    m->after_bytes = chunk->wire_bytes - end;
-    memcpy(m->before, chunk->wire + head_bytes, m->before_bytes);
-    memcpy(m->after, chunk->wire + end, m->after_bytes);
-    m->column = chunk->columns[0];
-    m->place = *place;
-    m->place.content_at -= head_bytes;
-    m->place.rows_at -= head_bytes;
-}
-
-/* A chunk made with the mould, which is one of as many rows. */
-static rp_status cast_chunk(rp_chunk_builder *b, const rp_chunk_origin *origin, rp_chunk **out,
-                            rp_error *err)
-{
-    const buffer *rows = &b->columns[0].data;
-    const mould *m = &b->mould;
-    uint8_t head[RP_CHUNK_HEAD_BYTES], *at;
-    size_t head_bytes = (size_t)(rp_chunk_wire_put_head(origin, head) - head);
-    size_t size = head_bytes + m->before_bytes + rows->size + m->after_bytes;
-    rp_chunk *chunk = rp_chunk_alloc(&b->alloc, 1, size, &at);
-
-    if (chunk == NULL) return rp_fail_memory(err, size);
-    memcpy(at, head, head_bytes);
-    at += head_bytes;
-    memcpy(at, m->before, m->before_bytes);
-    at += m->before_bytes;
-    memcpy(at, rows->data, rows->size);
-    memcpy(at + rows->size, m->after, m->after_bytes);
-    chunk->origin = *origin;
-    chunk->codec = RP_CODEC_NONE;
-    chunk->columns[0] = m->column;
-    chunk->places[0] = m->place;
-    chunk->places[0].content_at += head_bytes;
-    chunk->places[0].rows_at += head_bytes;
-    *out = chunk;
-    return RP_OK;
-}
-
 static rp_status check_finish(const rp_chunk_builder *b, const rp_chunk_origin *origin,
                               rp_error *err)
 {
@@ -545,18 +479,28 @@ void rp_chunk_press_deinit(rp_chunk_press *press)
     rp_codec_state_deinit(&press->codec);
 }
 
+/* The mould is of rows of this column, so as many bytes are as many rows. */
+static bool fits_mould(const rp_chunk_builder *b)
+{
+    return b->mould.rows_bytes > 0 && b->mould.rows_bytes == b->columns[0].data.size;
+}
+
 rp_status rp_chunk_builder_press(rp_chunk_builder *builder, rp_chunk_press *press,
                                  const rp_chunk_origin *origin, rp_chunk **out, rp_error *err)
 {
     rp_status st = check_finish(builder, origin, err);
 
-    if (st == RP_OK && builder->mould.rows == builder->rows)
-        return cast_chunk(builder, origin, out, err);
+    if (st == RP_OK && fits_mould(builder)) {
+        *out = rp_chunk_mould_cast(&builder->mould, &builder->alloc, origin,
+                                   builder->columns[0].data.data);
+        return *out != NULL ? RP_OK : rp_fail_memory(err, builder->mould.rows_bytes);
+    }
     if (st == RP_OK) st = reserve_scratch(builder, press, err);
     for (size_t i = 0; st == RP_OK && i < builder->column_count; i++)
         st = make_part(builder, press, i, err);
     if (st == RP_OK) st = make_chunk(builder, origin, out, err);
-    if (st == RP_OK) take_mould(builder, *out);
+    if (st == RP_OK && builder->options.codec == RP_CODEC_NONE)
+        rp_chunk_mould_take(&builder->mould, *out);
     return st;
 }
 
