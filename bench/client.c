@@ -3,8 +3,9 @@
  * through the public API; the servers run in processes of their own, on the other half of the
  * processors.
  *
- *   bench_client [--quick]     all of it
- *   bench_client shards        several servers alone: wants 16 processors */
+ *   bench_client [--quick]          all of it
+ *   bench_client PART [--quick]     local, insert, sample, append, tcp or shards alone; the last
+ *                                   wants 16 processors */
 #include <pthread.h>
 
 #include "bench.h"
@@ -476,22 +477,27 @@ static void measure_shards(const session *s)
     }
 }
 
+typedef struct part {
+    const char *name;
+    void (*measure)(const session *s);
+} part;
+
 int main(int argc, char **argv)
 {
-    bool shards = argc == 2 && strcmp(argv[1], "shards") == 0;
-    bench_options options = bench_parse(shards ? 1 : argc, argv, "a client and its servers");
+    static const part parts[] = {
+        {"local", measure_stack_local}, {"insert", measure_insert}, {"sample", measure_sample},
+        {"append", measure_append},     {"tcp", measure_stack_tcp}, {"shards", measure_shards},
+    };
+    const char *only = argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
+    int skipped = only != NULL ? 1 : 0;
+    bench_options options =
+        bench_parse(argc - skipped, argv + skipped, "a client and its servers");
     session s = {.cpus = server_cpus_get(),
                  .seconds = options.quick ? 0.5 : 1.5,
                  .rounds = options.quick ? 2 : 5};
 
     sched_setaffinity(0, sizeof s.cpus.load, &s.cpus.load);
-    if (!shards) {
-        measure_stack_local(&s);
-        measure_insert(&s);
-        measure_sample(&s);
-        measure_append(&s);
-        measure_stack_tcp(&s);
-    }
-    measure_shards(&s);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (only == NULL || strcmp(only, parts[i].name) == 0) parts[i].measure(&s);
     return 0;
 }

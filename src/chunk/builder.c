@@ -8,6 +8,8 @@
  * buffer once; it is kept, as are the buffers of the columns, so a builder that is used again
  * allocates nothing but chunks.
  *
+ * Of chunks that are not compressed it keeps a mould.
+ *
  * Invariants between calls:
  *   B1  every column holds `rows` rows, plain;
  *   B2  `charged` is what the rows count for against MAX_BYTES;
@@ -21,6 +23,7 @@
 #include "chunk/codec.h"
 #include "chunk/delta.h"
 #include "chunk/mismatch.h"
+#include "chunk/mould.h"
 #include "chunk/protobuf.h"
 #include "chunk/snappy_decode.h"
 #include "util/error.h"
@@ -60,6 +63,7 @@ struct rp_chunk_builder {
     size_t column_count;
     builder_column *columns;
     rp_chunk_part *parts; /* what finish writes; one per column */
+    rp_chunk_mould mould; /* of chunks that are not compressed */
 };
 
 static_assert(sizeof(rp_chunk_builder) % _Alignof(builder_column) == 0 &&
@@ -475,15 +479,29 @@ void rp_chunk_press_deinit(rp_chunk_press *press)
     rp_codec_state_deinit(&press->codec);
 }
 
+/* The mould is of rows of this column, so as many bytes are as many rows. */
+static bool fits_mould(const rp_chunk_builder *b)
+{
+    return b->mould.rows_bytes > 0 && b->mould.rows_bytes == b->columns[0].data.size;
+}
+
 rp_status rp_chunk_builder_press(rp_chunk_builder *builder, rp_chunk_press *press,
                                  const rp_chunk_origin *origin, rp_chunk **out, rp_error *err)
 {
     rp_status st = check_finish(builder, origin, err);
 
+    if (st == RP_OK && fits_mould(builder)) {
+        *out = rp_chunk_mould_cast(&builder->mould, &builder->alloc, origin,
+                                   builder->columns[0].data.data);
+        return *out != NULL ? RP_OK : rp_fail_memory(err, builder->mould.rows_bytes);
+    }
     if (st == RP_OK) st = reserve_scratch(builder, press, err);
     for (size_t i = 0; st == RP_OK && i < builder->column_count; i++)
         st = make_part(builder, press, i, err);
-    return st == RP_OK ? make_chunk(builder, origin, out, err) : st;
+    if (st == RP_OK) st = make_chunk(builder, origin, out, err);
+    if (st == RP_OK && builder->options.codec == RP_CODEC_NONE)
+        rp_chunk_mould_take(&builder->mould, *out);
+    return st;
 }
 
 rp_status rp_chunk_builder_finish(rp_chunk_builder *builder, const rp_chunk_origin *origin,

@@ -88,6 +88,14 @@ typedef struct rp_chunk_part {
  * before compression that the message states. */
 size_t rp_chunk_wire_size(const rp_chunk_outline *outline, const rp_chunk_part *parts,
                           size_t raw_bytes);
+/* What a message begins with, and all that its origin has a part in. Returns the end of it, at
+ * most RP_CHUNK_HEAD_BYTES on. */
+enum { RP_CHUNK_HEAD_BYTES = 48 };
+uint8_t *rp_chunk_wire_put_head(const rp_chunk_origin *origin, uint8_t *dst);
+/* Reads such a head, of `*head_bytes` bytes. False if the message does not begin with one, or
+ * if the steps in it are impossible: the outline may still be fine, or says what is wrong. */
+bool rp_chunk_wire_get_head(const uint8_t *wire, size_t size, rp_chunk_origin *origin,
+                            size_t *head_bytes);
 void rp_chunk_wire_write(const rp_chunk_outline *outline, const rp_chunk_part *parts,
                          size_t raw_bytes, uint8_t *dst);
 

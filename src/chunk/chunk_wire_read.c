@@ -123,6 +123,24 @@ rp_status rp_chunk_wire_outline(const uint8_t *wire, size_t size, const rp_chunk
     return st;
 }
 
+bool rp_chunk_wire_get_head(const uint8_t *wire, size_t size, rp_chunk_origin *origin,
+                            size_t *head_bytes)
+{
+    rp_pb_reader reader = rp_pb_open(wire, size);
+    rp_pb_field f;
+
+    *origin = (rp_chunk_origin){0};
+    if (rp_pb_next(&reader, &f) != RP_PB_FIELD || !rp_pb_is(&f, RP_PB_CHUNK_KEY, RP_PB_VARINT))
+        return false;
+    origin->key = f.value;
+    if (rp_pb_next(&reader, &f) != RP_PB_FIELD ||
+        !rp_pb_is(&f, RP_PB_CHUNK_RANGE, RP_PB_BYTES) ||
+        read_range(&f, origin, NULL) != RP_OK)
+        return false;
+    *head_bytes = (size_t)(reader.at - wire);
+    return origin->last_step >= origin->first_step;
+}
+
 /* --- the columns ------------------------------------------------------------------------------ */
 
 /* A TensorProto as it stands. */

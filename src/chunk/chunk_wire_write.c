@@ -131,14 +131,20 @@ size_t rp_chunk_wire_size(const rp_chunk_outline *outline, const rp_chunk_part *
            varint_or_nothing_size(RP_PB_CHUNK_CODEC, codec_on_wire(outline->codec));
 }
 
+uint8_t *rp_chunk_wire_put_head(const rp_chunk_origin *origin, uint8_t *dst)
+{
+    uint8_t *at = put_varint_or_nothing(dst, RP_PB_CHUNK_KEY, origin->key);
+
+    at = rp_pb_put_bytes_head(at, RP_PB_CHUNK_RANGE, range_size(origin));
+    return put_range(at, origin);
+}
+
 void rp_chunk_wire_write(const rp_chunk_outline *outline, const rp_chunk_part *parts,
                          size_t raw_bytes, uint8_t *dst)
 {
     size_t count = outline->column_count;
-    uint8_t *at = put_varint_or_nothing(dst, RP_PB_CHUNK_KEY, outline->origin.key);
+    uint8_t *at = rp_chunk_wire_put_head(&outline->origin, dst);
 
-    at = rp_pb_put_bytes_head(at, RP_PB_CHUNK_RANGE, range_size(&outline->origin));
-    at = put_range(at, &outline->origin);
     at = put_varint_or_nothing(at, RP_PB_CHUNK_DELTA, outline->delta);
     at = rp_pb_put_bytes_head(at, RP_PB_CHUNK_DATA, data_size(parts, count));
     for (size_t i = 0; i < count; i++) {

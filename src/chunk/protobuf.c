@@ -26,7 +26,7 @@ static uint64_t gather_sevens(uint64_t v)
 }
 
 /* With ten bytes to look at: keys, being random, mostly take nine or ten. */
-static bool get_long_varint(const uint8_t **at, uint64_t *value)
+static inline bool get_long_varint(const uint8_t **at, uint64_t *value)
 {
     const uint8_t *p = *at;
     uint64_t v = load64(p), stops = ~v & 0x8080808080808080;
@@ -95,12 +95,32 @@ static bool get_bytes(rp_pb_reader *reader, rp_pb_field *field)
     return true;
 }
 
+/* A number whose tag is one byte, with all the bytes there that it can have. */
+static rp_pb_step next_number(rp_pb_reader *reader, rp_pb_field *field)
+{
+    const uint8_t *at = reader->at + 1;
+
+    *field =
+        (rp_pb_field){.number = *reader->at >> 3, .type = (rp_pb_type)(*reader->at & 7)};
+    if (field->type == RP_PB_FIXED64) {
+        field->value = load64(at);
+        reader->at = at + 8;
+        return RP_PB_FIELD;
+    }
+    if (!get_long_varint(&at, &field->value)) return RP_PB_BAD;
+    reader->at = at;
+    return RP_PB_FIELD;
+}
+
 rp_pb_step rp_pb_next_any(rp_pb_reader *reader, rp_pb_field *field)
 {
     uint64_t tag;
     bool ok = false;
 
     if (reader->at == reader->end) return RP_PB_END;
+    if (reader->end - reader->at > 10 && *reader->at >= 8 && *reader->at < 0x80 &&
+        (*reader->at & 7) <= RP_PB_FIXED64)
+        return next_number(reader, field);
     if (!rp_pb_get_varint(&reader->at, reader->end, &tag)) return RP_PB_BAD;
     if (tag >> 3 == 0 || tag >> 3 > MAX_FIELD_NUMBER) return RP_PB_BAD;
     *field = (rp_pb_field){.number = (uint32_t)(tag >> 3), .type = (rp_pb_type)(tag & 7)};

@@ -138,6 +138,13 @@ rp_status rp_writer_get_column(rp_trajectory_writer *w, uint32_t index, const ch
     return RP_OK;
 }
 
+static void free_spares(rp_writer_column *c)
+{
+    rp_chunk_builder_free(c->own_spare);
+    c->own_spare = NULL;
+    while (c->spare_count > 0) rp_chunk_builder_free(c->spares[--c->spare_count]);
+}
+
 rp_status rp_trajectory_writer_configure(rp_trajectory_writer *writer, uint32_t column,
                                          const char *name, const rp_column_options *options,
                                          rp_error *err)
@@ -159,7 +166,7 @@ rp_status rp_trajectory_writer_configure(rp_trajectory_writer *writer, uint32_t 
     /* Without rows it has no items either that the job could be busy with. Builders are made
      * for one codec. */
     rp_mutex_lock(&writer->mu);
-    while (c->spare_count > 0) rp_chunk_builder_free(c->spares[--c->spare_count]);
+    free_spares(c);
     rp_mutex_unlock(&writer->mu);
     apply(c, &o);
     return RP_OK;
@@ -172,7 +179,7 @@ static void free_column(rp_trajectory_writer *w, rp_writer_column *c)
     rp_rows_unref(&w->alloc, c->open);
     rp_writer_clear_history(w, c);
     rp_release(&w->alloc, c->ring, c->capacity * sizeof *c->ring);
-    while (c->spare_count > 0) rp_chunk_builder_free(c->spares[--c->spare_count]);
+    free_spares(c);
     if (c->name != NULL) rp_release(&w->alloc, c->name, strlen(c->name) + 1);
     rp_release(&w->alloc, c, sizeof *c);
 }
@@ -198,6 +205,7 @@ rp_status rp_trajectory_writer_open(const rp_writer_parts *parts,
     w->generation = rp_runtime_generation();
     rp_rng_init(&w->rng, parts->seed);
     w->episode = rp_rng_next(&w->rng);
+    w->set.counter = (uint32_t)rp_rng_next(&w->rng);
     rp_chunk_press_init(&w->press, &w->alloc);
     rp_mutex_init(&w->mu, RP_RANK_WRITER);
     rp_cond_init(&w->cv);

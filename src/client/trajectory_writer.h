@@ -51,6 +51,7 @@ struct rp_writer_column {
     rp_writer_cell *ring;
     rp_chunk_tuner tuner;        /* the job's */
     atomic_int_least32_t length; /* rows a chunk should have; relaxed: it is advice */
+    rp_chunk_builder *own_spare; /* an empty one, the caller's; NULL: none */
     /* guarded by the writer's lock */
     size_t spare_count;
     rp_chunk_builder *spares[RP_SPARE_BUILDERS]; /* empty ones, to be used again */
@@ -85,10 +86,13 @@ struct rp_outgoing {
     rp_piece pieces[]; /* of all columns; a reference to the rows each */
 };
 
-/* Items by key: a table of pointers, at the place its random key names or soon behind. */
+/* Items by key: a table of pointers, each at the place that the low bits of its key name. For
+ * that the set gives the keys out: their upper half is random and the lower counts up, but for
+ * those whose place is taken. So items that follow each other stand next to each other. */
 typedef struct rp_outgoing_set {
     rp_outgoing **places; /* 2^n; NULL: free */
     size_t capacity, count;
+    uint32_t counter; /* of the last key */
 } rp_outgoing_set;
 
 typedef struct rp_outgoing_list {
@@ -133,7 +137,7 @@ struct rp_trajectory_writer {
     rp_decoder *decoder; /* NULL until needed */
     bool cancelled;      /* the caller's wait; guarded by mu */
 
-    /* the job's */
+    /* the job's; the caller's as well while the job is not busy, since nobody else has it run */
     rp_job job;
     rp_chunk_press press;
     rp_outgoing_list line; /* not sent yet, in order */
@@ -219,18 +223,30 @@ void rp_writer_send_deinit(rp_trajectory_writer *w);
 void rp_writer_queue_locked(rp_trajectory_writer *w, rp_rows *rows) RP_REQUIRES(w->mu);
 /* Has the job run. */
 void rp_writer_kick(rp_trajectory_writer *w);
+/* Whether an item that is complete would be the next to be sent, with nobody to send it. */
+bool rp_writer_is_idle_locked(const rp_trajectory_writer *w) RP_REQUIRES(w->mu);
+/* Sends an item on the caller's thread. It is complete, and the writer was idle when it was
+ * counted as sent; it may be gone when this returns true. False: it is still to be sent. */
+bool rp_writer_send_now(rp_trajectory_writer *w, rp_outgoing *item);
 
-/* Waits until fewer than `max_items` items are unsettled and they hold fewer than `max_bytes`,
- * or there are none. What waiting ends with, and RP_NO_RESOURCE if the job ran out of memory.
- */
+/* Fewer than `max_items` items are unsettled and they hold fewer than `max_bytes`; or none. */
+static inline bool rp_writer_is_room_locked(const rp_trajectory_writer *w, size_t max_items,
+                                            size_t max_bytes) RP_REQUIRES(w->mu)
+{
+    return w->set.count == 0 || (w->set.count < max_items && w->bytes < max_bytes);
+}
+
+/* Waits until there is room in that sense. What waiting ends with, and RP_NO_RESOURCE if the
+ * job ran out of memory. */
 rp_status rp_writer_await(rp_trajectory_writer *w, size_t max_items, size_t max_bytes,
                           rp_wait wait, rp_error *err);
 
 /* Makes room for one more item. False if there is no memory. */
 bool rp_outgoing_set_reserve(rp_outgoing_set *set, const rp_allocator *alloc);
 rp_outgoing *rp_outgoing_set_find(const rp_outgoing_set *set, uint64_t key);
-void rp_outgoing_set_add(rp_outgoing_set *set, rp_outgoing *item); /* in the room reserved */
-void rp_outgoing_set_remove(rp_outgoing_set *set, rp_outgoing *item);
+/* Gives the item a key and adds it, in the room reserved. */
+void rp_outgoing_set_add(rp_outgoing_set *set, rp_outgoing *item, uint64_t random);
+void rp_outgoing_set_remove(rp_outgoing_set *set, const rp_outgoing *item);
 void rp_outgoing_free(const rp_allocator *alloc, rp_outgoing *item); /* NULL is fine */
 
 #endif

@@ -77,7 +77,9 @@ static rp_status get_builder(rp_trajectory_writer *w, rp_writer_column *c, const
     rp_error why = {0};
     rp_status st;
 
-    *out = NULL;
+    *out = c->own_spare;
+    c->own_spare = NULL;
+    if (*out != NULL) return RP_OK;
     rp_mutex_lock(&w->mu);
     if (c->spare_count > 0) *out = c->spares[--c->spare_count];
     rp_mutex_unlock(&w->mu);

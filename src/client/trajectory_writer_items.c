@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creating items: from references to pieces of rows.
  *
- * Everything is checked first, then room is waited for, then memory is taken; what follows
+ * Everything is checked first, then memory is taken, then room is waited for; what follows
  * cannot fail. A row that does not follow the one before it in the same run starts a new piece,
  * so that strided, reversed and repeated rows read back as they were asked for. */
 #include <assert.h>
@@ -14,7 +14,10 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-enum { LOOK_UP_MS = 1000 };
+enum {
+    LOOK_UP_MS = 1000,
+    PLAIN_BYTES = 8 << 10, /* of rows that the caller copies into a chunk itself, at most */
+};
 
 /* Names a column of an item in a message: "column 1 'obs'". Returns `text`. */
 static const char *item_label(const rp_item_column *columns, size_t index,
@@ -55,11 +58,12 @@ static rp_writer_table *make_table(rp_trajectory_writer *w, const char *name)
 static rp_status look_up(rp_trajectory_writer *w, rp_writer_table *table, rp_wait wait,
                          rp_error *err)
 {
-    rp_wait soon = rp_wait_ms(LOOK_UP_MS);
     rp_error why = {0};
+    rp_wait soon;
     rp_status st;
 
     if (table->looked_up || w->options.unchecked || w->parts.find == NULL) return RP_OK;
+    soon = rp_wait_ms(LOOK_UP_MS);
     if (wait.until_ns < soon.until_ns) soon.until_ns = wait.until_ns;
     soon.cancel = wait.cancel;
     st = w->parts.find(w->parts.find_ctx, table->name, soon, &table->signature, &why);
@@ -241,68 +245,125 @@ static rp_outgoing *make_item(rp_trajectory_writer *w, const rp_item_column *col
     return item;
 }
 
-/* Counts what the item holds, and hands closed rows that nobody has needed so far to the job.
- * True if the job has something to do. */
-static bool hold_locked(rp_trajectory_writer *w, rp_outgoing *item) RP_REQUIRES(w->mu)
+/* Makes a chunk of closed rows that nobody has needed so far, if that is only a copy. What
+ * fails for want of memory is left to the job. */
+static void make_plain_chunk(rp_rows *rows)
 {
-    bool complete = true, queued = false;
+    rp_writer_column *c = rows->column;
+    rp_chunk_builder *builder = rows->builder;
+    rp_error why;
+
+    if (rows->wanted || !rows->closed || rows->chunk != NULL) return;
+    if (c->options.chunk.codec != RP_CODEC_NONE || c->options.chunk.delta) return;
+    if (rp_chunk_builder_bytes(builder) > PLAIN_BYTES) return;
+    if (rp_chunk_builder_finish(builder, &rows->origin, &rows->chunk, &why) != RP_OK) return;
+    rows->builder = NULL;
+    if (c->own_spare != NULL) {
+        rp_chunk_builder_free(builder);
+        return;
+    }
+    c->own_spare = builder;
+}
+
+/* What has become of an item's rows. */
+typedef struct progress {
+    bool has_chunks; /* all of them */
+    bool kicks;      /* the job has something to do */
+} progress;
+
+/* Counts what the item holds, and hands closed rows that nobody has needed so far to the job.
+ */
+static progress hold_locked(rp_trajectory_writer *w, rp_outgoing *item) RP_REQUIRES(w->mu)
+{
+    bool complete = true, queued = false, has_chunks = true;
 
     for (uint32_t i = 0; i < item->piece_count; i++) {
         rp_rows *rows = item->pieces[i].rows;
         if (!rows->wanted) {
             rows->wanted = true;
             rows->first_item = w->created;
-            if (rows->closed) {
+            if (rows->closed && rows->chunk == NULL) {
                 rp_writer_queue_locked(w, rp_rows_ref(rows)); /* W1 */
                 queued = true;
             }
         }
         if (!rows->closed) complete = false;
+        if (rows->chunk == NULL) has_chunks = false;
         if (rows->held++ > 0) continue;
         rows->charged = rp_rows_bytes(rows); /* W3 */
         w->bytes += rows->charged;
     }
-    return complete || queued;
+    return (progress){has_chunks, complete || queued};
 }
 
-/* Adds an item for which there is room; it may be gone when this returns. Cannot fail. Returns
- * its key. */
-static uint64_t add_item(rp_trajectory_writer *w, rp_outgoing *item)
+static void queue_item_locked(rp_trajectory_writer *w, rp_outgoing *item) RP_REQUIRES(w->mu)
 {
     rp_outgoing_list *in = &w->incoming;
-    uint64_t key;
-    bool kick;
 
-    rp_mutex_lock(&w->mu);
-    do key = rp_rng_next(&w->rng);
-    while (rp_outgoing_set_find(&w->set, key) != NULL);
-    item->key = key;
-    rp_outgoing_set_add(&w->set, item);
-    kick = hold_locked(w, item);
     *(in->last == NULL ? &in->first : in->last) = item;
     in->last = &item->next;
+}
+
+/* Adds an item for which there is room; it may be gone when this returns. Cannot fail, and is
+ * called with the lock held, which it gives back. Returns its key. */
+static uint64_t add_item(rp_trajectory_writer *w, rp_outgoing *item) RP_RELEASE(w->mu)
+{
+    uint64_t key;
+    bool at_once;
+    progress p;
+
+    rp_outgoing_set_add(&w->set, item, rp_rng_next(&w->rng));
+    key = item->key;
+    p = hold_locked(w, item);
+    at_once = p.has_chunks && rp_writer_is_idle_locked(w);
+    if (at_once)
+        w->sent++;
+    else
+        queue_item_locked(w, item);
     rp_mutex_unlock(&w->mu);
     w->created++;
-    if (kick) rp_writer_kick(w);
+    if (at_once && !rp_writer_send_now(w, item)) {
+        rp_mutex_lock(&w->mu);
+        w->sent--;
+        queue_item_locked(w, item);
+        rp_mutex_unlock(&w->mu);
+        at_once = false;
+    }
+    if (p.kicks && !at_once) rp_writer_kick(w);
     return key;
 }
 
-static bool reserve_place(rp_trajectory_writer *w)
+/* Adds an item once there is room for it; with a NULL `wait`, at once. On failure it is the
+ * caller's. */
+static rp_status add_when_room(rp_trajectory_writer *w, rp_outgoing *item, const rp_wait *wait,
+                               uint64_t *key, rp_error *err)
 {
-    bool ok;
+    bool is_bounded = wait != NULL && w->parts.max_in_flight > 0;
+    rp_status st = is_bounded ? rp_writer_make_room(w, *wait, err) : RP_OK;
 
+    if (st != RP_OK) return st;
     rp_mutex_lock(&w->mu);
-    ok = rp_outgoing_set_reserve(&w->set, &w->alloc);
-    rp_mutex_unlock(&w->mu);
-    return ok;
+    if (wait != NULL && !is_bounded &&
+        !rp_writer_is_room_locked(w, w->options.max_items, w->options.max_bytes)) {
+        rp_mutex_unlock(&w->mu);
+        st = rp_writer_make_room(w, *wait, err);
+        if (st != RP_OK) return st;
+        rp_mutex_lock(&w->mu); /* nobody else adds items: the room is still there */
+    }
+    if (!rp_outgoing_set_reserve(&w->set, &w->alloc)) {
+        rp_mutex_unlock(&w->mu);
+        return rp_fail_memory(err, 2 * w->set.capacity * sizeof(rp_outgoing *));
+    }
+    *key = add_item(w, item);
+    return RP_OK;
 }
 
 rp_status rp_writer_create(rp_trajectory_writer *w, const rp_new_item *new, const rp_wait *wait,
                            uint64_t *key, rp_error *err)
 {
     rp_writer_table *to;
-    rp_outgoing *item = NULL;
-    uint64_t given;
+    rp_outgoing *item;
+    uint64_t given = 0;
     size_t pieces;
     rp_status st = check_item(w, new, &pieces, err);
 
@@ -312,15 +373,18 @@ rp_status rp_writer_create(rp_trajectory_writer *w, const rp_new_item *new, cons
     if (to == NULL) return rp_fail_memory(err, sizeof *to);
     st = look_up(w, to, wait != NULL ? *wait : rp_wait_none(), err);
     if (st == RP_OK) st = check_signature(w, to, new->columns, new->column_count, err);
-    if (st == RP_OK && wait != NULL) st = rp_writer_make_room(w, *wait, err);
     if (st != RP_OK) return st;
-    if (reserve_place(w)) item = make_item(w, new->columns, new->column_count, pieces);
+    item = make_item(w, new->columns, new->column_count, pieces);
     if (item == NULL) return rp_fail_memory(err, pieces * sizeof(rp_piece));
     item->table = to;
     item->priority = new->priority;
-    given = add_item(w, item);
-    if (key != NULL) *key = given;
-    return RP_OK;
+    for (size_t i = 0; i < pieces; i++) make_plain_chunk(item->pieces[i].rows);
+    st = add_when_room(w, item, wait, &given, err);
+    if (st != RP_OK)
+        rp_outgoing_free(&w->alloc, item);
+    else if (key != NULL)
+        *key = given;
+    return st;
 }
 
 rp_status rp_trajectory_writer_create_item(rp_trajectory_writer *writer, const char *table,

@@ -4,6 +4,10 @@
  * the sink the items whose rows are all chunks, in order; if there is more to do it is
  * submitted again, so that the writers of a process take turns.
  *
+ * Rows that are not compressed need no job: the caller makes them chunks when an item needs
+ * them, which costs less than handing them over, and if nothing waits before that item it gives
+ * the sink that as well.
+ *
  * Running out of memory loses nothing: the job leaves what it has in place, says so, and tries
  * again when it is submitted next. A caller that waits meanwhile is told. */
 #include <assert.h>
@@ -25,24 +29,23 @@ enum {
 
 /* --- items by key ----------------------------------------------------------------------------- */
 
-static void put_in_place(rp_outgoing_set *set, rp_outgoing *item)
+static rp_outgoing **place_of(const rp_outgoing_set *set, uint64_t key)
 {
-    size_t at = item->key & (set->capacity - 1);
-
-    while (set->places[at] != NULL) at = (at + 1) & (set->capacity - 1);
-    set->places[at] = item;
+    return &set->places[key & (set->capacity - 1)];
 }
 
 bool rp_outgoing_set_reserve(rp_outgoing_set *set, const rp_allocator *alloc)
 {
     rp_outgoing_set larger = {.capacity = set->capacity > 0 ? 2 * set->capacity : FIRST_PLACES,
-                              .count = set->count};
+                              .count = set->count,
+                              .counter = set->counter};
 
     if (2 * (set->count + 1) <= set->capacity) return true;
+    if (larger.capacity > (size_t)UINT32_MAX + 1) return false;
     larger.places = rp_alloc_array(alloc, larger.capacity, sizeof(rp_outgoing *));
     if (larger.places == NULL) return false;
-    for (size_t i = 0; i < set->capacity; i++)
-        if (set->places[i] != NULL) put_in_place(&larger, set->places[i]);
+    for (size_t i = 0; i < set->capacity; i++) /* apart before, so apart now */
+        if (set->places[i] != NULL) *place_of(&larger, set->places[i]->key) = set->places[i];
     rp_release(alloc, set->places, set->capacity * sizeof(rp_outgoing *));
     *set = larger;
     return true;
@@ -50,32 +53,23 @@ bool rp_outgoing_set_reserve(rp_outgoing_set *set, const rp_allocator *alloc)
 
 rp_outgoing *rp_outgoing_set_find(const rp_outgoing_set *set, uint64_t key)
 {
-    if (set->capacity == 0) return NULL;
-    for (size_t at = key & (set->capacity - 1);; at = (at + 1) & (set->capacity - 1)) {
-        rp_outgoing *item = set->places[at];
-        if (item == NULL || item->key == key) return item;
-    }
+    rp_outgoing *item = set->capacity > 0 ? *place_of(set, key) : NULL;
+
+    return item != NULL && item->key == key ? item : NULL;
 }
 
-void rp_outgoing_set_add(rp_outgoing_set *set, rp_outgoing *item)
+void rp_outgoing_set_add(rp_outgoing_set *set, rp_outgoing *item, uint64_t random)
 {
-    put_in_place(set, item);
+    do set->counter++;
+    while (*place_of(set, set->counter) != NULL); /* at most half of them are taken */
+    item->key = (random & ~(uint64_t)UINT32_MAX) | set->counter;
+    *place_of(set, item->key) = item;
     set->count++;
 }
 
-void rp_outgoing_set_remove(rp_outgoing_set *set, rp_outgoing *item)
+void rp_outgoing_set_remove(rp_outgoing_set *set, const rp_outgoing *item)
 {
-    size_t mask = set->capacity - 1, at = item->key & mask;
-
-    while (set->places[at] != item) at = (at + 1) & mask;
-    /* Closes the gap: whoever behind it may stand there moves up. */
-    for (size_t next = (at + 1) & mask; set->places[next] != NULL; next = (next + 1) & mask) {
-        size_t home = set->places[next]->key & mask;
-        if (((next - home) & mask) < ((next - at) & mask)) continue;
-        set->places[at] = set->places[next];
-        at = next;
-    }
-    set->places[at] = NULL;
+    *place_of(set, item->key) = NULL;
     set->count--;
 }
 
@@ -360,6 +354,25 @@ static rp_status send_some(rp_trajectory_writer *w, size_t *count, rp_error *err
     return RP_OK;
 }
 
+/* What needs no job: the caller is the job, for a moment. */
+bool rp_writer_is_idle_locked(const rp_trajectory_writer *w)
+{
+    return !w->busy && w->line.first == NULL && w->incoming.first == NULL;
+}
+
+bool rp_writer_send_now(rp_trajectory_writer *w, rp_outgoing *item)
+{
+    rp_sink_item out = {item->key, item->table->name, item->priority, NULL};
+    rp_error why;
+
+    if (make_trajectory(w, item, &why) != RP_OK) return false;
+    out.trajectory = item->trajectory;
+    item->trajectory = NULL;
+    if (w->sink->class->put(w->sink, &out, 1, &why) == RP_OK) return true;
+    item->trajectory = out.trajectory;
+    return false;
+}
+
 /* --- the job ---------------------------------------------------------------------------------- */
 
 void rp_writer_kick(rp_trajectory_writer *w)
@@ -464,18 +477,12 @@ static void on_fire(rp_cancel_link *link)
     rp_mutex_unlock(&w->mu);
 }
 
-static bool is_room_locked(const rp_trajectory_writer *w, size_t max_items, size_t max_bytes)
-    RP_REQUIRES(w->mu)
-{
-    return w->set.count == 0 || (w->set.count < max_items && w->bytes < max_bytes);
-}
-
 static rp_status await_locked(rp_trajectory_writer *w, size_t max_items, size_t max_bytes,
                               int64_t until_ns, rp_error *err) RP_REQUIRES(w->mu)
 {
     bool late = until_ns == RP_NOW;
 
-    while (!is_room_locked(w, max_items, max_bytes)) {
+    while (!rp_writer_is_room_locked(w, max_items, max_bytes)) {
         if (w->trouble.code != RP_OK) {
             if (err != NULL) *err = w->trouble;
             return w->trouble.code;

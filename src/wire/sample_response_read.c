@@ -13,6 +13,7 @@
 #include "wire/sample_response_read.h"
 
 #include "chunk/chunk.h"
+#include "chunk/mould.h"
 #include "chunk/trajectory.h"
 #include "util/error.h"
 #include "util/map.h"
@@ -58,6 +59,7 @@ struct rp_sample_reader {
     rp_wire_column *columns;
     rp_wire_slice *slices;
     size_t column_count, column_capacity, slice_count, slice_capacity;
+    rp_chunk_mould mould;
     rp_chunk **chunks; /* of the sample, or of the batch; a reference each */
     size_t chunk_count, chunk_capacity;
     size_t bytes; /* of the chunks */
@@ -265,8 +267,9 @@ static rp_status parse_chunk(rp_sample_reader *r, const rp_pb_field *f, rp_chunk
     rp_status st;
 
     if (r->block == NULL || f->size < RP_READ_COPY_BYTES)
-        return rp_wire_blame_peer(
-            rp_chunk_parse(&r->alloc, f->data, f->size, &r->limits.chunk, out, err), err);
+        return rp_wire_blame_peer(rp_chunk_mould_parse(&r->mould, &r->alloc, f->data, f->size,
+                                                       &r->limits.chunk, out, err),
+                                  err);
     owner.ctx = rp_block_ref(r->block);
     st = rp_chunk_adopt(&r->alloc, f->data, f->size, &r->limits.chunk, &owner, out, err);
     if (st != RP_OK) rp_block_unref(r->block);
