@@ -22,12 +22,15 @@ enum {
     RP_RANK_WAITER = 60,
     RP_RANK_METRICS = 70,
     RP_RANK_GATE = 75,
+    RP_RANK_LEASE = 77,
     RP_RANK_CLIENT = 78,
     RP_RANK_WRITER = 80,
     RP_RANK_SAMPLER = 82,
     RP_RANK_SHARDS = 83,
     RP_RANK_STREAM = 84,
     RP_RANK_RUNTIME = 85,
+    RP_RANK_SHARED = 87,
+    RP_RANK_ARENA = 90,
 };
 
 typedef struct RP_CAPABILITY("mutex") rp_mutex {
