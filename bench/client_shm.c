@@ -12,14 +12,14 @@
 #include "reprise/sampler.h"
 #include "reprise/trajectory_writer.h"
 
-enum { SIZES = 2, ROUNDS = 7 };
+enum { SIZES = 2, ROUNDS = 5 };
 
 static const struct {
     const char *table, *ratio, *insert;
     size_t bytes, items, batch, batches;
 } sizes[SIZES] = {
-    {"small", "client.shm.40kB", "client.shm.insert.40kB", 40000, 2000, 256, 40},
-    {"large", "client.shm.400kB", "client.shm.insert.400kB", 400000, 400, 64, 16},
+    {"small", "client.shm.40kB", "client.shm.insert.40kB", 40000, 2000, 256, 120},
+    {"large", "client.shm.400kB", "client.shm.insert.400kB", 400000, 400, 64, 60},
 };
 
 static char unix_address[96];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs are found by length: up to 16 pages a list for each length, beyond that eight for each
- * doubling. A block takes the first run of the first list in which every run is long enough;
- * what is left over goes back, and a run that is freed joins its neighbours. */
+ * doubling. A block takes one of the first runs of its list if that is long enough, else the
+ * first of the first list in which every run is; what is left over goes back, and a run that is freed joins its neighbours. */
 #include "util/shared_arena.h"
 
 #include <fcntl.h>
@@ -21,6 +21,7 @@ enum {
     LISTS = EXACT + 28 * PARTS,
     WORDS = (LISTS + 63) / 64,
     STEP_BYTES = 16 << 20,
+    LOOKS = 8, /* at runs that may be a little too short */
 };
 
 #define NO_PAGE UINT32_MAX
@@ -148,6 +149,11 @@ static uint32_t find_free_locked(const rp_shared_arena *a, uint32_t pages) RP_RE
     uint32_t list = first_list(pages), word = list / 64;
     uint64_t bits;
 
+    /* Blocks of one length come and go: the list of that length has mostly one that fits. */
+    for (uint32_t at = a->lists[list_of(pages)], i = 0; at != NO_PAGE && i < LOOKS; i++) {
+        if (a->pages[at].pages >= pages) return at;
+        at = a->pages[at].next;
+    }
     if (list >= LISTS) return NO_PAGE;
     bits = a->filled[word] & (~(uint64_t)0 << list % 64);
     while (bits == 0 && ++word < WORDS) bits = a->filled[word];
