@@ -250,9 +250,11 @@ static void on_samples(void *user, const rp_sample *samples, size_t count)
     (void)pthread_mutex_unlock(&d->mu);
 }
 
-static void on_end(void *user, rp_status status, const char *text)
+static void on_end(void *user, size_t forgotten, rp_status status, const char *text)
 {
     rp_test_drawn *d = user;
+
+    (void)forgotten;
 
     (void)pthread_mutex_lock(&d->mu);
     d->ends++;
