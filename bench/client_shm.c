@@ -188,14 +188,12 @@ static void compare_samples(rp_client *tcp, rp_client *local, size_t which, bool
 
     for (int i = 0; i < 2; i++) take_batches(samplers[i], which, 4, memory, NULL);
     for (int round = 0; round < (quick ? 2 : ROUNDS); round++)
-        for (int i = 0; i < 2; i++)
-            take_batches(samplers[i], which, count, memory, &best[i]);
+        for (int i = 0; i < 2; i++) take_batches(samplers[i], which, count, memory, &best[i]);
     for (int i = 0; i < 2; i++) rp_sampler_free(samplers[i]);
-    bench_ratio(sizes[which].ratio,
-                (double)(count * sizes[which].batch * sizes[which].bytes) / best[0].seconds,
-                "TCP", (double)(count * sizes[which].batch * sizes[which].bytes) /
-                           best[1].seconds,
-                "B/s");
+    bench_ratio(
+        sizes[which].ratio,
+        (double)(count * sizes[which].batch * sizes[which].bytes) / best[0].seconds, "TCP",
+        (double)(count * sizes[which].batch * sizes[which].bytes) / best[1].seconds, "B/s");
     free(memory);
 }
 

@@ -348,6 +348,5 @@ rp_status rp_chunk_wire_columns(const uint8_t *wire, size_t size, const rp_chunk
         st = read_data(&r, &f);
         if (st != RP_OK) return st;
     }
-    return r.filled == outline->column_count ? RP_OK
-                                             : fail(&r, RP_CORRUPT, "it is missing");
+    return r.filled == outline->column_count ? RP_OK : fail(&r, RP_CORRUPT, "it is missing");
 }

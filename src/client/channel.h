@@ -90,7 +90,8 @@ bool rp_channel_is_connected(const rp_channel *channel);
 /* Whether it goes over a Unix socket (any thread); the descriptor of the connection, or -1. */
 bool rp_channel_is_unix(const rp_channel *channel);
 int rp_channel_fd(const rp_channel *channel);
-/* The way to memory shared with the server; NULL: there is none. Valid as long as the channel. */
+/* The way to memory shared with the server; NULL: there is none. Valid as long as the channel.
+ */
 rp_share *rp_channel_share(rp_channel *channel);
 
 #endif

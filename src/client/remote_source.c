@@ -56,11 +56,11 @@ typedef struct remote_source {
     rp_channel_call call;
     rp_timer timer; /* always armed, so that moving it cannot fail */
     rp_sample_reader *reader;
-    rp_shared_call shared;     /* of this stream; without a lease: chunks are sent */
+    rp_shared_call shared; /* of this stream; without a lease: chunks are sent */
     rp_share_wait share_wait;
-    bool is_asking;            /* for a lease: the stream begins after that */
-    bool has_asked_again;      /* for one, as the server was not there when we did */
-    unsigned lost_leases;      /* in a row */
+    bool is_asking;       /* for a lease: the stream begins after that */
+    bool has_asked_again; /* for one, as the server was not there when we did */
+    unsigned lost_leases; /* in a row */
     stream_state state;
     size_t wish, asked;
     int64_t stream_left;

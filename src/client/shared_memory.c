@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Giving holds back: they gather under a lock, and leave in one send once they are many, or
- * large, or all that there were. A send never waits: what does not go out goes with the next. */
+ * large, or all that there were. A send never waits: what does not go out goes with the next.
+ */
 #include "client/shared_memory.h"
 
 #include <errno.h>
@@ -36,8 +37,8 @@ struct rp_shared_lease {
     rp_allocator alloc;
     rp_shared_map map;
     uint8_t id[RP_LEASE_BYTES];
-    uint64_t generation; /* of the process: a child of a fork leaves all of it alone */
-    rp_mutex mu; /* rank 87: the rest */
+    uint64_t generation;      /* of the process: a child of a fork leaves all of it alone */
+    rp_mutex mu;              /* rank 87: the rest */
     int fd RP_GUARDED_BY(mu); /* -1: the server is gone */
     uint64_t last_call RP_GUARDED_BY(mu);
     size_t hold_count RP_GUARDED_BY(mu);  /* that are not given back */
@@ -390,8 +391,7 @@ static bool ask(rp_share *share)
     if (share->watch.fd < 0) return false;
     if (write_greeting(share) &&
         rp_loop_watch(share->loop, &share->watch, RP_WRITABLE) == RP_OK) {
-        if (rp_loop_arm(share->loop, &share->timer, rp_loop_now(share->loop) + ASK_NS) ==
-            RP_OK)
+        if (rp_loop_arm(share->loop, &share->timer, rp_loop_now(share->loop) + ASK_NS) == RP_OK)
             return true;
         rp_loop_forget(share->loop, &share->watch);
     }

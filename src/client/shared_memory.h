@@ -3,13 +3,14 @@
  * they are. The server's side, and what is said, stand in server/lease.h.
  *
  * A lease is a second connection to the server's Unix socket and a mapping, which can only be
- * read, of the file that came over it. Samples hold places in the server's memory; when the last
- * chunk of a sample goes, on whatever thread, its hold is given back, many in one send. The
- * lease and its mapping live until the channel has another one, or none, and all holds are gone:
- * samples stay valid when streams end, connections break or the server is gone. Only an exit of
- * this process takes them from the server.
+ * read, of the file that came over it. Samples hold places in the server's memory; when the
+ * last chunk of a sample goes, on whatever thread, its hold is given back, many in one send.
+ * The lease and its mapping live until the channel has another one, or none, and all holds are
+ * gone: samples stay valid when streams end, connections break or the server is gone. Only an
+ * exit of this process takes them from the server.
  *
- * In the child of a fork, samples of the parent are valid only as long as the parent keeps them.
+ * In the child of a fork, samples of the parent are valid only as long as the parent keeps
+ * them.
  *
  * What a server writes there is believed no more than what it sends: places are checked against
  * the file, the file cannot shrink, and chunks are checked as they are parsed and decoded. A

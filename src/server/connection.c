@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "server/inside.h"
+#include "server/lease_link.h"
 #include "util/mem.h"
 
 enum {

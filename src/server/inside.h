@@ -230,16 +230,6 @@ void rp_connection_drain(rp_connection *connection);
 /* Counts a refusal. */
 void rp_connection_refused(rp_connection *connection, rp_refusal why);
 
-/* --- leases: lease_link.c ------------------------------------------------------------------- */
-
-/* The connection begins with "RSM1": it goes on here. True as long as it may stay. */
-bool rp_lease_link_begin(rp_connection *connection);
-/* Reads what there is. False: it is to be closed. */
-bool rp_lease_link_read(rp_connection *connection);
-/* True while it has not said who it is. */
-bool rp_lease_link_is_greeting(const rp_connection *connection);
-void rp_lease_link_free(rp_connection *connection); /* without one: nothing */
-
 /* --- calls ---------------------------------------------------------------------------------- */
 
 /* What a method does. All are called on the worker's thread. */
@@ -294,11 +284,11 @@ static inline rp_worker *rp_task_worker(const rp_task *task)
 
 /* The tasks. */
 extern const rp_task_kind rp_insert_stream_kind, rp_sample_stream_kind, rp_sample_shared_kind,
-    rp_mutate_kind,
-    rp_reset_kind, rp_checkpoint_kind, rp_server_info_kind, rp_initialize_kind, rp_peek_kind,
-    rp_sample_kind, rp_why_blocked_kind, rp_status_kind, rp_update_kind, rp_delete_kind,
-    rp_create_table_kind, rp_drop_table_kind, rp_alter_table_kind, rp_pause_table_kind,
-    rp_resume_table_kind, rp_health_check_kind, rp_health_watch_kind, rp_reflection_kind;
+    rp_mutate_kind, rp_reset_kind, rp_checkpoint_kind, rp_server_info_kind, rp_initialize_kind,
+    rp_peek_kind, rp_sample_kind, rp_why_blocked_kind, rp_status_kind, rp_update_kind,
+    rp_delete_kind, rp_create_table_kind, rp_drop_table_kind, rp_alter_table_kind,
+    rp_pause_table_kind, rp_resume_table_kind, rp_health_check_kind, rp_health_watch_kind,
+    rp_reflection_kind;
 
 /* Frees what a worker keeps for reuse. */
 void rp_insert_batches_free(rp_worker *worker);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connection behind a lease: see lease.h for what is said on it. */
+#include "server/lease_link.h"
+
 #include <assert.h>
 
 #include "net/fd_pass.h"
-#include "server/inside.h"
 #include "util/mem.h"
 
 enum {
@@ -96,9 +96,8 @@ static bool greet(rp_connection *c)
     memcpy(authorization, link->bytes + HEAD_BYTES, size);
     authorization[size] = '\0';
     link->size = 0;
-    if (rp_gate_check(c->worker->server->gate, &shown,
-                      rp_method_role(RP_METHOD_SAMPLE_SHARED), rp_loop_now(c->worker->loop),
-                      &c->memo, NULL, &why, NULL) != RP_OK) {
+    if (rp_gate_check(c->worker->server->gate, &shown, rp_method_role(RP_METHOD_SAMPLE_SHARED),
+                      rp_loop_now(c->worker->loop), &c->memo, NULL, &why, NULL) != RP_OK) {
         rp_connection_refused(c, why);
         return false;
     }

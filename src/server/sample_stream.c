@@ -5,8 +5,8 @@
  * from its table in pieces, of about as many bytes as a piece should have; nothing is fetched
  * while answers wait for the reader, so that no sample is spent on a queue that does not move.
  *
- * Under a lease, chunks in the shared arena are not sent: the lease holds the trajectory and the
- * answer says where they are. Where the lease may hold no more, they are sent after all: a
+ * Under a lease, chunks in the shared arena are not sent: the lease holds the trajectory and
+ * the answer says where they are. Where the lease may hold no more, they are sent after all: a
  * client that keeps what it has gets slower, and is never stuck.
  */
 #include <stdio.h>
@@ -23,7 +23,7 @@
 enum {
     FIRST_FETCH = 64, /* samples, while nobody knows how large they are */
     MAX_FETCH = 512,
-    FETCH_BYTES = 1 << 20,    /* of chunks, about */
+    FETCH_BYTES = 1 << 20, /* of chunks, about */
     SHARED_FETCH_BYTES = 16 << 20,
     RESPONSE_BYTES = 2 << 20, /* of chunks in one message; one chunk more at most */
     COPIED_BYTES = 64 << 10,  /* in one message */
@@ -169,8 +169,7 @@ static bool hold(responses *to, const rp_sample *sample)
             bytes += trajectory->chunks[i]->wire_bytes;
     if (bytes == 0) return false;
     to->arena.hold = rp_lease_hold(to->stream->lease, to->stream->lease_call,
-                                   sample->trajectory, bytes,
-                                   worker->limits.shared_held_bytes);
+                                   sample->trajectory, bytes, worker->limits.shared_held_bytes);
     rp_counter_add(to->arena.hold != 0 ? &worker->metrics->shared_items
                                        : &worker->metrics->shared_refused_items,
                    1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs are found by length: up to 16 pages a list for each length, beyond that eight for each
  * doubling. A block takes one of the first runs of its list if that is long enough, else the
- * first of the first list in which every run is; what is left over goes back, and a run that is freed joins its neighbours. */
+ * first of the first list in which every run is; what is left over goes back, and a run that is
+ * freed joins its neighbours. */
 #include "util/shared_arena.h"
 
 #include <fcntl.h>
@@ -16,8 +17,8 @@
 #include "util/refcount.h"
 
 enum {
-    EXACT = 16,           /* lengths with a list of their own */
-    PARTS = 8,            /* of a doubling */
+    EXACT = 16, /* lengths with a list of their own */
+    PARTS = 8,  /* of a doubling */
     LISTS = EXACT + 28 * PARTS,
     WORDS = (LISTS + 63) / 64,
     STEP_BYTES = 16 << 20,
@@ -73,7 +74,8 @@ static uint32_t first_list(uint32_t pages)
     return list_of(pages + (1u << (log2 - 3)) - 1);
 }
 
-static void put_free_locked(rp_shared_arena *a, uint32_t at, uint32_t pages) RP_REQUIRES(a->lock)
+static void put_free_locked(rp_shared_arena *a, uint32_t at, uint32_t pages)
+    RP_REQUIRES(a->lock)
 {
     uint32_t list = list_of(pages), next = a->lists[list];
 

@@ -54,8 +54,8 @@ typedef struct recent_chunk {
 struct rp_sample_reader {
     rp_allocator alloc;
     rp_sample_limits limits;
-    rp_pb_reader message; /* what is left of it */
-    rp_block *block;      /* borrowed, as long as there is anything left */
+    rp_pb_reader message;           /* what is left of it */
+    rp_block *block;                /* borrowed, as long as there is anything left */
     const rp_shared_source *shared; /* borrowed; NULL: none */
     /* the sample that is put together */
     bool has_info;
@@ -326,7 +326,7 @@ static rp_status make_room(rp_sample_reader *r, size_t size, size_t max_chunks,
 static rp_status add_chunk(rp_sample_reader *r, const rp_pb_field *f, size_t max_chunks,
                            size_t max_bytes, rp_error *err)
 {
-    rp_chunk *chunk;
+    rp_chunk *chunk = NULL;
     rp_status st = make_room(r, f->size, max_chunks, max_bytes, err);
 
     if (st != RP_OK) return st;
@@ -391,7 +391,7 @@ static rp_status add_shared(rp_sample_reader *r, const rp_pb_field *f, rp_error 
 {
     const uint8_t *data;
     uint64_t offset, size;
-    rp_chunk *chunk;
+    rp_chunk *chunk = NULL;
     rp_status st;
 
     if (!read_place(f, &offset, &size)) return malformed("SharedChunk", err);

@@ -255,7 +255,6 @@ static void on_end(void *user, size_t forgotten, rp_status status, const char *t
     rp_test_drawn *d = user;
 
     (void)forgotten;
-
     (void)pthread_mutex_lock(&d->mu);
     d->ends++;
     d->status = status;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples that are read in the memory of a server of this host, by a client as users have it. */
+/* Samples that are read in the memory of a server of this host, by a client as users have it.
+ */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -98,9 +99,8 @@ static void expect_right(rp_batch *batch)
         assert_int_equal(slices.slice_count, 1);
         bytes = rp_chunk_get_column(slices.slices[0].chunk, 0)->raw_bytes;
         assert_true(bytes <= LARGE);
-        assert_ok_err(rp_decoder_rows(decoder, slices.slices[0].chunk, 0, 0, 1, rows, bytes,
-                                      &err),
-                      &err);
+        assert_ok_err(
+            rp_decoder_rows(decoder, slices.slices[0].chunk, 0, 0, 1, rows, bytes, &err), &err);
         for (size_t j = 0; j < bytes; j++)
             if (rows[j] != (uint8_t)samples[i].key) fail_msg("sample %zu, byte %zu", i, j);
     }
@@ -348,7 +348,7 @@ static void without_shared_memory_everything_works_as_before(void **state)
         batch = take(sampler, 20);
         expect_right(batch);
         rp_batch_free(batch);
-            assert_int_equal(SUM(shared_items), 0);
+        assert_int_equal(SUM(shared_items), 0);
         assert_int_equal(SUM(leases), 0);
         rp_sampler_free(sampler);
         stop();
@@ -371,8 +371,7 @@ static void a_server_that_comes_back_is_shared_with_again(void **state)
     rp_table *table = rp_store_table(live.store, "replay");
     assert_non_null(table);
     insert(101, 10, LARGE); /* into a new arena; the old chunks lie in the old one */
-    for (int i = 0; i < 1000 && SUM(shared_items) == 0;
-         i++) {
+    for (int i = 0; i < 1000 && SUM(shared_items) == 0; i++) {
         rp_batch_free(after);
         after = take(sampler, 10);
         expect_right(after);

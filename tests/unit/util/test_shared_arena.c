@@ -20,8 +20,8 @@ static rp_shared_arena *make(size_t reserve, size_t step)
 {
     rp_shared_arena *arena;
 
-    assert_ok_err(
-        rp_shared_arena_new(rp_allocator_default(), reserve, step, &arena, &err), &err);
+    assert_ok_err(rp_shared_arena_new(rp_allocator_default(), reserve, step, &arena, &err),
+                  &err);
     return arena;
 }
 

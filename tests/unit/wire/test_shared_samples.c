@@ -265,8 +265,8 @@ static void entries_that_make_no_sense_are_refused(void **state)
         void (*put)(rp_buf *out);
         const char *part;
     } cases[] = {
-        {put_two_holds, "a second one"},      {put_no_hold, "nothing holds"},
-        {put_far_away, "not in the memory"},  {put_broken_place, "SharedChunk"},
+        {put_two_holds, "a second one"},     {put_no_hold, "nothing holds"},
+        {put_far_away, "not in the memory"}, {put_broken_place, "SharedChunk"},
         {put_missing_chunk, "did not come"},
     };
 
