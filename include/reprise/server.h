@@ -33,6 +33,7 @@ typedef struct rp_server_limits {
     size_t stream_queued_bytes;     /* answers waiting for a slow reader: 2 MiB */
     size_t connection_queued_bytes; /* the same over all streams of a connection: 16 MiB */
     size_t queued_bytes;      /* messages and answers of all connections: 5 % of the memory */
+    size_t shared_held_bytes; /* of chunks that a client of this host reads in place: 1 GiB */
     size_t header_bytes;      /* of a request's headers: 16 KiB */
     size_t header_fields;     /* 64 */
     size_t abuse_burst;       /* resets, pings, settings, empty frames in a row: 1,000 */
@@ -87,6 +88,10 @@ typedef struct rp_server_options {
     rp_server_security security;
     rp_log log;        /* a NULL write: silence */
     bool moderate_off; /* never let a busy loop rest to gather small messages */
+    /* A server that listens on a Unix socket, without TLS, keeps chunks of 32 KiB and more
+     * where clients of this host can read them in place. */
+    bool shared_memory_off;
+    size_t shared_memory_bytes; /* at most; 0: half of the memory, at most 64 GiB */
 } rp_server_options;
 
 /* Starts a server of `store`, which is borrowed and must outlive it. When it returns RP_OK

@@ -2,7 +2,6 @@
 /* Reading ChunkData. */
 #include "chunk/chunk_wire.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -336,7 +335,9 @@ static rp_status read_data(columns_reader *r, const rp_pb_field *data)
     tensor t;
     rp_status st;
 
-    while (rp_pb_next(&reader, &f) == RP_PB_FIELD) { /* the outline found it valid */
+    /* The outline found it valid, and counted. But in shared memory whoever wrote it may have
+     * changed it since. */
+    while (r->filled < r->outline->column_count && rp_pb_next(&reader, &f) == RP_PB_FIELD) {
         if (!rp_pb_is(&f, RP_PB_DATA_TENSOR, RP_PB_BYTES)) continue;
         if (!read_tensor(&f, &t)) return fail(r, RP_CORRUPT, "it is not a valid message");
         st = place_column(r, &t);
@@ -365,6 +366,5 @@ rp_status rp_chunk_wire_columns(const uint8_t *wire, size_t size, const rp_chunk
         st = read_data(&r, &f);
         if (st != RP_OK) return st;
     }
-    assert(r.filled == outline->column_count);
-    return RP_OK;
+    return r.filled == outline->column_count ? RP_OK : fail(&r, RP_CORRUPT, "it is missing");
 }

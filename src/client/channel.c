@@ -58,6 +58,13 @@ int rp_channel_fd(const rp_channel *c)
     return c->state == RP_CHANNEL_UP ? c->current->link.fd : -1;
 }
 
+rp_share *rp_channel_share(rp_channel *c)
+{
+    if (!c->address.is_unix || c->options.tls != NULL || c->options.shared_memory_off)
+        return NULL;
+    return &c->share;
+}
+
 /* --- lists of calls --------------------------------------------------------------------------- */
 
 static void add_waiting(rp_channel *c, rp_channel_call *call)
@@ -268,6 +275,7 @@ void rp_channel_on_up(rp_channel *c)
     c->attempt++;
     atomic_store_explicit(&c->is_connected, true, memory_order_relaxed);
     set_why(c, "");
+    rp_share_renew(&c->share);
     rp_channel_touch(c);
 }
 
@@ -427,6 +435,10 @@ rp_status rp_channel_new(rp_runtime *runtime, const rp_channel_options *options,
     c->loop = rp_runtime_loop(runtime);
     c->connector =
         (rp_connector){.loop = c->loop, .address = &c->address, .on_done = on_connected};
+    c->share = (rp_share){.alloc = &c->alloc,
+                          .loop = c->loop,
+                          .address = &c->address,
+                          .authorization = c->options.authorization};
     c->timer.on_due = on_rested;
     c->turn.run = on_turn_end;
     c->attempt = 1;
@@ -450,6 +462,7 @@ void rp_channel_free(rp_channel *c)
     if (c->current != NULL) end_all(&c->current->calls);
     for (rp_peer *p = c->leaving; p != NULL; p = p->next) end_all(&p->calls);
     rp_connector_stop(&c->connector);
+    rp_share_deinit(&c->share);
     rp_loop_disarm(c->loop, &c->timer);
     if (c->current != NULL) rp_peer_free(c->current, true);
     while (c->leaving != NULL) {

@@ -10,6 +10,7 @@
 #define RP_CLIENT_CHANNEL_H
 
 #include "client/runtime.h"
+#include "client/shared_memory.h"
 #include "net/address.h"
 #include "net/tls.h"
 #include "reprise/wait.h"
@@ -31,6 +32,7 @@ typedef struct rp_channel_options {
     int64_t ping_timeout_ns; /* and given up after that */
     size_t message_bytes;    /* 0: 512 MiB */
     uint64_t seed;           /* of the pauses */
+    bool shared_memory_off;  /* as in client.h */
 } rp_channel_options;
 
 /* Any thread; no I/O. RP_NO_RESOURCE. The runtime must outlive it. Returns owned. */
@@ -88,5 +90,8 @@ bool rp_channel_is_connected(const rp_channel *channel);
 /* Whether it goes over a Unix socket (any thread); the descriptor of the connection, or -1. */
 bool rp_channel_is_unix(const rp_channel *channel);
 int rp_channel_fd(const rp_channel *channel);
+/* The way to memory shared with the server; NULL: there is none. Valid as long as the channel.
+ */
+rp_share *rp_channel_share(rp_channel *channel);
 
 #endif

@@ -49,6 +49,7 @@ static rp_status add_channel(rp_client *client, rp_client_live *live, rp_error *
     const rp_channel_options options = {
         .alloc = &client->alloc,
         .text = shard->text,
+        .shared_memory_off = o->shared_memory_off,
         .address = &shard->address,
         .tls = live->tls,
         .server_name = o->server_name != NULL ? o->server_name : shard->name,

@@ -71,6 +71,7 @@ struct rp_channel {
     int64_t pause_ns; /* before the next; 0: the last connection did well */
     uint64_t attempt;
     rp_rng rng;
+    rp_share share;
 
     atomic_bool is_connected;
     rp_mutex mu; /* rank 85 */

@@ -56,6 +56,11 @@ typedef struct remote_source {
     rp_channel_call call;
     rp_timer timer; /* always armed, so that moving it cannot fail */
     rp_sample_reader *reader;
+    rp_shared_call shared; /* of this stream; without a lease: chunks are sent */
+    rp_share_wait share_wait;
+    bool is_asking;       /* for a lease: the stream begins after that */
+    bool has_asked_again; /* for one, as the server was not there when we did */
+    unsigned lost_leases; /* in a row */
     stream_state state;
     size_t wish, asked;
     int64_t stream_left;
@@ -107,7 +112,8 @@ static void forget_stream(remote_source *s)
 {
     s->state = STREAM_NONE;
     s->asked = 0;
-    rp_sample_reader_reset(s->reader);
+    rp_sample_reader_share(s->reader, NULL);
+    rp_shared_call_end(&s->shared);
 }
 
 static void end_stream(remote_source *s)
@@ -147,6 +153,9 @@ static void send_requests(remote_source *s)
         if (reply != NULL)
             rp_wire_write_sample_request(&reply->bytes, s->options.table, (int64_t)count,
                                          s->options.rate_limiter_timeout_ms);
+        if (reply != NULL && s->shared.lease != NULL)
+            rp_wire_write_lease(&reply->bytes, rp_shared_lease_id(s->shared.lease),
+                                RP_LEASE_BYTES, s->shared.number);
         if (reply == NULL || !rp_reply_close(reply)) {
             rp_channel_drop_message(s->channel, reply);
             on_no_memory(s);
@@ -157,6 +166,51 @@ static void send_requests(remote_source *s)
         s->stream_left -= (int64_t)count;
     }
 }
+
+/* --- shared memory ------------------------------------------------------------------------------ */
+
+/* Sees to a lease, if there can be one. False: it has to be waited for. */
+static bool get_lease(remote_source *s)
+{
+    rp_share *share = rp_channel_share(s->channel);
+    rp_shared_lease *lease = NULL;
+
+    s->is_asking = false;
+    if (share != NULL) lease = rp_share_get(share, &s->share_wait, &s->is_asking);
+    if (s->is_asking) return false;
+    if (lease == NULL) return true;
+    rp_shared_call_begin(&s->shared, lease);
+    rp_shared_lease_unref(lease);
+    rp_sample_reader_share(s->reader, &s->shared.source);
+    return true;
+}
+
+/* A stream has begun without a lease: was there nobody to ask before? */
+static bool should_ask_again(remote_source *s)
+{
+    rp_share *share = rp_channel_share(s->channel);
+    bool again = s->shared.lease == NULL && share != NULL && share->state == RP_SHARE_NONE &&
+                 !s->has_asked_again;
+
+    s->has_asked_again = again;
+    return again;
+}
+
+/* True if a stream has ended because of its lease: the next one goes another way. */
+static bool has_lost_lease(remote_source *s, rp_status status)
+{
+    if (s->shared.lease == NULL) return false;
+    if (status == RP_UNIMPLEMENTED || (status == RP_PRECONDITION && s->lost_leases > 0)) {
+        rp_share_lost(rp_channel_share(s->channel), NULL);
+        return true;
+    }
+    if (status != RP_PRECONDITION) return false;
+    s->lost_leases++;
+    rp_share_lost(rp_channel_share(s->channel), s->shared.lease);
+    return true;
+}
+
+/* --- streams ------------------------------------------------------------------------------------ */
 
 static const rp_channel_call_class call_class;
 
@@ -175,14 +229,21 @@ static void go_on(remote_source *s)
         wake_at(s, s->resume_ns);
         return;
     }
+    if (!get_lease(s)) return;
     s->call = (rp_channel_call){
         .class = &call_class,
-        .path = "/deepmind.reverb.ReverbService/SampleStream",
+        .path = s->shared.lease != NULL ? "/reprise.v1.Replay/SampleShared"
+                                        : "/deepmind.reverb.ReverbService/SampleStream",
         .deadline_ns = RP_FOREVER,
         .fails_fast = true, /* so that we know of it */
     };
     s->state = STREAM_BEGINNING;
     rp_channel_begin(s->channel, &s->call);
+}
+
+static void on_shared(rp_share_wait *wait)
+{
+    go_on((remote_source *)(void *)((char *)wait - offsetof(remote_source, share_wait)));
 }
 
 static void on_due(rp_timer *timer)
@@ -210,6 +271,11 @@ static void on_begin(rp_channel_call *call)
 {
     remote_source *s = source_of_call(call);
 
+    if (should_ask_again(s)) {
+        end_stream(s);
+        wake_at(s, rp_loop_now(s->loop));
+        return;
+    }
     s->state = STREAM_OPEN;
     s->began_ns = rp_loop_now(s->loop);
     s->has_progressed = false;
@@ -260,6 +326,7 @@ static void on_message(rp_channel_call *call, const uint8_t *data, size_t size, 
         s->wish -= count;
         s->has_progressed = true;
         s->was_cancelled = false;
+        s->lost_leases = 0;
         s->events.on_samples(s->events.user, s->samples, count);
     }
     go_on(s);
@@ -285,6 +352,7 @@ static void on_end(rp_channel_call *call, rp_status status, const char *text)
     bool has_begun = s->state == STREAM_OPEN;
 
     if (text == NULL) text = "";
+    if (has_lost_lease(s, status)) status = RP_OK;
     forget_stream(s);
     if ((int)status == 2 && strcmp(text, "Stream removed") == 0) status = RP_UNAVAILABLE;
     if (status == RP_CANCELLED && !s->was_cancelled) {
@@ -348,6 +416,8 @@ static void close_on_loop(void *arg)
     if (s->is_closed) return;
     s->is_closed = true;
     end_stream(s);
+    if (rp_channel_share(s->channel) != NULL)
+        rp_share_forget(rp_channel_share(s->channel), &s->share_wait);
     rp_loop_disarm(s->loop, &s->timer);
 }
 
@@ -413,6 +483,7 @@ rp_status rp_remote_source_new(rp_channel *channel, rp_runtime *runtime,
     s->generation = rp_runtime_generation();
     s->post.run = on_posted;
     s->timer.on_due = on_due;
+    s->share_wait.on_done = on_shared;
     s->pause_ns = MIN_PAUSE_NS;
     atomic_init(&s->wanted, 0);
     atomic_init(&s->is_posted, false);

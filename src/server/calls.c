@@ -18,6 +18,7 @@ static const rp_task_kind *const kinds[RP_METHODS] = {
     [RP_METHOD_INITIALIZE_CONNECTION] = &rp_initialize_kind,
     [RP_METHOD_PEEK] = &rp_peek_kind,
     [RP_METHOD_SAMPLE] = &rp_sample_kind,
+    [RP_METHOD_SAMPLE_SHARED] = &rp_sample_shared_kind,
     [RP_METHOD_WHY_BLOCKED] = &rp_why_blocked_kind,
     [RP_METHOD_STATUS] = &rp_status_kind,
     [RP_METHOD_UPDATE] = &rp_update_kind,
@@ -126,7 +127,7 @@ static rp_status check_head(rp_connection *c, const rp_request_head *head, const
         return rp_fail(err, RP_DENIED, "this server does not allow Reset");
     }
     if (*method != RP_METHOD_INSERT_STREAM && *method != RP_METHOD_SAMPLE_STREAM &&
-        rp_connection_is_stuffed(c, why))
+        *method != RP_METHOD_SAMPLE_SHARED && rp_connection_is_stuffed(c, why))
         return rp_fail(err, RP_NO_RESOURCE, "too many answers wait to be read");
     return rp_gate_check(server->gate, &shown, rp_method_role(*method),
                          rp_loop_now(c->worker->loop), &c->memo, NULL, why, err);

@@ -4,6 +4,7 @@
  *   handshake (TLS) -> h2 -> closing
  *   sniff (plain)   -> h2 -> closing
  *                   -> given to the page, if it is HTTP/1.1
+ *                   -> lease, on a Unix socket, if it asks for shared memory
  *
  * Nothing is sent before the peer has shown what it speaks. Bytes are read into the worker's
  * one buffer, or straight into a large message; what there is to say is written at the end of
@@ -11,7 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "server/inside.h"
+#include "server/lease_link.h"
 #include "util/mem.h"
 
 enum {
@@ -132,6 +133,7 @@ void rp_connection_close(rp_connection *c)
     if (c->watch.fd >= 0) rp_loop_forget(worker->loop, &c->watch);
     rp_h2_free(c->h2);
     c->h2 = NULL;
+    rp_lease_link_free(c);
     account(c);
     clean(c);
     *(c->prev != NULL ? &c->prev->next : &worker->connections) = c->next;
@@ -223,6 +225,8 @@ static void begin_h2(rp_connection *c)
         rp_connection_close(c);
         return;
     }
+    if (worker->server->arena != NULL)
+        rp_h2_set_large(c->h2, &worker->server->arena_alloc, RP_SHARED_MIN_BYTES);
     c->state = RP_CONNECTION_H2;
     rp_connection_touch(c); /* our settings go out at once: clients wait for them */
 }
@@ -242,10 +246,25 @@ static void give_to_page(rp_connection *c)
     rp_connection_close(c);
 }
 
+static void read_lease(rp_connection *c)
+{
+    if (!rp_lease_link_read(c)) rp_connection_close(c);
+}
+
+static void begin_lease(rp_connection *c)
+{
+    if (!rp_lease_link_begin(c)) {
+        rp_connection_close(c);
+        return;
+    }
+    c->state = RP_CONNECTION_LEASE;
+    rp_loop_change(c->worker->loop, &c->watch, RP_READABLE);
+}
+
 /* Reading goes on in the same turn: what made the descriptor ready is still there. */
 static void sniff(rp_connection *c)
 {
-    static const char preface[] = "PRI ";
+    static const char preface[] = "PRI ", lease[] = RP_LEASE_MAGIC;
     char first[4];
     size_t count = 0;
     rp_link_result result = rp_link_peek(&c->link, first, sizeof first, &count);
@@ -253,7 +272,9 @@ static void sniff(rp_connection *c)
     if (result == RP_LINK_AGAIN) return;
     if (result != RP_LINK_OK) {
         rp_connection_close(c);
-    } else if (memcmp(first, preface, count) != 0) {
+    } else if (count == sizeof first && memcmp(first, lease, count) == 0) {
+        begin_lease(c);
+    } else if (memcmp(first, preface, count) != 0 && memcmp(first, lease, count) != 0) {
         give_to_page(c);
     } else if (count == sizeof first) {
         begin_h2(c);
@@ -380,6 +401,8 @@ static void on_ready(rp_watch *watch, uint32_t events)
             rp_connection_close(c);
         else
             sniff(c);
+    } else if (c->state == RP_CONNECTION_LEASE) {
+        read_lease(c);
     } else if (c->state == RP_CONNECTION_H2 && watch_reads(c, events)) {
         read_all(c);
     } else if (c->state == RP_CONNECTION_CLOSING && (events & RP_HUNG_UP) != 0) {
@@ -602,8 +625,9 @@ static void look_after(rp_timer *timer)
     rp_refusal why = RP_REFUSED_HANDSHAKE;
     bool is_bad = false;
 
+    if (c->state == RP_CONNECTION_LEASE && !rp_lease_link_is_greeting(c)) return;
     if (c->h2 == NULL) {
-        if (c->state == RP_CONNECTION_SNIFF &&
+        if ((c->state == RP_CONNECTION_SNIFF || c->state == RP_CONNECTION_LEASE) &&
             now_ns - c->opened_ns < ms(limits->handshake_ms)) {
             rp_loop_change(c->worker->loop, &c->watch, RP_READABLE);
             look_at(c, c->opened_ns + ms(limits->handshake_ms));

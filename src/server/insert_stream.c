@@ -454,6 +454,19 @@ static void release_block(void *block)
     rp_block_unref(block);
 }
 
+/* A copy of a chunk where clients of this host can read it; NULL: it is as good elsewhere. */
+static rp_block *share(const rp_server *server, const uint8_t *data, size_t size)
+{
+    rp_block *block;
+
+    if (server->arena == NULL || size < RP_SHARED_MIN_BYTES) return NULL;
+    block = rp_block_new_apart(&server->alloc, &server->arena_alloc, size);
+    if (block == NULL) return NULL;
+    memcpy(block->data, data, size);
+    block->size = size;
+    return block;
+}
+
 static rp_status make_chunk(rp_worker *worker, const uint8_t *data, size_t size,
                             rp_block *block, rp_chunk **out, rp_error *err)
 {
@@ -465,10 +478,15 @@ static rp_status make_chunk(rp_worker *worker, const uint8_t *data, size_t size,
     };
     rp_status st;
 
-    if (block == NULL || size < ADOPT_BYTES || size < block->size / 2)
-        return rp_chunk_parse(alloc, data, size, &limits, out, err);
-    st = rp_chunk_adopt(alloc, data, size, &limits,
-                        &(rp_chunk_owner){release_block, rp_block_ref(block)}, out, err);
+    if (block == NULL || size < ADOPT_BYTES || size < block->size / 2) {
+        block = share(worker->server, data, size);
+        if (block == NULL) return rp_chunk_parse(alloc, data, size, &limits, out, err);
+        data = block->data;
+    } else {
+        (void)rp_block_ref(block);
+    }
+    st = rp_chunk_adopt(alloc, data, size, &limits, &(rp_chunk_owner){release_block, block},
+                        out, err);
     if (st != RP_OK) rp_block_unref(block);
     return st;
 }

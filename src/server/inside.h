@@ -5,6 +5,7 @@
  *   acceptor.c     takes connections and hands them to workers
  *   worker.c       a thread with an event loop; its connections, and what they share
  *   connection.c   a socket: TLS, HTTP/2 or HTTP/1.1, limits of time and memory
+ *   lease_link.c   a socket that holds a lease on shared memory
  *   calls.c        requests become tasks, by their method
  *   insert_stream.c, sample_stream.c, unary_calls.c, ...   the tasks
  *
@@ -26,9 +27,11 @@
 #include "server/gate.h"
 #include "server/gathering.h"
 #include "server/http_page.h"
+#include "server/lease.h"
 #include "server/metrics.h"
 #include "server/page.h"
 #include "util/mutex.h"
+#include "util/shared_arena.h"
 #include "wire/h2.h"
 
 enum {
@@ -43,6 +46,7 @@ typedef struct rp_connection rp_connection;
 typedef struct rp_task rp_task;
 typedef struct rp_insert_batch rp_insert_batch;
 typedef struct rp_sample_fetch rp_sample_fetch;
+typedef struct rp_lease_link rp_lease_link;
 
 /* --- the server ----------------------------------------------------------------------------- */
 
@@ -83,6 +87,9 @@ struct rp_server {
     atomic_uint_fast32_t health_version; /* moves when health does */
     atomic_size_t connection_count;
     atomic_size_t queued_bytes; /* messages and answers of all connections */
+    rp_shared_arena *arena;     /* for clients of this host; NULL: there is none */
+    rp_allocator arena_alloc;
+    rp_leases leases;
 
     rp_worker *workers;
     size_t worker_count;
@@ -161,6 +168,7 @@ typedef enum rp_connection_state {
     RP_CONNECTION_HANDSHAKE, /* TLS */
     RP_CONNECTION_SNIFF,     /* HTTP/2 or HTTP/1.1? */
     RP_CONNECTION_H2,
+    RP_CONNECTION_LEASE,   /* of a client of this host, which says what it needs no more */
     RP_CONNECTION_CLOSING, /* what is left is written, nothing is read */
 } rp_connection_state;
 
@@ -179,6 +187,7 @@ struct rp_connection {
     rp_connection_state state;
     rp_link link;
     rp_h2 *h2;
+    rp_lease_link *lease;
     rp_task *flushes; /* tasks with something to say at the end of this turn */
     rp_task *tasks;
     rp_abuse abuse;
@@ -274,11 +283,12 @@ static inline rp_worker *rp_task_worker(const rp_task *task)
 }
 
 /* The tasks. */
-extern const rp_task_kind rp_insert_stream_kind, rp_sample_stream_kind, rp_mutate_kind,
-    rp_reset_kind, rp_checkpoint_kind, rp_server_info_kind, rp_initialize_kind, rp_peek_kind,
-    rp_sample_kind, rp_why_blocked_kind, rp_status_kind, rp_update_kind, rp_delete_kind,
-    rp_create_table_kind, rp_drop_table_kind, rp_alter_table_kind, rp_pause_table_kind,
-    rp_resume_table_kind, rp_health_check_kind, rp_health_watch_kind, rp_reflection_kind;
+extern const rp_task_kind rp_insert_stream_kind, rp_sample_stream_kind, rp_sample_shared_kind,
+    rp_mutate_kind, rp_reset_kind, rp_checkpoint_kind, rp_server_info_kind, rp_initialize_kind,
+    rp_peek_kind, rp_sample_kind, rp_why_blocked_kind, rp_status_kind, rp_update_kind,
+    rp_delete_kind, rp_create_table_kind, rp_drop_table_kind, rp_alter_table_kind,
+    rp_pause_table_kind, rp_resume_table_kind, rp_health_check_kind, rp_health_watch_kind,
+    rp_reflection_kind;
 
 /* Frees what a worker keeps for reuse. */
 void rp_insert_batches_free(rp_worker *worker);

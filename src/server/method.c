@@ -25,6 +25,7 @@ static const struct {
     {REVERB, "InitializeConnection", RP_METHOD_INITIALIZE_CONNECTION, RP_ROLE_READ},
     {OURS, "Peek", RP_METHOD_PEEK, RP_ROLE_READ},
     {OURS, "Sample", RP_METHOD_SAMPLE, RP_ROLE_READ},
+    {OURS, "SampleShared", RP_METHOD_SAMPLE_SHARED, RP_ROLE_READ},
     {OURS, "WhyBlocked", RP_METHOD_WHY_BLOCKED, RP_ROLE_READ},
     {OURS, "Status", RP_METHOD_STATUS, RP_ROLE_READ},
     {OURS, "Update", RP_METHOD_UPDATE, RP_ROLE_WRITE},

@@ -30,6 +30,7 @@ typedef enum rp_method {
     /* reprise.v1 */
     RP_METHOD_PEEK,
     RP_METHOD_SAMPLE,
+    RP_METHOD_SAMPLE_SHARED,
     RP_METHOD_WHY_BLOCKED,
     RP_METHOD_STATUS,
     RP_METHOD_UPDATE,

@@ -58,6 +58,13 @@ static inline uint64_t rp_counter_get(const rp_counter *counter)
       "Bytes of messages being received and of answers not yet sent.")                         \
     X(pinned_bytes, "pinned_bytes", "gauge",                                                   \
       "Bytes of chunks that streams hold and no item refers to yet.")                          \
+    X(leases, "shared_leases", "gauge", "Clients of this host that read shared memory.")       \
+    X(shared_held_bytes, "shared_held_bytes", "gauge",                                         \
+      "Bytes of chunks that clients of this host hold in shared memory.")                      \
+    X(shared_items, "shared_items_total", "counter",                                           \
+      "Items sampled without sending their chunks.")                                           \
+    X(shared_refused_items, "shared_refused_items_total", "counter",                           \
+      "Items whose chunks were sent because the lease held as much as it may.")                \
     X(turns, "loop_turns_total", "counter", "Turns of the event loops.")                       \
     X(rests, "loop_rests_total", "counter", "Times a loop rested to gather small messages.")
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SampleStream: requests come in, samples go out.
+/* SampleStream, and SampleShared: requests come in, samples go out.
  *
  * Requests are served one after the other: the stream is paused while one is. Each is fetched
  * from its table in pieces, of about as many bytes as a piece should have; nothing is fetched
  * while answers wait for the reader, so that no sample is spent on a queue that does not move.
+ *
+ * Under a lease, chunks in the shared arena are not sent: the lease holds the trajectory and
+ * the answer says where they are. Where the lease may hold no more, they are sent after all: a
+ * client that keeps what it has gets slower, and is never stuck.
  */
 #include <stdio.h>
 
@@ -19,7 +23,8 @@
 enum {
     FIRST_FETCH = 64, /* samples, while nobody knows how large they are */
     MAX_FETCH = 512,
-    FETCH_BYTES = 1 << 20,    /* of chunks, about */
+    FETCH_BYTES = 1 << 20, /* of chunks, about */
+    SHARED_FETCH_BYTES = 16 << 20,
     RESPONSE_BYTES = 2 << 20, /* of chunks in one message; one chunk more at most */
     COPIED_BYTES = 64 << 10,  /* in one message */
     MAX_IDLE_FETCHES = 64,
@@ -40,6 +45,8 @@ typedef struct sample_stream {
     size_t next_fetch;
     rp_sample_fetch *fetch; /* that waits in the table */
     bool is_pumping;
+    rp_lease *lease; /* of SampleShared; a reference */
+    rp_lease_call *lease_call;
 } sample_stream;
 
 /* Samples on their way out of a table. */
@@ -122,6 +129,7 @@ typedef struct responses {
     rp_reply *reply; /* NULL: none begun */
     size_t bytes;    /* of chunks in it */
     size_t total;
+    rp_sample_shared arena; /* as far as there is one */
 } responses;
 
 static bool end_response(responses *to)
@@ -135,11 +143,37 @@ static bool end_response(responses *to)
     return !task->is_finished;
 }
 
-static bool is_borrowed(const rp_trajectory *trajectory)
+/* Bytes of a chunk that travel, or 0. */
+static size_t sent_bytes(const rp_chunk *chunk, const rp_sample_shared *shared)
+{
+    return rp_sample_is_shared(shared, chunk->wire, chunk->wire_bytes) ? 0 : chunk->wire_bytes;
+}
+
+static bool is_borrowed(const rp_trajectory *trajectory, const rp_sample_shared *shared)
 {
     for (size_t i = 0; i < trajectory->chunk_count; i++)
-        if (trajectory->chunks[i]->wire_bytes >= RP_REPLY_COPY_BYTES) return true;
+        if (sent_bytes(trajectory->chunks[i], shared) >= RP_REPLY_COPY_BYTES) return true;
     return false;
+}
+
+/* Has the lease hold the sample, if some of it lies in the arena. False: all is to be sent. */
+static bool hold(responses *to, const rp_sample *sample)
+{
+    rp_worker *worker = rp_task_worker(&to->stream->task);
+    const rp_trajectory *trajectory = sample->trajectory;
+    size_t bytes = 0;
+
+    if (to->stream->lease == NULL) return false;
+    for (size_t i = 0; i < trajectory->chunk_count; i++)
+        if (sent_bytes(trajectory->chunks[i], &to->arena) == 0)
+            bytes += trajectory->chunks[i]->wire_bytes;
+    if (bytes == 0) return false;
+    to->arena.hold = rp_lease_hold(to->stream->lease, to->stream->lease_call,
+                                   sample->trajectory, bytes, worker->limits.shared_held_bytes);
+    rp_counter_add(to->arena.hold != 0 ? &worker->metrics->shared_items
+                                       : &worker->metrics->shared_refused_items,
+                   1);
+    return to->arena.hold != 0;
 }
 
 /* Enough chunks, or as many copied bytes as a processor's cache likes. */
@@ -154,7 +188,8 @@ static bool write_sample(responses *to, rp_sample *sample, const rp_served *serv
 {
     rp_task *task = &to->stream->task;
     const rp_trajectory *trajectory = sample->trajectory;
-    bool holds = is_borrowed(trajectory);
+    const rp_sample_shared *shared = hold(to, sample) ? &to->arena : NULL;
+    bool holds = is_borrowed(trajectory, shared);
     size_t first = 0;
 
     while (first < trajectory->chunk_count) {
@@ -163,9 +198,9 @@ static bool write_sample(responses *to, rp_sample *sample, const rp_served *serv
         if (to->reply == NULL) to->reply = rp_task_reply(task);
         if (to->reply == NULL) return false;
         while (first + count < trajectory->chunk_count && to->bytes < RESPONSE_BYTES)
-            to->bytes += trajectory->chunks[first + count++]->wire_bytes;
+            to->bytes += sent_bytes(trajectory->chunks[first + count++], shared);
         if (!rp_sample_entry_append(to->reply, sample, served->name, served->name_size, first,
-                                    count))
+                                    count, shared))
             break;
         if (holds) {
             rp_trajectory *held = rp_trajectory_ref(sample->trajectory);
@@ -209,9 +244,18 @@ static void prefetch_bytes(const rp_sample_fetch *fetch, size_t at)
     for (; line < end; line += RP_CACHE_LINE) __builtin_prefetch((const void *)line);
 }
 
+static rp_sample_shared arena_of(const sample_stream *stream)
+{
+    const rp_server *server = rp_task_worker(&stream->task)->server;
+    rp_sample_shared arena = {.min_bytes = RP_SHARED_MIN_BYTES};
+
+    if (stream->lease != NULL) arena.base = rp_shared_arena_base(server->arena, &arena.bytes);
+    return arena;
+}
+
 static void write_samples(sample_stream *stream, rp_sample_fetch *fetch)
 {
-    responses to = {.stream = stream};
+    responses to = {.stream = stream, .arena = arena_of(stream)};
     size_t count = fetch->op.done, bytes = 0;
     rp_served *served = fetch->served;
     rp_table_counters *counters = rp_table_metrics_loop(served->metrics, fetch->worker->index);
@@ -270,7 +314,8 @@ static void settle(sample_stream *stream, rp_sample_fetch *fetch)
 static size_t fetch_size(const sample_stream *stream)
 {
     size_t bytes = atomic_load_explicit(&stream->served->sample_bytes, memory_order_relaxed);
-    size_t most = bytes > 0 ? FETCH_BYTES / bytes + 1 : FIRST_FETCH;
+    size_t fetch_bytes = stream->lease != NULL ? SHARED_FETCH_BYTES : FETCH_BYTES;
+    size_t most = bytes > 0 ? fetch_bytes / bytes + 1 : FIRST_FETCH;
     size_t count = stream->next_fetch;
 
     if (count > most) count = most;
@@ -373,6 +418,25 @@ static void on_fetch_due(rp_timer *timer)
 
 /* --- the stream -------------------------------------------------------------------------------------- */
 
+/* Finds the lease that a request names. */
+static bool take_lease(sample_stream *stream, const rp_wire_sample_request *request)
+{
+    rp_server *server = rp_task_worker(&stream->task)->server;
+    const rp_string *id = &request->lease;
+
+    if (stream->task.method != RP_METHOD_SAMPLE_SHARED) return true;
+    if (stream->lease == NULL) {
+        stream->lease = rp_leases_find(&server->leases, id->data, id->size);
+        if (stream->lease != NULL)
+            stream->lease_call = rp_lease_begin_call(stream->lease, request->lease_call);
+    }
+    if (stream->lease_call != NULL && id->size == RP_LEASE_ID_BYTES &&
+        memcmp(rp_lease_id(stream->lease), id->data, id->size) == 0)
+        return true;
+    rp_task_finish(&stream->task, RP_PRECONDITION, "there is no such lease");
+    return false;
+}
+
 static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
     sample_stream *stream = stream_of(task);
@@ -390,6 +454,7 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
         rp_task_refuse(task, RP_REFUSED_DECODE, &error);
         return;
     }
+    if (!take_lease(stream, &request)) return;
     if (!rp_served_is(stream->served, request.table)) {
         rp_served *served = rp_served_find(rp_task_worker(task)->server, request.table, &error);
         if (served == NULL) {
@@ -439,9 +504,21 @@ static void on_close(rp_task *task)
 {
     on_end(task);
     rp_served_unref(stream_of(task)->served);
+    if (stream_of(task)->lease_call != NULL)
+        rp_lease_end_call(stream_of(task)->lease, stream_of(task)->lease_call);
+    rp_lease_unref(stream_of(task)->lease);
 }
 
 const rp_task_kind rp_sample_stream_kind = {
+    .bytes = sizeof(sample_stream),
+    .on_message = on_message,
+    .on_half_close = on_half_close,
+    .on_room = on_room,
+    .on_end = on_end,
+    .on_close = on_close,
+};
+
+const rp_task_kind rp_sample_shared_kind = {
     .bytes = sizeof(sample_stream),
     .on_message = on_message,
     .on_half_close = on_half_close,

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "net/fd_pass.h"
 #include "server/inside.h"
 #include "server/limits.h"
 #include "server/page_answer.h"
@@ -187,6 +188,30 @@ static rp_status listen_on_all(rp_server *server, const rp_server_options *optio
     return st;
 }
 
+static bool listens_locally(const rp_server *server)
+{
+    for (size_t i = 0; i < server->listener_count; i++)
+        if (server->listeners[i].listener.fd_count > 0 &&
+            rp_fd_is_unix_socket(server->listeners[i].listener.fds[0]))
+            return true;
+    return false;
+}
+
+/* For clients of this host. Without it the server works as well, only slower for them. */
+static void open_arena(rp_server *server, const rp_server_options *options)
+{
+    rp_error error;
+
+    if (options->shared_memory_off || server->files[CERTIFICATE] != NULL) return;
+    if (!listens_locally(server)) return;
+    if (rp_shared_arena_new(&server->alloc, options->shared_memory_bytes, 0, &server->arena,
+                            &error) != RP_OK) {
+        rp_server_log(server, RP_LOG_WARNING, "shared_memory", "failed=\"%s\"", error.text);
+        return;
+    }
+    server->arena_alloc = rp_shared_arena_allocator(server->arena);
+}
+
 int rp_server_port(const rp_server *server)
 {
     for (size_t i = 0; i < server->listener_count; i++)
@@ -251,6 +276,7 @@ rp_status rp_server_new(rp_store *store, const rp_server_options *options, rp_se
     if (st == RP_OK && rp_metrics_new(&server->alloc, workers, &server->metrics) != RP_OK)
         st = rp_fail_memory(err, workers * sizeof(rp_loop_metrics));
     if (st == RP_OK) {
+        rp_leases_init(&server->leases, &server->alloc, rp_metrics_shared(server->metrics));
         server->workers = rp_alloc_array(&server->alloc, workers, sizeof *server->workers);
         if (server->workers == NULL)
             st = rp_fail_memory(err, workers * sizeof *server->workers);
@@ -289,6 +315,7 @@ rp_status rp_server_start(rp_store *store, const rp_server_options *options, rp_
     st = rp_server_new(store, options, &server, err);
     if (st != RP_OK) return st;
     st = listen_on_all(server, options, err);
+    if (st == RP_OK) open_arena(server, options);
     if (st == RP_OK) st = start_workers(server, err);
     if (st != RP_OK) {
         rp_server_free(server);
@@ -308,6 +335,7 @@ void rp_server_drain(rp_server *server, int64_t grace_ms)
     if (atomic_exchange_explicit(&server->draining, true, memory_order_relaxed)) return;
     rp_server_set_health(server, RP_HEALTH_DRAINING, "shutting down");
     rp_server_stop_accepting(server);
+    if (server->arena != NULL) rp_shared_arena_retire(server->arena);
     for (size_t i = 0; i < server->worker_count; i++) rp_worker_drain(&server->workers[i]);
     rp_mutex_lock(&server->lock);
     while (atomic_load_explicit(&server->connection_count, memory_order_acquire) > 0 &&
@@ -323,6 +351,7 @@ void rp_server_free(rp_server *server)
     if (server->worker_count > 0 && server->workers[0].has_thread &&
         !atomic_load_explicit(&server->draining, memory_order_relaxed))
         rp_server_stop_accepting(server);
+    if (server->arena != NULL) rp_shared_arena_retire(server->arena);
     for (size_t i = 0; i < server->worker_count; i++) rp_worker_stop(&server->workers[i]);
     rp_http_page_free(server->page);
     for (size_t i = 0; i < server->worker_count; i++) rp_worker_deinit(&server->workers[i]);
@@ -330,6 +359,8 @@ void rp_server_free(rp_server *server)
     for (size_t i = 0; i < server->listener_count; i++)
         rp_listener_close(&server->listeners[i].listener);
     rp_served_forget_all(server);
+    rp_shared_arena_unref(server->arena);
+    if (server->metrics != NULL) rp_leases_deinit(&server->leases);
     rp_metrics_free(server->metrics);
     rp_gate_free(server->gate);
     rp_mutex_lock(&server->lock);

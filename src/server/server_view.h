@@ -25,6 +25,7 @@ enum { RP_VIEW_WAITING = 16, RP_VIEW_WHY_BYTES = 256 };
     X(stream_queued_bytes)                                                                     \
     X(connection_queued_bytes)                                                                 \
     X(queued_bytes)                                                                            \
+    X(shared_held_bytes)                                                                       \
     X(header_bytes)                                                                            \
     X(header_fields)                                                                           \
     X(abuse_burst)                                                                             \

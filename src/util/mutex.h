@@ -23,6 +23,7 @@ enum {
     RP_RANK_WAITER = 60,
     RP_RANK_METRICS = 70,
     RP_RANK_GATE = 75,
+    RP_RANK_LEASE = 77,
     RP_RANK_CLIENT = 78,
     RP_RANK_SHARED_SINK = 79,
     RP_RANK_WRITER = 80,
@@ -30,6 +31,8 @@ enum {
     RP_RANK_SHARDS = 83,
     RP_RANK_STREAM = 84,
     RP_RANK_RUNTIME = 85,
+    RP_RANK_SHARED = 87,
+    RP_RANK_ARENA = 90,
 };
 
 typedef struct RP_CAPABILITY("mutex") rp_mutex {

@@ -10,12 +10,17 @@
 typedef struct rp_block {
     rp_refcount refs;
     rp_allocator alloc;
+    rp_allocator data_alloc; /* `resize` NULL: the bytes stand behind the block */
     size_t size, capacity;
-    uint8_t data[];
+    uint8_t *data;
 } rp_block;
 
 /* An empty block with room for `capacity` bytes, or NULL. Returns owned. */
 rp_block *rp_block_new(const rp_allocator *alloc, size_t capacity);
+
+/* The same with its bytes, and nothing but its bytes (>= 1), from `data_alloc`. */
+rp_block *rp_block_new_apart(const rp_allocator *alloc, const rp_allocator *data_alloc,
+                             size_t capacity);
 
 /* Makes room for `capacity` bytes: the block, perhaps elsewhere, or NULL, with nothing changed.
  * The caller must be the only owner. */

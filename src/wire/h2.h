@@ -101,6 +101,9 @@ RP_NODISCARD rp_status rp_h2_new(const rp_allocator *alloc, const rp_h2_handler 
                                  rp_h2 **out);
 /* Ends all calls (a client's with on_end, all with on_close) and frees it. NULL is fine. */
 void rp_h2_free(rp_h2 *h2);
+/* From now on the bytes of messages that begin a block of `bytes` or more come from `alloc`,
+ * which is copied. */
+void rp_h2_set_large(rp_h2 *h2, const rp_allocator *alloc, size_t bytes);
 
 /* Takes bytes from the peer. False if the connection is to be closed once what rp_h2_output()
  * still offers is written. */

@@ -75,6 +75,8 @@ typedef struct rp_out_piece {
 struct rp_h2 {
     nghttp2_session *session;
     rp_allocator alloc;
+    rp_allocator large_alloc; /* of blocks of large_bytes and more */
+    size_t large_bytes;       /* 0: none are */
     const rp_h2_handler *handler;
     void *user;
     rp_h2_limits limits;

@@ -214,6 +214,13 @@ static bool check_prefix(rp_call *call)
     return false;
 }
 
+static rp_block *new_block(const rp_h2 *h2, size_t capacity)
+{
+    if (h2->large_bytes == 0 || capacity < h2->large_bytes)
+        return rp_block_new(&h2->alloc, capacity);
+    return rp_block_new_apart(&h2->alloc, &h2->large_alloc, capacity);
+}
+
 /* Makes room for the next bytes of the message: the block doubles until it has its size. */
 static bool make_room(rp_call *call)
 {
@@ -222,7 +229,7 @@ static bool make_room(rp_call *call)
 
     if (block == NULL) {
         capacity = call->message_size < FIRST_BLOCK ? call->message_size : FIRST_BLOCK;
-        block = rp_block_new(&call->h2->alloc, capacity);
+        block = new_block(call->h2, capacity);
     } else if (block->size == block->capacity) {
         capacity = 2 * block->capacity;
         block =
@@ -513,6 +520,12 @@ int rp_h2_on_unknown_frame(nghttp2_session *session, void **payload,
     (void)session, (void)head, (void)user; /* on_begin_frame has counted it */
     *payload = NULL;
     return 0;
+}
+
+void rp_h2_set_large(rp_h2 *h2, const rp_allocator *alloc, size_t bytes)
+{
+    h2->large_alloc = *alloc;
+    h2->large_bytes = bytes;
 }
 
 bool rp_h2_receive(rp_h2 *h2, const uint8_t *data, size_t size)

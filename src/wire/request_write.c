@@ -32,6 +32,12 @@ void rp_wire_write_sample_request(rp_buf *out, const char *table, int64_t num_sa
     rp_wire_end(out, mark);
 }
 
+void rp_wire_write_lease(rp_buf *out, const void *lease, size_t lease_bytes, uint64_t call)
+{
+    rp_wire_put_bytes(out, 15, lease, lease_bytes);
+    rp_wire_put_number(out, 16, call);
+}
+
 void rp_wire_write_mutate_request(rp_buf *out, const char *table, const rp_update *updates,
                                   size_t update_count, const uint64_t *deletes,
                                   size_t delete_count)

@@ -22,6 +22,9 @@ void rp_wire_write_mutate_request(rp_buf *out, const char *table, const rp_updat
 void rp_wire_write_reset_request(rp_buf *out, const char *table);
 void rp_wire_write_initialize_request(rp_buf *out, int64_t pid, const char *table);
 
+/* What makes a SampleSharedRequest of it: the lease, and the number of the call. */
+void rp_wire_write_lease(rp_buf *out, const void *lease, size_t lease_bytes, uint64_t call);
+
 /* --- our own ------------------------------------------------------------------------------------- */
 
 /* All but the extensions and the seed, which are the server's. */

@@ -22,7 +22,7 @@ rp_status rp_wire_read_sample_request(const uint8_t *data, size_t size,
                                       rp_wire_sample_request *out, rp_error *err)
 {
     rp_pb_reader reader = rp_pb_open(data, size);
-    rp_wire_sample_request found = {.table = {"", 0}};
+    rp_wire_sample_request found = {.table = {"", 0}, .lease = {"", 0}};
     rp_pb_field f;
     rp_pb_step step;
     rp_status st;
@@ -36,6 +36,10 @@ rp_status rp_wire_read_sample_request(const uint8_t *data, size_t size,
         } else if (rp_pb_is(&f, 3, RP_PB_BYTES)) {
             found.has_timeout = true;
             if (!read_timeout(&f, &found.timeout_ms)) break;
+        } else if (rp_pb_is(&f, 15, RP_PB_BYTES)) {
+            found.lease = (rp_string){(const char *)f.data, f.size};
+        } else if (rp_pb_is(&f, 16, RP_PB_VARINT)) {
+            found.lease_call = f.value;
         }
     }
     if (step != RP_PB_END) return rp_wire_malformed(err, "SampleStreamRequest");

@@ -16,6 +16,8 @@ typedef struct rp_wire_sample_request {
     int64_t num_samples; /* as sent: any number */
     bool has_timeout;    /* the message says something about it; if not, for ever */
     int64_t timeout_ms;  /* as sent: negative is for ever, 0 not at all */
+    rp_string lease;     /* of SampleShared only: bytes, */
+    uint64_t lease_call; /* and the number of the call */
 } rp_wire_sample_request;
 
 RP_NODISCARD rp_status rp_wire_read_sample_request(const uint8_t *data, size_t size,

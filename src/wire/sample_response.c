@@ -9,6 +9,10 @@ enum {
     ENTRY_INFO = 1,
     ENTRY_CHUNK = 2,
     ENTRY_END = 3,
+    ENTRY_HOLD = 4,
+    ENTRY_SHARED = 5,
+    SHARED_OFFSET = 1,
+    SHARED_SIZE = 2,
     INFO_ITEM = 1,
     INFO_PROBABILITY = 2,
     INFO_TABLE_SIZE = 3,
@@ -94,8 +98,46 @@ uint8_t *rp_sample_info_write(uint8_t *at, const rp_sample *sample, const char *
 
 /* --- entries -------------------------------------------------------------------------------------- */
 
+/* What stands for a chunk in its entry. */
+typedef struct chunk_form {
+    bool is_shared;
+    uint64_t offset;
+    size_t size; /* of the field, without its head */
+} chunk_form;
+
+static chunk_form form_of(const rp_chunk *chunk, const rp_sample_shared *shared)
+{
+    chunk_form form = {.size = chunk->wire_bytes};
+
+    if (!rp_sample_is_shared(shared, chunk->wire, chunk->wire_bytes)) return form;
+    form.is_shared = true;
+    form.offset = (uint64_t)(chunk->wire - shared->base);
+    form.size = rp_item_varint_size(form.offset) + rp_item_varint_size(chunk->wire_bytes);
+    return form;
+}
+
+static size_t form_size(const chunk_form *form)
+{
+    return rp_pb_bytes_field_size(form->is_shared ? ENTRY_SHARED : ENTRY_CHUNK, form->size);
+}
+
+static bool put_chunk(rp_reply *reply, const rp_chunk *chunk, const chunk_form *form)
+{
+    uint8_t *at = rp_buf_reserve(&reply->bytes, 16 + (form->is_shared ? form->size : 0));
+
+    if (at == NULL) return false;
+    at = rp_pb_put_bytes_head(at, form->is_shared ? ENTRY_SHARED : ENTRY_CHUNK, form->size);
+    if (form->is_shared) {
+        at = rp_item_put_varint(at, SHARED_OFFSET, form->offset);
+        at = rp_item_put_varint(at, SHARED_SIZE, chunk->wire_bytes);
+    }
+    reply->bytes.size = (size_t)(at - reply->bytes.data);
+    return form->is_shared || rp_reply_add(reply, chunk->wire, chunk->wire_bytes);
+}
+
 bool rp_sample_entry_append(rp_reply *reply, const rp_sample *sample, const char *table,
-                            size_t table_size, size_t first, size_t count)
+                            size_t table_size, size_t first, size_t count,
+                            const rp_sample_shared *shared)
 {
     const rp_trajectory *trajectory = sample->trajectory;
     bool is_last = first + count == trajectory->chunk_count;
@@ -106,25 +148,26 @@ bool rp_sample_entry_append(rp_reply *reply, const rp_sample *sample, const char
     if (first == 0) {
         sizes = measure(sample, table_size);
         size += rp_pb_bytes_field_size(ENTRY_INFO, sizes.info);
+        if (shared != NULL) size += rp_item_varint_size(shared->hold);
     }
     heads = size + 16;
-    for (size_t i = 0; i < count; i++)
-        size += rp_pb_bytes_field_size(ENTRY_CHUNK, trajectory->chunks[first + i]->wire_bytes);
+    for (size_t i = 0; i < count; i++) {
+        chunk_form form = form_of(trajectory->chunks[first + i], shared);
+        size += form_size(&form);
+    }
     at = rp_buf_reserve(&reply->bytes, heads);
     if (at == NULL) return false;
     at = rp_pb_put_bytes_head(at, RESPONSE_ENTRY, size);
     if (first == 0) {
         at = rp_pb_put_bytes_head(at, ENTRY_INFO, sizes.info);
         at = put_info(at, sample, table, table_size, &sizes);
+        if (shared != NULL) at = rp_item_put_varint(at, ENTRY_HOLD, shared->hold);
     }
     reply->bytes.size = (size_t)(at - reply->bytes.data);
     for (size_t i = 0; i < count; i++) {
         const rp_chunk *chunk = trajectory->chunks[first + i];
-        at = rp_buf_reserve(&reply->bytes, 16);
-        if (at == NULL) return false;
-        at = rp_pb_put_bytes_head(at, ENTRY_CHUNK, chunk->wire_bytes);
-        reply->bytes.size = (size_t)(at - reply->bytes.data);
-        if (!rp_reply_add(reply, chunk->wire, chunk->wire_bytes)) return false;
+        chunk_form form = form_of(chunk, shared);
+        if (!put_chunk(reply, chunk, &form)) return false;
     }
     if (!is_last) return true;
     at = rp_buf_reserve(&reply->bytes, 2);

@@ -18,10 +18,30 @@ size_t rp_sample_info_size(const rp_sample *sample, size_t table_size);
 uint8_t *rp_sample_info_write(uint8_t *at, const rp_sample *sample, const char *table,
                               size_t table_size);
 
+/* Chunks that the reader can see where they are: those of `min_bytes` and more within
+ * [base, base + bytes). They travel as their place. SharedEntry: as SampleEntry, and
+ *
+ *   SharedEntry   4 hold   5 SharedChunk, repeated
+ *   SharedChunk   1 offset  2 size */
+typedef struct rp_sample_shared {
+    const uint8_t *base;
+    size_t bytes, min_bytes;
+    uint64_t hold; /* not 0; written with the info */
+} rp_sample_shared;
+
+static inline bool rp_sample_is_shared(const rp_sample_shared *shared, const uint8_t *data,
+                                       size_t size)
+{
+    return shared != NULL && size >= shared->min_bytes &&
+           (uintptr_t)data - (uintptr_t)shared->base < shared->bytes;
+}
+
 /* Appends to `reply` an entry with chunks [first, first + count) of the sample's trajectory:
  * with its info if `first` is 0, with end_of_sequence if they are its last. The chunks may be
- * borrowed, so the trajectory must be held. False if there is no memory. */
+ * borrowed, so the trajectory must be held. `shared` may be NULL. False if there is no memory.
+ */
 bool rp_sample_entry_append(rp_reply *reply, const rp_sample *sample, const char *table,
-                            size_t table_size, size_t first, size_t count);
+                            size_t table_size, size_t first, size_t count,
+                            const rp_sample_shared *shared);
 
 #endif

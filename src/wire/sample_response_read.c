@@ -26,6 +26,10 @@ enum {
     ENTRY_INFO = 1,
     ENTRY_CHUNK = 2,
     ENTRY_END = 3,
+    ENTRY_HOLD = 4,
+    ENTRY_SHARED = 5,
+    SHARED_OFFSET = 1,
+    SHARED_SIZE = 2,
     INFO_ITEM = 1,
     INFO_PROBABILITY = 2,
     INFO_TABLE_SIZE = 3,
@@ -51,10 +55,12 @@ typedef struct recent_chunk {
 struct rp_sample_reader {
     rp_allocator alloc;
     rp_sample_limits limits;
-    rp_pb_reader message; /* what is left of it */
-    rp_block *block;      /* borrowed, as long as there is anything left */
+    rp_pb_reader message;           /* what is left of it */
+    rp_block *block;                /* borrowed, as long as there is anything left */
+    const rp_shared_source *shared; /* borrowed; NULL: none */
     /* the sample that is put together */
     bool has_info;
+    void *hold; /* that its shared chunks are under; a reference, or NULL */
     rp_sample sample;
     rp_wire_column *columns;
     rp_wire_slice *slices;
@@ -128,6 +134,8 @@ static void forget_recent(rp_sample_reader *r)
 
 static void forget_chunks(rp_sample_reader *r)
 {
+    if (r->hold != NULL) r->shared->unref(r->hold);
+    r->hold = NULL;
     for (size_t i = 0; i < r->chunk_count; i++) rp_chunk_unref(r->chunks[i]);
     r->chunk_count = r->bytes = r->found = 0;
     if (!r->mapped) return;
@@ -160,6 +168,12 @@ void rp_sample_reader_free(rp_sample_reader *reader)
     rp_release(&r->alloc, r->chunks, r->chunk_capacity * sizeof(rp_chunk *));
     rp_release(&r->alloc, r->recent, sizeof *r->recent << RECENT_MAX_BITS);
     rp_release(&alloc, r, sizeof *r);
+}
+
+void rp_sample_reader_share(rp_sample_reader *reader, const rp_shared_source *shared)
+{
+    rp_sample_reader_reset(reader);
+    reader->shared = shared;
 }
 
 bool rp_sample_reader_is_within(const rp_sample_reader *reader)
@@ -297,24 +311,103 @@ static rp_status get_chunk(rp_sample_reader *r, const rp_pb_field *f, rp_chunk *
     return RP_OK;
 }
 
-static rp_status add_chunk(rp_sample_reader *r, const rp_pb_field *f, size_t max_chunks,
+/* Makes room for one chunk more of that size, within the limits. */
+static rp_status make_room(rp_sample_reader *r, size_t size, size_t max_chunks,
                            size_t max_bytes, rp_error *err)
 {
-    rp_chunk *chunk = NULL;
-    rp_status st;
-
     if (r->chunk_count == max_chunks)
         return rp_fail(err, RP_NO_RESOURCE, "more than %zu chunks in one answer", max_chunks);
-    if (f->size > max_bytes - r->bytes)
+    if (size > max_bytes - r->bytes)
         return rp_fail(err, RP_NO_RESOURCE, "more than %zu bytes of chunks in one answer",
                        max_bytes);
     if (!grow(&r->alloc, &r->chunks, sizeof(rp_chunk *), &r->chunk_capacity,
               r->chunk_count + 1))
         return rp_fail_memory(err, 2 * r->chunk_count * sizeof(rp_chunk *));
+    return RP_OK;
+}
+
+static rp_status add_chunk(rp_sample_reader *r, const rp_pb_field *f, size_t max_chunks,
+                           size_t max_bytes, rp_error *err)
+{
+    rp_chunk *chunk = NULL;
+    rp_status st = make_room(r, f->size, max_chunks, max_bytes, err);
+
+    if (st != RP_OK) return st;
     st = get_chunk(r, f, &chunk, err);
     if (st != RP_OK) return st;
     r->chunks[r->chunk_count++] = chunk;
     r->bytes += f->size;
+    return RP_OK;
+}
+
+/* --- shared chunks ------------------------------------------------------------------------------ */
+
+static rp_status take_hold(rp_sample_reader *r, uint64_t hold, rp_error *err)
+{
+    if (r->shared == NULL || r->hold != NULL)
+        return rp_fail(err, RP_CORRUPT, "a hold on memory that is not shared, or a second one");
+    r->hold = r->shared->take(r->shared->ctx, hold);
+    return r->hold != NULL ? RP_OK : rp_fail_memory(err, sizeof(void *));
+}
+
+static bool read_place(const rp_pb_field *field, uint64_t *offset, uint64_t *size)
+{
+    rp_pb_reader reader = rp_pb_open(field->data, field->size);
+    rp_pb_field f;
+    rp_pb_step step;
+
+    *offset = *size = 0;
+    while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
+        if (rp_pb_is(&f, SHARED_OFFSET, RP_PB_VARINT)) *offset = f.value;
+        if (rp_pb_is(&f, SHARED_SIZE, RP_PB_VARINT)) *size = f.value;
+    }
+    return step == RP_PB_END;
+}
+
+static rp_status adopt_shared(rp_sample_reader *r, const uint8_t *data, size_t size,
+                              rp_chunk **out, rp_error *err)
+{
+    const rp_chunk_owner owner = {r->shared->unref, r->hold};
+    recent_chunk *place;
+    uint64_t key;
+    rp_status st = rp_chunk_peek_key(data, size, &key, err);
+
+    if (st != RP_OK) return st;
+    place = recent_place(r, key);
+    if (place->chunk != NULL && place->chunk->wire == data &&
+        place->chunk->wire_bytes == size) {
+        *out = rp_chunk_ref(place->chunk);
+        return RP_OK;
+    }
+    r->shared->ref(r->hold);
+    st = rp_chunk_adopt(&r->alloc, data, size, &r->limits.chunk, &owner, out, err);
+    if (st != RP_OK) {
+        r->shared->unref(r->hold);
+        return st;
+    }
+    *place = (recent_chunk){key, *out};
+    r->recent_dirty = true;
+    return RP_OK;
+}
+
+static rp_status add_shared(rp_sample_reader *r, const rp_pb_field *f, rp_error *err)
+{
+    const uint8_t *data;
+    uint64_t offset, size;
+    rp_chunk *chunk = NULL;
+    rp_status st;
+
+    if (!read_place(f, &offset, &size)) return malformed("SharedChunk", err);
+    if (r->hold == NULL) return rp_fail(err, RP_CORRUPT, "a shared chunk that nothing holds");
+    data = r->shared->find(r->shared->ctx, offset, size);
+    if (data == NULL || size > SIZE_MAX)
+        return rp_fail(err, RP_CORRUPT, "a chunk that is not in the memory we share");
+    st = make_room(r, (size_t)size, r->limits.chunks, r->limits.bytes, err);
+    if (st != RP_OK) return st;
+    st = adopt_shared(r, data, (size_t)size, &chunk, err);
+    if (st != RP_OK) return rp_wire_blame_peer(st, err);
+    r->chunks[r->chunk_count++] = chunk;
+    r->bytes += (size_t)size;
     return RP_OK;
 }
 
@@ -416,6 +509,10 @@ static rp_status read_entry(rp_sample_reader *r, const rp_pb_field *field, bool 
             st = read_info(r, &f, err);
         else if (rp_pb_is(&f, ENTRY_CHUNK, RP_PB_BYTES))
             st = add_chunk(r, &f, r->limits.chunks, r->limits.bytes, err);
+        else if (rp_pb_is(&f, ENTRY_HOLD, RP_PB_VARINT))
+            st = take_hold(r, f.value, err);
+        else if (rp_pb_is(&f, ENTRY_SHARED, RP_PB_BYTES))
+            st = add_shared(r, &f, err);
         else if (rp_pb_is(&f, ENTRY_END, RP_PB_VARINT))
             *whole = f.value != 0;
         if (st != RP_OK) return st;

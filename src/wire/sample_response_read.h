@@ -12,6 +12,9 @@
  * RP_READ_COPY_BYTES and more stay where they are, in the block of the message, which is then
  * referenced; smaller ones are copied.
  *
+ * A stream of SharedEntry (sample_response.h) has chunks that lie in memory which the reader
+ * shares with the server: they stay there.
+ *
  * Statuses of all readers: RP_CORRUPT (not such a message, pieces that do not fit together, a
  * chunk that is missing, a slice that is not in its chunk, a dtype or codec we do not know),
  * RP_NO_RESOURCE (a limit, or memory). One thread at a time. */
@@ -41,6 +44,20 @@ RP_NODISCARD rp_status rp_sample_reader_new(const rp_allocator *alloc,
                                             const rp_sample_limits *limits,
                                             rp_sample_reader **out, rp_error *err);
 void rp_sample_reader_free(rp_sample_reader *reader); /* NULL is fine */
+
+/* Memory shared with the server. A hold is what lets its chunks stay there: the reader has a
+ * reference while it puts the sample together, every chunk has one. */
+typedef struct rp_shared_source {
+    const uint8_t *(*find)(void *ctx, uint64_t offset, uint64_t size); /* NULL: not there */
+    void *(*take)(void *ctx, uint64_t hold); /* one reference; NULL: no memory */
+    void (*ref)(void *hold);
+    void (*unref)(void *hold);
+    void *ctx;
+} rp_shared_source;
+
+/* From now on there is such memory; NULL: there is none. `shared` is borrowed. Between streams
+ * only. */
+void rp_sample_reader_share(rp_sample_reader *reader, const rp_shared_source *shared);
 
 /* Forgets the message and the sample begun: for a new stream, or after an error. */
 void rp_sample_reader_reset(rp_sample_reader *reader);

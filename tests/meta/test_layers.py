@@ -34,7 +34,7 @@ PLAIN = """
     stddef.h stdint.h stdio.h stdlib.h string.h emmintrin.h immintrin.h arm_neon.h
     """.split()
 SYSTEM = {
-    "util": "malloc.h pthread.h signal.h time.h unistd.h sched.h sys/mman.h sys/random.h sys/syscall.h".split(),
+    "util": "fcntl.h malloc.h pthread.h signal.h time.h unistd.h sched.h sys/mman.h sys/random.h sys/syscall.h".split(),
     "net": """
         arpa/inet.h fcntl.h netdb.h netinet/in.h netinet/tcp.h sys/epoll.h sys/eventfd.h sys/socket.h
         sys/stat.h sys/types.h sys/uio.h sys/un.h time.h unistd.h

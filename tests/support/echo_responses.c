@@ -371,8 +371,9 @@ static rp_status echo_stream_entry(const rp_pb_field *entry, rp_reply *reply, rp
         if (f.number == 2) st = add_chunk(&c, &f, err);
     }
     if (st == RP_OK) st = read_sample(&info, &c, &sample, table, err);
-    if (st == RP_OK && !rp_sample_entry_append(reply, &sample, table, strlen(table), 0,
-                                               rp_trajectory_chunk_count(sample.trajectory)))
+    if (st == RP_OK &&
+        !rp_sample_entry_append(reply, &sample, table, strlen(table), 0,
+                                rp_trajectory_chunk_count(sample.trajectory), NULL))
         st = rp_fail_memory(err, 0);
     /* The reply keeps what it borrows, and lets go of it when it is released. */
     if (st == RP_OK && !rp_reply_hold(reply, sample.trajectory)) st = rp_fail_memory(err, 0);

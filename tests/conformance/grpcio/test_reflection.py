@@ -118,4 +118,4 @@ def test_our_own_service_is_described_whole(mirror):
     pool = mirror.pool("reprise.v1.Replay")
     methods = pool.FindServiceByName("reprise.v1.Replay").methods_by_name
     assert {"CreateTable", "DropTable", "AlterTable", "PauseTable", "ResumeTable", "WhyBlocked",
-            "Status", "Peek", "Update", "Delete", "Sample"} == set(methods)
+            "Status", "Peek", "Update", "Delete", "Sample", "SampleShared"} == set(methods)

@@ -29,6 +29,7 @@ static const struct {
     SIZE(stream_queued_bytes, 2 << 20, 1, SIZE_MAX / 2),
     SIZE(connection_queued_bytes, 16 << 20, 1, SIZE_MAX / 2),
     SIZE(queued_bytes, 0, 1, SIZE_MAX / 2), /* the default is of the machine */
+    SIZE(shared_held_bytes, 1 << 30, 1, SIZE_MAX / 2),
     SIZE(header_bytes, 16384, 256, 1 << 20),
     SIZE(header_fields, 64, 8, 100000),
     SIZE(abuse_burst, 1000, 1, 1 << 30),

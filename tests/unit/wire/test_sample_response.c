@@ -142,8 +142,8 @@ static void a_sample_in_one_entry_has_info_chunks_and_end(void **state)
 
     (void)state;
     assert_ok(set_up(&f, rp_allocator_default()));
-    assert_true(rp_sample_entry_append(f.reply, &f.sample, "t", 1, 0, 3));
-    assert_true(rp_sample_entry_append(f.reply, &f.sample, "t", 1, 0, 3));
+    assert_true(rp_sample_entry_append(f.reply, &f.sample, "t", 1, 0, 3, NULL));
+    assert_true(rp_sample_entry_append(f.reply, &f.sample, "t", 1, 0, 3, NULL));
     assert_int_equal(f.reply->piece_count, 2); /* the large chunk, twice */
     rp_buf_init(&out, rp_allocator_default());
     message_of(f.reply, &out);
@@ -163,9 +163,9 @@ static void a_sample_in_pieces_has_its_info_first_and_its_end_last(void **state)
 
     (void)state;
     assert_ok(set_up(&f, rp_allocator_default()));
-    assert_true(rp_sample_entry_append(f.reply, &f.sample, "t", 1, 0, 1));
-    assert_true(rp_sample_entry_append(f.reply, &f.sample, "t", 1, 1, 1));
-    assert_true(rp_sample_entry_append(f.reply, &f.sample, "t", 1, 2, 1));
+    assert_true(rp_sample_entry_append(f.reply, &f.sample, "t", 1, 0, 1, NULL));
+    assert_true(rp_sample_entry_append(f.reply, &f.sample, "t", 1, 1, 1, NULL));
+    assert_true(rp_sample_entry_append(f.reply, &f.sample, "t", 1, 2, 1, NULL));
     rp_buf_init(&out, rp_allocator_default());
     message_of(f.reply, &out);
     message = rp_pb_open(out.data + RP_GRPC_PREFIX, out.size - RP_GRPC_PREFIX);
@@ -182,8 +182,8 @@ static rp_status append_twice(const rp_allocator *alloc)
     fixture f;
     rp_status st = set_up(&f, alloc);
 
-    if (st == RP_OK && (!rp_sample_entry_append(f.reply, &f.sample, "t", 1, 0, 3) ||
-                        !rp_sample_entry_append(f.reply, &f.sample, "t", 1, 0, 3)))
+    if (st == RP_OK && (!rp_sample_entry_append(f.reply, &f.sample, "t", 1, 0, 3, NULL) ||
+                        !rp_sample_entry_append(f.reply, &f.sample, "t", 1, 0, 3, NULL)))
         st = RP_NO_RESOURCE;
     tear_down(&f);
     return st;

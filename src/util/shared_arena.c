@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs are found by length: up to 16 pages a list for each length, beyond that eight for each
+ * doubling. A block takes one of the first runs of its list if that is long enough, else the
+ * first of the first list in which every run is; what is left over goes back, and a run that is
+ * freed joins its neighbours. */
+#include "util/shared_arena.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/mutex.h"
+#include "util/refcount.h"
+
+enum {
+    EXACT = 16, /* lengths with a list of their own */
+    PARTS = 8,  /* of a doubling */
+    LISTS = EXACT + 28 * PARTS,
+    WORDS = (LISTS + 63) / 64,
+    STEP_BYTES = 16 << 20,
+    LOOKS = 8, /* at runs that may be a little too short */
+};
+
+#define NO_PAGE UINT32_MAX
+
+static const size_t most_bytes = (size_t)64 << 30;
+
+/* What is known of a page: of the first of a run, all of it; of the last, `pages`. */
+typedef struct page {
+    uint32_t pages;      /* of the run */
+    uint32_t next, prev; /* in its list, if it is free */
+    bool is_free;
+    bool is_first;
+} page;
+
+struct rp_shared_arena {
+    rp_refcount refs; /* the owner's, and one for each block */
+    rp_allocator alloc;
+    int fd, read_fd;
+    uint8_t *base;
+    size_t reserve_bytes, page_bytes, page_shift, step_pages, max_pages;
+    page *pages; /* as many as the reserve has; touched as they are needed */
+    rp_mutex lock;
+    bool is_retired RP_GUARDED_BY(lock);
+    uint32_t file_pages RP_GUARDED_BY(lock);
+    uint32_t used_pages RP_GUARDED_BY(lock);
+    uint32_t lists[LISTS] RP_GUARDED_BY(lock);
+    uint64_t filled[WORDS] RP_GUARDED_BY(lock);
+};
+
+/* --- lists ------------------------------------------------------------------------------------- */
+
+/* The list that a run of that length stands in. */
+static uint32_t list_of(uint32_t pages)
+{
+    uint32_t log2;
+
+    if (pages < EXACT) return pages;
+    log2 = 31 - (uint32_t)__builtin_clz(pages);
+    return EXACT + (log2 - 4) * PARTS + ((pages >> (log2 - 3)) & (PARTS - 1));
+}
+
+/* The first list of which every run has at least that length. */
+static uint32_t first_list(uint32_t pages)
+{
+    uint32_t log2;
+
+    if (pages < EXACT) return pages;
+    log2 = 31 - (uint32_t)__builtin_clz(pages);
+    return list_of(pages + (1u << (log2 - 3)) - 1);
+}
+
+static void put_free_locked(rp_shared_arena *a, uint32_t at, uint32_t pages)
+    RP_REQUIRES(a->lock)
+{
+    uint32_t list = list_of(pages), next = a->lists[list];
+
+    a->pages[at] = (page){.pages = pages, .next = next, .prev = NO_PAGE, .is_free = true};
+    a->pages[at].is_first = true;
+    if (pages > 1) a->pages[at + pages - 1] = (page){.pages = pages, .is_free = true};
+    if (next != NO_PAGE) a->pages[next].prev = at;
+    a->lists[list] = at;
+    a->filled[list / 64] |= (uint64_t)1 << list % 64;
+}
+
+static void take_free_locked(rp_shared_arena *a, uint32_t at) RP_REQUIRES(a->lock)
+{
+    page *run = &a->pages[at];
+    uint32_t list = list_of(run->pages);
+
+    if (run->next != NO_PAGE) a->pages[run->next].prev = run->prev;
+    if (run->prev != NO_PAGE) {
+        a->pages[run->prev].next = run->next;
+    } else {
+        a->lists[list] = run->next;
+        if (run->next == NO_PAGE) a->filled[list / 64] &= ~((uint64_t)1 << list % 64);
+    }
+}
+
+static void mark_used_locked(rp_shared_arena *a, uint32_t at, uint32_t pages)
+    RP_REQUIRES(a->lock)
+{
+    a->pages[at] = (page){.pages = pages, .is_first = true};
+    if (pages > 1) a->pages[at + pages - 1] = (page){.pages = pages};
+}
+
+/* Puts pages back and joins them with what is free on both sides. */
+static void join_locked(rp_shared_arena *a, uint32_t at, uint32_t pages) RP_REQUIRES(a->lock)
+{
+    uint32_t end = at + pages;
+
+    if (at > 0 && a->pages[at - 1].is_free) {
+        uint32_t before = at - a->pages[at - 1].pages;
+        take_free_locked(a, before);
+        at = before;
+    }
+    if (end < a->file_pages && a->pages[end].is_free) {
+        take_free_locked(a, end);
+        end += a->pages[end].pages;
+    }
+    put_free_locked(a, at, end - at);
+}
+
+/* --- the file ---------------------------------------------------------------------------------- */
+
+/* Makes the file longer, so that a run of `pages` can be found. */
+static bool grow_locked(rp_shared_arena *a, uint32_t pages) RP_REQUIRES(a->lock)
+{
+    size_t more = pages > a->step_pages ? pages : a->step_pages, left;
+    uint32_t at = a->file_pages;
+
+    /* A list holds runs of about a length: the end must be long enough for any of its list. */
+    more += more / PARTS + 1;
+    left = a->max_pages - a->file_pages;
+    if (more > left) more = left;
+    if (more < pages) return false;
+    if (ftruncate(a->fd, (off_t)(((size_t)a->file_pages + more) << a->page_shift)) != 0)
+        return false;
+    a->file_pages += (uint32_t)more;
+    join_locked(a, at, (uint32_t)more);
+    return true;
+}
+
+/* A free run of `pages` or more, or NO_PAGE. */
+static uint32_t find_free_locked(const rp_shared_arena *a, uint32_t pages) RP_REQUIRES(a->lock)
+{
+    uint32_t list = first_list(pages), word = list / 64;
+    uint64_t bits;
+
+    /* Blocks of one length come and go: the list of that length has mostly one that fits. */
+    for (uint32_t at = a->lists[list_of(pages)], i = 0; at != NO_PAGE && i < LOOKS; i++) {
+        if (a->pages[at].pages >= pages) return at;
+        at = a->pages[at].next;
+    }
+    if (list >= LISTS) return NO_PAGE;
+    bits = a->filled[word] & (~(uint64_t)0 << list % 64);
+    while (bits == 0 && ++word < WORDS) bits = a->filled[word];
+    return bits != 0 ? a->lists[word * 64 + (uint32_t)__builtin_ctzll(bits)] : NO_PAGE;
+}
+
+/* --- blocks ------------------------------------------------------------------------------------ */
+
+static bool is_inside(const rp_shared_arena *a, const void *data)
+{
+    uintptr_t at = (uintptr_t)data, base = (uintptr_t)a->base;
+
+    return at >= base && at - base < a->reserve_bytes;
+}
+
+static uint32_t pages_of(const rp_shared_arena *a, size_t size)
+{
+    return (uint32_t)((size + a->page_bytes - 1) >> a->page_shift);
+}
+
+/* NULL: no room, or retired. */
+static void *take(rp_shared_arena *a, size_t size)
+{
+    uint32_t pages, at = NO_PAGE;
+
+    if (size < RP_SHARED_MIN_BYTES || size > a->reserve_bytes) return NULL;
+    pages = pages_of(a, size);
+    rp_mutex_lock(&a->lock);
+    if (!a->is_retired) {
+        at = find_free_locked(a, pages);
+        if (at == NO_PAGE && grow_locked(a, pages)) at = find_free_locked(a, pages);
+    }
+    if (at != NO_PAGE) {
+        uint32_t length = a->pages[at].pages;
+        take_free_locked(a, at);
+        if (length > pages) put_free_locked(a, at + pages, length - pages);
+        mark_used_locked(a, at, pages);
+        a->used_pages += pages;
+    }
+    rp_mutex_unlock(&a->lock);
+    return at != NO_PAGE ? a->base + ((size_t)at << a->page_shift) : NULL;
+}
+
+static void give_back(rp_shared_arena *a, const void *block, size_t size)
+{
+    uint32_t at = (uint32_t)((size_t)((const uint8_t *)block - a->base) >> a->page_shift);
+    uint32_t pages = pages_of(a, size);
+
+    rp_mutex_lock(&a->lock);
+    a->used_pages -= pages;
+    join_locked(a, at, pages);
+    rp_mutex_unlock(&a->lock);
+}
+
+/* Makes a block longer where it is, if what is behind it is free; or shorter. */
+static bool stretch(rp_shared_arena *a, const void *block, size_t old_size, size_t new_size)
+{
+    uint32_t at = (uint32_t)((size_t)((const uint8_t *)block - a->base) >> a->page_shift);
+    uint32_t old_pages = pages_of(a, old_size), pages = pages_of(a, new_size), end, room;
+
+    if (new_size < RP_SHARED_MIN_BYTES || new_size > a->reserve_bytes) return false;
+    if (pages == old_pages) return true;
+    rp_mutex_lock(&a->lock);
+    end = at + old_pages;
+    room = old_pages;
+    if (end < a->file_pages && a->pages[end].is_free) room += a->pages[end].pages;
+    if (room >= pages && !a->is_retired) {
+        if (room > old_pages) take_free_locked(a, end);
+        mark_used_locked(a, at, pages);
+        if (room > pages) put_free_locked(a, at + pages, room - pages);
+        a->used_pages += pages - old_pages;
+    } else {
+        room = 0;
+    }
+    rp_mutex_unlock(&a->lock);
+    return room > 0;
+}
+
+static void *give_new(rp_shared_arena *a, size_t size)
+{
+    void *block = take(a, size);
+
+    if (block == NULL) block = rp_alloc(&a->alloc, size);
+    if (block != NULL) rp_refcount_inc(&a->refs);
+    return block;
+}
+
+static void free_block(rp_shared_arena *a, void *block, size_t size)
+{
+    if (is_inside(a, block))
+        give_back(a, block, size);
+    else
+        rp_release(&a->alloc, block, size);
+}
+
+static void *resize(void *ctx, void *ptr, size_t old_size, size_t new_size)
+{
+    rp_shared_arena *a = ctx;
+    void *moved;
+
+    if (ptr == NULL) return new_size > 0 ? give_new(a, new_size) : NULL;
+    if (new_size == 0) {
+        free_block(a, ptr, old_size);
+        rp_shared_arena_unref(a);
+        return NULL;
+    }
+    if (!is_inside(a, ptr)) return a->alloc.resize(a->alloc.ctx, ptr, old_size, new_size);
+    if (stretch(a, ptr, old_size, new_size)) return ptr;
+    moved = take(a, new_size);
+    if (moved == NULL) moved = rp_alloc(&a->alloc, new_size);
+    if (moved == NULL) return NULL;
+    memcpy(moved, ptr, old_size < new_size ? old_size : new_size);
+    give_back(a, ptr, old_size);
+    return moved;
+}
+
+rp_allocator rp_shared_arena_allocator(rp_shared_arena *arena)
+{
+    return (rp_allocator){resize, arena};
+}
+
+/* --- life -------------------------------------------------------------------------------------- */
+
+static void destroy(rp_shared_arena *a)
+{
+    rp_allocator alloc = a->alloc;
+
+    if (a->pages != NULL) (void)munmap(a->pages, a->max_pages * sizeof *a->pages);
+    if (a->base != NULL) (void)munmap(a->base, a->reserve_bytes);
+    if (a->read_fd >= 0) (void)close(a->read_fd);
+    if (a->fd >= 0) (void)close(a->fd);
+    rp_mutex_deinit(&a->lock);
+    rp_release(&alloc, a, sizeof *a);
+}
+
+void rp_shared_arena_unref(rp_shared_arena *arena)
+{
+    if (arena != NULL && rp_refcount_dec(&arena->refs)) destroy(arena);
+}
+
+static void *map(size_t bytes, int flags, int fd)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, fd, 0);
+
+    return at != MAP_FAILED ? at : NULL;
+}
+
+/* The file, our mapping of it, then the seals, then what others get. */
+static rp_status open_file(rp_shared_arena *a, rp_error *err)
+{
+    char path[64];
+
+    a->fd = memfd_create("reprise", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (a->fd < 0) return rp_fail(err, RP_UNIMPLEMENTED, "no memfd can be made");
+    a->base = map(a->reserve_bytes, MAP_SHARED, a->fd);
+    a->pages = map(a->max_pages * sizeof *a->pages, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    if (a->base == NULL || a->pages == NULL) return rp_fail_memory(err, a->reserve_bytes);
+    if (fcntl(a->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0)
+        return rp_fail(err, RP_UNIMPLEMENTED, "a memfd cannot be sealed");
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", a->fd);
+    a->read_fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (a->read_fd < 0) return rp_fail(err, RP_UNIMPLEMENTED, "%s cannot be opened", path);
+    return RP_OK;
+}
+
+static size_t default_reserve(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    size_t half;
+
+    if (pages <= 0 || bytes <= 0) return (size_t)1 << 30;
+    half = (size_t)pages / 2 * (size_t)bytes;
+    return half < most_bytes ? half : most_bytes;
+}
+
+rp_status rp_shared_arena_new(const rp_allocator *alloc, size_t reserve_bytes,
+                              size_t step_bytes, rp_shared_arena **out, rp_error *err)
+{
+    rp_shared_arena *a = rp_alloc_zero(alloc, sizeof *a);
+    rp_status st;
+
+    if (a == NULL) return rp_fail_memory(err, sizeof *a);
+    if (reserve_bytes == 0) reserve_bytes = default_reserve();
+    if (reserve_bytes > most_bytes) reserve_bytes = most_bytes;
+    if (step_bytes == 0) step_bytes = STEP_BYTES;
+    a->alloc = *alloc;
+    a->fd = a->read_fd = -1;
+    a->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    a->page_shift = (size_t)__builtin_ctzll((unsigned long long)a->page_bytes);
+    a->max_pages = (reserve_bytes + a->page_bytes - 1) >> a->page_shift;
+    a->reserve_bytes = a->max_pages << a->page_shift;
+    a->step_pages = (step_bytes + a->page_bytes - 1) >> a->page_shift;
+    rp_refcount_init(&a->refs);
+    rp_mutex_init(&a->lock, RP_RANK_ARENA);
+    rp_mutex_lock(&a->lock);
+    for (size_t i = 0; i < LISTS; i++) a->lists[i] = NO_PAGE;
+    rp_mutex_unlock(&a->lock);
+    st = open_file(a, err);
+    if (st == RP_OK)
+        *out = a;
+    else
+        destroy(a);
+    return st;
+}
+
+void rp_shared_arena_retire(rp_shared_arena *arena)
+{
+    rp_mutex_lock(&arena->lock);
+    arena->is_retired = true;
+    rp_mutex_unlock(&arena->lock);
+}
+
+bool rp_shared_arena_find(const rp_shared_arena *arena, const void *data, size_t size,
+                          uint64_t *offset)
+{
+    if (!is_inside(arena, data)) return false;
+    *offset = (uint64_t)((const uint8_t *)data - arena->base);
+    return size <= arena->reserve_bytes - *offset;
+}
+
+const uint8_t *rp_shared_arena_base(const rp_shared_arena *arena, size_t *reserve_bytes)
+{
+    *reserve_bytes = arena->reserve_bytes;
+    return arena->base;
+}
+
+int rp_shared_arena_fd(const rp_shared_arena *arena)
+{
+    return arena->read_fd;
+}
+
+rp_shared_arena_info rp_shared_arena_look(rp_shared_arena *arena)
+{
+    rp_shared_arena_info info = {.reserve_bytes = arena->reserve_bytes};
+
+    rp_mutex_lock(&arena->lock);
+    info.file_bytes = (size_t)arena->file_pages << arena->page_shift;
+    info.used_bytes = (size_t)arena->used_pages << arena->page_shift;
+    rp_mutex_unlock(&arena->lock);
+    return info;
+}
+
+/* --- the checker --------------------------------------------------------------------------------- */
+
+/* I4 from the side of the lists: how many free runs they hold, or what is wrong. */
+static const char *check_lists_locked(const rp_shared_arena *a, size_t *found)
+    RP_REQUIRES(a->lock)
+{
+    *found = 0;
+    for (uint32_t list = 0; list < LISTS; list++) {
+        bool filled = (a->filled[list / 64] >> list % 64 & 1) != 0;
+        uint32_t prev = NO_PAGE;
+        if (filled != (a->lists[list] != NO_PAGE)) return "I5";
+        for (uint32_t at = a->lists[list]; at != NO_PAGE; at = a->pages[at].next) {
+            const page *run = &a->pages[at];
+            if (!run->is_free || !run->is_first || list_of(run->pages) != list) return "I4";
+            if (run->prev != prev || ++*found > a->file_pages) return "I4";
+            prev = at;
+        }
+    }
+    return NULL;
+}
+
+static const char *check_runs_locked(const rp_shared_arena *a) RP_REQUIRES(a->lock)
+{
+    size_t used = 0, free_runs = 0, listed;
+    bool was_free = false;
+    uint32_t at = 0;
+    const char *bad;
+
+    while (at < a->file_pages) {
+        const page *run = &a->pages[at];
+        if (!run->is_first || run->pages == 0 || run->pages > a->file_pages - at) return "I1";
+        if (a->pages[at + run->pages - 1].pages != run->pages) return "I2";
+        if (a->pages[at + run->pages - 1].is_free != run->is_free) return "I2";
+        if (was_free && run->is_free) return "I3";
+        was_free = run->is_free;
+        free_runs += run->is_free;
+        if (!run->is_free) used += run->pages;
+        at += run->pages;
+    }
+    bad = check_lists_locked(a, &listed);
+    if (bad != NULL) return bad;
+    if (listed != free_runs) return "I4";
+    return used == a->used_pages ? NULL : "I6";
+}
+
+rp_status rp_shared_arena_check(rp_shared_arena *arena, rp_error *err)
+{
+    const char *bad;
+
+    rp_mutex_lock(&arena->lock);
+    bad = check_runs_locked(arena);
+    rp_mutex_unlock(&arena->lock);
+    return bad == NULL ? RP_OK : rp_fail(err, RP_CORRUPT, "shared arena: %s", bad);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/lease.h"
+
+#include <pthread.h>
+
+#include "support/fixture.h"
+#include "util/mem.h"
+
+static rp_test_bed bed;
+static rp_leases leases;
+static rp_loop_metrics metrics;
+
+static int set_up(void **state)
+{
+    (void)state;
+    rp_test_bed_init(&bed, NULL);
+    memset(&metrics, 0, sizeof metrics);
+    rp_leases_init(&leases, &bed.alloc, &metrics);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    assert_int_equal(rp_counter_get(&metrics.shared_held_bytes), 0);
+    assert_int_equal(rp_counter_get(&metrics.leases), 0);
+    rp_leases_deinit(&leases);
+    rp_test_bed_deinit(&bed); /* nothing may be left alive */
+    return 0;
+}
+
+static void a_lease_is_found_by_its_id_until_it_ends(void **state)
+{
+    (void)state;
+    rp_lease *a = rp_lease_new(&leases), *b = rp_lease_new(&leases), *found;
+    uint8_t id[RP_LEASE_ID_BYTES];
+
+    memcpy(id, rp_lease_id(a), sizeof id);
+    assert_memory_not_equal(id, rp_lease_id(b), sizeof id);
+    found = rp_leases_find(&leases, id, sizeof id);
+    assert_ptr_equal(found, a);
+    rp_lease_unref(found);
+    assert_null(rp_leases_find(&leases, id, sizeof id - 1));
+    assert_int_equal(rp_counter_get(&metrics.leases), 2);
+    rp_lease_end(a);
+    assert_null(rp_leases_find(&leases, id, sizeof id));
+    rp_lease_end(b);
+    rp_lease_end(NULL);
+}
+
+static void holds_keep_trajectories_until_they_are_let_go(void **state)
+{
+    (void)state;
+    rp_lease *lease = rp_lease_new(&leases);
+    rp_lease_call *call = rp_lease_begin_call(lease, 1);
+    uint64_t holds[100];
+
+    for (size_t i = 0; i < 100; i++) {
+        holds[i] = rp_lease_hold(lease, call, bed.plain, 10, 1000);
+        assert_int_not_equal(holds[i], 0);
+    }
+    assert_int_equal(rp_lease_held_bytes(lease), 1000);
+    assert_int_equal(rp_counter_get(&metrics.shared_held_bytes), 1000);
+    assert_int_equal(rp_lease_hold(lease, call, bed.plain, 1, 1000), 0); /* the limit */
+    assert_true(rp_lease_release(lease, holds, 50));
+    assert_int_equal(rp_lease_held_bytes(lease), 500);
+    assert_false(rp_lease_release(lease, holds + 49, 2)); /* one of them is gone */
+    assert_int_equal(rp_lease_held_bytes(lease), 490);
+    assert_int_not_equal(rp_lease_hold(lease, call, bed.plain, 510, 1000), 0);
+    assert_int_equal(rp_lease_hold(lease, call, bed.plain, SIZE_MAX, 1000), 0);
+    rp_lease_end_call(lease, call);
+    rp_lease_end(lease);
+}
+
+static void nonsense_is_not_let_go(void **state)
+{
+    (void)state;
+    rp_lease *lease = rp_lease_new(&leases);
+    const uint64_t nonsense[] = {0, 1, 16, 17, UINT32_MAX, UINT64_MAX >> 1};
+
+    for (size_t i = 0; i < COUNT_OF(nonsense); i++)
+        assert_false(rp_lease_release(lease, &nonsense[i], 1));
+    assert_true(rp_lease_release(lease, nonsense, 0));
+    assert_false(rp_lease_close_call(lease, 5, 1)); /* holds of a call that never came */
+    rp_lease_end(lease);
+}
+
+static void what_never_arrived_is_let_go_when_a_call_is_closed(void **state)
+{
+    (void)state;
+    rp_lease *lease = rp_lease_new(&leases);
+    rp_lease_call *a = rp_lease_begin_call(lease, 1), *b = rp_lease_begin_call(lease, 2);
+
+    for (int i = 0; i < 200; i++) {
+        assert_int_not_equal(rp_lease_hold(lease, a, bed.plain, 1, 1000), 0);
+        assert_int_not_equal(rp_lease_hold(lease, b, bed.plain, 1, 1000), 0);
+    }
+    assert_true(rp_lease_close_call(lease, 1, 30)); /* 30 of its 200 have come */
+    assert_int_equal(rp_lease_held_bytes(lease), 230);
+    assert_int_equal(rp_lease_hold(lease, a, bed.plain, 1, 1000), 0); /* nobody hears of it */
+    assert_false(rp_lease_close_call(lease, 1, 0));                   /* twice */
+    assert_false(rp_lease_close_call(lease, 2, 201));                 /* more than there were */
+    rp_lease_end_call(lease, a);
+    rp_lease_end_call(lease, b);
+    rp_lease_end(lease);
+}
+
+static void a_call_that_was_over_before_it_came_does_not_begin(void **state)
+{
+    (void)state;
+    rp_lease *lease = rp_lease_new(&leases);
+    rp_lease_call *call;
+
+    assert_true(rp_lease_close_call(lease, 7, 0));
+    assert_null(rp_lease_begin_call(lease, 7));
+    call = rp_lease_begin_call(lease, 8);
+    assert_non_null(call);
+    assert_null(rp_lease_begin_call(lease, 8)); /* in use */
+    assert_null(rp_lease_begin_call(lease, (uint64_t)1 << 63));
+    rp_lease_end_call(lease, call);
+    rp_lease_end_call(lease, NULL);
+    rp_lease_end(lease);
+}
+
+static void calls_that_nobody_closes_are_bounded(void **state)
+{
+    (void)state;
+    rp_lease *lease = rp_lease_new(&leases);
+    uint64_t count = 0;
+
+    for (;; count++) {
+        rp_lease_call *call = rp_lease_begin_call(lease, count);
+        if (call == NULL) break;
+        rp_lease_end_call(lease, call);
+        assert_true(count < 100000);
+    }
+    assert_true(count >= 1000);
+    rp_lease_end(lease);
+}
+
+static void a_lease_may_end_before_its_calls(void **state)
+{
+    (void)state;
+    rp_lease *lease = rp_lease_new(&leases), *mine;
+    rp_lease_call *call = rp_lease_begin_call(lease, 1);
+
+    mine = rp_leases_find(&leases, rp_lease_id(lease), RP_LEASE_ID_BYTES);
+    assert_int_not_equal(rp_lease_hold(lease, call, bed.plain, 10, 1000), 0);
+    rp_lease_end(lease);
+    assert_int_equal(rp_lease_held_bytes(mine), 0);
+    assert_int_equal(rp_lease_hold(mine, call, bed.plain, 10, 1000), 0);
+    assert_null(rp_lease_begin_call(mine, 2));
+    rp_lease_end_call(mine, call);
+    rp_lease_unref(mine);
+}
+
+/* --- threads -------------------------------------------------------------------------------------- */
+
+typedef struct streamer {
+    rp_lease *lease;
+    uint64_t number;
+} streamer;
+
+static void *stream(void *arg)
+{
+    streamer *s = arg;
+    rp_lease_call *call = rp_lease_begin_call(s->lease, s->number);
+
+    for (int i = 0; i < 3000; i++) {
+        uint64_t hold = rp_lease_hold(s->lease, call, bed.plain, 1, SIZE_MAX / 2);
+        assert_int_not_equal(hold, 0);
+        if (i % 3 != 0) assert_true(rp_lease_release(s->lease, &hold, 1));
+    }
+    rp_lease_end_call(s->lease, call);
+    return NULL;
+}
+
+static void streams_of_several_threads_share_a_lease(void **state)
+{
+    (void)state;
+    rp_lease *lease = rp_lease_new(&leases);
+    streamer streamers[4];
+    pthread_t threads[4];
+
+    for (size_t i = 0; i < 4; i++) {
+        streamers[i] = (streamer){lease, i};
+        assert_int_equal(pthread_create(&threads[i], NULL, stream, &streamers[i]), 0);
+    }
+    for (size_t i = 0; i < 4; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(rp_lease_held_bytes(lease), 4000);
+    assert_true(rp_lease_close_call(lease, 2, 0));
+    assert_int_equal(rp_lease_held_bytes(lease), 3000);
+    rp_lease_end(lease);
+}
+
+static void without_memory_nothing_is_held(void **state)
+{
+    (void)state;
+    rp_lease *lease = rp_lease_new(&leases);
+    rp_lease_call *call = rp_lease_begin_call(lease, 1);
+    size_t held = 0;
+
+    atomic_store(&bed.oom.left, 0);
+    assert_int_equal(rp_lease_hold(lease, call, bed.plain, 1, 1000), 0);
+    assert_null(rp_lease_begin_call(lease, 2));
+    assert_null(rp_lease_new(&leases));
+    atomic_store(&bed.oom.left, 1);
+    while (rp_lease_hold(lease, call, bed.plain, 1, 1000) != 0) held++;
+    assert_int_equal(rp_lease_held_bytes(lease), held);
+    assert_true(held > 0 && held < 1000);
+    atomic_store(&bed.oom.left, RP_TEST_OOM_UNLIMITED);
+    rp_lease_end_call(lease, call);
+    rp_lease_end(lease);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_lease_is_found_by_its_id_until_it_ends),
+        TEST(holds_keep_trajectories_until_they_are_let_go),
+        TEST(nonsense_is_not_let_go),
+        TEST(what_never_arrived_is_let_go_when_a_call_is_closed),
+        TEST(a_call_that_was_over_before_it_came_does_not_begin),
+        TEST(calls_that_nobody_closes_are_bounded),
+        TEST(a_lease_may_end_before_its_calls),
+        TEST(streams_of_several_threads_share_a_lease),
+        TEST(without_memory_nothing_is_held),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
