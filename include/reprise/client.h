@@ -77,8 +77,8 @@ RP_API const char *rp_client_shard_address(const rp_client *client, size_t shard
  * what is said below. A call to all shards is made on all that can be reached and fails with
  * the first status that is not RP_UNAVAILABLE, or with that if none could be. */
 
-/* One table of one shard. Of a Reverb server some numbers are not known, and 0: bytes, who waits
- * and, of a prioritized table, the weight of its items. */
+/* One table of one shard. Of a Reverb server some numbers are not known, and 0: bytes, who
+ * waits and, of a prioritized table, the weight of its items. */
 typedef struct rp_client_table {
     size_t shard;
     double total_weight; /* of its items, as its sampler weighs them */

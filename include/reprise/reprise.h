@@ -21,8 +21,8 @@
  *   step_writer.h        the same as Reverb's first writer did
  *   sampler.h            items one by one, or in stacked batches
  *
- * examples/overlapping.c is the shortest complete program, examples/actor_learner.c the shortest
- * with a client. */
+ * examples/overlapping.c is the shortest complete program, examples/actor_learner.c the
+ * shortest with a client. */
 #ifndef REPRISE_REPRISE_H
 #define REPRISE_REPRISE_H
 
