@@ -11,7 +11,7 @@
 #include "client/runtime.h"
 #include "net/connector.h"
 #include "net/fd_pass.h"
-#include "net/fork_fds.h"
+#include "util/fork_fds.h"
 #include "util/mem.h"
 #include "util/mutex.h"
 #include "util/refcount.h"

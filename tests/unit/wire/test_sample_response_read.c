@@ -99,7 +99,7 @@ static void write_entry(fixture *f, size_t sample, size_t first, size_t count)
 {
     rp_reply *reply = rp_reply_new(&f->pool);
 
-    assert_true(rp_sample_entry_append(reply, &f->samples[sample], "t", 1, first, count));
+    assert_true(rp_sample_entry_append(reply, &f->samples[sample], "t", 1, first, count, NULL));
     take(f, reply, &f->message);
 }
 
