@@ -179,7 +179,7 @@ static void check_sample(const rp_sample *sample)
     rp_reply_pool_init(&pool, rp_allocator_default());
     rp_buf_init(&flat, rp_allocator_default());
     reply = rp_reply_new(&pool);
-    fuzz_check(rp_sample_entry_append(reply, sample, "t", 1, 0, t->chunk_count));
+    fuzz_check(rp_sample_entry_append(reply, sample, "t", 1, 0, t->chunk_count, NULL));
     fuzz_check(rp_reply_close(reply));
     (void)rp_reply_take(reply, RP_GRPC_PREFIX, &data);
     while (rp_reply_remaining(reply) > 0) {
