@@ -71,6 +71,8 @@ typedef struct server_process {
     int until, port;
 } server_process;
 
+static int other_until = -1; /* of the server started last */
+
 static server_process start_server(bool shared)
 {
     int ready[2], until[2];
@@ -81,11 +83,12 @@ static server_process start_server(bool shared)
     p.pid = fork();
     if (p.pid == 0) {
         (void)close(until[1]);
+        if (other_until >= 0) (void)close(other_until); /* or that one would never end */
         serve(ready[1], until[0], shared);
     }
     (void)close(until[0]);
     (void)close(ready[1]);
-    p.until = until[1];
+    p.until = other_until = until[1];
     if (read(ready[0], &p.port, sizeof p.port) != sizeof p.port) exit(1);
     (void)close(ready[0]);
     return p;
@@ -93,6 +96,7 @@ static server_process start_server(bool shared)
 
 static void stop_server(server_process p)
 {
+    if (p.until == other_until) other_until = -1;
     (void)close(p.until);
     (void)waitpid(p.pid, NULL, 0);
 }
@@ -202,25 +206,26 @@ static void compare_inserts(size_t which, bool quick)
 {
     bench_best best[2] = {{0}, {0}};
     size_t count = sizes[which].items;
+    server_process servers[2];
+    rp_client *clients[2];
 
     for (int shared = 0; shared < 2; shared++) {
-        server_process server = start_server(shared != 0);
         char address[64];
-        rp_client *client;
 
-        snprintf(address, sizeof address, "127.0.0.1:%d", server.port);
-        client = connect_to(address, false);
-        for (int round = 0; round < (quick ? 2 : 5); round++) {
-            double seconds = fill(client, which, count);
-            if (round == 0)
-                printf("# %s, %s memory: the table fills at %.3g GB/s\n", sizes[which].table,
-                       shared != 0 ? "shared" : "ordinary",
-                       (double)(count * sizes[which].bytes) * 1e-9 / seconds);
-            else
-                bench_keep_seconds(&best[shared], seconds);
-        }
-        rp_client_free(client);
-        stop_server(server);
+        servers[shared] = start_server(shared != 0);
+        snprintf(address, sizeof address, "127.0.0.1:%d", servers[shared].port);
+        clients[shared] = connect_to(address, false);
+        printf("# %s, %s memory: the table fills at %.3g GB/s\n", sizes[which].table,
+               shared != 0 ? "shared" : "ordinary",
+               (double)(count * sizes[which].bytes) * 1e-9 /
+                   fill(clients[shared], which, count));
+    }
+    for (int round = 0; round < (quick ? 2 : 7); round++)
+        for (int shared = 0; shared < 2; shared++)
+            bench_keep_seconds(&best[shared], fill(clients[shared], which, count));
+    for (int shared = 0; shared < 2; shared++) {
+        rp_client_free(clients[shared]);
+        stop_server(servers[shared]);
     }
     bench_ratio_time(sizes[which].insert, best[1], "ordinary memory", best[0], count);
 }

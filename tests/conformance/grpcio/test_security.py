@@ -88,8 +88,9 @@ CALLS = {
     "Update": ("write", own_unary("Update", table="fifo")),
     "Delete": ("write", own_unary("Delete", table="fifo", keys=[1])),
     "Sample": ("read", own_unary("Sample", table="fifo", count=1, timeout_ms=0)),
-    "SampleShared": ("read", lambda channel, **options: list(own_service.ReplayStub(
-        channel).SampleShared(iter([own.SampleSharedRequest(table="fifo", num_samples=1)]), **options))),
+    "SampleShared": ("read", lambda channel, **options: list(
+        own_service.ReplayStub(channel).SampleShared(
+            iter([own.SampleSharedRequest(table="fifo", num_samples=1)]), **options))),
     "Check": ("none", lambda channel, **options: health_service.HealthStub(channel).Check(
         health.HealthCheckRequest(), **options)),
     "Watch": ("none", watch),

@@ -78,9 +78,46 @@ static void sizes_that_overflow_are_no_memory(void **state)
     rp_block_unref(block);
 }
 
+static rp_status make_apart(const rp_allocator *alloc)
+{
+    rp_test_oom other = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
+    rp_allocator data_alloc = rp_test_oom_allocator(&other);
+    rp_block *block = rp_block_new_apart(alloc, &data_alloc, 100), *grown;
+
+    if (block == NULL) {
+        assert_int_equal(other.live, 0);
+        return RP_NO_RESOURCE;
+    }
+    assert_int_equal(other.live_bytes, 100); /* its bytes, and nothing else */
+    memcpy(block->data, "abcd", 4);
+    block->size = 4;
+    atomic_store(&other.left, 0);
+    assert_null(rp_block_grow(block, 1000));
+    assert_int_equal(block->capacity, 100);
+    atomic_store(&other.left, RP_TEST_OOM_UNLIMITED);
+    grown = rp_block_grow(block, 1000);
+    assert_ptr_equal(grown, block);
+    assert_int_equal(other.live_bytes, 1000);
+    assert_memory_equal(block->data, "abcd", 4);
+    rp_block_unref(block);
+    assert_int_equal(other.live, 0);
+    return RP_OK;
+}
+
+static void a_block_may_have_its_bytes_elsewhere(void **state)
+{
+    (void)state;
+    rp_test_oom none = RP_TEST_OOM_INIT(0);
+    rp_allocator data_alloc = rp_test_oom_allocator(&none);
+
+    rp_test_survives_oom(make_apart);
+    assert_null(rp_block_new_apart(rp_allocator_default(), &data_alloc, 10));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_block_may_have_its_bytes_elsewhere),
         cmocka_unit_test(a_block_lives_until_the_last_reference_is_dropped),
         cmocka_unit_test(growing_keeps_the_bytes_and_never_shrinks),
         cmocka_unit_test(an_empty_block_is_one),
