@@ -26,8 +26,14 @@ static void for_all(rp_test_transport *t, void (*act)(rp_test_process *))
 static void signal_all(rp_test_transport *t, int number)
 {
     for (size_t i = 0; i < t->server_count; i++) {
-        assert_true(t->servers[i].pid > 0); /* 0 would be all of us */
-        assert_int_equal(kill(t->servers[i].pid, number), 0);
+        pid_t pid = t->servers[i].pid;
+        int status = 0;
+
+        assert_true(pid > 0); /* 0 would be all of us */
+        assert_int_equal(kill(pid, number), 0);
+        if (number != SIGSTOP) continue;
+        assert_int_equal(waitpid(pid, &status, WUNTRACED), pid); /* it takes its time */
+        assert_true(WIFSTOPPED(status));
     }
 }
 
