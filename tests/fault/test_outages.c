@@ -495,7 +495,7 @@ static void messages_are_cut_in_the_middle(rp_test_transport *t)
 
 /* --- fork ------------------------------------------------------------------------------------- */
 
-#if !defined(__SANITIZE_THREAD__)
+#if !defined(RP_TEST_NO_FORK)
 /* What a child does with what its parent left it. 0 if all is well. */
 static int use_in_child(rp_test_transport *t, rp_trajectory_writer *w, rp_sampler *sampler)
 {
@@ -577,7 +577,7 @@ int main(void)
         RP_TEST_CASE_OVER(SERVERS, no_wait_is_longer_than_its_timeout),
         RP_TEST_CASE_OVER(SERVERS, every_wait_can_be_cancelled),
         RP_TEST_CASE_OVER(1 << RP_TEST_TCP | 1 << RP_TEST_TLS, messages_are_cut_in_the_middle),
-#if !defined(__SANITIZE_THREAD__)
+#if !defined(RP_TEST_NO_FORK)
         RP_TEST_CASE_OVER(SERVERS, a_fork_in_the_middle),
 #endif
     };
