@@ -371,9 +371,10 @@ static rp_status reserve_scratch(const rp_chunk_builder *b, rp_chunk_press *pres
 static const uint8_t *make_differences(const rp_chunk_builder *b, const builder_column *c,
                                        rp_chunk_press *press)
 {
-    uint8_t *at = press->scratch + press->used;
+    uint8_t *at;
 
-    if (c->data.size == 0) return c->data.data;
+    if (c->data.size == 0) return c->data.data; /* there may be no scratch space either */
+    at = press->scratch + press->used;
     memcpy(at, c->data.data, c->data.size);
     rp_delta_encode(at, b->rows, c->row_bytes, rp_dtype_size(c->spec.dtype));
     press->used += c->data.size;

@@ -58,8 +58,7 @@ static rp_status add_channel(rp_client *client, rp_client_live *live, rp_error *
         .retry_min_ns = o->retry_min_ms * MS,
         .retry_max_ns = o->retry_max_ms * MS,
         .message_bytes = o->message_bytes,
-        .seed =
-            client->seed + live->generation + i, /* a child does not pause with its parent */
+        .seed = live->seed + i,
     };
     rp_status st = rp_channel_new(live->runtime, &options, &live->channels[i], err);
 
@@ -86,13 +85,15 @@ static rp_status fill_live(rp_client *client, rp_client_live *live, rp_error *er
     return st;
 }
 
-static rp_status make_live(rp_client *client, rp_client_live **out, rp_error *err)
+static rp_status make_live(rp_client *client, bool is_child, rp_client_live **out,
+                           rp_error *err)
 {
     rp_client_live *live = rp_alloc_zero(&client->alloc, sizeof *live);
     rp_status st;
 
     if (live == NULL) return rp_fail_memory(err, sizeof *live);
     live->generation = rp_runtime_generation();
+    live->seed = is_child ? rp_system_seed() : client->seed;
     rp_mutex_init(&live->mu, RP_RANK_CLIENT);
     st = fill_live(client, live, err);
     if (st == RP_OK)
@@ -112,7 +113,8 @@ rp_status rp_client_get_live(rp_client *client, rp_client_live **out, rp_error *
     if (live == NULL || live->generation != generation) {
         rp_runtime_lock_clients();
         live = atomic_load_explicit(&client->live, memory_order_relaxed);
-        if (live == NULL || live->generation != generation) st = make_live(client, &live, err);
+        if (live == NULL || live->generation != generation)
+            st = make_live(client, live != NULL, &live, err);
         /* That of a parent is lost to the child: see runtime.c. */
         if (st == RP_OK) atomic_store_explicit(&client->live, live, memory_order_release);
         rp_runtime_unlock_clients();

@@ -26,6 +26,7 @@ typedef struct rp_known_signature {
 
 typedef struct rp_client_live {
     uint64_t generation;
+    uint64_t seed; /* the client's; in a child one of its own, or siblings would draw one key */
     rp_runtime *runtime;
     rp_tls *tls; /* NULL: plain */
     rp_channel **channels;

@@ -46,12 +46,12 @@ rp_status rp_sampler_new(rp_client *client, const rp_sampler_options *options, r
     rp_sampler_feed feed = {.shard_count = rp_client_shard_count(client),
                             .open = open_source,
                             .weigh = weigh,
-                            .ctx = client,
-                            .seed = client->seed};
+                            .ctx = client};
     rp_client_live *live;
     rp_status st = rp_client_get_live(client, &live, err);
 
     if (st != RP_OK) return st;
+    feed.seed = live->seed;
     if (options->checked && options->table != NULL) {
         rp_wait wait = rp_wait_ms(SIGNATURE_WAIT_MS);
 

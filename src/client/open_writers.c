@@ -10,13 +10,15 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* Writers of one client must not draw the same keys. Relaxed: only that they differ counts. */
-static uint64_t next_seed(const rp_client *client)
+/* Writers must not draw the same keys, nor those of clients whose seeds are neighbours: so what
+ * is counted up is not the seed itself. Relaxed: only that they differ counts. */
+static uint64_t next_seed(const rp_client_live *live)
 {
     static atomic_uint_fast64_t writers;
-    uint64_t state =
-        client->seed + atomic_fetch_add_explicit(&writers, 1, memory_order_relaxed);
+    uint64_t state = live->seed;
 
+    state = rp_splitmix64(&state);
+    state += atomic_fetch_add_explicit(&writers, 1, memory_order_relaxed);
     return rp_splitmix64(&state);
 }
 
@@ -31,7 +33,6 @@ static rp_status open_bare(rp_client *client, const rp_trajectory_writer_options
                            size_t max_in_flight, rp_trajectory_writer **out, rp_error *err)
 {
     rp_writer_parts parts = {.alloc = &client->alloc,
-                             .seed = next_seed(client),
                              .find = find_signature,
                              .find_ctx = client,
                              .max_in_flight = max_in_flight};
@@ -40,6 +41,7 @@ static rp_status open_bare(rp_client *client, const rp_trajectory_writer_options
 
     if (st == RP_OK) st = rp_runtime_get(&parts.runtime, err);
     if (st != RP_OK) return st;
+    parts.seed = next_seed(live);
     st = rp_trajectory_writer_open(&parts, options, out, err);
     if (st != RP_OK) rp_runtime_put(parts.runtime);
     return st;

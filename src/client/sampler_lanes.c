@@ -2,6 +2,8 @@
 /* Lanes: samples that have come, which of them is next, and what is asked for. */
 #include "client/sampler_inside.h"
 
+#include <assert.h>
+
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -304,6 +306,7 @@ static void ask_any_locked(rp_sampler *s) RP_REQUIRES(s->mu)
         size_t room = lane->capacity - lane->ready - lane->wanted, count;
 
         if (!has_share_locked(s, lane, only_full)) continue;
+        assert(shares > 0);
         count = left / shares + (left % shares > 0);
         shares--;
         if (count > room) count = room;

@@ -94,8 +94,8 @@ static int field_of(const uint8_t *name, size_t size)
 bool rp_h2_keep_field(rp_h2 *h2, int field, const uint8_t *value, size_t size)
 {
     h2->fields[field].at = h2->head.size;
-    h2->fields[field].size = size;
     rp_buf_append(&h2->head, value, size);
+    h2->fields[field].size = h2->head.bad ? 0 : size; /* without memory it is not there */
     return !h2->head.bad;
 }
 

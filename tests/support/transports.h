@@ -62,11 +62,12 @@ void rp_test_transport_close(rp_test_transport *t);
 typedef struct rp_test_case {
     const char *name;
     void (*run)(rp_test_transport *t);
+    unsigned ways; /* bits, by rp_test_way; 0: all */
 } rp_test_case;
-#define RP_TEST_CASE(function)                                                                 \
-    {                                                                                          \
-#function, function                                                                    \
-    }
+/* clang-format off */
+#define RP_TEST_CASE(function) {#function, function, 0}
+#define RP_TEST_CASE_OVER(ways, function) {#function, function, (ways)}
+/* clang-format on */
 
 /* Runs each case over each transport; RP_TEST_WAY may name one of them. What main() returns. */
 int rp_test_over_transports(const char *program, const rp_test_case *cases, size_t count);

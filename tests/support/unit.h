@@ -13,6 +13,16 @@
 #include "reprise/status.h"
 #include "support/oom.h"
 
+/* The thread sanitizer ends a process with threads that forks and starts one; the allocator of
+ * the address sanitizer may be locked, in the child, by a thread that is not there. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define RP_TEST_NO_FORK
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define RP_TEST_NO_FORK
+#endif
+#endif
+
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* The status must be RP_OK; if not, the sentence says why. */

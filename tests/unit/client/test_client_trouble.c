@@ -468,7 +468,7 @@ static void fifty_threads_share_three_streams(void **state)
 
 /* --- fork ------------------------------------------------------------------------------------------- */
 
-#if !defined(__SANITIZE_THREAD__)
+#if !defined(RP_TEST_NO_FORK)
 static int use_in_child(rp_client *client)
 {
     rp_error err;
@@ -655,7 +655,7 @@ int main(void)
         cmocka_unit_test(calls_go_to_all_shards),
         cmocka_unit_test(fifty_threads_call_at_once),
         cmocka_unit_test(fifty_threads_share_three_streams),
-#if !defined(__SANITIZE_THREAD__)
+#if !defined(RP_TEST_NO_FORK)
         cmocka_unit_test(a_child_connects_anew),
         cmocka_unit_test(a_child_connects_anew_under_tls),
         cmocka_unit_test(a_fork_in_the_middle_of_calls),

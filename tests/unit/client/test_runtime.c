@@ -150,7 +150,7 @@ static void ends_of_a_turn_are_run_once(void **state)
 
 /* --- fork --------------------------------------------------------------------------------------- */
 
-#if !defined(__SANITIZE_THREAD__)
+#if !defined(RP_TEST_NO_FORK)
 static void in_child(rp_runtime *parents, uint64_t generation)
 {
     rp_runtime *r = NULL;
@@ -236,7 +236,7 @@ int main(void)
         cmocka_unit_test(errands_are_run_on_one_other_thread),
         cmocka_unit_test(its_threads_block_signals),
         cmocka_unit_test(ends_of_a_turn_are_run_once),
-#if !defined(__SANITIZE_THREAD__)
+#if !defined(RP_TEST_NO_FORK)
         cmocka_unit_test(a_child_has_threads_of_its_own),
         cmocka_unit_test(a_fork_may_come_at_any_moment),
 #endif
