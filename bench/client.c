@@ -4,7 +4,8 @@
  * processors.
  *
  *   bench_client [--quick]          all of it
- *   bench_client PART [--quick]     local, insert, sample, append, tcp or shards alone; the last
+ *   bench_client PART [--quick]     local, insert, sample, append, tcp or shards alone; the
+ * last
  *                                   wants 16 processors */
 #include <pthread.h>
 
@@ -56,7 +57,7 @@ static server_process run_ours(const session *s, size_t loops, int64_t max_size)
 static rp_client *connect_to(const server_process *servers, size_t count)
 {
     rp_client_options options = {.seed = 1};
-    char addresses[512];
+    char addresses[512] = "";
     size_t at = 0;
     rp_client *client;
     rp_error error;

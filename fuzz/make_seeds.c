@@ -386,13 +386,13 @@ static void save_samples(rp_buf *out)
     few = sample_of(chunks, 4);
     one = sample_of(chunks, 1);
     reply = rp_reply_new(&pool);
-    fuzz_check(rp_sample_entry_append(reply, &one, "t", 1, 0, 1) &&
-               rp_sample_entry_append(reply, &few, "t", 1, 0, 4));
+    fuzz_check(rp_sample_entry_append(reply, &one, "t", 1, 0, 1, NULL) &&
+               rp_sample_entry_append(reply, &few, "t", 1, 0, 4, NULL));
     append_message(&pool, reply, out, true);
     save_written(6, "samples", out);
     for (size_t i = 0; i < 4; i += 2) {
         reply = rp_reply_new(&pool);
-        fuzz_check(rp_sample_entry_append(reply, &few, "t", 1, i, 2));
+        fuzz_check(rp_sample_entry_append(reply, &few, "t", 1, i, 2, NULL));
         append_message(&pool, reply, out, true);
     }
     save_written(6, "pieces", out);
