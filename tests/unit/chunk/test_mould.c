@@ -5,7 +5,7 @@
 #include "support/chunks.h"
 
 static const rp_chunk_options plain = {.codec = RP_CODEC_NONE};
-static const rp_spec spec = {"x", RP_FLOAT32, SHAPE(2, 3)};
+static const rp_spec spec = {"x", RP_FLOAT32, {.rank = 2, .dims = {2, 3}}};
 
 /* A chunk of `rows` rows, as a writer makes it; or as it is received. */
 static rp_chunk *make(uint64_t key, const rp_chunk_options *options, size_t rows, uint8_t fill)
