@@ -4,7 +4,8 @@
  * processors.
  *
  *   bench_client [--quick]          all of it
- *   bench_client PART [--quick]     local, insert, sample, append, tcp or shards alone; the last
+ *   bench_client PART [--quick]     local, insert, sample, append, tcp or shards alone; the
+ * last
  *                                   wants 16 processors */
 #include <pthread.h>
 

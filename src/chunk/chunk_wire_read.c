@@ -134,8 +134,7 @@ bool rp_chunk_wire_get_head(const uint8_t *wire, size_t size, rp_chunk_origin *o
         return false;
     origin->key = f.value;
     if (rp_pb_next(&reader, &f) != RP_PB_FIELD ||
-        !rp_pb_is(&f, RP_PB_CHUNK_RANGE, RP_PB_BYTES) ||
-        read_range(&f, origin, NULL) != RP_OK)
+        !rp_pb_is(&f, RP_PB_CHUNK_RANGE, RP_PB_BYTES) || read_range(&f, origin, NULL) != RP_OK)
         return false;
     *head_bytes = (size_t)(reader.at - wire);
     return origin->last_step >= origin->first_step;

@@ -100,8 +100,7 @@ static rp_pb_step next_number(rp_pb_reader *reader, rp_pb_field *field)
 {
     const uint8_t *at = reader->at + 1;
 
-    *field =
-        (rp_pb_field){.number = *reader->at >> 3, .type = (rp_pb_type)(*reader->at & 7)};
+    *field = (rp_pb_field){.number = *reader->at >> 3, .type = (rp_pb_type)(*reader->at & 7)};
     if (field->type == RP_PB_FIXED64) {
         field->value = load64(at);
         reader->at = at + 8;

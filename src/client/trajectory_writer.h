@@ -137,7 +137,8 @@ struct rp_trajectory_writer {
     rp_decoder *decoder; /* NULL until needed */
     bool cancelled;      /* the caller's wait; guarded by mu */
 
-    /* the job's; the caller's as well while the job is not busy, since nobody else has it run */
+    /* the job's; the caller's as well while the job is not busy, since nobody else has it run
+     */
     rp_job job;
     rp_chunk_press press;
     rp_outgoing_list line; /* not sent yet, in order */
