@@ -422,8 +422,10 @@ rp_status rp_channel_new(rp_runtime *runtime, const rp_channel_options *options,
     c->alloc = *alloc;
     c->options = *options;
     c->address = *options->address;
-    if (!take_strings(c, options)) {
-        rp_status st = rp_fail_memory(err, c->strings_bytes);
+    c->blocks = rp_block_pool_new(alloc);
+    if (c->blocks == NULL || !take_strings(c, options)) {
+        rp_status st = rp_fail_memory(err, sizeof *c + c->strings_bytes);
+        rp_block_pool_unref(c->blocks);
         rp_release(alloc, c, sizeof *c);
         return st;
     }
@@ -472,6 +474,7 @@ void rp_channel_free(rp_channel *c)
     }
     rp_runtime_forget_turn_end(c->runtime, &c->turn);
     rp_reply_pool_deinit(&c->pool);
+    rp_block_pool_unref(c->blocks);
     rp_tls_unref(c->options.tls);
     rp_mutex_deinit(&c->mu);
     rp_release(&c->alloc, c->strings, c->strings_bytes);

@@ -207,6 +207,7 @@ static void greet(rp_peer *p)
         end(p, "out of memory");
         return;
     }
+    rp_h2_use_blocks(p->h2, c->blocks);
     p->state = RP_PEER_GREETING;
     rp_peer_touch(p);
 }

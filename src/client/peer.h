@@ -59,6 +59,7 @@ struct rp_channel {
     size_t strings_bytes;
     const char *authority;
     rp_reply_pool pool;
+    rp_block_pool *blocks; /* a reference */
 
     rp_channel_state state;
     rp_connector connector;

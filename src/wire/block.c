@@ -2,6 +2,15 @@
 #include "wire/block.h"
 
 #include "util/mem.h"
+#include "util/mutex.h"
+
+struct rp_block_pool {
+    rp_refcount refs; /* its owner's, and one for each block that it has given out */
+    rp_allocator alloc;
+    rp_mutex mu; /* rank 85 */
+    rp_block *first RP_GUARDED_BY(mu);
+    size_t bytes RP_GUARDED_BY(mu); /* of those that are kept */
+};
 
 rp_block *rp_block_new(const rp_allocator *alloc, size_t capacity)
 {
@@ -17,6 +26,8 @@ rp_block *rp_block_new(const rp_allocator *alloc, size_t capacity)
     block->size = 0;
     block->capacity = capacity;
     block->data = (uint8_t *)(block + 1);
+    block->home = NULL;
+    block->next = NULL;
     return block;
 }
 
@@ -63,16 +74,101 @@ rp_block *rp_block_grow(rp_block *block, size_t capacity)
     return grown;
 }
 
-void rp_block_unref(rp_block *block)
+static void release(rp_block *block)
 {
-    rp_allocator alloc;
+    rp_allocator alloc = block->alloc;
     size_t bytes = sizeof *block;
 
-    if (block == NULL || !rp_refcount_dec(&block->refs)) return;
-    alloc = block->alloc;
     if (block->data_alloc.resize != NULL)
         rp_release(&block->data_alloc, block->data, block->capacity);
     else
         bytes += block->capacity;
     rp_release(&alloc, block, bytes);
+}
+
+/* Keeps a block that is over. False if there are enough, or it is too large. */
+static bool keep(rp_block_pool *pool, rp_block *block)
+{
+    bool is_kept = false;
+
+    if (block->capacity > RP_POOLED_MOST) return false;
+    rp_mutex_lock(&pool->mu);
+    if (pool->bytes + block->capacity <= RP_POOL_KEPT_BYTES) {
+        block->home = NULL;
+        block->next = pool->first;
+        pool->first = block;
+        pool->bytes += block->capacity;
+        is_kept = true;
+    }
+    rp_mutex_unlock(&pool->mu);
+    return is_kept;
+}
+
+void rp_block_unref(rp_block *block)
+{
+    rp_block_pool *home;
+
+    if (block == NULL || !rp_refcount_dec(&block->refs)) return;
+    home = block->home;
+    if (home == NULL || !keep(home, block)) release(block);
+    rp_block_pool_unref(home);
+}
+
+/* --- used again ------------------------------------------------------------------------------ */
+
+rp_block_pool *rp_block_pool_new(const rp_allocator *alloc)
+{
+    rp_block_pool *pool = rp_alloc_zero(alloc, sizeof *pool);
+
+    if (pool == NULL) return NULL;
+    rp_refcount_init(&pool->refs);
+    pool->alloc = *alloc;
+    rp_mutex_init(&pool->mu, RP_RANK_RUNTIME);
+    return pool;
+}
+
+void rp_block_pool_unref(rp_block_pool *pool) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    rp_allocator alloc;
+
+    if (pool == NULL || !rp_refcount_dec(&pool->refs)) return;
+    while (pool->first != NULL) {
+        rp_block *block = pool->first;
+        pool->first = block->next;
+        release(block);
+    }
+    rp_mutex_deinit(&pool->mu);
+    alloc = pool->alloc;
+    rp_release(&alloc, pool, sizeof *pool);
+}
+
+/* One that is large enough, the last that was kept first: the caches may have it still. */
+static rp_block *take(rp_block_pool *pool, size_t capacity)
+{
+    rp_block **at, *block;
+
+    rp_mutex_lock(&pool->mu);
+    for (at = &pool->first; *at != NULL && (*at)->capacity < capacity;) at = &(*at)->next;
+    block = *at;
+    if (block != NULL) {
+        *at = block->next;
+        pool->bytes -= block->capacity;
+    }
+    rp_mutex_unlock(&pool->mu);
+    return block;
+}
+
+rp_block *rp_block_pool_get(rp_block_pool *pool, const rp_allocator *alloc, size_t capacity)
+{
+    rp_block *block;
+
+    if (pool == NULL || capacity < RP_POOLED_BYTES) return rp_block_new(alloc, capacity);
+    block = take(pool, capacity);
+    if (block == NULL) block = rp_block_new(alloc, capacity);
+    if (block == NULL) return NULL;
+    rp_refcount_init(&block->refs);
+    block->size = 0;
+    rp_refcount_inc(&pool->refs);
+    block->home = pool;
+    return block;
 }

@@ -7,11 +7,15 @@
 #include "reprise/alloc.h"
 #include "util/refcount.h"
 
+typedef struct rp_block_pool rp_block_pool;
+
 typedef struct rp_block {
     rp_refcount refs;
     rp_allocator alloc;
     rp_allocator data_alloc; /* `resize` NULL: the bytes stand behind the block */
     size_t size, capacity;
+    rp_block_pool *home;   /* where it goes when it is over; a reference, or NULL: nowhere */
+    struct rp_block *next; /* private */
     uint8_t *data;
 } rp_block;
 
@@ -32,5 +36,25 @@ static inline rp_block *rp_block_ref(rp_block *block)
     return block;
 }
 void rp_block_unref(rp_block *block); /* NULL is fine */
+
+/* --- used again ---------------------------------------------------------------------------------
+ *
+ * Large blocks that are over, kept for the next: the system would take each of them back and
+ * clear the pages of the next one first, which takes longer than what they are needed for. A
+ * pool keeps some of those that were given out by it, RP_POOL_KEPT_BYTES at most, and lives
+ * until the last of them is over. Blocks may be dropped on any thread. */
+
+enum {
+    RP_POOLED_BYTES = 256 << 10, /* of a block that is worth keeping, at least */
+    RP_POOLED_MOST = 4 << 20,    /* and at most */
+    RP_POOL_KEPT_BYTES = 32 << 20,
+};
+
+/* NULL if there is no memory. Returns owned. */
+rp_block_pool *rp_block_pool_new(const rp_allocator *alloc);
+void rp_block_pool_unref(rp_block_pool *pool); /* NULL is fine */
+
+/* The same as rp_block_new(); the block may have room for more. `pool` NULL is fine. */
+rp_block *rp_block_pool_get(rp_block_pool *pool, const rp_allocator *alloc, size_t capacity);
 
 #endif

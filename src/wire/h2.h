@@ -215,6 +215,8 @@ typedef struct rp_call_head {
 RP_NODISCARD rp_status rp_h2_new_client(const rp_allocator *alloc, const rp_h2_handler *handler,
                                         void *user, const rp_h2_limits *limits,
                                         rp_reply_pool *pool, rp_h2 **out);
+/* Takes the blocks of large messages from a pool, which outlives the connection. */
+void rp_h2_use_blocks(rp_h2 *h2, rp_block_pool *blocks);
 /* Begins a call. NULL: no memory. Only if rp_h2_can_begin(): the server takes more calls now
  * (its limit, and that it has not said goodbye). */
 rp_call *rp_h2_begin(rp_h2 *h2, const rp_call_head *head, void *call_user);

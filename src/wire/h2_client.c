@@ -137,6 +137,11 @@ rp_status rp_h2_new_client(const rp_allocator *alloc, const rp_h2_handler *handl
     return rp_h2_open(alloc, handler, user, limits, pool, true, out);
 }
 
+void rp_h2_use_blocks(rp_h2 *h2, rp_block_pool *blocks)
+{
+    h2->blocks = blocks;
+}
+
 bool rp_h2_is_leaving(const rp_h2 *h2)
 {
     return h2->broken || h2->ended || h2->gone_away ||

@@ -81,6 +81,7 @@ struct rp_h2 {
     void *user;
     rp_h2_limits limits;
     rp_reply_pool *pool;
+    rp_block_pool *blocks; /* borrowed; NULL: none */
     rp_call *calls;
     size_t call_count;
     bool is_client;

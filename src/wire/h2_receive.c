@@ -217,8 +217,17 @@ static bool check_prefix(rp_call *call)
 static rp_block *new_block(const rp_h2 *h2, size_t capacity)
 {
     if (h2->large_bytes == 0 || capacity < h2->large_bytes)
-        return rp_block_new(&h2->alloc, capacity);
+        return rp_block_pool_get(h2->blocks, &h2->alloc, capacity);
     return rp_block_new_apart(&h2->alloc, &h2->large_alloc, capacity);
+}
+
+/* Bytes of the message that its block has room for: that may be larger than the message. */
+static size_t room_of(const rp_call *call)
+{
+    const rp_block *block = call->block;
+    size_t end = block->capacity < call->message_size ? block->capacity : call->message_size;
+
+    return end - block->size;
 }
 
 /* Makes room for the next bytes of the message: the block doubles until it has its size. */
@@ -273,7 +282,7 @@ static size_t gather(rp_call *call, const uint8_t *data, size_t size)
         return 0;
     }
     block = call->block;
-    take = block->capacity - block->size;
+    take = room_of(call);
     if (take > size - used) take = size - used;
     if (take > 0 && data + used != block->data + block->size)
         memcpy(block->data + block->size, data + used, take);
@@ -560,7 +569,7 @@ uint8_t *rp_h2_receive_place(rp_h2 *h2, size_t *size)
         if (!make_room(call)) return NULL;
         block = call->block;
     }
-    room = block->capacity - block->size;
+    room = room_of(call);
     if (room > h2->frame_left) room = h2->frame_left;
     if (room < DIRECT_BYTES) return NULL;
     *size = room;

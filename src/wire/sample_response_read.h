@@ -24,7 +24,7 @@
 #include "reprise/table.h"
 #include "wire/block.h"
 
-enum { RP_READ_COPY_BYTES = 32 * 1024 };
+enum { RP_READ_COPY_BYTES = 8 * 1024 };
 
 /* What a server may make us keep for one sample, and for one batch. */
 typedef struct rp_sample_limits {

@@ -114,6 +114,48 @@ static void a_block_may_have_its_bytes_elsewhere(void **state)
     assert_null(rp_block_new_apart(rp_allocator_default(), &data_alloc, 10));
 }
 
+static void a_pool_gives_out_what_is_over(void **state)
+{
+    (void)state;
+    rp_test_oom oom = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
+    rp_allocator alloc = rp_test_oom_allocator(&oom);
+    rp_block_pool *pool = rp_block_pool_new(&alloc);
+    rp_block *small = rp_block_pool_get(pool, &alloc, 100);
+    rp_block *block = rp_block_pool_get(pool, &alloc, RP_POOLED_BYTES + 100), *again;
+
+    assert_non_null(small);
+    assert_non_null(block);
+    block->size = 7;
+    rp_block_unref(small);
+    rp_block_unref(block);
+    assert_int_equal(oom.live, 2); /* the pool, and the large one */
+    again = rp_block_pool_get(pool, &alloc, RP_POOLED_BYTES);
+    assert_ptr_equal(again, block);
+    assert_int_equal(again->size, 0);
+    assert_int_equal(again->capacity, RP_POOLED_BYTES + 100);
+    rp_block_pool_unref(pool); /* lives as long as the block */
+    rp_block_unref(again);
+    assert_int_equal(oom.live, 0);
+}
+
+static void a_pool_keeps_no_more_than_its_share(void **state)
+{
+    (void)state;
+    enum { MANY = RP_POOL_KEPT_BYTES / RP_POOLED_MOST + 3 };
+    rp_test_oom oom = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
+    rp_allocator alloc = rp_test_oom_allocator(&oom);
+    rp_block_pool *pool = rp_block_pool_new(&alloc);
+    rp_block *blocks[MANY], *huge = rp_block_pool_get(pool, &alloc, RP_POOLED_MOST + 1);
+
+    for (size_t i = 0; i < MANY; i++)
+        assert_non_null(blocks[i] = rp_block_pool_get(pool, &alloc, RP_POOLED_MOST));
+    for (size_t i = 0; i < MANY; i++) rp_block_unref(blocks[i]);
+    rp_block_unref(huge);
+    assert_int_equal(oom.live, 1 + MANY - 3);
+    rp_block_pool_unref(pool);
+    assert_int_equal(oom.live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +165,8 @@ int main(void)
         cmocka_unit_test(an_empty_block_is_one),
         cmocka_unit_test(without_memory_nothing_changes),
         cmocka_unit_test(sizes_that_overflow_are_no_memory),
+        cmocka_unit_test(a_pool_gives_out_what_is_over),
+        cmocka_unit_test(a_pool_keeps_no_more_than_its_share),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
