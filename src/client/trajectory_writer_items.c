@@ -250,10 +250,12 @@ static rp_outgoing *make_item(rp_trajectory_writer *w, const rp_item_column *col
 static void make_plain_chunk(rp_rows *rows)
 {
     rp_writer_column *c = rows->column;
-    rp_chunk_builder *builder = rows->builder;
+    rp_chunk_builder *builder;
     rp_error why;
 
-    if (rows->wanted || !rows->closed || rows->chunk != NULL) return;
+    if (rows->wanted) return; /* the job may have it */
+    builder = rows->builder;
+    if (!rows->closed || rows->chunk != NULL) return;
     if (c->options.chunk.codec != RP_CODEC_NONE || c->options.chunk.delta) return;
     if (rp_chunk_builder_bytes(builder) > PLAIN_BYTES) return;
     if (rp_chunk_builder_finish(builder, &rows->origin, &rows->chunk, &why) != RP_OK) return;

@@ -75,6 +75,35 @@ static void items_go_out_in_the_order_of_their_creation(void **state)
     rp_test_client_deinit(&r);
 }
 
+/* Rows that are not compressed need nobody else: the sink has the item at once, unless one
+ * before it waits. */
+static void plain_items_are_sent_by_the_caller(void **state)
+{
+    rp_trajectory_writer_options o = {
+        .column = {.history = 8, .chunk_length = 2, .chunk = {.codec = RP_CODEC_NONE}}};
+    rp_test_client_rig r;
+    uint64_t keys[4];
+    (void)state;
+    rp_test_client_open_store(&r);
+    rp_test_client_open_writer(&r, &o, false);
+    r.sink->automatic = true;
+
+    append(&r, 2);
+    keys[0] = item(&r);
+    assert_int_equal(put_so_far(&r), 1);
+    append(&r, 1);
+    keys[1] = item(&r); /* of rows that are open */
+    assert_int_equal(put_so_far(&r), 1);
+    append(&r, 1);
+    keys[2] = item(&r);
+    append(&r, 2);
+    keys[3] = item(&r);
+    rp_test_sink_await(r.sink, 4);
+    assert_ok_err(flush(&r, 0, 20000), &r.err);
+    for (int i = 0; i < 4; i++) assert_true(r.sink->items[i].key == keys[i]);
+    rp_test_client_deinit(&r);
+}
+
 static void item_waits_for_its_chunk_to_fill_or_for_a_flush(void **state)
 {
     rp_test_client_rig r;
@@ -410,6 +439,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_go_out_in_the_order_of_their_creation),
+        cmocka_unit_test(plain_items_are_sent_by_the_caller),
         cmocka_unit_test(item_waits_for_its_chunk_to_fill_or_for_a_flush),
         cmocka_unit_test(flush_leaves_the_latest_items_alone),
         cmocka_unit_test(flush_gives_up_and_items_go_on),

@@ -593,6 +593,36 @@ static void without_memory_every_call_ends_once(void **state)
     }
 }
 
+/* Blocks that were used before may be larger than the message: it ends where it ends. */
+static void messages_in_used_blocks_come_through(void **state)
+{
+    static const size_t sizes[] = {1 << 20, 300 << 10, 3 << 20, 270 << 10, 400 << 10, 100};
+    rp_block_pool *pool = rp_block_pool_new(rp_allocator_default());
+    rp_test_ends e;
+    rp_test_ends_call *call;
+    size_t total = 0;
+
+    (void)state;
+    assert_non_null(pool);
+    rp_test_ends_init(&e, NULL, NULL);
+    rp_h2_use_blocks(e.client, pool);
+    call = rp_test_ends_begin(&e, "/echo");
+    for (size_t round = 0; round < 3; round++)
+        for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+            assert_true(rp_test_ends_say(&e, call, sizes[i]));
+            if (i % 2 == round % 2) rp_test_ends_carry(&e);
+            total += sizes[i];
+        }
+    rp_call_half_close(call->call);
+    rp_test_ends_carry(&e);
+    assert_int_equal(call->messages, 3 * COUNT_OF(sizes));
+    assert_int_equal(call->bytes, total);
+    assert_int_equal(call->ends, 1);
+    rp_test_ends_close_client(&e);
+    rp_block_pool_unref(pool);
+    rp_test_ends_deinit(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -617,6 +647,7 @@ int main(void)
         cmocka_unit_test(a_client_that_says_goodbye_gets_its_answers),
         cmocka_unit_test(pings_are_answered_both_ways),
         cmocka_unit_test(without_memory_every_call_ends_once),
+        cmocka_unit_test(messages_in_used_blocks_come_through),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
