@@ -48,6 +48,9 @@ void rp_batch_writer_free(rp_batch_writer *writer)
 
     if (writer == NULL) return;
     alloc = writer->alloc;
+    /* The sink they share has items of all of them, with the names of their tables. */
+    for (size_t i = 0; i < writer->added; i++)
+        rp_writer_stop(rp_structured_writer_inner(writer->writers[i]));
     for (size_t i = 0; i < writer->added; i++) rp_structured_writer_free(writer->writers[i]);
     rp_release(&alloc, writer->values, writer->value_capacity * sizeof *writer->values);
     rp_release(&alloc, writer, writer->size_bytes);

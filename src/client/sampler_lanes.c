@@ -385,6 +385,13 @@ static void pop(rp_lane *lane, rp_sample *out, size_t count)
     lane->ready -= count;
 }
 
+/* Servers may say anything. */
+static int64_t sum_sizes(int64_t a, int64_t b)
+{
+    if (b < 0) b = 0;
+    return a <= INT64_MAX - b ? a + b : INT64_MAX;
+}
+
 /* Makes what one shard said of its table true of all together. */
 static void globalise_locked(const rp_sampler *s, const rp_lane *lane, double share,
                              rp_sample *sample) RP_REQUIRES(s->mu)
@@ -392,7 +399,8 @@ static void globalise_locked(const rp_sampler *s, const rp_lane *lane, double sh
     if (s->feed.shard_count == 1) return;
     sample->probability *= share;
     for (size_t i = 0; i < s->feed.shard_count; i++)
-        if (i != lane->shard) sample->table_size += s->states[i].size;
+        if (i != lane->shard)
+            sample->table_size = sum_sizes(sample->table_size, s->states[i].size);
 }
 
 static size_t take_returned_locked(rp_sampler *s, rp_sample *out, size_t capacity)

@@ -229,6 +229,11 @@ static void free_tables(rp_trajectory_writer *w)
     }
 }
 
+void rp_writer_stop(rp_trajectory_writer *w)
+{
+    if (rp_writer_check_alive(w, NULL) == RP_OK) rp_writer_send_deinit(w);
+}
+
 void rp_trajectory_writer_free(rp_trajectory_writer *writer)
 {
     rp_allocator alloc;

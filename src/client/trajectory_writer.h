@@ -122,6 +122,7 @@ struct rp_trajectory_writer {
     rp_writer_parts parts;
     uint64_t generation; /* of the runtime */
     rp_sink *sink;       /* set by attach */
+    bool is_over;        /* nothing more is sent: rp_writer_send_deinit() */
 
     /* the caller's */
     rp_rng rng;
@@ -183,6 +184,8 @@ RP_NODISCARD rp_status rp_writer_create(rp_trajectory_writer *w, const rp_new_it
 /* Waits until one more item may be created. */
 RP_NODISCARD rp_status rp_writer_make_room(rp_trajectory_writer *w, rp_wait wait,
                                            rp_error *err);
+/* Closes its sink, and forgets what is not settled. Only free may be called afterwards. */
+void rp_writer_stop(rp_trajectory_writer *w);
 /* The second half of end_episode: waits for nothing. */
 void rp_writer_begin_episode(rp_trajectory_writer *w, bool clear);
 

@@ -368,7 +368,9 @@ rp_status rp_trajectory_writer_copy(rp_trajectory_writer *writer, rp_ref ref, vo
 {
     const rp_writer_cell *cell;
     rp_chunk *chunk;
-    rp_status st = check_copy(writer, ref, bytes, &cell, err);
+    rp_status st = rp_writer_check_alive(writer, err);
+
+    if (st == RP_OK) st = check_copy(writer, ref, bytes, &cell, err);
 
     if (st != RP_OK) return st;
     assert(cell != NULL);

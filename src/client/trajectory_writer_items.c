@@ -209,6 +209,7 @@ rp_status rp_writer_make_room(rp_trajectory_writer *w, rp_wait wait, rp_error *e
     }
     if (rp_writer_await(w, max_items, max_bytes, rp_wait_none(), NULL) == RP_OK) return RP_OK;
     rp_writer_close_wanted(w, w->created); /* or they would wait for ever */
+    rp_writer_kick(w);                     /* it may have stopped for lack of memory */
     return rp_writer_await(w, max_items, max_bytes, wait, err);
 }
 

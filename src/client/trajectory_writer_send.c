@@ -441,6 +441,8 @@ static void free_list(rp_trajectory_writer *w, rp_outgoing_list *list)
 
 void rp_writer_send_deinit(rp_trajectory_writer *w)
 {
+    if (w->is_over) return;
+    w->is_over = true;
     rp_mutex_lock(&w->mu);
     w->waiting = true;
     while (w->busy) (void)rp_cond_wait(&w->cv, &w->mu, RP_FOREVER);
@@ -504,15 +506,14 @@ rp_status rp_writer_await(rp_trajectory_writer *w, size_t max_items, size_t max_
     rp_status st;
 
     rp_mutex_lock(&w->mu);
+    w->cancelled = false; /* an earlier token may have been fired late */
     st = await_locked(w, max_items, max_bytes, RP_NOW, err);
     rp_mutex_unlock(&w->mu);
     if (st == RP_OK || (st == RP_DEADLINE && wait.until_ns == RP_NOW && err == NULL)) return st;
     if (st == RP_DEADLINE && wait.until_ns != RP_NOW) {
-        w->cancelled = false;
         rp_cancel_join(wait.cancel, &c.link);
         rp_mutex_lock(&w->mu);
         st = await_locked(w, max_items, max_bytes, wait.until_ns, err);
-        w->cancelled = false;
         rp_mutex_unlock(&w->mu);
         rp_cancel_part(wait.cancel, &c.link);
     }
@@ -554,6 +555,7 @@ size_t rp_trajectory_writer_pending(const rp_trajectory_writer *writer)
     rp_trajectory_writer *w = (rp_trajectory_writer *)(uintptr_t)writer;
     size_t count;
 
+    if (rp_writer_check_alive(w, NULL) != RP_OK) return 0; /* the parent has them */
     rp_mutex_lock(&w->mu);
     count = w->set.count;
     rp_mutex_unlock(&w->mu);
@@ -565,6 +567,10 @@ void rp_trajectory_writer_why(rp_trajectory_writer *writer, char *text, size_t s
     char said[WHY_BYTES] = "";
     size_t count, sent;
 
+    if (rp_writer_check_alive(writer, NULL) != RP_OK) {
+        (void)snprintf(text, size, "it belongs to the process that forked this one");
+        return;
+    }
     rp_mutex_lock(&writer->mu);
     count = writer->set.count;
     sent = writer->sent;

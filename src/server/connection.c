@@ -434,10 +434,15 @@ static void on_rested(rp_timer *timer)
 {
     rp_connection *c = (rp_connection *)((char *)timer - offsetof(rp_connection, rest));
 
-    if (c->state == RP_CONNECTION_H2 && may_read(c))
+    if (c->state == RP_CONNECTION_H2 && may_read(c)) {
         read_all(c);
-    else
-        rp_connection_touch(c);
+        return;
+    }
+    /* Bytes that TLS holds wait until there is memory for them. */
+    if (c->state == RP_CONNECTION_H2 && rp_link_has_pending(&c->link) &&
+        rp_loop_arm(c->worker->loop, &c->rest, rp_loop_now(c->worker->loop) + HELD_NS) != RP_OK)
+        begin_closing(c);
+    rp_connection_touch(c);
 }
 
 /* --- writing ------------------------------------------------------------------------------------ */

@@ -202,13 +202,13 @@ static void tell(insert_stream *stream, rp_insert_batch *batch, size_t done)
 {
     rp_worker *worker = batch->worker;
     rp_table_counters *counters = rp_table_metrics_loop(batch->served->metrics, worker->index);
-    size_t more = done - batch->told;
+    size_t told = batch->told, more = done - told;
 
     if (more == 0) return;
+    batch->told = done;
     rp_counter_add(&counters->inserted_items, more);
     rp_histogram_record(&counters->insert_ns, rp_now_ns() - batch->came_ns, more);
-    confirm(stream, batch->items + batch->told, more);
-    batch->told = done;
+    confirm(stream, batch->items + told, more); /* may end the stream, and free the batch */
 }
 
 /* An operation is over. */
@@ -242,7 +242,8 @@ static void on_progress_posted(rp_post *post)
     rp_insert_batch *batch =
         (rp_insert_batch *)((char *)post - offsetof(rp_insert_batch, progress));
 
-    atomic_store_explicit(&batch->is_progress, false, memory_order_release);
+    /* An exchange: what is stored after it is posted again, what was before is read here. */
+    (void)atomic_exchange_explicit(&batch->is_progress, false, memory_order_acq_rel);
     if (batch->stream != NULL)
         tell(batch->stream, batch, atomic_load_explicit(&batch->in, memory_order_acquire));
 }

@@ -5,9 +5,9 @@
 #include "util/mem.h"
 
 enum {
-    AT_ONCE = 64,     /* holds that are let go under one lock */
-    MAX_CALLS = 4096, /* of a lease, that are not over on both sides */
-    EARLY = 64,       /* numbers of calls that were over before they came */
+    AT_ONCE = 64,    /* holds that are let go under one lock */
+    MAX_CALLS = 256, /* of a lease, that are not over on both sides */
+    EARLY = 64,      /* numbers of calls that were over before they came */
 };
 
 #define NONE UINT32_MAX
@@ -42,6 +42,7 @@ struct rp_lease {
     size_t call_count RP_GUARDED_BY(lock);
     uint64_t early[EARLY] RP_GUARDED_BY(lock); /* plus 1; a ring */
     size_t early_next RP_GUARDED_BY(lock);
+    size_t early_count RP_GUARDED_BY(lock); /* since the last call began */
 };
 
 void rp_leases_init(rp_leases *leases, const rp_allocator *alloc, rp_loop_metrics *metrics)
@@ -230,6 +231,7 @@ rp_lease_call *rp_lease_begin_call(rp_lease *lease, uint64_t number)
         if (call->next != NULL) call->next->prev = call;
         lease->calls = call;
         lease->call_count++;
+        lease->early_count = 0;
     }
     rp_mutex_unlock(&lease->lock);
     if (ok) return call;
@@ -271,7 +273,7 @@ bool rp_lease_close_call(rp_lease *lease, uint64_t number, uint64_t count)
     rp_mutex_lock(&lease->lock);
     call = find_call_locked(lease, number);
     if (call == NULL) {
-        ok = count == 0;
+        ok = count == 0 && ++lease->early_count <= EARLY;
         lease->early[lease->early_next++ % EARLY] = number + 1;
     } else {
         ok = !call->is_closed && count <= call->count;

@@ -161,15 +161,15 @@ static bool hold(responses *to, const rp_sample *sample)
 {
     rp_worker *worker = rp_task_worker(&to->stream->task);
     const rp_trajectory *trajectory = sample->trajectory;
-    size_t bytes = 0;
+    bool is_shared = false;
 
     if (to->stream->lease == NULL) return false;
     for (size_t i = 0; i < trajectory->chunk_count; i++)
-        if (sent_bytes(trajectory->chunks[i], &to->arena) == 0)
-            bytes += trajectory->chunks[i]->wire_bytes;
-    if (bytes == 0) return false;
-    to->arena.hold = rp_lease_hold(to->stream->lease, to->stream->lease_call,
-                                   sample->trajectory, bytes, worker->limits.shared_held_bytes);
+        is_shared |= sent_bytes(trajectory->chunks[i], &to->arena) == 0;
+    if (!is_shared) return false;
+    to->arena.hold =
+        rp_lease_hold(to->stream->lease, to->stream->lease_call, sample->trajectory,
+                      trajectory->bytes, worker->limits.shared_held_bytes);
     rp_counter_add(to->arena.hold != 0 ? &worker->metrics->shared_items
                                        : &worker->metrics->shared_refused_items,
                    1);

@@ -122,6 +122,23 @@ static void a_call_that_was_over_before_it_came_does_not_begin(void **state)
     rp_lease_end(lease);
 }
 
+static void closings_of_no_call_are_bounded(void **state)
+{
+    (void)state;
+    rp_lease *lease = rp_lease_new(&leases);
+    uint64_t count = 0;
+
+    for (int round = 0; round < 2; round++) {
+        uint64_t first = count;
+        while (rp_lease_close_call(lease, 1000 + count, 0)) assert_true(count++ < 100000);
+        assert_true(round == 1 || count - first >= 16);
+        rp_lease_call *call = rp_lease_begin_call(lease, (uint64_t)round);
+        assert_non_null(call); /* who makes calls may close some more */
+        rp_lease_end_call(lease, call);
+    }
+    rp_lease_end(lease);
+}
+
 static void calls_that_nobody_closes_are_bounded(void **state)
 {
     (void)state;
@@ -223,6 +240,7 @@ int main(void)
         TEST(nonsense_is_not_let_go),
         TEST(what_never_arrived_is_let_go_when_a_call_is_closed),
         TEST(a_call_that_was_over_before_it_came_does_not_begin),
+        TEST(closings_of_no_call_are_bounded),
         TEST(calls_that_nobody_closes_are_bounded),
         TEST(a_lease_may_end_before_its_calls),
         TEST(streams_of_several_threads_share_a_lease),
