@@ -5,9 +5,9 @@
 #include "util/mem.h"
 
 enum {
-    AT_ONCE = 64,    /* holds that are let go under one lock */
-    MAX_CALLS = 256, /* of a lease, that are not over on both sides */
-    EARLY = 64,      /* numbers of calls that were over before they came */
+    AT_ONCE = 64,     /* holds that are let go under one lock */
+    MAX_CALLS = 4096, /* of a lease, that are not over on both sides */
+    EARLY = 64,       /* numbers of calls that were over before they came */
 };
 
 #define NONE UINT32_MAX
