@@ -122,7 +122,6 @@ struct rp_trajectory_writer {
     rp_writer_parts parts;
     uint64_t generation; /* of the runtime */
     rp_sink *sink;       /* set by attach */
-    bool is_over;        /* nothing more is sent: rp_writer_send_deinit() */
 
     /* the caller's */
     rp_rng rng;
@@ -130,6 +129,7 @@ struct rp_trajectory_writer {
     int64_t base;  /* step 0 of the episode, counted as in the cells */
     int64_t steps; /* complete ones of the episode */
     bool open;
+    bool is_over; /* nothing more is sent: rp_writer_send_deinit() */
     uint64_t serial;
     uint64_t created; /* items ever */
     rp_writer_column **columns;
