@@ -437,7 +437,7 @@ void *rp_pool_alloc(size_t size)
     k->shelves[class].left++;
     /* The next block is needed soon, and as long as this one: writing to memory that no cache
      * has costs more than all that is done with it. */
-    for (size_t at = 0; at < size && at < PREFETCH_BYTES; at += LINE_BYTES)
+    for (size_t at = 0; b->next != NULL && at < size && at < PREFETCH_BYTES; at += LINE_BYTES)
         __builtin_prefetch((const char *)b->next + at, 1);
     return b;
 }
