@@ -227,6 +227,7 @@ def test_a_signal_ends_a_wait(server, number, status, arguments):
         process.stdin.write('{"data": [1]}\n')
         process.stdin.flush()
     process.send_signal(number) if arguments[0] == "sample" else signal_when_ready(process, number)
+    process.wait(timeout=SECONDS)  # with its input still open: that must not end it first
     _, complaint = process.communicate(timeout=SECONDS)
     assert (process.returncode, complaint) == (status, "")
 

@@ -154,7 +154,7 @@ def test_pages_name_every_option():
 def test_pages_name_every_limit_and_every_key_of_a_table():
     limits = check().split("\nlimits:\n")[1]
     names = re.findall(r"^  (\w+):", limits, re.MULTILINE)
-    assert len(names) == 24
+    assert len(names) == 25
     keys = reprise("help", "serve").stdout.split("Keys of a table: ")[1].split(". ")[0]
     keys = re.findall(r"\w+", keys)
     assert len(keys) == 13
@@ -168,7 +168,7 @@ def test_the_page_has_the_defaults_of_the_limits():
     pairs = [(name.strip("`"), value) for names, values in rows
              for name, value in zip(names.split(", "), values.split(", "))]
     pairs = [p for p in pairs if p[0] in check().split("\nlimits:\n")[1]]
-    assert len(pairs) == 24
+    assert len(pairs) == 25
     assert check(*(f"--limit={name}={value}" for name, value in pairs)) == check()
 
 
