@@ -1,0 +1,5 @@
+"""`reprise.item_selectors`, by the name it has in `import reprise`."""
+
+from reprise.item_selectors import Fifo, Lifo, MaxHeap, MinHeap, Prioritized, Uniform
+
+__all__ = ["Fifo", "Lifo", "MaxHeap", "MinHeap", "Prioritized", "Uniform"]
