@@ -4,7 +4,7 @@
  * What a method gives back of a table is a dict of plain values, so that the Python side makes
  * whatever it likes of it. A store belongs to the process that made it: a forked child has a
  * copy whose locks may be held by threads that are not there, so it is not even freed. */
-#include "core.h"
+#include "store.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -82,6 +82,29 @@ static int limiter_converter(PyObject *obj, void *out)
         return 0;
     limiter->min_size = min_size;
     return 1;
+}
+
+int core_table_options_from(PyObject *args, PyObject *kwargs, rp_table_options *out)
+{
+    static char *names[] = {
+        "name",      "limiter",    "max_size",  "sampler", "remover", "max_times_sampled",
+        "max_bytes", "soft_limit", "signature", "seed",    NULL};
+    long long max_size = 0;
+    unsigned long long max_bytes = 0, seed = 0;
+    int soft_limit = 0;
+    PyObject *signature = Py_None;
+
+    *out = (rp_table_options){.sampler = {RP_UNIFORM, 0.0}, .remover = {RP_FIFO, 0.0}};
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "s|$O&LO&O&iKpOK", names, &out->name, limiter_converter,
+            &out->limiter, &max_size, selector_converter, &out->sampler, selector_converter,
+            &out->remover, &out->max_times_sampled, &max_bytes, &soft_limit, &signature, &seed))
+        return -1;
+    out->max_size = max_size;
+    out->max_bytes = max_bytes;
+    out->soft_limit = soft_limit != 0;
+    out->seed = seed;
+    return core_signature_from(signature, &out->signature);
 }
 
 /* --- a store --------------------------------------------------------------------------------- */
@@ -162,30 +185,12 @@ PyDoc_STRVAR(
 
 static PyObject *store_add_table(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {
-        "name",      "limiter",    "max_size",  "sampler", "remover", "max_times_sampled",
-        "max_bytes", "soft_limit", "signature", "seed",    NULL};
-    rp_table_options options = {.sampler = {RP_UNIFORM, 0.0}, .remover = {RP_FIFO, 0.0}};
-    long long max_size = 0;
-    unsigned long long max_bytes = 0, seed = 0;
-    int soft_limit = 0;
-    PyObject *signature = Py_None;
+    rp_store *store = store_of(self);
+    rp_table_options options;
     rp_error err = {0};
-    rp_store *store;
     rp_status st;
 
-    if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "s|$O&LO&O&iKpOK:add_table", names, &options.name, limiter_converter,
-            &options.limiter, &max_size, selector_converter, &options.sampler,
-            selector_converter, &options.remover, &options.max_times_sampled, &max_bytes,
-            &soft_limit, &signature, &seed))
-        return NULL;
-    options.max_size = max_size;
-    options.max_bytes = max_bytes;
-    options.soft_limit = soft_limit != 0;
-    options.seed = seed;
-    store = store_of(self);
-    if (store == NULL || core_signature_from(signature, &options.signature) < 0) return NULL;
+    if (store == NULL || core_table_options_from(args, kwargs, &options) < 0) return NULL;
     Py_BEGIN_ALLOW_THREADS st = rp_store_add_table(store, &options, NULL, &err);
     Py_END_ALLOW_THREADS rp_signature_unref(options.signature); /* the table has its own */
     if (st != RP_OK) return core_raise(st, &err);
@@ -371,9 +376,9 @@ static PyObject *waiting_list(const rp_waiting *waiting, size_t count)
     for (size_t i = 0; list != NULL && i < count; i++) {
         const rp_waiting *w = &waiting[i];
         PyObject *item =
-            Py_BuildValue("{s:s,s:n,s:n,s:L,s:s}", "side", w->is_insert ? "insert" : "sample",
+            Py_BuildValue("{s:s,s:n,s:n,s:d,s:s}", "side", w->is_insert ? "insert" : "sample",
                           "wanted", (Py_ssize_t)w->wanted, "done", (Py_ssize_t)w->done,
-                          "waiting_ns", (long long)w->waiting_ns, "why", w->why);
+                          "waiting_s", (double)w->waiting_ns / 1e9, "why", w->why);
 
         if (item != NULL)
             PyList_SET_ITEM(list, (Py_ssize_t)i, item);
@@ -386,7 +391,7 @@ static PyObject *waiting_list(const rp_waiting *waiting, size_t count)
 PyDoc_STRVAR(waiting_doc,
              "waiting(name)\n--\n\n"
              "The calls that wait at a table, first in line first, inserts before samples: at "
-             "most 256, as dicts with side, wanted, done, waiting_ns and why.");
+             "most 256, as dicts with side, wanted, done, waiting_s and why.");
 
 static PyObject *store_waiting(PyObject *self, PyObject *arg)
 {

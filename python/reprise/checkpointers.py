@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checkpointers: where a server's checkpoints are to be.
 
 See `reprise.platform.checkpointers_lib`: they are not written or read yet.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a table picks items to sample, and items to remove.
 
 The same selectors serve both ends of a table:

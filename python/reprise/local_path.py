@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where servers and clients of one user on one host find each other.
 
 A server that listens on a TCP port also listens on a Unix socket, which is faster and lets
@@ -16,7 +17,7 @@ import os
 import socket
 import stat
 import tempfile
-from typing import Iterator, Optional
+from typing import Iterator, Optional, Union
 
 __all__ = ["find", "socket_path"]
 
@@ -53,7 +54,7 @@ def _namespace() -> int:
         return 0
 
 
-def _paths(port: int, create: bool) -> Iterator[str]:
+def _paths(port: Union[int, str], create: bool) -> Iterator[str]:
     if not hasattr(socket, "AF_UNIX") or not hasattr(os, "geteuid"):
         return
     for base in _candidates():
@@ -68,8 +69,11 @@ def _paths(port: int, create: bool) -> Iterator[str]:
             yield path
 
 
-def socket_path(port: int) -> Optional[str]:
-    """Where a server of that TCP port is to listen. Makes the directory. None: nowhere."""
+def socket_path(port: Union[int, str]) -> Optional[str]:
+    """Where a server of that TCP port is to listen. Makes the directory. None: nowhere.
+
+    A server whose port is not known yet may have a word in its place.
+    """
     return next(_paths(port, create=True), None)
 
 

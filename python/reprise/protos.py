@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Messages that look like protobuf's, without protobuf.
 
 A `TableInfo` has members that are protobuf messages in Reverb. Here they are instances of the

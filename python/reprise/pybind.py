@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The small value classes that Reverb keeps in its compiled module.
 
 `reverb.pybind` is where Reverb's own tests, and some libraries, look for the classes behind the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When inserts and samples may go ahead.
 
 A limiter looks at three counts of its table: inserts I, samples S and deletes D.

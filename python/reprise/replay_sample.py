@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a sample looks like."""
 
 from __future__ import annotations

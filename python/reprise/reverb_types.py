@@ -1,8 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
 """`TableInfo`: what a table says of itself; and names for type hints."""
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -179,5 +179,5 @@ def decode_structure(data: bytes) -> Any:
             return _pairs([bytes(value) for _, value in parts])
         name = next(bytes(value).decode() for key, value in parts if key == 1)
         fields = _pairs([bytes(value) for key, value in parts if key == 2])
-        return collections.namedtuple(name, fields)(**fields)
+        return specs._named_tuple(name, list(fields.items()))
     return None

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The messages of `TableInfo`, by the name Reverb has for their module. See `reprise.protos`."""
 
 from reprise.protos import (

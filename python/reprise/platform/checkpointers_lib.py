@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checkpointers: where a server's checkpoints are to be.
 
 The server does not write or read checkpoints yet. The classes are here so that programs that

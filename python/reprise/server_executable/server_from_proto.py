@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables from messages: those of `reprise.protos`, or protobuf's of the same names.
 
 The command line has a configuration of its own, and does more with it: `reprise serve --help`.

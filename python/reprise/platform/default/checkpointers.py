@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reprise.checkpointers`, by the name some programs import it by."""
 
 from reprise.checkpointers import (
