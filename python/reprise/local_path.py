@@ -88,8 +88,10 @@ def find(port: int) -> Optional[str]:
                 probe.settimeout(0.5)
                 probe.connect(path)
                 return path
+        except ConnectionRefusedError:
+            remove(path, found.st_ino)  # left behind by a server that was killed
         except OSError:
-            continue  # left behind by a server that was killed
+            continue
     return None
 
 
