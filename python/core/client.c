@@ -1,138 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reprise._core.Client: a client of servers, or of a store in this process.
- *
- * Calls that reach a server may take long, and Ctrl-C must end them all the same. Python runs
- * signal handlers on its main thread only, which is the one that waits; and a call cannot be
- * made again and again with short deadlines, as core_wait() does with the waits of writers and
- * samplers, because each time it would be a new call on the server. So a call is made on a
- * thread of its own while the caller looks out for signals, and is cancelled if one raises.
- * Those that may be made twice are first given CALL_INLINE_MS on the caller's thread, which is
- * enough for nearly all of them, and cost nothing more. */
+/* reprise._core.Client: a client of servers, or of a store in this process. */
 #include "core.h"
+#include "server_call.h"
+#include "store.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <time.h>
-
-enum { CALL_INLINE_MS = 100, SIGNAL_POLL_MS = 20, UPDATES_INSIDE = 512, WHY_MAX = 1024 };
-
-/* --- calls --------------------------------------------------------------------------------- */
-
-typedef struct apart {
-    core_call call;
-    void *arg;
-    rp_wait wait;
-    rp_error err;
-    rp_status status;
-    pthread_mutex_t lock;
-    pthread_cond_t ended;
-    bool over; /* guarded by lock */
-} apart;
-
-static void *apart_main(void *arg)
-{
-    apart *a = arg;
-
-    a->status = a->call(a->arg, a->wait, &a->err);
-    pthread_mutex_lock(&a->lock);
-    a->over = true;
-    pthread_cond_signal(&a->ended);
-    pthread_mutex_unlock(&a->lock);
-    return NULL;
-}
-
-/* Without the GIL: true if the call ended within SIGNAL_POLL_MS. */
-static bool apart_poll(apart *a)
-{
-    struct timespec until;
-    bool over;
-
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += SIGNAL_POLL_MS * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_nsec -= 1000000000L;
-        until.tv_sec++;
-    }
-    pthread_mutex_lock(&a->lock);
-    while (!a->over && pthread_cond_timedwait(&a->ended, &a->lock, &until) == 0)
-        ;
-    over = a->over;
-    pthread_mutex_unlock(&a->lock);
-    return over;
-}
-
-/* Starts the thread with every signal blocked: they are for Python's threads. */
-static int apart_start(apart *a, pthread_t *thread)
-{
-    sigset_t all, before;
-    int failed;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(thread, NULL, apart_main, a);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed;
-}
-
-/* Makes the call on a thread of its own. 0 with `*status` set, or -1 with an exception. */
-static int call_apart(core_call call, void *arg, int64_t until_ns, rp_status *status,
-                      rp_error *err)
-{
-    apart a = {.call = call, .arg = arg, .wait = {until_ns, NULL}};
-    pthread_t thread;
-    bool over = false, raised = false;
-
-    if (rp_cancel_new(&a.wait.cancel) != RP_OK) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    pthread_mutex_init(&a.lock, NULL);
-    pthread_cond_init(&a.ended, NULL);
-    if (apart_start(&a, &thread) != 0) {
-        PyErr_SetString(PyExc_RuntimeError, "no thread for a call to the server");
-        raised = true;
-        goto out;
-    }
-    while (!over && !raised) {
-        Py_BEGIN_ALLOW_THREADS over = apart_poll(&a);
-        Py_END_ALLOW_THREADS raised = !over && PyErr_CheckSignals() != 0;
-    }
-    if (raised) rp_cancel_fire(a.wait.cancel);
-    Py_BEGIN_ALLOW_THREADS pthread_join(thread, NULL);
-    Py_END_ALLOW_THREADS *status = a.status;
-    *err = a.err;
-out:
-    pthread_cond_destroy(&a.ended);
-    pthread_mutex_destroy(&a.lock);
-    rp_cancel_free(a.wait.cancel);
-    return raised ? -1 : 0;
-}
-
-/* Makes a call. `again`: it may be made twice. 0, or -1 with an exception, whether by a signal
- * or by its status. */
-static int call_server(core_call call, void *arg, bool again, int64_t timeout_ms)
-{
-    int64_t until_ns = timeout_ms < 0 ? RP_FOREVER : rp_wait_ms(timeout_ms).until_ns;
-    bool briefly = timeout_ms >= 0 && timeout_ms <= CALL_INLINE_MS;
-    rp_status status = RP_DEADLINE;
-    rp_error err = {0};
-
-    if (again || briefly) {
-        rp_wait wait = {until_ns, NULL};
-        Py_BEGIN_ALLOW_THREADS if (!briefly) wait = rp_wait_ms(CALL_INLINE_MS);
-        status = call(arg, wait, &err);
-        Py_END_ALLOW_THREADS
-    }
-    if (status == RP_DEADLINE && !briefly) {
-        if (PyErr_CheckSignals() != 0) return -1;
-        if (call_apart(call, arg, until_ns, &status, &err) != 0) return -1;
-    }
-    if (status != RP_OK) {
-        core_raise(status, &err);
-        return -1;
-    }
-    return 0;
-}
+enum { UPDATES_INSIDE = 512, WHY_MAX = 1024 };
 
 /* What most calls are about. */
 typedef struct request {
@@ -141,6 +13,7 @@ typedef struct request {
     const rp_update *updates;
     const uint64_t *deletes;
     size_t update_count, delete_count;
+    const rp_table_options *options;
     const rp_table_change *change;
     uint32_t sides;
     rp_client_tables *tables;
@@ -172,6 +45,12 @@ static rp_status do_checkpoint(void *arg, rp_wait wait, rp_error *err)
 {
     request *r = arg;
     return rp_client_checkpoint(r->client, wait, &r->path, err);
+}
+
+static rp_status do_create(void *arg, rp_wait wait, rp_error *err)
+{
+    request *r = arg;
+    return rp_client_create_table(r->client, r->options, wait, err);
 }
 
 static rp_status do_drop(void *arg, rp_wait wait, rp_error *err)
@@ -285,8 +164,10 @@ static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     options.retry_max_ms = (int64_t)(retry_max_s * 1e3);
     options.message_bytes = (size_t)message_bytes;
     options.seed = seed;
-    Py_BEGIN_ALLOW_THREADS status = rp_client_new(addresses, &options, &client, &err);
-    Py_END_ALLOW_THREADS if (status != RP_OK) return core_raise(status, &err);
+    Py_BEGIN_ALLOW_THREADS;
+    status = rp_client_new(addresses, &options, &client, &err);
+    Py_END_ALLOW_THREADS;
+    if (status != RP_OK) return core_raise(status, &err);
     return client_wrap(type, client, NULL);
 }
 
@@ -319,8 +200,10 @@ static void client_dealloc(core_client *self)
     rp_client *client = self->client;
 
     self->client = NULL;
-    Py_BEGIN_ALLOW_THREADS rp_client_free(client);
-    Py_END_ALLOW_THREADS Py_CLEAR(self->store);
+    Py_BEGIN_ALLOW_THREADS;
+    rp_client_free(client);
+    Py_END_ALLOW_THREADS;
+    Py_CLEAR(self->store);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
@@ -372,7 +255,7 @@ static PyObject *client_tables(core_client *self, PyObject *args, PyObject *kwar
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &timeout) ||
         core_timeout_s(timeout, &timeout_ms) != 0 ||
-        call_server(do_tables, &r, true, timeout_ms) != 0)
+        core_call_server(do_tables, &r, CORE_CALL_AGAIN | CORE_CALL_PATIENT, timeout_ms) != 0)
         return NULL;
     list = PyList_New((Py_ssize_t)r.tables->count);
     for (size_t i = 0; list && i < r.tables->count; i++) {
@@ -573,7 +456,9 @@ static PyObject *client_mutate(core_client *self, PyObject *const *args, Py_ssiz
     r.updates = updates;
     failed = count > 3 && keys_from(args[3], "deletes", &deletes, &r.delete_count) != 0;
     r.deletes = deletes;
-    if (!failed) failed = call_server(do_mutate, &r, true, timeout_ms) != 0;
+    if (!failed)
+        failed = core_call_server(do_mutate, &r, CORE_CALL_AGAIN | CORE_CALL_PATIENT,
+                                  timeout_ms) != 0;
     PyMem_Free(deletes);
     if (updates != inside) PyMem_Free(updates);
     if (failed) return NULL;
@@ -583,7 +468,8 @@ static PyObject *client_mutate(core_client *self, PyObject *const *args, Py_ssiz
 /* --- tables -------------------------------------------------------------------------------- */
 
 /* The calls whose arguments are (table, timeout=None). */
-static PyObject *table_call(core_client *self, PyObject *args, PyObject *kwargs, core_call call)
+static PyObject *table_call(core_client *self, PyObject *args, PyObject *kwargs, core_call call,
+                            int flags)
 {
     static char *names[] = {"table", "timeout", NULL};
     request r = {.client = self->client};
@@ -592,19 +478,43 @@ static PyObject *table_call(core_client *self, PyObject *args, PyObject *kwargs,
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|O", names, &r.table, &timeout) ||
         core_timeout_s(timeout, &timeout_ms) != 0 ||
-        call_server(call, &r, false, timeout_ms) != 0)
+        core_call_server(call, &r, flags, timeout_ms) != 0)
         return NULL;
     Py_RETURN_NONE;
 }
 
 static PyObject *client_reset(core_client *self, PyObject *args, PyObject *kwargs)
 {
-    return table_call(self, args, kwargs, do_reset);
+    return table_call(self, args, kwargs, do_reset, CORE_CALL_PATIENT);
 }
 
 static PyObject *client_drop_table(core_client *self, PyObject *args, PyObject *kwargs)
 {
-    return table_call(self, args, kwargs, do_drop);
+    return table_call(self, args, kwargs, do_drop, 0);
+}
+
+/* The arguments of Store.add_table(), and timeout=None. */
+static PyObject *client_create_table(core_client *self, PyObject *args, PyObject *kwargs)
+{
+    rp_table_options options = {0};
+    request r = {.client = self->client, .options = &options};
+    PyObject *rest = kwargs ? PyDict_Copy(kwargs) : PyDict_New();
+    PyObject *timeout = rest ? PyDict_GetItemString(rest, "timeout") : NULL; /* borrowed */
+    int64_t timeout_ms = -1;
+    int failed;
+
+    if (!rest ||
+        (timeout && (core_timeout_s(timeout, &timeout_ms) != 0 ||
+                     PyDict_DelItemString(rest, "timeout") != 0)) ||
+        core_table_options_from(args, rest, &options) != 0) {
+        Py_XDECREF(rest);
+        return NULL;
+    }
+    failed = core_call_server(do_create, &r, 0, timeout_ms);
+    rp_signature_unref(options.signature);
+    Py_DECREF(rest);
+    if (failed) return NULL;
+    Py_RETURN_NONE;
 }
 
 /* (table, sides=3, timeout=None): 1 inserts, 2 samples, 3 both. */
@@ -620,7 +530,8 @@ static PyObject *sides_call(core_client *self, PyObject *args, PyObject *kwargs,
         core_timeout_s(timeout, &timeout_ms) != 0)
         return NULL;
     r.sides = sides;
-    if (call_server(call, &r, true, timeout_ms) != 0) return NULL;
+    if (core_call_server(call, &r, CORE_CALL_AGAIN | CORE_CALL_PATIENT, timeout_ms) != 0)
+        return NULL;
     Py_RETURN_NONE;
 }
 
@@ -680,7 +591,7 @@ static PyObject *client_alter_table(core_client *self, PyObject *args, PyObject 
         change.limiter.min_size = min_size;
     }
     if (recenter) change.which |= RP_CHANGE_RECENTER;
-    if (call_server(do_alter, &r, false, timeout_ms) != 0) return NULL;
+    if (core_call_server(do_alter, &r, 0, timeout_ms) != 0) return NULL;
     Py_RETURN_NONE;
 }
 
@@ -695,7 +606,7 @@ static PyObject *client_checkpoint(core_client *self, PyObject *args, PyObject *
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &timeout) ||
         core_timeout_s(timeout, &timeout_ms) != 0 ||
-        call_server(do_checkpoint, &r, false, timeout_ms) != 0)
+        core_call_server(do_checkpoint, &r, CORE_CALL_PATIENT, timeout_ms) != 0)
         return NULL;
     path = PyUnicode_DecodeFSDefault(r.path ? r.path : "");
     rp_client_text_free(self->client, r.path);
@@ -724,7 +635,8 @@ static PyObject *client_why_blocked(core_client *self, PyObject *args, PyObject 
         return NULL;
     r.waiting = PyMem_New(rp_client_waiting, WHY_MAX);
     if (!r.waiting) return PyErr_NoMemory();
-    if (call_server(do_why, &r, true, timeout_ms) != 0) goto out;
+    if (core_call_server(do_why, &r, CORE_CALL_AGAIN | CORE_CALL_PATIENT, timeout_ms) != 0)
+        goto out;
     list = PyList_New((Py_ssize_t)r.waiting_count);
     for (size_t i = 0; list && i < r.waiting_count; i++) {
         PyObject *dict = waiting_dict(&r.waiting[i]);
@@ -755,6 +667,9 @@ static PyMethodDef client_methods[] = {
     {"reset", WITH_KEYWORDS(client_reset), "reset($self, table, timeout=None)\n--\n\n"},
     {"checkpoint", WITH_KEYWORDS(client_checkpoint),
      "checkpoint($self, timeout=None)\n--\n\nThe path of the checkpoint."},
+    {"create_table", WITH_KEYWORDS(client_create_table),
+     "create_table($self, name, *, timeout=None, **options)\n--\n\n"
+     "Makes a table; the options are those of Store.add_table()."},
     {"drop_table", WITH_KEYWORDS(client_drop_table),
      "drop_table($self, table, timeout=None)\n--\n\n"},
     {"alter_table", WITH_KEYWORDS(client_alter_table),
