@@ -144,7 +144,8 @@ PyObject *core_signature_to(const rp_signature *signature);
 
 /* store.c: reprise._core.Store. */
 typedef struct core_store {
-    PyObject_HEAD rp_store *store;
+    PyObject_HEAD
+    rp_store *store;
 } core_store;
 extern PyTypeObject core_Store;
 
@@ -153,7 +154,8 @@ extern PyTypeObject core_Server;
 
 /* client.c: reprise._core.Client. Writers and samplers hold a reference to it. */
 typedef struct core_client {
-    PyObject_HEAD rp_client *client;
+    PyObject_HEAD
+    rp_client *client;
     PyObject *store; /* of a local one: keeps it alive; else NULL */
 } core_client;
 extern PyTypeObject core_Client;
