@@ -19,11 +19,13 @@ typedef struct nest_node {
     PyTypeObject *type; /* NULL for a leaf */
     PyObject *keys;     /* tuple: of a mapping sorted, of a named tuple its fields; else NULL */
     PyObject *given;    /* the keys of a mapping as they were given, if that is not sorted */
+    PyObject *factory;  /* of a defaultdict: its default_factory; else NULL */
     Py_ssize_t children; /* 0 for a leaf */
 } nest_node;
 
 struct core_structure {
-    PyObject_HEAD nest_node *nodes;
+    PyObject_HEAD
+    nest_node *nodes;
     Py_ssize_t node_count, node_capacity, leaf_count;
 };
 
