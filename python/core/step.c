@@ -81,8 +81,7 @@ int core_step_from(PyObject *nest, const core_leaves *leaves, bool none_ok, core
 
 void core_step_release(core_step *step)
 {
-    for (size_t i = 0; i < step->count; i++)
-        Py_XDECREF(step->keep[i]);
+    for (size_t i = 0; i < step->count; i++) Py_XDECREF(step->keep[i]);
     step->count = 0;
     if (step->tensors != step->tensors_inside) PyMem_Free(step->tensors);
     if (step->keep != step->keep_inside) PyMem_Free(step->keep);
