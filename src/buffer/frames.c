@@ -56,13 +56,13 @@ static rp_status ring_init(rp_frame_ring *r, const rp_allocator *alloc, size_t e
     size_t memo_count = power_of_two_from(2 * window);
 
     memset(r, 0, sizeof *r);
-    slots += slots / 2; /* a segment is at most a sixteenth, or 64 KiB */
+    slots += slots / 2; /* a segment is at most a small part of it, or 64 KiB */
     slots = power_of_two_from(slots + 65536 / element_bytes);
     if (slots > (size_t)1 << 32) return RP_NO_RESOURCE;
     r->window = window;
     r->slot_mask = (uint32_t)(slots - 1);
     r->memo_mask = (uint32_t)(memo_count - 1);
-    if (rp_segments_init(&r->segments, alloc, element_bytes, slots) != RP_OK)
+    if (rp_segments_init(&r->segments, alloc, element_bytes, slots, 256) != RP_OK)
         return RP_NO_RESOURCE;
     r->memos = rp_alloc_array(alloc, memo_count, sizeof *r->memos);
     if (r->memos != NULL) return RP_OK;

@@ -3,25 +3,24 @@
 
 #include <assert.h>
 
-/* Large enough for huge pages, small enough to come and go without being noticed; of a small
- * array a sixteenth, so that little is taken in vain. */
+/* Large enough for huge pages, small enough to come and go without being noticed. */
 enum { LEAST_BYTES = 64 << 10, MOST_BYTES = 16 << 20 };
 
 /* The number of elements in a segment, as a power of two. */
-static uint32_t choose_shift(size_t element_bytes, size_t capacity)
+static uint32_t choose_shift(size_t element_bytes, size_t capacity, size_t parts)
 {
     uint32_t shift = 0;
 
     while ((size_t)1 << shift < capacity && element_bytes << (shift + 1) <= MOST_BYTES &&
-           (element_bytes << shift < LEAST_BYTES || (size_t)16 << shift < capacity))
+           (element_bytes << shift < LEAST_BYTES || parts << shift < capacity))
         shift++;
     return shift;
 }
 
 rp_status rp_segments_init(rp_segments *s, const rp_allocator *alloc, size_t element_bytes,
-                           size_t capacity)
+                           size_t capacity, size_t parts)
 {
-    uint32_t shift = choose_shift(element_bytes, capacity);
+    uint32_t shift = choose_shift(element_bytes, capacity, parts);
 
     assert(element_bytes >= 1 && capacity >= 1 && capacity <= (size_t)1 << 32);
     memset(s, 0, sizeof *s);

@@ -19,10 +19,11 @@ typedef struct rp_segments {
     uint32_t shift, mask; /* an element's number is segment << shift | place in it */
 } rp_segments;
 
-/* Room for the numbers 0 .. capacity - 1, none of them with memory. `element_bytes` >= 1.
+/* Room for the numbers 0 .. capacity - 1, none of them with memory, in about so many parts or
+ * more: the more, the less is taken in vain. `element_bytes` >= 1.
  * RP_NO_RESOURCE, with nothing to deinit. */
 RP_NODISCARD rp_status rp_segments_init(rp_segments *s, const rp_allocator *alloc,
-                                        size_t element_bytes, size_t capacity);
+                                        size_t element_bytes, size_t capacity, size_t parts);
 void rp_segments_deinit(rp_segments *s); /* zeroed memory is fine */
 
 /* Sees to it that an element has memory; of no particular contents. RP_NO_RESOURCE. */

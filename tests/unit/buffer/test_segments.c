@@ -7,7 +7,7 @@ static void elements_keep_what_is_written_to_them(void **state)
     (void)state;
     rp_segments s;
 
-    assert_ok(rp_segments_init(&s, rp_allocator_default(), 24, 100000));
+    assert_ok(rp_segments_init(&s, rp_allocator_default(), 24, 100000, 16));
     for (size_t i = 0; i < 100000; i += 7) {
         assert_ok(rp_segments_need(&s, i));
         memcpy(rp_segments_at(&s, i), &i, sizeof i);
@@ -29,7 +29,7 @@ static void a_segment_that_was_dropped_is_used_again(void **state)
     rp_segments s;
     size_t length, made;
 
-    assert_ok(rp_segments_init(&s, &alloc, 1000, 100000));
+    assert_ok(rp_segments_init(&s, &alloc, 1000, 100000, 16));
     length = rp_segments_length(&s);
     assert_ok(rp_segments_need(&s, 0));
     made = oom.total;
@@ -49,7 +49,7 @@ static void large_elements_have_segments_of_their_own(void **state)
     (void)state;
     rp_segments s;
 
-    assert_ok(rp_segments_init(&s, rp_allocator_default(), 40 << 20, 3));
+    assert_ok(rp_segments_init(&s, rp_allocator_default(), 40 << 20, 3, 16));
     assert_int_equal(rp_segments_length(&s), 1);
     assert_ok(rp_segments_need(&s, 2));
     assert_false(rp_segments_has(&s, 1));
@@ -59,7 +59,7 @@ static void large_elements_have_segments_of_their_own(void **state)
 static rp_status fill(const rp_allocator *alloc)
 {
     rp_segments s;
-    rp_status st = rp_segments_init(&s, alloc, 100, 5000);
+    rp_status st = rp_segments_init(&s, alloc, 100, 5000, 16);
 
     if (st != RP_OK) return st;
     for (size_t i = 0; i < 5000 && st == RP_OK; i++) st = rp_segments_need(&s, i);
