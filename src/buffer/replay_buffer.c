@@ -258,7 +258,7 @@ void buffer_weigh(const rp_replay_buffer *b, const double *priorities, size_t co
     double raised[BUFFER_BLOCK];
 
     assert(count <= BUFFER_BLOCK);
-    if (count == 0) return;
+    raised[0] = 0; /* gcc cannot see that power() reads `count` of them */
     for (size_t i = 0; i < count; i++) {
         raised[i] = priorities[i] + b->epsilon;
         raised[i] = raised[i] < 0x1p1000 ? raised[i] : 0x1p1000;
