@@ -4,7 +4,7 @@
  *   module.c              what is in the module
  *   status.c              statuses as exceptions
  *   tensor.c              arrays as tensors, and back
- *   nest.c                nested structures: flattened, compared, packed
+ *   nest.c, structure.c   nested structures: flattened, compared, packed
  *   signature.c           nests of specs as signatures, and back
  *   wait.c                calls that wait: without the GIL, and Ctrl-C ends them
  *   store.c, server.c     a store and its tables, and a server of it, in this process
@@ -30,6 +30,20 @@
 
 #include <reprise/reprise.h>
 
+/* Of CPython 3.10, for 3.9. */
+#if PY_VERSION_HEX < 0x030a0000
+static inline PyObject *Py_NewRef(PyObject *obj)
+{
+    Py_INCREF(obj);
+    return obj;
+}
+static inline PyObject *Py_XNewRef(PyObject *obj)
+{
+    Py_XINCREF(obj);
+    return obj;
+}
+#endif
+
 /* --- status.c ----------------------------------------------------------------------------------
  *
  *   RP_INVALID    ValueError
@@ -48,13 +62,14 @@ PyObject *core_raise(rp_status status, const rp_error *err);
 typedef rp_status (*core_call)(void *arg, rp_wait wait, rp_error *err);
 
 /* Makes the call until it ends with something other than RP_DEADLINE, `timeout_ms` have passed
- * (negative: never), or a signal handler raises (Ctrl-C). Returns 0 with `*status` set, or -1 with the
- * handler's exception. The first try is made without waiting and with the GIL held if `quick`,
- * for calls that mostly find what they want. */
+ * (negative: never), or a signal handler raises (Ctrl-C). Returns 0 with `*status` set, or -1
+ * with the handler's exception. The first try is made without waiting and with the GIL held if
+ * `quick`, for calls that mostly find what they want. */
 int core_wait(core_call call, void *arg, int64_t timeout_ms, bool quick, rp_status *status,
               rp_error *err);
 
-/* A timeout as Python gives it: None is never (-1); seconds as int or float, or milliseconds. */
+/* A timeout as Python gives it: None is never (-1); seconds as int or float, or milliseconds.
+ */
 int core_timeout_s(PyObject *obj, int64_t *timeout_ms);
 int core_timeout_ms(PyObject *obj, int64_t *timeout_ms);
 
@@ -62,13 +77,15 @@ int core_timeout_ms(PyObject *obj, int64_t *timeout_ms);
 
 /* Views `obj` (an array, or whatever numpy.asarray takes) as a tensor. `*keep` is a new
  * reference to what owns the memory: hold it as long as the tensor is used. Arrays that are C
- * contiguous, aligned and in native byte order are not copied. str, bytes and object arrays of them become
- * RP_STRING. TypeError or ValueError says which dtype or rank has no place here; `path` (may be NULL) names the
- * leaf. */
+ * contiguous, aligned and in native byte order are not copied. str, bytes and object arrays of
+ * them become
+ * RP_STRING. TypeError or ValueError says which dtype or rank has no place here; `path` (may be
+ * NULL) names the leaf. */
 int core_tensor_from(PyObject *obj, const char *path, rp_tensor *tensor, PyObject **keep);
 
 /* The dtype of ours for a NumPy dtype, RP_INVALID_DTYPE if there is none; and back: a new
- * reference. bfloat16 and float8 are those of ml_dtypes, if that is installed, else raw bytes. */
+ * reference. bfloat16 and float8 are those of ml_dtypes, if that is installed, else raw bytes.
+ */
 rp_dtype core_dtype_from(PyArray_Descr *descr);
 PyArray_Descr *core_descr(rp_dtype dtype);
 
@@ -84,7 +101,9 @@ int core_fill_strings(PyObject *array, const rp_string *strings, size_t count);
  * named tuples in order; everything else, None included, is a leaf. attrs classes are not
  * looked into. At most RP_MAX_NEST_DEPTH levels, else ValueError. */
 
-/* The leaves of a nest, in order: borrowed from it. Freed with core_leaves_free(). Small ones do not allocate. */
+/* The leaves of a nest, in order, each with a reference of its own. The two functions that fill
+ * it also initialise it; core_leaves_free() drops the references, and may be called after a
+ * failure as well. Small ones do not allocate. */
 typedef struct core_leaves {
     PyObject **items;
     Py_ssize_t count, capacity;
@@ -100,8 +119,10 @@ typedef struct core_structure core_structure;
 extern PyTypeObject core_Structure;
 
 PyObject *core_structure_of(PyObject *nest);
-/* Flattens `nest` if it has exactly this structure: 1. 0 if it has another (no exception), -1 on
- * failure. The fast path of every append: no allocation for up to 32 leaves. */
+/* Flattens `nest` if it has this structure (in the sense of dm-tree's assert_same_structure:
+ * any two mappings of the same keys are alike, and named tuples of the same name and
+ * fields): 1. 0 if it has another (no exception), -1 on failure. The fast path of every append:
+ * no allocation for up to 32 leaves. */
 int core_structure_flatten(PyObject *structure, PyObject *nest, core_leaves *leaves);
 Py_ssize_t core_structure_leaf_count(PyObject *structure);
 /* A nest of that structure with these leaves, whose references are not taken. */
@@ -123,8 +144,7 @@ PyObject *core_signature_to(const rp_signature *signature);
 
 /* store.c: reprise._core.Store. */
 typedef struct core_store {
-    PyObject_HEAD
-    rp_store *store;
+    PyObject_HEAD rp_store *store;
 } core_store;
 extern PyTypeObject core_Store;
 
@@ -133,8 +153,7 @@ extern PyTypeObject core_Server;
 
 /* client.c: reprise._core.Client. Writers and samplers hold a reference to it. */
 typedef struct core_client {
-    PyObject_HEAD
-    rp_client *client;
+    PyObject_HEAD rp_client *client;
     PyObject *store; /* of a local one: keeps it alive; else NULL */
 } core_client;
 extern PyTypeObject core_Client;

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is in the module reprise._core: exceptions, types, functions. */
+#define CORE_IMPORT_ARRAY
+#include "module.h"
+#include "core.h"
+
+/* Types whose files may still be missing: NULL then. */
+#define CORE_WEAK(type) extern PyTypeObject type __attribute__((weak))
+CORE_WEAK(core_Store);
+CORE_WEAK(core_Server);
+CORE_WEAK(core_Client);
+CORE_WEAK(core_TrajectoryWriter);
+CORE_WEAK(core_ColumnHistory);
+CORE_WEAK(core_TrajectoryColumn);
+CORE_WEAK(core_StructuredWriter);
+CORE_WEAK(core_BatchWriter);
+CORE_WEAK(core_StepWriter);
+CORE_WEAK(core_Sampler);
+CORE_WEAK(core_Batch);
+CORE_WEAK(core_ReplayBuffer);
+
+static PyTypeObject *const types[] = {
+    &core_Structure,        &core_Store,         &core_Server,           &core_Client,
+    &core_TrajectoryWriter, &core_ColumnHistory, &core_TrajectoryColumn, &core_StructuredWriter,
+    &core_BatchWriter,      &core_StepWriter,    &core_Sampler,          &core_Batch,
+    &core_ReplayBuffer,
+};
+
+int core_add(PyObject *module, const char *name, PyObject *obj)
+{
+    Py_INCREF(obj);
+    if (PyModule_AddObject(module, name, obj) == 0) return 0;
+    Py_DECREF(obj);
+    return -1;
+}
+
+static int add_types(PyObject *module)
+{
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (types[i] != NULL && PyModule_AddType(module, types[i]) < 0) return -1;
+    return 0;
+}
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "reprise._core",
+    .m_doc = "The C library as Python types. Use the package reprise, which is made of these.",
+    .m_size = -1,
+};
+
+PyMODINIT_FUNC PyInit__core(void)
+{
+    import_array();
+    PyObject *module = PyModule_Create(&definition);
+    if (module == NULL) return NULL;
+    if (core_init_status(module) < 0 || core_init_tensor(module) < 0) goto fail;
+    if (core_init_nest(module) < 0 || add_types(module) < 0) goto fail;
+    if (PyModule_AddFunctions(module, core_nest_functions) < 0) goto fail;
+    if (PyModule_AddFunctions(module, core_signature_functions) < 0) goto fail;
+    if (PyModule_AddStringConstant(module, "__version__", RP_VERSION) < 0) goto fail;
+    return module;
+fail:
+    Py_DECREF(module);
+    return NULL;
+}

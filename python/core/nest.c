@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nests: what they are made of, and how they are taken apart and put together.
+ *
+ * Taking one apart has two ways. The general one looks at each object, sorts the keys of each
+ * dict, and may write down what it saw (a structure). The other one knows the structure that is
+ * to be expected, and only asks for the keys in their order: that is what every append does. */
+#include "nest.h"
+#include "module.h"
+
+static PyObject *mapping_type, *sequence_type; /* of collections.abc */
+static PyObject *fields_name;                  /* "_fields" */
+
+/* --- leaves ---------------------------------------------------------------------------------- */
+
+static void leaves_init(core_leaves *leaves)
+{
+    leaves->items = leaves->inside;
+    leaves->count = 0;
+    leaves->capacity = (Py_ssize_t)(sizeof(leaves->inside) / sizeof(leaves->inside[0]));
+}
+
+void core_leaves_free(core_leaves *leaves)
+{
+    for (Py_ssize_t i = 0; i < leaves->count; i++) Py_DECREF(leaves->items[i]);
+    if (leaves->items != leaves->inside) PyMem_Free(leaves->items);
+    leaves_init(leaves);
+}
+
+static int leaves_grow(core_leaves *leaves)
+{
+    Py_ssize_t capacity = leaves->capacity * 2;
+    size_t bytes = (size_t)capacity * sizeof(PyObject *);
+    bool inside = leaves->items == leaves->inside;
+    PyObject **items = PyMem_Realloc(inside ? NULL : leaves->items, bytes);
+    if (items == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    if (inside) memcpy(items, leaves->inside, sizeof(leaves->inside));
+    leaves->items = items;
+    leaves->capacity = capacity;
+    return 0;
+}
+
+static inline int leaves_push(core_leaves *leaves, PyObject *leaf)
+{
+    if (leaves->count == leaves->capacity && leaves_grow(leaves) < 0) return -1;
+    Py_INCREF(leaf);
+    leaves->items[leaves->count++] = leaf;
+    return 0;
+}
+
+/* --- what an object is ----------------------------------------------------------------------- */
+
+static int is_named_tuple(PyObject *obj)
+{
+    PyObject *fields = PyObject_GetAttr((PyObject *)Py_TYPE(obj), fields_name);
+    if (fields == NULL) {
+        if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+        PyErr_Clear();
+        return 0;
+    }
+    bool named = PyTuple_Check(fields) && PyTuple_GET_SIZE(fields) == PyTuple_GET_SIZE(obj);
+    Py_DECREF(fields);
+    return named;
+}
+
+/* True for what is a leaf at a glance: arrays, and the scalars of Python and of NumPy. */
+static inline bool is_plain_leaf(PyObject *obj)
+{
+    return PyArray_CheckExact(obj) || PyFloat_CheckExact(obj) || PyLong_Check(obj) ||
+           obj == Py_None || PyUnicode_Check(obj) || PyBytes_Check(obj) ||
+           PyArray_IsScalar(obj, Generic) || PyArray_Check(obj);
+}
+
+int core_nest_kind(PyObject *obj)
+{
+    if (PyDict_CheckExact(obj)) return NEST_DICT;
+    if (PyTuple_CheckExact(obj)) return NEST_TUPLE;
+    if (PyList_CheckExact(obj)) return NEST_LIST;
+    if (is_plain_leaf(obj)) return NEST_LEAF;
+    if (PyTuple_Check(obj)) {
+        int named = is_named_tuple(obj);
+        return named < 0 ? -1 : named ? NEST_NAMED : NEST_TUPLE;
+    }
+    if (PyList_Check(obj)) return NEST_LIST;
+    if (PyDict_Check(obj)) return NEST_DICT;
+    if (PyObject_CheckBuffer(obj)) return NEST_LEAF;
+    int is = PyObject_IsInstance(obj, mapping_type);
+    if (is != 0) return is < 0 ? -1 : NEST_DICT;
+    is = PyObject_IsInstance(obj, sequence_type);
+    return is < 0 ? -1 : is ? NEST_SEQUENCE : NEST_LEAF;
+}
+
+/* --- taking apart, the general way ----------------------------------------------------------- */
+
+static int too_deep(int depth)
+{
+    if (depth < RP_MAX_NEST_DEPTH) return 0;
+    PyErr_Format(PyExc_ValueError, "a nest has at most %d levels", RP_MAX_NEST_DEPTH);
+    return -1;
+}
+
+/* Adds a node to the structure, if one is wanted. Takes both references of keys, also when it
+ * fails. */
+static int note(core_structure *s, nest_kind kind, PyObject *obj, PyObject *keys,
+                PyObject *given, Py_ssize_t children)
+{
+    if (s == NULL) {
+        Py_XDECREF(keys);
+        Py_XDECREF(given);
+        return 0;
+    }
+    if (s->node_count == s->node_capacity) {
+        Py_ssize_t capacity = s->node_capacity * 2 + 4;
+        nest_node *nodes = PyMem_Realloc(s->nodes, (size_t)capacity * sizeof(*nodes));
+        if (nodes == NULL) {
+            PyErr_NoMemory();
+            Py_XDECREF(keys);
+            Py_XDECREF(given);
+            return -1;
+        }
+        s->nodes = nodes;
+        s->node_capacity = capacity;
+    }
+    PyTypeObject *type = kind == NEST_LEAF ? NULL : Py_TYPE(obj);
+    Py_XINCREF(type);
+    s->nodes[s->node_count++] = (nest_node){kind, type, keys, given, children};
+    if (kind == NEST_LEAF) s->leaf_count++;
+    return 0;
+}
+
+static int walk(PyObject *obj, core_structure *s, core_leaves *leaves, int depth);
+
+static int walk_items(PyObject *sequence, core_structure *s, core_leaves *leaves, int depth)
+{
+    Py_ssize_t count = PySequence_Size(sequence);
+    if (count < 0) return -1;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = PySequence_GetItem(sequence, i);
+        int failed = item == NULL ? -1 : walk(item, s, leaves, depth + 1);
+        Py_XDECREF(item);
+        if (failed) return -1;
+    }
+    return 0;
+}
+
+/* The keys of a mapping as a sorted tuple; in `*given` as they came if that was not sorted. */
+static PyObject *sorted_keys(PyObject *mapping, PyObject **given)
+{
+    PyObject *keys =
+        PyDict_CheckExact(mapping) ? PyDict_Keys(mapping) : PyMapping_Keys(mapping);
+    PyObject *unsorted = keys == NULL ? NULL : PyList_AsTuple(keys);
+    PyObject *sorted = NULL;
+    if (unsorted == NULL) goto out;
+    if (PyList_Sort(keys) < 0) {
+        if (PyErr_ExceptionMatches(PyExc_TypeError))
+            PyErr_Format(PyExc_TypeError, "a nest takes dicts with sortable keys only, got %R",
+                         unsorted);
+        goto out;
+    }
+    sorted = PyList_AsTuple(keys);
+    if (sorted == NULL) goto out;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sorted); i++) {
+        if (PyTuple_GET_ITEM(sorted, i) == PyTuple_GET_ITEM(unsorted, i)) continue;
+        *given = unsorted;
+        unsorted = NULL;
+        break;
+    }
+out:
+    Py_XDECREF(unsorted);
+    Py_XDECREF(keys);
+    return sorted;
+}
+
+/* A new reference, or NULL; without an exception if there is no such key. */
+static PyObject *value_of(PyObject *mapping, PyObject *key)
+{
+    if (PyDict_CheckExact(mapping)) {
+        PyObject *value = PyDict_GetItemWithError(mapping, key);
+        Py_XINCREF(value);
+        return value;
+    }
+    PyObject *value = PyObject_GetItem(mapping, key);
+    if (value == NULL && PyErr_ExceptionMatches(PyExc_KeyError)) PyErr_Clear();
+    return value;
+}
+
+static int walk_mapping(PyObject *mapping, core_structure *s, core_leaves *leaves, int depth)
+{
+    PyObject *given = NULL;
+    PyObject *keys = sorted_keys(mapping, &given);
+    if (keys == NULL) return -1;
+    Py_INCREF(keys);
+    int failed = note(s, NEST_DICT, mapping, keys, given, PyTuple_GET_SIZE(keys));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys) && !failed; i++) {
+        PyObject *value = value_of(mapping, PyTuple_GET_ITEM(keys, i));
+        if (value == NULL && !PyErr_Occurred())
+            PyErr_SetObject(PyExc_KeyError, PyTuple_GET_ITEM(keys, i));
+        failed = value == NULL ? -1 : walk(value, s, leaves, depth + 1);
+        Py_XDECREF(value);
+    }
+    Py_DECREF(keys);
+    return failed;
+}
+
+/* Appends the leaves of `obj` and, unless `s` is NULL, its nodes. */
+static int walk(PyObject *obj, core_structure *s, core_leaves *leaves, int depth)
+{
+    int kind = core_nest_kind(obj);
+    if (kind < 0) return -1;
+    if (kind == NEST_LEAF) {
+        if (note(s, NEST_LEAF, obj, NULL, NULL, 0) < 0) return -1;
+        return leaves_push(leaves, obj);
+    }
+    if (too_deep(depth) < 0) return -1;
+    if (kind == NEST_DICT) return walk_mapping(obj, s, leaves, depth);
+    PyObject *fields = NULL;
+    if (kind == NEST_NAMED) {
+        fields = PyObject_GetAttr((PyObject *)Py_TYPE(obj), fields_name);
+        if (fields == NULL) return -1;
+    }
+    Py_ssize_t count = PySequence_Size(obj);
+    if (count < 0) {
+        Py_XDECREF(fields);
+        return -1;
+    }
+    if (note(s, (nest_kind)kind, obj, fields, NULL, count) < 0) return -1;
+    return walk_items(obj, s, leaves, depth);
+}
+
+int core_flatten(PyObject *nest, core_leaves *leaves)
+{
+    leaves_init(leaves);
+    if (walk(nest, NULL, leaves, 0) == 0) return 0;
+    core_leaves_free(leaves);
+    return -1;
+}
+
+PyObject *core_structure_of(PyObject *nest)
+{
+    core_structure *s = PyObject_GC_New(core_structure, &core_Structure);
+    if (s == NULL) return NULL;
+    s->nodes = NULL;
+    s->node_count = s->node_capacity = s->leaf_count = 0;
+    core_leaves leaves;
+    leaves_init(&leaves);
+    int failed = walk(nest, s, &leaves, 0);
+    core_leaves_free(&leaves);
+    if (failed) {
+        Py_DECREF(s);
+        return NULL;
+    }
+    PyObject_GC_Track(s);
+    return (PyObject *)s;
+}
+
+/* --- taking apart what has a known structure ------------------------------------------------- */
+
+/* 1 if `obj` is of the kind of the node, and for a named tuple of the same class, or one of the
+ * same name and fields. */
+static int same_kind(const nest_node *node, PyObject *obj)
+{
+    if (Py_TYPE(obj) == node->type) return 1;
+    int kind = core_nest_kind(obj);
+    if (kind < 0) return -1;
+    if (kind != (int)node->kind) return 0;
+    if (kind == NEST_LEAF || kind == NEST_LIST || kind == NEST_DICT) return 1;
+    if (kind != NEST_NAMED) return 0;
+    if (strcmp(Py_TYPE(obj)->tp_name, node->type->tp_name) != 0) return 0;
+    PyObject *fields = PyObject_GetAttr((PyObject *)Py_TYPE(obj), fields_name);
+    int same = fields == NULL ? -1 : PyObject_RichCompareBool(fields, node->keys, Py_EQ);
+    Py_XDECREF(fields);
+    return same;
+}
+
+static int match(const core_structure *s, Py_ssize_t *at, PyObject *obj, core_leaves *leaves);
+
+static int match_mapping(const core_structure *s, Py_ssize_t *at, const nest_node *node,
+                         PyObject *obj, core_leaves *leaves)
+{
+    for (Py_ssize_t i = 0; i < node->children; i++) {
+        PyObject *value = value_of(obj, PyTuple_GET_ITEM(node->keys, i));
+        if (value == NULL) return PyErr_Occurred() ? -1 : 0;
+        int same = match(s, at, value, leaves);
+        Py_DECREF(value);
+        if (same != 1) return same;
+    }
+    return 1;
+}
+
+static int match(const core_structure *s, Py_ssize_t *at, PyObject *obj, core_leaves *leaves)
+{
+    const nest_node *node = &s->nodes[(*at)++];
+    int same = same_kind(node, obj);
+    if (same != 1) return same;
+    if (node->kind == NEST_LEAF) return leaves_push(leaves, obj) < 0 ? -1 : 1;
+    Py_ssize_t count = PyObject_Size(obj);
+    if (count != node->children) return count < 0 ? -1 : 0;
+    if (node->kind == NEST_DICT) return match_mapping(s, at, node, obj, leaves);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = PySequence_GetItem(obj, i);
+        same = item == NULL ? -1 : match(s, at, item, leaves);
+        Py_XDECREF(item);
+        if (same != 1) return same;
+    }
+    return 1;
+}
+
+int core_structure_flatten(PyObject *structure, PyObject *nest, core_leaves *leaves)
+{
+    Py_ssize_t at = 0;
+    leaves_init(leaves);
+    int same = match((core_structure *)structure, &at, nest, leaves);
+    if (same != 1) core_leaves_free(leaves);
+    return same;
+}
+
+Py_ssize_t core_structure_leaf_count(PyObject *structure)
+{
+    return ((core_structure *)structure)->leaf_count;
+}
+
+/* --- putting together ------------------------------------------------------------------------ */
+
+/* Where in a structure and in its leaves the work is. */
+typedef struct position {
+    Py_ssize_t node, leaf;
+} position;
+
+static PyObject *build(const core_structure *s, position *at, PyObject *const *leaves);
+
+static PyObject *build_tuple(const core_structure *s, const nest_node *node, position *at,
+                             PyObject *const *leaves)
+{
+    PyObject *tuple = PyTuple_New(node->children);
+    if (tuple == NULL) return NULL;
+    for (Py_ssize_t i = 0; i < node->children; i++) {
+        PyObject *child = build(s, at, leaves);
+        if (child == NULL) {
+            Py_DECREF(tuple);
+            return NULL;
+        }
+        PyTuple_SET_ITEM(tuple, i, child);
+    }
+    return tuple;
+}
+
+static PyObject *build_dict(const core_structure *s, const nest_node *node, position *at,
+                            PyObject *const *leaves)
+{
+    PyObject *dict = PyDict_New();
+    if (dict == NULL) return NULL;
+    for (Py_ssize_t i = 0; node->given != NULL && i < node->children; i++)
+        if (PyDict_SetItem(dict, PyTuple_GET_ITEM(node->given, i), Py_None) < 0) goto fail;
+    for (Py_ssize_t i = 0; i < node->children; i++) {
+        PyObject *child = build(s, at, leaves);
+        if (child == NULL) goto fail;
+        int failed = PyDict_SetItem(dict, PyTuple_GET_ITEM(node->keys, i), child);
+        Py_DECREF(child);
+        if (failed) goto fail;
+    }
+    if (node->type == &PyDict_Type) return dict;
+    /* A mapping of another type is made from a dict, if its type can be called with one. */
+    PyObject *other = PyObject_CallFunctionObjArgs((PyObject *)node->type, dict, NULL);
+    if (other == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear();
+        return dict;
+    }
+    Py_DECREF(dict);
+    return other;
+fail:
+    Py_DECREF(dict);
+    return NULL;
+}
+
+static PyObject *build(const core_structure *s, position *at, PyObject *const *leaves)
+{
+    const nest_node *node = &s->nodes[at->node++];
+    if (node->kind == NEST_LEAF) {
+        PyObject *leaf = leaves[at->leaf++];
+        Py_INCREF(leaf);
+        return leaf;
+    }
+    if (node->kind == NEST_DICT) return build_dict(s, node, at, leaves);
+    PyObject *tuple = build_tuple(s, node, at, leaves), *nest = NULL;
+    if (tuple == NULL || node->type == &PyTuple_Type) return tuple;
+    if (node->type == &PyList_Type)
+        nest = PySequence_List(tuple);
+    else if (node->kind == NEST_NAMED)
+        nest = PyObject_Call((PyObject *)node->type, tuple, NULL);
+    else
+        nest = PyObject_CallFunctionObjArgs((PyObject *)node->type, tuple, NULL);
+    Py_DECREF(tuple);
+    return nest;
+}
+
+PyObject *core_structure_pack(PyObject *structure, PyObject *const *leaves, Py_ssize_t count)
+{
+    const core_structure *s = (core_structure *)structure;
+    if (count != s->leaf_count) {
+        PyErr_Format(PyExc_ValueError, "a structure of %zd leaves cannot be packed with %zd",
+                     s->leaf_count, count);
+        return NULL;
+    }
+    position at = {0, 0};
+    return build(s, &at, leaves);
+}
+
+/* --- paths ----------------------------------------------------------------------------------- */
+
+/* Appends the paths of the leaves below the node at `*at`, whose own path is `path`. */
+static int add_paths(const core_structure *s, Py_ssize_t *at, PyObject *path, PyObject *list)
+{
+    const nest_node *node = &s->nodes[(*at)++];
+    if (node->kind == NEST_LEAF) return PyList_Append(list, path);
+    for (Py_ssize_t i = 0; i < node->children; i++) {
+        PyObject *step = node->keys == NULL ? Py_BuildValue("(n)", i)
+                                            : PyTuple_Pack(1, PyTuple_GET_ITEM(node->keys, i));
+        PyObject *deeper = step == NULL ? NULL : PySequence_Concat(path, step);
+        int failed = deeper == NULL ? -1 : add_paths(s, at, deeper, list);
+        Py_XDECREF(step);
+        Py_XDECREF(deeper);
+        if (failed) return -1;
+    }
+    return 0;
+}
+
+PyObject *core_structure_paths(PyObject *structure)
+{
+    Py_ssize_t at = 0;
+    PyObject *list = PyList_New(0), *root = PyTuple_New(0);
+    if (list == NULL || root == NULL ||
+        add_paths((core_structure *)structure, &at, root, list) < 0)
+        Py_CLEAR(list);
+    Py_XDECREF(root);
+    return list;
+}
+
+PyObject *core_structure_path(PyObject *structure, Py_ssize_t leaf)
+{
+    PyObject *paths = core_structure_paths(structure), *text = NULL;
+    if (paths == NULL) return NULL;
+    if (leaf < 0 || leaf >= PyList_GET_SIZE(paths)) {
+        PyErr_Format(PyExc_IndexError, "no leaf %zd among %zd", leaf, PyList_GET_SIZE(paths));
+        goto out;
+    }
+    text = PyUnicode_FromString("");
+    PyObject *path = PyList_GET_ITEM(paths, leaf);
+    for (Py_ssize_t i = 0; text != NULL && i < PyTuple_GET_SIZE(path); i++) {
+        PyObject *longer =
+            PyUnicode_FromFormat(i == 0 ? "%U%S" : "%U/%S", text, PyTuple_GET_ITEM(path, i));
+        Py_SETREF(text, longer);
+    }
+out:
+    Py_DECREF(paths);
+    return text;
+}
+
+int core_init_nest(PyObject *module)
+{
+    (void)module;
+    PyObject *abc = PyImport_ImportModule("collections.abc");
+    if (abc == NULL) return -1;
+    mapping_type = PyObject_GetAttrString(abc, "Mapping");
+    sequence_type = PyObject_GetAttrString(abc, "Sequence");
+    fields_name = PyUnicode_InternFromString("_fields");
+    Py_DECREF(abc);
+    return mapping_type == NULL || sequence_type == NULL || fields_name == NULL ? -1 : 0;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nests of specs as signatures, and back.
+ *
+ * A spec is anything with `shape`, `dtype` and `name`; those made here are
+ * reprise.specs.TensorSpec. */
+#include "core.h"
+#include "module.h"
+#include "nest.h"
+
+/* --- from Python ------------------------------------------------------------------------------- */
+
+/* The dimension of a spec: None is any size. */
+static int dimension_of(PyObject *obj, int64_t *dim)
+{
+    *dim = -1;
+    if (obj == Py_None) return 0;
+    PyObject *number = PyNumber_Index(obj);
+    if (number == NULL) return -1;
+    *dim = PyLong_AsLongLong(number);
+    Py_DECREF(number);
+    if (*dim == -1 && PyErr_Occurred()) return -1;
+    if (*dim >= 0) return 0;
+    PyErr_Format(PyExc_ValueError, "a dimension must be >= 0 or None, got %R", obj);
+    return -1;
+}
+
+static int spec_shape(PyObject *leaf, rp_shape *shape)
+{
+    int failed = -1;
+    PyObject *obj = PyObject_GetAttrString(leaf, "shape"), *dims = NULL;
+    if (obj == NULL) return -1;
+    shape->rank = -1;
+    if (obj == Py_None) {
+        failed = 0;
+        goto out;
+    }
+    dims = PySequence_Fast(obj, "the shape of a spec must be a sequence or None");
+    if (dims == NULL) goto out;
+    Py_ssize_t rank = PySequence_Fast_GET_SIZE(dims);
+    if (rank > RP_MAX_RANK) {
+        PyErr_Format(PyExc_ValueError, "a spec has at most %d dimensions, got %zd", RP_MAX_RANK,
+                     rank);
+        goto out;
+    }
+    shape->rank = (int32_t)rank;
+    failed = 0;
+    for (Py_ssize_t i = 0; i < rank && !failed; i++)
+        failed = dimension_of(PySequence_Fast_GET_ITEM(dims, i), &shape->dims[i]);
+out:
+    Py_XDECREF(dims);
+    Py_DECREF(obj);
+    return failed;
+}
+
+static int spec_dtype(PyObject *leaf, rp_dtype *dtype)
+{
+    PyArray_Descr *descr = NULL;
+    PyObject *obj = PyObject_GetAttrString(leaf, "dtype");
+    if (obj == NULL) return -1;
+    int converted = PyArray_DescrConverter(obj, &descr);
+    Py_DECREF(obj);
+    if (converted != NPY_SUCCEED) return -1;
+    *dtype = core_dtype_from(descr);
+    if (*dtype == RP_INVALID_DTYPE)
+        PyErr_Format(PyExc_TypeError, "a spec of dtype %R has no place here",
+                     (PyObject *)descr);
+    Py_DECREF(descr);
+    return *dtype == RP_INVALID_DTYPE ? -1 : 0;
+}
+
+/* The nodes of a signature while they are put together. `kept` holds the owners of the text. */
+typedef struct nodes {
+    rp_nest_node *items;
+    PyObject *kept;
+} nodes;
+
+/* The UTF-8 of a str; kept alive as long as the nodes are. */
+static const char *text_of(nodes *n, PyObject *obj, const char *what)
+{
+    if (!PyUnicode_Check(obj)) {
+        PyErr_Format(PyExc_TypeError, "%s of a signature must be a str, got %R", what, obj);
+        return NULL;
+    }
+    return PyList_Append(n->kept, obj) < 0 ? NULL : PyUnicode_AsUTF8(obj);
+}
+
+static int spec_of(nodes *n, PyObject *leaf, rp_spec *spec)
+{
+    if (spec_shape(leaf, &spec->shape) < 0 || spec_dtype(leaf, &spec->dtype) < 0) return -1;
+    PyObject *name = PyObject_GetAttrString(leaf, "name");
+    if (name == NULL) return -1;
+    if (name != Py_None) spec->name = text_of(n, name, "the name of a spec");
+    int failed = name != Py_None && spec->name == NULL ? -1 : 0;
+    Py_DECREF(name);
+    return failed;
+}
+
+static const char *class_name(const PyTypeObject *type)
+{
+    const char *dot = strrchr(type->tp_name, '.');
+    return dot == NULL ? type->tp_name : dot + 1;
+}
+
+/* Writes down the node at `*at` and those below it. `key` may be NULL. */
+static int add_nodes(nodes *n, const core_structure *s, Py_ssize_t *at, PyObject *const **leaf,
+                     const char *key)
+{
+    static const rp_nest_kind kinds[] = {
+        [NEST_LEAF] = RP_NEST_LEAF,   [NEST_LIST] = RP_NEST_LIST,
+        [NEST_TUPLE] = RP_NEST_TUPLE, [NEST_NAMED] = RP_NEST_NAMEDTUPLE,
+        [NEST_DICT] = RP_NEST_DICT,   [NEST_SEQUENCE] = RP_NEST_LIST,
+    };
+    const nest_node *from = &s->nodes[*at];
+    rp_nest_node *to = &n->items[(*at)++];
+    *to = (rp_nest_node){.kind = kinds[from->kind], .key = key};
+    if (from->kind == NEST_LEAF) return spec_of(n, *(*leaf)++, &to->spec);
+    to->child_count = (uint32_t)from->children;
+    if (from->kind == NEST_NAMED) to->type_name = class_name(from->type);
+    for (Py_ssize_t i = 0; i < from->children; i++) {
+        const char *child = NULL;
+        if (from->keys != NULL) {
+            child = text_of(n, PyTuple_GET_ITEM(from->keys, i), "a key");
+            if (child == NULL) return -1;
+        }
+        if (add_nodes(n, s, at, leaf, child) < 0) return -1;
+    }
+    return 0;
+}
+
+int core_signature_from(PyObject *nest, rp_signature **out)
+{
+    *out = NULL;
+    if (nest == NULL || nest == Py_None) return 0;
+    int failed = -1;
+    nodes n = {NULL, NULL};
+    core_leaves leaves;
+    PyObject *structure = core_structure_of(nest);
+    if (structure == NULL) return -1;
+    const core_structure *s = (core_structure *)structure;
+    if (s->leaf_count == 0) {
+        Py_DECREF(structure);
+        return 0;
+    }
+    if (core_flatten(nest, &leaves) < 0) {
+        Py_DECREF(structure);
+        return -1;
+    }
+    n.items = PyMem_Calloc((size_t)s->node_count, sizeof(*n.items));
+    n.kept = PyList_New(0);
+    if (n.items == NULL || n.kept == NULL) {
+        PyErr_NoMemory();
+        goto out;
+    }
+    Py_ssize_t at = 0;
+    PyObject *const *leaf = leaves.items;
+    if (add_nodes(&n, s, &at, &leaf, NULL) < 0) goto out;
+    rp_error err;
+    rp_status status =
+        rp_signature_new(rp_allocator_default(), n.items, (size_t)s->node_count, out, &err);
+    if (status != RP_OK) core_raise(status, &err);
+    failed = status == RP_OK ? 0 : -1;
+out:
+    PyMem_Free(n.items);
+    Py_XDECREF(n.kept);
+    core_leaves_free(&leaves);
+    Py_DECREF(structure);
+    return failed;
+}
+
+/* --- to Python --------------------------------------------------------------------------------- */
+
+static PyObject *shape_tuple(const rp_shape *shape)
+{
+    if (shape->rank < 0) Py_RETURN_NONE;
+    PyObject *tuple = PyTuple_New(shape->rank);
+    if (tuple == NULL) return NULL;
+    for (int i = 0; i < shape->rank; i++) {
+        PyObject *dim = shape->dims[i] < 0 ? Py_NewRef(Py_None)
+                                           : PyLong_FromLongLong((long long)shape->dims[i]);
+        if (dim == NULL) {
+            Py_DECREF(tuple);
+            return NULL;
+        }
+        PyTuple_SET_ITEM(tuple, i, dim);
+    }
+    return tuple;
+}
+
+static PyObject *text_or_none(const char *text)
+{
+    if (text == NULL || *text == 0) return Py_NewRef(Py_None);
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
+/* reprise.specs, borrowed from sys.modules. */
+static PyObject *call_specs(const char *function, PyObject *args)
+{
+    PyObject *module = PyImport_ImportModule("reprise.specs");
+    PyObject *callable = module == NULL ? NULL : PyObject_GetAttrString(module, function);
+    PyObject *result =
+        callable == NULL || args == NULL ? NULL : PyObject_CallObject(callable, args);
+    Py_XDECREF(args);
+    Py_XDECREF(callable);
+    Py_XDECREF(module);
+    return result;
+}
+
+static PyObject *spec_new(const rp_spec *spec)
+{
+    PyObject *shape = shape_tuple(&spec->shape);
+    PyObject *descr = shape == NULL ? NULL : (PyObject *)core_descr(spec->dtype);
+    PyObject *name = descr == NULL ? NULL : text_or_none(spec->name);
+    PyObject *args = name == NULL ? NULL : PyTuple_Pack(3, shape, descr, name);
+    Py_XDECREF(shape);
+    Py_XDECREF(descr);
+    Py_XDECREF(name);
+    return args == NULL ? NULL : call_specs("TensorSpec", args);
+}
+
+static PyObject *nest_of(const rp_nest_node *items, size_t *at);
+
+/* The children of a node as a list of (key, value); keys are None where there are none. */
+static PyObject *children_of(const rp_nest_node *items, const rp_nest_node *node, size_t *at)
+{
+    PyObject *pairs = PyList_New(0);
+    for (uint32_t i = 0; pairs != NULL && i < node->child_count; i++) {
+        PyObject *key = text_or_none(items[*at].key);
+        PyObject *value = key == NULL ? NULL : nest_of(items, at);
+        PyObject *pair = value == NULL ? NULL : PyTuple_Pack(2, key, value);
+        if (pair == NULL || PyList_Append(pairs, pair) < 0) Py_CLEAR(pairs);
+        Py_XDECREF(pair);
+        Py_XDECREF(value);
+        Py_XDECREF(key);
+    }
+    return pairs;
+}
+
+static PyObject *nest_of(const rp_nest_node *items, size_t *at)
+{
+    const rp_nest_node *node = &items[(*at)++];
+    if (node->kind == RP_NEST_LEAF) return spec_new(&node->spec);
+    PyObject *pairs = children_of(items, node, at);
+    if (pairs == NULL) return NULL;
+    static const char *const makers[] = {
+        [RP_NEST_LIST] = "_list",
+        [RP_NEST_TUPLE] = "_tuple",
+        [RP_NEST_DICT] = "_dict",
+        [RP_NEST_NAMEDTUPLE] = "_named_tuple",
+    };
+    PyObject *args = node->kind == RP_NEST_NAMEDTUPLE
+                         ? Py_BuildValue("(NN)", text_or_none(node->type_name), pairs)
+                         : Py_BuildValue("(N)", pairs);
+    return args == NULL ? NULL : call_specs(makers[node->kind], args);
+}
+
+PyObject *core_signature_to(const rp_signature *signature)
+{
+    if (signature == NULL) Py_RETURN_NONE;
+    size_t at = 0, count = 0;
+    return nest_of(rp_signature_nodes(signature, &count), &at);
+}
+
+static PyObject *roundtrip(PyObject *module, PyObject *nest)
+{
+    rp_signature *signature = NULL;
+    (void)module;
+    if (core_signature_from(nest, &signature) < 0) return NULL;
+    PyObject *result = core_signature_to(signature);
+    rp_signature_unref(signature);
+    return result;
+}
+
+PyMethodDef core_signature_functions[] = {
+    {"signature_roundtrip", roundtrip, METH_O,
+     "signature_roundtrip(nest, /)\n--\n\n"
+     "The nest of specs as a server gives it back: without bounds, subclasses and key order."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Statuses as exceptions.
+ *
+ * The classes are made here, so that the C of every other file can raise them; Python finds
+ * them in reprise.errors. */
+#include "core.h"
+#include "module.h"
+
+PyObject *core_ReverbError, *core_DeadlineExceededError, *core_StatusError;
+
+/* gRPC's name of a status. */
+static const char *code_name(rp_status status)
+{
+    switch (status) {
+    case RP_OK: return "OK";
+    case RP_CANCELLED: return "CANCELLED";
+    case RP_INVALID: return "INVALID_ARGUMENT";
+    case RP_DEADLINE: return "DEADLINE_EXCEEDED";
+    case RP_NOT_FOUND: return "NOT_FOUND";
+    case RP_EXISTS: return "ALREADY_EXISTS";
+    case RP_DENIED: return "PERMISSION_DENIED";
+    case RP_NO_RESOURCE: return "RESOURCE_EXHAUSTED";
+    case RP_PRECONDITION: return "FAILED_PRECONDITION";
+    case RP_UNIMPLEMENTED: return "UNIMPLEMENTED";
+    case RP_INTERNAL: return "INTERNAL";
+    case RP_UNAVAILABLE: return "UNAVAILABLE";
+    case RP_CORRUPT: return "DATA_LOSS";
+    case RP_UNAUTHENTICATED: return "UNAUTHENTICATED";
+    }
+    return "UNKNOWN";
+}
+
+static PyObject *class_of(rp_status status)
+{
+    if (status == RP_INVALID) return PyExc_ValueError;
+    return status == RP_DEADLINE ? core_DeadlineExceededError : core_StatusError;
+}
+
+PyObject *core_raise(rp_status status, const rp_error *err)
+{
+    /* What a server says is bytes: it need not be UTF-8. */
+    const char *said = err != NULL && err->code == status ? err->text : "";
+    PyObject *text = *said != 0
+                         ? PyUnicode_DecodeUTF8(said, (Py_ssize_t)strlen(said), "replace")
+                         : PyUnicode_FromString(code_name(status));
+    if (text == NULL) return NULL;
+    PyObject *class = class_of(status);
+    PyObject *exception = PyObject_CallFunctionObjArgs(class, text, NULL);
+    Py_DECREF(text);
+    if (exception == NULL) return NULL;
+    if (class == core_StatusError) {
+        PyObject *code = PyUnicode_FromString(code_name(status));
+        int set = code == NULL ? -1 : PyObject_SetAttrString(exception, "code", code);
+        Py_XDECREF(code);
+        if (set < 0) goto out;
+    }
+    PyErr_SetObject(class, exception);
+out:
+    Py_DECREF(exception);
+    return NULL;
+}
+
+/* A new exception class whose class attribute `code` is that string. */
+static PyObject *new_class(const char *name, const char *doc, PyObject *bases, const char *code)
+{
+    PyObject *class = PyErr_NewExceptionWithDoc(name, doc, bases, NULL);
+    PyObject *text = class == NULL ? NULL : PyUnicode_FromString(code);
+    if (text == NULL || PyObject_SetAttrString(class, "code", text) < 0) Py_CLEAR(class);
+    Py_XDECREF(text);
+    return class;
+}
+
+int core_init_status(PyObject *module)
+{
+    core_ReverbError =
+        new_class("reprise.errors.ReverbError",
+                  "Base of the errors that are not a mistake of the caller's.\n\n"
+                  "`code` is the name of the status, in gRPC's words.",
+                  NULL, "UNKNOWN");
+    if (core_ReverbError == NULL) return -1;
+    core_DeadlineExceededError =
+        new_class("reprise.errors.DeadlineExceededError", "The timeout passed first.",
+                  core_ReverbError, "DEADLINE_EXCEEDED");
+    PyObject *bases = Py_BuildValue("(OO)", core_ReverbError, PyExc_RuntimeError);
+    if (core_DeadlineExceededError == NULL || bases == NULL) goto fail;
+    core_StatusError =
+        new_class("reprise.errors.StatusError",
+                  "A call failed; `code` says how (\"NOT_FOUND\", ...).", bases, "UNKNOWN");
+    Py_DECREF(bases);
+    if (core_StatusError == NULL) return -1;
+    if (core_add(module, "ReverbError", core_ReverbError) < 0) return -1;
+    if (core_add(module, "DeadlineExceededError", core_DeadlineExceededError) < 0) return -1;
+    return core_add(module, "StatusError", core_StatusError);
+fail:
+    Py_XDECREF(bases);
+    return -1;
+}

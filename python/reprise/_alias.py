@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""reprise under the name of Reverb.
+
+With `sys.modules["reverb"] = reprise`, `import reverb` finds this package. What is in it has to be
+found as well, and only once: `reverb.errors` is `reprise.errors`, not a second copy of it with
+classes of its own. A finder sees to that. It is asked for modules below "reverb" only, and only
+answers while that is this package.
+"""
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+from types import ModuleType
+from typing import Optional
+
+
+class _Loader(importlib.abc.Loader):
+    """Gives a module of this package for one below "reverb"."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.spec = None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        module = importlib.import_module(self.name)
+        self.spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self.spec  # the import put the alias there
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds reverb.x as reprise.x where sys.modules["reverb"] is reprise."""
+
+    def find_spec(self, fullname, path=None, target=None) -> Optional[
+            importlib.machinery.ModuleSpec]:
+        if not fullname.startswith("reverb."):
+            return None
+        package = sys.modules.get("reverb")
+        if package is None or package is not sys.modules.get("reprise"):
+            return None
+        name = "reprise." + fullname[len("reverb."):]
+        try:
+            found = importlib.util.find_spec(name)
+        except ModuleNotFoundError:
+            return None
+        return None if found is None else importlib.machinery.ModuleSpec(fullname, _Loader(name))
+
+
+def install_finder() -> None:
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+def install_as_reverb() -> ModuleType:
+    """Makes `import reverb` give reprise, in this process, for all who import it from now on.
+
+    RuntimeError if the real one was imported before. Returns the package.
+
+    >>> import reprise
+    >>> _ = reprise.install_as_reverb()
+    >>> import reverb
+    >>> reverb is reprise
+    True
+    """
+    package = sys.modules["reprise"]
+    there = sys.modules.get("reverb")
+    if there is not None and there is not package:
+        raise RuntimeError("reverb has been imported already, from "
+                           f"{getattr(there, '__file__', None)}: call install_as_reverb() first")
+    sys.modules["reverb"] = package
+    return package

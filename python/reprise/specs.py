@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a tensor looks like: shape, dtype and name, and nests of such specs.
+
+A signature is a nest of `TensorSpec`. `convert` makes one of what other libraries have in its
+place, without importing them: `tf.TensorSpec`, `dm_env.specs.Array`, the spaces of gymnasium,
+`jax.ShapeDtypeStruct`, and arrays, which stand for themselves.
+
+    >>> import numpy as np
+    >>> convert({"obs": np.zeros((84, 84), np.uint8), "reward": 0.0})
+    {'obs': TensorSpec((84, 84), uint8), 'reward': TensorSpec((), float64)}
+"""
+
+from __future__ import annotations
+
+import collections
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from reprise import _core
+
+__all__ = ["BoundedTensorSpec", "TensorSpec", "convert", "is_spec"]
+
+Shape = Optional[Tuple[Optional[int], ...]]
+
+
+def _shape(shape: Any) -> Shape:
+    """A tuple of sizes, None for any, or None for any shape at all. -1 is None as well."""
+    if shape is None:
+        return None
+    if hasattr(shape, "as_list"):  # tf.TensorShape
+        return None if shape.rank is None else _shape(shape.as_list())
+    if isinstance(shape, (int, np.integer)):
+        shape = (shape,)
+    dims = tuple(None if d is None or d == -1 else int(d) for d in shape)
+    if any(d is not None and d < 0 for d in dims):
+        raise ValueError(f"a dimension must be >= 0, or None, got shape {dims}")
+    return dims
+
+
+def _dtype(dtype: Any) -> np.dtype:
+    """The NumPy dtype; of TensorFlow's and torch's dtypes too."""
+    if hasattr(dtype, "as_numpy_dtype"):  # tf.DType
+        dtype = dtype.as_numpy_dtype
+    elif type(dtype).__module__ == "torch":
+        dtype = str(dtype).rpartition(".")[2]
+        if dtype == "bfloat16":
+            import ml_dtypes
+            dtype = ml_dtypes.bfloat16
+    dtype = np.dtype(dtype)
+    return np.dtype(object) if dtype.kind in "SUT" else dtype
+
+
+def _dtype_text(dtype: np.dtype) -> str:
+    return "string" if dtype == object else dtype.name
+
+
+class TensorSpec:
+    """Shape, dtype and, if it has one, name of a tensor. Immutable; compares by value.
+
+    `shape` is a tuple in which None stands for any size, or None for any shape. `dtype` is
+    whatever `numpy.dtype` takes; str, bytes and object stand for strings.
+
+    >>> TensorSpec((None, 3), "float32", "positions")
+    TensorSpec((None, 3), float32, 'positions')
+    """
+
+    __slots__ = ("_dtype", "_name", "_shape")
+
+    def __init__(self, shape: Any, dtype: Any = np.float32, name: Optional[str] = None):
+        object.__setattr__(self, "_shape", _shape(shape))
+        object.__setattr__(self, "_dtype", _dtype(dtype))
+        object.__setattr__(self, "_name", name)
+
+    shape: Shape = property(lambda self: self._shape, doc="A tuple, or None for any shape.")
+    dtype: np.dtype = property(lambda self: self._dtype, doc="A `numpy.dtype`.")
+    name: Optional[str] = property(lambda self: self._name, doc="A str, or None.")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a {type(self).__name__} cannot be changed")
+
+    def _fields(self) -> Tuple[Any, ...]:
+        return self._shape, self._dtype, self._name
+
+    def __reduce__(self):
+        return type(self), self._fields()
+
+    def __eq__(self, other: Any) -> bool:
+        if not isinstance(other, TensorSpec):
+            return NotImplemented
+        return type(self) is type(other) and self._key() == other._key()
+
+    def _key(self) -> Tuple[Any, ...]:
+        return self._fields()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        name = "" if self._name is None else f", {self._name!r}"
+        return f"{type(self).__name__}({self._shape}, {_dtype_text(self._dtype)}{name})"
+
+    def is_compatible_with(self, value: Any) -> bool:
+        """True if an array, or a spec, has this dtype and a shape that fits.
+
+        >>> TensorSpec((None, 2), "int32").is_compatible_with(np.zeros((5, 2), np.int32))
+        True
+        """
+        if not isinstance(value, TensorSpec):
+            value = convert(value)
+        if self._dtype != value._dtype:
+            return False
+        if self._shape is None or value._shape is None:
+            return True
+        return len(self._shape) == len(value._shape) and all(
+            a is None or b is None or a == b for a, b in zip(self._shape, value._shape))
+
+
+class BoundedTensorSpec(TensorSpec):
+    """A `TensorSpec` whose values lie between `minimum` and `maximum`, both included.
+
+    Servers keep shape and dtype of a signature, not the bounds.
+    """
+
+    __slots__ = ("_maximum", "_minimum")
+
+    def __init__(self, shape: Any, dtype: Any, minimum: Any, maximum: Any,
+                 name: Optional[str] = None):
+        super().__init__(shape, dtype, name)
+        for slot, bound in (("_minimum", minimum), ("_maximum", maximum)):
+            array = np.array(bound, dtype=self._dtype)
+            array.flags.writeable = False
+            object.__setattr__(self, slot, array)
+
+    minimum: np.ndarray = property(lambda self: self._minimum, doc="An array, not writable.")
+    maximum: np.ndarray = property(lambda self: self._maximum, doc="An array, not writable.")
+
+    def _fields(self) -> Tuple[Any, ...]:
+        return self._shape, self._dtype, self._minimum, self._maximum, self._name
+
+    def _key(self) -> Tuple[Any, ...]:
+        bounds = tuple((b.shape, b.tobytes()) for b in (self._minimum, self._maximum))
+        return (self._shape, self._dtype, self._name) + bounds
+
+    def __repr__(self) -> str:
+        name = "" if self._name is None else f", {self._name!r}"
+        return (f"{type(self).__name__}({self._shape}, {_dtype_text(self._dtype)}, "
+                f"{self._minimum.tolist()}, {self._maximum.tolist()}{name})")
+
+
+def is_spec(leaf: Any) -> bool:
+    """True for what says its shape and dtype and holds no data: our specs and those of others."""
+    if isinstance(leaf, TensorSpec):
+        return True
+    return (hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+            and not isinstance(leaf, (np.ndarray, np.generic)) and not _has_data(leaf))
+
+
+def _has_data(leaf: Any) -> bool:
+    return hasattr(leaf, "__array__") or hasattr(leaf, "__dlpack__")
+
+
+def _convert_spec(leaf: Any) -> TensorSpec:
+    name = getattr(leaf, "name", None)
+    name = name if isinstance(name, str) else None
+    low, high = getattr(leaf, "minimum", None), getattr(leaf, "maximum", None)
+    if low is None and high is None:  # gymnasium.spaces.Box
+        low, high = getattr(leaf, "low", None), getattr(leaf, "high", None)
+    if low is not None and high is not None and not callable(low):
+        return BoundedTensorSpec(leaf.shape, leaf.dtype, low, high, name)
+    return TensorSpec(leaf.shape, leaf.dtype, name)
+
+
+def _convert_leaf(leaf: Any) -> TensorSpec:
+    if isinstance(leaf, TensorSpec):
+        return leaf
+    if type(leaf).__name__ == "Text" and hasattr(leaf, "max_length"):  # gymnasium.spaces.Text
+        return TensorSpec((), str)
+    if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
+        return _convert_spec(leaf)
+    if isinstance(leaf, (bool, int, float, complex, str, bytes)):
+        array = np.asarray(leaf)
+        return TensorSpec(array.shape, array.dtype)
+    raise ValueError(f"a signature takes specs or arrays as its leaves, got {leaf!r} of "
+                     f"type {type(leaf).__name__}")
+
+
+def _plain(nest: Any) -> Any:
+    """The spaces of gymnasium that hold spaces, as dicts and tuples."""
+    spaces = getattr(nest, "spaces", None)
+    if spaces is not None and hasattr(nest, "contains"):
+        nest = dict(spaces) if hasattr(spaces, "items") else tuple(spaces)
+    if type(nest) is dict:
+        return {key: _plain(value) for key, value in nest.items()}
+    if type(nest) in (list, tuple):
+        return type(nest)(_plain(value) for value in nest)
+    return nest
+
+
+def convert(nest: Any) -> Any:
+    """A nest of `TensorSpec` from a nest of anything that has a shape and a dtype.
+
+    None stays None. ValueError names a leaf that is neither a spec nor an array.
+    """
+    if nest is None:
+        return None
+    nest = _plain(nest)
+    shape = _core.Structure(nest)
+    return shape.pack([_convert_leaf(leaf) for leaf in shape.flatten(nest)])
+
+
+# What the extension makes nests of, from signatures of a server.
+
+Pairs = List[Tuple[Any, Any]]
+_named_tuples: Dict[Tuple[str, Tuple[str, ...]], type] = {}
+
+
+def _list(pairs: Pairs) -> List[Any]:
+    return [value for _, value in pairs]
+
+
+def _tuple(pairs: Pairs) -> Tuple[Any, ...]:
+    return tuple(value for _, value in pairs)
+
+
+def _dict(pairs: Pairs) -> Dict[str, Any]:
+    return dict(pairs)
+
+
+def _named_tuple(name: Optional[str], pairs: Pairs) -> Any:
+    """A named tuple of a class of that name and these fields, the same for all calls."""
+    fields = tuple(key for key, _ in pairs)
+    key = (name or "Nest", fields)
+    if key not in _named_tuples:
+        try:
+            _named_tuples[key] = collections.namedtuple(key[0], fields)
+        except ValueError:  # what a server calls it need not be a name in Python
+            return _dict(pairs)
+    return _named_tuples[key](*_tuple(pairs))

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nests: structures of dicts, lists and tuples, by the rules of dm-tree.
+
+Dicts (any mapping) are flattened in the order of their sorted keys; lists, tuples and named
+tuples in theirs. Everything else, None and strings included, is a leaf. The functions have the
+names and the arguments that they have in dm-tree, as far as they are here.
+
+    >>> flatten({"b": 2, "a": [0, 1]})
+    [0, 1, 2]
+    >>> map_structure(lambda x: x + 1, {"b": 2, "a": [0, 1]})
+    {'b': 3, 'a': [1, 2]}
+"""
+
+from __future__ import annotations
+
+import collections.abc
+from typing import Any, Callable, Iterable, List, Sequence, Tuple
+
+from reprise._core import Structure, flatten, is_nested
+
+__all__ = [
+    "Structure",
+    "assert_same_structure",
+    "flatten",
+    "flatten_up_to",
+    "flatten_with_path",
+    "is_nested",
+    "map_structure",
+    "map_structure_up_to",
+    "map_structure_with_path",
+    "unflatten_as",
+]
+
+Nest = Any
+Path = Tuple[Any, ...]
+
+
+def unflatten_as(structure: Nest, flat_sequence: Iterable[Any]) -> Nest:
+    """A nest like `structure` with the leaves of `flat_sequence`.
+
+    >>> unflatten_as({"b": 0, "a": (0, 0)}, [1, 2, 3])
+    {'b': 3, 'a': (1, 2)}
+    """
+    return Structure(structure).pack(list(flat_sequence))
+
+
+def map_structure(func: Callable[..., Any], *structures: Nest) -> Nest:
+    """`func` of the leaves of the nests, packed like the first; all must have its structure.
+
+    >>> map_structure(max, {"a": 1, "b": 5}, {"a": 3, "b": 4})
+    {'a': 3, 'b': 5}
+    """
+    if not structures:
+        raise ValueError("map_structure needs at least one nest")
+    shape = Structure(structures[0])
+    return shape.pack([func(*leaves) for leaves in zip(*map(shape.flatten, structures))])
+
+
+def flatten_with_path(structure: Nest) -> List[Tuple[Path, Any]]:
+    """The leaves, each with the keys and positions on the way to it.
+
+    >>> flatten_with_path({"a": [7, 8]})
+    [(('a', 0), 7), (('a', 1), 8)]
+    """
+    return list(zip(Structure(structure).paths(), flatten(structure)))
+
+
+def map_structure_with_path(func: Callable[..., Any], *structures: Nest) -> Nest:
+    """`func(path, *leaves)` of the leaves of the nests, packed like the first."""
+    if not structures:
+        raise ValueError("map_structure_with_path needs at least one nest")
+    shape = Structure(structures[0])
+    columns = [shape.flatten(s) for s in structures]
+    return shape.pack([func(*row) for row in zip(shape.paths(), *columns)])
+
+
+def assert_same_structure(a: Nest, b: Nest) -> None:
+    """ValueError, or TypeError where only the types differ, unless the nests are built alike."""
+    if Structure(a) == Structure(b):
+        return
+    text = f"the two structures differ:\n  first:  {Structure(a)}\n  second: {Structure(b)}"
+    same_paths = Structure(a).paths() == Structure(b).paths()
+    raise (TypeError if same_paths else ValueError)(text)
+
+
+def _children(nest: Nest) -> Sequence[Tuple[Any, Any]]:
+    """The parts of a nest, each with its key, in flattened order."""
+    if isinstance(nest, collections.abc.Mapping):
+        return [(key, nest[key]) for key in sorted(nest)]
+    fields = getattr(type(nest), "_fields", None) if isinstance(nest, tuple) else None
+    return list(zip(fields, nest)) if fields is not None else list(enumerate(nest))
+
+
+def flatten_up_to(shallow_structure: Nest, input_structure: Nest) -> List[Any]:
+    """What `input_structure` has where `shallow_structure` has its leaves.
+
+    >>> flatten_up_to({"a": 0, "b": 0}, {"a": [1, 2], "b": 3})
+    [[1, 2], 3]
+    """
+    if not is_nested(shallow_structure):
+        return [input_structure]
+    if not is_nested(input_structure):
+        raise TypeError(f"expected a nest like {shallow_structure!r}, got {input_structure!r}")
+    shallow, deep = _children(shallow_structure), _children(input_structure)
+    if [key for key, _ in shallow] != [key for key, _ in deep]:
+        raise ValueError(f"the two structures have other keys: {[k for k, _ in shallow]} and "
+                         f"{[k for k, _ in deep]}")
+    return [x for (_, s), (_, d) in zip(shallow, deep) for x in flatten_up_to(s, d)]
+
+
+def map_structure_up_to(shallow_structure: Nest, func: Callable[..., Any],
+                        *structures: Nest) -> Nest:
+    """`func` of what the nests have where `shallow_structure` has its leaves."""
+    if not structures:
+        raise ValueError("map_structure_up_to needs at least one nest")
+    columns = [flatten_up_to(shallow_structure, s) for s in structures]
+    return unflatten_as(shallow_structure, [func(*row) for row in zip(*columns)])
