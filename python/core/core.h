@@ -68,8 +68,8 @@ typedef rp_status (*core_call)(void *arg, rp_wait wait, rp_error *err);
 int core_wait(core_call call, void *arg, int64_t timeout_ms, bool quick, rp_status *status,
               rp_error *err);
 
-/* A timeout as Python gives it: None is never (-1); seconds as int or float, or milliseconds.
- */
+/* A timeout as Python gives it, an int or a float: seconds, or milliseconds. None, and whatever
+ * is negative, is never (-1). Fractions of a millisecond are rounded up. */
 int core_timeout_s(PyObject *obj, int64_t *timeout_ms);
 int core_timeout_ms(PyObject *obj, int64_t *timeout_ms);
 

@@ -48,6 +48,8 @@ static struct PyModuleDef definition = {
     .m_size = -1,
 };
 
+PyMODINIT_FUNC PyInit__core(void);
+
 PyMODINIT_FUNC PyInit__core(void)
 {
     import_array();

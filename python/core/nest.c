@@ -8,7 +8,8 @@
 #include "module.h"
 
 static PyObject *mapping_type, *sequence_type; /* of collections.abc */
-static PyObject *fields_name;                  /* "_fields" */
+static PyObject *defaultdict_type;
+static PyObject *fields_name; /* "_fields" */
 
 /* --- leaves ---------------------------------------------------------------------------------- */
 
@@ -125,9 +126,12 @@ static int note(core_structure *s, nest_kind kind, PyObject *obj, PyObject *keys
     }
     PyTypeObject *type = kind == NEST_LEAF ? NULL : Py_TYPE(obj);
     Py_XINCREF(type);
-    s->nodes[s->node_count++] = (nest_node){kind, type, keys, given, children};
+    nest_node *node = &s->nodes[s->node_count++];
+    *node = (nest_node){kind, type, keys, given, NULL, children};
     if (kind == NEST_LEAF) s->leaf_count++;
-    return 0;
+    if (type != (PyTypeObject *)defaultdict_type) return 0;
+    node->factory = PyObject_GetAttrString(obj, "default_factory");
+    return node->factory == NULL ? -1 : 0;
 }
 
 static int walk(PyObject *obj, core_structure *s, core_leaves *leaves, int depth);
@@ -362,7 +366,9 @@ static PyObject *build_dict(const core_structure *s, const nest_node *node, posi
     }
     if (node->type == &PyDict_Type) return dict;
     /* A mapping of another type is made from a dict, if its type can be called with one. */
-    PyObject *other = PyObject_CallFunctionObjArgs((PyObject *)node->type, dict, NULL);
+    PyObject *first = node->factory == NULL ? dict : node->factory;
+    PyObject *second = node->factory == NULL ? NULL : dict;
+    PyObject *other = PyObject_CallFunctionObjArgs((PyObject *)node->type, first, second, NULL);
     if (other == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
         return dict;
@@ -464,7 +470,12 @@ int core_init_nest(PyObject *module)
     if (abc == NULL) return -1;
     mapping_type = PyObject_GetAttrString(abc, "Mapping");
     sequence_type = PyObject_GetAttrString(abc, "Sequence");
-    fields_name = PyUnicode_InternFromString("_fields");
     Py_DECREF(abc);
-    return mapping_type == NULL || sequence_type == NULL || fields_name == NULL ? -1 : 0;
+    PyObject *collections = PyImport_ImportModule("collections");
+    if (collections == NULL) return -1;
+    defaultdict_type = PyObject_GetAttrString(collections, "defaultdict");
+    Py_DECREF(collections);
+    fields_name = PyUnicode_InternFromString("_fields");
+    bool all = mapping_type != NULL && sequence_type != NULL && defaultdict_type != NULL;
+    return all && fields_name != NULL ? 0 : -1;
 }

@@ -19,6 +19,7 @@ typedef struct nest_node {
     PyTypeObject *type; /* NULL for a leaf */
     PyObject *keys;     /* tuple: of a mapping sorted, of a named tuple its fields; else NULL */
     PyObject *given;    /* the keys of a mapping as they were given, if that is not sorted */
+    PyObject *factory;  /* of a defaultdict: its default_factory; else NULL */
     Py_ssize_t children; /* 0 for a leaf */
 } nest_node;
 

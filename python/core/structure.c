@@ -18,6 +18,7 @@ static int structure_traverse(core_structure *s, visitproc visit, void *arg)
         Py_VISIT(s->nodes[i].type);
         Py_VISIT(s->nodes[i].keys);
         Py_VISIT(s->nodes[i].given);
+        Py_VISIT(s->nodes[i].factory);
     }
     return 0;
 }
@@ -29,6 +30,7 @@ static void structure_dealloc(core_structure *s)
         Py_XDECREF(s->nodes[i].type);
         Py_XDECREF(s->nodes[i].keys);
         Py_XDECREF(s->nodes[i].given);
+        Py_XDECREF(s->nodes[i].factory);
     }
     PyMem_Free(s->nodes);
     PyObject_GC_Del(s);
@@ -125,6 +127,21 @@ static PyObject *leaves_list(core_leaves *leaves)
     return list;
 }
 
+/* What two structures that differ are: TypeError if the first node in which they do is a
+ * container in both, but of another type; else ValueError. */
+static PyObject *error_for(const core_structure *a, const core_structure *b)
+{
+    for (Py_ssize_t i = 0; i < a->node_count && i < b->node_count; i++) {
+        const nest_node *x = &a->nodes[i], *y = &b->nodes[i];
+        if (node_equal(x, y) == 1) continue;
+        if (x->kind == NEST_LEAF || y->kind == NEST_LEAF) break;
+        if (x->kind == NEST_DICT && y->kind == NEST_DICT) break;
+        if (x->type != y->type) return PyExc_TypeError;
+        break;
+    }
+    return PyExc_ValueError;
+}
+
 static PyObject *structure_flatten(PyObject *self, PyObject *nest)
 {
     core_leaves leaves;
@@ -133,7 +150,9 @@ static PyObject *structure_flatten(PyObject *self, PyObject *nest)
     if (same == 1) return leaves_list(&leaves);
     PyObject *other = core_structure_of(nest);
     if (other != NULL)
-        PyErr_Format(PyExc_ValueError, "expected a nest of %R, got one of %R", self, other);
+        PyErr_Format(error_for((core_structure *)self, (core_structure *)other),
+                     "the two nests don't have the same nested structure: %R and %R", self,
+                     other);
     Py_XDECREF(other);
     return NULL;
 }

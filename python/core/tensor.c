@@ -235,6 +235,15 @@ static PyArrayObject *as_array(PyObject *obj)
         if (array != NULL) *(double *)PyArray_DATA(array) = PyFloat_AS_DOUBLE(obj);
         return array;
     }
+    if (PyLong_CheckExact(obj)) {
+        int overflow = 0;
+        long long value = PyLong_AsLongLongAndOverflow(obj, &overflow);
+        if (overflow == 0) {
+            array = (PyArrayObject *)PyArray_SimpleNew(0, NULL, NPY_INT64);
+            if (array != NULL) *(npy_int64 *)PyArray_DATA(array) = value;
+            return array;
+        }
+    }
     if (PyBool_Check(obj)) {
         array = (PyArrayObject *)PyArray_SimpleNew(0, NULL, NPY_BOOL);
         if (array != NULL) *(npy_bool *)PyArray_DATA(array) = obj == Py_True;

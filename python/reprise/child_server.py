@@ -2,31 +2,35 @@
 """A server in a process of its own.
 
 The parent starts this module with a pipe to its standard input and one from its standard output.
-The first line in says what to serve; the first line out says where, or what went wrong. After
-that a line "stop SECONDS", or the end of the pipe, ends the server; so does the end of the
-parent, which the child notices even if processes that the parent forked still hold the pipe.
+Everything in them is a line of JSON. The first line in says what to serve; the first line out
+says where, or what went wrong. After that the parent may ask for what the tables say of
+themselves. "stop", or the end of the pipe, ends the server; so does the end of the parent, which
+the child notices even if processes that the parent forked still hold the pipe.
 """
 
 from __future__ import annotations
 
 import json
+import operator
 import os
 import select
 import signal
 import subprocess
 import sys
 import threading
-from typing import Any, Dict, List, Mapping, Sequence
+import time
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import numpy as np
 
-from reprise import errors, specs
+from reprise import errors, local_path, specs
 
 __all__ = ["Child", "main"]
 
 _START_TIMEOUT = 60.0
 _STOP_TIMEOUT = 10.0
-_POLL = 0.5
+_ASK_TIMEOUT = 30.0
+_POLL = 0.5  # seconds between looks at whether the parent is there
 
 # --- signatures as JSON ---------------------------------------------------------------------------
 
@@ -84,6 +88,28 @@ _PROGRAM = (
 )
 
 
+class _Lines:
+    """Lines of JSON from a file descriptor, waited for no longer than one likes."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._rest = b""
+
+    def read(self, timeout: float) -> Any:
+        """The next line. TimeoutError if it does not come in time, EOFError if none will."""
+        until = time.monotonic() + timeout
+        while b"\n" not in self._rest:
+            ready, _, _ = select.select([self._fd], [], [], max(0.0, until - time.monotonic()))
+            if not ready:
+                raise TimeoutError
+            part = os.read(self._fd, 1 << 16)
+            if not part:
+                raise EOFError
+            self._rest += part
+        line, self._rest = self._rest.split(b"\n", 1)
+        return json.loads(line)
+
+
 class Child:
     """A server in a child process, as `reprise.server.Server` uses it."""
 
@@ -96,70 +122,79 @@ class Child:
         store_options: Mapping[str, Any],
         options: Mapping[str, Any],
     ) -> None:
-        from reprise import client, server
-
         self._parent = os.getpid()
         self._lock = threading.Lock()
+        self._asked = 0
+        self._socket: Optional[List[Any]] = None
         self._process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, json.dumps(sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            bufsize=0,
         )
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._in, self._out = self._process.stdin, self._process.stdout
+        self._lines = _Lines(self._out.fileno())
+        config = {
+            "parent": self._parent,
+            "tables": [_table_to_json(table) for table in tables],
+            "hosts": list(hosts),
+            "port": port,
+            "local_socket": local_socket,
+            "store": dict(store_options),
+            "options": dict(options),
+        }
         try:
-            answer = self._start(
-                {
-                    "parent": self._parent,
-                    "tables": [
-                        dict(
-                            table._options,
-                            name=table.name,
-                            signature=signature_to_json(table._signature),
-                        )
-                        for table in tables
-                    ],
-                    "hosts": list(hosts),
-                    "port": port,
-                    "local_socket": local_socket,
-                    "store": dict(store_options),
-                    "options": dict(options),
-                }
-            )
+            answer = self._start(config)
         except BaseException:
             self.kill()
             raise
         if "error" in answer:
             self.kill()
-            kind = ValueError if answer["value_error"] else errors.StatusError
-            raise kind(answer["error"])
-        self.port = answer["port"]
-        self._path = answer["path"]
-        own = "unix:" + self._path if self._path else f"{hosts[0]}:{self.port}"
-        asker = client._core.Client(own)
-        self.places = [server._There(asker, table.name) for table in tables]
+            raise _error(answer)
+        self.port: int = answer["port"]
+        self._socket = answer["socket"]
+        self.places = [_InChild(self, table.name) for table in tables]
 
     def _start(self, config: Mapping[str, Any]) -> Dict[str, Any]:
         try:
-            self._write(json.dumps(config))
-        except BrokenPipeError:
-            pass  # what comes, or does not come, from it says more
-        out = self._process.stdout
-        assert out is not None
-        ready, _, _ = select.select([out], [], [], _START_TIMEOUT)
-        line = out.readline() if ready else b""
-        if not line:
-            raise errors.StatusError(
-                f"the server's process did not start: it ended with "
-                f"{self._process.wait(_STOP_TIMEOUT)}"
-                if ready
-                else f"the server's process did not start in {_START_TIMEOUT:g} s"
-            )
-        return json.loads(line)
+            self._write(config)
+            return self._lines.read(_START_TIMEOUT)
+        except TimeoutError:
+            text = f"the server's process did not start in {_START_TIMEOUT:g} s"
+        except (EOFError, OSError):
+            text = f"the server's process ended with {self._process.wait(_STOP_TIMEOUT)}"
+        raise _status("UNAVAILABLE", text)
 
-    def _write(self, line: str) -> None:
-        stdin = self._process.stdin
-        assert stdin is not None
-        stdin.write(line.encode() + b"\n")
-        stdin.flush()
+    def _write(self, message: Mapping[str, Any]) -> None:
+        line = memoryview(json.dumps(message).encode() + b"\n")
+        while line:
+            line = line[self._in.write(line) :]
+
+    def ask(self, what: str, table: str, *arguments: Any) -> Any:
+        """Has the child call a method of its store about a table."""
+        if os.getpid() != self._parent:
+            raise _status(
+                "FAILED_PRECONDITION",
+                "the server belongs to the process that forked this one: ask it by a client",
+            )
+        with self._lock:
+            self._asked += 1
+            number = self._asked
+            try:
+                self._write({"do": what, "table": table, "with": arguments, "id": number})
+                while True:
+                    answer = self._lines.read(_ASK_TIMEOUT)
+                    if answer["id"] == number:
+                        break  # others were left behind when Ctrl-C ended a call
+            except TimeoutError:
+                text = f"the server's process did not answer in {_ASK_TIMEOUT:g} s"
+                raise errors.DeadlineExceededError(text) from None
+            except (EOFError, OSError, ValueError):
+                raise _status("UNAVAILABLE", "the server's process has ended") from None
+        if "error" in answer:
+            raise _error(answer)
+        return answer["result"]
 
     @property
     def pid(self) -> int:
@@ -175,12 +210,9 @@ class Child:
         with self._lock:
             if self._process.poll() is None:
                 try:
-                    self._write(f"stop {grace}")
-                except OSError:
-                    pass
-                try:
+                    self._write({"do": "stop", "grace": grace})
                     self._process.wait(grace + _STOP_TIMEOUT)
-                except subprocess.TimeoutExpired:
+                except (OSError, ValueError, subprocess.TimeoutExpired):
                     self._process.kill()
             self._clean_up()
 
@@ -191,36 +223,75 @@ class Child:
 
     def _clean_up(self) -> None:
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                try:
-                    pipe.close()
-                except OSError:
-                    pass
+        self._in.close()
+        self._out.close()
+        if self._socket is not None:  # one that was killed has left it behind
+            local_path.remove(*self._socket)
+            self._socket = None
+
+
+class _InChild:
+    """A table of a server in a child process, as `reprise.server.Table` uses it."""
+
+    def __init__(self, child: Child, name: str) -> None:
+        self._child = child
+        self._name = name
+
+    def info(self) -> Dict[str, Any]:
+        info = self._child.ask("table_info", self._name)
+        for name in ("sampler", "remover", "limiter"):
+            info[name] = tuple(info[name])
+        return dict(info, signature=signature_from_json(info["signature"]))
+
+    def can_sample(self, count: int) -> bool:
+        return self._child.ask("can_sample", self._name, operator.index(count))
+
+    def can_insert(self, count: int) -> bool:
+        return self._child.ask("can_insert", self._name, operator.index(count))
+
+    def waiting(self) -> List[Dict[str, Any]]:
+        return self._child.ask("waiting", self._name)
+
+
+def _table_to_json(table: Any) -> Dict[str, Any]:
+    signature = signature_to_json(table._signature)
+    return dict(table._options, name=table.name, signature=signature)
+
+
+def _error(answer: Mapping[str, Any]) -> Exception:
+    code = answer["code"]
+    if code is None:
+        return ValueError(answer["error"])
+    return _status(code, answer["error"])
+
+
+def _status(code: str, text: str) -> errors.StatusError:
+    error = errors.StatusError(text)
+    error.code = code
+    return error
 
 
 # --- the child ------------------------------------------------------------------------------------
 
 
 def _serve(config: Mapping[str, Any]) -> Any:
-    """Starts the server. What it returns has `port`, `_path` and `stop`."""
+    """Starts the server: a `reprise.server._Threads`."""
     from reprise import pybind, rate_limiters, server
 
-    tables: List[Any] = []
-    for table in config["tables"]:
-        tables.append(
-            server.Table(
-                name=table["name"],
-                sampler=pybind.selector(*table["sampler"]),  # type: ignore[arg-type]
-                remover=pybind.selector(*table["remover"]),  # type: ignore[arg-type]
-                max_size=table["max_size"],
-                rate_limiter=rate_limiters.RateLimiter(*table["limiter"]),
-                max_times_sampled=table["max_times_sampled"],
-                signature=signature_from_json(table["signature"]),
-                max_bytes=table["max_bytes"],
-                seed=table["seed"],
-            )
+    tables = [
+        server.Table(
+            name=table["name"],
+            sampler=pybind.selector(*table["sampler"]),  # type: ignore[arg-type]
+            remover=pybind.selector(*table["remover"]),  # type: ignore[arg-type]
+            max_size=table["max_size"],
+            rate_limiter=rate_limiters.RateLimiter(*table["limiter"]),
+            max_times_sampled=table["max_times_sampled"],
+            signature=signature_from_json(table["signature"]),
+            max_bytes=table["max_bytes"],
+            seed=table["seed"],
         )
+        for table in config["tables"]
+    ]
     return server._Threads(
         tables,
         config["hosts"],
@@ -231,46 +302,61 @@ def _serve(config: Mapping[str, Any]) -> Any:
     )
 
 
-def _wait_for_end(parent: int) -> float:
-    """Waits until somebody wants it to end; returns for how long calls may go on."""
-    while True:
-        ready, _, _ = select.select([0], [], [], _POLL)
-        if ready:
-            words = os.read(0, 1000).split()
-            return float(words[1]) if len(words) > 1 else 0.0
-        if os.getppid() != parent:
-            return 0.0
+def _answer(store: Any, request: Mapping[str, Any]) -> Dict[str, Any]:
+    try:
+        result = getattr(store, request["do"])(request["table"], *request["with"])
+    except (ValueError, errors.ReverbError) as error:
+        return _error_to_json(error)
+    if request["do"] == "table_info":
+        result["signature"] = signature_to_json(result["signature"])
+    return {"result": result}
 
 
-def _read_config() -> Dict[str, Any]:
-    """The first line, and nothing of the next."""
-    line = bytearray()
-    while not line.endswith(b"\n"):
-        part = os.read(0, 65536)
-        if not part:
-            sys.exit(1)
-        line += part
-    return json.loads(bytes(line))
+def _error_to_json(error: Exception) -> Dict[str, Any]:
+    return {"error": str(error), "code": getattr(error, "code", None)}
+
+
+def _run(server: Any, parent: int, requests: _Lines, out: int) -> float:
+    """Answers requests until it is to end; returns for how many seconds calls may go on."""
+    while os.getppid() == parent:
+        try:
+            request = requests.read(_POLL)
+        except TimeoutError:
+            continue
+        except EOFError:
+            break
+        if request["do"] == "stop":
+            return request["grace"]
+        _put(out, dict(_answer(server.store, request), id=request["id"]))
+    return 0.0
+
+
+def _put(out: int, message: Mapping[str, Any]) -> None:
+    line = memoryview(json.dumps(message).encode() + b"\n")
+    while line:
+        line = line[os.write(out, line) :]
 
 
 def main() -> int:
     """Serves what the first line of the standard input says."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which stops us
-    config = _read_config()
     out = os.dup(1)
-    os.dup2(2, 1)  # nothing but the answer goes there
-    answer: Dict[str, Any]
+    os.dup2(2, 1)  # nothing but answers goes there
+    requests = _Lines(0)
+    grace = 0.0
     server = None
     try:
+        config = requests.read(_START_TIMEOUT)
         server = _serve(config)
-        answer = {"port": server.port, "path": server._path}
+        _put(out, {"port": server.port, "socket": server.socket})
+        grace = _run(server, config["parent"], requests, out)
     except (ValueError, errors.ReverbError) as error:
-        answer = {"error": str(error), "value_error": isinstance(error, ValueError)}
-    os.write(out, json.dumps(answer).encode() + b"\n")
-    os.close(out)
+        _put(out, _error_to_json(error))
+    except (BrokenPipeError, EOFError):
+        pass  # the parent has gone
     if server is None:
         return 1
-    server.stop(_wait_for_end(config["parent"]))
+    server.stop(grace)
     return 0
 
 

@@ -19,7 +19,7 @@ import stat
 import tempfile
 from typing import Iterator, Optional, Union
 
-__all__ = ["find", "socket_path"]
+__all__ = ["find", "remove", "socket_path"]
 
 _MAX_PATH = 100  # bytes; a socket address has room for 107
 
@@ -88,6 +88,17 @@ def find(port: int) -> Optional[str]:
                 probe.settimeout(0.5)
                 probe.connect(path)
                 return path
+        except ConnectionRefusedError:
+            remove(path, found.st_ino)  # left behind by a server that was killed
         except OSError:
-            continue  # left behind by a server that was killed
+            continue
     return None
+
+
+def remove(path: str, inode: int) -> None:
+    """Removes a socket, if it is still the same one."""
+    try:
+        if os.lstat(path).st_ino == inode:
+            os.unlink(path)
+    except OSError:
+        pass

@@ -126,7 +126,9 @@ class _There:
         for info in self._client.tables(timeout=self._timeout):
             if info["name"] == self._name:
                 return info
-        raise errors.StatusError(f"no table is called '{self._name}'")
+        error = errors.StatusError(f"no table is called '{self._name}'")
+        error.code = "NOT_FOUND"
+        raise error
 
     def can_sample(self, count: int) -> bool:
         _check_count(count)
@@ -422,8 +424,7 @@ class _Threads:
         options: Mapping[str, Any],
     ) -> None:
         self._pid = os.getpid()
-        self._path: Optional[str] = None
-        self._socket = None
+        self.socket: Optional[Tuple[str, int]] = None  # path and number of the file
         self.store = _core.Store(**store_options)
         self.places = [table._add_to(self.store) for table in tables]
         addresses = [f"{host}:{port}" for host in hosts]
@@ -449,8 +450,7 @@ class _Threads:
         try:
             if path is not None:
                 os.rename(temporary, path)
-                self._socket = os.stat(path).st_ino
-                self._path = path
+                self.socket = (path, os.lstat(path).st_ino)
         except OSError:
             _logger.debug("no socket for clients of this host", exc_info=True)
 
@@ -463,12 +463,9 @@ class _Threads:
             return  # a forked child has a copy of the object, and not the server
         if _servers.get(self.port) is self.store:
             del _servers[self.port]
-        try:
-            if self._path is not None and os.stat(self._path).st_ino == self._socket:
-                os.unlink(self._path)
-        except OSError:
-            pass
-        self._path = None
+        if self.socket is not None:
+            local_path.remove(*self.socket)
+            self.socket = None
         if grace > 0:
             self._server.stop(int(grace * 1000))
         self.store.close()  # ends all waits, so that nothing is left to stop
@@ -483,9 +480,7 @@ class _Remote:
     """A server that runs elsewhere, by its address. It is left running."""
 
     def __init__(self, tables: Sequence[Table], address: str) -> None:
-        from reprise import client
-
-        self.client = client.Client(address)._client
+        self.client = _core.Client(address)
         self.port = _split(address.split(",")[0])[1]
         self.places = [_There(self.client, table.name) for table in tables]
         there = {info["name"]: info for info in self.client.tables(timeout=30.0)}

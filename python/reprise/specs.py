@@ -181,8 +181,7 @@ def _convert_leaf(leaf: Any) -> TensorSpec:
     if isinstance(leaf, (bool, int, float, complex, str, bytes)):
         array = np.asarray(leaf)
         return TensorSpec(array.shape, array.dtype)
-    raise ValueError(f"a signature takes specs or arrays as its leaves, got {leaf!r} of "
-                     f"type {type(leaf).__name__}")
+    raise ValueError(f"Unsupported signature spec: {leaf!r} has no shape and no dtype")
 
 
 def _plain(nest: Any) -> Any:

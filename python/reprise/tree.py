@@ -44,16 +44,28 @@ def unflatten_as(structure: Nest, flat_sequence: Iterable[Any]) -> Nest:
     return Structure(structure).pack(list(flat_sequence))
 
 
-def map_structure(func: Callable[..., Any], *structures: Nest) -> Nest:
+def _columns(structures: Sequence[Nest], check_types: bool) -> Tuple[Structure, List[List[Any]]]:
+    """The structure of the first nest, and the leaves of each."""
+    if not structures:
+        raise ValueError("at least one nest is needed")
+    shape = Structure(structures[0])
+    if check_types:
+        return shape, [shape.flatten(s) for s in structures]
+    depths = [len(path) for path in shape.paths()]
+    for other in structures[1:]:
+        if [len(path) for path in Structure(other).paths()] != depths:
+            shape.flatten(other)  # says how they differ
+    return shape, [flatten(s) for s in structures]
+
+
+def map_structure(func: Callable[..., Any], *structures: Nest, check_types: bool = True) -> Nest:
     """`func` of the leaves of the nests, packed like the first; all must have its structure.
 
     >>> map_structure(max, {"a": 1, "b": 5}, {"a": 3, "b": 4})
     {'a': 3, 'b': 5}
     """
-    if not structures:
-        raise ValueError("map_structure needs at least one nest")
-    shape = Structure(structures[0])
-    return shape.pack([func(*leaves) for leaves in zip(*map(shape.flatten, structures))])
+    shape, columns = _columns(structures, check_types)
+    return shape.pack([func(*leaves) for leaves in zip(*columns)])
 
 
 def flatten_with_path(structure: Nest) -> List[Tuple[Path, Any]]:
@@ -65,22 +77,17 @@ def flatten_with_path(structure: Nest) -> List[Tuple[Path, Any]]:
     return list(zip(Structure(structure).paths(), flatten(structure)))
 
 
-def map_structure_with_path(func: Callable[..., Any], *structures: Nest) -> Nest:
+def map_structure_with_path(func: Callable[..., Any], *structures: Nest,
+                            check_types: bool = True) -> Nest:
     """`func(path, *leaves)` of the leaves of the nests, packed like the first."""
-    if not structures:
-        raise ValueError("map_structure_with_path needs at least one nest")
-    shape = Structure(structures[0])
-    columns = [shape.flatten(s) for s in structures]
+    shape, columns = _columns(structures, check_types)
     return shape.pack([func(*row) for row in zip(shape.paths(), *columns)])
 
 
-def assert_same_structure(a: Nest, b: Nest) -> None:
-    """ValueError, or TypeError where only the types differ, unless the nests are built alike."""
-    if Structure(a) == Structure(b):
-        return
-    text = f"the two structures differ:\n  first:  {Structure(a)}\n  second: {Structure(b)}"
-    same_paths = Structure(a).paths() == Structure(b).paths()
-    raise (TypeError if same_paths else ValueError)(text)
+def assert_same_structure(a: Nest, b: Nest, check_types: bool = True) -> None:
+    """ValueError unless the nests are built alike; TypeError where one has a list, say, and the
+    other a tuple. Mappings of any types are alike if their keys are."""
+    _columns((a, b), check_types)
 
 
 def _children(nest: Nest) -> Sequence[Tuple[Any, Any]]:
@@ -102,6 +109,11 @@ def flatten_up_to(shallow_structure: Nest, input_structure: Nest) -> List[Any]:
     if not is_nested(input_structure):
         raise TypeError(f"expected a nest like {shallow_structure!r}, got {input_structure!r}")
     shallow, deep = _children(shallow_structure), _children(input_structure)
+    mappings = [isinstance(s, collections.abc.Mapping)
+                for s in (shallow_structure, input_structure)]
+    if not all(mappings) and type(shallow_structure) is not type(input_structure):
+        raise TypeError(f"expected a {type(shallow_structure).__name__}, "
+                        f"got {type(input_structure).__name__}")
     if [key for key, _ in shallow] != [key for key, _ in deep]:
         raise ValueError(f"the two structures have other keys: {[k for k, _ in shallow]} and "
                          f"{[k for k, _ in deep]}")
