@@ -34,8 +34,8 @@ def run(client, configs, steps=5, end=True):
 
 def columns(client, name="t"):
     """The first column of every item, oldest first; the table must be one that gives once."""
-    return [np.asarray(s.data[0]).tolist()
-            for s in samples(client, name, size(client, name))]
+    count = size(client, name)
+    return [np.asarray(s.data[0]).tolist() for s in samples(client, name, count)] if count else []
 
 
 @pytest.fixture
@@ -65,7 +65,8 @@ def test_patterns(once, name):
     assert columns(once) == expected
 
 
-@pytest.mark.reverb_differs("rows of one chunk are merged without a look at the gaps")
+@pytest.mark.reverb_differs("rows of one chunk are merged without a look at the gaps, if in time "
+                            "they come to lie in one", strict=False)
 def test_strides_stay_right_when_chunks_grow(once):
     run(once, [config(lambda s: [s["a"][-5::2]])], steps=100)
     assert columns(once) == [[i, i + 2, i + 4] for i in range(96)]
