@@ -230,8 +230,9 @@ PyTypeObject core_WeakCellRef = {
 static core_column *column_alloc(PyTypeObject *type, writer_state *state, Py_ssize_t count,
                                  bool squeeze)
 {
-    core_column *c = type == &core_TrajectoryColumn ? PyObject_NewVar(core_column, type, count)
-                                                    : (core_column *)type->tp_alloc(type, count);
+    core_column *c = type == &core_TrajectoryColumn
+                         ? PyObject_NewVar(core_column, type, count)
+                         : (core_column *)type->tp_alloc(type, count);
     if (c == NULL) return NULL;
     c->state = state;
     if (state != NULL) state->refs++;
@@ -271,7 +272,8 @@ static PyObject *column_of_objects(PyTypeObject *type, PyObject *tuple, bool squ
         if (i == 0) state = ((cell_ref *)item)->state;
         all_cells = state == ((cell_ref *)item)->state;
     }
-    core_column *c = column_alloc(type, all_cells ? state : NULL, all_cells ? count : 0, squeeze);
+    core_column *c =
+        column_alloc(type, all_cells ? state : NULL, all_cells ? count : 0, squeeze);
     if (c == NULL) return NULL;
     if (all_cells) {
         for (Py_ssize_t i = 0; i < count; i++)
@@ -294,9 +296,10 @@ static PyObject *column_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     PyObject *tuple = PySequence_Tuple(given);
     if (tuple == NULL) return NULL;
     if (squeeze && PyTuple_GET_SIZE(tuple) != 1) {
-        PyErr_Format(PyExc_ValueError,
-                     "Columns must contain exactly one data reference when squeeze set, got %zd",
-                     PyTuple_GET_SIZE(tuple));
+        PyErr_Format(
+            PyExc_ValueError,
+            "Columns must contain exactly one data reference when squeeze set, got %zd",
+            PyTuple_GET_SIZE(tuple));
         goto out;
     }
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++)
@@ -346,8 +349,8 @@ static PyObject *column_iter(core_column *c)
 }
 
 /* Rows `start`, `start + step`, ... of a column as another one. */
-static PyObject *column_part(core_column *c, Py_ssize_t start, Py_ssize_t count, Py_ssize_t step,
-                             bool squeeze)
+static PyObject *column_part(core_column *c, Py_ssize_t start, Py_ssize_t count,
+                             Py_ssize_t step, bool squeeze)
 {
     core_column *part =
         column_alloc(&core_TrajectoryColumn, c->state, c->objects == NULL ? count : 0, squeeze);
@@ -416,8 +419,7 @@ static PyObject *column_subscript(core_column *c, PyObject *key)
         return column_part(c, start, count, step, false);
     }
     if (PyList_Check(key)) return column_pick(c, key);
-    PyErr_Format(PyExc_TypeError,
-                 "TrajectoryColumn indices must be integers or slices, not %R",
+    PyErr_Format(PyExc_TypeError, "TrajectoryColumn indices must be integers or slices, not %R",
                  (PyObject *)Py_TYPE(key));
     return NULL;
 }
@@ -571,10 +573,11 @@ PyTypeObject core_TrajectoryColumn = {
     .tp_basicsize = offsetof(core_column, refs),
     .tp_itemsize = sizeof(rp_ref),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-    .tp_doc = "TrajectoryColumn(data_references, *, squeeze=False, path=None)\n--\n\n"
-              "A column of an item: rows that were appended to a writer.\n\n"
-              "Made by indexing `writer.history`. It has a length, is iterated cell by cell, and\n"
-              "indexed by an int (which makes a squeezed column), a slice or a list of ints.",
+    .tp_doc =
+        "TrajectoryColumn(data_references, *, squeeze=False, path=None)\n--\n\n"
+        "A column of an item: rows that were appended to a writer.\n\n"
+        "Made by indexing `writer.history`. It has a length, is iterated cell by cell, and\n"
+        "indexed by an int (which makes a squeezed column), a slice or a list of ints.",
     .tp_new = column_new,
     .tp_dealloc = (destructor)column_dealloc,
     .tp_iter = (getiterfunc)column_iter,
@@ -591,8 +594,8 @@ static PyObject *path_name(PyObject *path)
 {
     PyObject *text = PyUnicode_FromString("");
     for (Py_ssize_t i = 0; text != NULL && i < PyTuple_GET_SIZE(path); i++) {
-        PyObject *longer = PyUnicode_FromFormat(i == 0 ? "%U%S" : "%U/%S", text,
-                                                PyTuple_GET_ITEM(path, i));
+        PyObject *longer =
+            PyUnicode_FromFormat(i == 0 ? "%U%S" : "%U/%S", text, PyTuple_GET_ITEM(path, i));
         Py_DECREF(text);
         text = longer;
     }
@@ -721,8 +724,7 @@ static PyObject *refuse_steps(core_history *h, PyObject *key, PyObject *list)
 static PyObject *history_part(core_history *h, PyObject *key, int64_t missing, int64_t start,
                               int64_t count, int64_t step, bool squeeze)
 {
-    if (missing > 0)
-        return refuse_steps(h, key, cells_list(h, missing, start, count, step));
+    if (missing > 0) return refuse_steps(h, key, cells_list(h, missing, start, count, step));
     core_column *c = column_alloc(&core_TrajectoryColumn, h->state, (Py_ssize_t)count, squeeze);
     if (c == NULL) return NULL;
     for (int64_t i = 0; i < count; i++) {

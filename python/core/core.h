@@ -144,7 +144,8 @@ PyObject *core_signature_to(const rp_signature *signature);
 
 /* store.c: reprise._core.Store. */
 typedef struct core_store {
-    PyObject_HEAD rp_store *store;
+    PyObject_HEAD
+    rp_store *store;
 } core_store;
 extern PyTypeObject core_Store;
 
@@ -153,7 +154,8 @@ extern PyTypeObject core_Server;
 
 /* client.c: reprise._core.Client. Writers and samplers hold a reference to it. */
 typedef struct core_client {
-    PyObject_HEAD rp_client *client;
+    PyObject_HEAD
+    rp_client *client;
     PyObject *store; /* of a local one: keeps it alive; else NULL */
 } core_client;
 extern PyTypeObject core_Client;
@@ -164,6 +166,7 @@ PyObject *core_table_info(const rp_table_info *info);
 extern PyTypeObject core_TrajectoryWriter; /* trajectory_writer.c */
 extern PyTypeObject core_ColumnHistory;    /* column.c */
 extern PyTypeObject core_TrajectoryColumn; /* column.c */
+extern PyTypeObject core_WeakCellRef;      /* column.c */
 extern PyTypeObject core_StructuredWriter; /* structured_writer.c */
 extern PyTypeObject core_BatchWriter;      /* structured_writer.c */
 extern PyTypeObject core_StepWriter;       /* step_writer.c */

@@ -24,7 +24,8 @@ typedef struct nest_node {
 } nest_node;
 
 struct core_structure {
-    PyObject_HEAD nest_node *nodes;
+    PyObject_HEAD
+    nest_node *nodes;
     Py_ssize_t node_count, node_capacity, leaf_count;
 };
 

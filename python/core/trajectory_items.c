@@ -52,7 +52,8 @@ static int flatten_item(core_writer *w, PyObject *trajectory, core_leaves *leave
 
 static int refuse_leaves(PyObject *trajectory)
 {
-    PyErr_Format(PyExc_TypeError, "All leaves of `trajectory` must be `TrajectoryColumn` but got %S",
+    PyErr_Format(PyExc_TypeError,
+                 "All leaves of `trajectory` must be `TrajectoryColumn` but got %S",
                  trajectory);
     return -1;
 }
@@ -78,10 +79,11 @@ static int gather(core_writer *w, PyObject *trajectory, const core_leaves *leave
             return -1;
         }
         if (c->squeeze && count != 1) {
-            PyErr_Format(PyExc_ValueError,
-                         "Error in column %zd: TrajectoryColumn must contain exactly one row when "
-                         "squeeze is set but got %zu.",
-                         i, count);
+            PyErr_Format(
+                PyExc_ValueError,
+                "Error in column %zd: TrajectoryColumn must contain exactly one row when "
+                "squeeze is set but got %zu.",
+                i, count);
             return -1;
         }
         columns[i] = (rp_item_column){.refs = c->refs, .count = count, .squeeze = c->squeeze};
@@ -101,16 +103,17 @@ static int blame_rows(const new_item *item, size_t index)
     for (size_t i = 0; i < column->count; i++) {
         if (!rp_trajectory_writer_has(writer, column->refs[i]) ||
             !rp_trajectory_writer_spec(writer, column->refs[i].column, &other)) {
-            PyErr_Format(PyExc_ValueError, "Error in column %zu: Column contains expired CellRef.",
-                         index);
+            PyErr_Format(PyExc_ValueError,
+                         "Error in column %zu: Column contains expired CellRef.", index);
             return 1;
         }
         if (i == 0) first = other;
         if (other.dtype != first.dtype) {
-            PyErr_Format(PyExc_ValueError,
-                         "Error in column %zu: Column references tensors with different dtypes: "
-                         "%s (index 0) != %s (index %zu).",
-                         index, rp_dtype_name(first.dtype), rp_dtype_name(other.dtype), i);
+            PyErr_Format(
+                PyExc_ValueError,
+                "Error in column %zu: Column references tensors with different dtypes: "
+                "%s (index 0) != %s (index %zu).",
+                index, rp_dtype_name(first.dtype), rp_dtype_name(other.dtype), i);
             return 1;
         }
         if (rp_shape_equal(&first.shape, &other.shape)) continue;
@@ -142,8 +145,8 @@ static PyObject *list_columns(const new_item *item)
                    (size_t)spec.shape.rank * sizeof(shape.dims[0]));
         }
         PyObject *longer = PyUnicode_FromFormat(
-            "%U%s%zu: Tensor<name: '%zu', dtype: %s, shape: %s>", text, i == 0 ? "" : ", ", i, i,
-            rp_dtype_name(spec.dtype), rp_shape_text(&shape, shown, sizeof(shown)));
+            "%U%s%zu: Tensor<name: '%zu', dtype: %s, shape: %s>", text, i == 0 ? "" : ", ", i,
+            i, rp_dtype_name(spec.dtype), rp_shape_text(&shape, shown, sizeof(shown)));
         Py_DECREF(text);
         text = longer;
     }
@@ -249,8 +252,8 @@ static int item_arguments(PyObject *const *args, Py_ssize_t nargs, PyObject *kwn
     }
     for (int k = 0; k < 3; k++)
         if (out[k] == NULL) {
-            PyErr_Format(PyExc_TypeError, "TrajectoryWriter.create_item() misses its argument '%s'",
-                         names[k]);
+            PyErr_Format(PyExc_TypeError,
+                         "TrajectoryWriter.create_item() misses its argument '%s'", names[k]);
             return -1;
         }
     return 0;
@@ -296,9 +299,9 @@ static PyObject *raise_late(const char *what, int64_t timeout_ms, const rp_error
 {
     PyObject *datetime = PyImport_ImportModule("datetime");
     PyObject *type = datetime == NULL ? NULL : PyObject_GetAttrString(datetime, "timedelta");
-    PyObject *span = type == NULL ? NULL
-                                  : PyObject_CallFunction(type, "iiL", 0, 0,
-                                                          (long long)timeout_ms * 1000);
+    PyObject *span =
+        type == NULL ? NULL
+                     : PyObject_CallFunction(type, "iiL", 0, 0, (long long)timeout_ms * 1000);
     if (span != NULL)
         PyErr_Format(core_DeadlineExceededError,
                      "%s call did not complete within provided timeout of %S%s%s", what, span,

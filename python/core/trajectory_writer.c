@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reprise._core.TrajectoryWriter: steps in, items out.
  *
- * An append knows the structures that it has seen: for each, which leaf belongs to which column,
- * and the values of the last step with that structure, of which mostly only the pointers change.
- * What has not been seen is left to Python: the method _learn of the class in
- * reprise/trajectory_writer.py says what columns its leaves belong to, and what the history looks
- * like now. create_item does the same for the structures of items.
+ * An append knows the structures that it has seen: for each, which leaf belongs to which
+ * column, and the values of the last step with that structure, of which mostly only the
+ * pointers change. What has not been seen is left to Python: the method _learn of the class in
+ * reprise/trajectory_writer.py says what columns its leaves belong to, and what the history
+ * looks like now. create_item does the same for the structures of items.
  *
  * Invariants, while nobody is inside:
  *   P1  all histories have the same length: that of the steps since the last clearing;
@@ -74,12 +74,13 @@ int writer_settle(writer_state *state)
     int failed = 0;
     if (!state->busy) return 0;
     if (state->inside == PyThread_get_thread_ident()) {
-        PyErr_SetString(PyExc_RuntimeError, "the writer is busy with an earlier call of this thread");
+        PyErr_SetString(PyExc_RuntimeError,
+                        "the writer is busy with an earlier call of this thread");
         return -1;
     }
     if (state->pid != getpid()) {
         writer_raise(RP_PRECONDITION,
-                   "the writer was made before a fork and belongs to the parent");
+                     "the writer was made before a fork and belongs to the parent");
         return -1;
     }
     state->waiters++;
@@ -199,8 +200,8 @@ static int state_new(core_writer *w, core_client *client,
 
 static int writer_init(core_writer *w, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"client", "history", "validate", "max_items", "max_bytes",
-                            "timeout", NULL};
+    static char *names[] = {"client",    "history", "validate", "max_items",
+                            "max_bytes", "timeout", NULL};
     PyObject *client, *timeout = Py_None;
     Py_ssize_t history, max_items = 0, max_bytes = 0;
     int validate = 1;
@@ -307,8 +308,8 @@ static int parse_codec(const char *name, rp_codec *codec)
             *codec = (rp_codec)i;
             return 0;
         }
-    PyErr_Format(PyExc_ValueError, "codec must be None, 'snappy', 'none', 'zstd' or 'lz4', got '%s'",
-                 name);
+    PyErr_Format(PyExc_ValueError,
+                 "codec must be None, 'snappy', 'none', 'zstd' or 'lz4', got '%s'", name);
     return -1;
 }
 
@@ -319,9 +320,8 @@ static PyObject *writer_add_column(core_writer *w, PyObject *args)
     PyObject *path;
     int refs = 0, length = 0, delta = 0;
     const char *codec = NULL;
-    if (w->state == NULL ||
-        !PyArg_ParseTuple(args, "O!|iizp:_add_column", &PyTuple_Type, &path, &refs, &length,
-                          &codec, &delta))
+    if (w->state == NULL || !PyArg_ParseTuple(args, "O!|iizp:_add_column", &PyTuple_Type, &path,
+                                              &refs, &length, &codec, &delta))
         return NULL;
     rp_column_options options = {.history = refs > 0 ? refs : w->state->default_history,
                                  .chunk_length = length,
@@ -357,12 +357,13 @@ static PyObject *writer_configure(core_writer *w, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!iizp:_configure", &core_ColumnHistory, &h, &refs, &length,
                           &codec, &delta))
         return NULL;
-    rp_column_options options = {.history = refs, .chunk_length = length, .chunk = h->options.chunk};
+    rp_column_options options = {
+        .history = refs, .chunk_length = length, .chunk = h->options.chunk};
     if (codec != NULL && parse_codec(codec, &options.chunk.codec) < 0) return NULL;
     options.chunk.delta = delta != 0;
     if (writer_enter(w->state) < 0) return NULL;
-    rp_status st = rp_trajectory_writer_configure(w->state->writer, h->column, NULL, &options,
-                                                  &err);
+    rp_status st =
+        rp_trajectory_writer_configure(w->state->writer, h->column, NULL, &options, &err);
     writer_leave(w->state);
     if (st != RP_OK) return core_raise(st, &err);
     h->options = options;
@@ -371,14 +372,16 @@ static PyObject *writer_configure(core_writer *w, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *conflict(core_writer *w, const step_shape *shape, Py_ssize_t leaf, PyObject *got)
+static PyObject *conflict(core_writer *w, const step_shape *shape, Py_ssize_t leaf,
+                          PyObject *got)
 {
     PyObject *path = core_structure_path(shape->structure, leaf);
     (void)w;
     if (path != NULL)
-        PyErr_Format(PyExc_ValueError,
-                     "'%U' was a structure in an earlier step and must be one, or None, but got: %S",
-                     path, got);
+        PyErr_Format(
+            PyExc_ValueError,
+            "'%U' was a structure in an earlier step and must be one, or None, but got: %S",
+            path, got);
     Py_XDECREF(path);
     return NULL;
 }
@@ -457,7 +460,8 @@ static step_shape *flatten_step(core_writer *w, PyObject *data, core_leaves *lea
     if (shape == NULL) return NULL;
     int same = core_structure_flatten(shape->structure, data, leaves);
     if (same == 1) return shape;
-    if (same == 0) PyErr_SetString(PyExc_RuntimeError, "the step changed while it was looked at");
+    if (same == 0)
+        PyErr_SetString(PyExc_RuntimeError, "the step changed while it was looked at");
     return NULL;
 }
 
@@ -569,10 +573,11 @@ static int take_all(core_writer *w, step_shape *shape, const core_leaves *leaves
         core_history *h = w->columns[shape->columns[i]];
         const int64_t *last = open ? core_history_last(h) : NULL;
         if (open && (last == NULL || *last >= 0)) {
-            PyErr_Format(PyExc_ValueError,
-                         "Field %R has already been set in the active step by previous (partial) "
-                         "append call and thus must be omitted or set to None but got: %S",
-                         h->path, obj);
+            PyErr_Format(
+                PyExc_ValueError,
+                "Field %R has already been set in the active step by previous (partial) "
+                "append call and thus must be omitted or set to None but got: %S",
+                h->path, obj);
             return -1;
         }
         Py_ssize_t n = (*count)++;
@@ -648,9 +653,10 @@ static PyObject *writer_append(core_writer *w, PyObject *const *args, Py_ssize_t
     PyObject *data = nargs > 0 ? args[0] : NULL;
     int partial = 0;
     if (nargs > 1) {
-        PyErr_Format(PyExc_TypeError,
-                     "TrajectoryWriter.append() takes 2 positional arguments but %zd were given",
-                     nargs + 1);
+        PyErr_Format(
+            PyExc_TypeError,
+            "TrajectoryWriter.append() takes 2 positional arguments but %zd were given",
+            nargs + 1);
         return NULL;
     }
     for (Py_ssize_t i = 0; i < named; i++) {
@@ -668,7 +674,8 @@ static PyObject *writer_append(core_writer *w, PyObject *const *args, Py_ssize_t
         }
     }
     if (data == NULL) {
-        PyErr_SetString(PyExc_TypeError, "TrajectoryWriter.append() misses its argument 'data'");
+        PyErr_SetString(PyExc_TypeError,
+                        "TrajectoryWriter.append() misses its argument 'data'");
         return NULL;
     }
     if (writer_enter(w->state) < 0) return NULL;
@@ -717,7 +724,8 @@ static bool note_parts(core_writer *w, PyObject *obj, PyObject *key)
 
 /* Whether the nest at `*part` is as it was made, and nobody has a part of it that he could
  * change. */
-static bool is_intact(const nest_part **part, const nest_part *end, PyObject *obj, PyObject *key)
+static bool is_intact(const nest_part **part, const nest_part *end, PyObject *obj,
+                      PyObject *key)
 {
     PyObject *child_key, *child;
     Py_ssize_t at = 0;
@@ -803,7 +811,8 @@ static PyObject *writer_history(core_writer *w, void *unused)
 static PyObject *writer_steps(core_writer *w, void *unused)
 {
     (void)unused;
-    if (w->state == NULL || w->state->writer == NULL) return PyLong_FromLongLong(w->final_steps);
+    if (w->state == NULL || w->state->writer == NULL)
+        return PyLong_FromLongLong(w->final_steps);
     return PyLong_FromLongLong(rp_trajectory_writer_steps(w->state->writer));
 }
 
@@ -830,10 +839,13 @@ static PyMethodDef writer_methods[] = {
     {"append", METHOD(writer_append), METH_FASTCALL | METH_KEYWORDS,
      "append($self, data, *, partial_step=False)\n--\n\n"
      "Adds a step: any nest of values, each a row of the column of its path.\n\n"
-     "A leaf that is None has no value in this step; leaves that were not there before are new\n"
-     "columns. The first value of a column gives it its dtype and shape. With `partial_step` the\n"
+     "A leaf that is None has no value in this step; leaves that were not there before are "
+     "new\n"
+     "columns. The first value of a column gives it its dtype and shape. With `partial_step` "
+     "the\n"
      "step stays open, and the next append adds to it.\n\n"
-     "ValueError if a value has another dtype or shape than its column, or has one in this step\n"
+     "ValueError if a value has another dtype or shape than its column, or has one in this "
+     "step\n"
      "already; nothing was appended then."},
     {"create_item", METHOD(core_writer_create_item), METH_FASTCALL | METH_KEYWORDS,
      "create_item($self, table, priority, trajectory)\n--\n\n"
@@ -841,12 +853,14 @@ static PyMethodDef writer_methods[] = {
      "It is sent in the background, once the chunks it needs are complete: see flush(). Waits\n"
      "only while the writer holds as much as it may (max_items, max_bytes).\n\n"
      "TypeError if a leaf is no TrajectoryColumn. ValueError if the trajectory is empty, the\n"
-     "priority is NaN, a row has expired, rows of a column have different dtypes or shapes, the\n"
+     "priority is NaN, a row has expired, rows of a column have different dtypes or shapes, "
+     "the\n"
      "table does not exist or has another signature."},
     {"flush", METHOD(core_writer_flush), METH_VARARGS | METH_KEYWORDS,
      "flush($self, block_until_num_items=0, timeout_ms=None)\n--\n\n"
      "Waits until the server has confirmed all items but `block_until_num_items`.\n\n"
-     "DeadlineExceededError after `timeout_ms` (None, or 0 or less: never); the items go on in\n"
+     "DeadlineExceededError after `timeout_ms` (None, or 0 or less: never); the items go on "
+     "in\n"
      "the background."},
     {"end_episode", METHOD(core_writer_end_episode), METH_VARARGS | METH_KEYWORDS,
      "end_episode($self, clear_buffers=True, timeout_ms=None)\n--\n\n"

@@ -95,9 +95,8 @@ void core_history_keep_strings(core_history *history, uint64_t cell, const rp_te
 /* A column of an item: references to rows. One of rows of a writer has them inline; one that
  * was made of anything else has a tuple of it, and is only good for looking at. */
 typedef struct core_column {
-    PyObject_VAR_HEAD
-    writer_state *state; /* NULL: see `objects` */
-    PyObject *objects;   /* NULL, or a tuple */
+    PyObject_VAR_HEAD writer_state *state; /* NULL: see `objects` */
+    PyObject *objects;                     /* NULL, or a tuple */
     char squeeze;
     rp_ref refs[];
 } core_column;

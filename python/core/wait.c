@@ -25,8 +25,10 @@ int core_wait(core_call call, void *arg, int64_t timeout_ms, bool quick, rp_stat
     int64_t until_ns = timeout_ms < 0 ? RP_FOREVER : rp_wait_ms(timeout_ms).until_ns;
     for (;;) {
         rp_wait wait = {until_ns == RP_NOW ? RP_NOW : slice_end(until_ns), NULL};
-        Py_BEGIN_ALLOW_THREADS *status = call(arg, wait, err);
-        Py_END_ALLOW_THREADS if (*status != RP_DEADLINE) return 0;
+        Py_BEGIN_ALLOW_THREADS
+        *status = call(arg, wait, err);
+        Py_END_ALLOW_THREADS
+        if (*status != RP_DEADLINE) return 0;
         if (PyErr_CheckSignals() < 0) return -1;
         if (wait.until_ns == until_ns) return 0;
     }
