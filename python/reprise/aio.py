@@ -85,7 +85,7 @@ class AsyncClient:
             while True:
                 left = _SLICE_S if until is None else until - time.monotonic()
                 try:
-                    return call(max(0.0, min(_SLICE_S, left)))
+                    return call(max(0.001, min(_SLICE_S, left)))
                 except errors.DeadlineExceededError:
                     if stopped.is_set() or (until is not None and time.monotonic() >= until):
                         raise
