@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reprise._core.Client: a client of servers, or of a store in this process. */
 #include "core.h"
+#include "sample_steps.h"
 #include "server_call.h"
 #include "store.h"
 
@@ -674,6 +675,10 @@ out:
 static PyMethodDef client_methods[] = {
     {"local", (PyCFunction)(void (*)(void))client_local, METH_FASTCALL | METH_CLASS,
      "local(store, seed=0)\n--\n\nA client of a store in this process."},
+    {"replay_samples", (PyCFunction)(void (*)(void))core_replay_samples,
+     METH_FASTCALL | METH_STATIC,
+     "replay_samples(found, SampleInfo, ReplaySample, structure, steps, /)\n--\n\n"
+     "What Client.sample() gives, of what Sampler.next() gives."},
     {"tables", WITH_KEYWORDS(client_tables),
      "tables($self, timeout=None)\n--\n\nThe tables of every shard, a dict each."},
     {"mutate", FAST(client_mutate),

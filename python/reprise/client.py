@@ -21,6 +21,7 @@ import logging
 import os
 from typing import (
     Any,
+    Callable,
     Dict,
     Generator,
     List,
@@ -179,6 +180,17 @@ class Writer:
             self._writer.close()
 
 
+def _flush(
+    writer: _core.StepWriter, timeout: Optional[float], go_on: Callable[[], bool]
+) -> None:
+    while True:
+        try:
+            return writer.flush(timeout)
+        except errors.DeadlineExceededError:
+            if not go_on():
+                raise
+
+
 def _rebuild(cls: type, address: str, options: Dict[str, Any]) -> Client:
     return cls(address, **options)
 
@@ -334,17 +346,33 @@ class Client:
         """
         if not priorities:
             raise ValueError("priorities must contain at least one item")
+        self._insert(data, priorities, timeout, lambda: False)
+
+    def _insert(
+        self,
+        data: Any,
+        priorities: Mapping[str, float],
+        timeout: Optional[float],
+        go_on: Callable[[], bool],
+    ) -> None:
+        """Inserts; when `timeout` has passed, waits for as long again if it is to go on."""
         client = self._client
         tried = []
-        writer = None
-        while writer is None:
+        fits = False
+        while not fits:
             try:
                 writer = self._inserters.pop()
             except IndexError:
                 writer = _core.StepWriter(client, 1, timeout=timeout)
-            if not writer.insert(data, priorities, timeout):
+            try:
+                fits = writer.insert(data, priorities, timeout)
+            except errors.DeadlineExceededError:
+                if not go_on():
+                    raise
+                fits = True
+                _flush(writer, timeout, go_on)
+            if not fits:
                 tried.append(writer)  # for steps of other shapes
-                writer = None
         self._inserters[:0] = tried
         self._inserters.append(writer)
         del self._inserters[:-_INSERTERS]
@@ -497,20 +525,15 @@ class Client:
         """
         if num_samples < -1 or num_samples == 0:
             raise ValueError(f"max_samples ({num_samples}) must be -1 or >= 1")
-        unpack = None
+        structure = None
         if unpack_as_table_signature:
             signature = self._get_signature_for_table(table)
             if signature is not None:
-                unpack = _core.Structure(signature).pack
+                structure = _core.Structure(signature)
         timeout_ms = -1 if timeout is None else max(0, int(timeout * 1000))
+        make = _core.Client.replay_samples
         for found in self._draw(table, num_samples, timeout_ms):
-            for sample in found:
-                info = SampleInfo._make(sample[:5])
-                columns = sample[5]
-                if emit_timesteps:
-                    yield _timesteps(info, columns, unpack)
-                else:
-                    yield ReplaySample(info, columns if unpack is None else unpack(columns))
+            yield from make(found, SampleInfo, ReplaySample, structure, emit_timesteps)
 
     def _draw(
         self, table: str, count: int, timeout_ms: int
@@ -707,15 +730,3 @@ def _side(sides: str) -> int:
     if sides not in _SIDES:
         raise ValueError(f"sides must be 'inserts', 'samples' or 'both', got {sides!r}")
     return _SIDES[sides]
-
-
-def _timesteps(info: SampleInfo, columns: List[Any], unpack: Any) -> List[ReplaySample]:
-    """The steps of an item, which has a row for each of them in every column."""
-    lengths = {len(column) if column.ndim else -1 for column in columns}
-    if len(lengths) != 1 or -1 in lengths:
-        raise ValueError("Can't split non timestep trajectory into timesteps.")
-    steps = []
-    for i in range(lengths.pop()):
-        row = [column[i, ...] for column in columns]
-        steps.append(ReplaySample(info, row if unpack is None else unpack(row)))
-    return steps
