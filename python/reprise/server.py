@@ -29,11 +29,15 @@ import operator
 import os
 import threading
 import weakref
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Tuple, Union
 
 from reprise import _core, errors, item_selectors, local_path, pybind
 from reprise import rate_limiters, reverb_types, specs
 from reprise.platform import checkpointers_lib
+
+if TYPE_CHECKING:
+    from reprise.client import Client
 
 __all__ = ["Server", "Table", "TableExtensionBase", "Waiting", "local_store"]
 
@@ -45,6 +49,7 @@ _servers: Dict[int, _core.Store] = {}
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_servers.clear)
 
+_TIMEOUT = 30.0  # seconds, for what is asked of a server that runs elsewhere
 _count = itertools.count()
 _MAX_ITEMS = 2**30
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1", "")
@@ -118,17 +123,14 @@ class _Here:
 class _There:
     """A table on a server elsewhere, asked through a client."""
 
-    store = None
-
-    def __init__(self, client: _core.Client, name: str, timeout: float = 30.0) -> None:
+    def __init__(self, client: Client, name: str) -> None:
         self._client = client
         self._name = name
-        self._timeout = timeout
 
     def info(self) -> Dict[str, Any]:
-        for info in self._client.tables(timeout=self._timeout):
-            if info["name"] == self._name:
-                return info
+        tables = self._client.details(timeout=_TIMEOUT)
+        if self._name in tables:
+            return tables[self._name]
         error = errors.StatusError(f"no table is called '{self._name}'")
         error.code = "NOT_FOUND"
         raise error
@@ -153,7 +155,7 @@ class _There:
         return info["limiter_diff"] + count * spi <= max_diff
 
     def waiting(self) -> List[Dict[str, Any]]:
-        return self._client.why_blocked(self._name, timeout=self._timeout)
+        return self._client._client.why_blocked(self._name, timeout=_TIMEOUT)
 
 
 def _check_count(count: int) -> None:
@@ -486,18 +488,16 @@ def _needs_credentials(options: Mapping[str, Any]) -> bool:
 
 
 class _Remote:
-    """A server that runs elsewhere, by its address. It is left running."""
+    """A server that runs elsewhere, by a client of it. It is left running."""
 
-    def __init__(self, tables: Sequence[Table], address: str) -> None:
-        self.client = _core.Client(address)
-        self.port = _split(address.split(",")[0])[1]
-        self.places = [_There(self.client, table.name) for table in tables]
-        there = {info["name"]: info for info in self.client.tables(timeout=30.0)}
+    def __init__(self, tables: Sequence[Table], client: Client) -> None:
+        self.address = client.server_address
+        self.port = _split(self.address.split(",")[0])[1]
+        self.places = [_There(client, table.name) for table in tables]
+        there = client.details(timeout=_TIMEOUT)
         for table in tables:
             if table.name not in there:
-                self.client.create_table(
-                    table.name, signature=table._signature, **table._options
-                )
+                client.create_table(table, timeout=_TIMEOUT)
             else:
                 _check_same(table, there[table.name])
         self.alive = True
@@ -517,6 +517,19 @@ def _check_same(table: Table, info: Mapping[str, Any]) -> None:
             )
 
 
+def _client_of(where: Union[str, Client]) -> Client:
+    from reprise.client import Client
+
+    if isinstance(where, Client):
+        return where
+    if _split(where.split(",")[0])[1] or where.startswith("unix:"):
+        return Client(where)
+    raise ValueError(
+        "where must be 'process', 'child', an address host:port or a Client, "
+        f"got {where!r}"
+    )
+
+
 class Server:
     """Serves tables: to Reverb's clients and our own.
 
@@ -531,7 +544,7 @@ class Server:
     Args:
       where: "process": on threads of this process, the default; "child": in a process of its
         own, which ends when this one does, however it ends; or the address of a reprise server
-        that runs already, on which those tables are made that are not there.
+        that runs already, or a `Client` of it: those tables are made there that are not there.
       address: the host or hosts to listen at, "localhost" if not given; "0.0.0.0" is every
         one. Others than this host's own are refused without certificate, tokens or `insecure`.
       insecure: lets anybody who can reach the address do everything.
@@ -560,7 +573,7 @@ class Server:
         port: Optional[int] = None,
         checkpointer: Optional[checkpointers_lib.CheckpointerBase] = None,
         *,
-        where: str = "process",
+        where: Union[str, Client] = "process",
         address: Union[None, str, Sequence[str]] = None,
         insecure: bool = False,
         certificate_file: Optional[str] = None,
@@ -603,7 +616,7 @@ class Server:
             "limits": None if limits is None else dict(limits),
             "log": log,
         }
-        self._where = where
+        self._where: str = where if isinstance(where, str) else ""
         place: Any
         if where == "process":
             place = _Threads(self._tables, hosts, port, local_socket, store_options, options)
@@ -613,12 +626,9 @@ class Server:
             place = child_server.Child(
                 self._tables, hosts, port, local_socket, store_options, options
             )
-        elif _split(where.split(",")[0])[1] or where.startswith("unix:"):
-            place = _Remote(self._tables, where)
         else:
-            raise ValueError(
-                f"where must be 'process', 'child' or an address host:port, got {where!r}"
-            )
+            place = _Remote(self._tables, _client_of(where))
+            self._where = place.address
         self._place = place
         for table, its_place in zip(self._tables, place.places):
             table._place = its_place
@@ -641,6 +651,7 @@ class Server:
 
     @property
     def where(self) -> str:
+        """ "process", "child", or the address of one that ran already."""
         return self._where
 
     @property
@@ -686,11 +697,11 @@ class Server:
             self.stop()
             raise
 
-    def localhost_client(self, **options: Any) -> Any:
+    def localhost_client(self, **options: Any) -> Client:
         """A `Client` of this server; `options` are the client's."""
-        from reprise import client
+        from reprise.client import Client
 
-        return client.Client(self.address, **options)
+        return Client(self.address, **options)
 
     def __enter__(self) -> Server:
         return self

@@ -2,8 +2,10 @@
 """Servers: in this process, in a child, and one that runs already."""
 
 import gc
+import hashlib
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -194,6 +196,64 @@ class TestEveryPlace:
         thread.join(TIMEOUT)
         assert not thread.is_alive()
         server.wait()
+
+
+class TestClient:
+    def test_of_localhost(self, where, name):
+        t = table(name)
+        with reprise.Server([t], where=where) as server:
+            client = server.localhost_client()
+            assert isinstance(client, reprise.Client)
+            assert client.server_address == server.address
+            client.insert([np.arange(3)], {name: 2.0})
+            (step,) = next(client.sample(name))
+            assert step.info.priority == 2.0
+            assert step.data[0].tolist() == [0, 1, 2]
+            assert client.server_info(timeout=20)[name] == t.info
+
+    def test_takes_options(self):
+        with reprise.Server([table()]) as server:
+            client = server.localhost_client(transport="tcp")
+            client.insert([1.0], {"t": 1.0})
+            assert not client._client.is_local
+            assert server.localhost_client()._client.is_local
+
+    @pytest.mark.parametrize("place", ["process", "child"])
+    def test_checkpoint_says_that_there_are_none(self, place):
+        with reprise.Server([table()], where=place) as server:
+            with pytest.raises(ValueError, match="no checkpointer is configured"):
+                server.localhost_client().checkpoint(timeout=20)
+
+    @pytest.mark.parametrize("place", ["process", "child"])
+    def test_needs_its_token(self, place, tmp_path):
+        digest = hashlib.sha256(b"secret").hexdigest()
+        tokens = tmp_path / "tokens"
+        tokens.write_text(f"write actors sha256:{digest}\n")
+        tokens.chmod(0o600)
+        t = table()
+        with reprise.Server([t], where=place, tokens_file=str(tokens)) as server:
+            assert local_path.find(server.port) is None
+            client = server.localhost_client(transport="tcp")
+            with pytest.raises(errors.StatusError) as caught:
+                client.server_info(timeout=20)
+            assert caught.value.code == "UNAUTHENTICATED"
+            server.localhost_client(token="secret").insert([1.0], {"t": 1.0})
+            assert t.info.current_size == 1
+
+    def test_speaks_tls(self, tmp_path):
+        openssl = shutil.which("openssl")
+        if openssl is None:
+            pytest.skip("no openssl")
+        key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+        subprocess.run(
+            [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+             "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+             "-keyout", key, "-out", certificate],
+            check=True, capture_output=True,
+        )
+        with reprise.Server([table()], certificate_file=certificate, key_file=key) as server:
+            client = server.localhost_client(ca_file=certificate)
+            assert list(client.server_info(timeout=20)) == ["t"]
 
 
 class TestArguments:
@@ -574,6 +634,14 @@ class TestElsewhere:
             reprise.Server(
                 [table("theirs", sampler=selectors.Prioritized(0.5))], where=elsewhere.address
             )
+
+    def test_can_be_named_by_a_client(self, elsewhere):
+        t = table("by_client")
+        client = reprise.Client(elsewhere.address)
+        with reprise.Server([t], where=client) as server:
+            assert server.where == server.address == elsewhere.address
+            client.insert([1.0], {"by_client": 1.0})
+            assert t.info.current_size == 1
 
     def test_table_that_was_dropped(self, elsewhere):
         t = table("short")
