@@ -3,8 +3,8 @@
 
 A `TableInfo` has members that are protobuf messages in Reverb. Here they are instances of the
 few classes below, which have what people use of a message: fields as attributes, `HasField`,
-`WhichOneof`, `SerializeToString`, `FromString`, `CopyFrom`, equality, and a text form. The bytes
-are protobuf's.
+`WhichOneof`, `SerializeToString`, `FromString`, `CopyFrom`, equality, and a text form. The
+bytes are protobuf's.
 
 >>> options = KeyDistributionOptions(prioritized=KeyDistributionOptions.Prioritized(
 ...     priority_exponent=0.5))
@@ -21,7 +21,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Type,
 
 M = TypeVar("M", bound="Message")
 
-# --- bytes ----------------------------------------------------------------------------------------
+# --- bytes ------------------------------------------------------------------------------------
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
@@ -76,14 +76,14 @@ def signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
-# --- messages -------------------------------------------------------------------------------------
+# --- messages ---------------------------------------------------------------------------------
 
 
 class Field(NamedTuple):
     """A field of a message. `kind` is int, bool, float, str or a class of messages."""
 
     number: int
-    kind: type
+    kind: Any
     oneof: Optional[str] = None
     repeated: bool = False
 
@@ -292,7 +292,7 @@ def _decode(field: Field, raw: Union[int, bytes]) -> Any:
     raise ValueError(f"field {field.number} is of another type")
 
 
-# --- those of tables ------------------------------------------------------------------------------
+# --- those of tables --------------------------------------------------------------------------
 
 
 class _Prioritized(Message):

@@ -43,8 +43,8 @@ __all__ = ["Server", "Table", "TableExtensionBase", "Waiting", "local_store"]
 
 _logger = logging.getLogger("reprise")
 
-# The servers of this process, by port: a client of "localhost:port" in the same process uses the
-# store itself and not the network.
+# The servers of this process, by port: a client of "localhost:port" in the same process uses
+# the store itself and not the network.
 _servers: Dict[int, _core.Store] = {}
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_servers.clear)
@@ -97,7 +97,7 @@ class Waiting(NamedTuple):
         )
 
 
-# --- where a table is -----------------------------------------------------------------------------
+# --- where a table is -------------------------------------------------------------------------
 
 
 class _Here:
@@ -163,11 +163,11 @@ def _check_count(count: int) -> None:
         raise ValueError(f"the count must be >= 1, got {count}")
 
 
-# --- tables ---------------------------------------------------------------------------------------
+# --- tables -----------------------------------------------------------------------------------
 
 
 class TableExtensionBase(metaclass=abc.ABCMeta):
-    """What Reverb's extensions of tables derive from. None can be made from Python, as there."""
+    """What Reverb's extensions of tables derive from. As there, Python can make none."""
 
     @abc.abstractmethod
     def build_internal_extensions(self, table_name: str) -> Sequence[pybind.TableExtension]:
@@ -180,7 +180,7 @@ def _signature(signature: Optional[reverb_types.SpecNest]) -> Optional[reverb_ty
         return None
     for leaf in _core.Structure(signature).flatten(signature):
         if leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes)):
-            raise ValueError(f"Unsupported signature spec: {leaf}")
+            raise ValueError("Unsupported signature spec: " + str(leaf))
     try:
         return specs.convert(signature)
     except ValueError as error:
@@ -390,7 +390,7 @@ class Table:
         )
 
 
-# --- servers --------------------------------------------------------------------------------------
+# --- servers ----------------------------------------------------------------------------------
 
 
 def _check_tables(tables: Optional[Sequence[Table]]) -> List[Table]:
@@ -400,9 +400,7 @@ def _check_tables(tables: Optional[Sequence[Table]]) -> List[Table]:
     names = collections.Counter(table.name for table in tables)
     twice = [name for name, count in names.items() if count > 1]
     if twice:
-        raise ValueError(
-            f"Multiple items in tables have the same name: {', '.join(twice)}"
-        )
+        raise ValueError(f"Multiple items in tables have the same name: {', '.join(twice)}")
     for table in tables:
         server = table._server() if table._server is not None else None
         if server is not None and server.running:
@@ -525,8 +523,7 @@ def _client_of(where: Union[str, Client]) -> Client:
     if _split(where.split(",")[0])[1] or where.startswith("unix:"):
         return Client(where)
     raise ValueError(
-        "where must be 'process', 'child', an address host:port or a Client, "
-        f"got {where!r}"
+        "where must be 'process', 'child', an address host:port or a Client, " f"got {where!r}"
     )
 
 
@@ -633,7 +630,7 @@ class Server:
         for table, its_place in zip(self._tables, place.places):
             table._place = its_place
             table._server = weakref.ref(self)
-        # When the object goes, or the interpreter ends, while there is still one to stop it with.
+        # When the object goes, or when the interpreter is about to.
         self._finalizer = weakref.finalize(self, place.stop, 0.0)
 
     @property

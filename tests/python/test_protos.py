@@ -100,8 +100,10 @@ class TestBytes:
         [
             (Options(fifo=True, is_deterministic=True), "08013801"),
             (Options(uniform=True), "1001"),
-            (Options(prioritized=Options.Prioritized(priority_exponent=0.5)),
-             "1a0909000000000000e03f"),
+            (
+                Options(prioritized=Options.Prioritized(priority_exponent=0.5)),
+                "1a0909000000000000e03f",
+            ),
             (Options(heap=Options.Heap(), is_deterministic=True), "22003801"),
             (Options(heap=Options.Heap(min_heap=True), is_deterministic=True), "220208013801"),
             (Options(lifo=True), "3001"),
@@ -125,7 +127,9 @@ class TestBytes:
         data = bytes.fromhex("9a0603616263") + Options(fifo=True).SerializeToString()
         assert Options.FromString(data) == Options(fifo=True)
 
-    @pytest.mark.parametrize("data", ["1a", "1a09", "1a0909", "08", "0b", "08ffffffffffffffffffff01"])
+    @pytest.mark.parametrize(
+        "data", ["1a", "1a09", "1a0909", "08", "0b", "08ffffffffffffffffffff01"]
+    )
     def test_broken_ones_are_refused(self, data):
         with pytest.raises(ValueError):
             Options.FromString(bytes.fromhex(data))

@@ -139,7 +139,10 @@ class TestEveryPlace:
                 getattr(t, call)(0)
 
     def test_signature_comes_back(self, where, name):
-        spec = {"a": [specs.TensorSpec((2, None), "float32", "x")], "b": specs.TensorSpec((), str)}
+        spec = {
+            "a": [specs.TensorSpec((2, None), "float32", "x")],
+            "b": specs.TensorSpec((), str),
+        }
         t = table(name, signature=spec)
         with reprise.Server([t], where=where) as server:
             assert t.info.signature == spec
@@ -246,10 +249,26 @@ class TestClient:
             pytest.skip("no openssl")
         key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
         subprocess.run(
-            [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-             "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
-             "-keyout", key, "-out", certificate],
-            check=True, capture_output=True,
+            [
+                openssl,
+                "req",
+                "-x509",
+                "-newkey",
+                "rsa:2048",
+                "-nodes",
+                "-days",
+                "2",
+                "-subj",
+                "/CN=localhost",
+                "-addext",
+                "subjectAltName=DNS:localhost",
+                "-keyout",
+                key,
+                "-out",
+                certificate,
+            ],
+            check=True,
+            capture_output=True,
         )
         with reprise.Server([table()], certificate_file=certificate, key_file=key) as server:
             client = server.localhost_client(ca_file=certificate)
@@ -333,7 +352,11 @@ class TestArguments:
     @pytest.mark.parametrize("place", ["process", "child"])
     @pytest.mark.parametrize(
         "limits, error",
-        [({"nothing": 1}, ValueError), ({"tables": "x"}, TypeError), ({"tables": -1}, OverflowError)],
+        [
+            ({"nothing": 1}, ValueError),
+            ({"tables": "x"}, TypeError),
+            ({"tables": -1}, OverflowError),
+        ],
     )
     def test_limits_are_checked(self, place, limits, error):
         with pytest.raises(error):
@@ -462,7 +485,9 @@ class TestInThisProcess:
         """
         result = subprocess.run(
             [sys.executable, "-c", textwrap.dedent(program)],
-            capture_output=True, text=True, timeout=60,
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         assert result.returncode == 0, result.stderr
         assert result.stderr == ""
@@ -480,7 +505,9 @@ class TestInThisProcess:
         """
         result = subprocess.run(
             [sys.executable, "-c", textwrap.dedent(program)],
-            capture_output=True, text=True, timeout=60,
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         assert result.stdout == "interrupted False\n", result.stderr
 
@@ -542,7 +569,8 @@ class TestInAChild:
         """
         process = subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(program), how],
-            stdout=subprocess.PIPE, text=True,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         port, pid, forked = map(int, process.stdout.readline().split())
         try:
@@ -585,7 +613,9 @@ class TestInAChild:
         with reprise.Server([t], where="child"):
             sizes = []
             ask = [
-                threading.Thread(target=lambda: sizes.extend(t.info.max_size for _ in range(20)))
+                threading.Thread(
+                    target=lambda: sizes.extend(t.info.max_size for _ in range(20))
+                )
                 for _ in range(4)
             ]
             for thread in ask:
