@@ -133,7 +133,7 @@ class Child:
         self._asked = 0
         self._socket: Optional[List[Any]] = None
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, json.dumps(sys.path)],
+            [sys.executable, "-c", _PROGRAM, json.dumps([str(path) for path in sys.path])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,

@@ -471,7 +471,7 @@ class _Threads:
         if self._pid != os.getpid():
             return  # a forked child has a copy of the object, and not the server
         if _servers.get(self.port) is self.store:
-            del _servers[self.port]
+            _servers.pop(self.port, None)
         if self.socket is not None:
             local_path.remove(*self.socket)
             self.socket = None
@@ -513,6 +513,16 @@ def _check_same(table: Table, info: Mapping[str, Any]) -> None:
                 f"table '{table.name}' is on the server already, with {name} {theirs!r} "
                 f"and not {ours!r}"
             )
+
+
+def _hosts(address: Union[None, str, Sequence[str]]) -> List[str]:
+    """The hosts to listen at; those of IPv6 in brackets."""
+    if address is None:
+        return ["localhost"]
+    hosts = [address] if isinstance(address, str) else list(address)
+    if not hosts:
+        raise ValueError("address must have at least one host")
+    return [f"[{host}]" if ":" in host and host[0] != "[" else host for host in hosts]
 
 
 def _client_of(where: Union[str, Client]) -> Client:
@@ -592,10 +602,7 @@ class Server:
         if checkpointer is not None:
             _logger.warning("checkpoints are not written or read yet: %r is kept", checkpointer)
         port = _check_port(port)
-        hosts = ["localhost"] if address is None else address
-        hosts = [hosts] if isinstance(hosts, str) else list(hosts)
-        if not hosts:
-            raise ValueError("address must have at least one host")
+        hosts = _hosts(address)
         self._host = hosts[0]
         store_options = {
             "max_bytes": _whole("max_bytes", max_bytes, 0),
@@ -624,6 +631,8 @@ class Server:
                 self._tables, hosts, port, local_socket, store_options, options
             )
         else:
+            if port or address is not None:
+                raise ValueError("a server that runs already has its own port and address")
             place = _Remote(self._tables, _client_of(where))
             self._where = place.address
         self._place = place
@@ -674,6 +683,10 @@ class Server:
         self._place.stop(grace)
         self._finalizer.detach()
         self._stopped.set()
+
+    def why(self) -> List[Waiting]:
+        """Which calls wait at its tables now, and what would release them."""
+        return [waiting for table in self._tables for waiting in table.why()]
 
     def kill(self) -> None:
         """Ends the process of a server that runs in a child, at once and without a goodbye."""

@@ -158,6 +158,7 @@ class TestEveryPlace:
             thread.start()
             wait_for(t.why, "nobody waits")
             waiting = limiter.why()[0]
+            assert [w.table for w in server.why()] == [name]
             assert waiting.table == name
             assert waiting.side == "sample"
             assert waiting.wanted >= 1 and waiting.done == 0
@@ -329,6 +330,19 @@ class TestArguments:
         with reprise.Server([table()], address=["127.0.0.1"]) as server:
             assert server.address == f"127.0.0.1:{server.port}"
             assert len(connect(server).tables(timeout=TIMEOUT)) == 1
+
+    @pytest.mark.parametrize("host", ["::1", "[::1]"])
+    def test_address_of_ipv6(self, host):
+        if not _has_ipv6():
+            pytest.skip("no IPv6 here")
+        with reprise.Server([table()], address=host) as server:
+            assert server.address == f"[::1]:{server.port}"
+            assert len(connect(server).tables(timeout=TIMEOUT)) == 1
+
+    @pytest.mark.parametrize("options", [{"port": 8000}, {"address": "localhost"}])
+    def test_one_that_runs_has_its_own_address(self, elsewhere, options):
+        with pytest.raises(ValueError, match="has its own port and address"):
+            reprise.Server([table("other")], where=elsewhere.address, **options)
 
     def test_no_address(self):
         with pytest.raises(ValueError, match="at least one host"):
@@ -680,6 +694,15 @@ class TestElsewhere:
             with pytest.raises(errors.StatusError) as caught:
                 t.info
             assert caught.value.code == "NOT_FOUND"
+
+
+def _has_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+        return True
+    except OSError:
+        return False
 
 
 def _runs(pid):
