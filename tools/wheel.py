@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "python"
@@ -109,6 +110,9 @@ def build(python):
         run([audit / "auditwheel", "repair", "--strip", "-w", WHEELS, raw],
             env={**os.environ, "PATH": f"{audit}:{os.environ['PATH']}"})
     [wheel] = WHEELS.glob(f"reprise-*-cp{version}-*.whl")
+    stray = [n for n in zipfile.ZipFile(wheel).namelist() if "__pycache__" in n]
+    if stray:
+        sys.exit(f"{wheel.name} has files that do not belong into it: {stray}")
     return wheel
 
 
