@@ -11,6 +11,7 @@
  *   tensor.h         dtypes, shapes, signatures
  *   extension.h      callbacks that run with a table's operations
  *   server.h         a server of a store's tables
+ *   replay_buffer.h  a ring of transitions in this process, without tables or servers
  *   sumtree.h        the sum tree, for use on its own
  *
  * Tables on servers, or in a store of this process, behind one API:
@@ -31,6 +32,7 @@
 #include "reprise/client.h"
 #include "reprise/extension.h"
 #include "reprise/op.h"
+#include "reprise/replay_buffer.h"
 #include "reprise/sampler.h"
 #include "reprise/server.h"
 #include "reprise/status.h"

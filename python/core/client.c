@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reprise._core.Client: a client of servers, or of a store in this process. */
 #include "core.h"
+#include "sample_steps.h"
 #include "server_call.h"
 #include "store.h"
 
@@ -28,17 +29,26 @@ static rp_status do_tables(void *arg, rp_wait wait, rp_error *err)
     return rp_client_get_tables(r->client, wait, &r->tables, err);
 }
 
+/* Reverb's words for a table that is not there. */
+static rp_status not_found(rp_status status, const char *table, rp_error *err)
+{
+    if (status == RP_NOT_FOUND)
+        PyOS_snprintf(err->text, sizeof err->text, "Priority table %s was not found", table);
+    return status;
+}
+
 static rp_status do_mutate(void *arg, rp_wait wait, rp_error *err)
 {
     request *r = arg;
-    return rp_client_mutate(r->client, r->table, r->updates, r->update_count, r->deletes,
-                            r->delete_count, wait, err);
+    rp_status status = rp_client_mutate(r->client, r->table, r->updates, r->update_count,
+                                        r->deletes, r->delete_count, wait, err);
+    return not_found(status, r->table, err);
 }
 
 static rp_status do_reset(void *arg, rp_wait wait, rp_error *err)
 {
     request *r = arg;
-    return rp_client_reset(r->client, r->table, wait, err);
+    return not_found(rp_client_reset(r->client, r->table, wait, err), r->table, err);
 }
 
 static rp_status do_checkpoint(void *arg, rp_wait wait, rp_error *err)
@@ -280,7 +290,13 @@ static int key_from(PyObject *obj, uint64_t *key)
     if (!index) return -1;
     value = PyLong_AsUnsignedLongLong(index);
     Py_DECREF(index);
-    if (value == (unsigned long long)-1 && PyErr_Occurred()) return -1;
+    if (value == (unsigned long long)-1 && PyErr_Occurred()) {
+        if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return -1;
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError, "a key is an integer of 64 bits without a sign, got %R",
+                     obj);
+        return -1;
+    }
     *key = value;
     return 0;
 }
@@ -659,6 +675,10 @@ out:
 static PyMethodDef client_methods[] = {
     {"local", (PyCFunction)(void (*)(void))client_local, METH_FASTCALL | METH_CLASS,
      "local(store, seed=0)\n--\n\nA client of a store in this process."},
+    {"replay_samples", (PyCFunction)(void (*)(void))core_replay_samples,
+     METH_FASTCALL | METH_STATIC,
+     "replay_samples(found, SampleInfo, ReplaySample, structure, steps, /)\n--\n\n"
+     "What Client.sample() gives, of what Sampler.next() gives."},
     {"tables", WITH_KEYWORDS(client_tables),
      "tables($self, timeout=None)\n--\n\nThe tables of every shard, a dict each."},
     {"mutate", FAST(client_mutate),

@@ -113,7 +113,7 @@ static void name_position(size_t position)
     if (!PyErr_ExceptionMatches(PyExc_ValueError)) return;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
-    PyErr_Format(PyExc_ValueError, "Invalid configuration at position %zu: %S", position,
+    PyErr_Format(PyExc_ValueError, "Invalid configuration at position %zu: %S.", position,
                  value ? value : Py_None);
     Py_XDECREF(type);
     Py_XDECREF(value);

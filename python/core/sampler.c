@@ -235,7 +235,7 @@ static int decode(sampler_object *self, const jobs *all)
     rp_error err = {0};
     rp_status st = RP_OK;
 
-    if (!mine) st = rp_decoder_new(NULL, DECODER_CACHE_BYTES, &decoder);
+    if (!mine) st = rp_decoder_new(rp_allocator_default(), DECODER_CACHE_BYTES, &decoder);
     if (st == RP_OK && all->bytes <= GIL_BYTES) {
         st = run_jobs(decoder, all, &err);
     } else if (st == RP_OK) {
@@ -663,7 +663,7 @@ static int open_sampler(sampler_object *self, const rp_sampler_options *options)
 
     self->pool = core_pool_new(64);
     if (self->pool == NULL ||
-        rp_decoder_new(NULL, DECODER_CACHE_BYTES, &self->decoder) != RP_OK) {
+        rp_decoder_new(rp_allocator_default(), DECODER_CACHE_BYTES, &self->decoder) != RP_OK) {
         PyErr_NoMemory();
         return -1;
     }

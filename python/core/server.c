@@ -12,8 +12,9 @@
 enum { MAX_ADDRESSES = 16 };
 
 typedef struct server_object {
-    PyObject_HEAD rp_server *server; /* NULL once stopped */
-    PyObject *store;                 /* outlives the server */
+    PyObject_HEAD
+    rp_server *server; /* NULL once stopped */
+    PyObject *store;   /* outlives the server */
     int port;
     int log_level;
     pid_t pid;
@@ -221,10 +222,10 @@ static PyObject *server_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     self->pid = getpid();
     if (parse(args, kwargs, self, &sequence, &options) < 0) goto fail;
     if (addresses_from(sequence, addresses, &options.address_count) < 0) goto fail;
-    Py_BEGIN_ALLOW_THREADS st =
-        rp_server_start(((core_store *)self->store)->store, &options, &self->server, &err);
-    Py_END_ALLOW_THREADS if (st != RP_OK)
-    {
+    Py_BEGIN_ALLOW_THREADS
+    st = rp_server_start(((core_store *)self->store)->store, &options, &self->server, &err);
+    Py_END_ALLOW_THREADS
+    if (st != RP_OK) {
         self->server = NULL;
         (void)core_raise(st, &err);
         goto fail;
@@ -245,7 +246,8 @@ static void stop(server_object *self, int64_t grace_ms)
 
     self->server = NULL;
     if (server == NULL || self->pid != getpid()) return;
-    Py_BEGIN_ALLOW_THREADS if (grace_ms > 0) rp_server_drain(server, grace_ms);
+    Py_BEGIN_ALLOW_THREADS
+    if (grace_ms > 0) rp_server_drain(server, grace_ms);
     rp_server_free(server);
     Py_END_ALLOW_THREADS
 }

@@ -141,7 +141,8 @@ static void store_dealloc(PyObject *obj)
     rp_store *store = self->base.store;
 
     if (store != NULL && self->pid == getpid()) {
-        Py_BEGIN_ALLOW_THREADS rp_store_free(store);
+        Py_BEGIN_ALLOW_THREADS
+        rp_store_free(store);
         Py_END_ALLOW_THREADS
     }
     Py_TYPE(obj)->tp_free(obj);
@@ -191,8 +192,10 @@ static PyObject *store_add_table(PyObject *self, PyObject *args, PyObject *kwarg
     rp_status st;
 
     if (store == NULL || core_table_options_from(args, kwargs, &options) < 0) return NULL;
-    Py_BEGIN_ALLOW_THREADS st = rp_store_add_table(store, &options, NULL, &err);
-    Py_END_ALLOW_THREADS rp_signature_unref(options.signature); /* the table has its own */
+    Py_BEGIN_ALLOW_THREADS
+    st = rp_store_add_table(store, &options, NULL, &err);
+    Py_END_ALLOW_THREADS
+    rp_signature_unref(options.signature); /* the table has its own */
     if (st != RP_OK) return core_raise(st, &err);
     Py_RETURN_NONE;
 }
@@ -209,9 +212,10 @@ static PyObject *store_drop_table(PyObject *self, PyObject *arg)
     rp_status st;
 
     if (store == NULL) return NULL;
-    Py_BEGIN_ALLOW_THREADS st =
-        rp_store_drop_table(store, (rp_string){name, (size_t)size}, &err);
-    Py_END_ALLOW_THREADS if (st != RP_OK) return core_raise(st, &err);
+    Py_BEGIN_ALLOW_THREADS
+    st = rp_store_drop_table(store, (rp_string){name, (size_t)size}, &err);
+    Py_END_ALLOW_THREADS
+    if (st != RP_OK) return core_raise(st, &err);
     Py_RETURN_NONE;
 }
 
@@ -224,8 +228,10 @@ static PyObject *store_close(PyObject *self, PyObject *Py_UNUSED(ignored))
     rp_store *store = store_of(self);
 
     if (store == NULL) return NULL;
-    Py_BEGIN_ALLOW_THREADS rp_store_close(store);
-    Py_END_ALLOW_THREADS Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS
+    rp_store_close(store);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
 }
 
 /* --- what it says ---------------------------------------------------------------------------- */

@@ -9,7 +9,8 @@
 #include "step.h"
 
 typedef struct pattern_writer {
-    PyObject_HEAD PyObject *client;
+    PyObject_HEAD
+    PyObject *client;
     rp_structured_writer *writer; /* of one environment; NULL: closed */
     rp_batch_writer *batch;       /* of several; NULL: closed */
     Py_ssize_t environments;
@@ -17,18 +18,21 @@ typedef struct pattern_writer {
     PyObject *structure; /* of the first step; NULL before */
     PyObject *names;     /* a tuple of the paths of its leaves */
     Py_ssize_t leaf_count;
+    rp_spec *columns; /* what each leaf has been so far; no dtype: it has not been */
+    bool *used;       /* which columns patterns look at: RP_MAX_COLUMNS flags */
 } pattern_writer;
 
 /* --- making one ---------------------------------------------------------------------------- */
 
 /* Takes the C writer, whichever it is. */
 static PyObject *wrap(PyTypeObject *type, PyObject *client, rp_structured_writer *writer,
-                      rp_batch_writer *batch, Py_ssize_t environments)
+                      rp_batch_writer *batch, Py_ssize_t environments, bool *used)
 {
     pattern_writer *self = (pattern_writer *)type->tp_alloc(type, 0);
 
     if (self) self->lock = PyThread_allocate_lock();
     if (!self || !self->lock) {
+        PyMem_Free(used);
         rp_structured_writer_free(writer);
         rp_batch_writer_free(batch);
         Py_XDECREF(self);
@@ -37,9 +41,40 @@ static PyObject *wrap(PyTypeObject *type, PyObject *client, rp_structured_writer
     self->writer = writer;
     self->batch = batch;
     self->environments = environments;
+    self->used = used;
     Py_INCREF(client);
     self->client = client;
     return (PyObject *)self;
+}
+
+/* Which columns the patterns look at: RP_MAX_COLUMNS flags. */
+static bool *used_by(const core_patterns *list)
+{
+    bool *used = PyMem_Calloc(RP_MAX_COLUMNS, sizeof *used);
+
+    if (!used) PyErr_NoMemory();
+    for (size_t i = 0; used && i < list->count; i++) {
+        const rp_pattern *p = &list->patterns[i];
+        for (size_t k = 0; k < p->node_count; k++)
+            if (p->nodes[k].source < RP_MAX_COLUMNS) used[p->nodes[k].source] = true;
+        for (size_t k = 0; k < p->condition_count; k++)
+            if (p->conditions[k].left == RP_LEFT_DATA &&
+                p->conditions[k].column < RP_MAX_COLUMNS)
+                used[p->conditions[k].column] = true;
+    }
+    return used;
+}
+
+/* Reverb's sentences about configurations have a full stop. */
+static PyObject *raise_config(rp_status status, rp_error *err)
+{
+    size_t size = strlen(err->text);
+
+    if (status == RP_INVALID && size + 1 < sizeof err->text) {
+        err->text[size] = '.';
+        err->text[size + 1] = 0;
+    }
+    return core_raise(status, err);
 }
 
 static int options_from(int chunk_length, Py_ssize_t max_items, Py_ssize_t max_bytes,
@@ -63,6 +98,7 @@ static PyObject *structured_new(PyTypeObject *type, PyObject *args, PyObject *kw
     rp_structured_writer *writer = NULL;
     PyObject *client, *patterns;
     core_patterns list;
+    bool *used;
     int chunk_length = 0;
     Py_ssize_t max_items = 0, max_bytes = 0;
     rp_error err = {0};
@@ -73,13 +109,20 @@ static PyObject *structured_new(PyTypeObject *type, PyObject *args, PyObject *kw
         options_from(chunk_length, max_items, max_bytes, &options) != 0 ||
         core_patterns_from(patterns, &list) != 0)
         return NULL;
+    if (!(used = used_by(&list))) {
+        core_patterns_free(&list);
+        return NULL;
+    }
     Py_BEGIN_ALLOW_THREADS;
     status = rp_structured_writer_new(((core_client *)client)->client, list.patterns,
                                       list.count, &options, &writer, &err);
     Py_END_ALLOW_THREADS;
     core_patterns_free(&list);
-    if (status != RP_OK) return core_raise(status, &err);
-    return wrap(type, client, writer, NULL, 1);
+    if (status != RP_OK) {
+        PyMem_Free(used);
+        return raise_config(status, &err);
+    }
+    return wrap(type, client, writer, NULL, 1, used);
 }
 
 static PyObject *batch_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -90,6 +133,7 @@ static PyObject *batch_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     rp_batch_writer *batch = NULL;
     PyObject *client, *patterns;
     core_patterns list;
+    bool *used;
     int chunk_length = 0;
     Py_ssize_t environments, max_items = 0, max_bytes = 0;
     rp_error err = {0};
@@ -105,13 +149,20 @@ static PyObject *batch_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     if (core_patterns_from(patterns, &list) != 0) return NULL;
+    if (!(used = used_by(&list))) {
+        core_patterns_free(&list);
+        return NULL;
+    }
     Py_BEGIN_ALLOW_THREADS;
     status = rp_batch_writer_new(((core_client *)client)->client, (size_t)environments,
                                  list.patterns, list.count, &options, &batch, &err);
     Py_END_ALLOW_THREADS;
     core_patterns_free(&list);
-    if (status != RP_OK) return core_raise(status, &err);
-    return wrap(type, client, NULL, batch, environments);
+    if (status != RP_OK) {
+        PyMem_Free(used);
+        return raise_config(status, &err);
+    }
+    return wrap(type, client, NULL, batch, environments, used);
 }
 
 static void release_writers(pattern_writer *self)
@@ -131,6 +182,8 @@ static void writer_dealloc(pattern_writer *self)
 {
     release_writers(self);
     if (self->lock) PyThread_free_lock(self->lock);
+    PyMem_Free(self->columns);
+    PyMem_Free(self->used);
     Py_CLEAR(self->structure);
     Py_CLEAR(self->names);
     Py_CLEAR(self->client);
@@ -192,6 +245,10 @@ static int keep_structure(pattern_writer *self, PyObject *nest)
             PyTuple_SET_ITEM(names, i, path);
         }
     }
+    if (names && !(self->columns = PyMem_Calloc((size_t)count + 1, sizeof *self->columns))) {
+        PyErr_NoMemory();
+        Py_CLEAR(names);
+    }
     if (!names) {
         Py_XDECREF(structure);
         return -1;
@@ -219,6 +276,45 @@ static int flatten_step(pattern_writer *self, PyObject *nest, core_leaves *leave
     return -1;
 }
 
+/* Reverb's words for a value that is not like those of its column before. */
+static int check_like_before(pattern_writer *self, const core_step *step)
+{
+    for (size_t i = 0; i < step->count; i++) {
+        const rp_tensor *is = &step->tensors[i];
+        const rp_spec *was = &self->columns[i];
+        char got[128], wanted[128];
+        PyObject *paths;
+        bool dtype = is->dtype != was->dtype;
+
+        if (!step->keep[i] || was->dtype == RP_INVALID_DTYPE ||
+            (!dtype && rp_shape_equal(&is->shape, &was->shape)))
+            continue;
+        paths = PyObject_CallMethod(self->structure, "paths", NULL);
+        if (!paths) return -1;
+        PyErr_Format(PyExc_ValueError,
+                     dtype ? "Tensor of wrong dtype provided for column %zu (path=%R). Got %s "
+                             "but expected %s."
+                           : "Tensor of incompatible shape provided for column %zu (path=%R). "
+                             "Got %s which is incompatible with %s.",
+                     i, PyList_GET_ITEM(paths, (Py_ssize_t)i),
+                     dtype ? rp_dtype_name(is->dtype)
+                           : rp_shape_text(&is->shape, got, sizeof got),
+                     dtype ? rp_dtype_name(was->dtype)
+                           : rp_shape_text(&was->shape, wanted, sizeof wanted));
+        Py_DECREF(paths);
+        return -1;
+    }
+    return 0;
+}
+
+static void keep_columns(pattern_writer *self, const core_step *step)
+{
+    for (size_t i = 0; i < step->count; i++)
+        if (step->keep[i] && self->columns[i].dtype == RP_INVALID_DTYPE)
+            self->columns[i] =
+                (rp_spec){.dtype = step->tensors[i].dtype, .shape = step->tensors[i].shape};
+}
+
 /* With the lock: appends the tensors of a step, None left out. */
 static int append_step(pattern_writer *self, const core_step *step, uint32_t flags,
                        const bool *ends, int64_t timeout_ms)
@@ -229,6 +325,7 @@ static int append_step(pattern_writer *self, const core_step *step, uint32_t fla
     rp_status status;
     int failed;
 
+    if (check_like_before(self, step) != 0) return -1;
     if (step->count > CORE_STEP_INSIDE && !(values = PyMem_New(rp_value, step->count))) {
         PyErr_NoMemory();
         return -1;
@@ -243,7 +340,10 @@ static int append_step(pattern_writer *self, const core_step *step, uint32_t fla
     failed = core_wait(do_append, &a, timeout_ms, !core_step_is_large(step), &status, &err);
     if (values != inside) PyMem_Free(values);
     if (failed) return -1;
-    if (status == RP_OK) return 0;
+    if (status == RP_OK) {
+        keep_columns(self, step);
+        return 0;
+    }
     core_raise(status, &err);
     return -1;
 }
@@ -258,7 +358,9 @@ static int append_nest(pattern_writer *self, PyObject *nest, uint32_t flags, con
     if (enter(self) != 0) return -1;
     failed = flatten_step(self, nest, &leaves);
     if (!failed) {
-        failed = core_step_from(nest, &leaves, !self->batch, &step);
+        for (Py_ssize_t i = 0; i < leaves.count; i++) /* what nobody looks at costs nothing */
+            if (i >= RP_MAX_COLUMNS || !self->used[i]) leaves.items[i] = Py_None;
+        failed = core_step_from(nest, &leaves, true, &step);
         core_leaves_free(&leaves);
         if (!failed) {
             failed = append_step(self, &step, flags, ends, timeout_ms);

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import abc
 import collections
+import itertools
 import logging
 import operator
 import os
@@ -44,6 +45,8 @@ _servers: Dict[int, _core.Store] = {}
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_servers.clear)
 
+_count = itertools.count()
+_MAX_ITEMS = 2**30
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1", "")
 
 
@@ -192,6 +195,12 @@ def _whole(name: str, value: Any, lowest: Optional[int] = None) -> int:
     return number
 
 
+def _max_size(max_size: Any) -> int:
+    """As much as Reverb takes, though 2^30 is the most a table holds."""
+    number = _whole("max_size", max_size)
+    return _MAX_ITEMS if _MAX_ITEMS < number < 2**31 else number
+
+
 class Table:
     """Items with priorities, drawn by a sampler, evicted by a remover, paced by a limiter.
 
@@ -202,7 +211,7 @@ class Table:
       name: not empty, unique on its server.
       sampler: which item is drawn; see `reprise.selectors`.
       remover: which item goes when there are more than `max_size`.
-      max_size: how many items the table holds at most.
+      max_size: how many items the table holds at most, no more than 2^30.
       rate_limiter: when inserts and samples may go ahead; see `reprise.rate_limiters`.
       max_times_sampled: an item goes when it has been sampled so often. < 1: never.
       extensions: there are none that could be given here.
@@ -257,7 +266,7 @@ class Table:
             "sampler": sampler._fields(),
             "remover": remover._fields(),
             "limiter": rate_limiter.internal_limiter._fields(),
-            "max_size": _whole("max_size", max_size),
+            "max_size": _max_size(max_size),
             "max_times_sampled": max(0, self._max_times_sampled),
             "max_bytes": self._max_bytes,
             "seed": self._seed,
@@ -431,7 +440,7 @@ class _Threads:
         temporary = None
         if local_socket and not _needs_credentials(options):
             # The port is known, and with it the name, when the server has started.
-            temporary = local_path.socket_path(f"new-{self._pid}-{id(self):x}")
+            temporary = local_path.socket_path(f"{self._pid:x}.{next(_count)}")
             if temporary is not None:
                 addresses.append("unix:" + temporary)
         try:

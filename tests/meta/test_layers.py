@@ -11,6 +11,7 @@ MAY_INCLUDE = {
     "tensor": ["util"],
     "chunk": ["util", "tensor"],
     "table": ["util", "tensor", "chunk"],
+    "buffer": ["util", "table"],
     "store": ["util", "tensor", "chunk", "table"],
     "net": ["util"],
     "wire": ["util", "tensor", "chunk"],

@@ -1,0 +1,774 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reprise._core.ReplayBuffer: a replay buffer of this process, over <reprise/replay_buffer.h>.
+ *
+ * The class of that name in reprise.replay_buffer is a subclass, which knows about specs, files
+ * and pickles; add(), sample() and update_priorities() of it are those here, so that a call is
+ * one call. The GIL is let go where more than a few kilobytes are copied. */
+#include "core.h"
+
+enum { MAX_RANK = 16, WITHOUT_GIL_BYTES = 32 << 10 };
+
+typedef struct column {
+    PyObject *name; /* interned */
+    PyArray_Descr *descr;
+    npy_intp dims[MAX_RANK]; /* of one row */
+    int rank;
+    npy_intp elements;
+    size_t bytes;
+} column;
+
+typedef struct replay_buffer {
+    PyObject_HEAD
+    rp_replay_buffer *buffer; /* NULL until __init__ has made it */
+    column *columns;
+    Py_ssize_t column_count;
+    size_t row_bytes;
+    Py_ssize_t capacity;
+    double alpha, beta, epsilon;
+} replay_buffer;
+
+static PyObject *text_beta, *text_indices, *text_n, *text_out, *text_priorities, *text_weights;
+
+static int make_texts(void)
+{
+    if (text_weights != NULL) return 0;
+    text_beta = PyUnicode_InternFromString("beta");
+    text_indices = PyUnicode_InternFromString("indices");
+    text_n = PyUnicode_InternFromString("n");
+    text_out = PyUnicode_InternFromString("out");
+    text_priorities = PyUnicode_InternFromString("priorities");
+    text_weights = PyUnicode_InternFromString("weights");
+    return PyErr_Occurred() != NULL ? -1 : 0;
+}
+
+static PyObject *new_ref(PyObject *obj)
+{
+    Py_INCREF(obj);
+    return obj;
+}
+
+static int is_made(const replay_buffer *self)
+{
+    if (self->buffer != NULL) return 1;
+    PyErr_SetString(PyExc_RuntimeError, "this ReplayBuffer has not been initialised");
+    return 0;
+}
+
+/* --- life ---------------------------------------------------------------------------------- */
+
+static void drop_columns(replay_buffer *self)
+{
+    for (Py_ssize_t i = 0; i < self->column_count; i++) {
+        Py_XDECREF(self->columns[i].name);
+        Py_XDECREF(self->columns[i].descr);
+    }
+    PyMem_Free(self->columns);
+    self->columns = NULL;
+    self->column_count = 0;
+}
+
+static void dealloc(PyObject *obj)
+{
+    replay_buffer *self = (replay_buffer *)obj;
+
+    rp_replay_buffer_free(self->buffer);
+    drop_columns(self);
+    Py_TYPE(obj)->tp_free(obj);
+}
+
+/* Reads (name, dtype, shape, frame_count). */
+static int read_column(PyObject *given, column *c, rp_replay_column *out)
+{
+    PyObject *name, *shape;
+    unsigned int frame_count;
+
+    if (!PyArg_ParseTuple(given, "UO&O!I", &name, PyArray_DescrConverter, &c->descr,
+                          &PyTuple_Type, &shape, &frame_count))
+        return -1;
+    Py_INCREF(name);
+    PyUnicode_InternInPlace(&name);
+    c->name = name;
+    if (PyDataType_REFCHK(c->descr) || PyDataType_ELSIZE(c->descr) <= 0) {
+        PyErr_Format(PyExc_TypeError, "column '%U': a buffer cannot hold values of dtype %R",
+                     name, c->descr);
+        return -1;
+    }
+    c->rank = (int)PyTuple_GET_SIZE(shape);
+    if (c->rank > MAX_RANK) {
+        PyErr_Format(PyExc_ValueError, "column '%U': rank must be at most %d, got %d", name,
+                     MAX_RANK, c->rank);
+        return -1;
+    }
+    c->elements = 1;
+    for (int i = 0; i < c->rank; i++) {
+        c->dims[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
+        if (c->dims[i] == -1 && PyErr_Occurred()) return -1;
+        if (c->dims[i] < 1 || c->dims[i] > PY_SSIZE_T_MAX / 16 / c->elements) {
+            PyErr_Format(PyExc_ValueError, "column '%U': no such dimension in a row: %zd", name,
+                         c->dims[i]);
+            return -1;
+        }
+        c->elements *= c->dims[i];
+    }
+    c->bytes = (size_t)c->elements * (size_t)PyDataType_ELSIZE(c->descr);
+    *out = (rp_replay_column){PyUnicode_AsUTF8(name), c->bytes, frame_count};
+    return out->name == NULL ? -1 : 0;
+}
+
+static int read_columns(replay_buffer *self, PyObject *columns, rp_replay_column *out)
+{
+    Py_ssize_t count = PyTuple_GET_SIZE(columns);
+
+    if (count > RP_REPLAY_MAX_COLUMNS) {
+        PyErr_Format(PyExc_ValueError, "there must be at most %d columns, got %zd",
+                     RP_REPLAY_MAX_COLUMNS, count);
+        return -1;
+    }
+    self->columns = PyMem_Calloc((size_t)(count > 0 ? count : 1), sizeof(column));
+    if (self->columns == NULL) return PyErr_NoMemory(), -1;
+    self->column_count = count;
+    self->row_bytes = 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (read_column(PyTuple_GET_ITEM(columns, i), &self->columns[i], &out[i]) < 0)
+            return -1;
+        self->row_bytes += self->columns[i].bytes;
+    }
+    return 0;
+}
+
+static int init(PyObject *obj, PyObject *args, PyObject *kwargs)
+{
+    static char *keywords[] = {"capacity", "columns", "alpha", "beta", "epsilon", "seed", NULL};
+    replay_buffer *self = (replay_buffer *)obj;
+    rp_replay_column columns[RP_REPLAY_MAX_COLUMNS];
+    rp_replay_options options = {.columns = columns};
+    unsigned long long seed;
+    PyObject *given;
+    rp_error err;
+    rp_status st;
+
+    if (make_texts() < 0) return -1;
+    if (self->buffer != NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "a ReplayBuffer is initialised once");
+        return -1;
+    }
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "nO!dddK", keywords, &self->capacity,
+                                     &PyTuple_Type, &given, &self->alpha, &self->beta,
+                                     &self->epsilon, &seed))
+        return -1;
+    drop_columns(self);
+    if (read_columns(self, given, columns) < 0) return -1;
+    options.capacity = self->capacity < 0 ? 0 : (size_t)self->capacity;
+    options.column_count = (size_t)self->column_count;
+    options.alpha = self->alpha;
+    options.epsilon = self->epsilon;
+    options.seed = seed;
+    st = rp_replay_buffer_new(rp_allocator_default(), &options, &self->buffer, &err);
+    if (st == RP_OK) return 0;
+    if (st == RP_NO_RESOURCE) return PyErr_NoMemory(), -1;
+    return core_raise(st, &err), -1;
+}
+
+/* --- arrays in ----------------------------------------------------------------------------- */
+
+/* An array of the column's dtype, C contiguous and in native order: `value` itself, if it is
+ * one. Numbers are converted if that keeps their kind. */
+static PyArrayObject *as_array(const column *c, PyObject *value)
+{
+    PyArrayObject *any, *array;
+
+    if (PyArray_Check(value)) {
+        any = (PyArrayObject *)value;
+        if (PyArray_ISCARRAY_RO(any) && (PyArray_DESCR(any) == c->descr ||
+                                         PyArray_EquivTypes(PyArray_DESCR(any), c->descr))) {
+            Py_INCREF(any);
+            return any;
+        }
+        Py_INCREF(any);
+    } else {
+        any = (PyArrayObject *)PyArray_FromAny(value, NULL, 0, 0, 0, NULL);
+        if (any == NULL) return NULL;
+    }
+    if (!PyArray_CanCastArrayTo(any, c->descr, NPY_SAME_KIND_CASTING)) {
+        PyErr_Format(PyExc_TypeError, "column '%U' has dtype %S; %S cannot become that",
+                     c->name, c->descr, PyArray_DESCR(any));
+        Py_DECREF(any);
+        return NULL;
+    }
+    Py_INCREF(c->descr);
+    array = (PyArrayObject *)PyArray_FromArray(any, c->descr,
+                                               NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
+    Py_DECREF(any);
+    return array;
+}
+
+/* True if the dimensions are those of a row; ones do not matter. */
+static bool fits(const column *c, const npy_intp *dims, int rank)
+{
+    int i = 0, k = 0;
+
+    for (;;) {
+        while (i < rank && dims[i] == 1) i++;
+        while (k < c->rank && c->dims[k] == 1) k++;
+        if (i == rank || k == c->rank) return i == rank && k == c->rank;
+        if (dims[i++] != c->dims[k++]) return false;
+    }
+}
+
+/* How many rows an array holds: -1 if it is one row as such; -2 with an exception. */
+static npy_intp rows_in(const column *c, PyArrayObject *array)
+{
+    int rank = PyArray_NDIM(array);
+    const npy_intp *dims = PyArray_DIMS(array);
+    PyObject *got, *wanted;
+
+    if (rank == c->rank && memcmp(dims, c->dims, (size_t)rank * sizeof *dims) == 0) return -1;
+    if (rank > 0 && fits(c, dims + 1, rank - 1)) return dims[0];
+    got = PyArray_IntTupleFromIntp(rank, dims);
+    wanted = PyArray_IntTupleFromIntp(c->rank, c->dims);
+    if (got != NULL && wanted != NULL)
+        PyErr_Format(PyExc_ValueError,
+                     "column '%U': a row has shape %R, or %R behind the number of rows, got %R",
+                     c->name, wanted, wanted, got);
+    Py_XDECREF(got);
+    Py_XDECREF(wanted);
+    return -2;
+}
+
+typedef struct rows {
+    PyArrayObject *arrays[RP_REPLAY_MAX_COLUMNS];
+    const void *data[RP_REPLAY_MAX_COLUMNS];
+    Py_ssize_t array_count;
+    npy_intp count;
+} rows;
+
+static void rows_free(rows *r)
+{
+    for (Py_ssize_t i = 0; i < r->array_count; i++) Py_DECREF(r->arrays[i]);
+}
+
+/* Makes rows of one value for each column. On failure nothing is to be freed. */
+static int rows_from(const replay_buffer *self, PyObject *const *values, rows *r)
+{
+    bool single = true;
+
+    r->count = 1;
+    for (r->array_count = 0; r->array_count < self->column_count;) {
+        const column *c = &self->columns[r->array_count];
+        PyArrayObject *array = as_array(c, values[r->array_count]);
+        npy_intp count;
+
+        if (array == NULL) goto fail;
+        r->data[r->array_count] = PyArray_DATA(array);
+        r->arrays[r->array_count++] = array;
+        count = rows_in(c, array);
+        if (count == -2) goto fail;
+        if (r->array_count == 1) {
+            single = count == -1;
+            r->count = single ? 1 : count;
+        } else if ((count == -1 ? 1 : count) != r->count) {
+            PyErr_Format(PyExc_ValueError, "column '%U' has %zd rows, column '%U' has %zd",
+                         c->name, (Py_ssize_t)(count == -1 ? 1 : count), self->columns[0].name,
+                         (Py_ssize_t)r->count);
+            goto fail;
+        }
+    }
+    return 0;
+fail:
+    rows_free(r);
+    return -1;
+}
+
+/* A vector of `count` numbers; one number is a vector of one. `count` -1 takes any. */
+static PyArrayObject *vector_from(PyObject *value, int type, npy_intp count, const char *what)
+{
+    PyArrayObject *array = (PyArrayObject *)PyArray_FROMANY(
+        value, type, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
+
+    if (array == NULL || count < 0 || PyArray_SIZE(array) == count) return array;
+    PyErr_Format(PyExc_ValueError, "there must be %zd %s, got %zd", (Py_ssize_t)count, what,
+                 (Py_ssize_t)PyArray_SIZE(array));
+    Py_DECREF(array);
+    return NULL;
+}
+
+/* --- add ----------------------------------------------------------------------------------- */
+
+static Py_ssize_t find_column(const replay_buffer *self, PyObject *name)
+{
+    for (Py_ssize_t i = 0; i < self->column_count; i++)
+        if (self->columns[i].name == name) return i;
+    for (Py_ssize_t i = 0; i < self->column_count; i++)
+        if (PyUnicode_Compare(self->columns[i].name, name) == 0) return i;
+    return -1;
+}
+
+static int missing(const replay_buffer *self, Py_ssize_t i)
+{
+    if (!PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "add() got nothing for column '%U'",
+                     self->columns[i].name);
+    return -1;
+}
+
+/* Columns out of one mapping, which may hold nothing else. Borrows from it. */
+static int values_of_dict(const replay_buffer *self, PyObject *dict, PyObject **values)
+{
+    for (Py_ssize_t i = 0; i < self->column_count; i++) {
+        values[i] = PyDict_GetItemWithError(dict, self->columns[i].name);
+        if (values[i] == NULL) return missing(self, i);
+    }
+    if (PyDict_GET_SIZE(dict) == self->column_count) return 0;
+    PyErr_Format(PyExc_TypeError, "add() got %zd columns, there are %zd", PyDict_GET_SIZE(dict),
+                 self->column_count);
+    return -1;
+}
+
+/* Columns by position, then by name. `*priorities` may be among the names. Borrows. */
+static int values_of_call(const replay_buffer *self, PyObject *const *args, Py_ssize_t nargs,
+                          PyObject *names, PyObject **values, PyObject **priorities)
+{
+    Py_ssize_t name_count = names == NULL ? 0 : PyTuple_GET_SIZE(names), dict_like;
+
+    for (Py_ssize_t k = 0; k < name_count; k++)
+        if (PyTuple_GET_ITEM(names, k) == text_priorities) *priorities = args[nargs + k];
+    dict_like =
+        nargs == 1 && PyDict_Check(args[0]) && name_count == (*priorities != NULL ? 1 : 0);
+    if (dict_like) return values_of_dict(self, args[0], values);
+    if (nargs > self->column_count) {
+        PyErr_Format(PyExc_TypeError, "add() got %zd values, there are %zd columns", nargs,
+                     self->column_count);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < self->column_count; i++) values[i] = i < nargs ? args[i] : NULL;
+    for (Py_ssize_t k = 0; k < name_count; k++) {
+        PyObject *name = PyTuple_GET_ITEM(names, k);
+        Py_ssize_t i;
+
+        if (name == text_priorities) continue;
+        i = find_column(self, name);
+        if (i < 0 || values[i] != NULL) {
+            PyErr_Format(PyExc_TypeError,
+                         i < 0 ? "add() got '%U', which is no column"
+                               : "add() got two values for column '%U'",
+                         name);
+            return -1;
+        }
+        values[i] = args[nargs + k];
+    }
+    for (Py_ssize_t i = 0; i < self->column_count; i++)
+        if (values[i] == NULL) return missing(self, i);
+    return 0;
+}
+
+static rp_status add_rows(replay_buffer *self, const rows *r, const double *priorities,
+                          const double *weights, rp_error *err)
+{
+    size_t count = (size_t)r->count;
+    rp_status st;
+
+    PyThreadState *thread =
+        count * self->row_bytes >= WITHOUT_GIL_BYTES ? PyEval_SaveThread() : NULL;
+    st = weights != NULL ? rp_replay_buffer_put_back(self->buffer, r->data, count, weights, err)
+                         : rp_replay_buffer_add(self->buffer, r->data, count, priorities, err);
+    if (thread != NULL) PyEval_RestoreThread(thread);
+    return st;
+}
+
+static PyObject *add(PyObject *obj, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    replay_buffer *self = (replay_buffer *)obj;
+    PyObject *values[RP_REPLAY_MAX_COLUMNS], *priorities = NULL, *result = NULL;
+    PyArrayObject *vector = NULL;
+    rp_error err;
+    rp_status st;
+    rows r;
+
+    if (!is_made(self)) return NULL;
+    if (values_of_call(self, args, nargs, names, values, &priorities) < 0) return NULL;
+    if (rows_from(self, values, &r) < 0) return NULL;
+    if (priorities != NULL && priorities != Py_None) {
+        vector = vector_from(priorities, NPY_DOUBLE, r.count, "priorities");
+        if (vector == NULL) goto out;
+    }
+    st = add_rows(self, &r, vector == NULL ? NULL : PyArray_DATA(vector), NULL, &err);
+    if (st == RP_OK)
+        result = new_ref(Py_None);
+    else
+        (void)(st == RP_NO_RESOURCE ? PyErr_NoMemory() : core_raise(st, &err));
+out:
+    Py_XDECREF(vector);
+    rows_free(&r);
+    return result;
+}
+
+/* --- sample -------------------------------------------------------------------------------- */
+
+/* A new array for `count` rows of a column; NULL makes one of a plain type for scalars. */
+static PyObject *new_array(const column *c, int type, npy_intp count)
+{
+    npy_intp dims[MAX_RANK + 1] = {count};
+    PyArray_Descr *descr = c != NULL ? c->descr : PyArray_DescrFromType(type);
+
+    if (descr == NULL) return NULL;
+    if (c != NULL) {
+        Py_INCREF(descr);
+        memcpy(dims + 1, c->dims, (size_t)c->rank * sizeof *dims);
+    }
+    return PyArray_NewFromDescr(&PyArray_Type, descr, c != NULL ? c->rank + 1 : 1, dims, NULL,
+                                NULL, 0, NULL);
+}
+
+/* The caller's array of that name, if it can be written to as one of new_array(). Borrowed. */
+static PyObject *given_array(PyObject *out, PyObject *name, const column *c, int type,
+                             npy_intp count)
+{
+    PyObject *obj = PyDict_GetItemWithError(out, name);
+    PyArrayObject *array = (PyArrayObject *)obj;
+    bool good;
+
+    if (obj == NULL) {
+        if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "out has no '%U'", name);
+        return NULL;
+    }
+    good = PyArray_Check(obj) && PyArray_ISCARRAY(array) &&
+           PyArray_NDIM(array) == (c != NULL ? c->rank : 0) + 1 &&
+           PyArray_DIM(array, 0) == count;
+    if (good && c != NULL)
+        good = PyArray_EquivTypes(PyArray_DESCR(array), c->descr) &&
+               memcmp(PyArray_DIMS(array) + 1, c->dims, (size_t)c->rank * sizeof *c->dims) == 0;
+    else if (good)
+        good = PyArray_TYPE(array) == type;
+    if (good) return obj;
+    PyErr_Format(PyExc_ValueError,
+                 "out['%U'] must be a writable, C contiguous array of %zd rows as sample() "
+                 "returns it",
+                 name, (Py_ssize_t)count);
+    return NULL;
+}
+
+/* The array to write to, in the dict `into`, which is the caller's if `given`. */
+static void *place_for(PyObject *into, bool given, PyObject *name, const column *c, int type,
+                       npy_intp count)
+{
+    PyObject *array;
+    int set;
+
+    if (given) {
+        array = given_array(into, name, c, type, count);
+        return array == NULL ? NULL : PyArray_DATA((PyArrayObject *)array);
+    }
+    array = new_array(c, type, count);
+    if (array == NULL) return NULL;
+    set = PyDict_SetItem(into, name, array);
+    Py_DECREF(array); /* the dict has it */
+    return set < 0 ? NULL : PyArray_DATA((PyArrayObject *)array);
+}
+
+static PyObject *sample_into(replay_buffer *self, npy_intp count, double beta, PyObject *into,
+                             bool given)
+{
+    void *columns[RP_REPLAY_MAX_COLUMNS];
+    rp_replay_sample out = {.columns = columns};
+    PyThreadState *thread = NULL;
+    rp_error err;
+    rp_status st;
+
+    for (Py_ssize_t i = 0; i < self->column_count; i++) {
+        const column *c = &self->columns[i];
+        columns[i] = place_for(into, given, c->name, c, 0, count);
+        if (columns[i] == NULL) return NULL;
+    }
+    out.weights = place_for(into, given, text_weights, NULL, NPY_FLOAT, count);
+    if (out.weights == NULL) return NULL;
+    out.indices = place_for(into, given, text_indices, NULL, NPY_INT64, count);
+    if (out.indices == NULL) return NULL;
+    if ((size_t)count * self->row_bytes >= WITHOUT_GIL_BYTES) thread = PyEval_SaveThread();
+    st = rp_replay_buffer_sample(self->buffer, (size_t)count, beta, &out, &err);
+    if (thread != NULL) PyEval_RestoreThread(thread);
+    if (st == RP_OK) return new_ref(into);
+    return st == RP_NO_RESOURCE ? PyErr_NoMemory() : core_raise(st, &err);
+}
+
+/* Sorts the arguments of sample() into n, beta and out: positions, then names. */
+static int sample_arguments(PyObject *const *args, Py_ssize_t nargs, PyObject *names,
+                            PyObject *values[3])
+{
+    Py_ssize_t name_count = names == NULL ? 0 : PyTuple_GET_SIZE(names);
+    PyObject *const known[3] = {text_n, text_beta, text_out};
+
+    if (nargs > 3) {
+        PyErr_Format(PyExc_TypeError, "sample() takes n, beta and out, got %zd values", nargs);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < nargs; i++) values[i] = args[i];
+    for (Py_ssize_t k = 0; k < name_count; k++) {
+        PyObject *name = PyTuple_GET_ITEM(names, k);
+        int i = 0;
+        while (i < 3 && name != known[i] && PyUnicode_Compare(name, known[i]) != 0) i++;
+        if (i == 3 || values[i] != NULL) {
+            PyErr_Format(PyExc_TypeError, "sample() got '%U', %s", name,
+                         i == 3 ? "which it does not know" : "twice");
+            return -1;
+        }
+        values[i] = args[nargs + k];
+    }
+    if (values[0] != NULL) return 0;
+    PyErr_SetString(PyExc_TypeError, "sample() must be told how many rows");
+    return -1;
+}
+
+static PyObject *sample(PyObject *obj, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    replay_buffer *self = (replay_buffer *)obj;
+    PyObject *values[3] = {NULL, NULL, NULL}, *into, *result;
+    double beta = self->beta;
+    Py_ssize_t count;
+
+    if (!is_made(self) || sample_arguments(args, nargs, names, values) < 0) return NULL;
+    count = PyNumber_AsSsize_t(values[0], PyExc_OverflowError);
+    if (count == -1 && PyErr_Occurred()) return NULL;
+    if (count < 0 || (size_t)count > PY_SSIZE_T_MAX / 64 / self->row_bytes)
+        return PyErr_Format(PyExc_ValueError, "cannot sample %zd rows", count);
+    if (values[1] != NULL && values[1] != Py_None) {
+        beta = PyFloat_AsDouble(values[1]);
+        if (beta == -1 && PyErr_Occurred()) return NULL;
+    }
+    if (values[2] != NULL && values[2] != Py_None) {
+        if (PyDict_Check(values[2])) return sample_into(self, count, beta, values[2], true);
+        return PyErr_Format(PyExc_TypeError, "out must be a dict of arrays, got %s",
+                            Py_TYPE(values[2])->tp_name);
+    }
+    into = PyDict_New();
+    if (into == NULL) return NULL;
+    result = sample_into(self, count, beta, into, false);
+    Py_DECREF(into);
+    return result;
+}
+
+/* --- update_priorities --------------------------------------------------------------------- */
+
+static PyObject *update_priorities(PyObject *obj, PyObject *const *args, Py_ssize_t nargs)
+{
+    replay_buffer *self = (replay_buffer *)obj;
+    PyArrayObject *indices, *priorities = NULL;
+    PyObject *result = NULL;
+    size_t updated = 0;
+    rp_error err;
+    rp_status st;
+
+    if (!is_made(self)) return NULL;
+    if (nargs != 2)
+        return PyErr_Format(PyExc_TypeError,
+                            "update_priorities() takes indices and priorities, got %zd values",
+                            nargs);
+    indices = vector_from(args[0], NPY_INT64, -1, "indices");
+    if (indices == NULL) return NULL;
+    priorities = vector_from(args[1], NPY_DOUBLE, PyArray_SIZE(indices), "priorities");
+    if (priorities == NULL) goto out;
+    st = rp_replay_buffer_update(self->buffer, PyArray_DATA(indices), PyArray_DATA(priorities),
+                                 (size_t)PyArray_SIZE(indices), &updated, &err);
+    result = st == RP_OK ? PyLong_FromSize_t(updated) : core_raise(st, &err);
+out:
+    Py_XDECREF(priorities);
+    Py_DECREF(indices);
+    return result;
+}
+
+/* --- saving -------------------------------------------------------------------------------- */
+
+/* read(first, count): the columns and the weights of rows in a row. */
+static PyObject *read_rows(PyObject *obj, PyObject *args)
+{
+    replay_buffer *self = (replay_buffer *)obj;
+    void *columns[RP_REPLAY_MAX_COLUMNS];
+    PyObject *into, *weights = NULL, *result = NULL;
+    unsigned long long first;
+    Py_ssize_t count;
+    rp_error err;
+    rp_status st;
+
+    if (!is_made(self) || !PyArg_ParseTuple(args, "Kn", &first, &count)) return NULL;
+    if (count < 0 || (size_t)count > rp_replay_buffer_size(self->buffer))
+        return PyErr_Format(PyExc_ValueError, "cannot read %zd rows", count);
+    into = PyDict_New();
+    if (into == NULL) return NULL;
+    for (Py_ssize_t i = 0; i < self->column_count; i++) {
+        const column *c = &self->columns[i];
+        columns[i] = place_for(into, false, c->name, c, 0, count);
+        if (columns[i] == NULL) goto out;
+    }
+    weights = new_array(NULL, NPY_DOUBLE, count);
+    if (weights == NULL) goto out;
+    Py_BEGIN_ALLOW_THREADS
+    st = rp_replay_buffer_read(self->buffer, first, (size_t)count, columns,
+                               PyArray_DATA((PyArrayObject *)weights), &err);
+    Py_END_ALLOW_THREADS
+    result = st == RP_OK ? PyTuple_Pack(2, into, weights) : core_raise(st, &err);
+out:
+    Py_XDECREF(weights);
+    Py_DECREF(into);
+    return result;
+}
+
+/* put_back(columns, weights): what read() gave. */
+static PyObject *put_back(PyObject *obj, PyObject *args)
+{
+    replay_buffer *self = (replay_buffer *)obj;
+    PyObject *values[RP_REPLAY_MAX_COLUMNS], *dict, *weights, *result = NULL;
+    PyArrayObject *vector;
+    rp_error err;
+    rp_status st;
+    rows r;
+
+    if (!is_made(self) || !PyArg_ParseTuple(args, "O!O", &PyDict_Type, &dict, &weights))
+        return NULL;
+    if (values_of_dict(self, dict, values) < 0 || rows_from(self, values, &r) < 0) return NULL;
+    vector = vector_from(weights, NPY_DOUBLE, r.count, "weights");
+    if (vector != NULL) {
+        st = add_rows(self, &r, NULL, PyArray_DATA(vector), &err);
+        result = st == RP_OK ? new_ref(Py_None) : core_raise(st, &err);
+        Py_DECREF(vector);
+    }
+    rows_free(&r);
+    return result;
+}
+
+static PyObject *get_state(PyObject *obj, PyObject *unused)
+{
+    replay_buffer *self = (replay_buffer *)obj;
+    rp_replay_state s;
+
+    (void)unused;
+    if (!is_made(self)) return NULL;
+    rp_replay_buffer_state(self->buffer, &s);
+    return Py_BuildValue("Kd(KKKK)", (unsigned long long)s.next, s.largest_priority,
+                         (unsigned long long)s.rng[0], (unsigned long long)s.rng[1],
+                         (unsigned long long)s.rng[2], (unsigned long long)s.rng[3]);
+}
+
+static PyObject *set_state(PyObject *obj, PyObject *args)
+{
+    replay_buffer *self = (replay_buffer *)obj;
+    unsigned long long next, rng[4];
+    rp_replay_state s;
+    rp_error err;
+    rp_status st;
+
+    if (!is_made(self)) return NULL;
+    if (!PyArg_ParseTuple(args, "Kd(KKKK)", &next, &s.largest_priority, &rng[0], &rng[1],
+                          &rng[2], &rng[3]))
+        return NULL;
+    s.next = next;
+    for (int i = 0; i < 4; i++) s.rng[i] = rng[i];
+    st = rp_replay_buffer_set_state(self->buffer, &s, &err);
+    if (st != RP_OK) return core_raise(st, &err);
+    Py_RETURN_NONE;
+}
+
+/* --- the rest ------------------------------------------------------------------------------ */
+
+static PyObject *clear(PyObject *obj, PyObject *unused)
+{
+    (void)unused;
+    if (!is_made((replay_buffer *)obj)) return NULL;
+    rp_replay_buffer_clear(((replay_buffer *)obj)->buffer);
+    Py_RETURN_NONE;
+}
+
+static PyObject *check(PyObject *obj, PyObject *unused)
+{
+    (void)unused;
+    if (!is_made((replay_buffer *)obj)) return NULL;
+    return PyBool_FromLong(rp_replay_buffer_check(((replay_buffer *)obj)->buffer));
+}
+
+static Py_ssize_t length(PyObject *obj)
+{
+    replay_buffer *self = (replay_buffer *)obj;
+    return is_made(self) ? (Py_ssize_t)rp_replay_buffer_size(self->buffer) : -1;
+}
+
+static PyObject *get_added(PyObject *obj, void *unused)
+{
+    (void)unused;
+    if (!is_made((replay_buffer *)obj)) return NULL;
+    return PyLong_FromUnsignedLongLong(rp_replay_buffer_added(((replay_buffer *)obj)->buffer));
+}
+
+static PyObject *get_nbytes(PyObject *obj, void *unused)
+{
+    (void)unused;
+    if (!is_made((replay_buffer *)obj)) return NULL;
+    return PyLong_FromSize_t(rp_replay_buffer_memory(((replay_buffer *)obj)->buffer));
+}
+
+static PyObject *get_capacity(PyObject *obj, void *unused)
+{
+    (void)unused;
+    return PyLong_FromSsize_t(((replay_buffer *)obj)->capacity);
+}
+
+/* A PyCFunction by way of a type that any function pointer may be cast to. */
+#define METHOD(function) ((PyCFunction)(void (*)(void))(function))
+
+PyDoc_STRVAR(
+    add_doc,
+    "add($self, /, *args, priorities=None, **columns)\n--\n\n"
+    "Adds one transition, or many: then every column has one more dimension, in front.\n\n"
+    "Columns are given by name, by position in the order of the spec, or as one dict. Without\n"
+    "priorities each transition gets the largest that was given so far, 1 at first. Numbers\n"
+    "are converted to the column's dtype if that keeps their kind: floats do not become\n"
+    "integers.");
+PyDoc_STRVAR(
+    sample_doc,
+    "sample($self, /, n, beta=None, out=None)\n--\n\n"
+    "Draws n transitions, independently and with replacement: a dict of arrays, one a column,\n"
+    "n rows each, and with them\n\n"
+    "  weights  importance weights, float32, of which the largest is 1: (p / p_min) ** -beta\n"
+    "  indices  numbers of the transitions, int64, for update_priorities(); the first ever\n"
+    "           added has number 0, and `indices % capacity` is the place in the ring\n\n"
+    "`out` is a dict as a call with the same n returned it: its arrays are written to instead\n"
+    "of new ones, which saves much for large batches. StatusError if the buffer is empty.");
+PyDoc_STRVAR(update_doc,
+             "update_priorities($self, indices, priorities, /)\n--\n\n"
+             "Gives transitions new priorities, finite and >= 0. Those that have been "
+             "overwritten since\n"
+             "they were sampled are passed over. Returns the number of the others.");
+PyDoc_STRVAR(clear_doc, "clear($self, /)\n--\n\n"
+                        "Forgets all transitions; their numbers are not used again.");
+
+static PyMethodDef methods[] = {
+    {"add", METHOD(add), METH_FASTCALL | METH_KEYWORDS, add_doc},
+    {"sample", METHOD(sample), METH_FASTCALL | METH_KEYWORDS, sample_doc},
+    {"update_priorities", METHOD(update_priorities), METH_FASTCALL, update_doc},
+    {"clear", clear, METH_NOARGS, clear_doc},
+    {"_check", check, METH_NOARGS, NULL},
+    {"_read", read_rows, METH_VARARGS, NULL},
+    {"_put_back", put_back, METH_VARARGS, NULL},
+    {"_state", get_state, METH_NOARGS, NULL},
+    {"_set_state", set_state, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef getters[] = {
+    {"added", get_added, NULL, "Rows ever added: the number of the next one.", NULL},
+    {"capacity", get_capacity, NULL, "Rows there is room for.", NULL},
+    {"nbytes", get_nbytes, NULL, "Bytes of memory that the buffer holds.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PySequenceMethods as_sequence = {.sq_length = length};
+
+PyTypeObject core_ReplayBuffer = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "reprise._core.ReplayBuffer",
+    .tp_doc = "A replay buffer of this process; see reprise.ReplayBuffer.",
+    .tp_basicsize = sizeof(replay_buffer),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_new = PyType_GenericNew,
+    .tp_init = init,
+    .tp_dealloc = dealloc,
+    .tp_methods = methods,
+    .tp_getset = getters,
+    .tp_as_sequence = &as_sequence,
+};

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A replay buffer in this process: no server, no tables, three methods.
+
+    >>> import numpy as np
+    >>> buffer = ReplayBuffer(100_000, {
+    ...     "obs": ((4,), np.float32), "next_obs": ((4,), np.float32),
+    ...     "action": ((), np.int64), "reward": ((), np.float32), "done": ((), bool)}, seed=1)
+    >>> buffer.add(obs=np.zeros(4), next_obs=np.ones(4), action=1, reward=0.5, done=False)
+    >>> len(buffer)
+    1
+
+`add` takes one transition, or many at once with one more dimension in front; `sample` gives a
+dict of stacked arrays; `update_priorities` takes what the learner found out about them:
+
+    >>> batch = buffer.sample(32)
+    >>> batch["obs"].shape, batch["weights"].shape
+    ((32, 4), (32,))
+    >>> buffer.update_priorities(batch["indices"], np.full(32, 0.7))
+    32
+
+A transition is drawn with a probability proportional to (priority + epsilon)^alpha (Schaul et al.,
+2016); with alpha=0 all are equally likely, and there are no priorities.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import zipfile
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, Union
+
+import numpy as np
+
+from reprise import _core, specs
+
+__all__ = ["ReplayBuffer"]
+
+_RESERVED = ("indices", "priorities", "weights")
+_FORMAT = 1
+_BLOCK_BYTES = 16 << 20
+
+
+def _column(name: Any, spec: Any) -> Tuple[Tuple[int, ...], np.dtype]:
+    """Shape and dtype of one row of a column."""
+    if not isinstance(name, str):
+        raise TypeError(f"columns are named by str, got {name!r}")
+    if name in _RESERVED:
+        raise ValueError(f"a column must not be called '{name}': sample() or add() uses that name")
+    if isinstance(spec, tuple) and len(spec) == 2 and not isinstance(spec[0], (float, bool)):
+        spec = specs.TensorSpec(*spec)
+    elif isinstance(spec, (list, tuple)):
+        spec = np.asarray(spec)
+    if not isinstance(spec, specs.TensorSpec):
+        spec = specs.convert(spec)
+    if not isinstance(spec, specs.TensorSpec):
+        raise TypeError(f"column '{name}': a column is one array; give each part of a nest a "
+                        "column of its own")
+    if spec.shape is None or None in spec.shape:
+        raise ValueError(f"column '{name}': rows have one shape, got {spec.shape}")
+    return spec.shape, spec.dtype.newbyteorder("=")
+
+
+class ReplayBuffer(_core.ReplayBuffer):
+    """A ring of transitions, sampled by priority.
+
+    Args:
+      capacity: transitions there is room for; then each new one replaces the oldest. Memory is
+        taken as they come.
+      spec: what a transition consists of: a mapping from names to `(shape, dtype)`, specs of any
+        library that `reprise.specs.convert` knows, or one transition as an example.
+      alpha: how much priorities matter. 0: not at all.
+      beta: how much of that the weights of `sample` make up for; `sample` can be told otherwise.
+      epsilon: added to every priority, so that none is never drawn.
+      seed: the same seed and calls give the same samples. None: a random one.
+      frames: columns that share what they have in common, and how many frames their values
+        consist of, along the first axis: `{"obs": 4, "next_obs": 4}` for stacks of four images, 1
+        for observations that are not stacked. Every frame is then kept once, though it is in up
+        to eight stacks, and pieces of it that do not change are kept once for many frames. It
+        does not matter how environments take turns or where episodes begin: frames are compared,
+        and what is sampled is exactly what was added.
+
+    All methods may be called from several threads; they take turns.
+
+    >>> ReplayBuffer(10, {"obs": np.zeros((4, 84, 84), np.uint8), "reward": 0.0},
+    ...              frames={"obs": 4})
+    ReplayBuffer(10, {'obs': ((4, 84, 84), 'uint8'), 'reward': ((), 'float64')}, size=0)
+    """
+
+    def __init__(self, capacity: int, spec: Mapping[str, Any], *, alpha: float = 0.6,
+                 beta: float = 0.4, epsilon: float = 1e-6, seed: Optional[int] = None,
+                 frames: Optional[Mapping[str, int]] = None):
+        if not hasattr(spec, "items"):
+            raise TypeError(f"spec must map names to columns, got {type(spec).__name__}")
+        frames = dict(frames or {})
+        columns = {name: _column(name, value) for name, value in spec.items()}
+        for name, count in frames.items():
+            if name not in columns:
+                raise ValueError(f"frames names '{name}', which is no column")
+            shape = columns[name][0]
+            if count < 1 or (count > 1 and (not shape or shape[0] % count)):
+                raise ValueError(f"column '{name}': its shape {shape} is not {count} frames along "
+                                 "the first axis")
+        self._options = {"capacity": int(capacity), "alpha": float(alpha), "beta": float(beta),
+                         "epsilon": float(epsilon), "frames": frames,
+                         "spec": {n: (s, d.str) for n, (s, d) in columns.items()}}
+        seed = secrets.randbits(64) if seed is None else int(seed) & (1 << 64) - 1
+        super().__init__(int(capacity), tuple((n, d, s, frames.get(n, 0))
+                                              for n, (s, d) in columns.items()),
+                         float(alpha), float(beta), float(epsilon), seed)
+
+    @classmethod
+    def from_spaces(cls, capacity: int, observation_space: Any, action_space: Any,
+                    **options: Any) -> "ReplayBuffer":
+        """A buffer of obs, next_obs, action, reward and done, in this order, for the spaces of an
+        environment: `add(obs, next_obs, action, reward, done)`."""
+        return cls(capacity, {"obs": observation_space, "next_obs": observation_space,
+                              "action": action_space, "reward": ((), np.float32),
+                              "done": ((), np.bool_)}, **options)
+
+    @property
+    def columns(self) -> Dict[str, Tuple[Tuple[int, ...], np.dtype]]:
+        """Shape and dtype of each column."""
+        return {n: (tuple(s), np.dtype(d)) for n, (s, d) in self._options["spec"].items()}
+
+    def __repr__(self) -> str:
+        columns = {n: (s, d.name) for n, (s, d) in self.columns.items()}
+        return f"{type(self).__name__}({self.capacity}, {columns}, size={len(self)})"
+
+    # --- saving --------------------------------------------------------------------------------
+
+    def _blocks(self) -> Iterator[Tuple[Dict[str, np.ndarray], np.ndarray]]:
+        """All transitions, the oldest first, some megabytes at a time."""
+        row = sum(int(np.prod(s, dtype=np.int64)) * d.itemsize for s, d in self.columns.values())
+        step = max(1, _BLOCK_BYTES // row)
+        first, end = self.added - len(self), self.added
+        while first < end:
+            yield self._read(first, min(step, end - first))
+            first += step
+
+    def _head(self) -> Dict[str, Any]:
+        added, largest, rng = self._state()
+        return {"format": _FORMAT, "options": self._options, "next": added - len(self),
+                "largest_priority": largest, "rng": list(rng)}
+
+    def _begin_load(self, head: Mapping[str, Any]) -> None:
+        if head["format"] != _FORMAT:
+            raise ValueError(f"the state has format {head['format']}, this is format {_FORMAT}")
+        ours, theirs = self.columns, head["options"]["spec"]
+        theirs = {n: (tuple(s), np.dtype(d)) for n, (s, d) in theirs.items()}
+        if ours != theirs:
+            raise ValueError(f"the state is of columns {theirs}, the buffer has {ours}")
+        self._set_state(head["next"], head["largest_priority"], tuple(head["rng"]))
+
+    def state_dict(self) -> Dict[str, Any]:
+        """Everything there is to know, as plain Python and arrays: for checkpoints of your own.
+
+        Frames that are shared in the buffer are not shared here; for large ones see `save`.
+        """
+        blocks = list(self._blocks())
+        rows = {name: np.concatenate([b[0][name] for b in blocks]) if blocks
+                else np.empty((0, *shape), dtype) for name, (shape, dtype) in self.columns.items()}
+        weights = np.concatenate([b[1] for b in blocks]) if blocks else np.empty(0)
+        return {**self._head(), "rows": rows, "row_weights": weights}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Becomes the buffer that `state_dict` was called of, as far as the capacity allows, and
+        gives the same samples as that would have. The columns must be the same."""
+        self._begin_load(state)
+        if len(state["row_weights"]):
+            self._put_back(dict(state["rows"]), state["row_weights"])
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes the buffer to a file: a zip archive of .npy files, compressed, some megabytes of
+        transitions each. Nothing must be added meanwhile. A file of that name is replaced when
+        the new one is complete."""
+        part = f"{os.fspath(path)}.part"
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            archive.writestr("head.json", json.dumps(self._head()))
+            for i, (rows, weights) in enumerate(self._blocks()):
+                for name, array in {**rows, "weights": weights}.items():
+                    with archive.open(f"{i:06}/{name}.npy", "w", force_zip64=True) as file:
+                        np.lib.format.write_array(file, array, allow_pickle=False)
+        os.replace(part, path)
+
+    @classmethod
+    def load(cls, path: Union[str, "os.PathLike[str]"]) -> "ReplayBuffer":
+        """The buffer that `save` wrote to the file; it goes on as that would have."""
+        with zipfile.ZipFile(path) as archive:
+            head = json.loads(archive.read("head.json"))
+            buffer = cls(**head["options"])
+            buffer._begin_load(head)
+            for i in range(sum(n.endswith("/weights.npy") for n in archive.namelist())):
+                block = {}
+                for name in (*buffer.columns, "weights"):
+                    with archive.open(f"{i:06}/{name}.npy") as file:
+                        block[name] = np.lib.format.read_array(file, allow_pickle=False)
+                buffer._put_back(block, block.pop("weights"))
+        return buffer
+
+    def __reduce__(self):
+        return _rebuild, (type(self), self._options), self.state_dict()
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.load_state_dict(state)
+
+
+def _rebuild(cls: type, options: Mapping[str, Any]) -> ReplayBuffer:
+    return cls(**options)

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a replay buffer, for the files that make it up. */
+#ifndef RP_BUFFER_BUFFER_INSIDE_H
+#define RP_BUFFER_BUFFER_INSIDE_H
+
+#include "buffer/frames.h"
+#include "reprise/replay_buffer.h"
+#include "reprise/sumtree.h"
+#include "table/power.h"
+#include "util/mutex.h"
+#include "util/rng.h"
+
+typedef struct buffer_column {
+    char name[64];
+    size_t bytes;       /* of a value */
+    size_t offset;      /* in the row: of the value, or of the slots of its frames */
+    size_t frame_bytes; /* of a frame; 0: the value is in the row */
+    uint32_t frame_count;
+    uint32_t store; /* which of the buffer's */
+} buffer_column;
+
+/* Frames of one size, and where in a row its mark is. */
+typedef struct buffer_store {
+    rp_frames frames;
+    size_t mark_offset;
+    uint32_t frames_per_row;
+} buffer_store;
+
+struct rp_replay_buffer {
+    rp_allocator alloc;
+    size_t capacity; /* fixed at birth, as the next lines */
+    double alpha, epsilon;
+    rp_power_fn *power;
+    buffer_column *columns;
+    size_t column_count;
+    size_t row_bytes;
+    size_t store_count;
+
+    rp_mutex mu; /* rank 81 */
+    buffer_store *stores RP_GUARDED_BY(mu);
+    rp_segments rows RP_GUARDED_BY(mu);
+    rp_sumtree *tree RP_GUARDED_BY(mu); /* NULL: uniform */
+    rp_rng rng RP_GUARDED_BY(mu);
+    double largest RP_GUARDED_BY(mu); /* priority, of those given */
+    uint64_t added RP_GUARDED_BY(mu);
+    size_t size RP_GUARDED_BY(mu);
+    uint32_t *slots RP_GUARDED_BY(mu); /* what a draw needs on the side; `room` of each */
+    double *numbers RP_GUARDED_BY(mu); /* twice as many */
+    size_t room RP_GUARDED_BY(mu);
+};
+
+enum { BUFFER_BLOCK = 256 }; /* rows that are weighed at once, on the stack */
+
+/* memcpy(), quick for the sizes of numbers. */
+static inline void buffer_copy_value(char *to, const char *from, size_t bytes)
+{
+    switch (bytes) {
+    case 1: *to = *from; break;
+    case 4: memcpy(to, from, 4); break;
+    case 8: memcpy(to, from, 8); break;
+    default: memcpy(to, from, bytes);
+    }
+}
+
+/* The slot of a row that is in the buffer, without a division. */
+static inline uint32_t buffer_slot(const rp_replay_buffer *b, uint64_t lap, uint64_t number)
+{
+    return (uint32_t)(number >= lap ? number - lap : number + b->capacity - lap);
+}
+
+/* The number of the row that is in slot 0, or will be when the ring comes round to it. */
+static inline uint64_t buffer_lap(const rp_replay_buffer *b)
+{
+    return b->added - b->added % b->capacity;
+}
+
+/* weights[i] = (priorities[i] + epsilon)^alpha, kept off 0 and infinity; at most BUFFER_BLOCK.
+ */
+void buffer_weigh(const rp_replay_buffer *b, const double *priorities, size_t count,
+                  double *weights);
+
+/* Copies a row into place `at` of the columns; NULL ones are left out. */
+void buffer_copy_row(const rp_replay_buffer *b, const char *row, size_t at,
+                     void *const *columns);
+
+#endif

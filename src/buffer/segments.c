@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "buffer/segments.h"
+
+#include <assert.h>
+
+/* Large enough for huge pages, small enough to come and go without being noticed. */
+enum { LEAST_BYTES = 64 << 10, MOST_BYTES = 16 << 20 };
+
+/* The number of elements in a segment, as a power of two. */
+static uint32_t choose_shift(size_t element_bytes, size_t capacity, size_t parts)
+{
+    uint32_t shift = 0;
+
+    while ((size_t)1 << shift < capacity && element_bytes << (shift + 1) <= MOST_BYTES &&
+           (element_bytes << shift < LEAST_BYTES || parts << shift < capacity))
+        shift++;
+    return shift;
+}
+
+rp_status rp_segments_init(rp_segments *s, const rp_allocator *alloc, size_t element_bytes,
+                           size_t capacity, size_t parts)
+{
+    uint32_t shift = choose_shift(element_bytes, capacity, parts);
+
+    assert(element_bytes >= 1 && capacity >= 1 && capacity <= (size_t)1 << 32);
+    memset(s, 0, sizeof *s);
+    s->alloc = *alloc;
+    s->element_bytes = element_bytes;
+    s->shift = shift;
+    s->mask = ((uint32_t)1 << shift) - 1;
+    s->table_count = ((capacity - 1) >> shift) + 1;
+    if (!rp_size_mul(element_bytes, (size_t)1 << shift, &s->segment_bytes))
+        return RP_NO_RESOURCE;
+    s->table = rp_alloc_array(alloc, s->table_count, sizeof *s->table);
+    return s->table == NULL ? RP_NO_RESOURCE : RP_OK;
+}
+
+void rp_segments_deinit(rp_segments *s)
+{
+    if (s->table == NULL) return;
+    for (size_t i = 0; i < s->table_count; i++)
+        rp_release_aligned(&s->alloc, s->table[i], s->segment_bytes);
+    rp_release_aligned(&s->alloc, s->spare, s->segment_bytes);
+    rp_release(&s->alloc, s->table, s->table_count * sizeof *s->table);
+    memset(s, 0, sizeof *s);
+}
+
+rp_status rp_segments_need(rp_segments *s, size_t element)
+{
+    char **segment = &s->table[element >> s->shift];
+
+    if (*segment != NULL) return RP_OK;
+    if (s->spare != NULL)
+        *segment = s->spare, s->spare = NULL;
+    else
+        *segment = rp_alloc_aligned(&s->alloc, s->segment_bytes);
+    if (*segment == NULL) return RP_NO_RESOURCE;
+    s->used++;
+    return RP_OK;
+}
+
+void rp_segments_drop(rp_segments *s, size_t element)
+{
+    char **segment = &s->table[element >> s->shift];
+
+    if (*segment == NULL) return;
+    rp_release_aligned(&s->alloc, s->spare, s->segment_bytes);
+    s->spare = *segment;
+    *segment = NULL;
+    s->used--;
+}
+
+size_t rp_segments_memory(const rp_segments *s)
+{
+    return (s->used + (s->spare != NULL)) * s->segment_bytes +
+           s->table_count * sizeof *s->table;
+}
