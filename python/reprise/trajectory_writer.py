@@ -133,17 +133,25 @@ class TrajectoryWriter(_core.TrajectoryWriter):
             raise ValueError(f"Field {path} was a {'structure' if was_nest else 'value'} in an "
                              f"earlier step but is a {'structure' if is_nest else 'value'} now: "
                              f"{data}")
+        if isinstance(known, Mapping) != isinstance(data, Mapping) and not _fields(known):
+            raise ValueError(f"Field {path} was a {type(known).__name__} in an earlier step but is "
+                             f"a {type(data).__name__} with other keys now: {data}")
         merged = dict(_children(known))
         for key, child in _children(data):
             merged[key] = self._merge(merged.get(key), child, path + (key,))
         return _rebuild(known, list(merged.items()))
 
 
+def _fields(nest: Any) -> Optional[Tuple[str, ...]]:
+    """The fields of a named tuple; None for anything else."""
+    return getattr(type(nest), "_fields", None) if isinstance(nest, tuple) else None
+
+
 def _children(nest: Any) -> List[Tuple[Any, Any]]:
     """The parts of a nest, each with its key, in the order in which they were given."""
     if isinstance(nest, Mapping):
         return list(nest.items())
-    fields = getattr(type(nest), "_fields", None)
+    fields = _fields(nest)
     return list(enumerate(nest)) if fields is None else list(zip(fields, nest))
 
 
@@ -158,7 +166,7 @@ def _rebuild(nest: Any, children: List[Tuple[Any, Any]]) -> Any:
         except TypeError:
             return made
     values = [child for _, child in children]
-    fields = getattr(type(nest), "_fields", None)
+    fields = _fields(nest)
     if fields is None:
         return tuple(values) if isinstance(nest, tuple) else values
     if len(values) > len(fields):

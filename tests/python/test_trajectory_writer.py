@@ -280,7 +280,6 @@ GROWTH = [
     ([Pair(1, None), Pair(None, 2)], Pair(0, 0)),
     ([Pair({"k": 1}, 1), Pair({"j": 1}, None)], Pair({"k": 0, "j": 0}, 0)),
     ([{"a": 1}, {}], {"a": 0}),
-    ([{}, {"a": 1}], {"a": 0}),
     ([{"a": {"x": 1}}, {"a": None}], {"a": {"x": 0}}),
     ([(1, 2), [3, 4, 5]], (0, 0, 0)),
 ]
@@ -315,6 +314,14 @@ def test_steps_before_a_column_began_have_no_value(writer):
     for index in (0, slice(None), slice(1, None), [0], [2, 1]):
         with pytest.raises(ValueError, match="cannot contain any None data references"):
             history["b"][index]
+
+
+def test_steps_without_any_column_are_in_no_history(writer):
+    writer.append({})
+    writer.append({"a": 1})
+
+    assert writer.episode_steps == 2 and len(writer.history["a"]) == 1
+    assert writer.history["a"][0].numpy() == 1
 
 
 def test_dicts_in_any_order_are_the_same_step(writer):
@@ -875,7 +882,7 @@ def test_signatures(place):
     h = writer.history
 
     for bad in ({"a": h["a"][-2:]}, {"a": h["a"][-1:], "b": h["b"][-1]},
-                {"a": h["c"][-2:], "b": h["b"][-1]}, {"a": h["a"][-2:], "b": h["b"][-1:]},
+                {"a": h["c"][-2:], "b": h["b"][-1]}, {"a": h["a"][-2:], "b": h["a"][-1]},
                 [h["a"][-2:], h["b"][-1], h["c"][-1]]):
         with pytest.raises(ValueError, match="Unable to create item in table 'signed' since the "
                                              "provided trajectory is inconsistent with the table "
@@ -1357,6 +1364,7 @@ def test_references_to_what_was_appended_are_dropped(local):
     writer = local.writer(refs=2)
     array, key = np.zeros(1 << 17, np.uint8), "some key"
     writer.append({key: array})
+    writer.history  # noqa: B018
     before = sys.getrefcount(array), sys.getrefcount(key)
     for _ in range(50):
         writer.append({key: array})
