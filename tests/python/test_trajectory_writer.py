@@ -86,7 +86,7 @@ def fill(writer, count, start=0):
         writer.append({"a": np.float32(i), "b": np.full(3, i, np.int32)})
 
 
-# --- items, all the way to a sample ------------------------------------------------------------
+# --- items, all the way to a sample -----------------------------------------------------------
 
 SLICES = [slice(None), slice(-1, None), slice(-3, None), slice(2, 5), slice(None, 4),
           slice(None, -2), slice(None, None, 2), slice(1, None, 3), slice(None, None, -1),
@@ -109,8 +109,11 @@ def test_a_slice_reads_back_as_it_was_asked_for(local, picked):
     np.testing.assert_array_equal(b, np.repeat(expected.astype(np.int32)[:, None], 3, axis=1))
 
 
-@pytest.mark.parametrize("rows", [[0], [-1], [0, 0, 0], [3, 1, 2], [-1, -2, -3], [7, 0, 7, 0],
-                                  [4, 5, 6], [6, 5, 4], [0, 2, 4, 6], list(range(8)) * 3], ids=str)
+ROWS = [[0], [-1], [0, 0, 0], [3, 1, 2], [-1, -2, -3], [7, 0, 7, 0], [4, 5, 6], [6, 5, 4],
+        [0, 2, 4, 6], list(range(8)) * 3]
+
+
+@pytest.mark.parametrize("rows", ROWS, ids=str)
 @pytest.mark.parametrize("length", [1, 3, None])
 def test_a_list_reads_back_as_it_was_asked_for(local, rows, length):
     writer = local.writer(refs=8)
@@ -371,7 +374,7 @@ def test_the_callers_own_the_history_they_get(writer):
     del history, inner
     again = writer.history
 
-    assert set(again) == {"a", "b"} and set(again["b"]) == {"c", "d"} and len(again["b"]["d"]) == 2
+    tree.assert_same_structure(again, {"a": 0, "b": {"c": 0, "d": [0, 0]}})
     assert again["a"][0].numpy() == 1
     again["x"] = again.pop("b")
     del again
@@ -420,11 +423,10 @@ def test_steps_that_are_to_come_are_out_of_range(writer, index):
 def test_other_indices_are_refused(writer, index):
     fill(writer, 2)
 
-    with pytest.raises(TypeError, match="_ColumnHistory indices must be integers or slices, not "
-                                        "<class '" + type(index).__module__.split(".")[0]
-                       if isinstance(index, np.ndarray) else "_ColumnHistory indices must be"):
+    text = f"indices must be integers or slices, not <class '.*{type(index).__name__}'>"
+    with pytest.raises(TypeError, match=f"_ColumnHistory {text}"):
         writer.history["a"][index]
-    with pytest.raises(TypeError, match="TrajectoryColumn indices must be integers or slices"):
+    with pytest.raises(TypeError, match=f"TrajectoryColumn {text}"):
         writer.history["a"][:][index]
 
 
@@ -640,7 +642,8 @@ def test_the_end_of_an_episode_expires_all(local):
 def test_columns_outlive_their_writer(local):
     writer = local.writer()
     fill(writer, 2)
-    column, history, cell = writer.history["a"][:], writer.history["a"], list(writer.history["a"])[0]
+    history = writer.history["a"]
+    column, cell = history[:], list(history)[0]
     del writer
 
     assert cell.expired and len(column) == 2 and len(history) == 2
@@ -676,7 +679,7 @@ def test_a_column_with_more_references_than_the_writer(local):
     assert local.read()[0][0].tolist() == list(range(10, 60))
 
 
-# --- steps in parts -----------------------------------------------------------------------------
+# --- steps in parts ---------------------------------------------------------------------------
 
 def test_partial_steps(writer):
     writer.append({"a": 1}, partial_step=True)
@@ -695,10 +698,10 @@ def test_a_field_is_given_once_in_a_step(writer):
     writer.append({"a": 1, "b": 1})
     writer.append({"a": 2}, partial_step=True)
 
+    text = (r"Field \('a',\) has already been set in the active step by previous \(partial\) "
+            r"append call and thus must be omitted or set to None but got: 7")
     for partial in (True, False):
-        with pytest.raises(ValueError, match=r"Field \('a',\) has already been set in the active "
-                                             r"step by previous \(partial\) append call and thus "
-                                             r"must be omitted or set to None but got: 7"):
+        with pytest.raises(ValueError, match=text):
             writer.append({"a": 7}, partial_step=partial)
     writer.append({"b": 2})
     writer.append({"a": 3, "b": 3})
@@ -736,7 +739,7 @@ def test_partial_step_is_a_keyword(writer):
     assert writer.episode_steps == 1
 
 
-# --- what append refuses ------------------------------------------------------------------------
+# --- what append refuses ----------------------------------------------------------------------
 
 BAD_VALUES = [
     ({"a": 1.0}, r"Tensor of wrong dtype provided for column \('a',\). Got double but expected "
@@ -745,8 +748,8 @@ BAD_VALUES = [
     ({"a": "x"}, r"Got string but expected float."),
     ({"a": np.zeros(1, np.float32)}, r"Tensor of incompatible shape provided for column "
                                      r"\('a',\). Got \[1\] which is incompatible with \[\]."),
-    ({"b": np.zeros((2, 4), np.uint8)}, r"column \('b',\). Got \[2,4\] which is incompatible with "
-                                        r"\[2,3\]."),
+    ({"b": np.zeros((2, 4), np.uint8)}, r"column \('b',\). Got \[2,4\] which is incompatible "
+                                        r"with \[2,3\]."),
     ({"b": np.zeros(2, np.uint8)}, r"Got \[2\] which is incompatible with \[2,3\]."),
     ({"b": np.zeros((2, 3), np.int8)}, r"Got int8 but expected uint8."),
     ({"c": [1, np.int32(1)]}, r"column \('c', 1\). Got int32 but expected double."),
@@ -790,7 +793,7 @@ def test_a_refused_step_changes_nothing(place):
     assert [column.tolist() for column in place.read()[0]] == [[1, 3], [1, 3]]
 
 
-# --- what create_item refuses -------------------------------------------------------------------
+# --- what create_item refuses -----------------------------------------------------------------
 
 def test_leaves_that_are_no_columns(writer):
     fill(writer, 1)
@@ -868,8 +871,8 @@ def test_rows_of_other_dtypes_and_shapes(writer):
                                          r"\(index 1\)."):
         writer.create_item("t", 1.0, [column("f", "i")])
     with pytest.raises(ValueError, match=r"Error in column 1: Column references tensors with "
-                                         r"incompatible shapes: \[\] \(index 0\) not compatible "
-                                         r"with \[2\] \(index 1\)."):
+                                         r"incompatible shapes: \[\] \(index 0\) not "
+                                         r"compatible with \[2\] \(index 1\)."):
         writer.create_item("t", 1.0, [h["i"][:], column("f", "v")])
     with pytest.raises(ValueError):
         column("f", "v").numpy()
@@ -884,9 +887,9 @@ def test_signatures(place):
     for bad in ({"a": h["a"][-2:]}, {"a": h["a"][-1:], "b": h["b"][-1]},
                 {"a": h["c"][-2:], "b": h["b"][-1]}, {"a": h["a"][-2:], "b": h["a"][-1]},
                 [h["a"][-2:], h["b"][-1], h["c"][-1]]):
-        with pytest.raises(ValueError, match="Unable to create item in table 'signed' since the "
-                                             "provided trajectory is inconsistent with the table "
-                                             "signature"):
+        with pytest.raises(ValueError, match="Unable to create item in table 'signed' since "
+                                             "the provided trajectory is inconsistent with the "
+                                             "table signature"):
             writer.create_item("signed", 1.0, bad)
     writer.create_item("signed", 1.0, {"a": h["a"][-2:], "b": h["b"][-1]})
     writer.flush()
@@ -912,7 +915,7 @@ def test_columns_of_another_writer(local):
         one.create_item("t", 1.0, [two.history["a"][:]])
 
 
-# --- flush, episodes, close ---------------------------------------------------------------------
+# --- flush, episodes, close -------------------------------------------------------------------
 
 def test_flush_waits_for_the_server(place):
     writer = place.writer(refs=4)
@@ -960,7 +963,7 @@ def test_end_episode_has_a_timeout_and_then_changes_nothing(place):
     with blocked(place) as writer:
         for timeout in (50, 0, -1):
             with pytest.raises(errors.DeadlineExceededError,
-                               match="End episode call did not complete within provided timeout"):
+                               match="End episode call did not complete within provided "):
                 writer.end_episode(timeout_ms=timeout)
             assert writer.episode_steps == 4 and len(writer.history["a"]) == 4
 
@@ -1149,7 +1152,7 @@ def test_a_writer_of_a_server_that_is_not_there(tmp_path):
     assert writer.pending == 1
 
 
-# --- threads, signals, forks, pickles -------------------------------------------------------------
+# --- threads, signals, forks, pickles ---------------------------------------------------------
 
 def test_a_flush_that_waits_lets_other_threads_in(place):
     with blocked(place) as writer:
@@ -1346,7 +1349,8 @@ def test_nothing_leaks(local):
         "create expired": quietly(lambda: writer.create_item("t", 1.0, [lost]), ValueError),
         "create type": quietly(lambda: writer.create_item("t", 1.0, [1]), TypeError),
         "create empty": quietly(lambda: writer.create_item("t", 1.0, []), ValueError),
-        "create table": quietly(lambda: writer.create_item("no", 1.0, [h["a"][-1]]), ValueError),
+        "create table": quietly(lambda: writer.create_item("no", 1.0, [h["a"][-1]]),
+                                ValueError),
         "create signature": quietly(lambda: writer.create_item("signed", 1.0, [h["a"][-1]]),
                                     ValueError),
         "create": lambda: writer.create_item("t", 1.0, {"x": h["a"][-2:], "y": h["s"][-1]}),
@@ -1371,7 +1375,8 @@ def test_references_to_what_was_appended_are_dropped(local):
         writer.history[key][-1:]  # noqa: B018
 
     assert (sys.getrefcount(array), sys.getrefcount(key)) == before
-    column, client = writer.history[key][-1:], sys.getrefcount(local.client)
+    client = local.client
+    column, before = writer.history[key][-1:], sys.getrefcount(client)
     del writer
-    assert sys.getrefcount(local.client) == client - 1
-    del column
+    after = sys.getrefcount(client)
+    assert after == before - 1 and len(column) == 1
