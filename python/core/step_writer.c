@@ -333,8 +333,9 @@ static int create_locked(step_writer *self, creation *c, int64_t timeout_ms)
     rp_status status;
 
     c->writer = self->writer;
+    /* Not quick: of a table that is not known yet the server is asked. */
     if (check_item(self, c) != 0 ||
-        core_wait(do_create, c, timeout_ms, true, &status, &err) != 0)
+        core_wait(do_create, c, timeout_ms, false, &status, &err) != 0)
         return -1;
     if (status == RP_OK) return 0;
     if (status == RP_NOT_FOUND)
