@@ -9,7 +9,8 @@
 #include <math.h>
 
 typedef struct step_writer {
-    PyObject_HEAD PyObject *client;
+    PyObject_HEAD
+    PyObject *client;
     rp_step_writer *writer; /* NULL: closed */
     PyThread_type_lock lock;
     int32_t longest;
@@ -222,10 +223,9 @@ static int append_locked(step_writer *self, const core_step *step, bool sequence
 static int step_of(PyObject *nest, core_step *step)
 {
     core_leaves leaves;
-    int failed;
+    int failed = core_flatten(nest, &leaves);
 
-    if (core_flatten(nest, &leaves) != 0) return -1;
-    failed = core_step_from(nest, &leaves, false, step);
+    if (!failed) failed = core_step_from(nest, &leaves, false, step);
     core_leaves_free(&leaves);
     return failed;
 }
