@@ -32,6 +32,11 @@ _STOP_TIMEOUT = 10.0
 _ASK_TIMEOUT = 30.0
 _POLL = 0.5  # seconds between looks at whether the parent is there
 
+# What the child may raise besides statuses.
+_BUILT_IN: Dict[str, Any] = {
+    kind.__name__: kind for kind in (OverflowError, TypeError, ValueError)
+}
+
 # --- signatures as JSON ---------------------------------------------------------------------------
 
 
@@ -123,7 +128,8 @@ class Child:
         options: Mapping[str, Any],
     ) -> None:
         self._parent = os.getpid()
-        self._lock = threading.Lock()
+        # A collection may stop the server while this thread asks it something.
+        self._lock = threading.RLock()
         self._asked = 0
         self._socket: Optional[List[Any]] = None
         self._process = subprocess.Popen(
@@ -259,10 +265,8 @@ def _table_to_json(table: Any) -> Dict[str, Any]:
 
 
 def _error(answer: Mapping[str, Any]) -> Exception:
-    code = answer["code"]
-    if code is None:
-        return ValueError(answer["error"])
-    return _status(code, answer["error"])
+    kind = _BUILT_IN.get(answer["kind"])
+    return kind(answer["error"]) if kind else _status(answer["kind"], answer["error"])
 
 
 def _status(code: str, text: str) -> errors.StatusError:
@@ -305,7 +309,7 @@ def _serve(config: Mapping[str, Any]) -> Any:
 def _answer(store: Any, request: Mapping[str, Any]) -> Dict[str, Any]:
     try:
         result = getattr(store, request["do"])(request["table"], *request["with"])
-    except (ValueError, errors.ReverbError) as error:
+    except Exception as error:
         return _error_to_json(error)
     if request["do"] == "table_info":
         result["signature"] = signature_to_json(result["signature"])
@@ -313,7 +317,10 @@ def _answer(store: Any, request: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _error_to_json(error: Exception) -> Dict[str, Any]:
-    return {"error": str(error), "code": getattr(error, "code", None)}
+    kind = type(error).__name__
+    if kind not in _BUILT_IN:
+        kind = getattr(error, "code", "INTERNAL")
+    return {"error": str(error), "kind": kind}
 
 
 def _run(server: Any, parent: int, requests: _Lines, out: int) -> float:
@@ -350,10 +357,10 @@ def main() -> int:
         server = _serve(config)
         _put(out, {"port": server.port, "socket": server.socket})
         grace = _run(server, config["parent"], requests, out)
-    except (ValueError, errors.ReverbError) as error:
-        _put(out, _error_to_json(error))
     except (BrokenPipeError, EOFError):
         pass  # the parent has gone
+    except Exception as error:
+        _put(out, _error_to_json(error))
     if server is None:
         return 1
     server.stop(grace)

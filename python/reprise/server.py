@@ -272,7 +272,7 @@ class Table:
             "seed": self._seed,
         }
         # Until a server takes it, it is alone in a store of its own.
-        self._place: Union[_Here, _There] = self._add_to(_core.Store())
+        self._place: Any = self._add_to(_core.Store())
         self._server: Optional[weakref.ref[Server]] = None
         rate_limiter._table = weakref.ref(self)
 
@@ -623,7 +623,7 @@ class Server:
         for table, its_place in zip(self._tables, place.places):
             table._place = its_place
             table._server = weakref.ref(self)
-        # Also when the interpreter ends, while there is still one to stop it with.
+        # When the object goes, or the interpreter ends, while there is still one to stop it with.
         self._finalizer = weakref.finalize(self, place.stop, 0.0)
 
     @property
@@ -697,11 +697,6 @@ class Server:
 
     def __exit__(self, *exc: Any) -> None:
         self.stop()
-
-    def __del__(self) -> None:
-        finalizer = getattr(self, "_finalizer", None)
-        if finalizer is not None:
-            finalizer()
 
     def __repr__(self) -> str:
         tables = ", ".join(repr(table) for table in self._tables)

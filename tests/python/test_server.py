@@ -270,9 +270,14 @@ class TestArguments:
         with pytest.raises(ValueError, match=argument):
             reprise.Server([table()], **{argument: -1})
 
-    def test_limits_must_exist(self):
-        with pytest.raises(ValueError, match="nothing"):
-            reprise.Server([table()], limits={"nothing": 1})
+    @pytest.mark.parametrize("place", ["process", "child"])
+    @pytest.mark.parametrize(
+        "limits, error",
+        [({"nothing": 1}, ValueError), ({"tables": "x"}, TypeError), ({"tables": -1}, OverflowError)],
+    )
+    def test_limits_are_checked(self, place, limits, error):
+        with pytest.raises(error):
+            reprise.Server([table()], limits=limits, where=place)
 
     @pytest.mark.parametrize("place", ["process", "child"])
     def test_budget_is_kept(self, place):
