@@ -113,10 +113,9 @@ def build(python):
 
 
 def quick_start():
-    """The first Python program of README.md."""
-    match = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(),
-                      re.DOTALL | re.MULTILINE)
-    return match.group(1) if match else "import reprise"
+    """The first program below "From Python" in README.md."""
+    text = (ROOT / "README.md").read_text().partition("\n## From Python\n")[2]
+    return re.search(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE).group(1)
 
 
 def check(python, wheel):

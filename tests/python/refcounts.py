@@ -186,7 +186,7 @@ def timeouts():
     server = reprise.Server([table()])
     client = server.localhost_client()
     refuses(reprise.DeadlineExceededError,
-            lambda: list(client.sample("replay", 1, rate_limiter_timeout=0.001)))
+            lambda: list(client.sample("replay", 1, timeout=0.001)))
     server.stop()
 
 
