@@ -29,6 +29,7 @@ test:  ## everything that has to pass; ONLY="asan lint" for some parts of it
 bench: all  ## run the benchmarks; BENCH=name for one, QUICK=1 for a short run
 	@set -e; for b in $(BENCH); do case $$b in \
 	*-client) $(PYTHON) bench/$${b%-client}_client.py $(if $(QUICK),--quick) ;; \
+	python) $(PYTHON) bench/python_buffers.py $(if $(QUICK),--quick) ;; \
 	*) build/release/bench/bench_$$b $(if $(QUICK),--quick) ;; esac; done
 
 paper: all  ## figures 5, 6 and 7 of the Reverb paper, as a CSV and a plot in build/paper
