@@ -42,7 +42,7 @@ class _Applier:
         self._store.add_table(
             _TABLE,
             limiter=(1.0, 1, -1e300, 1e300),
-            max_size=2**31,
+            max_size=2**30,
             sampler="fifo",
             remover="fifo",
             max_times_sampled=1,
