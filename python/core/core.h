@@ -166,6 +166,7 @@ PyObject *core_table_info(const rp_table_info *info);
 extern PyTypeObject core_TrajectoryWriter; /* trajectory_writer.c */
 extern PyTypeObject core_ColumnHistory;    /* column.c */
 extern PyTypeObject core_TrajectoryColumn; /* column.c */
+extern PyTypeObject core_WeakCellRef;      /* column.c */
 extern PyTypeObject core_StructuredWriter; /* structured_writer.c */
 extern PyTypeObject core_BatchWriter;      /* structured_writer.c */
 extern PyTypeObject core_StepWriter;       /* step_writer.c */

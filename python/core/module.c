@@ -12,6 +12,7 @@ CORE_WEAK(core_Client);
 CORE_WEAK(core_TrajectoryWriter);
 CORE_WEAK(core_ColumnHistory);
 CORE_WEAK(core_TrajectoryColumn);
+CORE_WEAK(core_WeakCellRef);
 CORE_WEAK(core_StructuredWriter);
 CORE_WEAK(core_BatchWriter);
 CORE_WEAK(core_StepWriter);
@@ -23,7 +24,7 @@ static PyTypeObject *const types[] = {
     &core_Structure,        &core_Store,         &core_Server,           &core_Client,
     &core_TrajectoryWriter, &core_ColumnHistory, &core_TrajectoryColumn, &core_StructuredWriter,
     &core_BatchWriter,      &core_StepWriter,    &core_Sampler,          &core_Batch,
-    &core_ReplayBuffer,
+    &core_ReplayBuffer,     &core_WeakCellRef,
 };
 
 int core_add(PyObject *module, const char *name, PyObject *obj)

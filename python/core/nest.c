@@ -70,7 +70,7 @@ static int is_named_tuple(PyObject *obj)
 static inline bool is_plain_leaf(PyObject *obj)
 {
     return PyArray_CheckExact(obj) || PyFloat_CheckExact(obj) || PyLong_Check(obj) ||
-           obj == Py_None || PyUnicode_Check(obj) || PyBytes_Check(obj) ||
+           Py_TYPE(obj) == &core_TrajectoryColumn || obj == Py_None || PyUnicode_Check(obj) || PyBytes_Check(obj) ||
            PyArray_IsScalar(obj, Generic) || PyArray_Check(obj);
 }
 

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package against dm-reverb: the same calls, each on its own server.
+
+dm-reverb wants a TensorFlow and a NumPy of its own, so each side is a process with an interpreter
+of its own, and has a server in another process. The two take turns in short rounds; the best
+round of each counts.
+
+    make bench BENCH=dmreverb
+    python3 bench/dmreverb.py --quick insert roundtrip
+"""
+
+import argparse
+import importlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PEER = "dm-reverb"
+FLOATS = 100  # an item of 400 B
+BATCH = 256
+FRAMES = 4
+TABLES = {"small": 500_000, "frames": 20_000}
+
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1", "GRPC_VERBOSITY": "ERROR",
+         # dm-reverb's datasets lock a mutex that they never initialise.
+         "MALLOC_PERTURB_": "255", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+
+
+# --- in the processes of a side ----------------------------------------------------------------
+
+def serve(reverb):
+    """A server in this process, until the input ends."""
+    tables = [reverb.Table(name=name, sampler=reverb.selectors.Uniform(),
+                           remover=reverb.selectors.Fifo(), max_size=size,
+                           rate_limiter=reverb.rate_limiters.MinSize(1))
+              for name, size in TABLES.items()]
+    server = reverb.Server(tables)
+    say(server.port)
+    sys.stdin.read()
+    os._exit(0)  # stopping takes dm-reverb a while, and nobody waits for it
+
+
+def say(answer):
+    print(json.dumps(answer), file=OUT, flush=True)
+
+
+class Side:
+    """What one implementation does for the comparison."""
+
+    def __init__(self, reverb, address):
+        import numpy
+
+        self.np, self.reverb, self.address = numpy, reverb, address
+        self.iterators = {}
+
+    def inserter(self, seconds, counts, index):
+        value = self.np.random.default_rng(index).random(FLOATS, dtype=self.np.float32)
+        count, end = 0, time.monotonic() + seconds
+        with self.reverb.Client(self.address).trajectory_writer(num_keep_alive_refs=1) as writer:
+            while time.monotonic() < end:
+                for _ in range(64):
+                    writer.append([value])
+                    writer.create_item("small", 1.0, [writer.history[0][-1:]])
+                    count += 1
+                writer.flush(256)
+            writer.flush()
+        counts[index] = count
+
+    def insert(self, seconds, writers=1):
+        """Items a second, made one by one."""
+        counts, began = [0] * writers, time.monotonic()
+        threads = [threading.Thread(target=self.inserter, args=(seconds, counts, i))
+                   for i in range(writers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return sum(counts) / (time.monotonic() - began)
+
+    def insert_2(self, seconds):
+        return self.insert(seconds, writers=2)
+
+    def sample(self, seconds):
+        """Samples a second of Client.sample(), as everybody calls it."""
+        client = self.reverb.Client(self.address)
+        count, began = 0, time.monotonic()
+        while time.monotonic() < began + seconds:
+            for item in client.sample("small", num_samples=BATCH):
+                assert item[0].data[0].nbytes == 4 * FLOATS
+                count += 1
+        return count / (time.monotonic() - began)
+
+    def batches(self, table, dtype, shape):
+        """Batches without end: a TrajectoryDataset, or a Dataset where there is one."""
+        if hasattr(self.reverb, "Dataset"):
+            dataset = self.reverb.Dataset(self.reverb.Client(self.address), table, BATCH)
+            return ((batch.info.keys, batch.data[0]) for batch in dataset)
+        import tensorflow
+
+        dataset = self.reverb.TrajectoryDataset(
+            server_address=self.address, table=table, dtypes=[tensorflow.as_dtype(dtype)],
+            shapes=[tensorflow.TensorShape(shape)], max_in_flight_samples_per_worker=2 * BATCH)
+        return ((batch.info.key, batch.data[0]) for batch in dataset.batch(BATCH))
+
+    def read(self, seconds, table, dtype, shape):
+        if table not in self.iterators:
+            self.iterators[table] = self.batches(table, dtype, shape)
+            next(self.iterators[table])
+        count, began = 0, time.monotonic()
+        while time.monotonic() < began + seconds:
+            _, data = next(self.iterators[table])
+            assert tuple(data.shape) == (BATCH, *shape)
+            count += BATCH
+        return count / (time.monotonic() - began)
+
+    def dataset(self, seconds):
+        """Samples a second in stacked batches."""
+        return self.read(seconds, "small", "float32", (1, FLOATS))
+
+    def fill_frames(self):
+        """Stacks of frames that overlap: a sprite moves over a background that does not."""
+        rng = self.np.random.default_rng(0)
+        scene = rng.integers(0, 255, (84, 84), dtype=self.np.uint8)
+        scene[::2] = 40
+        with self.reverb.Client(self.address).trajectory_writer(FRAMES) as writer:
+            for i in range(TABLES["frames"]):
+                frame = scene.copy()
+                x, y = 5 * i % 74, 3 * i % 74
+                frame[y:y + 10, x:x + 10] = i % 251
+                writer.append([frame])
+                if i >= FRAMES:
+                    writer.create_item("frames", 1.0, [writer.history[0][-FRAMES:]])
+                if i % 64 == 0:
+                    writer.flush(256)
+
+    def atari(self, seconds):
+        if "frames" not in self.iterators:
+            self.fill_frames()
+        return self.read(seconds, "frames", "uint8", (FRAMES, 84, 84))
+
+    def roundtrip(self, seconds):
+        """Seconds from one step to the confirmation of its item."""
+        value = self.np.random.default_rng(0).random(FLOATS, dtype=self.np.float32)
+        times, end = [], time.monotonic() + seconds
+        with self.reverb.Client(self.address).trajectory_writer(num_keep_alive_refs=1) as writer:
+            while time.monotonic() < end:
+                began = time.perf_counter()
+                writer.append([value])
+                writer.create_item("small", 1.0, [writer.history[0][-1:]])
+                writer.flush()
+                times.append(time.perf_counter() - began)
+        return sorted(times)[len(times) // 2]
+
+    def mutate(self, seconds):
+        """Seconds of one mutate_priorities() with 256 keys."""
+        client = self.reverb.Client(self.address)
+        updates = {}
+        while len(updates) < BATCH:
+            updates.update({item[0].info.key: 0.5 for item in client.sample("small", BATCH)})
+        updates = dict(list(updates.items())[:BATCH])
+        times, end = [], time.monotonic() + seconds
+        while time.monotonic() < end:
+            began = time.perf_counter()
+            client.mutate_priorities("small", updates=updates)
+            times.append(time.perf_counter() - began)
+        return sorted(times)[len(times) // 2]
+
+
+def work(reverb, address):
+    """Does what comes on the input, a line each, until it ends."""
+    side = Side(reverb, address)
+    for line in sys.stdin:
+        name, seconds = json.loads(line)
+        say(getattr(side, name)(seconds))
+    os._exit(0)
+
+
+# --- comparing ---------------------------------------------------------------------------------
+
+class Process:
+    """A process of one side that is asked and answers."""
+
+    def __init__(self, python, *words):
+        self.process = subprocess.Popen(
+            [str(python), __file__, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=None if os.environ.get("BENCH_STDERR") else subprocess.DEVNULL, text=True,
+            env={**os.environ, **(QUIET if "reverb" in words else {})})
+
+    def hear(self):
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"{' '.join(map(str, self.process.args))}: ended without an answer")
+        return json.loads(line)
+
+    def ask(self, *words):
+        self.process.stdin.write(json.dumps(words) + "\n")
+        self.process.stdin.flush()
+        return self.hear()
+
+    def stop(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def scaled(value, unit):
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1, "")):
+        if value >= size:
+            return f"{value / size:.3g} {letter}{unit}"
+    return f"{value * 1e6:.3g} u{unit}"
+
+
+# Its name, the method, whether more is better, and what we hold ourselves to.
+WORKS = [
+    ("insert", "insert", True, 8), ("insert.2", "insert_2", True, 8), ("sample", "sample", True, 10),
+    ("dataset", "dataset", True, 8), ("roundtrip", "roundtrip", False, 2),
+    ("mutate", "mutate", False, 2), ("atari", "atari", True, 4),
+]
+
+
+def compare(sides, chosen, rounds, seconds):
+    for side in sides.values():
+        side.ask("insert", 0.5)  # something to sample
+    for name, method, more, target in WORKS:
+        if chosen and name not in chosen:
+            continue
+        best = {}
+        for _ in range(rounds):
+            for who, side in sides.items():
+                value = side.ask(method, seconds)
+                best[who] = (max if more else min)(value, best.get(who, value))
+        ours, theirs = best["ours"], best[PEER]
+        unit = "/s" if more else "s"
+        print(f"ratio dmreverb.{name} {ours / theirs if more else theirs / ours:.2f} "
+              f"(ours {scaled(ours, unit)} vs {PEER} {scaled(theirs, unit)}), target {target}",
+              flush=True)
+
+
+def interpreters():
+    """The Python of each side; ends well where there is no dm-reverb to compare with."""
+    made = subprocess.run([sys.executable, ROOT / "tools" / "peers.py", "reverb"],
+                          capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        print(f"skipped dmreverb: {made.stdout.strip()}")
+        sys.exit(0)
+    ours = [os.environ.get("REPRISE_PYTHON"), ROOT / "build" / "venv" / "bin" / "python",
+            sys.executable]
+    for python in filter(None, ours):
+        if pathlib.Path(python).exists() and subprocess.run(
+                [python, "-c", "import reprise"], capture_output=True, check=False).returncode == 0:
+            return {PEER: ("reverb", ROOT / "build" / "peers" / "reverb" / "bin" / "python"),
+                    "ours": ("reprise", python)}
+    sys.exit("the package is not installed: pip install . into build/venv, or set REPRISE_PYTHON")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("works", nargs="*", help=", ".join(w[0] for w in WORKS))
+    options = parser.parse_args()
+    print(f"# our package and dm-reverb{' (quick)' if options.quick else ''}", flush=True)
+    servers, sides = [], {}
+    for who, (module, python) in interpreters().items():
+        servers.append(Process(python, "--serve", module))
+        sides[who] = Process(python, "--work", module, f"localhost:{servers[-1].hear()}")
+    try:
+        compare(sides, options.works, 3 if options.quick else 6, 0.5 if options.quick else 1.5)
+    finally:
+        for process in [*sides.values(), *servers]:
+            process.stop()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] in (["--serve"], ["--work"]):
+        OUT = os.fdopen(os.dup(1), "w")  # theirs prints on file 1 too
+        os.dup2(2, 1)
+        module = importlib.import_module(sys.argv[2])
+        serve(module) if sys.argv[1] == "--serve" else work(module, sys.argv[3])
+    else:
+        main()

@@ -1,0 +1,725 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reprise._core.Client: a client of servers, or of a store in this process. */
+#include "core.h"
+#include "sample_steps.h"
+#include "server_call.h"
+#include "store.h"
+
+enum { UPDATES_INSIDE = 512, WHY_MAX = 1024 };
+
+/* What most calls are about. */
+typedef struct request {
+    rp_client *client;
+    const char *table;
+    const rp_update *updates;
+    const uint64_t *deletes;
+    size_t update_count, delete_count;
+    const rp_table_options *options;
+    const rp_table_change *change;
+    uint32_t sides;
+    rp_client_tables *tables;
+    char *path;
+    rp_client_waiting *waiting;
+    size_t waiting_count, waiting_total;
+} request;
+
+static rp_status do_tables(void *arg, rp_wait wait, rp_error *err)
+{
+    request *r = arg;
+    return rp_client_get_tables(r->client, wait, &r->tables, err);
+}
+
+/* Reverb's words for a table that is not there. */
+static rp_status not_found(rp_status status, const char *table, rp_error *err)
+{
+    if (status == RP_NOT_FOUND)
+        PyOS_snprintf(err->text, sizeof err->text, "Priority table %s was not found", table);
+    return status;
+}
+
+static rp_status do_mutate(void *arg, rp_wait wait, rp_error *err)
+{
+    request *r = arg;
+    rp_status status = rp_client_mutate(r->client, r->table, r->updates, r->update_count,
+                                        r->deletes, r->delete_count, wait, err);
+    return not_found(status, r->table, err);
+}
+
+static rp_status do_reset(void *arg, rp_wait wait, rp_error *err)
+{
+    request *r = arg;
+    return not_found(rp_client_reset(r->client, r->table, wait, err), r->table, err);
+}
+
+static rp_status do_checkpoint(void *arg, rp_wait wait, rp_error *err)
+{
+    request *r = arg;
+    return rp_client_checkpoint(r->client, wait, &r->path, err);
+}
+
+static rp_status do_create(void *arg, rp_wait wait, rp_error *err)
+{
+    request *r = arg;
+    return rp_client_create_table(r->client, r->options, wait, err);
+}
+
+static rp_status do_drop(void *arg, rp_wait wait, rp_error *err)
+{
+    request *r = arg;
+    return rp_client_drop_table(r->client, r->table, wait, err);
+}
+
+static rp_status do_alter(void *arg, rp_wait wait, rp_error *err)
+{
+    request *r = arg;
+    return rp_client_alter_table(r->client, r->table, r->change, wait, err);
+}
+
+static rp_status do_pause(void *arg, rp_wait wait, rp_error *err)
+{
+    request *r = arg;
+    return rp_client_pause_table(r->client, r->table, r->sides, wait, err);
+}
+
+static rp_status do_resume(void *arg, rp_wait wait, rp_error *err)
+{
+    request *r = arg;
+    return rp_client_resume_table(r->client, r->table, r->sides, wait, err);
+}
+
+static rp_status do_why(void *arg, rp_wait wait, rp_error *err)
+{
+    request *r = arg;
+    return rp_client_why_blocked(r->client, r->table, r->waiting, WHY_MAX, &r->waiting_count,
+                                 &r->waiting_total, wait, err);
+}
+
+/* --- making one ---------------------------------------------------------------------------- */
+
+static int spread_from(const char *name, rp_spread *spread)
+{
+    if (strcmp(name, "turns") == 0)
+        *spread = RP_SPREAD_TURNS;
+    else if (strcmp(name, "keys") == 0)
+        *spread = RP_SPREAD_KEYS;
+    else {
+        PyErr_Format(PyExc_ValueError, "spread must be 'turns' or 'keys', got '%s'", name);
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *client_wrap(PyTypeObject *type, rp_client *client, PyObject *store)
+{
+    core_client *self = (core_client *)type->tp_alloc(type, 0);
+
+    if (!self) {
+        rp_client_free(client);
+        return NULL;
+    }
+    self->client = client;
+    Py_XINCREF(store);
+    self->store = store;
+    return (PyObject *)self;
+}
+
+static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"addresses",
+                            "tls",
+                            "ca_file",
+                            "certificate_file",
+                            "key_file",
+                            "server_name",
+                            "token",
+                            "connect_timeout",
+                            "retry_min",
+                            "retry_max",
+                            "message_bytes",
+                            "spread",
+                            "shared_memory",
+                            "seed",
+                            NULL};
+    rp_client_options options = {0};
+    const char *addresses, *spread = "turns";
+    int tls = 0, shared_memory = 1;
+    double connect_s = 0, retry_min_s = 0, retry_max_s = 0;
+    Py_ssize_t message_bytes = 0;
+    unsigned long long seed = 0;
+    rp_client *client = NULL;
+    rp_error err = {0};
+    rp_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$pzzzzzdddnspK", names, &addresses, &tls,
+                                     &options.ca_file, &options.certificate_file,
+                                     &options.key_file, &options.server_name, &options.token,
+                                     &connect_s, &retry_min_s, &retry_max_s, &message_bytes,
+                                     &spread, &shared_memory, &seed))
+        return NULL;
+    if (!(connect_s >= 0 && retry_min_s >= 0 && retry_max_s >= 0 && connect_s < 1e9 &&
+          retry_min_s < 1e9 && retry_max_s < 1e9)) {
+        PyErr_SetString(PyExc_ValueError,
+                        "connect_timeout, retry_min and retry_max must be >= 0 and < 1e9 s");
+        return NULL;
+    }
+    if (message_bytes < 0) {
+        PyErr_Format(PyExc_ValueError, "message_bytes must be >= 0, got %zd", message_bytes);
+        return NULL;
+    }
+    if (spread_from(spread, &options.spread) != 0) return NULL;
+    options.tls = tls != 0;
+    options.shared_memory_off = shared_memory == 0;
+    options.connect_timeout_ms = (int64_t)(connect_s * 1e3);
+    options.retry_min_ms = (int64_t)(retry_min_s * 1e3);
+    options.retry_max_ms = (int64_t)(retry_max_s * 1e3);
+    options.message_bytes = (size_t)message_bytes;
+    options.seed = seed;
+    Py_BEGIN_ALLOW_THREADS;
+    status = rp_client_new(addresses, &options, &client, &err);
+    Py_END_ALLOW_THREADS;
+    if (status != RP_OK) return core_raise(status, &err);
+    return client_wrap(type, client, NULL);
+}
+
+static PyObject *client_local(PyObject *type, PyObject *const *args, Py_ssize_t count)
+{
+    rp_client_options options = {0};
+    rp_client *client = NULL;
+    rp_error err = {0};
+    rp_status status;
+
+    if (count < 1 || count > 2 || !PyObject_TypeCheck(args[0], &core_Store)) {
+        PyErr_SetString(PyExc_TypeError, "local(store, seed=0): store must be a Store");
+        return NULL;
+    }
+    if (!((core_store *)args[0])->store) {
+        PyErr_SetString(PyExc_ValueError, "local(store): the store is gone");
+        return NULL;
+    }
+    if (count == 2) {
+        options.seed = PyLong_AsUnsignedLongLong(args[1]);
+        if (PyErr_Occurred()) return NULL;
+    }
+    status = rp_client_local(((core_store *)args[0])->store, &options, &client, &err);
+    if (status != RP_OK) return core_raise(status, &err);
+    return client_wrap((PyTypeObject *)type, client, args[0]);
+}
+
+static void client_dealloc(core_client *self)
+{
+    rp_client *client = self->client;
+
+    self->client = NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    rp_client_free(client);
+    Py_END_ALLOW_THREADS;
+    Py_CLEAR(self->store);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+/* --- what there is ------------------------------------------------------------------------- */
+
+static PyObject *client_get_addresses(core_client *self, void *closure)
+{
+    size_t count = rp_client_shard_count(self->client);
+    PyObject *list = PyList_New((Py_ssize_t)count);
+
+    (void)closure;
+    for (size_t i = 0; list && i < count; i++) {
+        PyObject *text = PyUnicode_FromString(rp_client_shard_address(self->client, i));
+        if (!text)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, (Py_ssize_t)i, text);
+    }
+    return list;
+}
+
+static PyObject *client_get_is_local(core_client *self, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(self->store != NULL);
+}
+
+/* The information of one table, and of which shard. */
+static PyObject *table_dict(const rp_client_table *table)
+{
+    PyObject *dict = core_table_info(&table->info);
+    PyObject *shard = PyLong_FromSize_t(table->shard);
+    PyObject *weight = PyFloat_FromDouble(table->total_weight);
+
+    if (dict && (!shard || !weight || PyDict_SetItemString(dict, "shard", shard) != 0 ||
+                 PyDict_SetItemString(dict, "total_weight", weight) != 0))
+        Py_CLEAR(dict);
+    Py_XDECREF(shard);
+    Py_XDECREF(weight);
+    return dict;
+}
+
+static PyObject *client_tables(core_client *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"timeout", NULL};
+    request r = {.client = self->client};
+    PyObject *timeout = Py_None, *list;
+    int64_t timeout_ms;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &timeout) ||
+        core_timeout_s(timeout, &timeout_ms) != 0 ||
+        core_call_server(do_tables, &r, CORE_CALL_AGAIN | CORE_CALL_PATIENT, timeout_ms) != 0)
+        return NULL;
+    list = PyList_New((Py_ssize_t)r.tables->count);
+    for (size_t i = 0; list && i < r.tables->count; i++) {
+        PyObject *dict = table_dict(&r.tables->tables[i]);
+        if (!dict)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, (Py_ssize_t)i, dict);
+    }
+    rp_client_tables_free(r.tables);
+    return list;
+}
+
+/* --- priorities ---------------------------------------------------------------------------- */
+
+/* A key: any int, or what has __index__, of 64 bits without a sign. */
+static int key_from(PyObject *obj, uint64_t *key)
+{
+    PyObject *index = PyNumber_Index(obj);
+    unsigned long long value;
+
+    if (!index) return -1;
+    value = PyLong_AsUnsignedLongLong(index);
+    Py_DECREF(index);
+    if (value == (unsigned long long)-1 && PyErr_Occurred()) {
+        if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return -1;
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError, "a key is an integer of 64 bits without a sign, got %R",
+                     obj);
+        return -1;
+    }
+    *key = value;
+    return 0;
+}
+
+/* An array of one dimension with those elements: keys of any integer type, priorities of any
+ * number's. */
+static PyArrayObject *array_of(PyObject *obj, int typenum, const char *what)
+{
+    PyArrayObject *any = (PyArrayObject *)PyArray_FROM_O(obj), *array;
+
+    if (!any) return NULL;
+    if ((typenum == NPY_UINT64 && !PyArray_ISINTEGER(any) && PyArray_SIZE(any) > 0) ||
+        (typenum == NPY_DOUBLE && !PyArray_ISNUMBER(any))) {
+        PyErr_Format(PyExc_TypeError, "%s must be %s, got an array of %R", what,
+                     typenum == NPY_UINT64 ? "integers" : "numbers", PyArray_DESCR(any));
+        Py_DECREF(any);
+        return NULL;
+    }
+    array = (PyArrayObject *)PyArray_FROM_OTF((PyObject *)any, typenum,
+                                              NPY_ARRAY_IN_ARRAY | NPY_ARRAY_FORCECAST);
+    Py_DECREF(any);
+    return array;
+}
+
+static bool is_plain_sequence(PyObject *obj)
+{
+    return PyList_Check(obj) || PyTuple_Check(obj);
+}
+
+/* The keys in `obj`, a list, tuple or array: `*out`, which is PyMem_Free()d, or NULL if none.
+ */
+static int keys_from(PyObject *obj, const char *what, uint64_t **out, size_t *count)
+{
+    PyArrayObject *array = NULL;
+    Py_ssize_t n;
+    uint64_t *keys;
+
+    *out = NULL;
+    *count = 0;
+    if (obj == Py_None) return 0;
+    if (!is_plain_sequence(obj) && !(array = array_of(obj, NPY_UINT64, what))) return -1;
+    n = array ? PyArray_SIZE(array) : PySequence_Fast_GET_SIZE(obj);
+    keys = PyMem_New(uint64_t, n ? (size_t)n : 1);
+    if (!keys) {
+        Py_XDECREF(array);
+        PyErr_NoMemory();
+        return -1;
+    }
+    if (array) {
+        memcpy(keys, PyArray_DATA(array), (size_t)n * sizeof *keys);
+        Py_DECREF(array);
+    } else {
+        for (Py_ssize_t i = 0; i < n; i++) {
+            if (i >= PySequence_Fast_GET_SIZE(obj) ||
+                key_from(PySequence_Fast_GET_ITEM(obj, i), &keys[i]) != 0) {
+                PyMem_Free(keys);
+                if (!PyErr_Occurred())
+                    PyErr_Format(PyExc_RuntimeError, "%s changed meanwhile", what);
+                return -1;
+            }
+        }
+    }
+    *out = keys;
+    *count = (size_t)n;
+    return 0;
+}
+
+static int priority_from(PyObject *obj, double *priority)
+{
+    *priority = PyFloat_AsDouble(obj);
+    return *priority == -1.0 && PyErr_Occurred() ? -1 : 0;
+}
+
+/* Updates from a dict of key to priority; room for as many as it had. */
+static int updates_from_dict(PyObject *dict, rp_update *updates, Py_ssize_t room)
+{
+    PyObject *key, *priority;
+    Py_ssize_t at = 0, i = 0;
+
+    while (PyDict_Next(dict, &at, &key, &priority)) {
+        int bad;
+        if (i == room) break;
+        Py_INCREF(key);
+        Py_INCREF(priority);
+        bad = key_from(key, &updates[i].key) != 0 ||
+              priority_from(priority, &updates[i].priority) != 0;
+        Py_DECREF(key);
+        Py_DECREF(priority);
+        if (bad) return -1;
+        i++;
+    }
+    if (i == room && PyDict_Size(dict) == room) return 0;
+    PyErr_SetString(PyExc_RuntimeError, "updates changed meanwhile");
+    return -1;
+}
+
+/* Priorities, one for each of `count` keys, or one number for all of them. */
+static int priorities_from(PyObject *obj, rp_update *updates, size_t count)
+{
+    PyArrayObject *array = array_of(obj, NPY_DOUBLE, "priorities");
+    const double *values;
+    bool one;
+
+    if (!array) return -1;
+    one = PyArray_NDIM(array) == 0;
+    if (!one && (size_t)PyArray_SIZE(array) != count) {
+        PyErr_Format(PyExc_ValueError, "%zu keys but %zd priorities", count,
+                     PyArray_SIZE(array));
+        Py_DECREF(array);
+        return -1;
+    }
+    values = PyArray_DATA(array);
+    for (size_t i = 0; i < count; i++) updates[i].priority = one ? values[0] : values[i];
+    Py_DECREF(array);
+    return 0;
+}
+
+/* Updates from keys and priorities, or from a dict. `inside` has room for UPDATES_INSIDE; more
+ * are allocated. */
+static int updates_from(PyObject *keys, PyObject *priorities, rp_update *inside,
+                        rp_update **out, size_t *count)
+{
+    bool is_dict = PyDict_Check(keys);
+    uint64_t *list = NULL;
+    rp_update *updates = inside;
+    int failed;
+
+    *count = 0;
+    *out = inside;
+    if (keys == Py_None) return 0;
+    if (is_dict)
+        *count = (size_t)PyDict_Size(keys);
+    else if (keys_from(keys, "keys", &list, count) != 0)
+        return -1;
+    if (*count > UPDATES_INSIDE && !(updates = PyMem_New(rp_update, *count))) {
+        PyMem_Free(list);
+        PyErr_NoMemory();
+        return -1;
+    }
+    if (is_dict) {
+        failed = updates_from_dict(keys, updates, (Py_ssize_t)*count);
+    } else {
+        for (size_t i = 0; i < *count; i++) updates[i].key = list[i];
+        failed = priorities_from(priorities, updates, *count);
+    }
+    PyMem_Free(list);
+    if (failed) {
+        if (updates != inside) PyMem_Free(updates);
+        return -1;
+    }
+    *out = updates;
+    return 0;
+}
+
+/* mutate(table, keys, priorities, deletes=None, timeout=None); `keys` may be a dict of key to
+ * priority. */
+static PyObject *client_mutate(core_client *self, PyObject *const *args, Py_ssize_t count)
+{
+    request r = {.client = self->client};
+    rp_update inside[UPDATES_INSIDE], *updates = inside;
+    uint64_t *deletes = NULL;
+    int64_t timeout_ms = -1;
+    int failed;
+
+    if (count < 3 || count > 5) {
+        PyErr_SetString(PyExc_TypeError,
+                        "mutate(table, keys, priorities, deletes=None, timeout=None)");
+        return NULL;
+    }
+    r.table = PyUnicode_AsUTF8(args[0]);
+    if (!r.table || (count > 4 && core_timeout_s(args[4], &timeout_ms) != 0)) return NULL;
+    if (updates_from(args[1], args[2], inside, &updates, &r.update_count) != 0) return NULL;
+    r.updates = updates;
+    failed = count > 3 && keys_from(args[3], "deletes", &deletes, &r.delete_count) != 0;
+    r.deletes = deletes;
+    if (!failed)
+        failed = core_call_server(do_mutate, &r, CORE_CALL_AGAIN | CORE_CALL_PATIENT,
+                                  timeout_ms) != 0;
+    PyMem_Free(deletes);
+    if (updates != inside) PyMem_Free(updates);
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* --- tables -------------------------------------------------------------------------------- */
+
+/* The calls whose arguments are (table, timeout=None). */
+static PyObject *table_call(core_client *self, PyObject *args, PyObject *kwargs, core_call call,
+                            int flags)
+{
+    static char *names[] = {"table", "timeout", NULL};
+    request r = {.client = self->client};
+    PyObject *timeout = Py_None;
+    int64_t timeout_ms;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|O", names, &r.table, &timeout) ||
+        core_timeout_s(timeout, &timeout_ms) != 0 ||
+        core_call_server(call, &r, flags, timeout_ms) != 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *client_reset(core_client *self, PyObject *args, PyObject *kwargs)
+{
+    return table_call(self, args, kwargs, do_reset, CORE_CALL_PATIENT);
+}
+
+static PyObject *client_drop_table(core_client *self, PyObject *args, PyObject *kwargs)
+{
+    return table_call(self, args, kwargs, do_drop, 0);
+}
+
+/* The arguments of Store.add_table(), and timeout=None. */
+static PyObject *client_create_table(core_client *self, PyObject *args, PyObject *kwargs)
+{
+    rp_table_options options = {0};
+    request r = {.client = self->client, .options = &options};
+    PyObject *rest = kwargs ? PyDict_Copy(kwargs) : PyDict_New();
+    PyObject *timeout = rest ? PyDict_GetItemString(rest, "timeout") : NULL; /* borrowed */
+    int64_t timeout_ms = -1;
+    int failed;
+
+    if (!rest ||
+        (timeout && (core_timeout_s(timeout, &timeout_ms) != 0 ||
+                     PyDict_DelItemString(rest, "timeout") != 0)) ||
+        core_table_options_from(args, rest, &options) != 0) {
+        Py_XDECREF(rest);
+        return NULL;
+    }
+    failed = core_call_server(do_create, &r, 0, timeout_ms);
+    rp_signature_unref(options.signature);
+    Py_DECREF(rest);
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* (table, sides=3, timeout=None): 1 inserts, 2 samples, 3 both. */
+static PyObject *sides_call(core_client *self, PyObject *args, PyObject *kwargs, core_call call)
+{
+    static char *names[] = {"table", "sides", "timeout", NULL};
+    request r = {.client = self->client};
+    PyObject *timeout = Py_None;
+    unsigned int sides = RP_SIDE_INSERTS | RP_SIDE_SAMPLES;
+    int64_t timeout_ms;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|IO", names, &r.table, &sides, &timeout) ||
+        core_timeout_s(timeout, &timeout_ms) != 0)
+        return NULL;
+    r.sides = sides;
+    if (core_call_server(call, &r, CORE_CALL_AGAIN | CORE_CALL_PATIENT, timeout_ms) != 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *client_pause(core_client *self, PyObject *args, PyObject *kwargs)
+{
+    return sides_call(self, args, kwargs, do_pause);
+}
+
+static PyObject *client_resume(core_client *self, PyObject *args, PyObject *kwargs)
+{
+    return sides_call(self, args, kwargs, do_resume);
+}
+
+/* alter_table(table, *, max_size=None, max_bytes=None, max_times_sampled=None, limiter=None,
+ * recenter=False, timeout=None) */
+static PyObject *client_alter_table(core_client *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"table",   "max_size", "max_bytes", "max_times_sampled",
+                            "limiter", "recenter", "timeout",   NULL};
+    PyObject *max_size = Py_None, *max_bytes = Py_None, *max_times = Py_None;
+    PyObject *limiter = Py_None, *timeout = Py_None;
+    rp_table_change change = {0};
+    request r = {.client = self->client, .change = &change};
+    int recenter = 0;
+    int64_t timeout_ms;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$OOOOpO", names, &r.table, &max_size,
+                                     &max_bytes, &max_times, &limiter, &recenter, &timeout) ||
+        core_timeout_s(timeout, &timeout_ms) != 0)
+        return NULL;
+    if (max_size != Py_None) {
+        change.which |= RP_CHANGE_MAX_SIZE;
+        change.max_size = PyLong_AsLongLong(max_size);
+    }
+    if (max_bytes != Py_None && !PyErr_Occurred()) {
+        change.which |= RP_CHANGE_MAX_BYTES;
+        change.max_bytes = PyLong_AsUnsignedLongLong(max_bytes);
+    }
+    if (max_times != Py_None && !PyErr_Occurred()) {
+        long times = PyLong_AsLong(max_times);
+        change.which |= RP_CHANGE_MAX_TIMES_SAMPLED;
+        if (!PyErr_Occurred() && (times < INT32_MIN || times > INT32_MAX))
+            PyErr_Format(PyExc_ValueError, "max_times_sampled must fit in 32 bits, got %ld",
+                         times);
+        change.max_times_sampled = (int32_t)times;
+    }
+    if (PyErr_Occurred()) return NULL;
+    if (limiter != Py_None) {
+        long long min_size;
+        change.which |= RP_CHANGE_LIMITER;
+        if (!PyArg_ParseTuple(limiter,
+                              "dLdd;limiter must be (samples_per_insert, min_size, "
+                              "min_diff, max_diff)",
+                              &change.limiter.samples_per_insert, &min_size,
+                              &change.limiter.min_diff, &change.limiter.max_diff))
+            return NULL;
+        change.limiter.min_size = min_size;
+    }
+    if (recenter) change.which |= RP_CHANGE_RECENTER;
+    if (core_call_server(do_alter, &r, 0, timeout_ms) != 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* --- the whole server ---------------------------------------------------------------------- */
+
+static PyObject *client_checkpoint(core_client *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"timeout", NULL};
+    request r = {.client = self->client};
+    PyObject *timeout = Py_None, *path;
+    int64_t timeout_ms;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &timeout) ||
+        core_timeout_s(timeout, &timeout_ms) != 0 ||
+        core_call_server(do_checkpoint, &r, CORE_CALL_PATIENT, timeout_ms) != 0)
+        return NULL;
+    path = PyUnicode_DecodeFSDefault(r.path ? r.path : "");
+    rp_client_text_free(self->client, r.path);
+    return path;
+}
+
+static PyObject *waiting_dict(const rp_client_waiting *w)
+{
+    return Py_BuildValue("{s:n,s:s,s:s,s:n,s:n,s:d,s:s}", "shard", (Py_ssize_t)w->shard,
+                         "table", w->table, "side", w->waiting.is_insert ? "insert" : "sample",
+                         "wanted", (Py_ssize_t)w->waiting.wanted, "done",
+                         (Py_ssize_t)w->waiting.done, "waiting_s",
+                         (double)w->waiting.waiting_ns / 1e9, "why", w->waiting.why);
+}
+
+/* why_blocked(table=None, timeout=None): a list of dicts, at most WHY_MAX. */
+static PyObject *client_why_blocked(core_client *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"table", "timeout", NULL};
+    request r = {.client = self->client};
+    PyObject *timeout = Py_None, *list = NULL;
+    int64_t timeout_ms;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zO", names, &r.table, &timeout) ||
+        core_timeout_s(timeout, &timeout_ms) != 0)
+        return NULL;
+    r.waiting = PyMem_New(rp_client_waiting, WHY_MAX);
+    if (!r.waiting) return PyErr_NoMemory();
+    if (core_call_server(do_why, &r, CORE_CALL_AGAIN | CORE_CALL_PATIENT, timeout_ms) != 0)
+        goto out;
+    list = PyList_New((Py_ssize_t)r.waiting_count);
+    for (size_t i = 0; list && i < r.waiting_count; i++) {
+        PyObject *dict = waiting_dict(&r.waiting[i]);
+        if (!dict)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, (Py_ssize_t)i, dict);
+    }
+out:
+    PyMem_Free(r.waiting);
+    return list;
+}
+
+/* --- the type ------------------------------------------------------------------------------ */
+
+#define WITH_KEYWORDS(function)                                                                \
+    (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
+#define FAST(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL
+
+static PyMethodDef client_methods[] = {
+    {"local", (PyCFunction)(void (*)(void))client_local, METH_FASTCALL | METH_CLASS,
+     "local(store, seed=0)\n--\n\nA client of a store in this process."},
+    {"replay_samples", (PyCFunction)(void (*)(void))core_replay_samples,
+     METH_FASTCALL | METH_STATIC,
+     "replay_samples(found, SampleInfo, ReplaySample, structure, steps, /)\n--\n\n"
+     "What Client.sample() gives, of what Sampler.next() gives."},
+    {"tables", WITH_KEYWORDS(client_tables),
+     "tables($self, timeout=None)\n--\n\nThe tables of every shard, a dict each."},
+    {"mutate", FAST(client_mutate),
+     "mutate($self, table, keys, priorities, deletes=None, timeout=None, /)\n--\n\n"
+     "Sets priorities and deletes items; keys may be a dict of key to priority."},
+    {"reset", WITH_KEYWORDS(client_reset), "reset($self, table, timeout=None)\n--\n\n"},
+    {"checkpoint", WITH_KEYWORDS(client_checkpoint),
+     "checkpoint($self, timeout=None)\n--\n\nThe path of the checkpoint."},
+    {"create_table", WITH_KEYWORDS(client_create_table),
+     "create_table($self, name, *, timeout=None, **options)\n--\n\n"
+     "Makes a table; the options are those of Store.add_table()."},
+    {"drop_table", WITH_KEYWORDS(client_drop_table),
+     "drop_table($self, table, timeout=None)\n--\n\n"},
+    {"alter_table", WITH_KEYWORDS(client_alter_table),
+     "alter_table($self, table, *, max_size=None, max_bytes=None, max_times_sampled=None, "
+     "limiter=None, recenter=False, timeout=None)\n--\n\n"},
+    {"pause", WITH_KEYWORDS(client_pause),
+     "pause($self, table, sides=3, timeout=None)\n--\n\n1 inserts, 2 samples, 3 both."},
+    {"resume", WITH_KEYWORDS(client_resume),
+     "resume($self, table, sides=3, timeout=None)\n--\n\n1 inserts, 2 samples, 3 both."},
+    {"why_blocked", WITH_KEYWORDS(client_why_blocked),
+     "why_blocked($self, table=None, timeout=None)\n--\n\nThe calls that wait, a dict each."},
+    {NULL, NULL, 0, NULL}};
+
+static PyGetSetDef client_getset[] = {
+    {"addresses", (getter)client_get_addresses, NULL, "The address of every shard.", NULL},
+    {"is_local", (getter)client_get_is_local, NULL, "Whether it is of a store here.", NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
+
+PyTypeObject core_Client = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "reprise._core.Client",
+    .tp_basicsize = sizeof(core_client),
+    .tp_dealloc = (destructor)client_dealloc,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc =
+        "Client(addresses, *, tls=False, ca_file=None, certificate_file=None, "
+        "key_file=None, server_name=None, token=None, connect_timeout=0, retry_min=0, "
+        "retry_max=0, message_bytes=0, spread='turns', shared_memory=True, seed=0)\n--\n\n"
+        "A client of the servers at those addresses, separated by commas. Times in "
+        "seconds; 0 is the default.",
+    .tp_methods = client_methods,
+    .tp_getset = client_getset,
+    .tp_new = client_new,
+};

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Samples as Client.sample() gives them. Made here, a list at a time, because in Python this
+ * took longer than all the rest of a sample. */
+#include "sample_steps.h"
+
+typedef struct making {
+    PyTypeObject *info_type, *sample_type; /* named tuples: subclasses of tuple */
+    PyObject *structure;                   /* None: data is a list */
+    bool steps;
+} making;
+
+/* An instance of a named tuple with the elements of a tuple, whose reference is taken. */
+static PyObject *named(PyTypeObject *type, PyObject *elements)
+{
+    PyObject *args = elements ? PyTuple_Pack(1, elements) : NULL;
+    PyObject *made = args ? PyTuple_Type.tp_new(type, args, NULL) : NULL;
+
+    Py_XDECREF(elements);
+    Py_XDECREF(args);
+    return made;
+}
+
+/* ReplaySample(info, data); takes `data`, a list of leaves, which may be NULL. */
+static PyObject *replay_sample(const making *m, PyObject *info, PyObject *data)
+{
+    if (data && m->structure != Py_None) {
+        PyObject *packed = core_structure_pack(m->structure, PySequence_Fast_ITEMS(data),
+                                               PyList_GET_SIZE(data));
+        Py_DECREF(data);
+        data = packed;
+    }
+    if (!data) return NULL;
+    Py_INCREF(info);
+    PyObject *pair = PyTuple_New(2);
+    if (!pair) {
+        Py_DECREF(info);
+        Py_DECREF(data);
+        return NULL;
+    }
+    PyTuple_SET_ITEM(pair, 0, info);
+    PyTuple_SET_ITEM(pair, 1, data);
+    return named(m->sample_type, pair);
+}
+
+/* The array of one row: a view, also of a scalar. */
+static PyObject *row_of(PyArrayObject *array, Py_ssize_t row)
+{
+    PyArray_Descr *descr = PyArray_DESCR(array);
+    char *data = PyArray_BYTES(array) + row * PyArray_STRIDES(array)[0];
+    PyObject *view;
+
+    Py_INCREF(descr);
+    view = PyArray_NewFromDescr(&PyArray_Type, descr, PyArray_NDIM(array) - 1,
+                                PyArray_DIMS(array) + 1, PyArray_STRIDES(array) + 1, data,
+                                PyArray_FLAGS(array) & NPY_ARRAY_WRITEABLE, NULL);
+    if (!view) return NULL;
+    Py_INCREF(array);
+    if (PyArray_SetBaseObject((PyArrayObject *)view, (PyObject *)array) != 0) {
+        Py_DECREF(view);
+        return NULL;
+    }
+    return view;
+}
+
+static PyObject *row_list(PyObject *columns, Py_ssize_t row)
+{
+    Py_ssize_t count = PyList_GET_SIZE(columns);
+    PyObject *list = PyList_New(count);
+
+    for (Py_ssize_t i = 0; list && i < count; i++) {
+        PyObject *view = row_of((PyArrayObject *)PyList_GET_ITEM(columns, i), row);
+        if (!view)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, i, view);
+    }
+    return list;
+}
+
+/* How many steps the columns have: all the same number, else -1 with an exception. */
+static Py_ssize_t step_count(PyObject *columns)
+{
+    Py_ssize_t rows = -1;
+
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(columns); i++) {
+        PyArrayObject *array = (PyArrayObject *)PyList_GET_ITEM(columns, i);
+        Py_ssize_t its;
+        if (!PyArray_Check(array)) {
+            PyErr_SetString(PyExc_TypeError, "columns must be arrays");
+            return -1;
+        }
+        its = PyArray_NDIM(array) > 0 ? PyArray_DIM(array, 0) : -1;
+        if (i > 0 && its != rows) rows = -1;
+        if (i == 0) rows = its;
+        if (rows < 0) break;
+    }
+    if (rows < 0)
+        PyErr_SetString(PyExc_ValueError,
+                        "Can't split non timestep trajectory into timesteps.");
+    return rows;
+}
+
+static PyObject *one(const making *m, PyObject *found)
+{
+    PyObject *columns, *info, *made = NULL;
+    Py_ssize_t rows;
+
+    if (!PyTuple_Check(found) || PyTuple_GET_SIZE(found) != 6 ||
+        !PyList_Check(columns = PyTuple_GET_ITEM(found, 5))) {
+        PyErr_SetString(PyExc_TypeError, "a sample is a tuple of six");
+        return NULL;
+    }
+    info = named(m->info_type, PyTuple_GetSlice(found, 0, 5));
+    if (!info) return NULL;
+    if (!m->steps) {
+        Py_INCREF(columns);
+        made = replay_sample(m, info, columns);
+    } else if ((rows = step_count(columns)) >= 0 && (made = PyList_New(rows))) {
+        for (Py_ssize_t i = 0; made && i < rows; i++) {
+            PyObject *step = replay_sample(m, info, row_list(columns, i));
+            if (!step)
+                Py_CLEAR(made);
+            else
+                PyList_SET_ITEM(made, i, step);
+        }
+    }
+    Py_DECREF(info);
+    return made;
+}
+
+PyObject *core_replay_samples(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    making m;
+    PyObject *list;
+
+    (void)self;
+    if (count != 5 || !PyList_Check(args[0]) || !PyType_Check(args[1]) ||
+        !PyType_Check(args[2]) || !PyType_IsSubtype((PyTypeObject *)args[1], &PyTuple_Type) ||
+        !PyType_IsSubtype((PyTypeObject *)args[2], &PyTuple_Type) ||
+        (args[3] != Py_None && !PyObject_TypeCheck(args[3], &core_Structure))) {
+        PyErr_SetString(PyExc_TypeError,
+                        "replay_samples(found, SampleInfo, ReplaySample, structure, steps)");
+        return NULL;
+    }
+    m = (making){.info_type = (PyTypeObject *)args[1],
+                 .sample_type = (PyTypeObject *)args[2],
+                 .structure = args[3],
+                 .steps = PyObject_IsTrue(args[4]) == 1};
+    list = PyList_New(PyList_GET_SIZE(args[0]));
+    for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++) {
+        PyObject *made = one(&m, PyList_GET_ITEM(args[0], i));
+        if (!made)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, i, made);
+    }
+    return list;
+}

@@ -1,0 +1,787 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reprise._core.Sampler: samples one by one, batches, and batches made ahead.
+ *
+ *   next(limit)       what is there, decoded: lists of arrays. Small samples are decoded with
+ * the
+ *                     GIL held, since giving it up costs more than the copy.
+ *   batch(size)       one batch, waited for and decoded without the GIL.
+ *   start(size), take()
+ *                     the same, but a thread makes the batches ahead: prefetch.c.
+ *
+ * A sequence that is over (max_samples, or the rate limiter's timeout) gives [] or None.
+ *
+ * close() frees what can be freed; calls in progress on other threads end with RP_CANCELLED and
+ * the object itself goes with its last reference. `inside`, `decoder_busy` and the pointers are
+ * guarded by the GIL. In the child of a fork every call is refused, and what the threads of the
+ * parent had in hand is left alone. */
+#include "prefetch.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    MAX_NEXT = 1 << 16,
+    JOBS_INSIDE = 64,
+    SAMPLES_INSIDE = 16,
+    GIL_BYTES = 1 << 15, /* what is decoded with the GIL held */
+    DECODER_CACHE_BYTES = 4 << 20,
+    MAX_DEPTH = 1024,
+};
+
+typedef struct sampler_object {
+    PyObject_HEAD rp_sampler *sampler; /* NULL: closed */
+    PyObject *client;
+    rp_decoder *decoder;
+    core_pool *pool;
+    core_prefetch *prefetch;
+    pid_t pid;
+    int inside;
+    bool decoder_busy, is_closed;
+    const char *ended; /* NULL, "samples" or "timeout" */
+} sampler_object;
+
+/* --- calls ------------------------------------------------------------------------------------- */
+
+static int enter(sampler_object *self)
+{
+    rp_error err = {0};
+    rp_status st = RP_OK;
+
+    if (self->pid != getpid()) {
+        st = RP_PRECONDITION;
+        (void)snprintf(
+            err.text, sizeof err.text,
+            "the sampler belongs to the process that made it: make one after fork()");
+    } else if (self->is_closed) {
+        st = RP_CANCELLED;
+        (void)snprintf(err.text, sizeof err.text, "the sampler is closed");
+    }
+    if (st != RP_OK) {
+        err.code = st;
+        (void)core_raise(st, &err);
+        return -1;
+    }
+    self->inside++;
+    return 0;
+}
+
+static void drop(sampler_object *self);
+
+/* Whoever leaves a closed sampler last frees it. */
+static void leave(sampler_object *self)
+{
+    self->inside--;
+    if (self->is_closed && self->inside == 0 && self->sampler != NULL) drop(self);
+}
+
+/* A deadline that is not the caller's is the rate limiter's: then the sequence is over. */
+static rp_status note_timeout(rp_status st, rp_wait wait, bool *timed_out)
+{
+    if (st != RP_DEADLINE || wait.until_ns <= rp_now_ns()) return st;
+    *timed_out = true;
+    return RP_OK;
+}
+
+/* True if `st` is the end of the sequence; else the exception is to be raised. */
+static bool is_end(sampler_object *self, rp_status st, bool timed_out)
+{
+    if (timed_out)
+        self->ended = "timeout";
+    else if (st == RP_PRECONDITION)
+        self->ended = "samples";
+    return timed_out || st == RP_PRECONDITION;
+}
+
+static PyObject *raise_deadline(sampler_object *self, int64_t timeout_ms, const char *what)
+{
+    char why[RP_ERROR_TEXT_BYTES - 64];
+    rp_error err = {.code = RP_DEADLINE};
+
+    rp_sampler_why(self->sampler, why, sizeof why);
+    (void)snprintf(err.text, sizeof err.text, "no %s within %lld ms: %s", what,
+                   (long long)timeout_ms, why);
+    return core_raise(RP_DEADLINE, &err);
+}
+
+/* --- next -------------------------------------------------------------------------------------- */
+
+/* A column of a sample that is to be decoded. */
+typedef struct job {
+    const rp_trajectory *trajectory;
+    size_t column, bytes;
+    void *dst;
+    PyObject *strings; /* borrowed: the object array to be filled from dst, which is ours */
+} job;
+
+typedef struct jobs {
+    job *items;
+    size_t count, capacity, bytes;
+    bool has_strings;
+    job inside[JOBS_INSIDE];
+} jobs;
+
+static void jobs_init(jobs *all)
+{
+    all->items = all->inside;
+    all->count = all->bytes = 0;
+    all->capacity = JOBS_INSIDE;
+    all->has_strings = false;
+}
+
+static void jobs_free(jobs *all)
+{
+    for (size_t i = 0; all->has_strings && i < all->count; i++)
+        if (all->items[i].strings != NULL) PyMem_Free(all->items[i].dst);
+    if (all->items != all->inside) PyMem_Free(all->items);
+}
+
+static job *jobs_add(jobs *all)
+{
+    job *more;
+
+    if (all->count < all->capacity) return &all->items[all->count++];
+    more = PyMem_Malloc(2 * all->capacity * sizeof *more);
+    if (more == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    memcpy(more, all->items, all->count * sizeof *more);
+    if (all->items != all->inside) PyMem_Free(all->items);
+    all->items = more;
+    all->capacity *= 2;
+    return &all->items[all->count++];
+}
+
+/* The array of a column, without its contents; they become a job. */
+static PyObject *plan_column(const rp_trajectory *trajectory, size_t column, jobs *all)
+{
+    rp_trajectory_column info = rp_trajectory_get_column(trajectory, column);
+    PyObject *array = core_array_new(info.dtype, &info.shape);
+    job *j = array != NULL ? jobs_add(all) : NULL;
+
+    if (j == NULL) {
+        Py_XDECREF(array);
+        return NULL;
+    }
+    *j = (job){.trajectory = trajectory, .column = column, .bytes = info.bytes};
+    all->bytes += info.bytes;
+    if (info.dtype != RP_STRING) {
+        j->dst = PyArray_DATA((PyArrayObject *)array);
+        return array;
+    }
+    j->dst = PyMem_Calloc(info.bytes + 1, 1);
+    if (j->dst == NULL) {
+        Py_DECREF(array);
+        return PyErr_NoMemory();
+    }
+    j->strings = array;
+    all->has_strings = true;
+    return array;
+}
+
+static PyObject *plan_sample(const rp_sample *sample, jobs *all)
+{
+    size_t count = rp_trajectory_column_count(sample->trajectory);
+    PyObject *arrays = PyList_New((Py_ssize_t)count), *values[6] = {NULL}, *tuple = NULL;
+
+    for (size_t i = 0; arrays != NULL && i < count; i++) {
+        PyObject *array = plan_column(sample->trajectory, i, all);
+
+        if (array != NULL)
+            PyList_SET_ITEM(arrays, (Py_ssize_t)i, array);
+        else
+            Py_CLEAR(arrays);
+    }
+    if (arrays == NULL) return NULL;
+    values[0] = PyLong_FromUnsignedLongLong(sample->key);
+    values[1] = PyFloat_FromDouble(sample->probability);
+    values[2] = PyLong_FromLongLong(sample->table_size);
+    values[3] = PyFloat_FromDouble(sample->priority);
+    values[4] = PyLong_FromLong(sample->times_sampled);
+    values[5] = arrays;
+    if (values[0] != NULL && values[1] != NULL && values[2] != NULL && values[3] != NULL &&
+        values[4] != NULL)
+        tuple = PyTuple_New(6);
+    for (Py_ssize_t i = 0; i < 6; i++) {
+        if (tuple != NULL)
+            PyTuple_SET_ITEM(tuple, i, values[i]);
+        else
+            Py_XDECREF(values[i]);
+    }
+    return tuple;
+}
+
+static rp_status run_jobs(rp_decoder *decoder, const jobs *all, rp_error *err)
+{
+    rp_status st = RP_OK;
+
+    for (size_t i = 0; st == RP_OK && i < all->count; i++) {
+        const job *j = &all->items[i];
+
+        if (j->strings != NULL)
+            st = rp_decoder_stack_strings(decoder, &j->trajectory, 1, j->column, j->dst,
+                                          j->bytes / sizeof(rp_string), err);
+        else
+            st = rp_decoder_stack(decoder, &j->trajectory, 1, j->column, j->dst, j->bytes, err);
+    }
+    return st;
+}
+
+/* Decodes with the decoder of the sampler, or with one of its own if that is in use. */
+static int decode(sampler_object *self, const jobs *all)
+{
+    bool mine = !self->decoder_busy;
+    rp_decoder *decoder = self->decoder;
+    rp_error err = {0};
+    rp_status st = RP_OK;
+
+    if (!mine) st = rp_decoder_new(rp_allocator_default(), DECODER_CACHE_BYTES, &decoder);
+    if (st == RP_OK && all->bytes <= GIL_BYTES) {
+        st = run_jobs(decoder, all, &err);
+    } else if (st == RP_OK) {
+        if (mine) self->decoder_busy = true;
+        Py_BEGIN_ALLOW_THREADS st = run_jobs(decoder, all, &err);
+        Py_END_ALLOW_THREADS if (mine) self->decoder_busy = false;
+    }
+    if (!mine) rp_decoder_free(decoder);
+    if (st != RP_OK) {
+        (void)core_raise(st, &err);
+        return -1;
+    }
+    for (size_t i = 0; all->has_strings && i < all->count; i++) {
+        const job *j = &all->items[i];
+
+        if (j->strings != NULL &&
+            core_fill_strings(j->strings, j->dst, j->bytes / sizeof(rp_string)) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Samples as a list of tuples. */
+static PyObject *samples_list(sampler_object *self, const rp_sample *samples, size_t count)
+{
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    jobs all;
+
+    jobs_init(&all);
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        PyObject *sample = plan_sample(&samples[i], &all);
+
+        if (sample != NULL)
+            PyList_SET_ITEM(list, (Py_ssize_t)i, sample);
+        else
+            Py_CLEAR(list);
+    }
+    if (list != NULL && decode(self, &all) != 0) Py_CLEAR(list);
+    jobs_free(&all);
+    return list;
+}
+
+typedef struct next_arg {
+    rp_sampler *sampler;
+    rp_sample *samples;
+    size_t limit, count;
+    bool timed_out;
+} next_arg;
+
+static rp_status next_call(void *arg, rp_wait wait, rp_error *err)
+{
+    next_arg *a = arg;
+    rp_status st = rp_sampler_next(a->sampler, a->samples, a->limit, &a->count, wait, err);
+
+    return note_timeout(st, wait, &a->timed_out);
+}
+
+static PyObject *next_samples(sampler_object *self, size_t limit, int64_t timeout_ms)
+{
+    rp_sample inside[SAMPLES_INSIDE];
+    next_arg a = {.sampler = self->sampler, .samples = inside, .limit = limit};
+    rp_error err = {0};
+    rp_status st = RP_OK;
+    PyObject *list = NULL;
+
+    if (limit > SAMPLES_INSIDE) {
+        a.samples = PyMem_Malloc(limit * sizeof *a.samples);
+        if (a.samples == NULL) return PyErr_NoMemory();
+    }
+    if (core_wait(next_call, &a, timeout_ms, true, &st, &err) == 0) {
+        if (is_end(self, st, a.timed_out))
+            list = PyList_New(0);
+        else if (st == RP_DEADLINE)
+            (void)raise_deadline(self, timeout_ms, "sample");
+        else if (st != RP_OK)
+            (void)core_raise(st, &err);
+        else
+            list = samples_list(self, a.samples, a.count);
+        if (st == RP_OK && !a.timed_out) rp_samples_release(a.samples, a.count);
+    }
+    if (a.samples != inside) PyMem_Free(a.samples);
+    return list;
+}
+
+/* next(limit=1, timeout_ms=-1), by hand: it is called for each sample. */
+static PyObject *sampler_next(PyObject *obj, PyObject *const *args, Py_ssize_t nargs,
+                              PyObject *names)
+{
+    sampler_object *self = (sampler_object *)obj;
+    PyObject *given[2] = {NULL, NULL}, *result;
+    Py_ssize_t keywords = names != NULL ? PyTuple_GET_SIZE(names) : 0;
+    Py_ssize_t limit = 1;
+    int64_t timeout_ms = -1;
+
+    if (nargs > 2) return PyErr_Format(PyExc_TypeError, "next() takes at most 2 arguments");
+    for (Py_ssize_t i = 0; i < nargs; i++) given[i] = args[i];
+    for (Py_ssize_t i = 0; i < keywords; i++) {
+        PyObject *name = PyTuple_GET_ITEM(names, i);
+        bool is_limit = PyUnicode_CompareWithASCIIString(name, "limit") == 0;
+
+        if (!is_limit && PyUnicode_CompareWithASCIIString(name, "timeout_ms") != 0)
+            return PyErr_Format(PyExc_TypeError, "next() has no argument '%U'", name);
+        if (given[is_limit ? 0 : 1] != NULL)
+            return PyErr_Format(PyExc_TypeError, "next() got '%U' twice", name);
+        given[is_limit ? 0 : 1] = args[nargs + i];
+    }
+    if (given[0] != NULL) {
+        limit = PyNumber_AsSsize_t(given[0], PyExc_OverflowError);
+        if (limit == -1 && PyErr_Occurred()) return NULL;
+    }
+    if (limit < 1) return PyErr_Format(PyExc_ValueError, "limit must be >= 1, got %zd", limit);
+    if (limit > MAX_NEXT) limit = MAX_NEXT;
+    if (given[1] != NULL && core_timeout_ms(given[1], &timeout_ms) != 0) return NULL;
+    if (enter(self) != 0) return NULL;
+    result = next_samples(self, (size_t)limit, timeout_ms);
+    leave(self);
+    return result;
+}
+
+/* --- batch ------------------------------------------------------------------------------------- */
+
+static int parse_ragged(const char *text, rp_ragged *out)
+{
+    if (strcmp(text, "refuse") == 0)
+        *out = RP_RAGGED_REFUSE;
+    else if (strcmp(text, "pad") == 0)
+        *out = RP_RAGGED_PAD;
+    else if (strcmp(text, "offsets") == 0)
+        *out = RP_RAGGED_OFFSETS;
+    else {
+        PyErr_Format(PyExc_ValueError, "ragged must be 'refuse', 'pad' or 'offsets', got '%s'",
+                     text);
+        return -1;
+    }
+    return 0;
+}
+
+typedef struct batch_arg {
+    rp_sampler *sampler;
+    size_t size;
+    rp_ragged ragged;
+    bool whole, timed_out;
+    rp_batch *batch;
+} batch_arg;
+
+static rp_status batch_call(void *arg, rp_wait wait, rp_error *err)
+{
+    batch_arg *a = arg;
+    rp_status st =
+        rp_sampler_batch(a->sampler, a->size, a->ragged, a->whole, wait, &a->batch, err);
+
+    return note_timeout(st, wait, &a->timed_out);
+}
+
+/* Decodes and wraps what was fetched; drops it in any case. */
+static PyObject *stack(sampler_object *self, batch_arg *a, const core_given *given,
+                       size_t count)
+{
+    core_stacked s = {.batch = a->batch, .given = given, .given_count = count};
+    rp_error err = {0};
+    rp_status st;
+    PyObject *batch;
+
+    Py_BEGIN_ALLOW_THREADS st = core_stacked_fill(&s, self->pool, &err);
+    Py_END_ALLOW_THREADS batch =
+        st == RP_OK ? core_batch_new(&s, a->ragged == RP_RAGGED_OFFSETS) : core_raise(st, &err);
+    Py_BEGIN_ALLOW_THREADS core_stacked_clear(&s);
+    Py_END_ALLOW_THREADS return batch;
+}
+
+static PyObject *make_batch(sampler_object *self, batch_arg *a, const core_given *given,
+                            size_t count, int64_t timeout_ms)
+{
+    rp_error err = {0};
+    rp_status st;
+
+    a->sampler = self->sampler;
+    if (core_wait(batch_call, a, timeout_ms, false, &st, &err) != 0) return NULL;
+    if (is_end(self, st, a->timed_out)) Py_RETURN_NONE;
+    if (st == RP_DEADLINE) return raise_deadline(self, timeout_ms, "batch");
+    if (st != RP_OK) return core_raise(st, &err);
+    return stack(self, a, given, count);
+}
+
+static int check_size(Py_ssize_t size)
+{
+    if (size >= 1) return 0;
+    PyErr_Format(PyExc_ValueError, "a batch has at least 1 item, got %zd", size);
+    return -1;
+}
+
+static PyObject *sampler_batch(PyObject *obj, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"size", "ragged", "whole", "out", "timeout_ms", NULL};
+    sampler_object *self = (sampler_object *)obj;
+    const char *ragged = "refuse";
+    PyObject *out = NULL, *timeout = NULL, *result = NULL;
+    Py_ssize_t size;
+    int whole = 0;
+    int64_t timeout_ms = -1;
+    core_given *given = NULL;
+    size_t given_count = 0;
+    batch_arg a = {0};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "n|$spOO:batch", names, &size, &ragged,
+                                     &whole, &out, &timeout) ||
+        check_size(size) != 0 || parse_ragged(ragged, &a.ragged) != 0 ||
+        core_timeout_ms(timeout, &timeout_ms) != 0)
+        return NULL;
+    a.size = (size_t)size;
+    a.whole = whole != 0;
+    if (out != NULL && out != Py_None && core_given_new(out, &given, &given_count) != 0)
+        return NULL;
+    if (enter(self) == 0) {
+        result = make_batch(self, &a, given, given_count, timeout_ms);
+        leave(self);
+    }
+    core_given_free(given, given_count);
+    return result;
+}
+
+/* --- batches ahead ----------------------------------------------------------------------------- */
+
+static void free_sets(core_given **sets, size_t set_count, size_t columns)
+{
+    for (size_t i = 0; sets != NULL && i < set_count; i++) core_given_free(sets[i], columns);
+    PyMem_Free(sets);
+}
+
+/* A sequence of sets, each a sequence of arrays, all with as many columns. */
+static int parse_sets(PyObject *memory, core_prefetch_options *o)
+{
+    PyObject *items = PySequence_Fast(memory, "memory is a sequence of lists of arrays");
+    size_t count = o->depth + o->reuse;
+    size_t columns = 0;
+
+    if (items == NULL) return -1;
+    if ((size_t)PySequence_Fast_GET_SIZE(items) != count) {
+        PyErr_Format(PyExc_ValueError,
+                     "memory for %zu batches (depth + reuse) is needed, got that for %zd",
+                     count, PySequence_Fast_GET_SIZE(items));
+        goto fail;
+    }
+    o->sets = PyMem_Calloc(count, sizeof *o->sets);
+    if (o->sets == NULL) {
+        PyErr_NoMemory();
+        goto fail;
+    }
+    for (size_t i = 0; i < count; i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(items, (Py_ssize_t)i);
+
+        if (core_given_new(item, &o->sets[i], &columns) != 0) goto fail;
+        if (i == 0) o->set_columns = columns;
+        if (columns == o->set_columns) continue;
+        core_given_free(o->sets[i], columns);
+        o->sets[i] = NULL;
+        PyErr_Format(PyExc_ValueError, "memory: %zu arrays for batch %zu but %zu for the first",
+                     columns, i, o->set_columns);
+        goto fail;
+    }
+    Py_DECREF(items);
+    return 0;
+fail:
+    Py_DECREF(items);
+    return -1;
+}
+
+static int check_start(sampler_object *self, Py_ssize_t size, Py_ssize_t depth,
+                       Py_ssize_t reuse)
+{
+    if (check_size(size) != 0) return -1;
+    if (depth < 1 || depth > MAX_DEPTH || reuse < 0 || reuse > MAX_DEPTH) {
+        PyErr_Format(PyExc_ValueError,
+                     "depth must be 1 .. %d and reuse 0 .. %d, got %zd and %zd", MAX_DEPTH,
+                     MAX_DEPTH, depth, reuse);
+        return -1;
+    }
+    if (self->prefetch != NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "the sampler makes batches ahead already");
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *sampler_start(PyObject *obj, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"size", "ragged", "whole", "depth", "reuse", "memory", NULL};
+    sampler_object *self = (sampler_object *)obj;
+    const char *ragged = "refuse";
+    PyObject *memory = Py_None;
+    Py_ssize_t size, depth = 2, reuse = 0;
+    int whole = 0, failed;
+    core_prefetch_options o = {0};
+    size_t set_count;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "n|$spnnO:start", names, &size, &ragged,
+                                     &whole, &depth, &reuse, &memory) ||
+        parse_ragged(ragged, &o.ragged) != 0 || check_start(self, size, depth, reuse) != 0)
+        return NULL;
+    if (memory != Py_None && reuse == 0) {
+        PyErr_SetString(PyExc_ValueError, "memory that is given is used again: reuse must be "
+                                          ">= 1");
+        return NULL;
+    }
+    o.size = (size_t)size;
+    o.depth = (size_t)depth;
+    o.reuse = (size_t)reuse;
+    o.whole = whole != 0;
+    set_count = o.depth + o.reuse;
+    failed = memory != Py_None ? parse_sets(memory, &o) : 0;
+    if (failed == 0) failed = enter(self);
+    if (failed == 0) {
+        failed = core_prefetch_new(self->sampler, self->pool, &o, &self->prefetch);
+        leave(self);
+    }
+    if (failed != 0) {
+        free_sets(o.sets, set_count, o.set_columns);
+        return NULL;
+    }
+    PyMem_Free(o.sets); /* what is in it belongs to the prefetcher now */
+    Py_RETURN_NONE;
+}
+
+static PyObject *sampler_take(PyObject *obj, PyObject *const *args, Py_ssize_t nargs)
+{
+    sampler_object *self = (sampler_object *)obj;
+    int64_t timeout_ms = -1;
+    PyObject *result;
+
+    if (nargs > 1) return PyErr_Format(PyExc_TypeError, "take() takes at most 1 argument");
+    if (nargs == 1 && core_timeout_ms(args[0], &timeout_ms) != 0) return NULL;
+    if (enter(self) != 0) return NULL;
+    if (self->prefetch == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "call start() before take()");
+        result = NULL;
+    } else {
+        result = core_prefetch_take(self->prefetch, timeout_ms, &self->ended);
+    }
+    leave(self);
+    return result;
+}
+
+/* --- life -------------------------------------------------------------------------------------- */
+
+/* Frees the C side. Nobody is inside. */
+static void drop(sampler_object *self)
+{
+    rp_sampler *sampler = self->sampler;
+    core_prefetch *prefetch = self->prefetch;
+
+    self->sampler = NULL;
+    self->prefetch = NULL;
+    core_prefetch_free(prefetch);
+    Py_BEGIN_ALLOW_THREADS rp_sampler_free(sampler);
+    Py_END_ALLOW_THREADS
+}
+
+static void shut(sampler_object *self)
+{
+    if (self->sampler == NULL || self->pid != getpid()) return;
+    self->is_closed = true;
+    rp_sampler_close(self->sampler);
+    self->inside++; /* stopping gives up the GIL */
+    core_prefetch_stop(self->prefetch);
+    leave(self);
+}
+
+static PyObject *sampler_close(PyObject *obj, PyObject *unused)
+{
+    (void)unused;
+    shut((sampler_object *)obj);
+    Py_RETURN_NONE;
+}
+
+static void sampler_dealloc(PyObject *obj)
+{
+    sampler_object *self = (sampler_object *)obj;
+
+    if (self->pid == getpid()) {
+        shut(self);
+        rp_decoder_free(self->decoder);
+        core_pool_unref(self->pool);
+    }
+    Py_XDECREF(self->client);
+    Py_TYPE(obj)->tp_free(obj);
+}
+
+static int check_options(PyObject *client, Py_ssize_t max_samples, Py_ssize_t in_flight,
+                         Py_ssize_t streams, Py_ssize_t per_stream)
+{
+    const struct {
+        const char *name;
+        Py_ssize_t value;
+        bool or_minus_1;
+    } numbers[] = {{"max_samples", max_samples, true},
+                   {"max_in_flight", in_flight, false},
+                   {"streams", streams, false},
+                   {"max_per_stream", per_stream, true}};
+
+    if (!PyObject_TypeCheck(client, &core_Client)) {
+        PyErr_Format(PyExc_TypeError, "client must be a reprise._core.Client, got %s",
+                     Py_TYPE(client)->tp_name);
+        return -1;
+    }
+    if (((core_client *)client)->client == NULL) {
+        PyErr_SetString(PyExc_ValueError, "the client is closed");
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (numbers[i].value >= 1 || (numbers[i].or_minus_1 && numbers[i].value == -1))
+            continue;
+        PyErr_Format(PyExc_ValueError, "%s must be a positive integer%s, got %zd",
+                     numbers[i].name, numbers[i].or_minus_1 ? " or -1" : "", numbers[i].value);
+        return -1;
+    }
+    return 0;
+}
+
+/* Makes the C side of an object that has a client. */
+static int open_sampler(sampler_object *self, const rp_sampler_options *options)
+{
+    rp_client *client = ((core_client *)self->client)->client;
+    rp_error err = {0};
+    rp_status st;
+
+    self->pool = core_pool_new(64);
+    if (self->pool == NULL ||
+        rp_decoder_new(rp_allocator_default(), DECODER_CACHE_BYTES, &self->decoder) != RP_OK) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    Py_BEGIN_ALLOW_THREADS st = rp_sampler_new(client, options, &self->sampler, &err);
+    Py_END_ALLOW_THREADS if (st == RP_OK) return 0;
+    (void)core_raise(st, &err);
+    return -1;
+}
+
+static PyObject *sampler_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"client",
+                            "table",
+                            "max_samples",
+                            "max_in_flight",
+                            "streams",
+                            "max_per_stream",
+                            "rate_limiter_timeout_ms",
+                            "ordered",
+                            "checked",
+                            "beta",
+                            "decoders",
+                            NULL};
+    PyObject *client;
+    Py_ssize_t max_samples = -1, in_flight = 100, streams = 1, per_stream = -1, decoders = 0;
+    PyObject *timeout = NULL;
+    int ordered = 0, checked = 0;
+    rp_sampler_options o = {0};
+    sampler_object *self;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Os|$nnnnOppdn:Sampler", names, &client,
+                                     &o.table, &max_samples, &in_flight, &streams, &per_stream,
+                                     &timeout, &ordered, &checked, &o.beta, &decoders) ||
+        check_options(client, max_samples, in_flight, streams, per_stream) != 0 ||
+        core_timeout_ms(timeout, &o.rate_limiter_timeout_ms) != 0)
+        return NULL;
+    o.max_samples = max_samples < 0 ? 0 : max_samples;
+    o.max_in_flight = (size_t)in_flight;
+    o.streams = (size_t)streams;
+    o.max_per_stream = per_stream < 0 ? 0 : per_stream;
+    o.decoders = decoders < 0 ? 0 : (size_t)decoders;
+    o.ordered = ordered != 0;
+    o.checked = checked != 0;
+    self = (sampler_object *)type->tp_alloc(type, 0);
+    if (self == NULL) return NULL;
+    self->pid = getpid();
+    Py_INCREF(client);
+    self->client = client;
+    if (open_sampler(self, &o) != 0) Py_CLEAR(self);
+    return (PyObject *)self;
+}
+
+/* --- the type ---------------------------------------------------------------------------------- */
+
+static PyObject *sampler_why(PyObject *obj, PyObject *unused)
+{
+    sampler_object *self = (sampler_object *)obj;
+    char text[512];
+
+    (void)unused;
+    if (self->sampler == NULL || self->pid != getpid())
+        return PyUnicode_FromString("the sampler is closed");
+    rp_sampler_why(self->sampler, text, sizeof text);
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
+static PyObject *sampler_ended(PyObject *obj, void *unused)
+{
+    const char *ended = ((sampler_object *)obj)->ended;
+
+    (void)unused;
+    if (ended == NULL) Py_RETURN_NONE;
+    return PyUnicode_FromString(ended);
+}
+
+static PyObject *sampler_closed(PyObject *obj, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((sampler_object *)obj)->is_closed);
+}
+
+static PyMethodDef sampler_methods[] = {
+    {"next", (PyCFunction)(void (*)(void))sampler_next, METH_FASTCALL | METH_KEYWORDS,
+     "next(limit=1, timeout_ms=-1)\n--\n\n"
+     "1 to `limit` samples, as many as are there: tuples (key, probability, table_size,\n"
+     "priority, times_sampled, [array of each column]). [] once the sequence is over."},
+    {"batch", (PyCFunction)(void (*)(void))sampler_batch, METH_VARARGS | METH_KEYWORDS,
+     "batch(size, *, ragged='refuse', whole=False, out=None, timeout_ms=-1)\n--\n\n"
+     "The next `size` samples as a Batch; fewer at the end, unless `whole`; None after it.\n"
+     "`out` is a list of arrays to stack the columns into."},
+    {"start", (PyCFunction)(void (*)(void))sampler_start, METH_VARARGS | METH_KEYWORDS,
+     "start(size, *, ragged='refuse', whole=False, depth=2, reuse=0, memory=None)\n--\n\n"
+     "Starts a thread that makes `depth` batches ahead, for take(). With reuse=n the memory\n"
+     "of a batch is written again once n more have been taken; `memory` is then a list of\n"
+     "depth + n lists of arrays, if the memory is to be the caller's."},
+    {"take", (PyCFunction)(void (*)(void))sampler_take, METH_FASTCALL,
+     "take(timeout_ms=-1, /)\n--\n\nThe next batch made ahead; None once the sequence is "
+     "over."},
+    {"close", sampler_close, METH_NOARGS,
+     "close()\n--\n\nEnds it; calls in progress on other threads end with an error."},
+    {"why", sampler_why, METH_NOARGS, "why()\n--\n\nWhat it waits for, as a sentence."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef sampler_getset[] = {
+    {"ended", sampler_ended, NULL, "None, 'samples' (max_samples were taken) or 'timeout'.",
+     NULL},
+    {"closed", sampler_closed, NULL, "True after close().", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyTypeObject core_Sampler = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "reprise._core.Sampler",
+    .tp_doc = "Samples of one table, drawn ahead in the background.",
+    .tp_basicsize = sizeof(sampler_object),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = sampler_new,
+    .tp_dealloc = sampler_dealloc,
+    .tp_methods = sampler_methods,
+    .tp_getset = sampler_getset,
+};

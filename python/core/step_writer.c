@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reprise._core.StepWriter: Reverb's first writer, and the one behind Client.insert().
+ *
+ * What Reverb refuses, it refuses in Reverb's words: those are checked here, where they are
+ * known, before the C writer looks at the step. */
+#include "server_call.h"
+#include "step.h"
+
+#include <math.h>
+
+typedef struct step_writer {
+    PyObject_HEAD PyObject *client;
+    rp_step_writer *writer; /* NULL: closed */
+    PyThread_type_lock lock;
+    int32_t longest;
+    int64_t steps;
+    size_t column_count; /* of a step; 0 before the first */
+    rp_spec *columns;    /* what the first step had */
+} step_writer;
+
+/* --- making one ---------------------------------------------------------------------------- */
+
+typedef struct opening {
+    rp_client *client;
+    rp_step_writer_options options;
+    rp_step_writer *writer;
+} opening;
+
+static rp_status do_open(void *arg, rp_wait wait, rp_error *err)
+{
+    opening *o = arg;
+    return rp_step_writer_new(o->client, &o->options, wait, &o->writer, err);
+}
+
+static PyObject *step_writer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"client", "max_sequence_length", "chunk_length",
+                            "delta",  "max_in_flight",       "timeout",
+                            NULL};
+    opening o = {0};
+    PyObject *client, *timeout = Py_None;
+    int longest, chunk = 0, delta = 0;
+    Py_ssize_t in_flight = 0;
+    int64_t timeout_ms;
+    step_writer *self;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!i|$ipnO", names, &core_Client, &client,
+                                     &longest, &chunk, &delta, &in_flight, &timeout) ||
+        core_timeout_s(timeout, &timeout_ms) != 0)
+        return NULL;
+    if (in_flight < 0) {
+        PyErr_Format(PyExc_ValueError, "max_in_flight must be >= 0, got %zd", in_flight);
+        return NULL;
+    }
+    o.client = ((core_client *)client)->client;
+    o.options = (rp_step_writer_options){.max_sequence_length = longest,
+                                         .chunk_length = chunk,
+                                         .delta = delta != 0,
+                                         .max_in_flight = (size_t)in_flight};
+    /* Not in slices: it goes on without what it has not got by then. */
+    if (core_call_server(do_open, &o, 0, timeout_ms) != 0) return NULL;
+    self = (step_writer *)type->tp_alloc(type, 0);
+    if (self) self->lock = PyThread_allocate_lock();
+    if (!self || !self->lock) {
+        rp_step_writer_free(o.writer);
+        Py_XDECREF(self);
+        return PyErr_NoMemory();
+    }
+    self->writer = o.writer;
+    self->longest = longest;
+    Py_INCREF(client);
+    self->client = client;
+    return (PyObject *)self;
+}
+
+static void release_writer(step_writer *self)
+{
+    rp_step_writer *writer = self->writer;
+
+    self->writer = NULL;
+    if (!writer) return;
+    Py_BEGIN_ALLOW_THREADS;
+    rp_step_writer_free(writer);
+    Py_END_ALLOW_THREADS;
+}
+
+static void step_writer_dealloc(step_writer *self)
+{
+    release_writer(self);
+    if (self->lock) PyThread_free_lock(self->lock);
+    PyMem_Free(self->columns);
+    Py_CLEAR(self->client);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+/* Takes the lock of a writer that is open, for a method of that name in Reverb's words. */
+static int enter(step_writer *self, const char *method)
+{
+    rp_error err = {.code = RP_PRECONDITION};
+
+    if (core_lock(self->lock) != 0) return -1;
+    if (self->writer) return 0;
+    core_unlock(self->lock);
+    PyOS_snprintf(err.text, sizeof err.text, "Calling method %s after Close has been called",
+                  method);
+    core_raise(RP_PRECONDITION, &err);
+    return -1;
+}
+
+static PyObject *step_writer_close(step_writer *self, PyObject *Py_UNUSED(ignored))
+{
+    if (core_lock(self->lock) != 0) return NULL;
+    release_writer(self);
+    core_unlock(self->lock);
+    Py_RETURN_NONE;
+}
+
+/* --- steps --------------------------------------------------------------------------------- */
+
+/* What a row of column `i` looks like: without the first dimension, of a sequence. */
+static rp_shape row_shape(const rp_tensor *tensor, bool sequence)
+{
+    rp_shape shape = tensor->shape;
+
+    if (!sequence) return shape;
+    shape.rank--;
+    for (int32_t i = 0; i < shape.rank; i++) shape.dims[i] = tensor->shape.dims[i + 1];
+    return shape;
+}
+
+/* Whether a step is like the first: -1, or the column that is not; with the number of columns
+ * as an answer if that differs. */
+static Py_ssize_t differs(const step_writer *self, const core_step *step, bool sequence)
+{
+    if (self->column_count == 0) return -1;
+    if (step->count != self->column_count) return (Py_ssize_t)step->count;
+    for (size_t i = 0; i < step->count; i++) {
+        rp_shape shape = row_shape(&step->tensors[i], sequence);
+        if (step->tensors[i].dtype != self->columns[i].dtype ||
+            !rp_shape_equal(&shape, &self->columns[i].shape))
+            return (Py_ssize_t)i;
+    }
+    return -1;
+}
+
+/* Reverb's words for a step that is not like the first. */
+static int check_like_first(const step_writer *self, const core_step *step, bool sequence)
+{
+    Py_ssize_t i = differs(self, step, sequence);
+    char was[128], is[128];
+    rp_shape shape;
+
+    if (i < 0) return 0;
+    if (step->count != self->column_count) {
+        PyErr_Format(PyExc_ValueError,
+                     "Number of tensors per timestep was inconsistent. Previously it was %zu, "
+                     "but is now %zu.",
+                     self->column_count, step->count);
+        return -1;
+    }
+    if (step->tensors[i].dtype != self->columns[i].dtype) {
+        PyErr_Format(PyExc_ValueError,
+                     "Cannot concatenate tensors that have different data types. Got %s and "
+                     "%s.",
+                     rp_dtype_name(self->columns[i].dtype),
+                     rp_dtype_name(step->tensors[i].dtype));
+        return -1;
+    }
+    shape = row_shape(&step->tensors[i], sequence);
+    PyErr_Format(PyExc_ValueError,
+                 "Unable to concatenate tensors at index %zd due to mismatched shapes.  Tensor "
+                 "0 has shape: %s, but tensor 1 has shape: %s",
+                 i, rp_shape_text(&self->columns[i].shape, was, sizeof was),
+                 rp_shape_text(&shape, is, sizeof is));
+    return -1;
+}
+
+/* Remembers what the first step was like: memory first, so that it cannot fail later. */
+static int reserve_columns(step_writer *self, const core_step *step)
+{
+    if (self->column_count > 0 || step->count == 0) return 0;
+    PyMem_Free(self->columns);
+    self->columns = PyMem_New(rp_spec, step->count);
+    if (self->columns) return 0;
+    PyErr_NoMemory();
+    return -1;
+}
+
+static void commit_columns(step_writer *self, const core_step *step, bool sequence)
+{
+    if (self->column_count > 0) return;
+    for (size_t i = 0; i < step->count; i++)
+        self->columns[i] = (rp_spec){.dtype = step->tensors[i].dtype,
+                                     .shape = row_shape(&step->tensors[i], sequence)};
+    self->column_count = step->count;
+}
+
+/* With the lock: appends a step, or a sequence of them that has rows. */
+static int append_locked(step_writer *self, const core_step *step, bool sequence)
+{
+    int64_t rows = sequence ? step->tensors[0].shape.dims[0] : 1;
+    PyThreadState *thread = NULL;
+    rp_error err = {0};
+    rp_status status;
+
+    if (reserve_columns(self, step) != 0) return -1;
+    if (core_step_is_large(step)) thread = PyEval_SaveThread();
+    if (sequence)
+        status = rp_step_writer_append_sequence(self->writer, step->tensors, step->count, &err);
+    else
+        status = rp_step_writer_append(self->writer, step->tensors, step->count, &err);
+    if (thread) PyEval_RestoreThread(thread);
+    if (status != RP_OK) {
+        core_raise(status, &err);
+        return -1;
+    }
+    commit_columns(self, step, sequence);
+    self->steps += rows;
+    return 0;
+}
+
+static int step_of(PyObject *nest, core_step *step)
+{
+    core_leaves leaves;
+    int failed;
+
+    if (core_flatten(nest, &leaves) != 0) return -1;
+    failed = core_step_from(nest, &leaves, false, step);
+    core_leaves_free(&leaves);
+    return failed;
+}
+
+static PyObject *step_writer_append(step_writer *self, PyObject *nest)
+{
+    core_step step;
+    int failed;
+
+    if (step_of(nest, &step) != 0) return NULL;
+    failed = enter(self, "Append");
+    if (!failed) {
+        failed = check_like_first(self, &step, false) || append_locked(self, &step, false);
+        core_unlock(self->lock);
+    }
+    core_step_release(&step);
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* Reverb's words for what is no sequence. */
+static int check_sequence(const core_step *step)
+{
+    if (step->count == 0) {
+        PyErr_SetString(PyExc_ValueError, "AppendSequence called with empty data.");
+        return -1;
+    }
+    for (size_t i = 0; i < step->count; i++) {
+        if (step->tensors[i].shape.rank == 0) {
+            PyErr_Format(PyExc_ValueError,
+                         "AppendSequence called with scalar tensor at index %zu.", i);
+            return -1;
+        }
+        if (step->tensors[i].shape.dims[0] != step->tensors[0].shape.dims[0]) {
+            PyErr_Format(PyExc_ValueError,
+                         "AppendSequence called with tensors of non equal batch dimension: "
+                         "tensor 0 has %lld rows, tensor %zu has %lld.",
+                         (long long)step->tensors[0].shape.dims[0], i,
+                         (long long)step->tensors[i].shape.dims[0]);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static PyObject *step_writer_append_sequence(step_writer *self, PyObject *nest)
+{
+    core_step step;
+    int failed;
+
+    if (step_of(nest, &step) != 0) return NULL;
+    failed = enter(self, "AppendSequence");
+    if (!failed) {
+        failed = check_sequence(&step);
+        if (!failed && step.tensors[0].shape.dims[0] > 0)
+            failed = check_like_first(self, &step, true) || append_locked(self, &step, true);
+        core_unlock(self->lock);
+    }
+    core_step_release(&step);
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* --- items --------------------------------------------------------------------------------- */
+
+typedef struct creation {
+    rp_step_writer *writer;
+    const char *table;
+    int32_t steps;
+    double priority;
+    uint64_t key;
+} creation;
+
+static rp_status do_create(void *arg, rp_wait wait, rp_error *err)
+{
+    creation *c = arg;
+    return rp_step_writer_create_item(c->writer, c->table, c->steps, c->priority, wait, &c->key,
+                                      err);
+}
+
+static rp_status do_flush(void *arg, rp_wait wait, rp_error *err)
+{
+    return rp_step_writer_flush(arg, wait, err);
+}
+
+static int check_item(const step_writer *self, const creation *c)
+{
+    const char *wrong = NULL;
+
+    if (isnan(c->priority))
+        wrong = "`priority` must not be nan.";
+    else if (c->steps > self->longest)
+        wrong = "`num_timesteps` must be <= `max_timesteps`";
+    else if (c->steps > self->steps)
+        wrong = "Argument `num_timesteps` is larger than number of buffered timesteps.";
+    if (!wrong) return 0;
+    PyErr_SetString(PyExc_ValueError, wrong);
+    return -1;
+}
+
+/* With the lock. What Reverb's writer finds wrong by itself is a ValueError. */
+static int create_locked(step_writer *self, creation *c, int64_t timeout_ms)
+{
+    rp_error err = {0};
+    rp_status status;
+
+    c->writer = self->writer;
+    if (check_item(self, c) != 0 ||
+        core_wait(do_create, c, timeout_ms, true, &status, &err) != 0)
+        return -1;
+    if (status == RP_OK) return 0;
+    if (status == RP_NOT_FOUND)
+        PyErr_Format(PyExc_ValueError,
+                     "Unable to find signatures for table '%s' in signature cache: %s.",
+                     c->table, err.text);
+    else if (status == RP_INVALID)
+        PyErr_Format(PyExc_ValueError,
+                     "Unable to CreateItem in table '%s' because Append was called with a "
+                     "tensor signature inconsistent with the table signature: %s.",
+                     c->table, err.text);
+    else
+        core_raise(status, &err);
+    return -1;
+}
+
+static int flush_locked(step_writer *self, int64_t timeout_ms)
+{
+    rp_error err = {0};
+    rp_status status;
+
+    if (core_wait(do_flush, self->writer, timeout_ms, false, &status, &err) != 0) return -1;
+    if (status == RP_OK) return 0;
+    core_raise(status, &err);
+    return -1;
+}
+
+static PyObject *step_writer_create_item(step_writer *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"table", "num_timesteps", "priority", "timeout", NULL};
+    creation c = {0};
+    PyObject *timeout = Py_None;
+    int64_t timeout_ms;
+    int failed;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sid|O", names, &c.table, &c.steps,
+                                     &c.priority, &timeout) ||
+        core_timeout_s(timeout, &timeout_ms) != 0 || enter(self, "CreateItem") != 0)
+        return NULL;
+    failed = create_locked(self, &c, timeout_ms);
+    core_unlock(self->lock);
+    return failed ? NULL : PyLong_FromUnsignedLongLong(c.key);
+}
+
+static PyObject *step_writer_flush(step_writer *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"timeout", NULL};
+    PyObject *timeout = Py_None;
+    int64_t timeout_ms;
+    int failed;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &timeout) ||
+        core_timeout_s(timeout, &timeout_ms) != 0 || enter(self, "Flush") != 0)
+        return NULL;
+    failed = flush_locked(self, timeout_ms);
+    core_unlock(self->lock);
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* --- all at once --------------------------------------------------------------------------- */
+
+static int create_all_locked(step_writer *self, PyObject *priorities, int64_t timeout_ms)
+{
+    PyObject *items = PyMapping_Items(priorities), *pair;
+    int failed = items == NULL;
+
+    for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(items); i++) {
+        creation c = {.steps = 1};
+        pair = PyList_GET_ITEM(items, i);
+        failed = !PyArg_ParseTuple(pair, "sd;priorities must be a dict of table to priority",
+                                   &c.table, &c.priority) ||
+                 create_locked(self, &c, timeout_ms) != 0;
+    }
+    Py_XDECREF(items);
+    return failed;
+}
+
+/* insert(data, priorities, timeout=None): a step, an item of it in each table, and a flush.
+ * False, and nothing has happened, if the step is not like the ones before. */
+static PyObject *step_writer_insert(step_writer *self, PyObject *const *args, Py_ssize_t count)
+{
+    int64_t timeout_ms = -1;
+    core_step step;
+    bool fits = false;
+    int failed;
+
+    if (count < 2 || count > 3) {
+        PyErr_SetString(PyExc_TypeError, "insert(data, priorities, timeout=None)");
+        return NULL;
+    }
+    if (count == 3 && core_timeout_s(args[2], &timeout_ms) != 0) return NULL;
+    if (step_of(args[0], &step) != 0) return NULL;
+    failed = enter(self, "Append");
+    if (!failed) {
+        fits = differs(self, &step, false) < 0;
+        if (fits)
+            failed = append_locked(self, &step, false) != 0 ||
+                     create_all_locked(self, args[1], timeout_ms) != 0 ||
+                     flush_locked(self, timeout_ms) != 0;
+        core_unlock(self->lock);
+    }
+    core_step_release(&step);
+    return failed ? NULL : PyBool_FromLong(fits);
+}
+
+static PyObject *step_writer_get_steps(step_writer *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromLongLong(self->steps);
+}
+
+/* --- the type ------------------------------------------------------------------------------ */
+
+#define WITH_KEYWORDS(function)                                                                \
+    (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
+
+static PyMethodDef step_writer_methods[] = {
+    {"append", (PyCFunction)step_writer_append, METH_O,
+     "append($self, data, /)\n--\n\nA step: a nest of arrays."},
+    {"append_sequence", (PyCFunction)step_writer_append_sequence, METH_O,
+     "append_sequence($self, sequence, /)\n--\n\nSteps: a nest of arrays with as many rows."},
+    {"create_item", WITH_KEYWORDS(step_writer_create_item),
+     "create_item($self, table, num_timesteps, priority, timeout=None)\n--\n\n"
+     "An item of the latest steps; its key."},
+    {"flush", WITH_KEYWORDS(step_writer_flush),
+     "flush($self, timeout=None)\n--\n\nSends everything and waits until it is there."},
+    {"insert", (PyCFunction)(void (*)(void))step_writer_insert, METH_FASTCALL,
+     "insert($self, data, priorities, timeout=None, /)\n--\n\n"
+     "A step, an item of it in each table, and a flush. False, and nothing done, if the step "
+     "is not like those before."},
+    {"close", (PyCFunction)step_writer_close, METH_NOARGS,
+     "close($self)\n--\n\nDrops what is not confirmed; flush before."},
+    {NULL, NULL, 0, NULL}};
+
+static PyGetSetDef step_writer_getset[] = {
+    {"steps", (getter)step_writer_get_steps, NULL, "Steps appended so far.", NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
+
+PyTypeObject core_StepWriter = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "reprise._core.StepWriter",
+    .tp_basicsize = sizeof(step_writer),
+    .tp_dealloc = (destructor)step_writer_dealloc,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "StepWriter(client, max_sequence_length, *, chunk_length=0, delta=False, "
+              "max_in_flight=0, timeout=None)\n--\n\nWhole steps in, items of the latest out.",
+    .tp_methods = step_writer_methods,
+    .tp_getset = step_writer_getset,
+    .tp_new = step_writer_new,
+};

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The other half of reprise._core.TrajectoryWriter: creating items, and waiting for them.
+ *
+ * create_item says nothing about what is wrong with an item until the C writer has refused it:
+ * then it looks for the reason, to say it in Reverb's words. */
+#include "trajectory_writer.h"
+
+#include <math.h>
+
+enum { COLUMNS_INSIDE = 16 }; /* of an item, without an allocation */
+
+/* --- creating --------------------------------------------------------------------------------- */
+
+/* An item on its way to the C writer. */
+typedef struct new_item {
+    core_writer *w;
+    const char *table;
+    double priority;
+    const rp_item_column *columns;
+    size_t count;
+    uint64_t key;
+} new_item;
+
+static rp_status create_call(void *arg, rp_wait wait, rp_error *err)
+{
+    new_item *item = arg;
+    rp_trajectory_writer *writer = item->w->state->writer;
+    return rp_trajectory_writer_create_item(writer, item->table, item->priority, item->columns,
+                                            item->count, wait, &item->key, err);
+}
+
+/* Flattens an item by the structures seen lately. */
+static int flatten_item(core_writer *w, PyObject *trajectory, core_leaves *leaves)
+{
+    PyObject **known = w->item_structures;
+    for (int i = 0; i < SHAPES && known[i] != NULL; i++) {
+        PyObject *structure = known[i];
+        int same = core_structure_flatten(structure, trajectory, leaves);
+        if (same < 0) return -1;
+        if (same == 0) continue;
+        memmove(&known[1], &known[0], (size_t)i * sizeof(structure));
+        known[0] = structure;
+        return 0;
+    }
+    PyObject *structure = core_structure_of(trajectory);
+    if (structure == NULL) return -1;
+    Py_XDECREF(known[SHAPES - 1]);
+    memmove(&known[1], &known[0], (SHAPES - 1) * sizeof(structure));
+    known[0] = structure;
+    return core_flatten(trajectory, leaves);
+}
+
+static int refuse_leaves(PyObject *trajectory)
+{
+    PyErr_Format(PyExc_TypeError,
+                 "All leaves of `trajectory` must be `TrajectoryColumn` but got %S",
+                 trajectory);
+    return -1;
+}
+
+/* The columns of an item from its leaves. */
+static int gather(core_writer *w, PyObject *trajectory, const core_leaves *leaves,
+                  rp_item_column *columns)
+{
+    for (Py_ssize_t i = 0; i < leaves->count; i++)
+        if (!core_column_check(leaves->items[i])) return refuse_leaves(trajectory);
+    for (Py_ssize_t i = 0; i < leaves->count; i++) {
+        const core_column *c = (core_column *)leaves->items[i];
+        size_t count = (size_t)Py_SIZE(c);
+        if (count == 0 && (c->objects == NULL || PyTuple_GET_SIZE(c->objects) == 0)) {
+            PyErr_SetString(PyExc_ValueError, "trajectory must not be empty.");
+            return -1;
+        }
+        if (c->state != w->state) {
+            PyErr_Format(PyExc_ValueError,
+                         "Error in column %zd: its rows must be of the writer that creates the "
+                         "item",
+                         i);
+            return -1;
+        }
+        if (c->squeeze && count != 1) {
+            PyErr_Format(
+                PyExc_ValueError,
+                "Error in column %zd: TrajectoryColumn must contain exactly one row when "
+                "squeeze is set but got %zu.",
+                i, count);
+            return -1;
+        }
+        columns[i] = (rp_item_column){.refs = c->refs, .count = count, .squeeze = c->squeeze};
+    }
+    if (leaves->count > 0) return 0;
+    PyErr_SetString(PyExc_ValueError, "trajectory must not be empty.");
+    return -1;
+}
+
+/* Sets the exception if the rows of a column are the reason: 1. Else 0. Nobody is inside. */
+static int blame_rows(const new_item *item, size_t index)
+{
+    const rp_trajectory_writer *writer = item->w->state->writer;
+    const rp_item_column *column = &item->columns[index];
+    rp_spec first = {0}, other;
+    char a[96], b[96];
+    for (size_t i = 0; i < column->count; i++) {
+        if (!rp_trajectory_writer_has(writer, column->refs[i]) ||
+            !rp_trajectory_writer_spec(writer, column->refs[i].column, &other)) {
+            PyErr_Format(PyExc_ValueError,
+                         "Error in column %zu: Column contains expired CellRef.", index);
+            return 1;
+        }
+        if (i == 0) first = other;
+        if (other.dtype != first.dtype) {
+            PyErr_Format(
+                PyExc_ValueError,
+                "Error in column %zu: Column references tensors with different dtypes: "
+                "%s (index 0) != %s (index %zu).",
+                index, rp_dtype_name(first.dtype), rp_dtype_name(other.dtype), i);
+            return 1;
+        }
+        if (rp_shape_equal(&first.shape, &other.shape)) continue;
+        PyErr_Format(PyExc_ValueError,
+                     "Error in column %zu: Column references tensors with incompatible shapes: "
+                     "%s (index 0) not compatible with %s (index %zu).",
+                     index, rp_shape_text(&first.shape, a, sizeof(a)),
+                     rp_shape_text(&other.shape, b, sizeof(b)), i);
+        return 1;
+    }
+    return 0;
+}
+
+/* The columns of an item as Reverb lists them. */
+static PyObject *list_columns(const new_item *item)
+{
+    PyObject *text = PyUnicode_FromString("");
+    for (size_t i = 0; text != NULL && i < item->count; i++) {
+        const rp_item_column *column = &item->columns[i];
+        rp_spec spec = {0};
+        rp_shape shape;
+        char shown[128];
+        (void)rp_trajectory_writer_spec(item->w->state->writer, column->refs[0].column, &spec);
+        shape = spec.shape;
+        if (!column->squeeze) {
+            shape.rank++;
+            shape.dims[0] = (int64_t)column->count;
+            memcpy(shape.dims + 1, spec.shape.dims,
+                   (size_t)spec.shape.rank * sizeof(shape.dims[0]));
+        }
+        PyObject *longer = PyUnicode_FromFormat(
+            "%U%s%zu: Tensor<name: '%zu', dtype: %s, shape: %s>", text, i == 0 ? "" : ", ", i,
+            i, rp_dtype_name(spec.dtype), rp_shape_text(&shape, shown, sizeof(shown)));
+        Py_DECREF(text);
+        text = longer;
+    }
+    return text;
+}
+
+/* Sets the exception for an item that was refused. */
+static PyObject *blame(const new_item *item, rp_status st, const rp_error *err)
+{
+    if (st == RP_NOT_FOUND) {
+        PyErr_Format(PyExc_ValueError,
+                     "Unable to create item in table '%s' since the table could not be found.",
+                     item->table);
+        return NULL;
+    }
+    if (st != RP_INVALID && st != RP_PRECONDITION) return core_raise(st, err);
+    if (writer_settle(item->w->state) < 0) return NULL;
+    if (item->w->state->writer == NULL) return core_raise(st, err);
+    for (size_t i = 0; i < item->count; i++)
+        if (blame_rows(item, i)) return NULL;
+    if (st != RP_INVALID || strncmp(err->text, "table '", 7) != 0) return core_raise(st, err);
+    PyObject *listed = list_columns(item);
+    if (listed != NULL)
+        PyErr_Format(PyExc_ValueError,
+                     "Unable to create item in table '%s' since the provided trajectory is "
+                     "inconsistent with the table signature: %s.\n\nThe provided trajectory "
+                     "signature is:\n\t%U.\n",
+                     item->table, err->text, listed);
+    Py_XDECREF(listed);
+    return NULL;
+}
+
+/* Creates the item. The first in a table waits: its signature may have to be asked for. */
+static PyObject *create(new_item *item, PyObject *table)
+{
+    core_writer *w = item->w;
+    bool is_known = table == w->last_table;
+    rp_status st = RP_DEADLINE;
+    rp_error err;
+    err.code = RP_OK;
+    if (!is_known) {
+        int has = PySet_Contains(w->tables, table);
+        if (has < 0) return NULL;
+        is_known = has == 1;
+    }
+    if (is_known) {
+        if (writer_enter(w->state) < 0) return NULL;
+        st = create_call(item, rp_wait_none(), &err);
+        writer_leave(w->state);
+    }
+    if (st == RP_DEADLINE && writer_wait(w->state, create_call, item, -1, &st, &err) < 0)
+        return NULL;
+    if (st != RP_OK) return blame(item, st, &err);
+    if (table != w->last_table) {
+        if (PySet_Add(w->tables, table) < 0) return NULL;
+        Py_INCREF(table);
+        Py_XDECREF(w->last_table);
+        w->last_table = table;
+    }
+    return PyLong_FromUnsignedLongLong(item->key);
+}
+
+static PyObject *create_of_leaves(new_item *item, PyObject *table, PyObject *trajectory,
+                                  const core_leaves *leaves)
+{
+    rp_item_column few[COLUMNS_INSIDE], *columns = few;
+    PyObject *key = NULL;
+    if (leaves->count > COLUMNS_INSIDE) {
+        columns = PyMem_Malloc((size_t)leaves->count * sizeof(*columns));
+        if (columns == NULL) return PyErr_NoMemory();
+    }
+    item->columns = columns;
+    item->count = (size_t)leaves->count;
+    if (gather(item->w, trajectory, leaves, columns) == 0) key = create(item, table);
+    if (columns != few) PyMem_Free(columns);
+    return key;
+}
+
+/* The three arguments, by position or by name. */
+static int item_arguments(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
+                          PyObject *out[3])
+{
+    static const char *const names[3] = {"table", "priority", "trajectory"};
+    Py_ssize_t named = kwnames == NULL ? 0 : PyTuple_GET_SIZE(kwnames);
+    if (nargs > 3) {
+        PyErr_Format(PyExc_TypeError,
+                     "TrajectoryWriter.create_item() takes 4 positional arguments but %zd were "
+                     "given",
+                     nargs + 1);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < nargs; i++) out[i] = args[i];
+    for (Py_ssize_t i = 0; i < named; i++) {
+        PyObject *name = PyTuple_GET_ITEM(kwnames, i);
+        int k = 0;
+        while (k < 3 && PyUnicode_CompareWithASCIIString(name, names[k]) != 0) k++;
+        if (k == 3 || out[k] != NULL) {
+            PyErr_Format(PyExc_TypeError, "TrajectoryWriter.create_item() got %s argument '%U'",
+                         k == 3 ? "an unexpected keyword" : "multiple values for", name);
+            return -1;
+        }
+        out[k] = args[nargs + i];
+    }
+    for (int k = 0; k < 3; k++)
+        if (out[k] == NULL) {
+            PyErr_Format(PyExc_TypeError,
+                         "TrajectoryWriter.create_item() misses its argument '%s'", names[k]);
+            return -1;
+        }
+    return 0;
+}
+
+static const char *table_name(PyObject *table)
+{
+    if (PyUnicode_Check(table)) return PyUnicode_AsUTF8(table);
+    if (PyBytes_Check(table)) return PyBytes_AS_STRING(table);
+    PyErr_Format(PyExc_TypeError, "table must be a str, got %R", table);
+    return NULL;
+}
+
+PyObject *core_writer_create_item(core_writer *w, PyObject *const *args, Py_ssize_t nargs,
+                                  PyObject *kwnames)
+{
+    PyObject *given[3] = {NULL, NULL, NULL};
+    new_item item = {.w = w};
+    core_leaves leaves;
+    if (item_arguments(args, nargs, kwnames, given) < 0) return NULL;
+    item.table = table_name(given[0]);
+    if (item.table == NULL) return NULL;
+    item.priority = PyFloat_AsDouble(given[1]);
+    if (item.priority == -1.0 && PyErr_Occurred()) return NULL;
+    if (w->state == NULL || w->state->writer == NULL) {
+        if (writer_enter(w->state) == 0) writer_leave(w->state);
+        return NULL;
+    }
+    if (flatten_item(w, given[2], &leaves) < 0) return NULL;
+    PyObject *key = NULL;
+    if (isnan(item.priority))
+        PyErr_SetString(PyExc_ValueError, "`priority` must not be nan.");
+    else
+        key = create_of_leaves(&item, given[0], given[2], &leaves);
+    core_leaves_free(&leaves);
+    return key;
+}
+
+/* --- waiting ---------------------------------------------------------------------------------- */
+
+/* DeadlineExceededError: a call and its timeout, in Reverb's words, then the reason. */
+static PyObject *raise_late(const char *what, int64_t timeout_ms, const rp_error *err)
+{
+    PyObject *datetime = PyImport_ImportModule("datetime");
+    PyObject *type = datetime == NULL ? NULL : PyObject_GetAttrString(datetime, "timedelta");
+    PyObject *span =
+        type == NULL ? NULL
+                     : PyObject_CallFunction(type, "iiL", 0, 0, (long long)timeout_ms * 1000);
+    if (span != NULL)
+        PyErr_Format(core_DeadlineExceededError,
+                     "%s call did not complete within provided timeout of %S%s%s", what, span,
+                     err->code == RP_DEADLINE ? ": " : "",
+                     err->code == RP_DEADLINE ? err->text : "");
+    Py_XDECREF(span);
+    Py_XDECREF(type);
+    Py_XDECREF(datetime);
+    return NULL;
+}
+
+typedef struct ending {
+    core_writer *w;
+    size_t leave;
+    bool clear;
+} ending;
+
+static rp_status flush_call(void *arg, rp_wait wait, rp_error *err)
+{
+    ending *e = arg;
+    return rp_trajectory_writer_flush(e->w->state->writer, e->leave, wait, err);
+}
+
+static rp_status end_call(void *arg, rp_wait wait, rp_error *err)
+{
+    ending *e = arg;
+    return rp_trajectory_writer_end_episode(e->w->state->writer, e->clear, wait, err);
+}
+
+PyObject *core_writer_flush(core_writer *w, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"block_until_num_items", "timeout_ms", NULL};
+    PyObject *timeout = Py_None;
+    Py_ssize_t leave = 0;
+    int64_t timeout_ms;
+    rp_status st;
+    rp_error err = {0};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|nO:flush", names, &leave, &timeout))
+        return NULL;
+    if (leave < 0) {
+        PyErr_Format(PyExc_ValueError, "block_until_num_items must be >= 0, got %zd", leave);
+        return NULL;
+    }
+    if (core_timeout_ms(timeout, &timeout_ms) < 0) return NULL;
+    if (timeout_ms == 0) timeout_ms = -1;
+    ending e = {.w = w, .leave = (size_t)leave};
+    if (writer_wait(w->state, flush_call, &e, timeout_ms, &st, &err) < 0) return NULL;
+    if (st == RP_DEADLINE) return raise_late("Flush", timeout_ms, &err);
+    if (st != RP_OK) return core_raise(st, &err);
+    Py_RETURN_NONE;
+}
+
+PyObject *core_writer_end_episode(core_writer *w, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"clear_buffers", "timeout_ms", NULL};
+    PyObject *timeout = Py_None;
+    int clear = 1;
+    int64_t timeout_ms;
+    rp_status st;
+    rp_error err = {0};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|pO:end_episode", names, &clear, &timeout))
+        return NULL;
+    if (core_timeout_ms(timeout, &timeout_ms) < 0) return NULL;
+    if (timeout_ms < 0 && timeout != Py_None) timeout_ms = 0;
+    ending e = {.w = w, .clear = clear != 0};
+    if (writer_wait(w->state, end_call, &e, timeout_ms, &st, &err) < 0) return NULL;
+    if (st == RP_DEADLINE) return raise_late("End episode", timeout_ms, &err);
+    if (st != RP_OK) return core_raise(st, &err);
+    for (size_t i = 0; clear && i < w->column_count; i++) core_history_clear(w->columns[i]);
+    if (clear && w->state->strings != NULL) PyDict_Clear(w->state->strings);
+    Py_RETURN_NONE;
+}

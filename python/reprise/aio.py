@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client for asyncio: nothing here blocks the event loop, and every wait can be cancelled.
+
+>>> import asyncio
+>>> import numpy as np
+>>> import reprise
+>>> from reprise import aio
+>>> server = reprise.Server([reprise.Table.queue("queue", max_size=10)])
+
+>>> async def main():
+...     async with aio.AsyncClient(f"localhost:{server.port}") as client:
+...         await client.insert({"obs": np.arange(3.0)}, {"queue": 1.0})
+...         async for (step,) in client.sample("queue"):
+...             return step.data
+>>> asyncio.run(main())
+[array([0., 1., 2.])]
+
+Waits are done on threads that the client keeps for it, without the GIL. When a task is cancelled,
+or its `timeout` (in seconds) has passed, its thread is told and ends within half a second; the
+task itself goes on at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+import time
+from typing import Any, AsyncGenerator, Callable, Dict, List, Mapping, Optional, Sequence, Union
+
+from reprise import _core, errors, reverb_types
+from reprise.client import _SAMPLES_AHEAD, Client
+from reprise.replay_sample import ReplaySample, SampleInfo
+
+__all__ = ["AsyncClient"]
+
+_SLICE_S = 0.25
+_THREADS = 256  # at most; they are made when they are needed
+
+
+class AsyncClient:
+    """`reprise.Client`, whose methods are awaited.
+
+    Args:
+      client: a `Client`, or the address of a server.
+      options: those of `Client`, with an address.
+    """
+
+    def __init__(self, client: Union[Client, str], **options: Any) -> None:
+        if isinstance(client, Client) and options:
+            raise ValueError(f"a client has its options already, got {sorted(options)}")
+        self.client = client if isinstance(client, Client) else Client(client, **options)
+        self._pool = concurrent.futures.ThreadPoolExecutor(_THREADS, "reprise-aio")
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets the threads go. Calls in progress end by themselves."""
+        self._pool.shutdown(wait=False)
+
+    @property
+    def server_address(self) -> str:
+        """The address or addresses, as they were given."""
+        return self.client.server_address
+
+    async def _run(self, work: Callable[..., Any], stop: Callable[[], None]) -> Any:
+        """Does the work on a thread; stops it if the task is cancelled."""
+        future = asyncio.get_running_loop().run_in_executor(self._pool, work)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            stop()
+            raise
+
+    async def _call(self, call: Callable[[float], Any], timeout: Optional[float]) -> Any:
+        """Makes a call that may be made again, in slices."""
+        stopped = threading.Event()
+        until = None if timeout is None else time.monotonic() + timeout
+
+        def work() -> Any:
+            while True:
+                left = _SLICE_S if until is None else until - time.monotonic()
+                try:
+                    return call(max(0.001, min(_SLICE_S, left)))
+                except errors.DeadlineExceededError:
+                    if stopped.is_set() or (until is not None and time.monotonic() >= until):
+                        raise
+
+        return await self._run(work, stopped.set)
+
+    async def insert(
+        self, data: Any, priorities: Mapping[str, float], *, timeout: Optional[float] = None
+    ) -> None:
+        """`Client.insert`. Leave the arrays as they are until it is done.
+
+        If it is cancelled, the item may be there all the same.
+        """
+        if not priorities:
+            raise ValueError("priorities must contain at least one item")
+        stopped = threading.Event()
+        until = None if timeout is None else time.monotonic() + timeout
+
+        def go_on() -> bool:
+            return not stopped.is_set() and (until is None or time.monotonic() < until)
+
+        slice_s = _SLICE_S if timeout is None else min(_SLICE_S, max(0.0, timeout))
+        insert = self.client._insert
+        await self._run(lambda: insert(data, priorities, slice_s, go_on), stopped.set)
+
+    async def sample(
+        self,
+        table: str,
+        num_samples: int = 1,
+        *,
+        emit_timesteps: bool = True,
+        unpack_as_table_signature: bool = False,
+        timeout: Optional[float] = None,
+    ) -> AsyncGenerator[Union[List[ReplaySample], ReplaySample], None]:
+        """`Client.sample`, for `async for`. `timeout` is for each sample."""
+        if num_samples < -1 or num_samples == 0:
+            raise ValueError(f"max_samples ({num_samples}) must be -1 or >= 1")
+        structure = None
+        if unpack_as_table_signature:
+            if not self.client._signature_cache:
+                await self.server_info()
+            signature = self.client._get_signature_for_table(table)
+            structure = None if signature is None else _core.Structure(signature)
+        timeout_ms = -1 if timeout is None else max(0, int(timeout * 1000))
+        make = _core.Client.replay_samples
+        ask = 1
+        while num_samples > 0:
+            ask = num_samples if ask >= _SAMPLES_AHEAD or ask > num_samples else ask
+            sampler = _core.Sampler(
+                self.client._client,
+                table,
+                max_samples=ask,
+                max_in_flight=min(ask, _SAMPLES_AHEAD),
+            )
+            try:
+                left = ask
+                while left > 0:
+                    found = await self._next(sampler, left, timeout_ms)
+                    left -= len(found)
+                    for sample in make(found, SampleInfo, ReplaySample, structure, emit_timesteps):
+                        yield sample
+            finally:
+                sampler.close()
+            num_samples -= ask
+            ask *= 2
+
+    async def _next(self, sampler: _core.Sampler, limit: int, timeout_ms: int) -> List[tuple]:
+        try:
+            found = sampler.next(limit, 0)
+        except errors.DeadlineExceededError:
+            wait = sampler.next
+            found = await self._run(lambda: wait(limit, timeout_ms), sampler.close)
+        if not found:
+            raise errors.ReverbError("the samples ended early")
+        return found
+
+    async def batches(
+        self, table: str, batch_size: int, **options: Any
+    ) -> AsyncGenerator[Any, None]:
+        """`Client.sampler`, for `async for`: batches of stacked arrays, made ahead."""
+        iterator = iter(self.client.sampler(table, batch_size, **options))
+        try:
+            while True:
+                batch = await self._run(iterator.take, iterator.close)
+                if batch is None:
+                    return
+                yield batch
+        finally:
+            iterator.close()
+
+    async def mutate_priorities(
+        self,
+        table: str,
+        updates: Optional[Mapping[int, float]] = None,
+        deletes: Optional[Sequence[int]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """`Client.mutate_priorities`."""
+        mutate = self.client.mutate_priorities
+        await self._call(lambda left: mutate(table, updates, deletes, timeout=left), timeout)
+
+    async def update_priorities(
+        self, table: str, keys: Any, priorities: Any, *, timeout: Optional[float] = None
+    ) -> None:
+        """`Client.update_priorities`."""
+        update = self.client.update_priorities
+        await self._call(lambda left: update(table, keys, priorities, timeout=left), timeout)
+
+    async def server_info(
+        self, timeout: Optional[float] = None
+    ) -> Dict[str, reverb_types.TableInfo]:
+        """`Client.server_info`."""
+        try:
+            return await self._call(self.client.server_info, timeout or None)
+        except errors.DeadlineExceededError:
+            raise errors.DeadlineExceededError(
+                f"ServerInfo call did not complete within provided timeout of {timeout}s"
+            ) from None
+
+    async def reset(self, table: str, *, timeout: Optional[float] = None) -> None:
+        """`Client.reset`. It cannot be taken back once it is on its way."""
+        reset = self.client.reset
+        await self._run(lambda: reset(table, timeout=timeout), lambda: None)
+
+    async def checkpoint(self, *, timeout: Optional[float] = None) -> str:
+        """`Client.checkpoint`. It cannot be taken back once it is on its way."""
+        checkpoint = self.client.checkpoint
+        return await self._run(lambda: checkpoint(timeout=timeout), lambda: None)
+
+    async def why(
+        self, table: Optional[str] = None, *, timeout: Optional[float] = None
+    ) -> List[Any]:
+        """`Client.why`."""
+        why = self.client.why
+        return await self._call(lambda left: why(table, timeout=left), timeout)

@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server in a process of its own.
+
+The parent starts this module with a pipe to its standard input and one from its standard output.
+Everything in them is a line of JSON. The first line in says what to serve; the first line out
+says where, or what went wrong. After that the parent may ask for what the tables say of
+themselves. "stop", or the end of the pipe, ends the server; so does the end of the parent, which
+the child notices even if processes that the parent forked still hold the pipe.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+import numpy as np
+
+from reprise import errors, local_path, specs
+
+__all__ = ["Child", "main"]
+
+_START_TIMEOUT = 60.0
+_STOP_TIMEOUT = 10.0
+_ASK_TIMEOUT = 30.0
+_POLL = 0.5  # seconds between looks at whether the parent is there
+
+# What the child may raise besides statuses.
+_BUILT_IN: Dict[str, Any] = {
+    kind.__name__: kind for kind in (OverflowError, TypeError, ValueError)
+}
+
+# --- signatures as JSON ---------------------------------------------------------------------------
+
+
+def signature_to_json(nest: Any) -> Any:
+    """A nest of specs as lists of a word and what belongs to it.
+
+    >>> signature_to_json((specs.TensorSpec((2, None), "int32", "x"),))
+    ['tuple', [['spec', [2, None], 'int32', 'x']]]
+    """
+    if isinstance(nest, specs.TensorSpec):
+        shape = None if nest.shape is None else list(nest.shape)
+        dtype = "object" if nest.dtype == object else nest.dtype.name
+        return ["spec", shape, dtype, nest.name]
+    if isinstance(nest, tuple) and hasattr(nest, "_fields"):
+        values = [signature_to_json(value) for value in nest]
+        return ["named", type(nest).__name__, list(nest._fields), values]
+    if isinstance(nest, (list, tuple)):
+        word = "list" if isinstance(nest, list) else "tuple"
+        return [word, [signature_to_json(value) for value in nest]]
+    if hasattr(nest, "items"):
+        return ["dict", {key: signature_to_json(value) for key, value in nest.items()}]
+    return None
+
+
+def _dtype(name: str) -> np.dtype:
+    try:
+        return np.dtype(name)
+    except TypeError:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, name))
+
+
+def signature_from_json(node: Any) -> Any:
+    """The nest again, with named tuples of the same names and fields."""
+    if node is None:
+        return None
+    if node[0] == "spec":
+        return specs.TensorSpec(node[1], _dtype(node[2]), node[3])
+    if node[0] == "dict":
+        return {key: signature_from_json(value) for key, value in node[1].items()}
+    if node[0] == "named":
+        values = [signature_from_json(value) for value in node[3]]
+        return specs._named_tuple(node[1], list(zip(node[2], values)))
+    values = [signature_from_json(value) for value in node[1]]
+    return values if node[0] == "list" else tuple(values)
+
+
+# --- the parent -----------------------------------------------------------------------------------
+
+_PROGRAM = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
+    "from reprise import child_server; sys.exit(child_server.main())"
+)
+
+
+class _Lines:
+    """Lines of JSON from a file descriptor, waited for no longer than one likes."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._rest = b""
+
+    def read(self, timeout: float) -> Any:
+        """The next line. TimeoutError if it does not come in time, EOFError if none will."""
+        until = time.monotonic() + timeout
+        while b"\n" not in self._rest:
+            ready, _, _ = select.select([self._fd], [], [], max(0.0, until - time.monotonic()))
+            if not ready:
+                raise TimeoutError
+            part = os.read(self._fd, 1 << 16)
+            if not part:
+                raise EOFError
+            self._rest += part
+        line, self._rest = self._rest.split(b"\n", 1)
+        return json.loads(line)
+
+
+class Child:
+    """A server in a child process, as `reprise.server.Server` uses it."""
+
+    def __init__(
+        self,
+        tables: Sequence[Any],
+        hosts: Sequence[str],
+        port: int,
+        local_socket: bool,
+        store_options: Mapping[str, Any],
+        options: Mapping[str, Any],
+    ) -> None:
+        self._parent = os.getpid()
+        # A collection may stop the server while this thread asks it something.
+        self._lock = threading.RLock()
+        self._asked = 0
+        self._socket: Optional[List[Any]] = None
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, json.dumps(sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+        )
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._in, self._out = self._process.stdin, self._process.stdout
+        self._lines = _Lines(self._out.fileno())
+        config = {
+            "parent": self._parent,
+            "tables": [_table_to_json(table) for table in tables],
+            "hosts": list(hosts),
+            "port": port,
+            "local_socket": local_socket,
+            "store": dict(store_options),
+            "options": dict(options),
+        }
+        try:
+            answer = self._start(config)
+        except BaseException:
+            self.kill()
+            raise
+        if "error" in answer:
+            self.kill()
+            raise _error(answer)
+        self.port: int = answer["port"]
+        self._socket = answer["socket"]
+        self.places = [_InChild(self, table.name) for table in tables]
+
+    def _start(self, config: Mapping[str, Any]) -> Dict[str, Any]:
+        try:
+            self._write(config)
+            return self._lines.read(_START_TIMEOUT)
+        except TimeoutError:
+            text = f"the server's process did not start in {_START_TIMEOUT:g} s"
+        except (EOFError, OSError):
+            text = f"the server's process ended with {self._process.wait(_STOP_TIMEOUT)}"
+        raise _status("UNAVAILABLE", text)
+
+    def _write(self, message: Mapping[str, Any]) -> None:
+        line = memoryview(json.dumps(message).encode() + b"\n")
+        while line:
+            line = line[self._in.write(line) :]
+
+    def ask(self, what: str, table: str, *arguments: Any) -> Any:
+        """Has the child call a method of its store about a table."""
+        if os.getpid() != self._parent:
+            raise _status(
+                "FAILED_PRECONDITION",
+                "the server belongs to the process that forked this one: ask it by a client",
+            )
+        with self._lock:
+            self._asked += 1
+            number = self._asked
+            try:
+                self._write({"do": what, "table": table, "with": arguments, "id": number})
+                while True:
+                    answer = self._lines.read(_ASK_TIMEOUT)
+                    if answer["id"] == number:
+                        break  # others were left behind when Ctrl-C ended a call
+            except TimeoutError:
+                text = f"the server's process did not answer in {_ASK_TIMEOUT:g} s"
+                raise errors.DeadlineExceededError(text) from None
+            except (EOFError, OSError, ValueError):
+                raise _status("UNAVAILABLE", "the server's process has ended") from None
+        if "error" in answer:
+            raise _error(answer)
+        return answer["result"]
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return os.getpid() == self._parent and self._process.poll() is None
+
+    def stop(self, grace: float) -> None:
+        if os.getpid() != self._parent:
+            return
+        with self._lock:
+            if self._process.poll() is None:
+                try:
+                    self._write({"do": "stop", "grace": grace})
+                    self._process.wait(grace + _STOP_TIMEOUT)
+                except (OSError, ValueError, subprocess.TimeoutExpired):
+                    self._process.kill()
+            self._clean_up()
+
+    def kill(self) -> None:
+        if os.getpid() == self._parent:
+            self._process.kill()
+            self._clean_up()
+
+    def _clean_up(self) -> None:
+        self._process.wait()
+        self._in.close()
+        self._out.close()
+        if self._socket is not None:  # one that was killed has left it behind
+            local_path.remove(*self._socket)
+            self._socket = None
+
+
+class _InChild:
+    """A table of a server in a child process, as `reprise.server.Table` uses it."""
+
+    def __init__(self, child: Child, name: str) -> None:
+        self._child = child
+        self._name = name
+
+    def info(self) -> Dict[str, Any]:
+        info = self._child.ask("table_info", self._name)
+        for name in ("sampler", "remover", "limiter"):
+            info[name] = tuple(info[name])
+        return dict(info, signature=signature_from_json(info["signature"]))
+
+    def can_sample(self, count: int) -> bool:
+        return self._child.ask("can_sample", self._name, operator.index(count))
+
+    def can_insert(self, count: int) -> bool:
+        return self._child.ask("can_insert", self._name, operator.index(count))
+
+    def waiting(self) -> List[Dict[str, Any]]:
+        return self._child.ask("waiting", self._name)
+
+
+def _table_to_json(table: Any) -> Dict[str, Any]:
+    signature = signature_to_json(table._signature)
+    return dict(table._options, name=table.name, signature=signature)
+
+
+def _error(answer: Mapping[str, Any]) -> Exception:
+    kind = _BUILT_IN.get(answer["kind"])
+    return kind(answer["error"]) if kind else _status(answer["kind"], answer["error"])
+
+
+def _status(code: str, text: str) -> errors.StatusError:
+    error = errors.StatusError(text)
+    error.code = code
+    return error
+
+
+# --- the child ------------------------------------------------------------------------------------
+
+
+def _serve(config: Mapping[str, Any]) -> Any:
+    """Starts the server: a `reprise.server._Threads`."""
+    from reprise import pybind, rate_limiters, server
+
+    tables = [
+        server.Table(
+            name=table["name"],
+            sampler=pybind.selector(*table["sampler"]),  # type: ignore[arg-type]
+            remover=pybind.selector(*table["remover"]),  # type: ignore[arg-type]
+            max_size=table["max_size"],
+            rate_limiter=rate_limiters.RateLimiter(*table["limiter"]),
+            max_times_sampled=table["max_times_sampled"],
+            signature=signature_from_json(table["signature"]),
+            max_bytes=table["max_bytes"],
+            seed=table["seed"],
+        )
+        for table in config["tables"]
+    ]
+    return server._Threads(
+        tables,
+        config["hosts"],
+        config["port"],
+        config["local_socket"],
+        config["store"],
+        config["options"],
+    )
+
+
+def _answer(store: Any, request: Mapping[str, Any]) -> Dict[str, Any]:
+    try:
+        result = getattr(store, request["do"])(request["table"], *request["with"])
+    except Exception as error:
+        return _error_to_json(error)
+    if request["do"] == "table_info":
+        result["signature"] = signature_to_json(result["signature"])
+    return {"result": result}
+
+
+def _error_to_json(error: Exception) -> Dict[str, Any]:
+    kind = type(error).__name__
+    if kind not in _BUILT_IN:
+        kind = getattr(error, "code", "INTERNAL")
+    return {"error": str(error), "kind": kind}
+
+
+def _run(server: Any, parent: int, requests: _Lines, out: int) -> float:
+    """Answers requests until it is to end; returns for how many seconds calls may go on."""
+    while os.getppid() == parent:
+        try:
+            request = requests.read(_POLL)
+        except TimeoutError:
+            continue
+        except EOFError:
+            break
+        if request["do"] == "stop":
+            return request["grace"]
+        _put(out, dict(_answer(server.store, request), id=request["id"]))
+    return 0.0
+
+
+def _put(out: int, message: Mapping[str, Any]) -> None:
+    line = memoryview(json.dumps(message).encode() + b"\n")
+    while line:
+        line = line[os.write(out, line) :]
+
+
+def main() -> int:
+    """Serves what the first line of the standard input says."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which stops us
+    out = os.dup(1)
+    os.dup2(2, 1)  # nothing but answers goes there
+    requests = _Lines(0)
+    grace = 0.0
+    server = None
+    try:
+        config = requests.read(_START_TIMEOUT)
+        server = _serve(config)
+        _put(out, {"port": server.port, "socket": server.socket})
+        grace = _run(server, config["parent"], requests, out)
+    except (BrokenPipeError, EOFError):
+        pass  # the parent has gone
+    except Exception as error:
+        _put(out, _error_to_json(error))
+    if server is None:
+        return 1
+    server.stop(grace)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,732 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client: insert, sample, set priorities, look at tables; and the first kind of writer.
+
+>>> import numpy as np
+>>> import reprise
+>>> server = reprise.Server([reprise.Table.queue("queue", max_size=10)])
+>>> client = reprise.Client(f"localhost:{server.port}")
+>>> client.insert({"obs": np.arange(3.0), "reward": 1.5}, {"queue": 1.0})
+>>> (step,) = next(client.sample("queue"))
+>>> step.data
+[array([0., 1., 2.]), array(1.5)]
+
+Which way the data goes is found out by itself. A client of a server in the same process uses its
+tables directly; one of a server on the same host and of the same user goes through a Unix socket
+and shared memory; all others through TCP. `transport="tcp"` forces the last.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Generator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
+
+from reprise import _core, errors, reverb_types
+from reprise import structured_writer as structured_writer_lib
+from reprise.replay_sample import ReplaySample, SampleInfo
+
+__all__ = ["Client", "Writer"]
+
+_logger = logging.getLogger("reprise")
+
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+_SIDES = {"inserts": 1, "samples": 2, "both": 3}
+# Counts that are added up over the shards of a table.
+_SUMS = (
+    "max_size",
+    "max_bytes",
+    "size",
+    "bytes",
+    "inserts",
+    "samples",
+    "deletes",
+    "updates",
+    "evictions",
+    "episodes",
+    "deleted_episodes",
+    "unique_samples",
+    "total_weight",
+    "waiting_inserts",
+    "waiting_samples",
+)
+_INSERTERS = 8  # writers that a client keeps for insert()
+_SAMPLES_AHEAD = 128
+
+
+class Writer:
+    """Whole steps in, items of the latest steps out: Reverb's first writer.
+
+    Made by `Client.writer`. `TrajectoryWriter` can do more; this one is simple. Use it as a
+    context manager, or call `close` at the end.
+
+        with client.writer(max_sequence_length=2) as writer:
+            writer.append(first)
+            writer.append(second)
+            writer.create_item("replay", num_timesteps=2, priority=1.0)
+            writer.append(third)  # the first can no longer be used
+            writer.create_item("replay", num_timesteps=2, priority=1.0)
+
+    A step is sent once, however many items have it, and only if one has.
+    """
+
+    def __init__(self, internal_writer: _core.StepWriter, description: str = "Writer()"):
+        self._writer = internal_writer
+        self._description = description
+        self._closed = False
+
+    def __enter__(self) -> Writer:
+        if self._closed:
+            raise ValueError("Cannot reuse already closed Writer")
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.flush()
+        self.close()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True):
+            _logger.warning("Writer-object deleted without calling .close explicitly.")
+            try:
+                self.close()
+            except Exception:  # there is nobody to tell
+                _logger.exception("what a deleted Writer had not sent is lost")
+
+    def __repr__(self) -> str:
+        return f"{self._description}, closed: {self._closed}"
+
+    def append(self, data: Any) -> None:
+        """Appends a step: a nest of arrays, in every step as many, of the same shapes.
+
+        Nothing is sent before an item has it.
+
+        Raises:
+          ValueError: the step is not like those before.
+        """
+        self._writer.append(data)
+
+    def append_sequence(self, sequence: Any) -> None:
+        """Appends as many steps as the arrays of the nest have rows: each the same number.
+
+            writer.append_sequence({"obs": np.zeros((5, 84)), "reward": np.zeros(5)})
+
+        Raises:
+          ValueError: a leaf is a scalar, they differ in length, or there are none.
+        """
+        self._writer.append_sequence(sequence)
+
+    def create_item(
+        self,
+        table: str,
+        num_timesteps: int,
+        priority: float,
+        *,
+        timeout: Optional[float] = None,
+    ) -> int:
+        """Makes an item of the latest steps and returns its key.
+
+        It goes out when the chunk with its last step is full, or with the next `flush` or
+        `close`. Waits while `max_in_flight_items` are on their way.
+
+        Raises:
+          ValueError: num_timesteps is < 1, or more than there are; the priority is NaN; there is
+            no such table, or its signature does not fit the steps.
+          DeadlineExceededError: `timeout` seconds have passed; nothing was created.
+        """
+        if num_timesteps < 1:
+            raise ValueError(f"num_timesteps ({num_timesteps}) must be a positive integer")
+        return self._writer.create_item(table, num_timesteps, priority, timeout)
+
+    def flush(self, *, timeout: Optional[float] = None) -> None:
+        """Sends all items, and waits until the server has them.
+
+        Raises:
+          DeadlineExceededError: `timeout` seconds have passed; they go on in the background.
+          ReverbError: the server refuses an item.
+        """
+        self._writer.flush(timeout)
+
+    def close(
+        self, retry_on_unavailable: bool = True, *, timeout: Optional[float] = None
+    ) -> None:
+        """Flushes and ends the writer, which cannot be used any more.
+
+        Args:
+          retry_on_unavailable: wait for a server that is away. If not, wait 10 seconds.
+          timeout: wait for so many seconds at most.
+
+        Raises:
+          ValueError: it is closed already.
+          DeadlineExceededError: items that the server had not got in time are lost.
+        """
+        if self._closed:
+            raise ValueError("close() has already been called on Writer.")
+        self._closed = True
+        if timeout is None and not retry_on_unavailable:
+            timeout = 10.0
+        try:
+            self._writer.flush(timeout)
+        finally:
+            self._writer.close()
+
+
+def _flush(
+    writer: _core.StepWriter, timeout: Optional[float], go_on: Callable[[], bool]
+) -> None:
+    while True:
+        try:
+            return writer.flush(timeout)
+        except errors.DeadlineExceededError:
+            if not go_on():
+                raise
+
+
+def _rebuild(cls: type, address: str, options: Dict[str, Any]) -> Client:
+    return cls(address, **options)
+
+
+class Client:
+    """A client of one server, or of several that are shards of the same tables.
+
+    Making one does no I/O: connections are made when they are needed, and made again when they
+    break. It may be used by any number of threads, pickled (only the address and the options
+    travel), and used in the child after a fork.
+
+    Calls wait for a server that is not there yet, for ever if they have no `timeout` (in
+    seconds); Ctrl-C ends every wait.
+
+    Args:
+      server_address: "host:port", "unix:/path", several of them separated by commas or as a
+        list, or "dns:name:port" for all addresses of a name. Several are shards: items are spread
+        over them, samples drawn from all as if they were one table, priorities set on all.
+      transport: None, to find the fastest way; "tcp" to go through the network in any case.
+      tls: encrypt; set by the files below too.
+      ca_file: PEM file of those whose word is taken for servers; None: the system's.
+      certificate_file, key_file: PEM files that say who we are.
+      server_name: what the server's certificate must say; None: the host in the address.
+      token: a bearer token.
+      connect_timeout: seconds for one attempt to connect; 0: 10.
+      spread: which shard an item goes to: "turns" or "keys".
+      shared_memory: read large chunks in the memory of a server on this host.
+      seed: of keys and of the choice of shards; 0: from the system.
+    """
+
+    def __init__(
+        self,
+        server_address: Union[str, Sequence[str]],
+        *,
+        transport: Optional[str] = None,
+        tls: bool = False,
+        ca_file: Optional[str] = None,
+        certificate_file: Optional[str] = None,
+        key_file: Optional[str] = None,
+        server_name: Optional[str] = None,
+        token: Optional[str] = None,
+        connect_timeout: float = 0.0,
+        spread: str = "turns",
+        shared_memory: bool = True,
+        seed: int = 0,
+    ) -> None:
+        if not isinstance(server_address, str):
+            server_address = ",".join(server_address)
+        if transport not in (None, "tcp"):
+            raise ValueError(f"transport must be None or 'tcp', got {transport!r}")
+        self._server_address = server_address
+        self._transport = transport
+        given = {
+            "tls": tls,
+            "ca_file": ca_file,
+            "certificate_file": certificate_file,
+            "key_file": key_file,
+            "server_name": server_name,
+            "token": token,
+            "connect_timeout": connect_timeout,
+            "spread": spread,
+            "shared_memory": shared_memory,
+            "seed": seed,
+        }
+        usual = {"spread": "turns", "shared_memory": True}
+        self._options = {
+            name: value for name, value in given.items() if value and value != usual.get(name)
+        }
+        if not shared_memory:
+            self._options["shared_memory"] = False
+        if self._options:
+            _core.Client(server_address, **self._options)  # to find mistakes here and now
+        self._handle: Optional[_core.Client] = None
+        self._pid = 0
+        self._store: Any = None
+        self._path: Optional[str] = None
+        self._inserters: List[_core.StepWriter] = []
+        self._signature_cache: Dict[str, Any] = {}
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        options = dict(self._options)
+        if self._transport is not None:
+            options["transport"] = self._transport
+        return _rebuild, (type(self), self._server_address, options)
+
+    def __repr__(self) -> str:
+        return f"Client, server_address={self._server_address}"
+
+    @property
+    def server_address(self) -> str:
+        """The address or addresses, as they were given."""
+        return self._server_address
+
+    # --- the way to the server --------------------------------------------------------------------
+
+    @property
+    def _client(self) -> _core.Client:
+        """The client of the extension: a new one after a fork, or when the way has changed."""
+        handle = self._handle
+        if handle is None or self._pid != os.getpid():
+            return self._connect()
+        if self._store is not None and not self._is_local():
+            return self._connect()
+        if self._path is not None and not os.path.exists(self._path):
+            return self._connect()
+        return handle
+
+    def _is_local(self) -> bool:
+        from reprise import server
+
+        return server.local_store(self._server_address) is self._store
+
+    def _connect(self) -> _core.Client:
+        self._inserters = []
+        self._store, self._path = self._shortcut()
+        if self._store is not None:
+            self._handle = _core.Client.local(self._store)
+        else:
+            address = self._server_address if self._path is None else "unix:" + self._path
+            self._handle = _core.Client(address, **self._options)
+        self._pid = os.getpid()
+        return self._handle
+
+    def _shortcut(self) -> Tuple[Any, Optional[str]]:
+        """The store or the socket of a server that is near, unless something forbids it."""
+        if self._transport == "tcp" or set(self._options) - {"shared_memory", "seed"}:
+            return None, None
+        host, _, port = self._server_address.rpartition(":")
+        if host not in _LOOPBACK or not port.isdigit():
+            return None, None
+        from reprise import local_path, server
+
+        store = server.local_store(self._server_address)
+        return (store, None) if store is not None else (None, local_path.find(int(port)))
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    def insert(
+        self, data: Any, priorities: Mapping[str, float], *, timeout: Optional[float] = None
+    ) -> None:
+        """Inserts one step, as an item in each of the tables, and waits until they are there.
+
+        The data is sent and kept once, however many tables it is in.
+
+        Args:
+          data: a nest of arrays.
+          priorities: from the name of a table to the priority there.
+          timeout: seconds to wait at most.
+
+        Raises:
+          ValueError: `priorities` is empty, or NaN; no such table; the signature does not fit.
+          DeadlineExceededError: it was not there in time; it may come to be later.
+        """
+        if not priorities:
+            raise ValueError("priorities must contain at least one item")
+        self._insert(data, priorities, timeout, lambda: False)
+
+    def _insert(
+        self,
+        data: Any,
+        priorities: Mapping[str, float],
+        timeout: Optional[float],
+        go_on: Callable[[], bool],
+    ) -> None:
+        """Inserts; when `timeout` has passed, waits for as long again if it is to go on."""
+        client = self._client
+        tried = []
+        fits = False
+        while not fits:
+            try:
+                writer = self._inserters.pop()
+            except IndexError:
+                writer = _core.StepWriter(client, 1, timeout=timeout)
+            try:
+                fits = writer.insert(data, priorities, timeout)
+            except errors.DeadlineExceededError:
+                if not go_on():
+                    raise
+                fits = True
+                _flush(writer, timeout, go_on)
+            if not fits:
+                tried.append(writer)  # for steps of other shapes
+        self._inserters[:0] = tried
+        self._inserters.append(writer)
+        del self._inserters[:-_INSERTERS]
+
+    def writer(
+        self,
+        max_sequence_length: int,
+        delta_encoded: bool = False,
+        chunk_length: Optional[int] = None,
+        max_in_flight_items: Optional[int] = 25,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Writer:
+        """A `Writer`: see there. New code is better off with `trajectory_writer`.
+
+        Args:
+          max_sequence_length: how many of the latest steps items may have.
+          delta_encoded: store integers as differences between steps: frames that change little
+            become smaller.
+          chunk_length: steps that are compressed together; at most 10 unless given. Longer ones
+            compress better, shorter ones share better.
+          max_in_flight_items: items that may be on their way before `create_item` waits; None:
+            any number.
+          timeout: seconds to wait for the server, whose signatures are asked for.
+
+        Raises:
+          ValueError: max_sequence_length < 1; chunk_length not in [1, max_sequence_length];
+            max_in_flight_items < 1.
+        """
+        if max_sequence_length < 1:
+            raise ValueError(
+                f"max_sequence_length ({max_sequence_length}) must be a positive integer"
+            )
+        if chunk_length is None:
+            chunk_length = min(10, max_sequence_length)
+        if chunk_length < 1 or chunk_length > max_sequence_length:
+            raise ValueError(
+                f"chunk_length ({chunk_length}) must be a positive integer le to "
+                f"max_sequence_length ({max_sequence_length})"
+            )
+        if max_in_flight_items is None:
+            max_in_flight_items = 1_000_000
+        if max_in_flight_items < 1:
+            raise ValueError(
+                f"max_in_flight_items ({max_in_flight_items}) must be a positive integer"
+            )
+        writer = _core.StepWriter(
+            self._client,
+            max_sequence_length,
+            chunk_length=chunk_length,
+            delta=delta_encoded,
+            max_in_flight=max_in_flight_items,
+            timeout=timeout,
+        )
+        return Writer(
+            writer,
+            f"Writer(chunk_length={chunk_length}, max_timesteps={max_sequence_length}, "
+            f"delta_encoded={int(delta_encoded)}, max_in_flight_items={max_in_flight_items})",
+        )
+
+    def trajectory_writer(
+        self,
+        num_keep_alive_refs: int,
+        *,
+        validate_items: bool = True,
+        max_items: int = 0,
+        max_bytes: int = 0,
+        timeout: Optional[float] = None,
+    ) -> Any:
+        """A `TrajectoryWriter`, whose items may have any of the latest values of each column.
+
+        Args:
+          num_keep_alive_refs: how many of the latest values of a column items may refer to.
+          validate_items: compare items with the signature of their table when they are made.
+          max_items, max_bytes: what may be on its way before `create_item` waits; 0: 100,000
+            items and 1 GiB.
+          timeout: seconds to wait for the server, whose signatures are asked for.
+
+        Raises:
+          ValueError: num_keep_alive_refs < 1.
+        """
+        from reprise import trajectory_writer
+
+        if num_keep_alive_refs < 1:
+            raise ValueError(
+                f"num_keep_alive_refs ({num_keep_alive_refs}) must be a positive integer"
+            )
+        return trajectory_writer.TrajectoryWriter(
+            self._client,
+            num_keep_alive_refs,
+            validate=validate_items,
+            max_items=max_items,
+            max_bytes=max_bytes,
+            timeout=timeout,
+        )
+
+    def structured_writer(
+        self, configs: Sequence[structured_writer_lib.Config]
+    ) -> structured_writer_lib.StructuredWriter:
+        """A `StructuredWriter`, which makes items by patterns: see `reprise.structured`.
+
+        Raises:
+          ValueError: there are no configs, or one is wrong; the message says which.
+        """
+        return structured_writer_lib.StructuredWriter(self._client, configs)
+
+    def batch_writer(
+        self, num_environments: int, configs: Sequence[structured_writer_lib.Config]
+    ) -> structured_writer_lib.BatchWriter:
+        """A `BatchWriter`: a structured writer for each of N environments behind one call.
+
+        Raises:
+          ValueError: num_environments < 1; there are no configs, or one is wrong.
+        """
+        return structured_writer_lib.BatchWriter(self._client, num_environments, configs)
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def sample(
+        self,
+        table: str,
+        num_samples: int = 1,
+        *,
+        emit_timesteps: bool = True,
+        unpack_as_table_signature: bool = False,
+        timeout: Optional[float] = None,
+    ) -> Generator[Union[List[ReplaySample], ReplaySample], None, None]:
+        """Draws items, one after the other. Waits while the rate limiter does not allow it.
+
+        At most as many are drawn ahead as have been taken already, up to 128. For training,
+        `sampler` is faster: it stacks whole batches.
+
+        Args:
+          table: its name.
+          num_samples: how many.
+          emit_timesteps: give each item as a list of its steps; if not, as whole columns.
+          unpack_as_table_signature: give the data in the structure of the table's signature; if
+            not, or if it has none, as a list of the leaves.
+          timeout: seconds to wait for each.
+
+        Yields:
+          Lists of `ReplaySample`, one for each step, all with the same `info`; or, without
+          `emit_timesteps`, one `ReplaySample` with a step dimension in front of every array.
+
+        Raises:
+          ValueError: the item cannot be split into steps as its columns differ in length; there
+            is no such table (with unpack_as_table_signature).
+          ReverbError: there is no such table; the server has stopped.
+          DeadlineExceededError: there was nothing to be had for `timeout` seconds.
+        """
+        if num_samples < -1 or num_samples == 0:
+            raise ValueError(f"max_samples ({num_samples}) must be -1 or >= 1")
+        structure = None
+        if unpack_as_table_signature:
+            signature = self._get_signature_for_table(table)
+            if signature is not None:
+                structure = _core.Structure(signature)
+        timeout_ms = -1 if timeout is None else max(0, int(timeout * 1000))
+        make = _core.Client.replay_samples
+        for found in self._draw(table, num_samples, timeout_ms):
+            yield from make(found, SampleInfo, ReplaySample, structure, emit_timesteps)
+
+    def _draw(
+        self, table: str, count: int, timeout_ms: int
+    ) -> Generator[List[tuple], None, None]:
+        """Samples as they come. First one is asked for, then two, then four: whoever stops early
+        has not taken much from a table whose items can be sampled once."""
+        client = self._client
+        ask = 1
+        while count > 0:
+            ask = count if ask >= _SAMPLES_AHEAD or ask > count else ask
+            sampler = _core.Sampler(
+                client, table, max_samples=ask, max_in_flight=min(ask, _SAMPLES_AHEAD)
+            )
+            try:
+                left = ask
+                while left > 0:
+                    found = sampler.next(left, timeout_ms)
+                    if not found:
+                        raise errors.ReverbError(f"the samples of table '{table}' ended early")
+                    left -= len(found)
+                    yield found
+            finally:
+                sampler.close()
+            count -= ask
+            ask *= 2
+
+    def sampler(self, table: str, batch_size: int, **options: Any) -> Any:
+        """Batches of stacked arrays, made ahead without the GIL: a `reprise.Dataset`.
+
+            for batch in client.sampler("replay", 256, beta=0.4):
+                learn(batch.data, batch.weights)
+
+        The options are those of `reprise.Dataset`.
+        """
+        from reprise import dataset
+
+        return dataset.Dataset(self, table, batch_size, **options)
+
+    # --- priorities -------------------------------------------------------------------------------
+
+    def mutate_priorities(
+        self,
+        table: str,
+        updates: Optional[Mapping[int, float]] = None,
+        deletes: Optional[Sequence[int]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """Sets priorities, then deletes items. Keys that are not there are left out.
+
+        Args:
+          table: its name.
+          updates: from key to priority.
+          deletes: keys.
+          timeout: seconds to wait at most.
+        """
+        if updates is not None and not isinstance(updates, dict):
+            updates = dict(updates)
+        self._client.mutate(table, updates, None, deletes, timeout)
+
+    def update_priorities(
+        self, table: str, keys: Any, priorities: Any, *, timeout: Optional[float] = None
+    ) -> None:
+        """Sets priorities: of each key of an array, or of a list, its own; or of all the same.
+
+            batch = next(iter(client.sampler("replay", 256)))
+            client.update_priorities("replay", batch.keys, numpy.abs(td_error))
+
+        Raises:
+          ValueError: there are not as many priorities as keys, or one is not allowed.
+        """
+        self._client.mutate(table, keys, priorities, None, timeout)
+
+    # --- the server -------------------------------------------------------------------------------
+
+    def server_info(
+        self, timeout: Optional[float] = None
+    ) -> Dict[str, reverb_types.TableInfo]:
+        """What the tables say of themselves, by name; of several shards, added up.
+
+        Raises:
+          DeadlineExceededError: no answer within `timeout` seconds (0 and None: no limit).
+        """
+        infos = {
+            name: reverb_types.TableInfo.from_dict(info)
+            for name, info in self.details(timeout or None).items()
+        }
+        if not self._signature_cache:
+            self._signature_cache = {name: info.signature for name, info in infos.items()}
+        return infos
+
+    def details(self, timeout: Optional[float] = None) -> Dict[str, Dict[str, Any]]:
+        """All that the tables say of themselves, dicts by name: bytes, who waits, and so on."""
+        try:
+            tables = self._client.tables(timeout)
+        except errors.DeadlineExceededError as e:
+            raise errors.DeadlineExceededError(
+                f"ServerInfo call did not complete within provided timeout of {timeout}s"
+            ) from e
+        found: Dict[str, Dict[str, Any]] = {}
+        for info in tables:
+            first = found.setdefault(info["name"], info)
+            if first is not info:
+                for name in _SUMS:
+                    first[name] += info[name]
+        return found
+
+    def reset(self, table: str, *, timeout: Optional[float] = None) -> None:
+        """Removes all items of a table and starts its rate limiter anew."""
+        self._client.reset(table, timeout)
+
+    def checkpoint(self, *, timeout: Optional[float] = None) -> str:
+        """Has the server write a checkpoint, and returns its path there."""
+        return self._client.checkpoint(timeout)
+
+    def why(
+        self, table: Optional[str] = None, *, timeout: Optional[float] = None
+    ) -> List[Any]:
+        """Which calls wait at a table, or at any, and why: a list of `reprise.server.Waiting`."""
+        from reprise import server
+
+        calls = self._client.why_blocked(table, timeout)
+        return [server.Waiting.from_dict(call["table"], call) for call in calls]
+
+    def create_table(self, table: Any, *, timeout: Optional[float] = None) -> None:
+        """Makes a table like that `reprise.Table` on a server that is running.
+
+        Raises:
+          ReverbError: there is one of that name; a server of Reverb cannot do it.
+        """
+        self._client.create_table(
+            table.name, signature=table._signature, **table._options, timeout=timeout
+        )
+        self._signature_cache = {}
+
+    def drop_table(self, table: str, *, timeout: Optional[float] = None) -> None:
+        """Removes a table from a running server; calls that wait at it end with an error."""
+        self._client.drop_table(table, timeout)
+        self._signature_cache = {}
+
+    def alter_table(
+        self,
+        table: str,
+        *,
+        max_size: Optional[int] = None,
+        max_bytes: Optional[int] = None,
+        max_times_sampled: Optional[int] = None,
+        rate_limiter: Any = None,
+        recenter: bool = False,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """Changes what is given of a table in use: all of it or, if something is wrong, nothing.
+
+        `recenter`: the new rate limiter counts from now on; without it, what was inserted and
+        sampled before counts too, and one side may have to catch up.
+        """
+        limiter = None
+        if rate_limiter is not None:
+            limiter = rate_limiter.internal_limiter._fields()
+        self._client.alter_table(
+            table,
+            max_size=max_size,
+            max_bytes=max_bytes,
+            max_times_sampled=max_times_sampled,
+            limiter=limiter,
+            recenter=recenter,
+            timeout=timeout,
+        )
+
+    def pause_table(
+        self, table: str, sides: str = "both", *, timeout: Optional[float] = None
+    ) -> None:
+        """Holds up "inserts", "samples" or "both" of a table, as its rate limiter would."""
+        self._client.pause(table, _side(sides), timeout)
+
+    def resume_table(
+        self, table: str, sides: str = "both", *, timeout: Optional[float] = None
+    ) -> None:
+        """Lets paused inserts, samples or both go on."""
+        self._client.resume(table, _side(sides), timeout)
+
+    def _get_signature_for_table(self, table: str) -> Any:
+        if not self._signature_cache:
+            self.server_info()
+        if table not in self._signature_cache:
+            raise ValueError(
+                f'Could not find table "{table}". The following tables exists: '
+                f'{", ".join(self._signature_cache)}.'
+            )
+        return self._signature_cache[table]
+
+
+def _side(sides: str) -> int:
+    if sides not in _SIDES:
+        raise ValueError(f"sides must be 'inserts', 'samples' or 'both', got {sides!r}")
+    return _SIDES[sides]

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches as jax arrays: `Dataset.jax()`. Imports jax."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator
+
+import jax
+import numpy as np
+
+from reprise.dataset import Batch, Dataset, map_batch
+
+__all__ = ["JaxDataset"]
+
+
+class JaxDataset:
+    """See `Dataset.jax`."""
+
+    def __init__(self, dataset: Dataset, *, device: Any):
+        self._dataset = dataset
+        self._device = device
+
+    def __iter__(self) -> Iterator[Batch]:
+        # jax may go on to read the memory of an array that it was given, as if nobody wrote to
+        # it any more.
+        copy = self._dataset._ahead["reuse"] > 0
+
+        def put(array: np.ndarray) -> Any:
+            return jax.device_put(array.copy() if copy else array, self._device)
+
+        return (map_batch(put, batch) for batch in self._dataset)

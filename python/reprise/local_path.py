@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where servers and clients of one user on one host find each other.
+
+A server that listens on a TCP port also listens on a Unix socket, which is faster and lets
+clients read large chunks in the server's memory. Its path follows from the port, so a client of
+"localhost:PORT" finds it by itself. The socket is in a directory of the user's own, mode 0700,
+below XDG_RUNTIME_DIR or among the temporary files; a directory that belongs to somebody else, or
+that others may enter, is not used. Nothing but speed depends on it.
+
+The name has the number of the network namespace, so that a container that shares the directory
+and not the network is not mistaken for this host.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import tempfile
+from typing import Iterator, Optional, Union
+
+__all__ = ["find", "remove", "socket_path"]
+
+_MAX_PATH = 100  # bytes; a socket address has room for 107
+
+
+def _candidates() -> Iterator[str]:
+    seen = set()
+    for base in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp"):
+        if base and os.path.isabs(base) and base not in seen:
+            seen.add(base)
+            yield base
+
+
+def _is_safe(base: str, path: str) -> bool:
+    """True if only this user can put a file there, and nobody can put another in its place."""
+    try:
+        above, here = os.stat(base), os.lstat(path)
+    except OSError:
+        return False
+    if above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX:
+        return False
+    return (
+        stat.S_ISDIR(here.st_mode)
+        and here.st_uid == os.geteuid()
+        and here.st_mode & 0o077 == 0
+    )
+
+
+def _namespace() -> int:
+    try:
+        return os.stat("/proc/self/ns/net").st_ino
+    except OSError:
+        return 0
+
+
+def _paths(port: Union[int, str], create: bool) -> Iterator[str]:
+    if not hasattr(socket, "AF_UNIX") or not hasattr(os, "geteuid"):
+        return
+    for base in _candidates():
+        folder = os.path.join(base, f"reprise-{os.geteuid()}")
+        if create:
+            try:
+                os.mkdir(folder, 0o700)
+            except OSError:
+                pass  # it is there, or cannot be: the next line tells
+        path = os.path.join(folder, f"{_namespace():x}-{port}.sock")
+        if _is_safe(base, folder) and len(os.fsencode(path)) <= _MAX_PATH:
+            yield path
+
+
+def socket_path(port: Union[int, str]) -> Optional[str]:
+    """Where a server of that TCP port is to listen. Makes the directory. None: nowhere.
+
+    A server whose port is not known yet may have a word in its place.
+    """
+    return next(_paths(port, create=True), None)
+
+
+def find(port: int) -> Optional[str]:
+    """The socket of a server of this user that listens on that TCP port, if there is one."""
+    for path in _paths(port, create=False):
+        try:
+            found = os.lstat(path)
+            if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
+                continue
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+                probe.settimeout(0.5)
+                probe.connect(path)
+                return path
+        except ConnectionRefusedError:
+            remove(path, found.st_ino)  # left behind by a server that was killed
+        except OSError:
+            continue
+    return None
+
+
+def remove(path: str, inode: int) -> None:
+    """Removes a socket, if it is still the same one."""
+    try:
+        if os.lstat(path).st_ino == inode:
+            os.unlink(path)
+    except OSError:
+        pass

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpointers: where a server's checkpoints are to be.
+
+The server does not write or read checkpoints yet. The classes are here so that programs that
+name one run: they hold their path, a server that is given one says so in its log, and
+`Client.checkpoint()` answers with the server's error.
+"""
+
+from __future__ import annotations
+
+import abc
+import tempfile
+from typing import Optional
+
+from reprise import pybind
+
+__all__ = ["CheckpointerBase", "DefaultCheckpointer", "TempDirCheckpointer"]
+
+
+class CheckpointerBase(metaclass=abc.ABCMeta):
+    """What a checkpointer must have."""
+
+    @abc.abstractmethod
+    def internal_checkpointer(self) -> pybind.Checkpointer:
+        """What the server is given of it."""
+
+
+class DefaultCheckpointer(CheckpointerBase):
+    """Checkpoints in a directory.
+
+    Args:
+      path: the directory.
+      group: kept, and without effect.
+      fallback_checkpoint_path: a checkpoint to start from if the directory has none.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        group: str = "",
+        fallback_checkpoint_path: Optional[str] = None,
+    ) -> None:
+        self.path = path
+        self.group = group
+        self.fallback_checkpoint_path = fallback_checkpoint_path
+
+    def internal_checkpointer(self) -> pybind.Checkpointer:
+        return pybind.create_default_checkpointer(
+            self.path, self.group, self.fallback_checkpoint_path
+        )
+
+
+class TempDirCheckpointer(DefaultCheckpointer):
+    """Checkpoints in a new directory among the temporary ones."""
+
+    def __init__(self) -> None:
+        super().__init__(tempfile.mkdtemp(prefix="reprise-"))

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When inserts and samples may go ahead.
+
+A limiter looks at three counts of its table: inserts I, samples S and deletes D.
+
+- n samples may be drawn if I - D >= min_size_to_sample
+  and I * samples_per_insert - S - n >= min_diff;
+- n items may be inserted if I + n - D <= min_size_to_sample
+  or (I + n) * samples_per_insert - S <= max_diff.
+
+Calls that may not go ahead wait, in order of arrival. `limiter.why()` says who waits, and for
+what. A limiter belongs to one table.
+
+>>> SampleToInsertRatio(samples_per_insert=4.0, min_size_to_sample=100, error_buffer=40.0)
+RateLimiter(samples_per_insert=4, min_diff_=360, max_diff=440, min_size_to_sample=100)
+"""
+
+from __future__ import annotations
+
+import abc
+import logging
+import sys
+import weakref
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Union
+
+from reprise import pybind
+
+if TYPE_CHECKING:
+    from reprise.server import Table, Waiting
+
+__all__ = ["MinSize", "Queue", "RateLimiter", "SampleToInsertRatio", "Stack"]
+
+_logger = logging.getLogger("reprise")
+
+
+class RateLimiter(metaclass=abc.ABCMeta):
+    """A limiter by its four numbers. The classes below find them for the usual cases.
+
+    Nothing is checked before a table is made with it. Then `samples_per_insert` must be > 0,
+    `min_size_to_sample` >= 1, and the bounds far enough apart that inserts and samples never
+    both wait; else ValueError.
+    """
+
+    def __init__(
+        self,
+        samples_per_insert: float,
+        min_size_to_sample: int,
+        min_diff: float,
+        max_diff: float,
+    ) -> None:
+        self._samples_per_insert = samples_per_insert
+        self._min_size_to_sample = min_size_to_sample
+        self._min_diff = min_diff
+        self._max_diff = max_diff
+        self._table: Optional[weakref.ref[Table]] = None
+        self.internal_limiter = pybind.RateLimiter(
+            samples_per_insert=samples_per_insert,
+            min_size_to_sample=min_size_to_sample,
+            min_diff=min_diff,
+            max_diff=max_diff,
+        )
+
+    def why(self) -> List[Waiting]:
+        """Which calls wait at its table now, and what would release them.
+
+        Empty if none does, or if no table has been made with it.
+        """
+        table = self._table() if self._table is not None else None
+        return [] if table is None else table.why()
+
+    def __repr__(self) -> str:
+        return repr(self.internal_limiter)
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return dict(self.__dict__, _table=None)
+
+
+class MinSize(RateLimiter):
+    """Samples wait until the table holds `min_size_to_sample` items; inserts never wait."""
+
+    def __init__(self, min_size_to_sample: int) -> None:
+        if min_size_to_sample < 1:
+            raise ValueError(
+                f"min_size_to_sample ({min_size_to_sample}) must be a positive integer"
+            )
+        super().__init__(
+            samples_per_insert=1.0,
+            min_size_to_sample=min_size_to_sample,
+            min_diff=-sys.float_info.max,
+            max_diff=sys.float_info.max,
+        )
+
+
+class SampleToInsertRatio(RateLimiter):
+    """Keeps the ratio of samples to inserts near `samples_per_insert`.
+
+    While the table has fewer than `min_size_to_sample` items, all inserts go ahead and no
+    samples. After that the error, inserts * samples_per_insert - samples, stays in a range:
+    calls that would take it out of that wait.
+
+    Args:
+      samples_per_insert: how often an item is sampled on average before it goes.
+      min_size_to_sample: how many items there must be before the first sample.
+      error_buffer: the range of the error: a pair (lowest, highest), or one number e for
+        samples_per_insert * min_size_to_sample - e to the same + e. The wider it is, the less
+        actors and learners wait for each other.
+
+    Raises:
+      ValueError: samples_per_insert is not > 0, min_size_to_sample is not >= 1, or the range is
+        so narrow or so high that inserts and samples would come to wait for each other. One
+        that is so low that a single thread may block itself is only logged.
+    """
+
+    def __init__(
+        self,
+        samples_per_insert: float,
+        min_size_to_sample: int,
+        error_buffer: Union[float, Tuple[float, float]],
+    ) -> None:
+        start = samples_per_insert * min_size_to_sample
+        if isinstance(error_buffer, (int, float)):
+            min_diff, max_diff = start - error_buffer, start + error_buffer
+        else:
+            min_diff, max_diff = error_buffer
+
+        if samples_per_insert <= 0:
+            raise ValueError(f"samples_per_insert ({samples_per_insert}) must be > 0")
+        if max_diff - min_diff < 2 * max(1.0, samples_per_insert):
+            raise ValueError(
+                "The size of error_buffer must be >= max(1.0, samples_per_insert) as "
+                "smaller values could completely block samples and/or insert calls."
+            )
+        if max_diff < start:
+            _logger.warning(
+                "The range covered by error_buffer is below samples_per_insert * "
+                "min_size_to_sample: a program that does not sample and insert at the same "
+                "time will block once it has inserted min_size_to_sample items."
+            )
+        if min_diff > start:
+            raise ValueError(
+                "The range covered by error_buffer is above samples_per_insert * "
+                "min_size_to_sample. This will result in a deadlock as soon as "
+                "min_size_to_sample items have been inserted."
+            )
+        if min_size_to_sample < 1:
+            raise ValueError(
+                f"min_size_to_sample ({min_size_to_sample}) must be a positive integer"
+            )
+        super().__init__(
+            samples_per_insert=samples_per_insert,
+            min_size_to_sample=min_size_to_sample,
+            min_diff=min_diff,
+            max_diff=max_diff,
+        )
+
+
+class Queue(RateLimiter):
+    """Each item is sampled once, and at most `size` wait to be. `Table.queue` uses it."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(
+            samples_per_insert=1.0, min_size_to_sample=1, min_diff=0.0, max_diff=size
+        )
+
+
+class Stack(RateLimiter):
+    """Each item is sampled once, and at most `size` wait to be. `Table.stack` uses it."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(
+            samples_per_insert=1.0, min_size_to_sample=1, min_diff=0.0, max_diff=size
+        )

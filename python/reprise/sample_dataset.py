@@ -1,0 +1,517 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `TimestepDataset` and `TrajectoryDataset` share: samples of a table as a dataset.
+
+Where TensorFlow is installed such a dataset is a `tf.data.Dataset` (tf_dataset.py); else it is a
+`Pipeline` over NumPy with the same elements and the methods of `tf.data.Dataset` that plain code
+uses.
+"""
+
+from __future__ import annotations
+
+import abc
+import atexit
+import importlib.util
+import itertools
+import sys
+import weakref
+from typing import Any, Callable, Iterable, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from reprise import _core, errors, specs, tree
+from reprise.replay_sample import ReplaySample, SampleInfo
+
+__all__ = ["Pipeline", "SampleDataset", "Source", "have_tensorflow"]
+
+INFO_DTYPES = SampleInfo(np.uint64, np.float64, np.int64, np.float64, np.int32)
+
+# A thread of TensorFlow's that waits for a sample would keep the process from ending.
+_samplers: weakref.WeakSet = weakref.WeakSet()
+
+
+@atexit.register
+def _close_samplers() -> None:
+    for holder in list(_samplers):
+        holder.close()
+
+
+def have_tensorflow() -> bool:
+    """True if TensorFlow can be imported; imports it."""
+    if "tensorflow" not in sys.modules and importlib.util.find_spec("tensorflow") is None:
+        return False
+    try:
+        import tensorflow
+    except ImportError:
+        return False
+    return hasattr(tensorflow, "data")
+
+
+# --- specs ------------------------------------------------------------------------------------------
+
+
+def lists_to_tuples(nest: Any) -> Any:
+    """The nest with tuples in place of lists, as tf.data wants it."""
+    if isinstance(nest, dict):
+        return type(nest)((key, lists_to_tuples(value)) for key, value in nest.items())
+    if isinstance(nest, tuple) and hasattr(nest, "_fields"):
+        return type(nest)(*map(lists_to_tuples, nest))
+    if isinstance(nest, (list, tuple)):
+        return tuple(map(lists_to_tuples, nest))
+    return nest
+
+
+def _is_shape(leaf: Any) -> bool:
+    if leaf is None or hasattr(leaf, "as_list"):
+        return True
+    if not isinstance(leaf, (tuple, list)):
+        return False
+    return all(d is None or isinstance(d, (int, np.integer)) for d in leaf)
+
+
+def specs_of(dtypes: Any, shapes: Any) -> Any:
+    """A nest of `TensorSpec` of two nests that are built alike. ValueError if they are not."""
+    flat_shapes = tree.flatten_up_to(dtypes, shapes) if tree.is_nested(dtypes) else [shapes]
+    for shape in flat_shapes:
+        if not _is_shape(shape):
+            raise ValueError(f"dtypes and shapes must have the same structure: {shape!r} is no "
+                             f"shape, in {shapes!r} for {dtypes!r}")
+    flat = [specs.TensorSpec(s, d) for d, s in zip(tree.flatten(dtypes), flat_shapes)]
+    return tree.unflatten_as(dtypes, flat)
+
+
+_DTYPE_NAMES = {"float32": "float", "float64": "double", "float16": "half", "object": "string"}
+
+
+def _dtype_text(dtype: np.dtype) -> str:
+    return _DTYPE_NAMES.get(dtype.name, dtype.name)
+
+
+def _shape_text(shape: Optional[Sequence[Optional[int]]]) -> str:
+    if shape is None:
+        return "<unknown>"
+    return "[" + ",".join("?" if d is None else str(d) for d in shape) + "]"
+
+
+def _text(spec: Any) -> str:
+    return f"({_dtype_text(spec.dtype)}, {_shape_text(spec.shape)})"
+
+
+def _list_text(named: Iterable[Tuple[str, Any]]) -> str:
+    return ", ".join(
+        f"{i}: Tensor<name: '{name}', dtype: {_dtype_text(s.dtype)}, "
+        f"shape: {_shape_text(s.shape)}>"
+        for i, (name, s) in enumerate(named)
+    )
+
+
+def check_signature(table: str, expected: List[specs.TensorSpec], signature: Any) -> None:
+    """ValueError if what is asked for is not what the table's signature says."""
+    names = ["/".join(map(str, path)) for path, _ in tree.flatten_with_path(signature)]
+    flat = tree.flatten(signature)
+    text = _list_text(zip(names, flat))
+    if len(flat) != len(expected):
+        raise ValueError(
+            f"Inconsistent number of tensors requested from table '{table}'.  Requested "
+            f"{len(expected)} tensors, but table signature shows {len(flat)} tensors.  Table "
+            f"signature: {text}"
+        )
+    for i, (want, have) in enumerate(zip(expected, flat)):
+        if not want.is_compatible_with(have):
+            raise ValueError(
+                f"Requested incompatible tensor at flattened index {i} from table '{table}'.  "
+                f"Requested (dtype, shape): {_text(want)}.  Signature (dtype, shape): "
+                f"{_text(have)}.  Table signature: {text}"
+            )
+
+
+# --- drawing ----------------------------------------------------------------------------------------
+
+
+class Source:
+    """Where the samples come from: the arguments of a dataset, checked."""
+
+    def __init__(
+        self,
+        server_address: Any,
+        table: Any,
+        dtypes: Any,
+        shapes: Any,
+        timesteps: bool,
+        max_in_flight_samples_per_worker: int,
+        num_workers_per_iterator: int,
+        max_samples_per_stream: int,
+        rate_limiter_timeout_ms: int,
+        max_samples: int,
+    ):
+        for name, value, least in (
+            ("max_in_flight_samples_per_worker", max_in_flight_samples_per_worker, None),
+            ("num_workers_per_iterator", num_workers_per_iterator, -1),
+            ("max_samples_per_stream", max_samples_per_stream, -1),
+            ("max_samples", max_samples, -1),
+        ):
+            if value < 1 and value != least:
+                also = "" if least is None else " or -1"
+                raise ValueError(f"{name} ({value}) must be a positive integer{also}")
+        if rate_limiter_timeout_ms < -1:
+            raise ValueError(
+                f"rate_limiter_timeout_ms ({rate_limiter_timeout_ms}) must be an integer >= -1"
+            )
+        self.server_address = server_address
+        self.table = table
+        self.timesteps = timesteps
+        self.specs = lists_to_tuples(specs_of(dtypes, shapes))
+        self.flat_specs: List[specs.TensorSpec] = tree.flatten(self.specs)
+        self.packer = tree.Structure(self.specs)
+        self.in_flight = int(max_in_flight_samples_per_worker)
+        workers = 1 if num_workers_per_iterator == -1 else int(num_workers_per_iterator)
+        if max_samples != -1:
+            workers = min(workers, max(1, max_samples // self.in_flight))
+        self.options = dict(
+            max_samples=int(max_samples),
+            streams=workers,
+            max_per_stream=int(max_samples_per_stream),
+            rate_limiter_timeout_ms=int(rate_limiter_timeout_ms),
+        )
+        self._checked = [(spec.dtype, spec.shape) for spec in self.flat_specs]
+
+    @property
+    def element_spec(self) -> ReplaySample:
+        """Of one element: a nest of `reprise.TensorSpec`."""
+        info = SampleInfo(*(specs.TensorSpec((), dtype) for dtype in INFO_DTYPES))
+        return ReplaySample(info, self.specs)
+
+    def open(self, server_address: Any = None, table: Any = None) -> Drawing:
+        """Begins to draw; the table's signature must allow what is asked for."""
+        return Drawing(self, server_address or self.server_address, table or self.table)
+
+    def check(self, columns: List[np.ndarray], table: str) -> None:
+        """ValueError unless the columns of a sample are what was asked for."""
+        if len(columns) != len(self._checked):
+            raise ValueError(
+                f"Inconsistent number of tensors received from table '{table}'.  Specification "
+                f"has {len(self._checked)} tensors, but data coming from the table shows "
+                f"{len(columns)} tensors."
+            )
+        for i, (column, (dtype, shape)) in enumerate(zip(columns, self._checked)):
+            if column.dtype == dtype and column.shape == shape:
+                continue
+            have = specs.TensorSpec(column.shape, column.dtype)
+            if not self.flat_specs[i].is_compatible_with(have):
+                raise ValueError(
+                    f"Received incompatible tensor at flattened index {i} from table "
+                    f"'{table}'.  Specification has (dtype, shape): "
+                    f"{_text(self.flat_specs[i])}.  Tensor has (dtype, shape): {_text(have)}."
+                )
+
+
+def _word(value: Any) -> str:
+    """A string that may have come as a tensor."""
+    value = value.numpy() if hasattr(value, "numpy") else value
+    value = value.item() if isinstance(value, (np.ndarray, np.generic)) else value
+    return value.decode() if isinstance(value, bytes) else value
+
+
+class Drawing:
+    """One iterator's sampler."""
+
+    def __init__(self, source: Source, server_address: Any, table: Any):
+        from reprise.client import Client
+        from reprise.dataset import core_client
+
+        self.source = source
+        self.table = _word(table)
+        self.client = Client(_word(server_address))
+        self._check_table()
+        # What waits in our hands counts as drawn ahead as well.
+        self.chunk = max(1, source.in_flight // 2)
+        self.sampler = _core.Sampler(
+            core_client(self.client),
+            self.table,
+            max_in_flight=max(1, source.in_flight - self.chunk + 1),
+            **source.options,
+        )
+        _samplers.add(self)
+
+    def _check_table(self) -> None:
+        try:
+            info = self.client.server_info(30)
+        except errors.DeadlineExceededError:
+            return
+        signature = info[self.table].signature if self.table in info else None
+        if signature is not None:
+            check_signature(self.table, self.source.flat_specs, signature)
+
+    def close(self) -> None:
+        self.sampler.close()
+
+    def next(self) -> List[Tuple[Any, ...]]:
+        """1 to `chunk` samples; [] at the end."""
+        return self.sampler.next(self.chunk)
+
+    def rows(self, sample: Tuple[Any, ...]) -> int:
+        """How many steps a sample has. ValueError unless all its columns have as many."""
+        columns = sample[5]
+        rows = {column.shape[0] if column.ndim else None for column in columns}
+        if len(rows) != 1 or None in rows:
+            raise ValueError("Can't split non timestep trajectory into timesteps.")
+        return rows.pop()
+
+    def elements(self) -> Iterator[ReplaySample]:
+        """Every sample, or every step of every sample, in its form."""
+        source, pack, table = self.source, self.source.packer.pack, self.table
+        for sample in itertools.chain.from_iterable(iter(self.next, [])):
+            info = SampleInfo(*(t(x) for t, x in zip(INFO_DTYPES, sample)))
+            columns = sample[5]
+            if not source.timesteps:
+                source.check(columns, table)
+                yield ReplaySample(info, pack(columns))
+                continue
+            for i in range(self.rows(sample)):
+                step = [np.asarray(column[i], column.dtype) for column in columns]
+                if i == 0:
+                    source.check(step, table)
+                yield ReplaySample(info, pack(step))
+
+    def chunks(self) -> Iterator[ReplaySample]:
+        """The same elements, several stacked at a time. Their shapes must be known."""
+        source, pack = self.source, self.source.packer.pack
+        for samples in iter(self.next, []):
+            if source.timesteps:
+                for sample in samples:
+                    rows = self.rows(sample)
+                    source.check([column[0] for column in sample[5]], self.table)
+                    info = SampleInfo(*(np.full(rows, x, t) for t, x in zip(INFO_DTYPES, sample)))
+                    yield ReplaySample(info, pack(sample[5]))
+                continue
+            *infos, columns = zip(*samples)
+            for sample in columns:
+                source.check(sample, self.table)
+            info = SampleInfo(*(np.array(x, t) for t, x in zip(INFO_DTYPES, infos)))
+            yield ReplaySample(info, pack([np.stack(column) for column in zip(*columns)]))
+
+    def batches(self, size: int, whole: bool) -> Iterator[ReplaySample]:
+        """Samples in batches that are stacked in C, each made while the last is in use."""
+        source, pack = self.source, self.source.packer.pack
+        self.sampler.start(size, whole=whole, depth=1)
+        for batch in iter(self.sampler.take, None):
+            source.check([_Row(column) for column in batch.columns], self.table)
+            info = SampleInfo(batch.keys, batch.probabilities, batch.table_sizes,
+                              batch.priorities, batch.times_sampled)
+            yield ReplaySample(info, pack(batch.columns))
+
+
+class _Row:
+    """What one item of a stacked column looks like."""
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, column: np.ndarray):
+        self.dtype, self.shape = column.dtype, column.shape[1:]
+
+
+# --- without TensorFlow -----------------------------------------------------------------------------
+
+
+class Pipeline:
+    """Elements, and the methods of `tf.data.Dataset` that plain code uses, over NumPy.
+
+    It is made of a function that gives a new iterator each time it is called.
+    """
+
+    def __init__(self, make: Callable[[], Iterator[Any]], element_spec: Any = None):
+        self._make = make
+        self._element_spec = element_spec
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._make()
+
+    @property
+    def element_spec(self) -> Any:
+        """A nest of `reprise.TensorSpec`; None after `map`."""
+        return self._element_spec
+
+    def as_numpy_iterator(self) -> Iterator[Any]:
+        """The same as `iter`: everything is NumPy already."""
+        return iter(self)
+
+    def batch(self, batch_size: int, drop_remainder: bool = False, **unused: Any) -> Pipeline:
+        """Elements stacked, `batch_size` at a time; the last may be smaller."""
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be >= 1, got {batch_size}")
+
+        def make() -> Iterator[Any]:
+            elements = iter(self)
+            while True:
+                group = list(itertools.islice(elements, batch_size))
+                if not group or (drop_remainder and len(group) < batch_size):
+                    return
+                yield tree.map_structure(lambda *leaves: np.stack(leaves), *group)
+
+        first = int(batch_size) if drop_remainder else None
+        return Pipeline(make, _with_dimension(self._element_spec, first))
+
+    def unbatch(self) -> Pipeline:
+        """The opposite of `batch`."""
+
+        def make() -> Iterator[Any]:
+            for element in self:
+                shape, leaves = tree.Structure(element), tree.flatten(element)
+                for i in range(len(leaves[0])):
+                    yield shape.pack([leaf[i] for leaf in leaves])
+
+        spec = self._element_spec
+        if spec is not None:
+            spec = tree.map_structure(lambda s: specs.TensorSpec(s.shape[1:], s.dtype), spec)
+        return Pipeline(make, spec)
+
+    def take(self, count: int) -> Pipeline:
+        """The first `count` elements; -1: all."""
+        if count < 0:
+            return self
+        return Pipeline(lambda: _first(self, count), self._element_spec)
+
+    def skip(self, count: int) -> Pipeline:
+        """All but the first `count` elements."""
+        return Pipeline(lambda: itertools.islice(iter(self), count, None), self._element_spec)
+
+    def map(self, map_func: Callable[..., Any], *unused: Any, **unused_too: Any) -> Pipeline:
+        """`map_func` of every element; of one that is a plain tuple, of its parts."""
+
+        def call(element: Any) -> Any:
+            return map_func(*element) if type(element) is tuple else map_func(element)
+
+        return Pipeline(lambda: map(call, iter(self)))
+
+    def filter(self, predicate: Callable[..., Any]) -> Pipeline:
+        """The elements that the predicate holds for."""
+        return Pipeline(lambda: filter(predicate, iter(self)), self._element_spec)
+
+    def repeat(self, count: Optional[int] = None) -> Pipeline:
+        """Again and again; `count` times."""
+
+        def make() -> Iterator[Any]:
+            forever = count is None or count < 0
+            for _ in itertools.count() if forever else range(count):
+                yield from iter(self)
+
+        return Pipeline(make, self._element_spec)
+
+    def prefetch(self, buffer_size: Any = None, **unused: Any) -> Pipeline:
+        """Itself: samples are fetched ahead anyhow."""
+        return self
+
+    def cache(self, *unused: Any) -> Pipeline:
+        """Itself: samples of a table are not kept."""
+        return self
+
+    def with_options(self, *unused: Any) -> Pipeline:
+        """Itself."""
+        return self
+
+
+def _first(elements: Iterable[Any], count: int) -> Iterator[Any]:
+    """`count` elements, and not one drawn more."""
+    if count > 0:
+        for i, element in enumerate(elements, 1):
+            yield element
+            if i == count:
+                return
+
+
+def _with_dimension(spec: Any, first: Optional[int]) -> Any:
+    if spec is None:
+        return None
+
+    def stacked(leaf: specs.TensorSpec) -> specs.TensorSpec:
+        shape = None if leaf.shape is None else (first, *leaf.shape)
+        return specs.TensorSpec(shape, leaf.dtype)
+
+    return tree.map_structure(stacked, spec)
+
+
+# --- the datasets -----------------------------------------------------------------------------------
+
+
+class SampleDataset(Pipeline, metaclass=abc.ABCMeta):
+    """The arguments and the behaviour that both datasets have."""
+
+    _timesteps: bool
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        dataset = super().__new__(cls)
+        if not have_tensorflow():
+            return dataset
+        from reprise import tf_dataset
+
+        dataset.__init__(*args, **kwargs)
+        return tf_dataset.of_source(cls, dataset.source)
+
+    def __init__(
+        self,
+        server_address: str,
+        table: str,
+        dtypes: Any,
+        shapes: Any,
+        max_in_flight_samples_per_worker: int,
+        num_workers_per_iterator: int = -1,
+        max_samples_per_stream: int = -1,
+        rate_limiter_timeout_ms: int = -1,
+        max_samples: int = -1,
+    ):
+        self.source = Source(
+            server_address,
+            table,
+            dtypes,
+            shapes,
+            self._timesteps,
+            max_in_flight_samples_per_worker,
+            num_workers_per_iterator,
+            max_samples_per_stream,
+            rate_limiter_timeout_ms,
+            max_samples,
+        )
+        super().__init__(lambda: self.source.open().elements(), self.source.element_spec)
+
+    @classmethod
+    def from_table_signature(
+        cls,
+        server_address: str,
+        table: str,
+        max_in_flight_samples_per_worker: int,
+        num_workers_per_iterator: int = -1,
+        max_samples_per_stream: int = -1,
+        rate_limiter_timeout_ms: int = -1,
+        get_signature_timeout_secs: Optional[int] = None,
+        max_samples: int = -1,
+    ) -> Any:
+        """A dataset with the dtypes and shapes of the table's signature.
+
+        Waits for the server up to `get_signature_timeout_secs`, None: for ever. The other
+        arguments are those of the class.
+
+        Raises:
+          ValueError: there is no such table, it has no signature, or a number is out of range.
+          DeadlineExceededError: the server did not answer in time.
+        """
+        from reprise.client import Client
+
+        info = Client(server_address).server_info(get_signature_timeout_secs)
+        if table not in info:
+            raise ValueError(
+                f"Server at {server_address} does not contain any table named {table}. "
+                f"Found: {', '.join(sorted(info))}."
+            )
+        signature = info[table].signature
+        if not signature:
+            raise ValueError(f"Table {table} at {server_address} does not have a signature.")
+        return cls(
+            server_address=server_address,
+            table=table,
+            dtypes=tree.map_structure(lambda spec: spec.dtype, signature),
+            shapes=tree.map_structure(lambda spec: spec.shape, signature),
+            max_in_flight_samples_per_worker=max_in_flight_samples_per_worker,
+            num_workers_per_iterator=num_workers_per_iterator,
+            max_samples_per_stream=max_samples_per_stream,
+            rate_limiter_timeout_ms=rate_limiter_timeout_ms,
+            max_samples=max_samples,
+        )

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables from messages: those of `reprise.protos`, or protobuf's of the same names.
+
+The command line has a configuration of its own, and does more with it: `reprise serve --help`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, List, Sequence
+
+from reprise import pybind, rate_limiters, reverb_types, server
+
+__all__ = ["rate_limiter_from_proto", "selector_from_proto", "tables_from_proto"]
+
+
+def selector_from_proto(s: Any) -> reverb_types.SelectorType:
+    """The selector that a `KeyDistributionOptions` describes.
+
+    Raises:
+      ValueError: a boolean of it is there and false.
+      NotImplementedError: it describes none.
+    """
+    return pybind.selector_from_options(s)  # type: ignore[return-value]
+
+
+def rate_limiter_from_proto(proto: Any) -> rate_limiters.RateLimiter:
+    """The limiter that a `RateLimiterCheckpoint` describes."""
+    return rate_limiters.RateLimiter(
+        samples_per_insert=proto.samples_per_insert,
+        min_size_to_sample=proto.min_size_to_sample,
+        min_diff=proto.min_diff,
+        max_diff=proto.max_diff,
+    )
+
+
+def tables_from_proto(configs: Sequence[Any]) -> List[server.Table]:
+    """The tables that messages of type `PriorityTableCheckpoint` describe, empty."""
+    return [
+        server.Table(
+            name=config.table_name,
+            sampler=selector_from_proto(config.sampler),
+            remover=selector_from_proto(config.remover),
+            max_size=config.max_size,
+            rate_limiter=rate_limiter_from_proto(config.rate_limiter),
+            max_times_sampled=config.max_times_sampled,
+        )
+        for config in configs
+    ]

@@ -1,0 +1,514 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writers that make items by themselves: patterns say which of the latest steps become an item,
+and when.
+
+>>> import reprise
+>>> from reprise import structured
+>>> step = {"obs": None, "reward": None}
+>>> pattern = structured.pattern_from_transform(
+...     step, lambda s: {"obs": s["obs"][-2:], "reward": s["reward"][-1]})
+>>> config = structured.create_config(
+...     pattern, table="replay", conditions=[structured.Condition.step_index() % 2 == 1])
+
+>>> server = reprise.Server([reprise.Table.queue("replay", max_size=10)])
+>>> writer = server.localhost_client().structured_writer([config])
+>>> for i in range(4):
+...     writer.append({"obs": i, "reward": 10.0 * i})
+>>> writer.flush()
+>>> server.localhost_client().server_info()["replay"].current_size
+2
+
+Of a reference step `s`, `s["obs"][-1]` is the latest value alone, `s["obs"][-3:]` the latest three,
+`s["obs"][-5:-1]` the four before the latest, `s["obs"][-5::2]` every second of five.
+
+After every append all configs are tried in turn, and at the end of an episode once more. A config
+makes an item if all its conditions hold and its pattern meets no value that is missing; at most
+one for a step. Columns that no config uses cost nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+import datetime
+from typing import Any, Callable, List, NewType, Optional, Sequence, Tuple
+
+from reprise import _core, errors, pattern_protos, specs, tree
+
+__all__ = [
+    "BatchWriter",
+    "Condition",
+    "ConditionProto",
+    "Config",
+    "Pattern",
+    "PatternTransform",
+    "ReferenceStep",
+    "StructuredWriter",
+    "constant_priority_fn",
+    "create_config",
+    "create_reference_step",
+    "infer_signature",
+    "pattern_from_transform",
+    "td_error",
+    "unpack_pattern",
+]
+
+Config = pattern_protos.StructuredWriterConfig
+ConditionProto = pattern_protos.Condition
+
+Pattern = Any  # a nest of pattern_protos.PatternNode
+ReferenceStep = NewType("ReferenceStep", object)
+PatternTransform = Callable[[ReferenceStep], Pattern]
+
+# --- configs as the extension takes them ------------------------------------------------------
+
+_LEFT = {
+    "step_index": 0,
+    "steps_since_applied": 1,
+    "buffer_length": 2,
+    "is_end_episode": 3,
+    "flat_source_index": 4,
+}
+_COMPARE = {"eq": 0, "ge": 1, "mod_eq": 2}
+
+
+def _node(node: Any) -> Tuple[Any, ...]:
+    return (
+        node.flat_source_index,
+        node.start if node.HasField("start") else None,
+        node.stop if node.HasField("stop") else None,
+        node.step if node.HasField("step") else None,
+    )
+
+
+def _condition(condition: Any) -> Tuple[Any, ...]:
+    left = condition.WhichOneof("left")
+    compare = condition.WhichOneof("cmp")
+    mod = value = 0
+    if compare == "mod_eq":
+        mod, value = condition.mod_eq.mod, condition.mod_eq.eq
+    elif compare is not None:
+        value = getattr(condition, compare)
+    column = condition.flat_source_index if left == "flat_source_index" else 0
+    return (
+        _LEFT.get(left, -1),
+        column,
+        _COMPARE.get(compare, -1),
+        mod,
+        value,
+        condition.inverse,
+    )
+
+
+def _priority(priority: Any) -> Tuple[Any, ...]:
+    if priority.WhichOneof("priority_fn") == "td_error":
+        error = priority.td_error
+        return (1, 0.0, error.max_priority_weight, error.flat_source_index)
+    if priority.WhichOneof("priority_fn") == "constant_fn":
+        return (0, priority.constant_fn.value, 0.0, 0)
+    return (0, 1.0, 0.0, 0)
+
+
+def _patterns(configs: Sequence[Any]) -> Tuple[Any, ...]:
+    if not configs:
+        raise ValueError("At least one config must be provided.")
+    return tuple(
+        (
+            config.table,
+            tuple(_node(node) for node in config.flat),
+            tuple(_condition(condition) for condition in config.conditions),
+            _priority(config.priority),
+        )
+        for config in configs
+    )
+
+
+def _late(call: str, timeout_ms: Optional[float]) -> errors.DeadlineExceededError:
+    limit = datetime.timedelta(milliseconds=timeout_ms or 0)
+    return errors.DeadlineExceededError(
+        f"{call} call did not complete within provided timeout of {limit}"
+    )
+
+
+# --- the writers ------------------------------------------------------------------------------
+
+
+class StructuredWriter:
+    """Makes items of the steps appended to it, by configs. Made by `Client.structured_writer`.
+
+    It belongs to one thread at a time, and to the process that made it.
+    """
+
+    def __init__(self, client: _core.Client, configs: Sequence[Config]) -> None:
+        self._writer = _core.StructuredWriter(client, _patterns(configs))
+        self._append = self._writer.append
+
+    def append(
+        self, data: Any, *, partial_step: bool = False, timeout: Optional[float] = None
+    ) -> None:
+        """Appends a step, or a part of one, and makes the items that the configs ask for.
+
+        Args:
+          data: a nest with as many leaves in every step; None stands for a value that is
+            missing, or that comes in another part of the step.
+          partial_step: more of this step follows. A value may be given once in a step.
+          timeout: seconds to wait while too much is on its way; then nothing was appended.
+
+        Raises:
+          ValueError: the number of leaves changes; a value has another dtype or shape than its
+            column; it was given already.
+        """
+        self._append(data, partial_step, timeout)
+
+    def flush(
+        self, block_until_num_items: int = 0, timeout_ms: Optional[float] = None
+    ) -> None:
+        """Sends items and waits until all but `block_until_num_items` are in their table.
+
+        Raises:
+          ValueError: block_until_num_items < 0.
+          DeadlineExceededError: it took longer; they go on in the background.
+          ReverbError: the server refuses an item.
+        """
+        if block_until_num_items < 0:
+            raise ValueError(
+                f"block_until_num_items must be >= 0, got {block_until_num_items}"
+            )
+        try:
+            self._writer.flush(block_until_num_items, timeout_ms)
+        except errors.DeadlineExceededError as e:
+            raise _late("Flush", timeout_ms) from e
+
+    def end_episode(
+        self, clear_buffers: bool = True, timeout_ms: Optional[float] = None
+    ) -> None:
+        """Makes the items that are due at the end of an episode, flushes, and begins a new one.
+
+        Args:
+          clear_buffers: forget the steps; if not, patterns may reach back into this episode.
+          timeout_ms: how long to wait for the flush.
+
+        Raises:
+          DeadlineExceededError: it took longer; the episode goes on, the items in the background.
+        """
+        try:
+            self._writer.end_episode(clear_buffers, timeout_ms)
+        except errors.DeadlineExceededError as e:
+            raise _late("End episode", timeout_ms) from e
+
+    @property
+    def step_is_open(self) -> bool:
+        """Whether the latest append was a part of a step, and more follows."""
+        return self._writer.is_open
+
+    def close(self) -> None:
+        """Ends it; items that are not in their table yet are dropped. Flush before."""
+        self._writer.close()
+
+    def __enter__(self) -> StructuredWriter:
+        return self
+
+    def __exit__(self, exc_type: Any, *_: Any) -> None:
+        if exc_type is None or not issubclass(exc_type, errors.ReverbError):
+            self.flush()
+        self.close()
+
+
+class BatchWriter:
+    """A structured writer for each of N environments that step together, behind one call.
+
+        writer = client.batch_writer(len(envs), [config])
+        while True:
+            actions = policy(observations)
+            next_observations, rewards, ends = envs.step(actions)
+            writer.append_batch(
+                {"obs": observations, "action": actions, "reward": rewards}, ends)
+            observations = next_observations
+
+    Made by `Client.batch_writer`. It belongs to one thread at a time, and to the process that
+    made it.
+    """
+
+    def __init__(
+        self, client: _core.Client, num_environments: int, configs: Sequence[Config]
+    ) -> None:
+        self._writer = _core.BatchWriter(client, num_environments, _patterns(configs))
+        self._append_batch = self._writer.append_batch
+
+    @property
+    def num_environments(self) -> int:
+        """How many environments there are."""
+        return self._writer.environments
+
+    def append_batch(
+        self, data: Any, ends: Any = None, *, timeout: Optional[float] = None
+    ) -> None:
+        """Appends a step of every environment and makes the items that the configs ask for.
+
+        Args:
+          data: a nest of arrays, each with a row for every environment.
+          ends: an array of booleans: whose episode ends with this step. Patterns do not reach
+            over the end of an episode. Nothing is waited for.
+          timeout: seconds to wait while too much is on its way; then nothing was appended.
+
+        Raises:
+          ValueError: an array has another number of rows, dtype or shape.
+        """
+        self._append_batch(data, ends, timeout)
+
+    def flush(self, timeout_ms: Optional[float] = None) -> None:
+        """Sends all items and waits until they are in their table.
+
+        Raises:
+          DeadlineExceededError: it took longer; they go on in the background.
+          ReverbError: the server refuses an item.
+        """
+        try:
+            self._writer.flush(0, timeout_ms)
+        except errors.DeadlineExceededError as e:
+            raise _late("Flush", timeout_ms) from e
+
+    def close(self) -> None:
+        """Ends it; items that are not in their table yet are dropped. Flush before."""
+        self._writer.close()
+
+    def __enter__(self) -> BatchWriter:
+        return self
+
+    def __exit__(self, exc_type: Any, *_: Any) -> None:
+        if exc_type is None or not issubclass(exc_type, errors.ReverbError):
+            self.flush()
+        self.close()
+
+
+# --- patterns ---------------------------------------------------------------------------------
+
+
+class _RefNode:
+    """A leaf of a reference step: indexing it makes a node of a pattern."""
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+
+    def __getitem__(self, key: Any) -> pattern_protos.PatternNode:
+        if isinstance(key, int):
+            key = slice(key)
+        elif not isinstance(key, slice):
+            raise ValueError(f"Key must be int or slice by got {key} (type {type(key)}).")
+        return pattern_protos.PatternNode(
+            flat_source_index=self._index, start=key.start, stop=key.stop, step=key.step
+        )
+
+
+def _numbered(structure: Any) -> Tuple[Any, List[int]]:
+    return structure, list(range(len(tree.flatten(structure))))
+
+
+def create_reference_step(step_structure: Any) -> ReferenceStep:
+    """A nest like the steps, whose leaves are indexed to make a pattern.
+
+    >>> step = create_reference_step({"obs": None, "reward": None})
+    >>> pattern = {"before": step["obs"][-2], "rewards": step["reward"][-3:]}
+    """
+    structure, numbers = _numbered(step_structure)
+    return tree.unflatten_as(structure, [_RefNode(i) for i in numbers])
+
+
+def pattern_from_transform(step_structure: Any, transform: PatternTransform) -> Pattern:
+    """The pattern that `transform` makes of a reference step.
+
+    >>> pattern = pattern_from_transform(
+    ...     {"obs": None, "reward": None}, lambda step: step["obs"][-4:])
+    """
+    return transform(create_reference_step(step_structure))
+
+
+def create_config(
+    pattern: Pattern,
+    table: str,
+    conditions: Sequence[ConditionProto] = (),
+    priority: Optional[pattern_protos.Priority] = None,
+) -> Config:
+    """Items of that pattern, in that table, made when all conditions hold.
+
+    The priority is 1 unless `constant_priority_fn` or `td_error` says another.
+    """
+    if priority is None:
+        priority = constant_priority_fn(1.0)
+    return Config(
+        flat=tree.flatten(pattern),
+        pattern_structure=pattern_protos.encode_structure(pattern),
+        table=table,
+        priority=priority,
+        conditions=list(conditions),
+    )
+
+
+def unpack_pattern(config: Config) -> Pattern:
+    """The pattern of a config, in its structure; a list if it has none."""
+    if not config.HasField("pattern_structure"):
+        return config.flat
+    structure = pattern_protos.decode_structure(config.pattern_structure)
+    return tree.unflatten_as(structure, config.flat)
+
+
+def _shape(node: Any, spec: specs.TensorSpec) -> Optional[Tuple[Optional[int], ...]]:
+    """The shape of a column of the items."""
+    if spec.shape is None or not node.HasField("start"):
+        return spec.shape
+    step = node.step or 1
+    return (-((node.start - node.stop) // step), *spec.shape)
+
+
+def _merge(path: Any, nodes: Sequence[Any], step: Sequence[specs.TensorSpec]) -> Any:
+    """The spec of a column that several configs make."""
+    dtypes = [step[node.flat_source_index].dtype for node in nodes]
+    if any(dtype != dtypes[0] for dtype in dtypes):
+        raise ValueError(
+            f"Configs produce trajectories with multiple dtypes at {path}. Got {dtypes}."
+        )
+    shapes = [_shape(node, step[node.flat_source_index]) for node in nodes]
+    first = shapes[0]
+    if any(shape != first for shape in shapes):
+        if any(
+            shape is None or first is None or not shape or shape[1:] != first[1:]
+            for shape in shapes
+        ) or len({len(shape) for shape in shapes if shape is not None}) != 1:
+            raise ValueError(
+                f"Configs produce trajectories with incompatible shapes at {path}. Got {shapes}."
+            )
+        first = (None, *first[1:])
+    return specs.TensorSpec(first, dtypes[0], "/".join(str(part) for part in path))
+
+
+def infer_signature(configs: Sequence[Config], step_spec: Any) -> Any:
+    """The signature of a table that is filled by these configs.
+
+    Args:
+      configs: all that make items for the table.
+      step_spec: a nest of specs: what is appended.
+
+    Returns:
+      A nest of `reprise.TensorSpec`. Where configs differ in length, the first dimension is None.
+
+    Raises:
+      ValueError: there are none; they differ in structure, table or dtype, or in the shapes of
+        single steps.
+    """
+    if not configs:
+        raise ValueError("At least one config must be provided.")
+    if any(c.pattern_structure != configs[0].pattern_structure for c in configs):
+        raise ValueError("All configs must have exactly the same pattern_structure.")
+    tables = sorted({config.table for config in configs})
+    if len(tables) > 1:
+        raise ValueError(
+            f"All configs must target the same table but provided configs included "
+            f'{", ".join(tables)}.'
+        )
+    step = tree.flatten(specs.convert(step_spec))
+    patterns = [unpack_pattern(config) for config in configs]
+    return tree.map_structure_with_path(
+        lambda path, *nodes: _merge(path, nodes, step), *patterns
+    )
+
+
+# --- conditions and priorities ----------------------------------------------------------------
+
+
+class _ConditionBuilder:
+    """The left-hand side of a condition, which a comparison completes."""
+
+    def __init__(self, incomplete: ConditionProto) -> None:
+        self._incomplete = incomplete
+
+    def _with(self, **fields: Any) -> ConditionProto:
+        condition = copy.deepcopy(self._incomplete)
+        for name, value in fields.items():
+            setattr(condition, name, value)
+        return condition
+
+    def __mod__(self, mod: int) -> _ConditionBuilder:
+        return _ConditionBuilder(self._with(mod_eq=ConditionProto.ModuloEq(mod=mod)))
+
+    def __eq__(self, value: int) -> ConditionProto:  # type: ignore[override]
+        mod = self._incomplete.mod_eq.mod
+        if mod:
+            return self._with(mod_eq=ConditionProto.ModuloEq(mod=mod, eq=value))
+        return self._with(eq=value)
+
+    def __ne__(self, value: int) -> ConditionProto:  # type: ignore[override]
+        condition = self == value
+        condition.inverse = True
+        return condition
+
+    def __ge__(self, value: int) -> ConditionProto:
+        return self._with(ge=value)
+
+    def __gt__(self, value: int) -> ConditionProto:
+        return self >= value + 1
+
+    def __lt__(self, value: int) -> ConditionProto:
+        return self._with(ge=value, inverse=True)
+
+    def __le__(self, value: int) -> ConditionProto:
+        return self < value + 1
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Condition:
+    """What conditions are made of: compare one of these with a number.
+
+    >>> conditions = [Condition.step_index() >= 10, Condition.steps_since_applied() % 4 == 0]
+    """
+
+    @staticmethod
+    def step_index() -> Any:
+        """The latest step's place in its episode, from 0."""
+        return _ConditionBuilder(ConditionProto(step_index=True))
+
+    @staticmethod
+    def steps_since_applied() -> Any:
+        """Steps since this config last made an item; 1 at the first step."""
+        return _ConditionBuilder(ConditionProto(steps_since_applied=True))
+
+    @staticmethod
+    def is_end_episode() -> ConditionProto:
+        """Only at the end of an episode. A condition by itself: not to be compared."""
+        return ConditionProto(is_end_episode=True, eq=1)
+
+    @staticmethod
+    def data(step_structure: Any) -> Any:
+        """A nest like the steps; each leaf is the latest value of that column, which must be an
+        integer or a bool."""
+        structure, numbers = _numbered(step_structure)
+        builders = [_ConditionBuilder(ConditionProto(flat_source_index=i)) for i in numbers]
+        return tree.unflatten_as(structure, builders)
+
+
+def constant_priority_fn(value: float) -> pattern_protos.Priority:
+    """The same priority for every item."""
+    return pattern_protos.Priority(
+        constant_fn=pattern_protos.Priority.ConstantPriorityFn(value=value)
+    )
+
+
+def td_error(
+    max_priority_weight: float,
+    step_structure: Any,
+    get_field_from_step_fn: Callable[[Any], Any],
+) -> pattern_protos.Priority:
+    """The priority of R2D2 (Kapturowski et al., 2019): w * max|x| + (1 - w) * mean|x|.
+
+    Args:
+      max_priority_weight: w, in [0, 1].
+      step_structure: what is appended.
+      get_field_from_step_fn: takes a step and gives the field x of it: scalars, which the pattern
+        must contain, and once only.
+    """
+    structure, numbers = _numbered(step_structure)
+    index = get_field_from_step_fn(tree.unflatten_as(structure, numbers))
+    return pattern_protos.Priority(
+        td_error=pattern_protos.Priority.TDError(
+            max_priority_weight=max_priority_weight, flat_source_index=index
+        )
+    )

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples and batches as a `tf.data.Dataset`. Imports TensorFlow.
+
+A Python generator behind TensorFlow is slow, some ten thousand elements a second; so it hands
+over many samples at a time, stacked, which TensorFlow takes apart again. It waits without the
+GIL.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, Tuple
+
+import numpy as np
+import tensorflow as tf
+
+from reprise import dataset as batches
+from reprise import specs, tree
+from reprise.replay_sample import ReplaySample
+from reprise.sample_dataset import SampleDataset, Source, lists_to_tuples
+
+__all__ = ["of_batches", "of_source", "tensor_spec"]
+
+
+def tensor_spec(spec: specs.TensorSpec, *first: Any) -> tf.TensorSpec:
+    """TensorFlow's spec of ours, with more dimensions in front."""
+    shape = None if spec.shape is None else (*first, *spec.shape)
+    dtype = tf.string if spec.dtype == np.dtype(object) else tf.as_dtype(spec.dtype)
+    return tf.TensorSpec(shape, dtype)
+
+
+# --- samples ----------------------------------------------------------------------------------------
+
+_classes: Dict[type, type] = {}
+
+
+def _class_of(cls: type) -> type:
+    """A class of TensorFlow's that answers to the name and to `isinstance` of ours."""
+    if cls not in _classes:
+
+        class Real(tf.data.Dataset):
+            def __init__(self, source: Source, inner: tf.data.Dataset):
+                self.source = source
+                self._inner = inner
+                super().__init__(inner._variant_tensor)
+
+            def _inputs(self) -> list:
+                return [self._inner]
+
+            @property
+            def element_spec(self) -> Any:
+                return self._inner.element_spec
+
+            from_table_signature = staticmethod(cls.from_table_signature)
+
+        Real.__name__ = Real.__qualname__ = cls.__name__
+        Real.__doc__ = cls.__doc__
+        SampleDataset.register(Real)
+        cls.register(Real)
+        _classes[cls] = Real
+    return _classes[cls]
+
+
+def of_source(cls: type, source: Source) -> tf.data.Dataset:
+    """The dataset `cls` of these samples."""
+    element = source.element_spec
+    stacked = source.timesteps or all(
+        spec.shape is not None and None not in spec.shape for spec in source.flat_specs
+    )
+    first: Tuple[Any, ...] = (None,) if stacked else ()
+    signature = tree.map_structure(lambda spec: tensor_spec(spec, *first), element)
+
+    # Address and table may be tensors, known only when the graph runs: they go through it.
+    def generate(address: Any, table: Any) -> Iterator[ReplaySample]:
+        drawing = source.open(address, table)
+        try:
+            yield from drawing.chunks() if stacked else drawing.elements()
+        finally:
+            drawing.close()
+
+    inner = tf.data.Dataset.from_generator(
+        generate, output_signature=signature, args=(source.server_address, source.table)
+    )
+    if stacked:
+        inner = inner.unbatch()
+    return _class_of(cls)(source, inner)
+
+
+# --- batches ----------------------------------------------------------------------------------------
+
+
+def _no_lengths(batch: batches.Batch) -> batches.Batch:
+    """TensorFlow has no None: an empty tuple in its place."""
+    lengths = () if batch.lengths is None else lists_to_tuples(batch.lengths)
+    return batches.Batch(lists_to_tuples(batch.data), batch.info, lengths)
+
+
+def _batch_specs(dataset: batches.Dataset) -> Any:
+    """Of one item of a batch: by the table's signature, or else by a first batch."""
+    signature = dataset.signature() if dataset._structure is None else None
+    if signature is not None:
+        return lists_to_tuples(signature)
+    with batches.BatchIterator(dataset, depth=0) as iterator:
+        first = iterator.take()
+    if first is None:
+        raise ValueError(f"table '{dataset.table}' has nothing to tell the shapes by")
+    return tree.map_structure(
+        lambda column: specs.TensorSpec(column.shape[1:], column.dtype),
+        lists_to_tuples(first.data),
+    )
+
+
+def of_batches(dataset: batches.Dataset) -> tf.data.Dataset:
+    """See `Dataset.tf`. The shapes are those of the table's signature; without one, those of a
+    first batch, which is drawn for the purpose."""
+    if dataset.ragged != "refuse":
+        raise ValueError("tf() needs items of one length: ragged='refuse'")
+    size = dataset.batch_size if dataset._plan["whole"] else None
+    info = batches.BatchInfo(
+        tf.TensorSpec((size,), tf.uint64),
+        tf.TensorSpec((size,), tf.float64),
+        tf.TensorSpec((size,), tf.int64),
+        tf.TensorSpec((size,), tf.float64),
+        tf.TensorSpec((size,), tf.int32),
+        tf.TensorSpec((size,), tf.float64),
+    )
+    data = tree.map_structure(lambda spec: tensor_spec(spec, size), _batch_specs(dataset))
+
+    def generate() -> Iterator[batches.Batch]:
+        with iter(dataset) as iterator:
+            for batch in iterator:
+                yield _no_lengths(batch)
+
+    return tf.data.Dataset.from_generator(
+        generate, output_signature=batches.Batch(data, info, ())
+    )

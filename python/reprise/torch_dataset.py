@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches as torch tensors: `Dataset.torch()`. Imports torch."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, List, Optional
+
+import numpy as np
+import torch
+
+from reprise.dataset import Batch, BatchIterator, Dataset, columns_of, iterate, map_batch
+
+__all__ = ["TorchDataset"]
+
+
+class TorchDataset(torch.utils.data.IterableDataset):
+    """See `Dataset.torch`. In the workers of a `DataLoader` each draws for itself, over a
+    connection of its own; with `max_samples` each draws its share."""
+
+    def __init__(self, dataset: Dataset, *, device: Any, pin_memory: Optional[bool]):
+        super().__init__()
+        self._dataset = dataset
+        self._device = None if device is None else torch.device(device)
+        self._pin_memory = pin_memory
+
+    def __iter__(self) -> Iterator[Batch]:
+        worker = torch.utils.data.get_worker_info()
+        dataset = self._dataset
+        if worker is not None:
+            dataset = dataset.part(worker.id, worker.num_workers)
+            if dataset._options["max_samples"] == 0:
+                return iter(())
+        pin = self._pin_memory
+        if pin is None:
+            pin = worker is None and torch.cuda.is_available()
+        batches = _pinned(dataset) if pin else (map_batch(torch.from_numpy, b) for b in dataset)
+        return batches if self._device is None else _sent(batches, self._device)
+
+
+def _memory_like(columns: List[np.ndarray], sets: int) -> List[List[np.ndarray]]:
+    """Sets of arrays in pinned memory; those of strings are plain."""
+
+    def like(column: np.ndarray) -> np.ndarray:
+        if column.dtype == object:
+            return np.empty_like(column)
+        plain = torch.from_numpy(column)
+        return torch.empty(plain.shape, dtype=plain.dtype, pin_memory=True).numpy()
+
+    return [[like(column) for column in columns] for _ in range(sets)]
+
+
+def _pinned(dataset: Dataset) -> Iterator[Batch]:
+    """Batches in pinned memory, whose shapes the first one tells."""
+    if dataset.ragged != "refuse":  # no two batches need have one shape
+        for batch in dataset:
+            yield map_batch(lambda a: torch.from_numpy(a).pin_memory(), batch)
+        return
+    depth, reuse = max(dataset._ahead["depth"], 1), max(dataset._ahead["reuse"], 1)
+    iterator = BatchIterator(dataset, depth=0)
+    with iterator:
+        first = iterator.take()
+        if first is None:
+            return
+        yield map_batch(lambda a: torch.from_numpy(a).pin_memory(), first)
+        iterator.start(depth, reuse, _memory_like(columns_of(first), depth + reuse))
+        for batch in iterate(iterator.take):
+            yield map_batch(torch.from_numpy, batch)
+
+
+def _sent(batches: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
+    """Batches on `device`. A copy is over before the next batch is asked for, so that memory
+    which is reused has been read by then."""
+    for batch in batches:
+        sent = map_batch(lambda t: t.to(device, non_blocking=True), batch, torch.Tensor)
+        event = None
+        if device.type == "cuda":
+            event = torch.cuda.Event()
+            event.record(torch.cuda.current_stream(device))
+        yield sent
+        if event is not None:
+            event.synchronize()

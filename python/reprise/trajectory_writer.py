@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trajectory writer: append steps, make items of any of the recent ones.
+
+    with client.trajectory_writer(num_keep_alive_refs=3) as writer:
+        for step in episode:
+            writer.append({"observation": step.observation, "reward": step.reward})
+            if writer.episode_steps >= 3:
+                writer.create_item("replay", priority=1.0, trajectory={
+                    "observation": writer.history["observation"][-3:],  # three of them
+                    "reward": writer.history["reward"][-1],             # one, without a row dimension
+                })
+        writer.end_episode()
+
+Every leaf of a step is a row of a column; rows are collected into chunks, and every item that
+uses a row shares it. `writer.history` has the structure of the steps; what is picked from it by
+an int, a slice or a list of ints is a `TrajectoryColumn`, and an item is any nest of those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Dict, List, Optional, Tuple, Union
+
+from reprise import _core, errors, tree
+
+__all__ = ["TrajectoryColumn", "TrajectoryWriter"]
+
+TrajectoryColumn = _core.TrajectoryColumn
+_ColumnHistory = _core.ColumnHistory
+
+Path = Tuple[Union[int, str], ...]
+
+
+class TrajectoryWriter(_core.TrajectoryWriter):
+    """Writes steps, and items made of them. Made by `Client.trajectory_writer`.
+
+    One thread at a time uses it; calls from others wait. As a context manager it flushes at the
+    end, unless it ends with a `ReverbError`. `close()` and garbage collection drop what is not
+    confirmed.
+    """
+
+    def __init__(self, client: _core.Client, num_keep_alive_refs: int, *, validate: bool = True,
+                 max_items: int = 0, max_bytes: int = 0, timeout: Optional[float] = None) -> None:
+        """A writer whose items may refer to the last `num_keep_alive_refs` values of a column.
+
+        Args:
+          client: what it writes to.
+          num_keep_alive_refs: see above; `configure` changes it for one column.
+          validate: compare items with the signature of their table when they are created. For
+            that the server must answer: waits for it at most `timeout` seconds.
+          max_items: how many items may be created and not confirmed before `create_item` waits;
+            0: 100,000.
+          max_bytes: the same for the bytes that they hold; 0: 1 GiB.
+        """
+        super().__init__(client, num_keep_alive_refs, validate=validate, max_items=max_items,
+                         max_bytes=max_bytes, timeout=timeout)
+        self._paths: Dict[Path, _core.ColumnHistory] = {}
+        self._numbers: Dict[Path, int] = {}
+        self._configs: Dict[Path, tuple] = {}
+        self._nest: Any = None
+
+    def __enter__(self) -> "TrajectoryWriter":
+        return self
+
+    def __exit__(self, exc_type, exc_value, exc_traceback) -> None:
+        if exc_type is None or not issubclass(exc_type, errors.ReverbError):
+            self.flush()
+
+    def configure(self, path: Path, *, num_keep_alive_refs: int, max_chunk_length: Optional[int],
+                  codec: Optional[str] = None, delta: bool = False) -> None:
+        """Sets the options of one column, which need not exist yet.
+
+        Args:
+          path: the keys and positions on the way to the leaf: `("observation", 0)`.
+          num_keep_alive_refs: how many of its latest values items may refer to.
+          max_chunk_length: rows a chunk; None: tuned to the data.
+          codec: "snappy", "none", "zstd" or "lz4" (the last two are not for Reverb's clients).
+            None: snappy, and none for rows under 1 KiB.
+          delta: store integers as differences between rows.
+
+        Raises:
+          ValueError: `num_keep_alive_refs` < 1, `max_chunk_length` not in
+            [1, num_keep_alive_refs], an unknown codec.
+          StatusError: the column has rows.
+        """
+        if num_keep_alive_refs < 1:
+            raise ValueError(f"num_keep_alive_refs ({num_keep_alive_refs}) must be a positive "
+                             "integer")
+        if max_chunk_length is not None and not 1 <= max_chunk_length <= num_keep_alive_refs:
+            raise ValueError(f"max_chunk_length ({max_chunk_length}) must be None or a positive "
+                             f"integer <= num_keep_alive_refs ({num_keep_alive_refs})")
+        if codec not in (None, "snappy", "none", "zstd", "lz4"):
+            raise ValueError("codec must be None, 'snappy', 'none', 'zstd' or 'lz4', got "
+                             f"{codec!r}")
+        path = (path,) if isinstance(path, (str, int)) else tuple(path)
+        config = (num_keep_alive_refs, max_chunk_length or 0, codec, delta)
+        if path in self._paths:
+            self._configure(self._paths[path], *config)
+        else:
+            self._configs[path] = config
+
+    # --- structures that are new -----------------------------------------------------------------
+
+    def _learn(self, data: Any) -> Tuple[Any, List[int]]:
+        """Says, for a step of a structure that is new, which leaf belongs to which column (-1:
+        to none, it is None), and what the history looks like now (None: as before)."""
+        leaves = tree.flatten_with_path(data)
+        nest = self._merge(self._nest, data, ()) if leaves or self._nest is None else self._nest
+        changed = None
+        if any(path not in self._numbers for path, _ in leaves) or self._nest is None:
+            self._nest = changed = self._create(nest, ())
+        return changed, [self._numbers.get(path, -1) for path, _ in leaves]
+
+    def _create(self, nest: Any, path: Path) -> Any:
+        """The nest, with a column for each leaf."""
+        if tree.is_nested(nest):
+            return _rebuild(nest, [(key, self._create(child, path + (key,)))
+                                   for key, child in _children(nest)])
+        if path not in self._paths:
+            column = self._add_column(path, *self._configs.pop(path, ()))
+            self._numbers[path] = len(self._paths)
+            self._paths[path] = column
+        return self._paths[path]
+
+    def _merge(self, known: Any, data: Any, path: Path) -> Any:
+        """The union of both structures: that of `known`, with what is new in `data`."""
+        if known is None or data is None:
+            return data if known is None else known
+        was_nest, is_nest = tree.is_nested(known), tree.is_nested(data)
+        if not was_nest and not is_nest:
+            return known
+        if was_nest != is_nest:
+            raise ValueError(f"Field {path} was a {'structure' if was_nest else 'value'} in an "
+                             f"earlier step but is a {'structure' if is_nest else 'value'} now: "
+                             f"{data}")
+        merged = dict(_children(known))
+        for key, child in _children(data):
+            merged[key] = self._merge(merged.get(key), child, path + (key,))
+        return _rebuild(known, list(merged.items()))
+
+
+def _children(nest: Any) -> List[Tuple[Any, Any]]:
+    """The parts of a nest, each with its key, in the order in which they were given."""
+    if isinstance(nest, Mapping):
+        return list(nest.items())
+    fields = getattr(type(nest), "_fields", None)
+    return list(enumerate(nest)) if fields is None else list(zip(fields, nest))
+
+
+def _rebuild(nest: Any, children: List[Tuple[Any, Any]]) -> Any:
+    """A nest of the same type with other children, which may be more."""
+    if isinstance(nest, Mapping):
+        made: Any = dict(children)
+        if type(nest) is dict:
+            return made
+        try:
+            return type(nest)(made)
+        except TypeError:
+            return made
+    values = [child for _, child in children]
+    fields = getattr(type(nest), "_fields", None)
+    if fields is None:
+        return tuple(values) if isinstance(nest, tuple) else values
+    if len(values) > len(fields):
+        raise ValueError(f"a {type(nest).__name__} has no field {children[len(fields)][0]!r}")
+    return type(nest)(*values)

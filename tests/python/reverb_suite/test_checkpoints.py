@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpointers. Not all of it is there in reprise yet: what is missing is skipped with a word."""
+
+import os
+
+import pytest
+
+from reverb_suite.helpers import insert, values
+from reverb_suite.implementation import NAME, reverb, submodule, table
+
+checkpointers = reverb.checkpointers
+
+
+def checkpoint(client):
+    """The path, or the end of the test where there is nothing to write checkpoints with."""
+    try:
+        return client.checkpoint()
+    except RuntimeError as error:
+        if NAME == "reverb":
+            raise
+        pytest.skip(f"no checkpoints yet: {error}")
+
+
+def test_default_checkpointer():
+    assert isinstance(checkpointers.default_checkpointer(), checkpointers.CheckpointerBase)
+
+
+def test_default_checkpointer_keeps_its_arguments(tmp_path):
+    made = submodule("platform.checkpointers_lib").DefaultCheckpointer(
+        str(tmp_path), group="g", fallback_checkpoint_path="elsewhere")
+    assert (made.path, made.group, made.fallback_checkpoint_path) == (str(tmp_path), "g",
+                                                                      "elsewhere")
+
+
+def test_default_checkpointer_has_defaults(tmp_path):
+    made = checkpointers.DefaultCheckpointer(str(tmp_path))
+    assert (made.path, made.group, made.fallback_checkpoint_path) == (str(tmp_path), "", None)
+
+
+def test_temp_dir_checkpointer():
+    one, two = checkpointers.TempDirCheckpointer(), checkpointers.TempDirCheckpointer()
+    assert os.path.isdir(one.path)
+    assert one.path != two.path
+    assert isinstance(one, checkpointers.DefaultCheckpointer)
+
+
+def test_checkpointer_base_is_abstract():
+    with pytest.raises(TypeError):
+        checkpointers.CheckpointerBase()
+
+
+def test_checkpoint_says_where(start, tmp_path):
+    client = start(table(), folder=str(tmp_path)).client
+    client.insert(1.0, {"t": 1.0})
+    path = checkpoint(client)
+    assert isinstance(path, str)
+    assert path.startswith(str(tmp_path))
+    assert os.path.isdir(path)
+
+
+def test_a_checkpoint_is_loaded(start, tmp_path):
+    before = start(table(), folder=str(tmp_path))
+    insert(before.client, [1.0, 2.0, 3.0], priorities=[5.0, 6.0, 7.0])
+    checkpoint(before.client)
+    before.stop()
+    after = start(table(), folder=str(tmp_path)).client
+    assert after.server_info()["t"].current_size == 3
+    (one,) = after.sample("t", emit_timesteps=False)
+    assert (one.data[0][0], one.info.priority) == (1.0, 5.0)
+
+
+def test_what_came_after_a_checkpoint_is_not_in_it(start, tmp_path):
+    before = start(table(), folder=str(tmp_path))
+    insert(before.client, [1.0])
+    checkpoint(before.client)
+    insert(before.client, [2.0])
+    before.stop()
+    after = start(table(), folder=str(tmp_path)).client
+    assert after.server_info()["t"].current_size == 1
+    assert values(after) == [1.0]

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exceptions, and what they are."""
+
+import pickle
+
+import pytest
+import reprise
+from reprise import errors
+
+
+def test_where_they_are():
+    assert reprise.ReverbError is errors.ReverbError
+    assert reprise.DeadlineExceededError is errors.DeadlineExceededError
+    assert errors.ReverbError.__module__ == "reprise.errors"
+    assert errors.ReverbError.__qualname__ == "ReverbError"
+
+
+def test_what_they_are():
+    assert issubclass(errors.DeadlineExceededError, errors.ReverbError)
+    assert issubclass(errors.StatusError, errors.ReverbError)
+    assert issubclass(errors.StatusError, RuntimeError)
+    assert not issubclass(errors.ReverbError, RuntimeError)
+    assert not issubclass(errors.DeadlineExceededError, (RuntimeError, TimeoutError))
+
+
+@pytest.mark.parametrize("kind", [errors.ReverbError, errors.DeadlineExceededError,
+                                  errors.StatusError])
+def test_they_can_be_made_raised_and_pickled(kind):
+    with pytest.raises(kind, match="some text"):
+        raise kind("some text")
+    error = kind("some text")
+    error.code = "NOT_FOUND"
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is kind and copy.args == ("some text",) and copy.code == "NOT_FOUND"
+
+
+def test_codes_of_the_classes():
+    assert errors.DeadlineExceededError.code == "DEADLINE_EXCEEDED"
+    assert errors.ReverbError.code == "UNKNOWN"

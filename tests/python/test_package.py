@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package itself: its names, what it imports, the command in it."""
+
+import importlib
+import os
+import subprocess
+import sys
+
+import pytest
+import reprise
+
+
+def python(script, **env):
+    """What a new interpreter prints."""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                          timeout=120, env={**os.environ, **env})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", sorted(reprise.__all__))
+def test_every_public_name_is_there(name):
+    if name == "TFClient":
+        pytest.importorskip("tensorflow")
+    assert getattr(reprise, name) is not None
+    assert name in dir(reprise)
+
+
+def test_no_other_name():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        reprise.nothing
+    with pytest.raises(ImportError):
+        from reprise import nothing  # noqa: F401
+
+
+REVERB = """Client DeadlineExceededError PatternDataset ReplaySample ReverbError SampleInfo Server
+    TFClient Table TimestepDataset TrajectoryColumn TrajectoryDataset TrajectoryWriter Writer
+    checkpointers errors item_selectors rate_limiters replay_sample reverb_types selectors
+    structured structured_writer pybind""".split()
+
+
+def test_names_of_reverb():
+    assert set(REVERB) <= set(reprise.__all__)
+
+
+def test_importing_is_quick_and_imports_little():
+    """Of the time that NumPy leaves us: others' modules are not ours to make faster."""
+    if "_reprise_editable_loader" in sys.modules:
+        pytest.skip("an editable install looks whether it has to be built again")
+    script = ("import numpy, sys, time; t = time.perf_counter(); import reprise; "
+              "print(time.perf_counter() - t); print(*sys.modules)")
+    runs = [python(script).splitlines() for _ in range(5)]
+    assert min(float(seconds) for seconds, _ in runs) < 0.1
+    modules = set(runs[0][1].split())
+    assert not modules & {"tensorflow", "torch", "jax", "asyncio", "multiprocessing", "tree"}
+
+
+def test_version():
+    from importlib.metadata import PackageNotFoundError, version
+    try:
+        assert reprise.__version__ == version("reprise")
+    except PackageNotFoundError:
+        pytest.skip("not installed by pip")
+
+
+def test_reverb_is_an_alias_when_asked_for():
+    print_all = """
+import sys, reprise
+%s
+import reverb
+import reverb.errors, reverb.specs as specs
+from reverb import tree
+from reverb.errors import ReverbError
+assert reverb is reprise
+assert reverb.errors is reprise.errors and sys.modules["reverb.errors"] is reprise.errors
+assert specs is reprise.specs and tree is reprise.tree and ReverbError is reprise.ReverbError
+assert reprise.errors.__spec__.name == reprise.errors.__name__ == "reprise.errors"
+try:
+    import reverb.no_such_module
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    for how in ("reprise.install_as_reverb()", "sys.modules['reverb'] = reprise"):
+        assert "no_such_module" in python(print_all % how)
+
+
+def test_the_real_reverb_is_not_replaced(tmp_path):
+    (tmp_path / "reverb.py").write_text("real = True\n")
+    script = """
+import reverb, reprise
+try:
+    reprise.install_as_reverb()
+except RuntimeError as error:
+    print(error)
+assert reverb.real
+"""
+    said = python(script, PYTHONPATH=os.pathsep.join(
+        [str(tmp_path)] + os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+    assert "imported already" in said and str(tmp_path) in said
+
+
+def test_the_command():
+    done = subprocess.run([sys.executable, "-m", "reprise", "--version"], capture_output=True,
+                          text=True, timeout=60)
+    assert done.stdout == f"reprise {reprise.__version__}\n" and done.returncode == 0
+    wrong = subprocess.run([sys.executable, "-m", "reprise", "no-such-command"],
+                           capture_output=True, text=True, timeout=60)
+    assert wrong.returncode != 0 and "no-such-command" in wrong.stderr
+
+
+def test_modules_say_what_they_are():
+    folder = os.path.dirname(reprise.__file__)
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".py") and name not in ("__main__.py", "tf_client.py"):
+            module = importlib.import_module(f"reprise.{name[:-3]}".replace(".__init__", ""))
+            assert module.__doc__, f"{name} has no docstring"

@@ -1,0 +1,608 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers: in this process, in a child, and one that runs already."""
+
+import gc
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import reprise
+from reprise import _core, child_server, errors, local_path, rate_limiters, selectors, specs
+from reprise import server as server_module
+
+TIMEOUT = 30.0
+
+
+def table(name="t", **overrides):
+    options = dict(
+        sampler=selectors.Uniform(),
+        remover=selectors.Fifo(),
+        max_size=100,
+        rate_limiter=rate_limiters.MinSize(1),
+    )
+    return reprise.Table(name, **{**options, **overrides})
+
+
+def connect(server):
+    """A client over the network, whatever the server's place."""
+    return _core.Client(server.address)
+
+
+def insert(client, name="t", count=1):
+    writer = _core.StepWriter(client, 1)
+    for i in range(count):
+        writer.append([np.float32(i)])
+        writer.create_item(name, 1, 1.0, timeout=TIMEOUT)
+    writer.flush(timeout=TIMEOUT)
+
+
+def sample(client, name="t", count=1):
+    sampler = _core.Sampler(client, name, max_samples=count)
+    found = []
+    while len(found) < count:
+        found += sampler.next(count - len(found), timeout_ms=int(TIMEOUT * 1000))
+    return found
+
+
+def wait_for(condition, what):
+    end = time.monotonic() + TIMEOUT
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.005)
+
+
+def refuses(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+@pytest.fixture(scope="module")
+def elsewhere():
+    """A server that runs already."""
+    with reprise.Server([table("theirs")], where="child") as server:
+        yield server
+
+
+@pytest.fixture(params=["process", "child", "address"])
+def where(request):
+    if request.param == "address":
+        return request.getfixturevalue("elsewhere").address
+    return request.param
+
+
+@pytest.fixture
+def name(request):
+    """A name that no other test has: the server elsewhere is shared."""
+    return re.sub(r"\W", "_", request.node.name)
+
+
+class TestEveryPlace:
+    def test_serves_its_tables(self, where, name):
+        t = table(name)
+        with reprise.Server([t], where=where) as server:
+            client = connect(server)
+            insert(client, name, 3)
+            assert len(sample(client, name, 2)) == 2
+            assert t.info.current_size == 3
+            assert t.info.rate_limiter_info.insert_stats.completed == 3
+            assert t.info.rate_limiter_info.sample_stats.completed >= 2
+
+    def test_table_knows_what_may_go_ahead(self, where, name):
+        t = table(name, rate_limiter=rate_limiters.MinSize(2))
+        with reprise.Server([t], where=where) as server:
+            client = connect(server)
+            assert not t.can_sample(1)
+            insert(client, name)
+            assert not t.can_sample(1)
+            insert(client, name)
+            assert t.can_sample(1)
+            assert t.can_insert(1)
+
+    def test_limiter_bounds_inserts(self, where, name):
+        t = reprise.Table.queue(name, 3)
+        with reprise.Server([t], where=where) as server:
+            insert(connect(server), name, 2)
+            assert t.can_insert(1)
+            assert not t.can_insert(2)
+            assert t.can_sample(2)
+            assert not t.can_sample(3)
+
+    def test_paused_side_may_not_go_ahead(self, where, name):
+        t = table(name)
+        with reprise.Server([t], where=where) as server:
+            client = connect(server)
+            insert(client, name)
+            client.pause(name, 2, timeout=TIMEOUT)
+            assert not t.can_sample(1) and t.can_insert(1)
+            client.pause(name, 1, timeout=TIMEOUT)
+            assert not t.can_insert(1)
+
+    @pytest.mark.parametrize("call", ["can_sample", "can_insert"])
+    def test_count_must_be_positive(self, where, name, call):
+        t = table(name)
+        with reprise.Server([t], where=where):
+            with pytest.raises(ValueError, match=">= 1"):
+                getattr(t, call)(0)
+
+    def test_signature_comes_back(self, where, name):
+        spec = {"a": [specs.TensorSpec((2, None), "float32", "x")], "b": specs.TensorSpec((), str)}
+        t = table(name, signature=spec)
+        with reprise.Server([t], where=where) as server:
+            assert t.info.signature == spec
+            found = {info["name"]: info for info in connect(server).tables(timeout=TIMEOUT)}
+            assert found[name]["signature"] == spec
+
+    def test_says_who_waits(self, where, name):
+        limiter = rate_limiters.MinSize(5)
+        t = table(name, rate_limiter=limiter)
+        with reprise.Server([t], where=where) as server:
+            sampler = _core.Sampler(connect(server), name)
+            thread = threading.Thread(target=lambda: sampler.next(1, timeout_ms=30000))
+            thread.start()
+            wait_for(t.why, "nobody waits")
+            waiting = limiter.why()[0]
+            assert waiting.table == name
+            assert waiting.side == "sample"
+            assert waiting.wanted >= 1 and waiting.done == 0
+            assert waiting.seconds >= 0
+            assert "5" in waiting.why
+            assert name in str(waiting) and waiting.why in str(waiting)
+            insert(connect(server), name, 5)
+            thread.join(TIMEOUT)
+            assert not thread.is_alive()
+            sampler.close()
+
+    def test_replace_is_a_new_table(self, where, name):
+        t = table(name)
+        with reprise.Server([t], where=where) as server:
+            insert(connect(server), name)
+            other = t.replace(max_size=7)
+            assert other.info.current_size == 0
+            assert other.info.max_size == 7
+            assert t.info.current_size == 1
+
+    def test_has_text(self, where, name):
+        with reprise.Server([table(name)], where=where) as server:
+            assert f"port={server.port}" in repr(server)
+            assert f"name={name}" in repr(server)
+
+    def test_stop_may_be_called_again(self, where, name):
+        server = reprise.Server([table(name)], where=where)
+        assert server.running
+        assert server.stop() is None
+        assert server.stop() is None
+        assert not server.running
+
+    def test_wait_ends_with_stop(self, where, name):
+        server = reprise.Server([table(name)], where=where)
+        thread = threading.Thread(target=server.wait)
+        thread.start()
+        assert thread.is_alive()
+        server.stop()
+        thread.join(TIMEOUT)
+        assert not thread.is_alive()
+        server.wait()
+
+
+class TestArguments:
+    @pytest.mark.parametrize("tables", [None, [], ()])
+    def test_needs_a_table(self, tables):
+        with pytest.raises(ValueError, match="At least one table must be provided"):
+            reprise.Server(tables)
+
+    def test_names_must_differ(self):
+        with pytest.raises(ValueError, match="have the same name: a, b"):
+            reprise.Server([table("a"), table("b"), table("a"), table("b"), table("c")])
+
+    @pytest.mark.parametrize("port", ["x", 1.5])
+    def test_port_must_be_whole(self, port):
+        with pytest.raises(TypeError, match="port"):
+            reprise.Server([table()], port=port)
+
+    @pytest.mark.parametrize("port", [-1, 65536])
+    def test_port_must_be_one(self, port):
+        with pytest.raises(ValueError, match="port"):
+            reprise.Server([table()], port=port)
+
+    @pytest.mark.parametrize("port", [None, 0])
+    def test_port_is_found(self, port):
+        with reprise.Server([table()], port) as server:
+            assert server.port > 0
+
+    @pytest.mark.parametrize("place", ["process", "child"])
+    def test_port_can_be_chosen(self, place):
+        with socket.socket() as probe:
+            probe.bind(("localhost", 0))
+            port = probe.getsockname()[1]
+        with reprise.Server([table()], port=port, where=place) as server:
+            assert server.port == port
+
+    @pytest.mark.parametrize("place", ["process", "child"])
+    def test_port_in_use(self, place):
+        with reprise.Server([table()]) as server:
+            with pytest.raises(ValueError, match="in use"):
+                reprise.Server([table()], port=server.port, where=place)
+
+    @pytest.mark.parametrize("place", ["process", "child"])
+    def test_network_needs_credentials(self, place):
+        with pytest.raises(errors.StatusError, match="credentials") as caught:
+            reprise.Server([table()], address="0.0.0.0", where=place)
+        assert caught.value.code == "FAILED_PRECONDITION"
+
+    def test_network_when_told(self):
+        with reprise.Server([table()], address="0.0.0.0", insecure=True) as server:
+            assert server.address == f"localhost:{server.port}"
+            assert len(connect(server).tables(timeout=TIMEOUT)) == 1
+
+    def test_several_addresses(self):
+        with reprise.Server([table()], address=["127.0.0.1"]) as server:
+            assert server.address == f"127.0.0.1:{server.port}"
+            assert len(connect(server).tables(timeout=TIMEOUT)) == 1
+
+    def test_no_address(self):
+        with pytest.raises(ValueError, match="at least one host"):
+            reprise.Server([table()], address=[])
+
+    @pytest.mark.parametrize("place", ["thread", "", "host:port"])
+    def test_place_must_be_one(self, place):
+        with pytest.raises(ValueError, match="where must be"):
+            reprise.Server([table()], where=place)
+
+    @pytest.mark.parametrize("place", ["process", "child"])
+    def test_policy_must_be_one(self, place):
+        with pytest.raises(ValueError, match="policy"):
+            reprise.Server([table()], policy="shrink", where=place)
+
+    @pytest.mark.parametrize("argument", ["max_bytes", "seed", "threads"])
+    def test_numbers_must_not_be_negative(self, argument):
+        with pytest.raises(ValueError, match=argument):
+            reprise.Server([table()], **{argument: -1})
+
+    @pytest.mark.parametrize("place", ["process", "child"])
+    @pytest.mark.parametrize(
+        "limits, error",
+        [({"nothing": 1}, ValueError), ({"tables": "x"}, TypeError), ({"tables": -1}, OverflowError)],
+    )
+    def test_limits_are_checked(self, place, limits, error):
+        with pytest.raises(error):
+            reprise.Server([table()], limits=limits, where=place)
+
+    @pytest.mark.parametrize("place", ["process", "child"])
+    def test_budget_is_kept(self, place):
+        t = table(max_size=1000)
+        with reprise.Server([t], max_bytes=2000, where=place) as server:
+            insert(connect(server), count=300)
+            assert t.details["bytes"] <= 2000
+            assert 0 < t.info.current_size < 300
+
+    def test_seed_repeats_a_run(self):
+        draws = []
+        for _ in range(2):
+            t = table()
+            with reprise.Server([t], seed=42) as server:
+                client = _core.Client.local(server._place.store)
+                insert(client, count=50)
+                found = sample(client, count=20)
+                draws.append([float(s[5][0].ravel()[0]) for s in found])
+        assert draws[0] == draws[1]
+        assert len(set(draws[0])) > 1
+
+
+class TestTables:
+    def test_is_of_one_server_at_a_time(self):
+        t = table()
+        with reprise.Server([t]) as server:
+            with pytest.raises(ValueError, match=f"another server already: {server.address}"):
+                reprise.Server([t])
+
+    def test_can_be_used_again(self):
+        t = table()
+        with reprise.Server([t]) as server:
+            insert(connect(server))
+            assert t.info.current_size == 1
+        with reprise.Server([t]):
+            assert t.info.current_size == 0
+
+    def test_can_be_read_after_the_server(self):
+        t = table()
+        with reprise.Server([t]) as server:
+            insert(connect(server))
+        assert t.info.current_size == 1
+
+    def test_outlives_its_server(self):
+        t = table()
+        server = reprise.Server([t])
+        insert(connect(server))
+        del server
+        gc.collect()
+        assert t.info.current_size == 1
+
+    def test_share_chunks(self):
+        a, b = table("a"), table("b")
+        with reprise.Server([a, b]) as server:
+            writer = _core.StepWriter(connect(server), 1)
+            writer.append([np.zeros(1000, np.float32)])
+            writer.create_item("a", 1, 1.0, timeout=TIMEOUT)
+            writer.create_item("b", 1, 1.0, timeout=TIMEOUT)
+            writer.flush(timeout=TIMEOUT)
+            both = server._place.store.info()["bytes"]
+            assert both == a.details["bytes"] == b.details["bytes"]
+
+
+class TestInThisProcess:
+    def test_is_found_by_its_port(self):
+        with reprise.Server([table()]) as server:
+            store = server_module._servers[server.port]
+            assert store.tables() == ["t"]
+            for host in ("localhost", "127.0.0.1", "[::1]"):
+                assert server_module.local_store(f"{host}:{server.port}") is store
+            assert server_module.local_store(f"elsewhere:{server.port}") is None
+            assert server_module.local_store("localhost") is None
+            assert server_module.local_store(f"unix:/tmp/{server.port}") is None
+        assert server.port not in server_module._servers
+
+    def test_is_not_found_in_a_forked_child(self):
+        with reprise.Server([table()]) as server:
+            pid = os.fork()
+            if pid == 0:
+                ok = not server_module._servers and not server.running
+                server.stop()
+                os._exit(7 if ok else 1)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+            assert len(connect(server).tables(timeout=TIMEOUT)) == 1
+            assert local_path.find(server.port) is not None
+
+    def test_stops_when_it_is_dropped(self):
+        server = reprise.Server([table()])
+        port = server.port
+        del server
+        gc.collect()
+        assert refuses(port)
+        assert port not in server_module._servers
+
+    def test_stop_ends_waits(self):
+        t = table()
+        server = reprise.Server([t])
+        sampler = _core.Sampler(_core.Client.local(server._place.store), "t")
+        caught = []
+
+        def wait():
+            try:
+                caught.append(sampler.next(1, timeout_ms=30000))
+            except errors.ReverbError as error:
+                caught.append(error.code)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        wait_for(t.why, "nobody waits")
+        server.stop()
+        thread.join(TIMEOUT)
+        assert caught == ["CANCELLED"]
+
+    def test_stops_with_the_interpreter(self):
+        program = """
+            import reprise
+            server = reprise.Server([reprise.Table.queue("q", 3)])
+            keep = [server]
+            keep.append(keep)
+            print(reprise.local_path.find(server.port) if hasattr(reprise, "local_path")
+                  else __import__("reprise.local_path").local_path.find(server.port))
+        """
+        result = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(program)],
+            capture_output=True, text=True, timeout=60,
+        )
+        assert result.returncode == 0, result.stderr
+        assert result.stderr == ""
+        assert not os.path.exists(result.stdout.strip())
+
+    def test_ctrl_c_ends_wait_and_server(self):
+        program = """
+            import os, signal, threading, reprise
+            server = reprise.Server([reprise.Table.queue("q", 3)])
+            threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            try:
+                server.wait()
+            except KeyboardInterrupt:
+                print("interrupted", server.running)
+        """
+        result = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(program)],
+            capture_output=True, text=True, timeout=60,
+        )
+        assert result.stdout == "interrupted False\n", result.stderr
+
+    def test_pid_is_ours(self):
+        with reprise.Server([table()]) as server:
+            assert server.pid == os.getpid()
+            assert server.where == "process"
+            with pytest.raises(ValueError, match="child"):
+                server.kill()
+
+
+class TestInAChild:
+    def test_is_another_process(self):
+        with reprise.Server([table()], where="child") as server:
+            assert server.pid != os.getpid()
+            assert os.path.exists(f"/proc/{server.pid}") or sys.platform != "linux"
+            assert server.port not in server_module._servers
+
+    def test_can_be_killed(self):
+        t = table()
+        server = reprise.Server([t], where="child")
+        path = local_path.find(server.port)
+        server.kill()
+        assert not server.running
+        assert refuses(server.port)
+        assert not os.path.exists(path)
+        with pytest.raises(errors.StatusError, match="ended") as caught:
+            t.info
+        assert caught.value.code == "UNAVAILABLE"
+        server.wait()
+        server.stop()
+
+    def test_wait_ends_when_it_dies(self):
+        server = reprise.Server([table()], where="child")
+        os.kill(server.pid, signal.SIGKILL)
+        server.wait()
+        assert not server.running
+        server.stop()
+
+    def test_ignores_ctrl_c(self):
+        with reprise.Server([table()], where="child") as server:
+            os.kill(server.pid, signal.SIGINT)
+            assert len(connect(server).tables(timeout=TIMEOUT)) == 1
+
+    @pytest.mark.parametrize("how", ["exit", "kill"])
+    def test_dies_with_its_parent(self, how):
+        # A forked child of the parent holds the pipe, and must not keep the server alive.
+        program = """
+            import os, signal, sys, time, reprise
+            server = reprise.Server([reprise.Table.queue("q", 3)], where="child")
+            pid = os.fork()
+            if pid == 0:
+                time.sleep(60)
+                os._exit(0)
+            print(server.port, server.pid, pid, flush=True)
+            if sys.argv[1] == "exit":
+                sys.exit()
+            time.sleep(60)
+        """
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(program), how],
+            stdout=subprocess.PIPE, text=True,
+        )
+        port, pid, forked = map(int, process.stdout.readline().split())
+        try:
+            if how == "kill":
+                process.kill()
+            process.wait(TIMEOUT)
+            wait_for(lambda: refuses(port), "the server outlived its parent")
+            wait_for(lambda: not _runs(pid), "the process outlived its parent")
+            assert local_path.find(port) is None
+        finally:
+            os.kill(forked, signal.SIGKILL)
+            process.stdout.close()
+
+    def test_stops_when_it_is_dropped(self):
+        server = reprise.Server([table()], where="child")
+        port, pid = server.port, server.pid
+        del server
+        gc.collect()
+        assert refuses(port)
+        assert not _runs(pid)
+
+    def test_is_left_alone_by_a_forked_child(self):
+        t = table()
+        with reprise.Server([t], where="child") as server:
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    t.info
+                except errors.StatusError as error:
+                    server.stop()
+                    os._exit(7 if error.code == "FAILED_PRECONDITION" else 1)
+                finally:
+                    os._exit(1)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+            assert server.running
+            assert t.info.current_size == 0
+
+    def test_can_be_asked_by_threads(self):
+        t = table()
+        with reprise.Server([t], where="child"):
+            sizes = []
+            ask = [
+                threading.Thread(target=lambda: sizes.extend(t.info.max_size for _ in range(20)))
+                for _ in range(4)
+            ]
+            for thread in ask:
+                thread.start()
+            for thread in ask:
+                thread.join(TIMEOUT)
+            assert sizes == [100] * 80
+
+    def test_writes_nothing_to_our_output(self, capfd):
+        with reprise.Server([table()], where="child"):
+            pass
+        captured = capfd.readouterr()
+        assert (captured.out, captured.err) == ("", "")
+
+    def test_process_that_does_not_start(self, monkeypatch):
+        monkeypatch.setattr(child_server, "_PROGRAM", "import sys; sys.exit(3)")
+        with pytest.raises(errors.StatusError, match="ended with 3") as caught:
+            reprise.Server([table()], where="child")
+        assert caught.value.code == "UNAVAILABLE"
+
+    def test_process_that_hangs(self, monkeypatch):
+        monkeypatch.setattr(child_server, "_PROGRAM", "import time; time.sleep(60)")
+        monkeypatch.setattr(child_server, "_START_TIMEOUT", 0.5)
+        with pytest.raises(errors.StatusError, match="did not start in 0.5 s"):
+            reprise.Server([table()], where="child")
+
+
+class TestElsewhere:
+    def test_is_left_running(self, elsewhere):
+        reprise.Server([table("kept")], where=elsewhere.address).stop()
+        names = [info["name"] for info in connect(elsewhere).tables(timeout=TIMEOUT)]
+        assert "theirs" in names and "kept" in names
+
+    def test_uses_tables_that_are_there(self, elsewhere):
+        theirs = table("theirs")
+        insert(connect(elsewhere), "theirs")
+        with reprise.Server([theirs], where=elsewhere.address) as server:
+            assert theirs.info.current_size >= 1
+            assert server.pid == 0
+            assert server.port == elsewhere.port
+
+    def test_refuses_tables_that_are_other(self, elsewhere):
+        with pytest.raises(ValueError, match="max_size 100 and not 7"):
+            reprise.Server([table("theirs", max_size=7)], where=elsewhere.address)
+        with pytest.raises(ValueError, match="sampler"):
+            reprise.Server(
+                [table("theirs", sampler=selectors.Prioritized(0.5))], where=elsewhere.address
+            )
+
+    def test_table_that_was_dropped(self, elsewhere):
+        t = table("short")
+        with reprise.Server([t], where=elsewhere.address):
+            connect(elsewhere).drop_table("short", timeout=TIMEOUT)
+            with pytest.raises(errors.StatusError) as caught:
+                t.info
+            assert caught.value.code == "NOT_FOUND"
+
+
+def _runs(pid):
+    """Whether there is such a process, and it is not just waiting to be collected."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+class TestSignatureAsJson:
+    @pytest.mark.parametrize(
+        "signature",
+        [
+            None,
+            specs.TensorSpec((), "float32"),
+            specs.TensorSpec(None, "bool", "n"),
+            {"a": [specs.TensorSpec((None, 2), str)], "b": (specs.TensorSpec((), "int8"),)},
+        ],
+    )
+    def test_goes_there_and_back(self, signature):
+        node = child_server.signature_to_json(signature)
+        assert child_server.signature_from_json(node) == signature
