@@ -896,6 +896,25 @@ def test_signatures(place):
     assert place.size("signed") == 1
 
 
+def test_what_is_wrong_by_the_signature(place):
+    writer = place.writer()
+    for i in range(2):
+        writer.append({"a": np.float32(i), "b": i})
+    h = writer.history
+
+    with pytest.raises(ValueError, match="The trajectory has 1 columns but the table signature "
+                                         "has 2 columns."):
+        writer.create_item("signed", 1.0, [h["a"][:]])
+    with pytest.raises(ValueError) as caught:
+        writer.create_item("signed", 1.0, {"a": h["a"][-1:], "b": h["b"][-1]})
+    text = str(caught.value)
+    assert "The table expects column 0 to be a float [2] tensor but got a float [1] tensor." in text
+    assert ("The table signature is:\n\t0: Tensor<name: 'a', dtype: float, shape: [2]>, "
+            "1: Tensor<name: 'b', dtype: int64, shape: []>") in text
+    assert ("The provided trajectory signature is:\n\t0: Tensor<name: '0', dtype: float, "
+            "shape: [1]>, 1: Tensor<name: '1', dtype: int64, shape: []>") in text
+
+
 def test_without_validation_the_server_refuses(place):
     writer = place.writer(validate=False)
     fill(writer, 1)
