@@ -245,10 +245,11 @@ static PyObject *blame(const new_item *item, rp_status st, const rp_error *err)
         if (blame_rows(item, i)) return NULL;
     if (st != RP_INVALID || strncmp(err->text, "table '", 7) != 0) return core_raise(st, err);
     if (blame_signature(item, err)) return NULL;
+    const char *why = strstr(err->text, "': ");
     PyErr_Format(PyExc_ValueError,
                  "Unable to create item in table '%s' since the provided trajectory is "
-                 "inconsistent with the table signature. %s",
-                 item->table, err->text);
+                 "inconsistent with the table signature. %s.",
+                 item->table, why == NULL ? err->text : why + 3);
     return NULL;
 }
 

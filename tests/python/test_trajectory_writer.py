@@ -885,7 +885,8 @@ def test_signatures(place):
     h = writer.history
 
     for bad in ({"a": h["a"][-2:]}, {"a": h["a"][-1:], "b": h["b"][-1]},
-                {"a": h["c"][-2:], "b": h["b"][-1]}, {"a": h["a"][-2:], "b": h["a"][-1]},
+                {"a": h["c"][-2:], "b": h["b"][-1]}, {"a": h["a"][-2:], "b": h["b"][-1:]},
+                {"a": h["a"][-2:], "b": h["a"][-1]},
                 [h["a"][-2:], h["b"][-1], h["c"][-1]]):
         with pytest.raises(ValueError, match="Unable to create item in table 'signed' since "
                                              "the provided trajectory is inconsistent with the "
