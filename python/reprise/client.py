@@ -20,6 +20,7 @@ from __future__ import annotations
 import logging
 import os
 from typing import (
+    TYPE_CHECKING,
     Any,
     Callable,
     Dict,
@@ -35,6 +36,12 @@ from typing import (
 from reprise import _core, errors, reverb_types
 from reprise import structured_writer as structured_writer_lib
 from reprise.replay_sample import ReplaySample, SampleInfo
+
+if TYPE_CHECKING:
+    from reprise.dataset import Dataset
+    from reprise.rate_limiters import RateLimiter
+    from reprise.server import Table, Waiting
+    from reprise.trajectory_writer import TrajectoryWriter
 
 __all__ = ["Client", "Writer"]
 
@@ -98,7 +105,7 @@ class Writer:
         if not getattr(self, "_closed", True):
             _logger.warning("Writer-object deleted without calling .close explicitly.")
             try:
-                self.close()
+                self.close(timeout=10.0)  # not for ever: the process may be about to end
             except Exception:  # there is nobody to tell
                 _logger.exception("what a deleted Writer had not sent is lost")
 
@@ -441,7 +448,7 @@ class Client:
         max_items: int = 0,
         max_bytes: int = 0,
         timeout: Optional[float] = None,
-    ) -> Any:
+    ) -> TrajectoryWriter:
         """A `TrajectoryWriter`, whose items may have any of the latest values of each column.
 
         Args:
@@ -560,7 +567,7 @@ class Client:
             count -= ask
             ask *= 2
 
-    def sampler(self, table: str, batch_size: int, **options: Any) -> Any:
+    def sampler(self, table: str, batch_size: int, **options: Any) -> Dataset:
         """Batches of stacked arrays, made ahead without the GIL: a `reprise.Dataset`.
 
             for batch in client.sampler("replay", 256, beta=0.4):
@@ -651,14 +658,14 @@ class Client:
 
     def why(
         self, table: Optional[str] = None, *, timeout: Optional[float] = None
-    ) -> List[Any]:
+    ) -> List[Waiting]:
         """Which calls wait at a table, or at any, and why: a list of `reprise.server.Waiting`."""
         from reprise import server
 
         calls = self._client.why_blocked(table, timeout)
         return [server.Waiting.from_dict(call["table"], call) for call in calls]
 
-    def create_table(self, table: Any, *, timeout: Optional[float] = None) -> None:
+    def create_table(self, table: Table, *, timeout: Optional[float] = None) -> None:
         """Makes a table like that `reprise.Table` on a server that is running.
 
         Raises:
@@ -681,7 +688,7 @@ class Client:
         max_size: Optional[int] = None,
         max_bytes: Optional[int] = None,
         max_times_sampled: Optional[int] = None,
-        rate_limiter: Any = None,
+        rate_limiter: Optional[RateLimiter] = None,
         recenter: bool = False,
         timeout: Optional[float] = None,
     ) -> None:

@@ -687,6 +687,23 @@ def test_a_writer_stays_with_its_process(serve):
     assert client.server_info()["t"].current_size == 1
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_writer_in_use_when_the_process_forks(serve):
+    client = serve(reprise.Table.queue("q", 1))
+    client.insert(0, {"q": 1.0})
+    writer = client.writer(1)
+    writer.append(1)
+    writer.create_item("q", 1, 1.0)
+    thread = threading.Thread(target=writer.flush)  # has its lock, and waits
+    thread.start()
+    while not client.why("q"):
+        pass
+    assert "the process that forked" in forked(writer.flush)
+    list(client.sample("q", 2))
+    thread.join(20)
+    writer.close()
+
+
 def test_multiprocessing_spawn(serve):
     client = serve()
     pool = multiprocessing.get_context("spawn").Pool(1)
