@@ -10,9 +10,9 @@
 >>> step.data
 [array([0., 1., 2.]), array(1.5)]
 
-Which way the data goes is found out by itself. A client of a server in the same process uses its
-tables directly; one of a server on the same host and of the same user goes through a Unix socket
-and shared memory; all others through TCP. `transport="tcp"` forces the last.
+Which way the data goes is found out by itself. A client of a server in the same process uses
+its tables directly; one of a server on the same host and of the same user goes through a Unix
+socket and shared memory; all others through TCP. `transport="tcp"` forces the last.
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ class Writer:
         `close`. Waits while `max_in_flight_items` are on their way.
 
         Raises:
-          ValueError: num_timesteps is < 1, or more than there are; the priority is NaN; there is
-            no such table, or its signature does not fit the steps.
+          ValueError: num_timesteps is < 1, or more than there are; the priority is NaN; there
+            is no such table, or its signature does not fit the steps.
           DeadlineExceededError: `timeout` seconds have passed; nothing was created.
         """
         if num_timesteps < 1:
@@ -214,8 +214,9 @@ class Client:
 
     Args:
       server_address: "host:port", "unix:/path", several of them separated by commas or as a
-        list, or "dns:name:port" for all addresses of a name. Several are shards: items are spread
-        over them, samples drawn from all as if they were one table, priorities set on all.
+        list, or "dns:name:port" for all addresses of a name. Several are shards: items are
+        spread over them, samples drawn from all as if they were one table, priorities set on
+        all.
       transport: None, to find the fastest way; "tcp" to go through the network in any case.
       tls: encrypt; set by the files below too.
       ca_file: PEM file of those whose word is taken for servers; None: the system's.
@@ -250,7 +251,7 @@ class Client:
             raise ValueError(f"transport must be None or 'tcp', got {transport!r}")
         self._server_address = server_address
         self._transport = transport
-        given = {
+        given: Dict[str, Any] = {
             "tls": tls,
             "ca_file": ca_file,
             "certificate_file": certificate_file,
@@ -291,7 +292,7 @@ class Client:
         """The address or addresses, as they were given."""
         return self._server_address
 
-    # --- the way to the server --------------------------------------------------------------------
+    # --- the way to the server ----------------------------------------------------------------
 
     @property
     def _client(self) -> _core.Client:
@@ -333,7 +334,7 @@ class Client:
         store = server.local_store(self._server_address)
         return (store, None) if store is not None else (None, local_path.find(int(port)))
 
-    # --- writing ----------------------------------------------------------------------------------
+    # --- writing ------------------------------------------------------------------------------
 
     def insert(
         self, data: Any, priorities: Mapping[str, float], *, timeout: Optional[float] = None
@@ -496,7 +497,7 @@ class Client:
         """
         return structured_writer_lib.BatchWriter(self._client, num_environments, configs)
 
-    # --- reading ----------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------
 
     def sample(
         self,
@@ -545,8 +546,8 @@ class Client:
     def _draw(
         self, table: str, count: int, timeout_ms: int
     ) -> Generator[List[tuple], None, None]:
-        """Samples as they come. First one is asked for, then two, then four: whoever stops early
-        has not taken much from a table whose items can be sampled once."""
+        """Samples as they come. First one is asked for, then two, then four: whoever stops
+        early has not taken much from a table whose items can be sampled once."""
         client = self._client
         ask = 1
         while count > 0:
@@ -579,7 +580,7 @@ class Client:
 
         return dataset.Dataset(self, table, batch_size, **options)
 
-    # --- priorities -------------------------------------------------------------------------------
+    # --- priorities ---------------------------------------------------------------------------
 
     def mutate_priorities(
         self,
@@ -614,7 +615,7 @@ class Client:
         """
         self._client.mutate(table, keys, priorities, None, timeout)
 
-    # --- the server -------------------------------------------------------------------------------
+    # --- the server ---------------------------------------------------------------------------
 
     def server_info(
         self, timeout: Optional[float] = None
@@ -659,7 +660,7 @@ class Client:
     def why(
         self, table: Optional[str] = None, *, timeout: Optional[float] = None
     ) -> List[Waiting]:
-        """Which calls wait at a table, or at any, and why: a list of `reprise.server.Waiting`."""
+        """Which calls wait at a table, or at any, and why, as `reprise.server.Waiting`."""
         from reprise import server
 
         calls = self._client.why_blocked(table, timeout)
@@ -692,7 +693,7 @@ class Client:
         recenter: bool = False,
         timeout: Optional[float] = None,
     ) -> None:
-        """Changes what is given of a table in use: all of it or, if something is wrong, nothing.
+        """Changes what is given of a table in use: all of it, or nothing if something is wrong.
 
         `recenter`: the new rate limiter counts from now on; without it, what was inserted and
         sampled before counts too, and one side may have to catch up.

@@ -59,7 +59,7 @@ def keys_of(client, name, count):
     return sorted(found)
 
 
-# --- making one -----------------------------------------------------------------------------------
+# --- making one -------------------------------------------------------------------------------
 
 
 def test_making_one_does_no_io():
@@ -121,7 +121,7 @@ def test_a_server_of_the_same_port_later(serve):
     again.stop()
 
 
-# --- insert and sample ----------------------------------------------------------------------------
+# --- insert and sample ------------------------------------------------------------------------
 
 
 def test_insert_and_sample(serve):
@@ -249,7 +249,8 @@ def test_a_trajectory_that_has_no_steps(serve):
     text = "Can't split non timestep trajectory into timesteps."
     with pytest.raises(ValueError, match=text):
         next(client.sample("t"))
-    assert [c.shape for c in next(client.sample("t", emit_timesteps=False)).data] == [(2,), (3,)]
+    (sample,) = client.sample("t", emit_timesteps=False)
+    assert [column.shape for column in sample.data] == [(2,), (3,)]
 
 
 def test_insert_into_several_tables(serve):
@@ -294,7 +295,7 @@ def test_insert_refuses(serve):
         client.insert(object(), {"t": 1.0})
     with pytest.raises(TypeError):
         client.insert(1, {"t": "high"})
-    with pytest.raises(ValueError, match="inconsistent with the table signature.*double.*float"):
+    with pytest.raises(ValueError, match="inconsistent with the table sig.*double.*float"):
         client.insert({"x": np.zeros(2)}, {"s": 1.0})
     with pytest.raises(ValueError, match="inconsistent with the table signature.*3.*2"):
         client.insert({"x": np.zeros(3, np.float32)}, {"s": 1.0})
@@ -326,7 +327,7 @@ def test_inserts_from_many_threads(serve):
     assert client.server_info()["t"].current_size == 200
 
 
-# --- priorities -----------------------------------------------------------------------------------
+# --- priorities -------------------------------------------------------------------------------
 
 
 def priorities(client, name="t"):
@@ -427,7 +428,7 @@ def test_priorities_that_are_refused(serve):
     assert priorities(client, "p") == {key: 1.0}
 
 
-# --- the server -----------------------------------------------------------------------------------
+# --- the server -------------------------------------------------------------------------------
 
 
 def test_server_info(serve):
@@ -587,7 +588,7 @@ def test_batches(serve):
     assert 3.0 in priorities(client).values()
 
 
-# --- several servers ------------------------------------------------------------------------------
+# --- several servers --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("spread", ["turns", "keys"])
@@ -616,7 +617,7 @@ def test_shards(spread, as_list):
         server.stop()
 
 
-# --- pickle, fork, signals, the GIL, references ---------------------------------------------------
+# --- pickle, fork, signals, the GIL, references -----------------------------------------------
 
 
 def test_pickle(serve):
