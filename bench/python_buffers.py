@@ -10,6 +10,7 @@ peers come from the package index into a scratch environment; what cannot be ins
 import argparse
 import gc
 import itertools
+import logging
 import os
 import pathlib
 import subprocess
@@ -52,6 +53,9 @@ class Ours:
     def sample(self):
         return self.buffer.sample(SAMPLE)["indices"]
 
+    def as_it_likes_them(self, priorities):
+        return priorities
+
     def update(self, drawn, priorities):
         self.buffer.update_priorities(drawn, priorities)
 
@@ -88,11 +92,18 @@ class TorchRL(Ours):
         from torchrl.data import LazyTensorStorage, ReplayBuffer
         from torchrl.data.replay_buffers.samplers import PrioritizedSampler
 
+        logging.getLogger("torchrl").setLevel(logging.WARNING)
+
         self.torch = torch
         self.buffer = ReplayBuffer(storage=LazyTensorStorage(capacity), batch_size=SAMPLE,
                                    sampler=PrioritizedSampler(capacity, alpha=ALPHA, beta=BETA))
         self.data = tensordict.TensorDict({k: torch.from_numpy(v) for k, v in data.items()},
                                           batch_size=[ADD])
+
+    def fill(self, rows):
+        many = self.data.repeat(200)
+        for _ in range(rows // len(many) + 1):
+            self.buffer.extend(many)
 
     def add(self):
         self.buffer.extend(self.data)
@@ -101,8 +112,11 @@ class TorchRL(Ours):
         _, info = self.buffer.sample(return_info=True)
         return info["index"]
 
+    def as_it_likes_them(self, priorities):
+        return [self.torch.from_numpy(p).float() for p in priorities]
+
     def update(self, drawn, priorities):
-        self.buffer.update_priority(drawn, self.torch.from_numpy(priorities))
+        self.buffer.update_priority(drawn, priorities)
 
 
 class Tianshou(Ours):
@@ -195,10 +209,10 @@ class Measured:
         self.rows = min(capacity, kind.most or capacity)
         self.buffer = kind(self.rows, data)
         self.buffer.fill(self.rows)
-        self.priorities = priorities
+        self.priorities = priorities = self.buffer.as_it_likes_them(priorities)
         self.best = {}
         if kind.prioritized:  # so that priorities differ, as they do after a while
-            for i in range(2000 if kind.most is None else 50):
+            for i in range(1000 if kind.most is None else 50):
                 self.buffer.update(self.buffer.sample(), priorities[i % len(priorities)])
 
     def run(self, operation, seconds):

@@ -427,7 +427,7 @@ def refcount_job():
     libraries = ["-l:libreprise.a" if x == "-lreprise" else x
                  for x in pkg_config("--static", "--libs")]
     command = ["gcc", "-std=c17", "-D_GNU_SOURCE", '-DRP_VERSION="0"', "-O1", "-fPIC", "-shared",
-               "-fvisibility=hidden", f"-isystem{numpy}", f"-isystem{include}",
+               "-fvisibility=hidden", f"-I{numpy}", f"-I{include}",
                *pkg_config("--cflags"), *sources, "-o", folder / "reprise" / f"_core{suffix}",
                *libraries, "-lpthread", "-lm"]
     status, output = run(command)
