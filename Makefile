@@ -4,9 +4,9 @@ MESON := $(firstword $(wildcard /usr/bin/meson) meson)
 PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
 PREFIX ?= /usr/local
 BENCH ?= $(patsubst bench/%.c,%,$(shell grep -l '^int main' bench/*.c 2>/dev/null)) grpcio-client dmreverb-client
-C_FILES = $(shell find include src tests fuzz bench examples -name '*.[ch]')
+C_FILES = $(shell find include src tests fuzz bench examples python -name '*.[ch]')
 
-.PHONY: all run test bench paper format lint fuzz campaign install clean help
+.PHONY: all run test bench paper wheel format lint fuzz campaign install clean help
 
 all: build/release/build.ninja  ## build the library, its tests, examples and benchmarks
 	@$(MESON) compile -C build/release
@@ -29,10 +29,15 @@ test:  ## everything that has to pass; ONLY="asan lint" for some parts of it
 bench: all  ## run the benchmarks; BENCH=name for one, QUICK=1 for a short run
 	@set -e; for b in $(BENCH); do case $$b in \
 	*-client) $(PYTHON) bench/$${b%-client}_client.py $(if $(QUICK),--quick) ;; \
+	python) $(PYTHON) bench/python_buffers.py $(if $(QUICK),--quick) ;; \
+	dmreverb) $(PYTHON) bench/dmreverb.py $(if $(QUICK),--quick) ;; \
 	*) build/release/bench/bench_$$b $(if $(QUICK),--quick) ;; esac; done
 
 paper: all  ## figures 5, 6 and 7 of the Reverb paper, as a CSV and a plot in build/paper
 	@$(PYTHON) bench/paper_figures.py $(if $(QUICK),--quick)
+
+wheel:  ## wheels of the Python package, one for each CPython of this machine, in build/wheels
+	@$(PYTHON) tools/wheel.py
 
 format:  ## let clang-format rewrite the sources
 	@clang-format -i $(C_FILES)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a benchmark in one of the environments that tools/peers.py makes."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -8,14 +9,36 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
-def run_inside(name, script, arguments, variables):
-    """Runs the script with the environment's interpreter and ends with its status. Where the
-    environment cannot be made, says so and ends well: not every machine has dm-reverb, or a way
-    to the package index."""
+def interpreter(name, script):
+    """The interpreter of an environment. Where that cannot be made, says so and ends well: not
+    every machine has dm-reverb, or a way to the package index."""
     made = subprocess.run([sys.executable, ROOT / "tools" / "peers.py", name],
                           capture_output=True, text=True, check=False)
     if made.returncode != 0:
         print(f"skipped {pathlib.Path(script).name}: {made.stdout.strip()}")
         sys.exit(0)
-    python = ROOT / "build" / "peers" / name / "bin" / "python"
+    return ROOT / "build" / "peers" / name / "bin" / "python"
+
+
+def run_inside(name, script, arguments, variables):
+    """Runs the script with the environment's interpreter and ends with its status."""
+    python = interpreter(name, script)
     sys.exit(subprocess.call([python, script, "--inside", *arguments], env=variables))
+
+
+def build_package(python, where):
+    """Builds the Python package for an interpreter; the folder that it can be imported from."""
+    site = where / "site"
+    path = f"{pathlib.Path(python).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    meson = "/usr/bin/meson" if os.path.exists("/usr/bin/meson") else "meson"
+    commands = [[meson, "install", "-C", where, "--tags", "python-runtime"]]
+    if not (where / "build.ninja").exists():
+        commands.insert(0, [meson, "setup", where, ROOT, "-Dpython=enabled", "-Dtests=disabled",
+                            "-Dprograms=false", "-Ddefault_library=static",
+                            f"-Dpython.platlibdir={site}", f"-Dpython.purelibdir={site}"])
+    for command in commands:
+        done = subprocess.run(command, capture_output=True, text=True, check=False,
+                              env={**os.environ, "PATH": path})
+        if done.returncode != 0:
+            sys.exit(done.stdout[-3000:] + done.stderr[-3000:])
+    return site

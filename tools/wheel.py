@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "python"
@@ -109,14 +110,16 @@ def build(python):
         run([audit / "auditwheel", "repair", "--strip", "-w", WHEELS, raw],
             env={**os.environ, "PATH": f"{audit}:{os.environ['PATH']}"})
     [wheel] = WHEELS.glob(f"reprise-*-cp{version}-*.whl")
+    stray = [n for n in zipfile.ZipFile(wheel).namelist() if "__pycache__" in n]
+    if stray:
+        sys.exit(f"{wheel.name} has files that do not belong into it: {stray}")
     return wheel
 
 
 def quick_start():
-    """The first Python program of README.md."""
-    match = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(),
-                      re.DOTALL | re.MULTILINE)
-    return match.group(1) if match else "import reprise"
+    """The first program below "From Python" in README.md."""
+    text = (ROOT / "README.md").read_text().partition("\n## From Python\n")[2]
+    return re.search(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE).group(1)
 
 
 def check(python, wheel):

@@ -9,9 +9,7 @@
  *
  * Invariants, while nobody is inside:
  *   P1  all histories have the same length: that of the steps since the last clearing;
- *   P2  a history's cell is the C writer's cell of the same column, or -1;
- *   P3  `nest`, if it is not NULL, was given out only to callers who have dropped it again or
- *       still hold it: history_intact() finds out, and whether they have changed it. */
+ *   P2  a history's cell is the C writer's cell of the same column, or -1. */
 #include "trajectory_writer.h"
 
 #include <math.h>
@@ -233,6 +231,7 @@ static int writer_init(core_writer *w, PyObject *args, PyObject *kwargs)
     if (learn_name == NULL || PyType_Ready(&core_WeakCellRef) < 0) return -1;
     rp_trajectory_writer_options options = {.column = {.history = (int32_t)history},
                                             .unchecked = validate == 0,
+                                            .exact = true,
                                             .max_items = (size_t)max_items,
                                             .max_bytes = (size_t)max_bytes};
     w->tables = PySet_New(NULL);
@@ -419,8 +418,6 @@ fail:
     return NULL;
 }
 
-static int set_history(core_writer *w, PyObject *nest);
-
 /* Meets a structure for the first time, or again after many others. */
 static step_shape *learn(core_writer *w, PyObject *data)
 {
@@ -432,7 +429,7 @@ static step_shape *learn(core_writer *w, PyObject *data)
     if (said == NULL) goto out;
     PyObject *nest, *columns;
     if (!PyArg_ParseTuple(said, "OO:_learn", &nest, &columns)) goto out;
-    if (nest != Py_None && set_history(w, nest) < 0) goto out;
+    if (nest != Py_None && core_writer_set_history(w, nest) < 0) goto out;
     shape = shape_new(structure, columns);
     if (shape == NULL) goto out;
     shape_free(w->shapes[SHAPES - 1]);
@@ -685,127 +682,6 @@ static PyObject *writer_append(core_writer *w, PyObject *const *args, Py_ssize_t
     Py_RETURN_NONE;
 }
 
-/* --- the history ------------------------------------------------------------------------------ */
-
-static bool add_part(core_writer *w, PyObject *obj, PyObject *key)
-{
-    if (w->part_count == w->part_capacity) {
-        size_t capacity = 2 * w->part_capacity + 8;
-        nest_part *parts = PyMem_Realloc(w->parts, capacity * sizeof(*parts));
-        if (parts == NULL) return false;
-        w->parts = parts;
-        w->part_capacity = capacity;
-    }
-    w->parts[w->part_count++] = (nest_part){obj, key};
-    return true;
-}
-
-/* Writes down what the nest is made of. False if that cannot be looked at quickly. */
-static bool note_parts(core_writer *w, PyObject *obj, PyObject *key)
-{
-    PyObject *child_key, *child;
-    Py_ssize_t at = 0;
-    bool done = add_part(w, obj, key);
-    if (Py_TYPE(obj) == &core_ColumnHistory) return done;
-    if (PyDict_CheckExact(obj)) {
-        while (done && PyDict_Next(obj, &at, &child_key, &child))
-            done = note_parts(w, child, child_key);
-    } else if (PyTuple_Check(obj)) {
-        for (; done && at < PyTuple_GET_SIZE(obj); at++)
-            done = note_parts(w, PyTuple_GET_ITEM(obj, at), NULL);
-    } else if (PyList_CheckExact(obj)) {
-        for (; done && at < PyList_GET_SIZE(obj); at++)
-            done = note_parts(w, PyList_GET_ITEM(obj, at), NULL);
-    } else {
-        return false;
-    }
-    return done;
-}
-
-/* Whether the nest at `*part` is as it was made, and nobody has a part of it that he could
- * change. */
-static bool is_intact(const nest_part **part, const nest_part *end, PyObject *obj,
-                      PyObject *key)
-{
-    PyObject *child_key, *child;
-    Py_ssize_t at = 0;
-    bool same = *part < end && (*part)->obj == obj && (*part)->key == key;
-    ++*part;
-    if (!same || Py_TYPE(obj) == &core_ColumnHistory) return same;
-    if (PyTuple_Check(obj)) {
-        for (; same && at < PyTuple_GET_SIZE(obj); at++)
-            same = is_intact(part, end, PyTuple_GET_ITEM(obj, at), NULL);
-        return same;
-    }
-    if (Py_REFCNT(obj) != 1) return false;
-    if (PyDict_CheckExact(obj)) {
-        while (same && PyDict_Next(obj, &at, &child_key, &child))
-            same = is_intact(part, end, child, child_key);
-    } else {
-        for (; same && at < PyList_GET_SIZE(obj); at++)
-            same = is_intact(part, end, PyList_GET_ITEM(obj, at), NULL);
-    }
-    return same;
-}
-
-/* Makes the nest anew. */
-static PyObject *pack_history(core_writer *w)
-{
-    Py_ssize_t count = PyTuple_GET_SIZE(w->leaves);
-    PyObject *nest = core_structure_pack(w->structure, &PyTuple_GET_ITEM(w->leaves, 0), count);
-    if (nest == NULL) return NULL;
-    Py_CLEAR(w->nest);
-    w->part_count = 0;
-    if (note_parts(w, nest, NULL)) {
-        Py_INCREF(nest);
-        w->nest = nest;
-    }
-    return nest;
-}
-
-/* Takes the nest of histories that _learn has made. */
-static int set_history(core_writer *w, PyObject *nest)
-{
-    core_leaves leaves;
-    PyObject *structure = core_structure_of(nest), *tuple = NULL;
-    if (structure == NULL || core_flatten(nest, &leaves) < 0) {
-        Py_XDECREF(structure);
-        return -1;
-    }
-    tuple = PyTuple_New(leaves.count);
-    for (Py_ssize_t i = 0; tuple != NULL && i < leaves.count; i++) {
-        Py_INCREF(leaves.items[i]);
-        PyTuple_SET_ITEM(tuple, i, leaves.items[i]);
-    }
-    core_leaves_free(&leaves);
-    if (tuple == NULL) {
-        Py_DECREF(structure);
-        return -1;
-    }
-    Py_XDECREF(w->structure);
-    Py_XDECREF(w->leaves);
-    w->structure = structure;
-    w->leaves = tuple;
-    Py_CLEAR(w->nest);
-    return 0;
-}
-
-static PyObject *writer_history(core_writer *w, void *unused)
-{
-    const nest_part *part = w->parts;
-    (void)unused;
-    if (w->column_count == 0 || w->structure == NULL) {
-        PyErr_SetString(PyExc_RuntimeError,
-                        "history cannot be accessed before `append` is called at least once.");
-        return NULL;
-    }
-    if (w->nest == NULL || !is_intact(&part, w->parts + w->part_count, w->nest, NULL) ||
-        part != w->parts + w->part_count)
-        return pack_history(w);
-    Py_INCREF(w->nest);
-    return w->nest;
-}
-
 /* --- the type --------------------------------------------------------------------------------- */
 
 static PyObject *writer_steps(core_writer *w, void *unused)
@@ -878,7 +754,7 @@ static PyMethodDef writer_methods[] = {
 };
 
 static PyGetSetDef writer_properties[] = {
-    {"history", (getter)writer_history, NULL,
+    {"history", (getter)core_writer_history, NULL,
      "What was appended, structured like it: a nest of ColumnHistory, each to be indexed by\n"
      "step. RuntimeError before the first append.",
      NULL},

@@ -132,10 +132,14 @@ typedef struct core_writer {
     /* the history */
     PyObject *structure; /* NULL before there is a column */
     PyObject *leaves;    /* a tuple of histories */
-    PyObject *nest;      /* P3 */
+    PyObject *nest;      /* made of them, or NULL */
     nest_part *parts;    /* of the nest */
     size_t part_count, part_capacity;
 } core_writer;
+
+/* trajectory_history.c: what _learn says the history looks like, and what callers get. */
+int core_writer_set_history(core_writer *w, PyObject *nest);
+PyObject *core_writer_history(core_writer *w, void *unused);
 
 /* trajectory_items.c */
 PyObject *core_writer_create_item(core_writer *w, PyObject *const *args, Py_ssize_t nargs,

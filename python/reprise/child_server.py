@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server in a process of its own.
 
-The parent starts this module with a pipe to its standard input and one from its standard output.
-Everything in them is a line of JSON. The first line in says what to serve; the first line out
-says where, or what went wrong. After that the parent may ask for what the tables say of
-themselves. "stop", or the end of the pipe, ends the server; so does the end of the parent, which
-the child notices even if processes that the parent forked still hold the pipe.
+The parent starts this module with a pipe to its standard input and one from its standard
+output. Everything in them is a line of JSON. The first line in says what to serve; the first
+line out says where, or what went wrong. After that the parent may ask for what the tables say
+of themselves. "stop", or the end of the pipe, ends the server; so does the end of the parent,
+which the child notices even if processes that the parent forked still hold the pipe.
 """
 
 from __future__ import annotations
@@ -32,7 +32,12 @@ _STOP_TIMEOUT = 10.0
 _ASK_TIMEOUT = 30.0
 _POLL = 0.5  # seconds between looks at whether the parent is there
 
-# --- signatures as JSON ---------------------------------------------------------------------------
+# What the child may raise besides statuses.
+_BUILT_IN: Dict[str, Any] = {
+    kind.__name__: kind for kind in (OverflowError, TypeError, ValueError)
+}
+
+# --- signatures as JSON -----------------------------------------------------------------------
 
 
 def signature_to_json(nest: Any) -> Any:
@@ -80,7 +85,7 @@ def signature_from_json(node: Any) -> Any:
     return values if node[0] == "list" else tuple(values)
 
 
-# --- the parent -----------------------------------------------------------------------------------
+# --- the parent -------------------------------------------------------------------------------
 
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
@@ -123,11 +128,12 @@ class Child:
         options: Mapping[str, Any],
     ) -> None:
         self._parent = os.getpid()
-        self._lock = threading.Lock()
+        # A collection may stop the server while this thread asks it something.
+        self._lock = threading.RLock()
         self._asked = 0
         self._socket: Optional[List[Any]] = None
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, json.dumps(sys.path)],
+            [sys.executable, "-c", _PROGRAM, json.dumps([str(path) for path in sys.path])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
@@ -259,10 +265,8 @@ def _table_to_json(table: Any) -> Dict[str, Any]:
 
 
 def _error(answer: Mapping[str, Any]) -> Exception:
-    code = answer["code"]
-    if code is None:
-        return ValueError(answer["error"])
-    return _status(code, answer["error"])
+    kind = _BUILT_IN.get(answer["kind"])
+    return kind(answer["error"]) if kind else _status(answer["kind"], answer["error"])
 
 
 def _status(code: str, text: str) -> errors.StatusError:
@@ -271,7 +275,7 @@ def _status(code: str, text: str) -> errors.StatusError:
     return error
 
 
-# --- the child ------------------------------------------------------------------------------------
+# --- the child --------------------------------------------------------------------------------
 
 
 def _serve(config: Mapping[str, Any]) -> Any:
@@ -281,8 +285,8 @@ def _serve(config: Mapping[str, Any]) -> Any:
     tables = [
         server.Table(
             name=table["name"],
-            sampler=pybind.selector(*table["sampler"]),  # type: ignore[arg-type]
-            remover=pybind.selector(*table["remover"]),  # type: ignore[arg-type]
+            sampler=pybind.selector(*table["sampler"]),
+            remover=pybind.selector(*table["remover"]),
             max_size=table["max_size"],
             rate_limiter=rate_limiters.RateLimiter(*table["limiter"]),
             max_times_sampled=table["max_times_sampled"],
@@ -305,7 +309,7 @@ def _serve(config: Mapping[str, Any]) -> Any:
 def _answer(store: Any, request: Mapping[str, Any]) -> Dict[str, Any]:
     try:
         result = getattr(store, request["do"])(request["table"], *request["with"])
-    except (ValueError, errors.ReverbError) as error:
+    except Exception as error:
         return _error_to_json(error)
     if request["do"] == "table_info":
         result["signature"] = signature_to_json(result["signature"])
@@ -313,7 +317,10 @@ def _answer(store: Any, request: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _error_to_json(error: Exception) -> Dict[str, Any]:
-    return {"error": str(error), "code": getattr(error, "code", None)}
+    kind = type(error).__name__
+    if kind not in _BUILT_IN:
+        kind = getattr(error, "code", "INTERNAL")
+    return {"error": str(error), "kind": kind}
 
 
 def _run(server: Any, parent: int, requests: _Lines, out: int) -> float:
@@ -350,10 +357,10 @@ def main() -> int:
         server = _serve(config)
         _put(out, {"port": server.port, "socket": server.socket})
         grace = _run(server, config["parent"], requests, out)
-    except (ValueError, errors.ReverbError) as error:
-        _put(out, _error_to_json(error))
     except (BrokenPipeError, EOFError):
         pass  # the parent has gone
+    except Exception as error:
+        _put(out, _error_to_json(error))
     if server is None:
         return 1
     server.stop(grace)

@@ -24,10 +24,7 @@ A transition is drawn with a probability proportional to (priority + epsilon)^al
 
 from __future__ import annotations
 
-import json
 import os
-import secrets
-import zipfile
 from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, Union
 
 import numpy as np
@@ -104,7 +101,7 @@ class ReplayBuffer(_core.ReplayBuffer):
         self._options = {"capacity": int(capacity), "alpha": float(alpha), "beta": float(beta),
                          "epsilon": float(epsilon), "frames": frames,
                          "spec": {n: (s, d.str) for n, (s, d) in columns.items()}}
-        seed = secrets.randbits(64) if seed is None else int(seed) & (1 << 64) - 1
+        seed = int.from_bytes(os.urandom(8), "little") if seed is None else int(seed) % 2**64
         super().__init__(int(capacity), tuple((n, d, s, frames.get(n, 0))
                                               for n, (s, d) in columns.items()),
                          float(alpha), float(beta), float(epsilon), seed)
@@ -174,6 +171,9 @@ class ReplayBuffer(_core.ReplayBuffer):
         """Writes the buffer to a file: a zip archive of .npy files, compressed, some megabytes of
         transitions each. Nothing must be added meanwhile. A file of that name is replaced when
         the new one is complete."""
+        import json
+        import zipfile
+
         part = f"{os.fspath(path)}.part"
         with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             archive.writestr("head.json", json.dumps(self._head()))
@@ -186,9 +186,13 @@ class ReplayBuffer(_core.ReplayBuffer):
     @classmethod
     def load(cls, path: Union[str, "os.PathLike[str]"]) -> "ReplayBuffer":
         """The buffer that `save` wrote to the file; it goes on as that would have."""
+        import json
+        import zipfile
+
         with zipfile.ZipFile(path) as archive:
             head = json.loads(archive.read("head.json"))
-            buffer = cls(**head["options"])
+            spec = {n: (tuple(s), d) for n, (s, d) in head["options"]["spec"].items()}
+            buffer = cls(**{**head["options"], "spec": spec})
             buffer._begin_load(head)
             for i in range(sum(n.endswith("/weights.npy") for n in archive.namelist())):
                 block = {}

@@ -8,7 +8,7 @@ MAX_FUNCTION, MAX_SOURCE, MAX_HEADER = 80, 900, 300
 # Functions allowed to be longer: a switch over cases that are calls.
 DISPATCHERS = set()
 
-FILES = c_files("include", "src", "tests", "fuzz", "bench", "examples")
+FILES = c_files("include", "src", "tests", "fuzz", "bench", "examples", "python")
 
 
 def functions(path):

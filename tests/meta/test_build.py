@@ -22,6 +22,10 @@ def test_sources_are_listed():
     expect_none(names - listed("src") - own)
 
 
+def test_sources_of_the_extension_are_listed():
+    expect_none({f"core/{p.name}" for p in sources("python/core")} - listed("python"))
+
+
 def test_protos_are_listed():
     names = {p.relative_to(ROOT / "proto").as_posix() for p in (ROOT / "proto").rglob("*.proto")}
     assert names

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts references: what every scenario takes, it has to give back.
+
+    python3-dbg tests/python/refcounts.py [SCENARIO...]
+
+Each scenario is run until its caches are warm, and then in rounds; there must be a round in which
+nothing that is counted has grown by one a run or more:
+
+  total    the sum that a debug build of Python keeps. NumPy is no debug build and does not take part
+           in it, so that this only counts for scenarios without arrays
+  blocks   memory blocks of Python's: an object more is a block more
+  tracked  references to all that the garbage collector knows
+  fixed    references to things that live for ever, in which a leak would make no block: None, dtypes
+
+The output is TAP. `make test ONLY=python` builds the extension for the debug build first, which
+also asserts much that other builds leave out.
+"""
+
+import collections
+import gc
+import pickle
+import sys
+import traceback
+
+import numpy as np
+import reprise
+from reprise import _core, specs, tree
+
+WARM, ROUNDS, RUNS = 5, 8, 25
+Point = collections.namedtuple("Point", "x y")
+SCENARIOS = {}
+WITHOUT_ARRAYS = {"nests_that_fail", "signatures_of_specs"}
+FOREVER = [None, True, False, Ellipsis, NotImplemented, (), "", b"", *range(-5, 257), np.ndarray,
+           *(vars(_core)[n] for n in dir(_core) if isinstance(vars(_core)[n], type)),
+           *(np.dtype(t) for t in "?bhilBHILefdFDO")]
+
+
+def scenario(function):
+    SCENARIOS[function.__name__] = function
+    return function
+
+
+def counts(name):
+    """What must not grow, by what it is."""
+    gc.collect()
+    found = {"blocks": sys.getallocatedblocks(),
+             "tracked": sum(map(sys.getrefcount, gc.get_objects())),
+             "fixed": sum(map(sys.getrefcount, FOREVER))}
+    if name in WITHOUT_ARRAYS:
+        found["total"] = sys.gettotalrefcount()
+    return found
+
+
+def refuses(error, call, *args, **kwargs):
+    try:
+        call(*args, **kwargs)
+    except error:
+        return
+    raise AssertionError(f"{call} took {args}")
+
+
+@scenario
+def nests():
+    nest = {"b": [1, Point(2, None)], "a": (np.zeros(3), {}), "c": collections.defaultdict(list)}
+    shape = tree.Structure(nest)
+    shape.pack(shape.flatten(nest))
+    assert pickle.loads(pickle.dumps(shape)) == shape and hash(shape) and repr(shape)
+    tree.flatten_with_path(nest)
+    tree.map_structure(lambda x, y: x, nest, nest)
+    tree.flatten([[i] for i in range(100)])
+
+
+@scenario
+def nests_that_fail():
+    shape = tree.Structure({"a": 1, "b": [2]})
+    for other in (1, {"a": 1}, {"a": 1, "b": 2}, {"a": 1, "b": (2,)}, {"b": [2], "c": 1}):
+        refuses((TypeError, ValueError), shape.flatten, other)
+    refuses(ValueError, shape.pack, [1])
+    refuses(TypeError, tree.flatten, {1: 0, "a": 0})
+    loop = []
+    loop.append(loop)
+    refuses(ValueError, tree.flatten, loop)
+    refuses(ValueError, tree.Structure, {"a": loop})
+    loop.clear()
+
+
+@scenario
+def tensors():
+    for given in (1, 2**64 - 1, 1.5, True, 1j, "text", b"text", np.zeros((2, 3)).T, ["a", b"c"],
+                  np.array(["a"]), np.zeros(2, ">i4"), np.zeros(2, [("qint8", "i1")])):
+        _core.as_sampled(given)
+
+
+@scenario
+def tensors_that_fail():
+    for given in (np.zeros(2, "M8[s]"), np.array(["a", 1], object), np.zeros((1,) * 9)):
+        refuses((TypeError, ValueError), _core.as_sampled, given)
+
+
+@scenario
+def signatures_of_specs():
+    nest = {"a": specs.TensorSpec((None, 2), "f4", "a"), "b": Point(specs.TensorSpec(None), [])}
+    hash(nest["a"])
+    repr(nest)
+    refuses(ValueError, specs.TensorSpec, (-2,))
+
+
+@scenario
+def signatures():
+    nest = {"a": specs.TensorSpec((None, 2), "f4", "a"), "b": Point(specs.TensorSpec(None), [])}
+    _core.signature_roundtrip(nest)
+    specs.convert({"a": np.zeros(3), "b": [1, "x"]})
+    refuses(TypeError, _core.signature_roundtrip, {1: specs.TensorSpec(())})
+    refuses(ValueError, specs.convert, [object()])
+
+
+def table(name="replay", **options):
+    settings = {"sampler": reprise.selectors.Prioritized(0.8),
+                "remover": reprise.selectors.Fifo(), "max_size": 100,
+                "rate_limiter": reprise.rate_limiters.MinSize(1), **options}
+    return reprise.Table(name, **settings)
+
+
+SIGNATURE = {"a": specs.TensorSpec((2, 3), "f4"), "b": specs.TensorSpec((2,), "i8")}
+
+
+def write(client, items=8):
+    with client.trajectory_writer(num_keep_alive_refs=2) as writer:
+        for i in range(items + 1):
+            writer.append({"a": np.full(3, i, np.float32), "b": i})
+            if i > 0:
+                trajectory = {"a": writer.history["a"][-2:], "b": writer.history["b"][-2:]}
+                writer.create_item("replay", priority=i, trajectory=trajectory)
+        writer.flush()
+
+
+def use(client):
+    """What a learner and an actor do, and what they do wrong."""
+    write(client)
+    samples = list(client.sample("replay", 4))
+    keys = [s[0].info.key for s in samples]
+    client.mutate_priorities("replay", updates={keys[0]: 2.5}, deletes=keys[1:2])
+    client.server_info()
+    refuses(reprise.ReverbError, lambda: list(client.sample("nothing", 1)))
+    refuses(ValueError, client.mutate_priorities, "replay", updates={keys[0]: float("nan")})
+    client.reset("replay")
+
+
+@scenario
+def in_process():
+    server = reprise.Server([table(signature=SIGNATURE)])
+    use(server.localhost_client())
+    server.stop()
+
+
+@scenario
+def over_tcp():
+    server = reprise.Server([table()])
+    use(reprise.Client(f"localhost:{server.port}", transport="tcp"))
+    server.stop()
+
+
+@scenario
+def first_writer():
+    server = reprise.Server([table()])
+    client = server.localhost_client()
+    with client.writer(max_sequence_length=3) as writer:
+        for i in range(5):
+            writer.append([np.full(2, i), float(i)])
+        writer.create_item("replay", 3, 1.0)
+        refuses(Exception, writer.append, [np.zeros(3)])
+    client.insert([np.zeros(2), 1.0], {"replay": 1.0})
+    list(client.sample("replay", 2, emit_timesteps=False))
+    server.stop()
+
+
+@scenario
+def writers_that_fail():
+    server = reprise.Server([table(signature=SIGNATURE)])
+    client = server.localhost_client()
+    with client.trajectory_writer(num_keep_alive_refs=1) as writer:
+        writer.append({"a": np.zeros(3, np.float32), "b": 1})
+        refuses(Exception, writer.append, {"a": np.zeros(4, np.float32), "b": 1})
+        refuses(Exception, writer.append, {"a": object(), "b": 1})
+        refuses(Exception, lambda: writer.history["c"])
+        refuses(Exception, lambda: writer.history["a"][5])
+        refuses(Exception, writer.create_item, "replay", 1.0, {"a": 5})
+    server.stop()
+
+
+@scenario
+def batches():
+    server = reprise.Server([table(signature=SIGNATURE)])
+    client = server.localhost_client()
+    write(client)
+    with iter(client.sampler("replay", 4)) as batches_:
+        for _, batch in zip(range(3), batches_):
+            assert batch.data["a"].shape == (4, 2, 3)
+    server.stop()
+
+
+@scenario
+def structured_writers():
+    server = reprise.Server([table()])
+    step = reprise.structured.create_reference_step({"a": 0, "b": 0})
+    pattern = reprise.structured.pattern_from_transform(step, lambda s: {"a": s["a"][-2:]})
+    config = reprise.structured.create_config(pattern, table="replay")
+    with server.localhost_client().structured_writer([config]) as writer:
+        for i in range(4):
+            writer.append({"a": np.full(2, i), "b": i})
+        writer.flush()
+    server.stop()
+
+
+@scenario
+def timeouts():
+    server = reprise.Server([table()])
+    client = server.localhost_client()
+    refuses(reprise.DeadlineExceededError,
+            lambda: list(client.sample("replay", 1, timeout=0.001)))
+    server.stop()
+
+
+@scenario
+def buffers():
+    buffer = reprise.ReplayBuffer(64, {"o": ((3,), "f4"), "r": ((), "f4")}, alpha=0.6)
+    for i in range(3):
+        buffer.add(o=np.full((32, 3), i, np.float32), r=np.arange(32, dtype=np.float32))
+    batch = buffer.sample(8, beta=0.4)
+    buffer.update_priorities(batch["indices"], np.ones(8))
+
+
+def check(name, function):
+    """None, or what went wrong."""
+    try:
+        for _ in range(WARM):
+            function()
+        rounds = []
+        for _ in range(ROUNDS):
+            before = counts(name)
+            for _ in range(RUNS):
+                function()
+            after = counts(name)
+            rounds.append({what: after[what] - before[what] for what in before})
+            if all(grown < RUNS for grown in rounds[-1].values()):
+                return None
+        return "\n".join([f"left behind in {RUNS} runs:", *map(str, rounds)])
+    except BaseException:
+        return traceback.format_exc()
+
+
+def main():
+    if not hasattr(sys, "gettotalrefcount"):
+        sys.exit("this Python does not count references: use a debug build, python3-dbg")
+    wanted = sys.argv[1:] or list(SCENARIOS)
+    print(f"1..{len(wanted)}")
+    for number, name in enumerate(wanted, 1):
+        wrong = check(name, SCENARIOS[name])
+        print(f"{'not ok' if wrong else 'ok'} {number} - {name}", flush=True)
+        for line in (wrong or "").splitlines():
+            print(f"# {line}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
