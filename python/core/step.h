@@ -6,6 +6,8 @@
 
 #include "core.h"
 
+#include <pythread.h>
+
 enum { CORE_STEP_INSIDE = 32 };
 
 /* The tensors of a step, one for each leaf; of a leaf that is None the data is NULL. Released
