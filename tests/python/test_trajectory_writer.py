@@ -1226,6 +1226,29 @@ def test_threads_share_a_writer(place):
     assert writer.episode_steps == 200 and len(writer.history["x"]) == 200
 
 
+def test_large_appends_of_several_threads_overlap(local):
+    large = np.zeros(8 << 20, np.uint8)
+    starts, spans = [], []
+
+    def append():
+        writer = local.writer(refs=1)
+        writer.configure((0,), num_keep_alive_refs=1, max_chunk_length=1, codec="none")
+        for _ in range(10):
+            starts.append(time.perf_counter())
+            start = starts[-1]
+            writer.append([large])
+            spans.append((start, time.perf_counter()))
+
+    threads = [threading.Thread(target=append) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    shared = sum(any(a < start < b for start in starts) for a, b in spans)
+    assert shared > len(spans) // 8  # none, if the GIL were kept
+
+
 def test_writers_of_several_threads(place):
     def write(index):
         with place.writer(refs=2) as writer:
