@@ -295,6 +295,7 @@ static PyObject *create_of_leaves(new_item *item, PyObject *table, PyObject *tra
     item->columns = columns;
     item->count = (size_t)leaves->count;
     if (gather(item->w, trajectory, leaves, columns) == 0) key = create(item, table);
+    item->columns = NULL;
     if (columns != few) PyMem_Free(columns);
     return key;
 }
@@ -353,7 +354,7 @@ PyObject *core_writer_create_item(core_writer *w, PyObject *const *args, Py_ssiz
     item.priority = PyFloat_AsDouble(given[1]);
     if (item.priority == -1.0 && PyErr_Occurred()) return NULL;
     if (w->state == NULL || w->state->writer == NULL) {
-        if (writer_enter(w->state) == 0) writer_leave(w->state);
+        (void)writer_enter(w->state); /* says why it cannot be */
         return NULL;
     }
     if (flatten_item(w, given[2], &leaves) < 0) return NULL;

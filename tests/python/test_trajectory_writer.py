@@ -728,6 +728,17 @@ def test_an_episode_may_end_in_an_open_step(writer):
     assert writer.episode_steps == 1 and writer.history["a"][:].numpy().tolist() == [5]
 
 
+def test_a_step_may_be_opened_without_a_value(writer):
+    writer.append({}, partial_step=True)
+    writer.append({"a": 1, "b": None}, partial_step=True)
+    writer.append({"b": 10})
+    writer.append({"a": 2, "b": 20})
+
+    assert writer.episode_steps == 2
+    assert writer.history["a"][:].numpy().tolist() == [1, 2]
+    assert writer.history["b"][:].numpy().tolist() == [10, 20]
+
+
 def test_partial_step_is_a_keyword(writer):
     with pytest.raises(TypeError, match="positional"):
         writer.append({"a": 1}, True)
@@ -1327,6 +1338,28 @@ def test_a_fork_leaves_the_writer_with_the_parent(place):
     writer.create_item("t", 1.0, [writer.history["a"][:]])
     writer.flush()
     assert place.size() == 1
+
+
+def test_a_fork_while_the_writer_is_busy(place):
+    with blocked(place) as writer:
+        thread = threading.Thread(target=lambda: pytest.raises(
+            errors.DeadlineExceededError, writer.flush, timeout_ms=500))
+        thread.start()
+        time.sleep(0.05)  # so that it most likely waits
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                writer.append({"a": 1})
+            except errors.StatusError as error:
+                os.write(write, error.code.encode())
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        os.close(write)
+        assert os.read(read, 100) == b"FAILED_PRECONDITION"
+        os.close(read)
+        thread.join()
 
 
 @pytest.mark.parametrize("take", [pickle.dumps, copy.copy, copy.deepcopy])
