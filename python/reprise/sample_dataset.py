@@ -274,30 +274,54 @@ class Drawing:
 
     def chunks(self) -> Iterator[ReplaySample]:
         """The same elements, several stacked at a time. Their shapes must be known."""
-        source, pack = self.source, self.source.packer.pack
-        for samples in iter(self.next, []):
-            if source.timesteps:
-                for sample in samples:
-                    rows = self.rows(sample)
-                    source.check([column[0] for column in sample[5]], self.table)
-                    info = SampleInfo(*(np.full(rows, x, t) for t, x in zip(INFO_DTYPES, sample)))
-                    yield ReplaySample(info, pack(sample[5]))
+        if self.source.timesteps:
+            for sample in itertools.chain.from_iterable(iter(self.next, [])):
+                yield self._steps(sample)
+            return
+        while True:
+            try:  # stacked in C, if so many are there
+                batch = self.sampler.batch(self.chunk, timeout_ms=0)
+            except errors.DeadlineExceededError:
+                samples = self.next()
+                if not samples:
+                    return
+                yield self._stack(samples)
                 continue
-            *infos, columns = zip(*samples)
-            for sample in columns:
-                source.check(sample, self.table)
-            info = SampleInfo(*(np.array(x, t) for t, x in zip(INFO_DTYPES, infos)))
-            yield ReplaySample(info, pack([np.stack(column) for column in zip(*columns)]))
+            if batch is None:
+                return
+            yield self._batch(batch)
+
+    def _steps(self, sample: Tuple[Any, ...]) -> ReplaySample:
+        """The steps of a sample, as they are stacked already."""
+        rows = self.rows(sample)
+        self.source.check([_Row(column) for column in sample[5]], self.table)
+        info = SampleInfo(*(np.full(rows, x, t) for t, x in zip(INFO_DTYPES, sample)))
+        return ReplaySample(info, self.source.packer.pack(sample[5]))
+
+    def _stack(self, samples: List[Tuple[Any, ...]]) -> ReplaySample:
+        *infos, columns = zip(*samples)
+        for sample in columns:
+            self.source.check(sample, self.table)
+        info = SampleInfo(*(np.array(x, t) for t, x in zip(INFO_DTYPES, infos)))
+        return ReplaySample(
+            info, self.source.packer.pack([np.stack(column) for column in zip(*columns)])
+        )
+
+    def _batch(self, batch: _core.Batch) -> ReplaySample:
+        self.source.check([_Row(column) for column in batch.columns], self.table)
+        info = SampleInfo(
+            batch.keys,
+            batch.probabilities,
+            batch.table_sizes,
+            batch.priorities,
+            batch.times_sampled,
+        )
+        return ReplaySample(info, self.source.packer.pack(batch.columns))
 
     def batches(self, size: int, whole: bool) -> Iterator[ReplaySample]:
         """Samples in batches that are stacked in C, each made while the last is in use."""
-        source, pack = self.source, self.source.packer.pack
         self.sampler.start(size, whole=whole, depth=1)
-        for batch in iter(self.sampler.take, None):
-            source.check([_Row(column) for column in batch.columns], self.table)
-            info = SampleInfo(batch.keys, batch.probabilities, batch.table_sizes,
-                              batch.priorities, batch.times_sampled)
-            yield ReplaySample(info, pack(batch.columns))
+        return map(self._batch, iter(self.sampler.take, None))
 
 
 class _Row:

@@ -82,7 +82,11 @@ def of_source(cls: type, source: Source) -> tf.data.Dataset:
     )
     if stacked:
         inner = inner.unbatch()
-    return _class_of(cls)(source, inner)
+    # A call that TensorFlow makes ahead would wait for an item when the iterator goes, and the
+    # iterator for it.
+    options = tf.data.Options()
+    options.experimental_optimization.inject_prefetch = False
+    return _class_of(cls)(source, inner.with_options(options))
 
 
 # --- patterns ---------------------------------------------------------------------------------------
