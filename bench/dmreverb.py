@@ -19,7 +19,10 @@ import sys
 import threading
 import time
 
+import environment
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+BUILD = ROOT / "build" / "python" / "bench"
 PEER = "dm-reverb"
 FLOATS = 100  # an item of 400 B
 BATCH = 256
@@ -185,11 +188,14 @@ def work(reverb, address):
 class Process:
     """A process of one side that is asked and answers."""
 
-    def __init__(self, python, *words):
+    def __init__(self, python, site, *words):
+        variables = dict(QUIET) if "reverb" in words else {}
+        if site:
+            variables["PYTHONPATH"] = str(site)
         self.process = subprocess.Popen(
             [str(python), __file__, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=None if os.environ.get("BENCH_STDERR") else subprocess.DEVNULL, text=True,
-            env={**os.environ, **(QUIET if "reverb" in words else {})})
+            env={**os.environ, **variables})
 
     def hear(self):
         line = self.process.stdout.readline()
@@ -241,20 +247,12 @@ def compare(sides, chosen, rounds, seconds):
 
 
 def interpreters():
-    """The Python of each side; ends well where there is no dm-reverb to compare with."""
-    made = subprocess.run([sys.executable, ROOT / "tools" / "peers.py", "reverb"],
-                          capture_output=True, text=True, check=False)
-    if made.returncode != 0:
-        print(f"skipped dmreverb: {made.stdout.strip()}")
-        sys.exit(0)
-    ours = [os.environ.get("REPRISE_PYTHON"), ROOT / "build" / "venv" / "bin" / "python",
-            sys.executable]
-    for python in filter(None, ours):
-        if pathlib.Path(python).exists() and subprocess.run(
-                [python, "-c", "import reprise"], capture_output=True, check=False).returncode == 0:
-            return {PEER: ("reverb", ROOT / "build" / "peers" / "reverb" / "bin" / "python"),
-                    "ours": ("reprise", python)}
-    sys.exit("the package is not installed: pip install . into build/venv, or set REPRISE_PYTHON")
+    """The Python of each side, and where it finds its package. Ours is that of this process, for
+    which the package is built, or REPRISE_PYTHON, in which it is installed."""
+    theirs = environment.interpreter("reverb", __file__)
+    ours = os.environ.get("REPRISE_PYTHON")
+    site = None if ours else environment.build_package(sys.executable, BUILD)
+    return {PEER: ("reverb", theirs, None), "ours": ("reprise", ours or sys.executable, site)}
 
 
 def main():
@@ -264,9 +262,9 @@ def main():
     options = parser.parse_args()
     print(f"# our package and dm-reverb{' (quick)' if options.quick else ''}", flush=True)
     servers, sides = [], {}
-    for who, (module, python) in interpreters().items():
-        servers.append(Process(python, "--serve", module))
-        sides[who] = Process(python, "--work", module, f"localhost:{servers[-1].hear()}")
+    for who, (module, python, site) in interpreters().items():
+        servers.append(Process(python, site, "--serve", module))
+        sides[who] = Process(python, site, "--work", module, f"localhost:{servers[-1].hear()}")
     try:
         compare(sides, options.works, 3 if options.quick else 6, 0.5 if options.quick else 1.5)
     finally:

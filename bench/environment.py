@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a benchmark in one of the environments that tools/peers.py makes."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -23,3 +24,21 @@ def run_inside(name, script, arguments, variables):
     """Runs the script with the environment's interpreter and ends with its status."""
     python = interpreter(name, script)
     sys.exit(subprocess.call([python, script, "--inside", *arguments], env=variables))
+
+
+def build_package(python, where):
+    """Builds the Python package for an interpreter; the folder that it can be imported from."""
+    site = where / "site"
+    path = f"{pathlib.Path(python).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    meson = "/usr/bin/meson" if os.path.exists("/usr/bin/meson") else "meson"
+    commands = [[meson, "install", "-C", where, "--tags", "python-runtime"]]
+    if not (where / "build.ninja").exists():
+        commands.insert(0, [meson, "setup", where, ROOT, "-Dpython=enabled", "-Dtests=disabled",
+                            "-Dprograms=false", "-Ddefault_library=static",
+                            f"-Dpython.platlibdir={site}", f"-Dpython.purelibdir={site}"])
+    for command in commands:
+        done = subprocess.run(command, capture_output=True, text=True, check=False,
+                              env={**os.environ, "PATH": path})
+        if done.returncode != 0:
+            sys.exit(done.stdout[-3000:] + done.stderr[-3000:])
+    return site

@@ -356,24 +356,6 @@ def memory(quick):
 
 # --- the program -------------------------------------------------------------------------------
 
-def build(python):
-    """Builds the package for that interpreter, and returns where it can be imported from."""
-    site = BUILD / "site"
-    path = f"{python.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    meson = "/usr/bin/meson" if os.path.exists("/usr/bin/meson") else "meson"
-    commands = [[meson, "install", "-C", BUILD, "--tags", "python-runtime"]]
-    if not (BUILD / "build.ninja").exists():
-        commands.insert(0, [meson, "setup", BUILD, ROOT, "-Dpython=enabled", "-Dtests=disabled",
-                            "-Dprograms=false", "-Ddefault_library=static",
-                            f"-Dpython.platlibdir={site}", f"-Dpython.purelibdir={site}"])
-    for command in commands:
-        done = subprocess.run(command, capture_output=True, text=True, check=False,
-                              env={**os.environ, "PATH": path})
-        if done.returncode != 0:
-            sys.exit(done.stdout[-3000:] + done.stderr[-3000:])
-    return site
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
@@ -386,7 +368,8 @@ def main():
         sys.stdout.flush()
         os._exit(0)  # some of the peers take long to say goodbye
     python = environment.interpreter("buffers", __file__)
-    variables = {"PYTHONPATH": str(build(python)), "CUDA_VISIBLE_DEVICES": "",
+    site = environment.build_package(python, BUILD)
+    variables = {"PYTHONPATH": str(site), "CUDA_VISIBLE_DEVICES": "",
                  "PYTHONWARNINGS": "ignore", "RAY_DEDUP_LOGS": "0"}
     sys.exit(subprocess.call([python, __file__, "--inside", *["--quick"] * options.quick],
                              env={**os.environ, **variables}))

@@ -17,11 +17,14 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import time
 
-import numpy as np
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the layers are small
 
-import reprise
+import numpy as np  # noqa: E402
+
+import reprise  # noqa: E402
 
 try:
     import torch

@@ -172,17 +172,17 @@ def build(name):
     where = BUILD / name
     options = ["-Dwerror=true", "-Dtests=enabled", "-Db_colorout=never"] + config["options"]
     stamp = where / "options.json"
+    # The system's own Python is the one that has NumPy: .ci/install sees to that.
+    env = {"PATH": f"/usr/bin:{os.environ['PATH']}"}
+    if config["cc"]:
+        env["CC"] = config["cc"]
     if not stamp.exists() or json.loads(stamp.read_text()) != options:
         shutil.rmtree(where, ignore_errors=True)
-        # The system's own Python is the one that has NumPy: .ci/install sees to that.
-        env = {"PATH": f"/usr/bin:{os.environ['PATH']}"}
-        if config["cc"]:
-            env["CC"] = config["cc"]
         status, output = run([MESON, "setup", where, ROOT] + options, env=env)
         if status != 0:
             return Result(0, 1, output)
         stamp.write_text(json.dumps(options))
-    status, output = run([MESON, "compile", "-C", where, "-j", JOBS, "--ninja-args=-k0"])
+    status, output = run([MESON, "compile", "-C", where, "-j", JOBS, "--ninja-args=-k0"], env=env)
     progress = r"\A.*?(?=^FAILED: )|^\[\d+/\d+\] [^\n]*\n"
     output = re.sub(progress, "", output, flags=re.DOTALL | re.MULTILINE)
     return Result(1, 0) if status == 0 else Result(0, 1, output)
@@ -427,7 +427,7 @@ def refcount_job():
     libraries = ["-l:libreprise.a" if x == "-lreprise" else x
                  for x in pkg_config("--static", "--libs")]
     command = ["gcc", "-std=c17", "-D_GNU_SOURCE", '-DRP_VERSION="0"', "-O1", "-fPIC", "-shared",
-               "-fvisibility=hidden", f"-isystem{numpy}", f"-isystem{include}",
+               "-fvisibility=hidden", f"-I{numpy}", f"-I{include}",
                *pkg_config("--cflags"), *sources, "-o", folder / "reprise" / f"_core{suffix}",
                *libraries, "-lpthread", "-lm"]
     status, output = run(command)

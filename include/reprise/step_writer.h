@@ -47,6 +47,10 @@ RP_API RP_NODISCARD rp_status rp_step_writer_create_item(rp_step_writer *writer,
 RP_API RP_NODISCARD rp_status rp_step_writer_flush(rp_step_writer *writer, rp_wait wait,
                                                    rp_error *err);
 
+/* The same, after which steps are those of a new episode: items are of its steps only. */
+RP_API RP_NODISCARD rp_status rp_step_writer_end_episode(rp_step_writer *writer, rp_wait wait,
+                                                         rp_error *err);
+
 RP_END_DECLS
 
 #endif

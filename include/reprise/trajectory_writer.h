@@ -30,6 +30,7 @@ typedef struct rp_column_options {
 typedef struct rp_trajectory_writer_options {
     rp_column_options column; /* * of every column that is not configured: `history` >= 1 */
     bool unchecked;           /* do not compare items with the signature of their table */
+    bool exact;               /* a signature is one of items: that of a step does not do */
     size_t max_items;         /* created and not confirmed; 0: 100,000 */
     size_t max_bytes;         /* of rows and chunks that they hold; 0: 1 GiB */
 } rp_trajectory_writer_options;

@@ -30,6 +30,12 @@
 
 #include <reprise/reprise.h>
 
+/* Of NumPy 2, where the extension was built with the headers of NumPy 1. */
+#if NPY_ABI_VERSION < 0x02000000
+#define PyDataType_ELSIZE(descr) ((npy_intp)(descr)->elsize)
+#define PyDataType_FLAGS(descr) ((npy_uint64)(unsigned char)(descr)->flags)
+#endif
+
 /* Of CPython 3.10, for 3.9. */
 #if PY_VERSION_HEX < 0x030a0000
 static inline PyObject *Py_NewRef(PyObject *obj)

@@ -4,22 +4,6 @@
 #include "module.h"
 #include "core.h"
 
-/* Types whose files may still be missing: NULL then. */
-#define CORE_WEAK(type) extern PyTypeObject type __attribute__((weak))
-CORE_WEAK(core_Store);
-CORE_WEAK(core_Server);
-CORE_WEAK(core_Client);
-CORE_WEAK(core_TrajectoryWriter);
-CORE_WEAK(core_ColumnHistory);
-CORE_WEAK(core_TrajectoryColumn);
-CORE_WEAK(core_WeakCellRef);
-CORE_WEAK(core_StructuredWriter);
-CORE_WEAK(core_BatchWriter);
-CORE_WEAK(core_StepWriter);
-CORE_WEAK(core_Sampler);
-CORE_WEAK(core_Batch);
-CORE_WEAK(core_ReplayBuffer);
-
 static PyTypeObject *const types[] = {
     &core_Structure,        &core_Store,         &core_Server,           &core_Client,
     &core_TrajectoryWriter, &core_ColumnHistory, &core_TrajectoryColumn, &core_StructuredWriter,
@@ -38,7 +22,7 @@ int core_add(PyObject *module, const char *name, PyObject *obj)
 static int add_types(PyObject *module)
 {
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-        if (types[i] != NULL && PyModule_AddType(module, types[i]) < 0) return -1;
+        if (PyModule_AddType(module, types[i]) < 0) return -1;
     return 0;
 }
 

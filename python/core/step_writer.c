@@ -9,7 +9,8 @@
 #include <math.h>
 
 typedef struct step_writer {
-    PyObject_HEAD PyObject *client;
+    PyObject_HEAD
+    PyObject *client;
     rp_step_writer *writer; /* NULL: closed */
     PyThread_type_lock lock;
     int32_t longest;
@@ -222,10 +223,9 @@ static int append_locked(step_writer *self, const core_step *step, bool sequence
 static int step_of(PyObject *nest, core_step *step)
 {
     core_leaves leaves;
-    int failed;
+    int failed = core_flatten(nest, &leaves);
 
-    if (core_flatten(nest, &leaves) != 0) return -1;
-    failed = core_step_from(nest, &leaves, false, step);
+    if (!failed) failed = core_step_from(nest, &leaves, false, step);
     core_leaves_free(&leaves);
     return failed;
 }
@@ -311,6 +311,11 @@ static rp_status do_flush(void *arg, rp_wait wait, rp_error *err)
     return rp_step_writer_flush(arg, wait, err);
 }
 
+static rp_status do_end(void *arg, rp_wait wait, rp_error *err)
+{
+    return rp_step_writer_end_episode(arg, wait, err);
+}
+
 static int check_item(const step_writer *self, const creation *c)
 {
     const char *wrong = NULL;
@@ -333,8 +338,9 @@ static int create_locked(step_writer *self, creation *c, int64_t timeout_ms)
     rp_status status;
 
     c->writer = self->writer;
+    /* Not quick: of a table that is not known yet the server is asked. */
     if (check_item(self, c) != 0 ||
-        core_wait(do_create, c, timeout_ms, true, &status, &err) != 0)
+        core_wait(do_create, c, timeout_ms, false, &status, &err) != 0)
         return -1;
     if (status == RP_OK) return 0;
     if (status == RP_NOT_FOUND)
@@ -351,12 +357,12 @@ static int create_locked(step_writer *self, creation *c, int64_t timeout_ms)
     return -1;
 }
 
-static int flush_locked(step_writer *self, int64_t timeout_ms)
+static int flush_locked(step_writer *self, core_call call, int64_t timeout_ms)
 {
     rp_error err = {0};
     rp_status status;
 
-    if (core_wait(do_flush, self->writer, timeout_ms, false, &status, &err) != 0) return -1;
+    if (core_wait(call, self->writer, timeout_ms, false, &status, &err) != 0) return -1;
     if (status == RP_OK) return 0;
     core_raise(status, &err);
     return -1;
@@ -389,7 +395,7 @@ static PyObject *step_writer_flush(step_writer *self, PyObject *args, PyObject *
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &timeout) ||
         core_timeout_s(timeout, &timeout_ms) != 0 || enter(self, "Flush") != 0)
         return NULL;
-    failed = flush_locked(self, timeout_ms);
+    failed = flush_locked(self, do_flush, timeout_ms);
     core_unlock(self->lock);
     if (failed) return NULL;
     Py_RETURN_NONE;
@@ -434,7 +440,7 @@ static PyObject *step_writer_insert(step_writer *self, PyObject *const *args, Py
         if (fits)
             failed = append_locked(self, &step, false) != 0 ||
                      create_all_locked(self, args[1], timeout_ms) != 0 ||
-                     flush_locked(self, timeout_ms) != 0;
+                     flush_locked(self, do_end, timeout_ms) != 0;
         core_unlock(self->lock);
     }
     core_step_release(&step);

@@ -266,8 +266,13 @@ static int flatten_step(pattern_writer *self, PyObject *nest, core_leaves *leave
 
     if (!self->structure && keep_structure(self, nest) != 0) return -1;
     same = core_structure_flatten(self->structure, nest, leaves);
-    if (same != 0) return same < 0 ? -1 : 0;
-    if (core_flatten(nest, leaves) != 0) return -1;
+    if (same > 0) return 0;
+    core_leaves_free(leaves);
+    if (same < 0) return -1;
+    if (core_flatten(nest, leaves) != 0) {
+        core_leaves_free(leaves);
+        return -1;
+    }
     if (leaves->count == self->leaf_count) return 0;
     PyErr_Format(PyExc_ValueError,
                  "Flattened data has an unexpected length, got %zd but wanted %zd.",
@@ -348,6 +353,16 @@ static int append_step(pattern_writer *self, const core_step *step, uint32_t fla
     return -1;
 }
 
+/* What nobody looks at costs nothing. */
+static void forget_unused(const pattern_writer *self, core_leaves *leaves)
+{
+    for (Py_ssize_t i = 0; i < leaves->count; i++) {
+        if (i < RP_MAX_COLUMNS && self->used[i]) continue;
+        Py_INCREF(Py_None);
+        Py_SETREF(leaves->items[i], Py_None);
+    }
+}
+
 static int append_nest(pattern_writer *self, PyObject *nest, uint32_t flags, const bool *ends,
                        int64_t timeout_ms)
 {
@@ -358,8 +373,7 @@ static int append_nest(pattern_writer *self, PyObject *nest, uint32_t flags, con
     if (enter(self) != 0) return -1;
     failed = flatten_step(self, nest, &leaves);
     if (!failed) {
-        for (Py_ssize_t i = 0; i < leaves.count; i++) /* what nobody looks at costs nothing */
-            if (i >= RP_MAX_COLUMNS || !self->used[i]) leaves.items[i] = Py_None;
+        forget_unused(self, &leaves);
         failed = core_step_from(nest, &leaves, true, &step);
         core_leaves_free(&leaves);
         if (!failed) {

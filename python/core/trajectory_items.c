@@ -168,13 +168,15 @@ static PyObject *blame(const new_item *item, rp_status st, const rp_error *err)
     for (size_t i = 0; i < item->count; i++)
         if (blame_rows(item, i)) return NULL;
     if (st != RP_INVALID || strncmp(err->text, "table '", 7) != 0) return core_raise(st, err);
+    const char *why = strstr(err->text, "': ");
+    why = why == NULL ? err->text : why + 3;
     PyObject *listed = list_columns(item);
     if (listed != NULL)
         PyErr_Format(PyExc_ValueError,
                      "Unable to create item in table '%s' since the provided trajectory is "
-                     "inconsistent with the table signature: %s.\n\nThe provided trajectory "
+                     "inconsistent with the table signature. %s.\n\nThe provided trajectory "
                      "signature is:\n\t%U.\n",
-                     item->table, err->text, listed);
+                     item->table, why, listed);
     Py_XDECREF(listed);
     return NULL;
 }

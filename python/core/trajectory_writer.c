@@ -231,6 +231,7 @@ static int writer_init(core_writer *w, PyObject *args, PyObject *kwargs)
     if (learn_name == NULL || PyType_Ready(&core_WeakCellRef) < 0) return -1;
     rp_trajectory_writer_options options = {.column = {.history = (int32_t)history},
                                             .unchecked = validate == 0,
+                                            .exact = true,
                                             .max_items = (size_t)max_items,
                                             .max_bytes = (size_t)max_bytes};
     w->tables = PySet_New(NULL);

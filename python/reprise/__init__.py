@@ -13,85 +13,100 @@ are asked for by name.
 """
 
 import importlib
-from typing import Any, List
+from typing import TYPE_CHECKING, Any, List
 
-from reprise import errors, specs, tree
+from reprise import (
+    checkpointers,
+    errors,
+    item_selectors,
+    rate_limiters,
+    replay_sample,
+    reverb_types,
+    selectors,
+    specs,
+    structured,
+    structured_writer,
+    tree,
+)
 from reprise._alias import install_as_reverb, install_finder
 from reprise._core import __version__
+from reprise.client import Client, Writer
 from reprise.errors import DeadlineExceededError, ReverbError, StatusError
+from reprise.replay_buffer import ReplayBuffer
+from reprise.replay_sample import ReplaySample, SampleInfo
+from reprise.reverb_types import TableInfo
+from reprise.server import Server, Table
 from reprise.specs import BoundedTensorSpec, TensorSpec
+from reprise.trajectory_writer import TrajectoryColumn, TrajectoryWriter
 
-install_finder()
-
-# Names that are looked up when first asked for: where they are, and what they are called there.
-# Modules themselves have no second part.
-_LAZY = {
-    "Dataset": ("dataset", "Dataset"),
-    "PatternDataset": ("pattern_dataset", "PatternDataset"),
-    "TFClient": ("tf_client", "TFClient"),
-    "TimestepDataset": ("timestep_dataset", "TimestepDataset"),
-    "TrajectoryDataset": ("trajectory_dataset", "TrajectoryDataset"),
-    "aio": ("aio", None),
-    "pybind": ("pybind", None),
-}
-
-_EAGER = {
-    "Client": ("client", "Client"),
-    "ReplayBuffer": ("replay_buffer", "ReplayBuffer"),
-    "ReplaySample": ("replay_sample", "ReplaySample"),
-    "SampleInfo": ("replay_sample", "SampleInfo"),
-    "Server": ("server", "Server"),
-    "Table": ("server", "Table"),
-    "TableInfo": ("reverb_types", "TableInfo"),
-    "TrajectoryColumn": ("trajectory_writer", "TrajectoryColumn"),
-    "TrajectoryWriter": ("trajectory_writer", "TrajectoryWriter"),
-    "Writer": ("client", "Writer"),
-    "checkpointers": ("checkpointers", None),
-    "item_selectors": ("item_selectors", None),
-    "rate_limiters": ("rate_limiters", None),
-    "replay_sample": ("replay_sample", None),
-    "reverb_types": ("reverb_types", None),
-    "selectors": ("selectors", None),
-    "structured": ("structured", None),
-    "structured_writer": ("structured_writer", None),
-}
+if TYPE_CHECKING:
+    from reprise import aio, pybind
+    from reprise.dataset import Dataset
+    from reprise.pattern_dataset import PatternDataset
+    from reprise.tf_client import TFClient
+    from reprise.timestep_dataset import TimestepDataset
+    from reprise.trajectory_dataset import TrajectoryDataset
 
 __all__ = [
     "BoundedTensorSpec",
+    "Client",
+    "Dataset",
     "DeadlineExceededError",
+    "PatternDataset",
+    "ReplayBuffer",
+    "ReplaySample",
     "ReverbError",
+    "SampleInfo",
+    "Server",
     "StatusError",
+    "TFClient",
+    "Table",
+    "TableInfo",
     "TensorSpec",
+    "TimestepDataset",
+    "TrajectoryColumn",
+    "TrajectoryDataset",
+    "TrajectoryWriter",
+    "Writer",
+    "aio",
+    "checkpointers",
     "errors",
     "install_as_reverb",
+    "item_selectors",
+    "pybind",
+    "rate_limiters",
+    "replay_sample",
+    "reverb_types",
+    "selectors",
     "specs",
+    "structured",
+    "structured_writer",
     "tree",
-    *_LAZY,
-    *_EAGER,
 ]
 
+# Names that are looked up when they are first asked for, and where. Modules stand for themselves.
+_LAZY = {
+    "Dataset": "dataset",
+    "PatternDataset": "pattern_dataset",
+    "TFClient": "tf_client",
+    "TimestepDataset": "timestep_dataset",
+    "TrajectoryDataset": "trajectory_dataset",
+    "aio": "aio",
+    "pybind": "pybind",
+}
 
-def _find(name: str, where: str, what: Any) -> Any:
-    module = importlib.import_module(f"reprise.{where}")
-    value = module if what is None else getattr(module, what)
-    globals()[name] = value
-    return value
+install_finder()
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _find(name, *_LAZY[name])
+    value = importlib.import_module(f"reprise.{_LAZY[name]}")
+    if _LAZY[name] != name:
+        value = getattr(value, name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> List[str]:
     return sorted({*globals(), *__all__})
-
-
-# While some of the modules are still being written.
-for _name, (_where, _what) in _EAGER.items():
-    try:
-        _find(_name, _where, _what)
-    except ModuleNotFoundError as _error:
-        if _error.name != f"reprise.{_where}":
-            raise

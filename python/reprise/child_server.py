@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server in a process of its own.
 
-The parent starts this module with a pipe to its standard input and one from its standard output.
-Everything in them is a line of JSON. The first line in says what to serve; the first line out
-says where, or what went wrong. After that the parent may ask for what the tables say of
-themselves. "stop", or the end of the pipe, ends the server; so does the end of the parent, which
-the child notices even if processes that the parent forked still hold the pipe.
+The parent starts this module with a pipe to its standard input and one from its standard
+output. Everything in them is a line of JSON. The first line in says what to serve; the first
+line out says where, or what went wrong. After that the parent may ask for what the tables say
+of themselves. "stop", or the end of the pipe, ends the server; so does the end of the parent,
+which the child notices even if processes that the parent forked still hold the pipe.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BUILT_IN: Dict[str, Any] = {
     kind.__name__: kind for kind in (OverflowError, TypeError, ValueError)
 }
 
-# --- signatures as JSON ---------------------------------------------------------------------------
+# --- signatures as JSON -----------------------------------------------------------------------
 
 
 def signature_to_json(nest: Any) -> Any:
@@ -85,7 +85,7 @@ def signature_from_json(node: Any) -> Any:
     return values if node[0] == "list" else tuple(values)
 
 
-# --- the parent -----------------------------------------------------------------------------------
+# --- the parent -------------------------------------------------------------------------------
 
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
@@ -133,7 +133,7 @@ class Child:
         self._asked = 0
         self._socket: Optional[List[Any]] = None
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, json.dumps(sys.path)],
+            [sys.executable, "-c", _PROGRAM, json.dumps([str(path) for path in sys.path])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
@@ -275,7 +275,7 @@ def _status(code: str, text: str) -> errors.StatusError:
     return error
 
 
-# --- the child ------------------------------------------------------------------------------------
+# --- the child --------------------------------------------------------------------------------
 
 
 def _serve(config: Mapping[str, Any]) -> Any:
@@ -285,8 +285,8 @@ def _serve(config: Mapping[str, Any]) -> Any:
     tables = [
         server.Table(
             name=table["name"],
-            sampler=pybind.selector(*table["sampler"]),  # type: ignore[arg-type]
-            remover=pybind.selector(*table["remover"]),  # type: ignore[arg-type]
+            sampler=pybind.selector(*table["sampler"]),
+            remover=pybind.selector(*table["remover"]),
             max_size=table["max_size"],
             rate_limiter=rate_limiters.RateLimiter(*table["limiter"]),
             max_times_sampled=table["max_times_sampled"],

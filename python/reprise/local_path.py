@@ -4,8 +4,8 @@
 A server that listens on a TCP port also listens on a Unix socket, which is faster and lets
 clients read large chunks in the server's memory. Its path follows from the port, so a client of
 "localhost:PORT" finds it by itself. The socket is in a directory of the user's own, mode 0700,
-below XDG_RUNTIME_DIR or among the temporary files; a directory that belongs to somebody else, or
-that others may enter, is not used. Nothing but speed depends on it.
+below XDG_RUNTIME_DIR or among the temporary files; a directory that belongs to somebody else,
+or that others may enter, is not used. Nothing but speed depends on it.
 
 The name has the number of the network namespace, so that a container that shares the directory
 and not the network is not mistaken for this host.
@@ -41,9 +41,7 @@ def _is_safe(base: str, path: str) -> bool:
     if above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX:
         return False
     return (
-        stat.S_ISDIR(here.st_mode)
-        and here.st_uid == os.geteuid()
-        and here.st_mode & 0o077 == 0
+        stat.S_ISDIR(here.st_mode) and here.st_uid == os.geteuid() and here.st_mode & 0o077 == 0
     )
 
 

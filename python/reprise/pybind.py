@@ -54,7 +54,7 @@ class _Value:
         return hash((type(self).__name__, self._fields()))
 
 
-# --- selectors ------------------------------------------------------------------------------------
+# --- selectors --------------------------------------------------------------------------------
 
 
 class ItemSelector(_Value):
@@ -168,7 +168,7 @@ def selector_from_proto(serialized: bytes) -> ItemSelector:
     return selector_from_options(protos.KeyDistributionOptions.FromString(serialized))
 
 
-# --- rate limiters --------------------------------------------------------------------------------
+# --- rate limiters ----------------------------------------------------------------------------
 
 
 class RateLimiter(_Value):
@@ -197,7 +197,7 @@ class RateLimiter(_Value):
         )
 
 
-# --- chunkers -------------------------------------------------------------------------------------
+# --- chunkers ---------------------------------------------------------------------------------
 
 
 class ChunkerOptions(_Value):
@@ -238,7 +238,7 @@ class AutoTunedChunkerOptions(ChunkerOptions):
         )
 
 
-# --- the rest -------------------------------------------------------------------------------------
+# --- the rest ---------------------------------------------------------------------------------
 
 
 class TableExtension:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -18,7 +18,8 @@ Lifo = pybind.LifoSelector
 Prioritized = pybind.PrioritizedSelector
 Uniform = pybind.UniformSelector
 
-SelectorType = Union[Fifo, Heap, Lifo, Prioritized, Uniform]
+# Any of these.
+SelectorType = pybind.ItemSelector
 # A nest of specs: of reprise.specs.TensorSpec, or of what reprise.specs.convert() takes.
 SpecNest = Any
 
@@ -106,7 +107,7 @@ _FIELDS: Dict[int, Tuple[str, Any]] = {
     12: ("table_worker_time", protos.TableWorkerTime),
 }
 
-# --- signatures as TensorFlow writes them ---------------------------------------------------------
+# --- signatures as TensorFlow writes them -----------------------------------------------------
 
 # The numbers of TensorFlow's dtypes that NumPy has.
 _DTYPES = {

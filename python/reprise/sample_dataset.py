@@ -312,7 +312,7 @@ class _Row:
 # --- without TensorFlow -----------------------------------------------------------------------------
 
 
-class Pipeline:
+class Pipeline(metaclass=abc.ABCMeta):
     """Elements, and the methods of `tf.data.Dataset` that plain code uses, over NumPy.
 
     It is made of a function that gives a new iterator each time it is called.
@@ -432,7 +432,7 @@ def _with_dimension(spec: Any, first: Optional[int]) -> Any:
 # --- the datasets -----------------------------------------------------------------------------------
 
 
-class SampleDataset(Pipeline, metaclass=abc.ABCMeta):
+class SampleDataset(Pipeline):
     """The arguments and the behaviour that both datasets have."""
 
     _timesteps: bool

@@ -29,22 +29,27 @@ import operator
 import os
 import threading
 import weakref
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Tuple, Union
 
 from reprise import _core, errors, item_selectors, local_path, pybind
 from reprise import rate_limiters, reverb_types, specs
 from reprise.platform import checkpointers_lib
 
+if TYPE_CHECKING:
+    from reprise.client import Client
+
 __all__ = ["Server", "Table", "TableExtensionBase", "Waiting", "local_store"]
 
 _logger = logging.getLogger("reprise")
 
-# The servers of this process, by port: a client of "localhost:port" in the same process uses the
-# store itself and not the network.
+# The servers of this process, by port: a client of "localhost:port" in the same process uses
+# the store itself and not the network.
 _servers: Dict[int, _core.Store] = {}
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_servers.clear)
 
+_TIMEOUT = 30.0  # seconds, for what is asked of a server that runs elsewhere
 _count = itertools.count()
 _MAX_ITEMS = 2**30
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1", "")
@@ -92,7 +97,7 @@ class Waiting(NamedTuple):
         )
 
 
-# --- where a table is -----------------------------------------------------------------------------
+# --- where a table is -------------------------------------------------------------------------
 
 
 class _Here:
@@ -118,17 +123,14 @@ class _Here:
 class _There:
     """A table on a server elsewhere, asked through a client."""
 
-    store = None
-
-    def __init__(self, client: _core.Client, name: str, timeout: float = 30.0) -> None:
+    def __init__(self, client: Client, name: str) -> None:
         self._client = client
         self._name = name
-        self._timeout = timeout
 
     def info(self) -> Dict[str, Any]:
-        for info in self._client.tables(timeout=self._timeout):
-            if info["name"] == self._name:
-                return info
+        tables = self._client.details(timeout=_TIMEOUT)
+        if self._name in tables:
+            return tables[self._name]
         error = errors.StatusError(f"no table is called '{self._name}'")
         error.code = "NOT_FOUND"
         raise error
@@ -153,7 +155,7 @@ class _There:
         return info["limiter_diff"] + count * spi <= max_diff
 
     def waiting(self) -> List[Dict[str, Any]]:
-        return self._client.why_blocked(self._name, timeout=self._timeout)
+        return self._client._client.why_blocked(self._name, timeout=_TIMEOUT)
 
 
 def _check_count(count: int) -> None:
@@ -161,11 +163,11 @@ def _check_count(count: int) -> None:
         raise ValueError(f"the count must be >= 1, got {count}")
 
 
-# --- tables ---------------------------------------------------------------------------------------
+# --- tables -----------------------------------------------------------------------------------
 
 
 class TableExtensionBase(metaclass=abc.ABCMeta):
-    """What Reverb's extensions of tables derive from. None can be made from Python, as there."""
+    """What Reverb's extensions of tables derive from. As there, Python can make none."""
 
     @abc.abstractmethod
     def build_internal_extensions(self, table_name: str) -> Sequence[pybind.TableExtension]:
@@ -178,7 +180,7 @@ def _signature(signature: Optional[reverb_types.SpecNest]) -> Optional[reverb_ty
         return None
     for leaf in _core.Structure(signature).flatten(signature):
         if leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes)):
-            raise ValueError(f"Unsupported signature spec: {leaf}")
+            raise ValueError("Unsupported signature spec: " + str(leaf))
     try:
         return specs.convert(signature)
     except ValueError as error:
@@ -388,7 +390,7 @@ class Table:
         )
 
 
-# --- servers --------------------------------------------------------------------------------------
+# --- servers ----------------------------------------------------------------------------------
 
 
 def _check_tables(tables: Optional[Sequence[Table]]) -> List[Table]:
@@ -398,9 +400,7 @@ def _check_tables(tables: Optional[Sequence[Table]]) -> List[Table]:
     names = collections.Counter(table.name for table in tables)
     twice = [name for name, count in names.items() if count > 1]
     if twice:
-        raise ValueError(
-            f"Multiple items in tables have the same name: {', '.join(twice)}"
-        )
+        raise ValueError(f"Multiple items in tables have the same name: {', '.join(twice)}")
     for table in tables:
         server = table._server() if table._server is not None else None
         if server is not None and server.running:
@@ -471,7 +471,7 @@ class _Threads:
         if self._pid != os.getpid():
             return  # a forked child has a copy of the object, and not the server
         if _servers.get(self.port) is self.store:
-            del _servers[self.port]
+            _servers.pop(self.port, None)
         if self.socket is not None:
             local_path.remove(*self.socket)
             self.socket = None
@@ -486,18 +486,16 @@ def _needs_credentials(options: Mapping[str, Any]) -> bool:
 
 
 class _Remote:
-    """A server that runs elsewhere, by its address. It is left running."""
+    """A server that runs elsewhere, by a client of it. It is left running."""
 
-    def __init__(self, tables: Sequence[Table], address: str) -> None:
-        self.client = _core.Client(address)
-        self.port = _split(address.split(",")[0])[1]
-        self.places = [_There(self.client, table.name) for table in tables]
-        there = {info["name"]: info for info in self.client.tables(timeout=30.0)}
+    def __init__(self, tables: Sequence[Table], client: Client) -> None:
+        self.address = client.server_address
+        self.port = _split(self.address.split(",")[0])[1]
+        self.places = [_There(client, table.name) for table in tables]
+        there = client.details(timeout=_TIMEOUT)
         for table in tables:
             if table.name not in there:
-                self.client.create_table(
-                    table.name, signature=table._signature, **table._options
-                )
+                client.create_table(table, timeout=_TIMEOUT)
             else:
                 _check_same(table, there[table.name])
         self.alive = True
@@ -517,6 +515,28 @@ def _check_same(table: Table, info: Mapping[str, Any]) -> None:
             )
 
 
+def _hosts(address: Union[None, str, Sequence[str]]) -> List[str]:
+    """The hosts to listen at; those of IPv6 in brackets."""
+    if address is None:
+        return ["localhost"]
+    hosts = [address] if isinstance(address, str) else list(address)
+    if not hosts:
+        raise ValueError("address must have at least one host")
+    return [f"[{host}]" if ":" in host and host[0] != "[" else host for host in hosts]
+
+
+def _client_of(where: Union[str, Client]) -> Client:
+    from reprise.client import Client
+
+    if isinstance(where, Client):
+        return where
+    if _split(where.split(",")[0])[1] or where.startswith("unix:"):
+        return Client(where)
+    raise ValueError(
+        "where must be 'process', 'child', an address host:port or a Client, " f"got {where!r}"
+    )
+
+
 class Server:
     """Serves tables: to Reverb's clients and our own.
 
@@ -531,7 +551,7 @@ class Server:
     Args:
       where: "process": on threads of this process, the default; "child": in a process of its
         own, which ends when this one does, however it ends; or the address of a reprise server
-        that runs already, on which those tables are made that are not there.
+        that runs already, or a `Client` of it: those tables are made there that are not there.
       address: the host or hosts to listen at, "localhost" if not given; "0.0.0.0" is every
         one. Others than this host's own are refused without certificate, tokens or `insecure`.
       insecure: lets anybody who can reach the address do everything.
@@ -560,7 +580,7 @@ class Server:
         port: Optional[int] = None,
         checkpointer: Optional[checkpointers_lib.CheckpointerBase] = None,
         *,
-        where: str = "process",
+        where: Union[str, Client] = "process",
         address: Union[None, str, Sequence[str]] = None,
         insecure: bool = False,
         certificate_file: Optional[str] = None,
@@ -582,10 +602,7 @@ class Server:
         if checkpointer is not None:
             _logger.warning("checkpoints are not written or read yet: %r is kept", checkpointer)
         port = _check_port(port)
-        hosts = ["localhost"] if address is None else address
-        hosts = [hosts] if isinstance(hosts, str) else list(hosts)
-        if not hosts:
-            raise ValueError("address must have at least one host")
+        hosts = _hosts(address)
         self._host = hosts[0]
         store_options = {
             "max_bytes": _whole("max_bytes", max_bytes, 0),
@@ -603,7 +620,7 @@ class Server:
             "limits": None if limits is None else dict(limits),
             "log": log,
         }
-        self._where = where
+        self._where: str = where if isinstance(where, str) else ""
         place: Any
         if where == "process":
             place = _Threads(self._tables, hosts, port, local_socket, store_options, options)
@@ -613,17 +630,16 @@ class Server:
             place = child_server.Child(
                 self._tables, hosts, port, local_socket, store_options, options
             )
-        elif _split(where.split(",")[0])[1] or where.startswith("unix:"):
-            place = _Remote(self._tables, where)
         else:
-            raise ValueError(
-                f"where must be 'process', 'child' or an address host:port, got {where!r}"
-            )
+            if port or address is not None:
+                raise ValueError("a server that runs already has its own port and address")
+            place = _Remote(self._tables, _client_of(where))
+            self._where = place.address
         self._place = place
         for table, its_place in zip(self._tables, place.places):
             table._place = its_place
             table._server = weakref.ref(self)
-        # When the object goes, or the interpreter ends, while there is still one to stop it with.
+        # When the object goes, or when the interpreter is about to.
         self._finalizer = weakref.finalize(self, place.stop, 0.0)
 
     @property
@@ -641,6 +657,7 @@ class Server:
 
     @property
     def where(self) -> str:
+        """ "process", "child", or the address of one that ran already."""
         return self._where
 
     @property
@@ -667,6 +684,10 @@ class Server:
         self._finalizer.detach()
         self._stopped.set()
 
+    def why(self) -> List[Waiting]:
+        """Which calls wait at its tables now, and what would release them."""
+        return [waiting for table in self._tables for waiting in table.why()]
+
     def kill(self) -> None:
         """Ends the process of a server that runs in a child, at once and without a goodbye."""
         if self._where != "child":
@@ -686,11 +707,11 @@ class Server:
             self.stop()
             raise
 
-    def localhost_client(self, **options: Any) -> Any:
+    def localhost_client(self, **options: Any) -> Client:
         """A `Client` of this server; `options` are the client's."""
-        from reprise import client
+        from reprise.client import Client
 
-        return client.Client(self.address, **options)
+        return Client(self.address, **options)
 
     def __enter__(self) -> Server:
         return self

@@ -8,15 +8,15 @@ GIL.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, Tuple
+from typing import Any, Callable, Dict, Iterator, Sequence, Tuple
 
 import numpy as np
 import tensorflow as tf
 
 from reprise import dataset as batches
-from reprise import specs, tree
+from reprise import pattern_dataset, specs, tree
 from reprise.replay_sample import ReplaySample
-from reprise.sample_dataset import SampleDataset, Source, lists_to_tuples
+from reprise.sample_dataset import Source, lists_to_tuples
 
 __all__ = ["of_batches", "of_source", "tensor_spec"]
 
@@ -50,11 +50,11 @@ def _class_of(cls: type) -> type:
             def element_spec(self) -> Any:
                 return self._inner.element_spec
 
-            from_table_signature = staticmethod(cls.from_table_signature)
+            if hasattr(cls, "from_table_signature"):
+                from_table_signature = staticmethod(cls.from_table_signature)
 
         Real.__name__ = Real.__qualname__ = cls.__name__
         Real.__doc__ = cls.__doc__
-        SampleDataset.register(Real)
         cls.register(Real)
         _classes[cls] = Real
     return _classes[cls]
@@ -83,6 +83,43 @@ def of_source(cls: type, source: Source) -> tf.data.Dataset:
     if stacked:
         inner = inner.unbatch()
     return _class_of(cls)(source, inner)
+
+
+# --- patterns ---------------------------------------------------------------------------------------
+
+
+def of_patterns(
+    input_dataset: tf.data.Dataset,
+    configs: Sequence[Any],
+    respect_episode_boundaries: bool,
+    is_end_of_episode: Callable[[Any], Any],
+) -> tf.data.Dataset:
+    """See `PatternDataset`."""
+    signature = pattern_dataset._signature(configs, input_dataset.element_spec)
+    pack = tree.Structure(signature).pack
+    # Whether a step is the last is worked out by TensorFlow, on tensors, as its authors expect.
+    pairs = input_dataset.map(lambda *step: (_only(step), is_end_of_episode(*step)))
+    end_spec = pairs.element_spec[1]
+    if not (isinstance(end_spec, tf.TensorSpec)
+            and end_spec.is_compatible_with(tf.TensorSpec([], tf.bool))):
+        raise ValueError(
+            "Invalid `is_end_of_episode`. `is_end_of_episode` must return `bool`, but its return "
+            f"type is {end_spec}."
+        )
+
+    def generate() -> Iterator[Any]:
+        steps = pairs.as_numpy_iterator()
+        for columns in pattern_dataset._apply(steps, configs, respect_episode_boundaries):
+            yield pack(columns)
+
+    inner = tf.data.Dataset.from_generator(
+        generate, output_signature=tree.map_structure(tensor_spec, signature)
+    )
+    return _class_of(pattern_dataset.PatternDataset)(None, inner)
+
+
+def _only(step: Tuple[Any, ...]) -> Any:
+    return step[0] if len(step) == 1 else step
 
 
 # --- batches ----------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@
             writer.append({"observation": step.observation, "reward": step.reward})
             if writer.episode_steps >= 3:
                 writer.create_item("replay", priority=1.0, trajectory={
-                    "observation": writer.history["observation"][-3:],  # three of them
-                    "reward": writer.history["reward"][-1],             # one, without a row dimension
+                    "observation": writer.history["observation"][-3:],  # three rows
+                    "reward": writer.history["reward"][-1],  # one, without a row dimension
                 })
         writer.end_episode()
 
@@ -40,7 +40,8 @@ class TrajectoryWriter(_core.TrajectoryWriter):
     """
 
     def __init__(self, client: _core.Client, num_keep_alive_refs: int, *, validate: bool = True,
-                 max_items: int = 0, max_bytes: int = 0, timeout: Optional[float] = None) -> None:
+                 max_items: int = 0, max_bytes: int = 0,
+                 timeout: Optional[float] = None) -> None:
         """A writer whose items may refer to the last `num_keep_alive_refs` values of a column.
 
         Args:
@@ -66,8 +67,9 @@ class TrajectoryWriter(_core.TrajectoryWriter):
         if exc_type is None or not issubclass(exc_type, errors.ReverbError):
             self.flush()
 
-    def configure(self, path: Path, *, num_keep_alive_refs: int, max_chunk_length: Optional[int],
-                  codec: Optional[str] = None, delta: bool = False) -> None:
+    def configure(self, path: Path, *, num_keep_alive_refs: int,
+                  max_chunk_length: Optional[int], codec: Optional[str] = None,
+                  delta: bool = False) -> None:
         """Sets the options of one column, which need not exist yet.
 
         Args:
@@ -87,8 +89,9 @@ class TrajectoryWriter(_core.TrajectoryWriter):
             raise ValueError(f"num_keep_alive_refs ({num_keep_alive_refs}) must be a positive "
                              "integer")
         if max_chunk_length is not None and not 1 <= max_chunk_length <= num_keep_alive_refs:
-            raise ValueError(f"max_chunk_length ({max_chunk_length}) must be None or a positive "
-                             f"integer <= num_keep_alive_refs ({num_keep_alive_refs})")
+            raise ValueError(f"max_chunk_length ({max_chunk_length}) must be None or a "
+                             "positive integer <= num_keep_alive_refs "
+                             f"({num_keep_alive_refs})")
         if codec not in (None, "snappy", "none", "zstd", "lz4"):
             raise ValueError("codec must be None, 'snappy', 'none', 'zstd' or 'lz4', got "
                              f"{codec!r}")
@@ -98,8 +101,6 @@ class TrajectoryWriter(_core.TrajectoryWriter):
             self._configure(self._paths[path], *config)
         else:
             self._configs[path] = config
-
-    # --- structures that are new -----------------------------------------------------------------
 
     def _learn(self, data: Any) -> Tuple[Any, List[int]]:
         """Says, for a step of a structure that is new, which leaf belongs to which column (-1:
@@ -130,20 +131,28 @@ class TrajectoryWriter(_core.TrajectoryWriter):
         if not was_nest and not is_nest:
             return known
         if was_nest != is_nest:
-            raise ValueError(f"Field {path} was a {'structure' if was_nest else 'value'} in an "
-                             f"earlier step but is a {'structure' if is_nest else 'value'} now: "
+            was, now = ("structure", "value") if was_nest else ("value", "structure")
+            raise ValueError(f"Field {path} was a {was} in an earlier step but is a {now} now: "
                              f"{data}")
+        if isinstance(known, Mapping) != isinstance(data, Mapping) and not _fields(known):
+            raise ValueError(f"Field {path} was a {type(known).__name__} in an earlier step but "
+                             f"is a {type(data).__name__} with other keys now: {data}")
         merged = dict(_children(known))
         for key, child in _children(data):
             merged[key] = self._merge(merged.get(key), child, path + (key,))
         return _rebuild(known, list(merged.items()))
 
 
+def _fields(nest: Any) -> Optional[Tuple[str, ...]]:
+    """The fields of a named tuple; None for anything else."""
+    return getattr(type(nest), "_fields", None) if isinstance(nest, tuple) else None
+
+
 def _children(nest: Any) -> List[Tuple[Any, Any]]:
     """The parts of a nest, each with its key, in the order in which they were given."""
     if isinstance(nest, Mapping):
         return list(nest.items())
-    fields = getattr(type(nest), "_fields", None)
+    fields = _fields(nest)
     return list(enumerate(nest)) if fields is None else list(zip(fields, nest))
 
 
@@ -158,7 +167,7 @@ def _rebuild(nest: Any, children: List[Tuple[Any, Any]]) -> Any:
         except TypeError:
             return made
     values = [child for _, child in children]
-    fields = getattr(type(nest), "_fields", None)
+    fields = _fields(nest)
     if fields is None:
         return tuple(values) if isinstance(nest, tuple) else values
     if len(values) > len(fields):

@@ -276,7 +276,7 @@ static void run(rp_job *job)
         rp_mutex_unlock(&s->mu);
         if (!find_table(s)) {
             rp_error err;
-            (void)rp_fail(&err, RP_NOT_FOUND, "no table '%s'", s->name);
+            (void)rp_fail(&err, RP_NOT_FOUND, "Priority table %s was not found", s->name);
             tell_end(s, RP_NOT_FOUND, err.text);
             continue;
         }

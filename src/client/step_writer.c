@@ -209,3 +209,8 @@ rp_status rp_step_writer_flush(rp_step_writer *writer, rp_wait wait, rp_error *e
 {
     return rp_trajectory_writer_flush(writer->writer, 0, wait, err);
 }
+
+rp_status rp_step_writer_end_episode(rp_step_writer *writer, rp_wait wait, rp_error *err)
+{
+    return rp_trajectory_writer_end_episode(writer->writer, true, wait, err);
+}

@@ -136,6 +136,22 @@ static rp_status check_column(const rp_trajectory_writer *w, const rp_item_colum
     return RP_OK;
 }
 
+/* Reverb's rule for trajectories, in its words. */
+static rp_status check_exactly(size_t index, const rp_trajectory_column *column,
+                               const rp_spec *spec, rp_error *err)
+{
+    char wanted[128], got[128];
+
+    if (column->dtype == spec->dtype && rp_shape_fits(&column->shape, &spec->shape))
+        return RP_OK;
+    return rp_fail(err, RP_INVALID,
+                   "The table expects column %zu to be a %s %s tensor but got a %s %s tensor",
+                   index, rp_dtype_name(spec->dtype),
+                   rp_shape_text(&spec->shape, wanted, sizeof wanted),
+                   rp_dtype_name(column->dtype),
+                   rp_shape_text(&column->shape, got, sizeof got));
+}
+
 /* Compares an item, whose columns have been checked, with a signature. */
 static rp_status check_signature(const rp_trajectory_writer *w, const rp_writer_table *table,
                                  const rp_item_column *columns, size_t count, rp_error *err)
@@ -159,7 +175,9 @@ static rp_status check_signature(const rp_trajectory_writer *w, const rp_writer_
             memcpy(c.shape.dims + 1, row->shape.dims,
                    (size_t)row->shape.rank * sizeof row->shape.dims[0]);
         }
-        st = rp_trajectory_column_check(i, &c, rp_signature_column(table->signature, i), &why);
+        const rp_spec *spec = rp_signature_column(table->signature, i);
+        st = w->options.exact ? check_exactly(i, &c, spec, &why)
+                              : rp_trajectory_column_check(i, &c, spec, &why);
     }
     return st == RP_OK ? st : rp_fail(err, st, "table '%.64s': %s", table->name, why.text);
 }

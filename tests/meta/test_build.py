@@ -23,7 +23,7 @@ def test_sources_are_listed():
 
 
 def test_sources_of_the_extension_are_listed():
-    expect_none({p.name for p in sources("python/core")} - listed("python"))
+    expect_none({f"core/{p.name}" for p in sources("python/core")} - listed("python"))
 
 
 def test_protos_are_listed():

@@ -4,6 +4,7 @@
 import collections
 import copy
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -100,8 +101,10 @@ class TestBytes:
         [
             (Options(fifo=True, is_deterministic=True), "08013801"),
             (Options(uniform=True), "1001"),
-            (Options(prioritized=Options.Prioritized(priority_exponent=0.5)),
-             "1a0909000000000000e03f"),
+            (
+                Options(prioritized=Options.Prioritized(priority_exponent=0.5)),
+                "1a0909000000000000e03f",
+            ),
             (Options(heap=Options.Heap(), is_deterministic=True), "22003801"),
             (Options(heap=Options.Heap(min_heap=True), is_deterministic=True), "220208013801"),
             (Options(lifo=True), "3001"),
@@ -125,7 +128,9 @@ class TestBytes:
         data = bytes.fromhex("9a0603616263") + Options(fifo=True).SerializeToString()
         assert Options.FromString(data) == Options(fifo=True)
 
-    @pytest.mark.parametrize("data", ["1a", "1a09", "1a0909", "08", "0b", "08ffffffffffffffffffff01"])
+    @pytest.mark.parametrize(
+        "data", ["1a", "1a09", "1a0909", "08", "0b", "08ffffffffffffffffffff01"]
+    )
     def test_broken_ones_are_refused(self, data):
         with pytest.raises(ValueError):
             Options.FromString(bytes.fromhex(data))
@@ -165,6 +170,71 @@ class TestValue:
     def test_modules_of_reverb(self):
         assert schema_pb2.KeyDistributionOptions is Options
         assert checkpoint_pb2.RateLimiterCheckpoint is protos.RateLimiterCheckpoint
+
+
+class TestText:
+    @pytest.mark.parametrize(
+        "text, expected",
+        [
+            ("", Options()),
+            ("fifo: true", Options(fifo=True)),
+            ("lifo:1,is_deterministic:t", Options(lifo=True, is_deterministic=True)),
+            (
+                "# a comment\n prioritized { priority_exponent: .5 } # and one more",
+                Options(prioritized=Options.Prioritized(priority_exponent=0.5)),
+            ),
+            ("heap: < min_heap: true; >;", Options(heap=Options.Heap(min_heap=True))),
+            ("heap {}", Options(heap=Options.Heap())),
+        ],
+    )
+    def test_is_read(self, text, expected):
+        assert protos.parse_text(Options(), text) == expected
+
+    def test_of_numbers_and_words(self):
+        message = protos.parse_text(
+            protos.PriorityTableCheckpoint(),
+            "table_name: 'a\\n\"' max_size: 0x10 max_times_sampled: -3 "
+            "rate_limiter { min_diff: -1.7976931348623157e+308 max_diff: inf }",
+        )
+        assert message.table_name == 'a\n"'
+        assert (message.max_size, message.max_times_sampled) == (16, -3)
+        assert message.rate_limiter.min_diff == -1.7976931348623157e308
+        assert message.rate_limiter.max_diff == float("inf")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "tables { table_name: 'a' } tables { table_name: 'b' }",
+            "tables: [{ table_name: 'a' }, { table_name: 'b' }]",
+        ],
+    )
+    def test_of_repeated_fields(self, text):
+        config = protos.parse_text(protos.ReverbServerConfig(), text)
+        assert [table.table_name for table in config.tables] == ["a", "b"]
+
+    def test_goes_there_and_back(self):
+        again = protos.parse_text(protos.RateLimiterInfo(), repr(info_message()))
+        assert again == info_message()
+
+    @pytest.mark.parametrize(
+        "text, why",
+        [
+            ("nothing: 1", "nothing"),
+            ("fifo", "expected : after fifo"),
+            ("fifo true", "expected : after fifo"),
+            ("fifo: maybe", "fifo cannot be maybe"),
+            ("fifo:", "no a value of fifo"),
+            ("heap { min_heap: true", "}"),
+            ("heap: 3", "expected { after heap"),
+            ("prioritized { priority_exponent: x }", "cannot be x"),
+            ("}", "found '}'"),
+            ("fifo: 'true'", "cannot be 'true'"),
+            ('fifo: "tr', "fifo"),
+        ],
+    )
+    def test_that_is_wrong(self, text, why):
+        with pytest.raises(ValueError, match=re.escape(why)):
+            protos.parse_text(Options(), text)
 
 
 class TestTableInfo:

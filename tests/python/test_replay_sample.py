@@ -56,5 +56,11 @@ def test_module_has_the_same():
 
 def test_dtypes_and_shapes_of_tensorflow():
     tf = pytest.importorskip("tensorflow")
-    assert reprise.SampleInfo.tf_dtypes() == (tf.uint64, tf.double, tf.int64, tf.double, tf.int32)
+    assert reprise.SampleInfo.tf_dtypes() == (
+        tf.uint64,
+        tf.double,
+        tf.int64,
+        tf.double,
+        tf.int32,
+    )
     assert all(shape == tf.TensorShape([]) for shape in reprise.SampleInfo.tf_shapes())

@@ -2,8 +2,10 @@
 """Servers: in this process, in a child, and one that runs already."""
 
 import gc
+import hashlib
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -137,7 +139,10 @@ class TestEveryPlace:
                 getattr(t, call)(0)
 
     def test_signature_comes_back(self, where, name):
-        spec = {"a": [specs.TensorSpec((2, None), "float32", "x")], "b": specs.TensorSpec((), str)}
+        spec = {
+            "a": [specs.TensorSpec((2, None), "float32", "x")],
+            "b": specs.TensorSpec((), str),
+        }
         t = table(name, signature=spec)
         with reprise.Server([t], where=where) as server:
             assert t.info.signature == spec
@@ -153,6 +158,7 @@ class TestEveryPlace:
             thread.start()
             wait_for(t.why, "nobody waits")
             waiting = limiter.why()[0]
+            assert [w.table for w in server.why()] == [name]
             assert waiting.table == name
             assert waiting.side == "sample"
             assert waiting.wanted >= 1 and waiting.done == 0
@@ -194,6 +200,80 @@ class TestEveryPlace:
         thread.join(TIMEOUT)
         assert not thread.is_alive()
         server.wait()
+
+
+class TestClient:
+    def test_of_localhost(self, where, name):
+        t = table(name)
+        with reprise.Server([t], where=where) as server:
+            client = server.localhost_client()
+            assert isinstance(client, reprise.Client)
+            assert client.server_address == server.address
+            client.insert([np.arange(3)], {name: 2.0})
+            (step,) = next(client.sample(name))
+            assert step.info.priority == 2.0
+            assert step.data[0].tolist() == [0, 1, 2]
+            assert client.server_info(timeout=20)[name] == t.info
+
+    def test_takes_options(self):
+        with reprise.Server([table()]) as server:
+            client = server.localhost_client(transport="tcp")
+            client.insert([1.0], {"t": 1.0})
+            assert not client._client.is_local
+            assert server.localhost_client()._client.is_local
+
+    @pytest.mark.parametrize("place", ["process", "child"])
+    def test_checkpoint_says_that_there_are_none(self, place):
+        with reprise.Server([table()], where=place) as server:
+            with pytest.raises(ValueError, match="no checkpointer is configured"):
+                server.localhost_client().checkpoint(timeout=20)
+
+    @pytest.mark.parametrize("place", ["process", "child"])
+    def test_needs_its_token(self, place, tmp_path):
+        digest = hashlib.sha256(b"secret").hexdigest()
+        tokens = tmp_path / "tokens"
+        tokens.write_text(f"write actors sha256:{digest}\n")
+        tokens.chmod(0o600)
+        t = table()
+        with reprise.Server([t], where=place, tokens_file=str(tokens)) as server:
+            assert local_path.find(server.port) is None
+            client = server.localhost_client(transport="tcp")
+            with pytest.raises(errors.StatusError) as caught:
+                client.server_info(timeout=20)
+            assert caught.value.code == "UNAUTHENTICATED"
+            server.localhost_client(token="secret").insert([1.0], {"t": 1.0})
+            assert t.info.current_size == 1
+
+    def test_speaks_tls(self, tmp_path):
+        openssl = shutil.which("openssl")
+        if openssl is None:
+            pytest.skip("no openssl")
+        key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+        subprocess.run(
+            [
+                openssl,
+                "req",
+                "-x509",
+                "-newkey",
+                "rsa:2048",
+                "-nodes",
+                "-days",
+                "2",
+                "-subj",
+                "/CN=localhost",
+                "-addext",
+                "subjectAltName=DNS:localhost",
+                "-keyout",
+                key,
+                "-out",
+                certificate,
+            ],
+            check=True,
+            capture_output=True,
+        )
+        with reprise.Server([table()], certificate_file=certificate, key_file=key) as server:
+            client = server.localhost_client(ca_file=certificate)
+            assert list(client.server_info(timeout=20)) == ["t"]
 
 
 class TestArguments:
@@ -251,6 +331,19 @@ class TestArguments:
             assert server.address == f"127.0.0.1:{server.port}"
             assert len(connect(server).tables(timeout=TIMEOUT)) == 1
 
+    @pytest.mark.parametrize("host", ["::1", "[::1]"])
+    def test_address_of_ipv6(self, host):
+        if not _has_ipv6():
+            pytest.skip("no IPv6 here")
+        with reprise.Server([table()], address=host) as server:
+            assert server.address == f"[::1]:{server.port}"
+            assert len(connect(server).tables(timeout=TIMEOUT)) == 1
+
+    @pytest.mark.parametrize("options", [{"port": 8000}, {"address": "localhost"}])
+    def test_one_that_runs_has_its_own_address(self, elsewhere, options):
+        with pytest.raises(ValueError, match="has its own port and address"):
+            reprise.Server([table("other")], where=elsewhere.address, **options)
+
     def test_no_address(self):
         with pytest.raises(ValueError, match="at least one host"):
             reprise.Server([table()], address=[])
@@ -273,7 +366,11 @@ class TestArguments:
     @pytest.mark.parametrize("place", ["process", "child"])
     @pytest.mark.parametrize(
         "limits, error",
-        [({"nothing": 1}, ValueError), ({"tables": "x"}, TypeError), ({"tables": -1}, OverflowError)],
+        [
+            ({"nothing": 1}, ValueError),
+            ({"tables": "x"}, TypeError),
+            ({"tables": -1}, OverflowError),
+        ],
     )
     def test_limits_are_checked(self, place, limits, error):
         with pytest.raises(error):
@@ -402,7 +499,9 @@ class TestInThisProcess:
         """
         result = subprocess.run(
             [sys.executable, "-c", textwrap.dedent(program)],
-            capture_output=True, text=True, timeout=60,
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         assert result.returncode == 0, result.stderr
         assert result.stderr == ""
@@ -420,7 +519,9 @@ class TestInThisProcess:
         """
         result = subprocess.run(
             [sys.executable, "-c", textwrap.dedent(program)],
-            capture_output=True, text=True, timeout=60,
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         assert result.stdout == "interrupted False\n", result.stderr
 
@@ -482,7 +583,8 @@ class TestInAChild:
         """
         process = subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(program), how],
-            stdout=subprocess.PIPE, text=True,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         port, pid, forked = map(int, process.stdout.readline().split())
         try:
@@ -525,7 +627,9 @@ class TestInAChild:
         with reprise.Server([t], where="child"):
             sizes = []
             ask = [
-                threading.Thread(target=lambda: sizes.extend(t.info.max_size for _ in range(20)))
+                threading.Thread(
+                    target=lambda: sizes.extend(t.info.max_size for _ in range(20))
+                )
                 for _ in range(4)
             ]
             for thread in ask:
@@ -575,6 +679,14 @@ class TestElsewhere:
                 [table("theirs", sampler=selectors.Prioritized(0.5))], where=elsewhere.address
             )
 
+    def test_can_be_named_by_a_client(self, elsewhere):
+        t = table("by_client")
+        client = reprise.Client(elsewhere.address)
+        with reprise.Server([t], where=client) as server:
+            assert server.where == server.address == elsewhere.address
+            client.insert([1.0], {"by_client": 1.0})
+            assert t.info.current_size == 1
+
     def test_table_that_was_dropped(self, elsewhere):
         t = table("short")
         with reprise.Server([t], where=elsewhere.address):
@@ -582,6 +694,15 @@ class TestElsewhere:
             with pytest.raises(errors.StatusError) as caught:
                 t.info
             assert caught.value.code == "NOT_FOUND"
+
+
+def _has_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+        return True
+    except OSError:
+        return False
 
 
 def _runs(pid):

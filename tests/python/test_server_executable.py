@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables from the messages of a server's configuration."""
 
+import signal
+import subprocess
+import sys
+
 import pytest
 
+import reprise
 from reprise import protos, rate_limiters, selectors
 from reprise.server_executable import reverb_config_pb2, server_from_proto
 
@@ -67,3 +72,50 @@ def test_tables():
     assert table.info.max_times_sampled == 1
     assert table.info.sampler_options.fifo and table.info.remover_options.fifo
     assert table.info.rate_limiter_info.max_diff == 11.0
+
+
+CONFIG = """
+    tables {
+      table_name: "queue" max_size: 11 max_times_sampled: 1
+      sampler { fifo: true } remover { fifo: true }
+      rate_limiter { samples_per_insert: 1 min_size_to_sample: 1 max_diff: 11 }
+    }
+"""
+PROGRAM = [sys.executable, "-m", "reprise.server_executable.server_main"]
+
+
+def test_program_serves_until_ctrl_c():
+    process = subprocess.Popen(
+        [*PROGRAM, "--config", CONFIG],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        address = process.stdout.readline().split()[-1]
+        client = reprise.Client(address)
+        client.insert([1.0], {"queue": 1.0})
+        assert client.server_info(timeout=20)["queue"].max_size == 11
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+        assert (process.returncode, out, err) == (0, "", "")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    "config, why",
+    [
+        ("", "At least one table"),
+        ("nonsense", "nonsense"),
+        (CONFIG + "port: 99999", "port must be"),
+        ("tables { table_name: 'a' max_size: 1 }", "distribution=None"),
+    ],
+)
+def test_program_says_what_is_wrong(config, why):
+    result = subprocess.run(
+        [*PROGRAM, "--config", config], capture_output=True, text=True, timeout=60
+    )
+    assert result.returncode == 2
+    assert why in result.stderr

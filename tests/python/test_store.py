@@ -115,13 +115,20 @@ class TestStore:
 
     @pytest.mark.parametrize(
         "selector, error",
-        [("heap", ValueError), (3, TypeError), (("fifo",), TypeError), (("fifo", "x"), TypeError)],
+        [
+            ("heap", ValueError),
+            (3, TypeError),
+            (("fifo",), TypeError),
+            (("fifo", "x"), TypeError),
+        ],
     )
     def test_refuses_other_selectors(self, selector, error):
         with pytest.raises(error):
             store_with("a", sampler=selector)
 
-    @pytest.mark.parametrize("limiter", [None, (1.0, 1), (1.0, 1.5, 0.0, 2.0), [1.0, 1, 0.0, 2.0]])
+    @pytest.mark.parametrize(
+        "limiter", [None, (1.0, 1), (1.0, 1.5, 0.0, 2.0), [1.0, 1, 0.0, 2.0]]
+    )
     def test_refuses_what_is_no_limiter(self, limiter):
         with pytest.raises(TypeError):
             _core.Store().add_table("a", limiter=limiter, max_size=1)
@@ -162,7 +169,11 @@ class TestStore:
             store.table_info("a")
             store.waiting("a")
             store.info()
-            for wrong in ({"sampler": "no"}, {"signature": {"x": 1}}, {"remover": ("fifo", "x")}):
+            for wrong in (
+                {"sampler": "no"},
+                {"signature": {"x": 1}},
+                {"remover": ("fifo", "x")},
+            ):
                 with pytest.raises((TypeError, ValueError, AttributeError)):
                     store.add_table("c", limiter=MIN_SIZE, max_size=3, **wrong)
 

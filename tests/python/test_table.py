@@ -55,7 +55,9 @@ class TestArguments:
 
     @pytest.mark.parametrize("size", [0, -5])
     def test_max_size_must_be_positive(self, size):
-        with pytest.raises(ValueError, match=rf"max_size \({size}\) must be a positive integer"):
+        with pytest.raises(
+            ValueError, match=rf"max_size \({size}\) must be a positive integer"
+        ):
             table(max_size=size)
 
     @pytest.mark.parametrize("size", [1.5, "3", None])

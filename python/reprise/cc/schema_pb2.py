@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of `TableInfo`, by the name Reverb has for their module. See `reprise.protos`."""
+"""The messages of `TableInfo`, by the name Reverb has for their module: `reprise.protos`."""
 
 from reprise.protos import (
     KeyDistributionOptions,

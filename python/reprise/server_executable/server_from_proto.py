@@ -20,7 +20,7 @@ def selector_from_proto(s: Any) -> reverb_types.SelectorType:
       ValueError: a boolean of it is there and false.
       NotImplementedError: it describes none.
     """
-    return pybind.selector_from_options(s)  # type: ignore[return-value]
+    return pybind.selector_from_options(s)
 
 
 def rate_limiter_from_proto(proto: Any) -> rate_limiters.RateLimiter:

@@ -26,7 +26,6 @@ if NAME == "reverb" and any(os.environ.get(n) != v for n, v in ZEROED.items()):
 def pytest_configure(config):
     config.addinivalue_line("markers", "seconds(n): the test may take this long")
     config.addinivalue_line("markers", "reverb_differs(reason): dm-reverb does not do this")
-    config.addinivalue_line("markers", "only(name, reason): for one implementation")
 
 
 def pytest_collection_modifyitems(items):
@@ -36,9 +35,6 @@ def pytest_collection_modifyitems(items):
         if mark and NAME == "reverb":
             strict = mark.kwargs.get("strict", True)
             item.add_marker(pytest.mark.xfail(reason=mark.args[0], strict=strict))
-        mark = item.get_closest_marker("only")
-        if mark and NAME != mark.args[0]:
-            item.add_marker(pytest.mark.skip(reason=mark.args[1]))
 
 
 @pytest.hookimpl(tryfirst=True)

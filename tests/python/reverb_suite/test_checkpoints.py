@@ -15,8 +15,8 @@ def checkpoint(client):
     """The path, or the end of the test where there is nothing to write checkpoints with."""
     try:
         return client.checkpoint()
-    except RuntimeError as error:
-        if NAME == "reverb":
+    except (RuntimeError, ValueError) as error:
+        if NAME == "reverb" or "no checkpointer is configured" not in str(error):
             raise
         pytest.skip(f"no checkpoints yet: {error}")
 

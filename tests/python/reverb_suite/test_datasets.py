@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from reverb_suite.helpers import assert_same, insert
-from reverb_suite.implementation import NAME, Spec, queue, reverb, table
+from reverb_suite.implementation import Spec, queue, reverb, table
 
 try:
     import tensorflow as tf
@@ -303,17 +303,9 @@ def test_tf_client(start):
     assert client.sample("t", [tf.float32]).data[0].numpy().tolist() == [1.0, 2.0]
 
 
-# --- what a TensorFlow dataset has no word for -------------------------------------------------
+# --- the types of SampleInfo -------------------------------------------------------------------
 
-@pytest.mark.only("reprise", "dm-reverb's sample types are TensorFlow's")
-def test_types_of_info_without_tensorflow():
-    dtypes = reverb.SampleInfo.tf_dtypes()
-    assert [np.dtype(getattr(d, "as_numpy_dtype", d)).name for d in dtypes] == [
-        "uint64", "float64", "int64", "float64", "int32"]
-    assert NAME == "reprise"
-
-
-@pytest.mark.only("reverb", "reprise says it in NumPy's words")
-def test_types_of_info_with_tensorflow():
+@with_tensorflow
+def test_types_of_info():
     assert reverb.SampleInfo.tf_dtypes() == (tf.uint64, tf.double, tf.int64, tf.double, tf.int32)
     assert [s.rank for s in reverb.SampleInfo.tf_shapes()] == [0] * 5

@@ -232,7 +232,7 @@ static void a_table_that_is_made_later_is_found(void **state)
     await(0, 1);
     assert_int_equal(rec.status, RP_NOT_FOUND);
     assert_int_equal(rec.forgotten, 7);
-    assert_string_equal(rec.text, "no table 'q'");
+    assert_string_equal(rec.text, "Priority table q was not found");
     fill(make_queue("q"), 0, 3);
     want(3);
     await(3, 1);

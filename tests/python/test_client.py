@@ -1,0 +1,831 @@
+# SPDX-License-Identifier: Apache-2.0
+"""reprise.Client: what Reverb's does, and what it does not."""
+
+import gc
+import logging
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import reprise
+from reprise import _core, errors
+from reprise.client import Client
+
+TRANSPORTS = ["process", "tcp", "child"]
+
+
+def table(name, sampler=None, size=1000, **options):
+    return reprise.Table(
+        name,
+        sampler or reprise.selectors.Uniform(),
+        reprise.selectors.Fifo(),
+        size,
+        options.pop("rate_limiter", None) or reprise.rate_limiters.MinSize(1),
+        **options,
+    )
+
+
+@pytest.fixture(params=TRANSPORTS)
+def serve(request):
+    """Makes servers of tables, and clients of them over each transport."""
+    servers = []
+
+    def serve(*tables, **options):
+        where = "child" if request.param == "child" else "process"
+        server = reprise.Server(list(tables) or [table("t")], where=where)
+        servers.append(server)
+        if request.param == "tcp":
+            options["transport"] = "tcp"
+        return server.localhost_client(**options)
+
+    yield serve
+    for server in servers:
+        server.stop()
+
+
+def keys_of(client, name, count):
+    found = set()
+    deadline = time.monotonic() + 20
+    while len(found) < count and time.monotonic() < deadline:
+        found.update(s.info.key for s in client.sample(name, 20, emit_timesteps=False))
+    return sorted(found)
+
+
+# --- making one -----------------------------------------------------------------------------------
+
+
+def test_making_one_does_no_io():
+    client = Client("localhost:1")
+    assert client.server_address == "localhost:1"
+    assert repr(client) == "Client, server_address=localhost:1"
+
+
+def test_transports_are_what_they_are_called():
+    server = reprise.Server([table("t")])
+    assert server.localhost_client()._client.is_local
+    assert not server.localhost_client(transport="tcp")._client.is_local
+    server.stop()
+    child = reprise.Server([table("t")], where="child")
+    assert child.localhost_client()._client.addresses[0].startswith("unix:")
+    tcp = child.localhost_client(transport="tcp")._client.addresses
+    assert tcp == [f"localhost:{child.port}"]
+    child.stop()
+
+
+def test_credentials_go_through_the_network():
+    server = reprise.Server([table("t")])
+    client = server.localhost_client(token="secret")
+    assert not client._client.is_local
+    client.insert(1, {"t": 1.0})
+    server.stop()
+
+
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        ({"transport": "pigeon"}, "transport"),
+        ({"spread": "thin"}, "spread"),
+        ({"connect_timeout": -1.0}, "connect_timeout"),
+    ],
+)
+def test_wrong_options(options, text):
+    with pytest.raises(ValueError, match=text):
+        Client("localhost:1", **options)
+
+
+def test_a_missing_file_is_found_when_it_is_made():
+    with pytest.raises((ValueError, errors.ReverbError), match="nowhere.pem"):
+        Client("localhost:1", ca_file="/nowhere.pem")
+
+
+def test_a_wrong_address_is_named():
+    with pytest.raises(ValueError, match="nonsense"):
+        Client("nonsense").server_info(1)
+
+
+def test_a_server_of_the_same_port_later(serve):
+    server = reprise.Server([table("one")])
+    client = server.localhost_client()
+    assert list(client.server_info()) == ["one"]
+    server.stop()
+    again = reprise.Server([table("two")], port=server.port)
+    assert list(client.server_info(20)) == ["two"]
+    again.stop()
+
+
+# --- insert and sample ----------------------------------------------------------------------------
+
+
+def test_insert_and_sample(serve):
+    client = serve()
+    client.insert([np.arange(3, dtype=np.float32), 7], {"t": 2.0})
+
+    (steps,) = list(client.sample("t"))
+    (step,) = steps
+    assert isinstance(step, reprise.ReplaySample)
+    assert [type(x) for x in step.info] == [int, float, int, float, int]
+    assert step.info[1:] == (1.0, 1, 2.0, 1)
+    assert isinstance(step.data, list)
+    np.testing.assert_array_equal(step.data[0], np.arange(3, dtype=np.float32))
+    assert step.data[0].dtype == np.float32
+    assert step.data[1].shape == () and step.data[1] == 7
+    assert isinstance(step.data[1], np.ndarray)
+
+
+def test_whole_columns(serve):
+    client = serve()
+    client.insert({"a": np.zeros(2), "b": 3}, {"t": 1.0})
+    (sample,) = client.sample("t", emit_timesteps=False)
+    assert isinstance(sample, reprise.ReplaySample)
+    assert [column.shape for column in sample.data] == [(1, 2), (1,)]
+
+
+@pytest.mark.parametrize("emit_timesteps", [True, False])
+def test_data_in_the_structure_of_the_signature(serve, emit_timesteps):
+    spec = {
+        "x": (reprise.TensorSpec([2], np.float32), reprise.TensorSpec([], np.int64)),
+        "y": [reprise.TensorSpec([], np.uint8)],
+    }
+    client = serve(table("t", signature=spec), table("bare"))
+    data = {"x": (np.ones(2, np.float32), np.int64(4)), "y": [np.uint8(9)]}
+    client.insert(data, {"t": 1.0, "bare": 1.0})
+
+    def draw(name):
+        (found,) = client.sample(
+            name, emit_timesteps=emit_timesteps, unpack_as_table_signature=True
+        )
+        return found[0].data if emit_timesteps else found.data
+
+    found = draw("t")
+    assert reprise.tree.flatten_with_path(found).__len__() == 3
+    reprise.tree.assert_same_structure(found, data)
+    assert found["y"][0] == 9
+    assert isinstance(draw("bare"), list)
+
+
+def test_a_table_unknown_to_unpack(serve):
+    client = serve(table("t"), table("u"))
+    with pytest.raises(ValueError, match='Could not find table "v".*exists: t, u'):
+        next(client.sample("v", unpack_as_table_signature=True))
+
+
+def test_sampling_an_unknown_table(serve):
+    with pytest.raises(RuntimeError, match="v"):
+        next(serve().sample("v"))
+
+
+def test_wrong_numbers_of_samples(serve):
+    client = serve()
+    client.insert(1, {"t": 1.0})
+    with pytest.raises(ValueError, match=r"max_samples \(0\) must be -1 or >= 1"):
+        next(client.sample("t", 0))
+    with pytest.raises(ValueError, match="-2"):
+        next(client.sample("t", -2))
+    assert list(client.sample("t", -1)) == []
+
+
+def test_sampling_waits_for_an_insert(serve):
+    client = serve()
+    generator = client.sample("t")
+    timer = threading.Timer(0.1, lambda: client.insert(5, {"t": 1.0}))
+    timer.start()
+    assert next(generator)[0].data[0] == 5
+    timer.join()
+
+
+def test_a_sample_may_have_a_timeout(serve):
+    client = serve()
+    with pytest.raises(errors.DeadlineExceededError):
+        next(client.sample("t", timeout=0.05))
+
+
+def test_many_samples_of_a_queue_come_in_order(serve):
+    client = serve(reprise.Table.queue("q", 500))
+    for i in range(300):
+        client.insert(i, {"q": 1.0})
+    assert [int(s[0].data[0]) for s in client.sample("q", 300)] == list(range(300))
+    assert client.server_info()["q"].current_size == 0
+
+
+def test_who_stops_early_has_not_drawn_much(serve):
+    client = serve(reprise.Table.queue("q", 500))
+    for i in range(100):
+        client.insert(i, {"q": 1.0})
+
+    generator = client.sample("q", 100)
+    next(generator)
+    generator.close()
+
+    assert client.server_info()["q"].current_size >= 97
+
+
+def test_sampling_more_than_there_is_waits_for_the_rest(serve):
+    client = serve(reprise.Table.queue("q", 50))
+    for i in range(3):
+        client.insert(i, {"q": 1.0})
+    got = []
+    with pytest.raises(errors.DeadlineExceededError):
+        for (step,) in client.sample("q", 10, timeout=0.2):
+            got.append(int(step.data[0]))
+    assert got == [0, 1, 2]
+
+
+def test_a_trajectory_that_has_no_steps(serve):
+    client = serve()
+    with client.trajectory_writer(3) as writer:
+        for i in range(3):
+            writer.append({"a": i, "b": float(i)})
+        writer.create_item(
+            "t", 1.0, {"a": writer.history["a"][-2:], "b": writer.history["b"][-3:]}
+        )
+    text = "Can't split non timestep trajectory into timesteps."
+    with pytest.raises(ValueError, match=text):
+        next(client.sample("t"))
+    assert [c.shape for c in next(client.sample("t", emit_timesteps=False)).data] == [(2,), (3,)]
+
+
+def test_insert_into_several_tables(serve):
+    client = serve(table("a"), table("b"), table("c"))
+    client.insert(np.ones(3), {"a": 1.0, "c": 2.0})
+    sizes = {name: info.current_size for name, info in client.server_info().items()}
+    assert sizes == {"a": 1, "b": 0, "c": 1}
+    assert next(client.sample("c"))[0].info.priority == 2.0
+
+
+def test_insert_returns_when_it_is_there(serve):
+    client = serve()
+    for i in range(1, 50):
+        client.insert(np.full(i % 5, i), {"t": 1.0})  # of many shapes
+        assert client.server_info()["t"].current_size == i
+
+
+@pytest.mark.parametrize("value", ["text", b"bytes", np.array(["a", "bc"]), ["x", "yz"]])
+def test_strings(serve, value):
+    client = serve()
+    client.insert([value], {"t": 1.0})
+    (step,) = next(client.sample("t"))
+    found = step.data[0].tolist()
+    want = np.asarray(value).tolist() if not isinstance(value, list) else value[0]
+    encode = lambda x: x.encode() if isinstance(x, str) else x  # noqa: E731
+    want = [encode(x) for x in want] if isinstance(want, list) else encode(want)
+    assert found == want
+
+
+def test_insert_refuses(serve):
+    spec = {"x": reprise.TensorSpec([2], np.float32)}
+    client = serve(table("t"), table("s", signature=spec))
+    with pytest.raises(ValueError, match="priorities must contain at least one item"):
+        client.insert(1, {})
+    with pytest.raises(ValueError, match="Unable to find signatures for table 'zz'"):
+        client.insert(1, {"zz": 1.0})
+    with pytest.raises(ValueError, match="`priority` must not be nan"):
+        client.insert(1, {"t": float("nan")})
+    with pytest.raises(TypeError):
+        client.insert(None, {"t": 1.0})
+    with pytest.raises(TypeError):
+        client.insert(object(), {"t": 1.0})
+    with pytest.raises(TypeError):
+        client.insert(1, {"t": "high"})
+    with pytest.raises(ValueError, match="inconsistent with the table signature.*double.*float"):
+        client.insert({"x": np.zeros(2)}, {"s": 1.0})
+    with pytest.raises(ValueError, match="inconsistent with the table signature.*3.*2"):
+        client.insert({"x": np.zeros(3, np.float32)}, {"s": 1.0})
+    with pytest.raises(ValueError, match="inconsistent with the table signature"):
+        client.insert([np.zeros(2, np.float32)] * 2, {"s": 1.0})
+    assert {info.current_size for info in client.server_info().values()} == {0}
+    client.insert({"x": np.zeros(2, np.float32)}, {"s": 1.0})  # it still works
+
+
+def test_an_insert_that_must_wait_may_have_a_timeout(serve):
+    client = serve(reprise.Table.queue("q", 1))
+    client.insert(0, {"q": 1.0})
+    with pytest.raises(errors.DeadlineExceededError):
+        client.insert(1, {"q": 1.0}, timeout=0.1)
+
+
+def test_inserts_from_many_threads(serve):
+    client = serve()
+
+    def work(i):
+        for k in range(25):
+            client.insert([i, np.full(1 + i % 2, k)], {"t": 1.0})
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert client.server_info()["t"].current_size == 200
+
+
+# --- priorities -----------------------------------------------------------------------------------
+
+
+def priorities(client, name="t"):
+    found = {}
+    for sample in client.sample(name, 60, emit_timesteps=False):
+        found[sample.info.key] = sample.info.priority
+    return found
+
+
+def test_mutate_priorities(serve):
+    client = serve()
+    for _ in range(3):
+        client.insert(1, {"t": 1.0})
+    a, b, c = keys_of(client, "t", 3)
+
+    client.mutate_priorities("t", {a: 2.0, b: 3}, [c])
+
+    assert priorities(client) == {a: 2.0, b: 3.0}
+    client.mutate_priorities("t")
+    client.mutate_priorities("t", updates={12345: 1.0}, deletes=[54321])
+    client.mutate_priorities("t", updates=None, deletes=np.array([a], np.uint64))
+    assert priorities(client) == {b: 3.0}
+
+
+def test_updates_come_before_deletes(serve):
+    client = serve()
+    client.insert(1, {"t": 1.0})
+    (key,) = keys_of(client, "t", 1)
+    client.mutate_priorities("t", {key: 5.0}, [key])
+    assert client.server_info()["t"].current_size == 0
+
+
+@pytest.mark.parametrize("kind", [dict, lambda items: type("M", (dict,), {})(items)])
+def test_updates_of_any_mapping(serve, kind):
+    client = serve()
+    client.insert(1, {"t": 1.0})
+    (key,) = keys_of(client, "t", 1)
+    client.mutate_priorities("t", kind({np.uint64(key): np.float32(4.5)}))
+    assert priorities(client) == {key: 4.5}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda k: (np.array(k, np.uint64), np.arange(1.0, 4.0)),
+        lambda k: (list(k), [1, 2, 3]),
+        lambda k: (tuple(k), np.float32([1, 2, 3])),
+        lambda k: (np.array(k, np.uint64)[::-1][::-1], np.int64([1, 2, 3])),
+    ],
+)
+def test_update_priorities(serve, make):
+    client = serve()
+    for _ in range(3):
+        client.insert(1, {"t": 9.0})
+    keys = keys_of(client, "t", 3)
+    client.update_priorities("t", *make(keys))
+    assert priorities(client) == dict(zip(keys, (1.0, 2.0, 3.0)))
+    client.update_priorities("t", keys, 7.0)
+    assert set(priorities(client).values()) == {7.0}
+    client.update_priorities("t", np.array([], np.uint64), [])
+
+
+def test_update_priorities_of_many(serve):
+    client = serve(table("t", size=5000))
+    for _ in range(4):
+        client.insert(1, {"t": 9.0})
+    keys = keys_of(client, "t", 4)
+    many = np.concatenate([np.arange(1, 3000, dtype=np.uint64), np.array(keys, np.uint64)])
+    client.update_priorities("t", many, np.full(len(many), 2.5))
+    assert set(priorities(client).values()) == {2.5}
+    client.mutate_priorities("t", {int(k): 3.5 for k in many})
+    assert set(priorities(client).values()) == {3.5}
+
+
+def test_priorities_that_are_refused(serve):
+    client = serve(table("t"), table("p", reprise.selectors.Prioritized(0.8)))
+    client.insert(1, {"p": 1.0})
+    (key,) = keys_of(client, "p", 1)
+    with pytest.raises(ValueError):
+        client.mutate_priorities("p", {key: -1.0})
+    with pytest.raises(ValueError):
+        client.mutate_priorities("p", {key: float("nan")})
+    with pytest.raises(RuntimeError, match="Priority table zz was not found"):
+        client.mutate_priorities("zz", {key: 1.0})
+    for wrong in ("a", -1, 1.5, 2**64):
+        with pytest.raises(TypeError):
+            client.mutate_priorities("p", {wrong: 1.0})
+        with pytest.raises(TypeError):
+            client.mutate_priorities("p", deletes=[wrong])
+    with pytest.raises(TypeError):
+        client.mutate_priorities("p", {key: "high"})
+    with pytest.raises(ValueError, match="2 keys but 3 priorities"):
+        client.update_priorities("p", [1, 2], [1.0, 2.0, 3.0])
+    with pytest.raises(TypeError, match="integers"):
+        client.update_priorities("p", np.array([1.5]), [1.0])
+    with pytest.raises(TypeError, match="numbers"):
+        client.update_priorities("p", [1], np.array(["x"]))
+    assert priorities(client, "p") == {key: 1.0}
+
+
+# --- the server -----------------------------------------------------------------------------------
+
+
+def test_server_info(serve):
+    spec = {"x": reprise.TensorSpec([None, 2], np.float32, "x")}
+    client = serve(
+        table(
+            "t",
+            reprise.selectors.Prioritized(0.5),
+            77,
+            max_times_sampled=3,
+            signature=spec,
+            rate_limiter=reprise.rate_limiters.SampleToInsertRatio(2.0, 10, 40.0),
+        ),
+        reprise.Table.queue("q", 5),
+    )
+    infos = client.server_info()
+    assert list(infos) == ["t", "q"]
+    info = infos["t"]
+    assert isinstance(info, reprise.TableInfo)
+    assert (info.name, info.max_size, info.max_times_sampled) == ("t", 77, 3)
+    assert info.sampler_options.prioritized.priority_exponent == 0.5
+    assert info.remover_options.fifo
+    assert info.rate_limiter_info.samples_per_insert == 2.0
+    assert info.rate_limiter_info.min_size_to_sample == 10
+    assert info.rate_limiter_info.insert_stats.completed == 0
+    assert info.signature == spec
+    assert (info.current_size, info.num_episodes, info.num_unique_samples) == (0, 0, 0)
+    assert infos["q"].signature is None
+    assert client.server_info(timeout=5).keys() == infos.keys()
+    assert client.server_info(timeout=0).keys() == infos.keys()
+
+
+def test_server_info_gives_up_on_a_server_that_is_away():
+    began = time.monotonic()
+    text = "ServerInfo call did not complete within provided timeout of 1s"
+    with pytest.raises(errors.DeadlineExceededError, match=text):
+        Client("localhost:1").server_info(1)
+    assert 0.9 < time.monotonic() - began < 10
+
+
+def test_every_call_may_have_a_timeout():
+    client = Client("localhost:1")
+    for call in (
+        lambda: client.mutate_priorities("t", {1: 1.0}, timeout=0.05),
+        lambda: client.update_priorities("t", [1], [1.0], timeout=0.05),
+        lambda: client.reset("t", timeout=0.3),
+        lambda: client.checkpoint(timeout=0.3),
+        lambda: client.why(timeout=0.05),
+        lambda: client.insert(1, {"t": 1.0}, timeout=0.3),
+        lambda: next(client.sample("t", timeout=0.3)),
+    ):
+        began = time.monotonic()
+        with pytest.raises(errors.DeadlineExceededError):
+            call()
+        assert time.monotonic() - began < 10
+
+
+def test_a_server_that_comes_later_is_waited_for():
+    port = reprise.Server([table("x")]).port  # free again once the server is collected
+    gc.collect()
+    client = Client(f"localhost:{port}", transport="tcp")
+    made = []
+    timer = threading.Timer(0.4, lambda: made.append(reprise.Server([table("t")], port=port)))
+    timer.start()
+    assert list(client.server_info(60)) == ["t"]
+    timer.join()
+    made[0].stop()
+
+
+def test_reset(serve):
+    client = serve()
+    client.insert(1, {"t": 1.0})
+    client.reset("t")
+    info = client.server_info()["t"]
+    assert info.current_size == 0
+    assert info.rate_limiter_info.insert_stats.completed == 0
+    with pytest.raises(RuntimeError, match="Priority table zz was not found"):
+        client.reset("zz")
+
+
+def test_why_says_who_waits(serve):
+    client = serve(reprise.Table.queue("q", 1))
+    client.insert(0, {"q": 1.0})
+    done = threading.Event()
+
+    def insert():
+        client.insert(1, {"q": 1.0})
+        done.set()
+
+    thread = threading.Thread(target=insert)
+    thread.start()
+    deadline = time.monotonic() + 20
+    calls = []
+    while not calls and time.monotonic() < deadline:
+        calls = client.why("q")
+    (call,) = calls
+    assert (call.table, call.side) == ("q", "insert")
+    assert call.why
+    assert [c.table for c in client.why()] == ["q"]
+    assert not done.is_set()
+    assert [int(s[0].data[0]) for s in client.sample("q", 2)] == [0, 1]
+    thread.join(20)
+    assert done.is_set()
+
+
+def test_tables_are_made_changed_and_dropped(serve):
+    client = serve(table("t"))
+    spec = {"x": reprise.TensorSpec([], np.int32)}
+    client.create_table(table("new", reprise.selectors.Prioritized(0.7), 9, signature=spec))
+    info = client.server_info()["new"]
+    assert (info.max_size, info.signature) == (9, spec)
+    assert info.sampler_options.prioritized.priority_exponent == 0.7
+    client.insert({"x": np.int32(3)}, {"new": 1.0})
+    with pytest.raises(errors.ReverbError, match="new"):
+        client.create_table(table("new"))
+
+    limiter = reprise.rate_limiters.SampleToInsertRatio(3.0, 4, 12.0)
+    client.alter_table("new", max_size=5, max_times_sampled=2, rate_limiter=limiter)
+    info = client.server_info()["new"]
+    assert (info.max_size, info.max_times_sampled) == (5, 2)
+    assert info.rate_limiter_info.samples_per_insert == 3.0
+    client.alter_table("new", max_bytes=1 << 20)
+    assert client.details()["new"]["max_bytes"] == 1 << 20
+    with pytest.raises(ValueError, match="max_size"):
+        client.alter_table("new", max_size=0)
+
+    client.drop_table("new")
+    assert list(client.server_info()) == ["t"]
+    with pytest.raises(RuntimeError):
+        client.drop_table("new")
+
+
+def test_a_paused_table(serve):
+    client = serve()
+    client.insert(1, {"t": 1.0})
+    client.pause_table("t", "samples")
+    with pytest.raises(errors.DeadlineExceededError):
+        next(client.sample("t", timeout=0.05))
+    client.insert(2, {"t": 1.0}, timeout=20)
+    client.resume_table("t", "samples")
+    next(client.sample("t", timeout=20))
+    client.pause_table("t")
+    with pytest.raises(errors.DeadlineExceededError):
+        client.insert(2, {"t": 1.0}, timeout=0.1)
+    client.resume_table("t")
+    with pytest.raises(ValueError, match="sides"):
+        client.pause_table("t", "left")
+
+
+def test_batches(serve):
+    client = serve()
+    for i in range(10):
+        client.insert({"x": np.full(2, i, np.float32)}, {"t": 1.0})
+    batch = next(iter(client.sampler("t", 8, structure={"x": None})))
+    assert batch["x"].shape == (8, 1, 2)
+    client.update_priorities("t", batch.info.keys, np.full(8, 3.0))
+    assert 3.0 in priorities(client).values()
+
+
+# --- several servers ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spread", ["turns", "keys"])
+@pytest.mark.parametrize("as_list", [True, False])
+def test_shards(spread, as_list):
+    servers = [reprise.Server([table("t")]) for _ in range(2)]
+    addresses = [f"localhost:{server.port}" for server in servers]
+    client = Client(addresses if as_list else ",".join(addresses), spread=spread, seed=3)
+    assert client.server_address == ",".join(addresses)
+    for i in range(40):
+        client.insert(i, {"t": 1.0})
+
+    sizes = [s.localhost_client().server_info()["t"].current_size for s in servers]
+    assert sum(sizes) == 40 and min(sizes) >= 5
+    info = client.server_info()["t"]
+    assert (info.current_size, info.max_size) == (40, 2000)
+    seen = {int(s[0].data[0]) for s in client.sample("t", 600)}
+    assert len(seen) == 40
+    sample = next(client.sample("t"))[0]
+    assert sample.info.table_size == 40
+    keys = [s.info.key for s in client.sample("t", 200, emit_timesteps=False)]
+    client.update_priorities("t", keys, np.full(len(keys), 5.0))
+    client.reset("t")
+    assert client.server_info()["t"].current_size == 0
+    for server in servers:
+        server.stop()
+
+
+# --- pickle, fork, signals, the GIL, references ---------------------------------------------------
+
+
+def test_pickle(serve):
+    client = serve()
+    client.insert(4, {"t": 1.0})
+    other = pickle.loads(pickle.dumps(client))
+    assert other.server_address == client.server_address
+    assert next(other.sample("t"))[0].data[0] == 4
+    there = pickle.loads(pickle.dumps(Client("a:1", token="x", transport="tcp", seed=5)))
+    assert (there._options, there._transport) == ({"token": "x", "seed": 5}, "tcp")
+
+
+class Sub(Client):
+    pass
+
+
+def test_pickle_keeps_the_class():
+    assert type(pickle.loads(pickle.dumps(Sub("localhost:1")))) is Sub
+
+
+def forked(work):
+    """What `work` answers in a forked child."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(read)
+            os.write(write, repr(work()).encode())
+        except BaseException as e:  # noqa: BLE001
+            os.write(write, repr(e).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as file:
+        answer = file.read()
+    os.waitpid(pid, 0)
+    return answer
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_client_goes_on_in_a_forked_child(serve):
+    client = serve()
+    client.insert(1, {"t": 1.0})
+    next(client.sample("t"))
+
+    def work():
+        client.insert(2, {"t": 1.0}, timeout=20)
+        return client.server_info(20)["t"].current_size, len(list(client.sample("t", 5)))
+
+    assert forked(work) == "(2, 5)"
+    client.insert(3, {"t": 1.0})
+    assert client.server_info()["t"].current_size == 3
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_writer_stays_with_its_process(serve):
+    client = serve()
+    writer = client.writer(1)
+    writer.append(1)
+
+    def work():
+        writer.create_item("t", 1, 1.0)
+        writer.flush()
+
+    assert "StatusError" in forked(work)
+    writer.create_item("t", 1, 1.0)
+    writer.close()
+    assert client.server_info()["t"].current_size == 1
+
+
+def test_multiprocessing_spawn(serve):
+    client = serve()
+    pool = multiprocessing.get_context("spawn").Pool(1)
+    with pool:
+        pool.apply(client.insert, ([1, 2], {"t": 1.0}))
+    assert client.server_info()["t"].current_size == 1
+
+
+INTERRUPTED = """
+import signal, sys, threading, time
+import reprise
+port, call = int(sys.argv[1]), sys.argv[2]
+client = reprise.Client(f"localhost:{port}", transport="tcp")
+calls = {
+    "info": lambda: reprise.Client("localhost:1").server_info(),
+    "reset": lambda: reprise.Client("localhost:1").reset("t"),
+    "mutate": lambda: reprise.Client("localhost:1").mutate_priorities("t", {1: 1.0}),
+    "sample": lambda: next(client.sample("t")),
+    "insert": lambda: client.insert(1, {"full": 1.0}),
+}
+try:
+    print("ready", flush=True)
+    calls[call]()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize("call", ["info", "reset", "mutate", "sample", "insert"])
+def test_ctrl_c_ends_every_wait(call):
+    server = reprise.Server([table("t"), reprise.Table.queue("full", 1)])
+    server.localhost_client().insert(0, {"full": 1.0})
+    child = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, str(server.port), call],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert child.stdout.readline() == "ready\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(0.5)  # it waits
+        child.send_signal(signal.SIGINT)
+        child.wait(20)
+        assert child.stdout.read() == "interrupted\n"
+    finally:
+        child.kill()
+        child.wait()
+    server.stop()
+
+
+def test_others_run_while_a_call_waits(serve):
+    client = serve()
+    thread = threading.Thread(target=lambda: next(client.sample("t")))
+    thread.start()
+    count = 0
+    until = time.monotonic() + 0.3
+    while time.monotonic() < until:
+        count += 1
+    assert count > 1000
+    client.insert(1, {"t": 1.0})
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def test_nothing_is_kept_alive(serve):
+    client = serve()
+    array = np.zeros(10)
+    key = object()
+    client.insert([array, 1], {"t": 1.0})
+    before = sys.getrefcount(array), sys.getrefcount(None), sys.getrefcount(key)
+    for _ in range(200):
+        client.insert([array, 1], {"t": 1.0})
+        with pytest.raises(TypeError):
+            client.insert([array, key], {"t": 1.0})
+        with pytest.raises(TypeError):
+            client.mutate_priorities("t", {key: 1.0})
+        list(client.sample("t", 3))
+        client.mutate_priorities("t", {5: 1.0}, [6])
+    gc.collect()
+    assert sys.getrefcount(array) == before[0]
+    assert sys.getrefcount(key) == before[2]
+    assert abs(sys.getrefcount(None) - before[1]) < 150
+
+
+def test_samples_may_outlive_everything():
+    server = reprise.Server([table("t")])
+    client = server.localhost_client()
+    client.insert(np.arange(1000.0), {"t": 1.0})
+    (step,) = next(client.sample("t"))
+    server.stop()
+    del server, client
+    gc.collect()
+    np.testing.assert_array_equal(step.data[0], np.arange(1000.0))
+
+
+def test_a_server_that_stops_ends_calls():
+    server = reprise.Server([table("t")])
+    client = server.localhost_client()
+    ended = []
+
+    def wait():
+        try:
+            next(client.sample("t"))
+        except errors.ReverbError as e:
+            ended.append(e)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    while not client.why("t"):
+        pass
+    server.stop()
+    thread.join(20)
+    assert len(ended) == 1
+
+
+def test_the_core_refuses_what_is_wrong():
+    store = _core.Store()
+    client = _core.Client.local(store)
+    assert (client.is_local, client.addresses) == (True, ["local"])
+    for call in (
+        lambda: _core.Client.local(3),
+        lambda: _core.Client.local(),
+        lambda: client.mutate("t"),
+        lambda: client.mutate(3, None, None),
+        lambda: client.tables(timeout="soon"),
+        lambda: _core.Client(3),
+        lambda: _core.Client.replay_samples([], tuple, tuple, None),
+        lambda: _core.Client.replay_samples([()], tuple, tuple, None, True),
+        lambda: _core.Client.replay_samples([(1, 2, 3, 4, 5, [3])], tuple, tuple, None, True),
+    ):
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_the_module_warns_with_its_own_logger(caplog):
+    server = reprise.Server([table("t")])
+    writer = server.localhost_client().writer(1)
+    with caplog.at_level(logging.WARNING, logger="reprise"):
+        del writer
+        gc.collect()
+    assert "Writer-object deleted without calling .close explicitly." in caplog.text
+    server.stop()
