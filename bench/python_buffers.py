@@ -369,8 +369,7 @@ def main():
         os._exit(0)  # some of the peers take long to say goodbye
     python = environment.interpreter("buffers", __file__)
     site = environment.build_package(python, BUILD)
-    variables = {"PYTHONPATH": str(site), "CUDA_VISIBLE_DEVICES": "",
-                 "OMP_NUM_THREADS": "1",
+    variables = {"PYTHONPATH": str(site), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1",
                  "PYTHONWARNINGS": "ignore", "RAY_DEDUP_LOGS": "0"}
     sys.exit(subprocess.call([python, __file__, "--inside", *["--quick"] * options.quick],
                              env={**os.environ, **variables}))
