@@ -125,17 +125,32 @@ class Side:
         """Samples a second in stacked batches."""
         return self.read(seconds, "small", "float32", (1, FLOATS))
 
-    def fill_frames(self):
-        """Stacks of frames that overlap: a sprite moves over a background that does not."""
+    def scene(self):
+        """Frames without end, like those of bench/decode.c: rows of bricks and some stars, over
+        which sprites move."""
         rng = self.np.random.default_rng(0)
-        scene = rng.integers(0, 255, (84, 84), dtype=self.np.uint8)
-        scene[::2] = 40
+        background = self.np.full((84, 84), rng.integers(60), self.np.uint8)
+        for y in range(14, 38, 6):
+            for x in range(0, 84, 7):
+                background[y:y + 6, x:x + 7] = grey = rng.integers(90, 200)
+                background[y + 1:y + 5, x:x + 6] = grey // 2
+        background[rng.integers(40, 84, 60), rng.integers(0, 84, 60)] = rng.integers(60, 255, 60)
+        sprites = [rng.integers(100, 255, rng.integers(2, 12, 2), self.np.uint8) for _ in range(6)]
+        place, speed = rng.uniform(12, 60, (6, 2)), rng.integers(-3, 4, (6, 2))
+        while True:
+            frame = background.copy()
+            for i, sprite in enumerate(sprites):
+                y, x = (int(p) for p in place[i])
+                frame[y:y + sprite.shape[0], x:x + sprite.shape[1]] = sprite
+            yield frame
+            place = (place + speed) % 72
+
+    def fill_frames(self):
+        """Items that are stacks of frames and overlap."""
+        frames = self.scene()
         with self.reverb.Client(self.address).trajectory_writer(FRAMES) as writer:
             for i in range(TABLES["frames"]):
-                frame = scene.copy()
-                x, y = 5 * i % 74, 3 * i % 74
-                frame[y:y + 10, x:x + 10] = i % 251
-                writer.append([frame])
+                writer.append([next(frames)])
                 if i >= FRAMES:
                     writer.create_item("frames", 1.0, [writer.history[0][-FRAMES:]])
                 if i % 64 == 0:
