@@ -34,7 +34,7 @@ QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1", "GRPC_VERBOS
          "MALLOC_PERTURB_": "255", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 
 
-# --- in the processes of a side ----------------------------------------------------------------
+# --- in the processes of a side ---------------------------------------------------------------
 
 def serve(reverb):
     """A server in this process, until the input ends."""
@@ -198,7 +198,7 @@ def work(reverb, address):
     os._exit(0)
 
 
-# --- comparing ---------------------------------------------------------------------------------
+# --- comparing --------------------------------------------------------------------------------
 
 class Process:
     """A process of one side that is asked and answers."""
@@ -238,7 +238,8 @@ def scaled(value, unit):
 # Its name, the method, whether more is better, and what we hold ourselves to.
 WORKS = [
     ("insert", "insert", True, 8), ("insert.2", "insert_2", True, 8),
-    ("sample", "sample", True, 10), ("dataset", "dataset", True, 8), ("roundtrip", "roundtrip", False, 2),
+    ("sample", "sample", True, 10), ("dataset", "dataset", True, 8),
+    ("roundtrip", "roundtrip", False, 2),
     ("mutate", "mutate", False, 2), ("atari", "atari", True, 4),
 ]
 
