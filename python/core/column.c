@@ -503,7 +503,8 @@ static PyObject *column_stack(core_column *c)
 static int has_expired(core_column *c)
 {
     if (c->objects == NULL) {
-        if (c->state != NULL && writer_settle(c->state) < 0) return -1;
+        if (c->state == NULL) return 0; /* it is empty */
+        if (writer_settle(c->state) < 0) return -1;
         for (Py_ssize_t i = 0; i < Py_SIZE(c); i++)
             if (!is_there(c->state, c->refs[i])) return 1;
         return 0;
