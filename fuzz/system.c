@@ -20,11 +20,12 @@ typedef struct socket_pair {
     struct epoll_event watch;
     size_t room;
     size_t out;         /* bytes that the peer has not read */
-    size_t first, last; /* in `in`: bytes that the server has not read */
-    uint8_t in[FUZZ_SOCKET_ROOM];
+    size_t first, last; /* in `inbox`: bytes that the server has not read */
+    uint8_t *inbox;
 } socket_pair;
 
 static socket_pair sockets[SOCKETS];
+static uint8_t inboxes[SOCKETS][FUZZ_SOCKET_ROOM];
 static bool epoll_is_open, event_is_open;
 
 /* The one with this descriptor; NULL if it is not ours. */
@@ -42,9 +43,8 @@ int fuzz_socket_open(size_t room)
     fuzz_check(room > 0 && room <= FUZZ_SOCKET_ROOM);
     while (i < SOCKETS && (sockets[i].is_open || sockets[i].has_peer)) i++;
     fuzz_check(i < SOCKETS);
-    memset(&sockets[i], 0, offsetof(socket_pair, in));
-    sockets[i].is_open = sockets[i].has_peer = true;
-    sockets[i].room = room;
+    sockets[i] =
+        (socket_pair){.is_open = true, .has_peer = true, .room = room, .inbox = inboxes[i]};
     return FIRST_FD + i;
 }
 
@@ -55,12 +55,12 @@ size_t fuzz_socket_send(int fd, const uint8_t *data, size_t size)
 
     if (!s->is_open || s->peer_ended) return 0;
     if (size > s->room - used) size = s->room - used;
-    if (size > sizeof s->in - s->last) {
-        memmove(s->in, s->in + s->first, used);
+    if (size > FUZZ_SOCKET_ROOM - s->last) {
+        memmove(s->inbox, s->inbox + s->first, used);
         s->first = 0;
         s->last = used;
     }
-    memcpy(s->in + s->last, data, size);
+    memcpy(s->inbox + s->last, data, size);
     s->last += size;
     return size;
 }
@@ -164,7 +164,7 @@ ssize_t __wrap_readv(int fd, const struct iovec *parts, int part_count)
     for (int i = 0; i < part_count; i++) {
         size_t size = s->last - s->first;
         if (size > parts[i].iov_len) size = parts[i].iov_len;
-        if (size > 0) memcpy(parts[i].iov_base, s->in + s->first, size);
+        if (size > 0) memcpy(parts[i].iov_base, s->inbox + s->first, size);
         s->first += size;
         moved += size;
     }
@@ -179,7 +179,7 @@ ssize_t __wrap_recv(int fd, void *data, size_t size, int flags)
     fuzz_check(s != NULL && s->is_open && (flags & MSG_PEEK) != 0);
     if (s->first == s->last) return read_nothing(s);
     if (size > s->last - s->first) size = s->last - s->first;
-    memcpy(data, s->in + s->first, size);
+    memcpy(data, s->inbox + s->first, size);
     return (ssize_t)size;
 }
 

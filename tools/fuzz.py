@@ -22,7 +22,7 @@ BUILD = ROOT / "build" / "fuzz"
 MESON = "/usr/bin/meson" if os.path.exists("/usr/bin/meson") else "meson"
 
 # Inputs that are lists of steps: longer ones take long and find little more.
-MAX_LENGTHS = {"framing": 128, "h2_client": 128, "session": 96}
+MAX_LENGTHS = {"framing": 128, "h2_client": 128, "session": 64}
 # Cheaper allocations: short stacks, and few freed blocks kept back.
 SANITIZER = "malloc_context_size=4:quarantine_size_mb=8"
 
