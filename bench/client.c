@@ -7,7 +7,8 @@
  *   bench_client PART [--quick]     local, insert, sample, append, tcp or shards alone; the
  * last
  *                                   wants 16 processors */
-#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "bench.h"
 #include "h2_load.h"
@@ -101,13 +102,12 @@ static void append_one(writing *w, rp_trajectory_writer *writer)
     w->items++;
 }
 
-static void *write_items(void *arg)
+static void write_items(writing *w)
 {
     rp_trajectory_writer_options options = {
         .column = {.history = 10, .chunk_length = SMALL_LENGTH, .chunk = {RP_CODEC_NONE, 0, 0}},
         .max_items = 20000,
     };
-    writing *w = arg;
     rp_trajectory_writer *writer;
     double end = bench_seconds() + w->seconds;
     rp_error error;
@@ -119,7 +119,6 @@ static void *write_items(void *arg)
     while (w->items % LOOK != 0 || bench_seconds() < end);
     bench_check(rp_trajectory_writer_flush(writer, 0, rp_wait_forever(), &error), &error);
     rp_trajectory_writer_free(writer);
-    return NULL;
 }
 
 static writing new_writing(const session *s, rp_client *client)
@@ -158,16 +157,31 @@ static void limit_ratio(const char *name, double limit, double ours)
     printf("ratio %s %.2f (ours %.3f us vs limit %.3f us)\n", name, limit / ours, ours, limit);
 }
 
+static void fill_small(const session *s, const server_process *server)
+{
+    h2_load_options options = {.port = server->port,
+                               .kind = H2_INSERT,
+                               .cpus = &s->cpus.load,
+                               .item_limit = KEPT_BYTES / SMALL};
+
+    h2_load_run(&options);
+}
+
 static void measure_insert(const session *s)
 {
     server_process server = run_ours(s, s->cpus.serve_count, KEPT_BYTES / SMALL);
     double best = 0, best_us = 0, best_server = 0, raw = 0;
 
+    fill_small(s, &server);
     for (int round = 0; round < s->rounds; round++) {
         double rate = raw_rate(s, &server, H2_INSERT);
         if (rate > raw) raw = rate;
         rp_client *client = connect_to(&server, 1);
         writing w = new_writing(s, client);
+        w.seconds = s->seconds / 4; /* until it has the memory it needs */
+        write_items(&w);
+        w.seconds = s->seconds;
+        w.items = 0;
         double cpu = own_cpu(), theirs = server_process_cpu(&server), start = bench_seconds();
         write_items(&w);
         double items = (double)w.items, seconds = bench_seconds() - start;
@@ -217,16 +231,6 @@ static void measure_append(const session *s)
 
 /* --- sampling --------------------------------------------------------------------------------- */
 
-static void fill_small(const session *s, const server_process *server)
-{
-    h2_load_options options = {.port = server->port,
-                               .kind = H2_INSERT,
-                               .cpus = &s->cpus.load,
-                               .item_limit = KEPT_BYTES / SMALL};
-
-    h2_load_run(&options);
-}
-
 static uint64_t sample_for(rp_client *client, double seconds)
 {
     rp_sampler_options options = {
@@ -259,6 +263,7 @@ static void measure_sample(const session *s)
         double rate = raw_rate(s, &server, H2_SAMPLE);
         if (rate > raw) raw = rate;
         rp_client *client = connect_to(&server, 1);
+        (void)sample_for(client, s->seconds / 4);
         double cpu = own_cpu(), theirs = server_process_cpu(&server), start = bench_seconds();
         double items = (double)sample_for(client, s->seconds);
         double seconds = bench_seconds() - start;
@@ -425,37 +430,83 @@ static void measure_stack_tcp(const session *s)
 
 /* --- shards ----------------------------------------------------------------------------------- */
 
-/* Inserts and samples a second with so many servers of one loop each, and a writer and a
- * sampler for each of them. */
+enum { SHARDS = 8 };
+
+/* The `index`-th processor of a set, alone. */
+static cpu_set_t only_cpu(const cpu_set_t *set, size_t index)
+{
+    cpu_set_t one;
+
+    CPU_ZERO(&one);
+    for (size_t i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, set) && index-- == 0) CPU_SET(i, &one);
+    return one;
+}
+
+/* A process that writes to all shards, says when it could begin, waits to be told, and then
+ * tells its rate. */
+static void be_writer(const session *s, const server_process *servers, size_t shards, int tell,
+                      int hear)
+{
+    session warming = {.cpus = s->cpus, .seconds = s->seconds / 4};
+    rp_client *client = connect_to(servers, shards);
+    writing w = new_writing(&warming, client);
+    double start, rate;
+    char byte = 0;
+
+    write_items(&w);
+    w.seconds = s->seconds;
+    w.items = 0;
+    if (write(tell, &byte, 1) != 1 || read(hear, &byte, 1) != 0) _exit(1);
+    start = bench_seconds();
+    write_items(&w);
+    rate = (double)w.items / (bench_seconds() - start);
+    _exit(write(tell, &rate, sizeof rate) == sizeof rate ? 0 : 1);
+}
+
+/* Inserts a second with so many servers, each of one loop on a processor of its own, and as
+ * many processes that write to all of them, each on one processor. */
 static double shards_rate(const session *s, size_t shards)
 {
-    server_process servers[8];
-    pthread_t threads[8];
-    writing writings[8];
-    rp_client *client;
-    double start, items = 0, seconds;
+    server_process servers[SHARDS];
+    int tell[2], hear[2];
+    double sum = 0, rate;
+    pid_t pids[SHARDS];
+    char byte;
 
-    for (size_t i = 0; i < shards; i++) servers[i] = run_ours(s, 1, KEPT_BYTES / SMALL / 8);
-    client = connect_to(servers, shards);
-    start = bench_seconds();
     for (size_t i = 0; i < shards; i++) {
-        writings[i] = new_writing(s, client);
-        pthread_create(&threads[i], NULL, write_items, &writings[i]);
+        session alone = *s;
+        alone.cpus.serve = only_cpu(&s->cpus.serve, i);
+        servers[i] = run_ours(&alone, 1, KEPT_BYTES / SMALL / SHARDS);
     }
+    if (pipe(tell) != 0 || pipe(hear) != 0) exit(1);
     for (size_t i = 0; i < shards; i++) {
-        pthread_join(threads[i], NULL);
-        items += (double)writings[i].items;
-        free(writings[i].payload);
+        pids[i] = fork();
+        if (pids[i] < 0) exit(1);
+        if (pids[i] > 0) continue;
+        cpu_set_t own = only_cpu(&s->cpus.load, i);
+        sched_setaffinity(0, sizeof own, &own);
+        close(hear[1]);
+        be_writer(s, servers, shards, tell[1], hear[0]);
     }
-    seconds = bench_seconds() - start;
-    rp_client_free(client);
+    for (size_t i = 0; i < shards; i++)
+        if (read(tell[0], &byte, 1) != 1) exit(1);
+    close(hear[1]); /* all begin */
+    for (size_t i = 0; i < shards; i++) {
+        if (read(tell[0], &rate, sizeof rate) != sizeof rate) exit(1);
+        sum += rate;
+    }
+    for (size_t i = 0; i < shards; i++) waitpid(pids[i], NULL, 0);
+    close(hear[0]);
+    close(tell[0]);
+    close(tell[1]);
     for (size_t i = 0; i < shards; i++) server_process_stop(&servers[i]);
-    return items / seconds;
+    return sum;
 }
 
 static void measure_shards(const session *s)
 {
-    static const size_t counts[] = {2, 8};
+    static const size_t counts[] = {2, SHARDS};
     double one = 0;
 
     for (int round = 0; round < s->rounds; round++) {

@@ -39,10 +39,13 @@ static inline void fuzz_put_int(fuzz_bytes *b, uint64_t value, unsigned bytes)
 static inline void fuzz_put_head(fuzz_bytes *b, size_t size, unsigned type, unsigned flags,
                                  uint32_t stream)
 {
-    fuzz_put_int(b, size, 3);
-    fuzz_put_int(b, type, 1);
-    fuzz_put_int(b, flags, 1);
-    fuzz_put_int(b, stream, 4);
+    const uint8_t head[9] = {
+        (uint8_t)(size >> 16),   (uint8_t)(size >> 8),   (uint8_t)size,
+        (uint8_t)type,           (uint8_t)flags,         (uint8_t)(stream >> 24),
+        (uint8_t)(stream >> 16), (uint8_t)(stream >> 8), (uint8_t)stream,
+    };
+
+    fuzz_put(b, head, sizeof head);
 }
 
 static inline void fuzz_put_frame(fuzz_bytes *b, unsigned type, unsigned flags, uint32_t stream,

@@ -179,6 +179,13 @@ static void check(const world *w)
 
 /* --- bytes that travel --------------------------------------------------------------------------- */
 
+/* How much of `left` bytes comes next. A lot in small pieces would take long: after every 64
+ * pieces half of what is left comes at once. */
+static size_t piece_of(const world *w, size_t left, size_t parts)
+{
+    return parts % 64 == 63 && left / 2 > w->split ? left / 2 : w->split;
+}
+
 static void deliver(world *w)
 {
     size_t at = 0, parts = 0;
@@ -187,16 +194,16 @@ static void deliver(world *w)
         size_t size = w->bytes.size - at, place_bytes = 0;
         uint8_t *place = rp_h2_receive_place(w->h2, &place_bytes), *exact = NULL;
 
-        if (w->split > 0 && size > w->split) size = w->split;
+        if (w->split > 0 && size > w->split) size = piece_of(w, size, parts);
         if (place != NULL) {
             if (size > place_bytes) size = place_bytes;
         } else {
-            place = exact = malloc(size);
+            place = exact = fuzz_pool_get(size);
             fuzz_check(exact != NULL);
         }
         memcpy(place, w->bytes.data + at, size);
         w->alive = rp_h2_receive(w->h2, place, size);
-        free(exact);
+        if (exact != NULL) fuzz_pool_put(exact, size);
         at += size;
         if (parts++ % 64 == 0) check(w);
     }
@@ -298,7 +305,7 @@ static void put_part(world *w)
 
     fuzz_put_head(&w->bytes, size + (how & 1) * 5, FRAME_DATA, 0, stream);
     if ((how & 1) != 0) fuzz_put_prefix(&w->bytes, 0, (how & 0x80) != 0 ? 0x130000 : 0x10000);
-    memset(sevens, 7, size);
+    if (sevens[0] == 0) memset(sevens, 7, sizeof sevens);
     fuzz_put(&w->bytes, sevens, size);
 }
 

@@ -7,6 +7,21 @@
 #include "fuzz.h"
 #include "reprise/alloc.h"
 
+#ifdef FUZZ_POOL
+#include "fuzz_pool.h"
+#else
+static inline void *fuzz_pool_get(size_t size)
+{
+    return malloc(size);
+}
+
+static inline void fuzz_pool_put(void *block, size_t size)
+{
+    (void)size;
+    free(block);
+}
+#endif
+
 typedef struct fuzz_memory {
     size_t live, live_bytes;
     size_t until;  /* allocations that succeed before one fails */
@@ -42,11 +57,12 @@ static inline void *fuzz_memory_resize(void *ctx, void *ptr, size_t old_size, si
         if (old == NULL) return NULL;
         m->live--;
         m->live_bytes -= old_size;
-        free(old);
+        fuzz_pool_put(old, sizeof *old + old_size);
         return NULL;
     }
     if (fuzz_memory_refuses(m)) return NULL;
-    block = malloc(sizeof *block + new_size); /* always moved, so that a stale pointer shows */
+    /* Always moved, so that a stale pointer shows. */
+    block = fuzz_pool_get(sizeof *block + new_size);
     fuzz_check(block != NULL);
     block->size = new_size;
     m->live++;
@@ -55,7 +71,7 @@ static inline void *fuzz_memory_resize(void *ctx, void *ptr, size_t old_size, si
         memcpy(block + 1, ptr, old_size < new_size ? old_size : new_size);
         m->live--;
         m->live_bytes -= old_size;
-        free(old);
+        fuzz_pool_put(old, sizeof *old + old_size);
     }
     return block + 1;
 }

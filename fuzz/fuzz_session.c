@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole sessions: a worker of the server without its thread, connections over socket pairs, a
- * store with a few tables, and a clock that only the input moves.
+/* Whole sessions: a worker of the server without its thread, connections over sockets in
+ * memory, a store with a few tables, and a clock that only the input moves.
  *
  * The input is a list of steps: calls are opened, messages are sent, good ones and bad ones,
  * some frames are broken, answers are read or not, time passes, memory runs out, somebody else
  * uses the tables, connections come and go. In the end, when the peers are gone, nothing may be
  * left of them: no call, no operation in a table, no byte that is counted, no memory; and the
  * tables must be sound. */
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include "fuzz_frames.h"
 #include "fuzz_memory.h"
 #include "fuzz_requests.h"
 #include "server/inside.h"
 #include "server/served.h"
+#include "system.h"
 
 enum { PEERS = 3, SECOND = 1000000000 };
 
@@ -33,7 +31,8 @@ typedef struct world {
     rp_post mark;
     peer peers[PEERS];
     peer *now; /* who acts */
-    int pages;
+    size_t socket_room;
+    int long_pages; /* that may still be asked for: they take longer than all else */
     fuzz_bytes out;
     fuzz_message message;
 } world;
@@ -156,18 +155,12 @@ static void use_table(world *w, uint8_t how)
 /* Reads what was sent to the peer, `most` bytes of it. */
 static void take_answers(peer *p, size_t most)
 {
-    static uint8_t bytes[1 << 16];
-
-    while (p->fd >= 0 && most > 0) {
-        ssize_t n = recv(p->fd, bytes, most < sizeof bytes ? most : sizeof bytes, MSG_DONTWAIT);
-        if (n <= 0) break;
-        most -= (size_t)n;
-    }
+    if (p->fd >= 0) fuzz_socket_take(p->fd, most);
 }
 
 static void hang_up(peer *p)
 {
-    if (p->fd >= 0) (void)close(p->fd);
+    if (p->fd >= 0) fuzz_socket_hang_up(p->fd);
     p->fd = -1;
 }
 
@@ -176,11 +169,9 @@ static void transmit(world *w)
     size_t sent = 0;
 
     for (int tries = 0; w->now->fd >= 0 && sent < w->out.size && tries < 8; tries++) {
-        ssize_t n = send(w->now->fd, w->out.data + sent, w->out.size - sent,
-                         MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (n > 0) {
-            sent += (size_t)n;
-        } else {
+        size_t n = fuzz_socket_send(w->now->fd, w->out.data + sent, w->out.size - sent);
+        sent += n;
+        if (n == 0) {
             turn(w);
             take_answers(w->now, SIZE_MAX);
         }
@@ -191,14 +182,11 @@ static void transmit(world *w)
 
 static void arrive(world *w, peer *p)
 {
-    int fds[2];
-
     if (p->fd >= 0) return;
-    fuzz_check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
+    *p = (peer){.fd = fuzz_socket_open(w->socket_room), .next_stream = 1};
     atomic_fetch_add(&w->server->connection_count, 1);
     atomic_fetch_add(&w->worker->connection_count, 1);
-    rp_connection_open(w->worker, fds[0], "somebody", NULL);
-    *p = (peer){.fd = fds[1], .next_stream = 1};
+    rp_connection_open(w->worker, p->fd, "somebody", NULL);
     fuzz_put_greeting(&w->out);
     transmit(w);
     turn(w);
@@ -288,10 +276,16 @@ static void put_raw(world *w, uint8_t what)
 static void get_page(world *w, uint8_t what)
 {
     static const char *const paths[] = {"/healthz", "/metrics", "/v1/info", "/"};
+    const char *path = paths[what / 16 % 4];
 
-    if (w->pages++ > 3) return; /* they are long */
+    if (path == paths[1] || path == paths[2]) {
+        if (w->long_pages == 0)
+            path = "/nowhere";
+        else
+            w->long_pages--;
+    }
     fuzz_put_request(&w->out, w->now->next_stream, true, (what & 0x40) != 0 ? "HEAD" : "GET",
-                     paths[what / 16 % 4], NULL);
+                     path, NULL);
     w->now->next_stream += 2;
 }
 
@@ -374,7 +368,7 @@ static void step(world *w)
         if ((what & 0x10) != 0)
             hang_up(w->now);
         else if (w->now->fd >= 0)
-            (void)shutdown(w->now->fd, SHUT_WR);
+            fuzz_socket_end(w->now->fd);
         break;
     default: break;
     }
@@ -403,12 +397,12 @@ static void set_up(world *w)
                                             .connection_pinned_bytes = 500,
                                             .abuse_burst = 5,
                                             .tables = 6};
-    if ((how & 16) != 0) {
-        options.limits.stream_queued_bytes = 5000;
-        options.limits.connection_queued_bytes = 8000;
-        options.limits.queued_bytes = 10000;
-    }
+    options.limits.stream_queued_bytes = (how & 16) != 0 ? 5000 : 40000;
+    options.limits.connection_queued_bytes = (how & 16) != 0 ? 8000 : 80000;
+    options.limits.queued_bytes = (how & 16) != 0 ? 10000 : 160000;
     options.moderate_off = (how & 32) == 0;
+    w->long_pages = how >= 0xe0 ? 2 : 0;
+    w->socket_room = (how & 64) != 0 ? 4096 : FUZZ_SOCKET_ROOM;
     make_tables(w, how);
     fuzz_check(rp_server_new(w->store, &options, &w->server, NULL) == RP_OK);
     w->server->hash_seed = 7;
@@ -460,6 +454,7 @@ static void tear_down(world *w)
     check_counts(w);
     rp_server_free(w->server);
     rp_store_free(w->store);
+    fuzz_check(fuzz_system_open() == 0);
     fuzz_check(w->memory.live == 0 && w->memory.live_bytes == 0);
 }
 

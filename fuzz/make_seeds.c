@@ -580,6 +580,7 @@ static void save_sessions(void)
         {"health", "00 64 15 00 ff 64 16 01 ff 6c 01 7f 6c 19 7b 7f fa"},
         {"reflection", "00 64 17 00 ff 66 18 00 00 ff fa"},
         {"pages", "00 69 79 89 99 fa fa"},
+        {"long_pages", "e0 69 79 89 99 fa fa"},
         {"two_peers", "00 60 0c 05 01 01 00 05 20 7d 64 01 0c ff 6d 68 00 fa 7d fa"},
         {"half_close", "00 60 0c 15 01 01 00 05 20 01 6e 7f fa"},
         {"reset", "00 60 04 15 01 01 00 05 20 01 a8 00 7f 60 04 15 01 01 00 05 20 01 a8 00 7f"},

@@ -15,8 +15,9 @@
  * be in one table; priorities and deletes go to all of them; a shard that is gone is left out
  * until it is back.
  *
- * After fork() the child may go on using its clients: they connect anew. Writers and samplers
- * stay with the parent: in the child their calls answer RP_PRECONDITION, and free works. */
+ * After fork() the child may go on using its clients: they connect anew. Writers, samplers
+ * and batches stay with the parent: in the child their calls answer RP_PRECONDITION, and free
+ * works. */
 #ifndef REPRISE_CLIENT_H
 #define REPRISE_CLIENT_H
 

@@ -98,7 +98,7 @@ RP_API const int64_t *rp_batch_lengths(const rp_batch *batch, size_t column);
 
 /* Decodes every column into dst[column], which has exactly its bytes; NULL leaves a column out.
  * Works on the sampler's threads and the caller's together. Strings borrow from the batch.
- * RP_INVALID, RP_CORRUPT, RP_NO_RESOURCE. */
+ * RP_INVALID, RP_CORRUPT, RP_NO_RESOURCE, RP_PRECONDITION (in the child of a fork). */
 RP_API RP_NODISCARD rp_status rp_batch_decode(rp_batch *batch, void *const *dst,
                                               const size_t *dst_bytes, rp_error *err);
 

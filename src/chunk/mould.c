@@ -75,10 +75,16 @@ rp_chunk *rp_chunk_mould_cast(const rp_chunk_mould *mould, const rp_allocator *a
     return chunk;
 }
 
+/* What a mould was taken from may have had other limits. */
+static bool is_within(const rp_chunk_mould *m, size_t size, const rp_chunk_limits *limits)
+{
+    return m->rows_bytes > 0 && size <= limits->max_wire_bytes &&
+           m->rows_bytes <= limits->max_raw_bytes && limits->max_columns >= 1;
+}
+
 static bool fits(const rp_chunk_mould *m, const uint8_t *wire, size_t size, size_t head)
 {
-    return m->rows_bytes > 0 &&
-           size - head == m->before_bytes + m->rows_bytes + m->after_bytes &&
+    return size - head == m->before_bytes + m->rows_bytes + m->after_bytes &&
            memcmp(wire + head, m->before, m->before_bytes) == 0 &&
            memcmp(wire + size - m->after_bytes, m->after, m->after_bytes) == 0;
 }
@@ -93,7 +99,7 @@ rp_status rp_chunk_mould_parse(rp_chunk_mould *mould, const rp_allocator *alloc,
     uint8_t *at;
     rp_status st;
 
-    if (size <= limits->max_wire_bytes && rp_chunk_wire_get_head(wire, size, &origin, &head) &&
+    if (is_within(mould, size, limits) && rp_chunk_wire_get_head(wire, size, &origin, &head) &&
         fits(mould, wire, size, head)) {
         chunk = rp_chunk_alloc(alloc, 1, size, &at);
         if (chunk != NULL) {

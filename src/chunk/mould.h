@@ -31,7 +31,7 @@ rp_chunk *rp_chunk_mould_cast(const rp_chunk_mould *mould, const rp_allocator *a
                               const rp_chunk_origin *origin, const uint8_t *rows);
 
 /* The same as rp_chunk_parse(), faster if the message fits the mould, which takes its form if
- * not. All that one mould is used for must have the same limits. */
+ * not. */
 RP_NODISCARD rp_status rp_chunk_mould_parse(rp_chunk_mould *mould, const rp_allocator *alloc,
                                             const uint8_t *wire, size_t size,
                                             const rp_chunk_limits *limits, rp_chunk **out,

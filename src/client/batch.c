@@ -17,6 +17,7 @@ typedef struct layout {
 struct rp_batch {
     rp_allocator alloc;
     rp_stack_pool *pool;
+    uint64_t generation; /* of the process that made it */
     rp_ragged ragged;
     size_t size;
     rp_returned *held; /* the samples, in a form that the sampler can take back */
@@ -201,6 +202,7 @@ static rp_status make_batch(rp_sampler *s, rp_ragged ragged, size_t size, rp_bat
     b->alloc = s->alloc;
     b->ragged = ragged;
     b->pool = rp_stack_pool_ref(s->pool);
+    b->generation = s->generation;
     b->held = rp_alloc(&s->alloc, held_bytes(size));
     if (b->held == NULL) {
         rp_batch_free(b);
@@ -294,6 +296,8 @@ rp_status rp_batch_decode(rp_batch *b, void *const *dst, const size_t *dst_bytes
 {
     size_t count = 0;
 
+    if (b->generation != rp_runtime_generation())
+        return rp_fail(err, RP_PRECONDITION, "the batch belongs to the parent process");
     for (size_t i = 0; i < b->column_count; i++) {
         const layout *l = &b->layouts[i];
 

@@ -214,6 +214,13 @@ static bool has_lost_lease(remote_source *s, rp_status status)
 
 static const rp_channel_call_class call_class;
 
+/* A server that is away is looked for even if nothing is wanted of it: the owner may want
+ * nothing just because it is away. */
+static bool needs_stream(const remote_source *s)
+{
+    return s->wish > 0 || s->is_away;
+}
+
 /* Does whatever can be done now. */
 static void go_on(remote_source *s)
 {
@@ -224,7 +231,7 @@ static void go_on(remote_source *s)
         return;
     }
     if (s->state == STREAM_OPEN) send_requests(s);
-    if (s->state != STREAM_NONE || s->wish == 0) return;
+    if (s->state != STREAM_NONE || !needs_stream(s)) return;
     if (rp_loop_now(s->loop) < s->resume_ns) {
         wake_at(s, s->resume_ns);
         return;
@@ -366,11 +373,11 @@ static void on_end(rp_channel_call *call, rp_status status, const char *text)
     set_why(s, text);
     s->resume_ns = rp_loop_now(s->loop) + pause_after(s, has_begun);
     take_wanted(s);
-    if (s->wish > 0) wake_at(s, s->resume_ns);
     if (status == RP_UNAVAILABLE && !s->is_away) {
         s->is_away = true;
         s->events.on_reach(s->events.user, false, text);
     }
+    if (needs_stream(s)) wake_at(s, s->resume_ns);
 }
 
 static const rp_channel_call_class call_class = {

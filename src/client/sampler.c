@@ -171,6 +171,8 @@ static rp_status fetch_locked(rp_sampler *s, rp_sampler_waiter *w, rp_sample *ou
             size_t n = rp_sampler_take_locked(s, out + *count, capacity - *count);
 
             *count += n;
+            /* What follows is ours too, also while the lock is left. */
+            if (n > 0 && *count < least && !w->in_line) join_line_locked(s, w);
             if (n > 0) rp_sampler_credit_locked(s);
             if (*count >= least) break;
             /* While the lock was left, more may have come. */

@@ -7,6 +7,7 @@
  * flow control, never by an error. Keys are confirmed at the end of the turn, all in one
  * message. */
 #include "chunk/chunk.h"
+#include "chunk/mould.h"
 #include "server/served.h"
 #include "server/stream_chunks.h"
 #include "util/clock.h"
@@ -28,7 +29,8 @@ enum {
 typedef struct insert_stream {
     rp_task task;
     rp_stream_chunks chunks;
-    rp_served *served; /* of the last item; a reference */
+    rp_chunk_mould mould; /* of the last small chunk: the next is likely of the same form */
+    rp_served *served;    /* of the last item; a reference */
     rp_insert_batch *parked;
     size_t parked_bytes; /* of the messages they came in */
     size_t pinned;       /* counted in the connection's pinned_bytes */
@@ -468,9 +470,10 @@ static rp_block *share(const rp_server *server, const uint8_t *data, size_t size
     return block;
 }
 
-static rp_status make_chunk(rp_worker *worker, const uint8_t *data, size_t size,
+static rp_status make_chunk(insert_stream *stream, const uint8_t *data, size_t size,
                             rp_block *block, rp_chunk **out, rp_error *err)
 {
+    const rp_worker *worker = rp_task_worker(&stream->task);
     const rp_allocator *alloc = &worker->server->alloc;
     const rp_chunk_limits limits = {
         .max_wire_bytes = worker->limits.chunk_bytes,
@@ -481,7 +484,8 @@ static rp_status make_chunk(rp_worker *worker, const uint8_t *data, size_t size,
 
     if (block == NULL || size < ADOPT_BYTES || size < block->size / 2) {
         block = share(worker->server, data, size);
-        if (block == NULL) return rp_chunk_parse(alloc, data, size, &limits, out, err);
+        if (block == NULL)
+            return rp_chunk_mould_parse(&stream->mould, alloc, data, size, &limits, out, err);
         data = block->data;
     } else {
         (void)rp_block_ref(block);
@@ -504,7 +508,6 @@ static rp_status compare_chunk(const rp_chunk *chunk, const uint8_t *data, size_
 static rp_status add_chunk(insert_stream *stream, const uint8_t *data, size_t size,
                            rp_block *block, rp_error *err)
 {
-    rp_worker *worker = rp_task_worker(&stream->task);
     rp_chunk *chunk, *before;
     uint64_t key;
     rp_status st = rp_chunk_peek_key(data, size, &key, err);
@@ -512,7 +515,7 @@ static rp_status add_chunk(insert_stream *stream, const uint8_t *data, size_t si
     if (st != RP_OK) return st;
     before = rp_stream_chunks_find(&stream->chunks, key, false);
     if (before != NULL) return compare_chunk(before, data, size, err);
-    st = make_chunk(worker, data, size, block, &chunk, err);
+    st = make_chunk(stream, data, size, block, &chunk, err);
     if (st != RP_OK) return st;
     if (chunk->origin.key != key &&
         rp_stream_chunks_find(&stream->chunks, chunk->origin.key, false) != NULL)

@@ -234,9 +234,10 @@ static void count_descriptors(rp_server *server)
 
 static size_t loop_count(const rp_server_options *options)
 {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    long processors;
 
     if (options->loops > 0) return options->loops < MAX_LOOPS ? options->loops : MAX_LOOPS;
+    processors = sysconf(_SC_NPROCESSORS_ONLN); /* reads a file */
     return processors > 0 && processors < MAX_LOOPS ? (size_t)processors : 1;
 }
 

@@ -8,11 +8,12 @@
  * has no head; while it is free, it holds the link to the next.
  *
  * Invariants, whenever the lock that guards them is free:
- *   P1  a slab is in its class's list exactly if it has a block that is neither handed out nor
- *       in a cache;
- *   P2  slab.taken counts the blocks that are handed out or in a cache, and is not 0;
+ *   P1  a slab is in its class's list exactly if it has a block that is none of what P2 counts;
+ *   P2  slab.taken counts the blocks that are handed out, in a cache or in a full stack, and is
+ *       not 0;
  *   P3  a region is in the list exactly if it has a free slab, empty regions last;
- *   P4  empty regions <= the larger of 1 and regions in use.
+ *   P4  empty regions <= the larger of 1 and regions in use;
+ *   P5  each of a depot's full stacks has as many blocks as a cache's stack has room for.
  *
  * Locks: that of a class, then that of the regions. They are plain mutexes: whoever allocates
  * may hold any other lock, and under these the system is asked for memory, and nobody else for
@@ -36,6 +37,7 @@ enum {
     LINE_BYTES = 64,
     PREFETCH_BYTES = 1024,
     FIRST_FILL = 16, /* blocks that a cache fetches the first time, then twice as many */
+    FULL_STACKS = 4, /* that a depot keeps */
 };
 
 typedef struct block {
@@ -55,10 +57,13 @@ typedef struct slab {
     unsigned class;
 } slab;
 
-/* Slabs of one size. */
+/* Slabs of one size, and stacks on their way from a thread that frees to one that allocates:
+ * these change hands without a look at their blocks. */
 typedef struct depot {
     _Alignas(64) pthread_mutex_t mu;
     slab *slabs; /* P1 */
+    unsigned full_count;
+    block *full[FULL_STACKS]; /* P5 */
 } depot;
 
 /* 32 bytes. */
@@ -321,6 +326,33 @@ static void hand_in(unsigned class, block *b)
     (void)pthread_mutex_unlock(&d->mu);
 }
 
+/* A full stack, or NULL. */
+static block *take_full(unsigned class)
+{
+    depot *d = &pool.depots[class];
+    block *b = NULL;
+
+    (void)pthread_mutex_lock(&d->mu);
+    if (d->full_count > 0) b = d->full[--d->full_count];
+    (void)pthread_mutex_unlock(&d->mu);
+    return b;
+}
+
+/* Takes a full stack back. */
+static void hand_in_full(unsigned class, block *b)
+{
+    depot *d = &pool.depots[class];
+
+    if (b == NULL) return;
+    (void)pthread_mutex_lock(&d->mu);
+    if (d->full_count < FULL_STACKS) {
+        d->full[d->full_count++] = b;
+        b = NULL;
+    }
+    (void)pthread_mutex_unlock(&d->mu);
+    hand_in(class, b);
+}
+
 /* --- caches ----------------------------------------------------------------------------------- */
 
 static void hand_in_cache(void *ptr)
@@ -331,6 +363,8 @@ static void hand_in_cache(void *ptr)
     for (unsigned i = 0; i < CLASSES; i++) {
         hand_in(i, k->shelves[i].top);
         hand_in(i, k->shelves[i].spare);
+        /* Perhaps it was the only one to need them. */
+        for (block *b; (b = take_full(i)) != NULL;) hand_in(i, b);
     }
     free(k);
 }
@@ -385,11 +419,10 @@ __attribute__((noinline)) static void *alloc_slowly(unsigned class)
 
     if (k == NULL) return fetch(class, 1, &got);
     s = &k->shelves[class];
-    if (s->spare != NULL) {
-        s->top = s->spare;
-        s->left = 0;
-        s->spare = NULL;
-    } else {
+    s->top = s->spare != NULL ? s->spare : take_full(class);
+    s->left = 0;
+    s->spare = NULL;
+    if (s->top == NULL) {
         s->top = fetch(class, s->fill, &got);
         s->left = s->room - got;
         s->fill = 2 * s->fill < s->room ? 2 * s->fill : s->room;
@@ -422,7 +455,7 @@ __attribute__((noinline)) static void free_slowly(block *b, unsigned class)
     s->spare = s->top;
     s->top = b;
     s->left = s->room - 1;
-    hand_in(class, before);
+    hand_in_full(class, before);
 }
 
 void *rp_pool_alloc(size_t size)
@@ -464,6 +497,12 @@ static bool check_depot(depot *d, unsigned class)
     bool ok = true;
 
     (void)pthread_mutex_lock(&d->mu);
+    for (unsigned i = 0; i < d->full_count; i++) { /* P5 */
+        uint32_t blocks = 0;
+
+        for (block *b = d->full[i]; b != NULL; b = b->next) blocks++;
+        ok &= blocks == STACK_BYTES / bytes_of(class);
+    }
     for (slab *s = d->slabs; s != NULL; s = s->next) {
         uint32_t free_blocks = 0, bytes = bytes_of(class);
 

@@ -84,6 +84,13 @@ void rp_mutex_lock(rp_mutex *m) RP_NO_THREAD_SAFETY_ANALYSIS
     (void)pthread_mutex_lock(&m->mu);
 }
 
+bool rp_mutex_try_lock(rp_mutex *m) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    if (pthread_mutex_trylock(&m->mu) != 0) return false;
+    note_lock(m->rank);
+    return true;
+}
+
 void rp_mutex_unlock(rp_mutex *m) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     note_unlock(m->rank);

@@ -49,6 +49,9 @@ typedef struct rp_cond {
 void rp_mutex_init(rp_mutex *m, int rank);
 void rp_mutex_deinit(rp_mutex *m);
 void rp_mutex_lock(rp_mutex *m) RP_ACQUIRE(*m);
+/* Takes the lock if that needs no wait: for who can do without, as in the child of a fork,
+ * where a thread that is not there may have it. */
+bool rp_mutex_try_lock(rp_mutex *m) RP_TRY_ACQUIRE(true, *m);
 void rp_mutex_unlock(rp_mutex *m) RP_RELEASE(*m);
 
 void rp_cond_init(rp_cond *c);

@@ -12,6 +12,7 @@
 
 #define RP_CAPABILITY(name) RP_TSA(capability(name))
 #define RP_ACQUIRE(...) RP_TSA(acquire_capability(__VA_ARGS__))
+#define RP_TRY_ACQUIRE(...) RP_TSA(try_acquire_capability(__VA_ARGS__))
 #define RP_RELEASE(...) RP_TSA(release_capability(__VA_ARGS__))
 #define RP_REQUIRES(...) RP_TSA(requires_capability(__VA_ARGS__))
 #define RP_EXCLUDES(...) RP_TSA(locks_excluded(__VA_ARGS__))

@@ -86,13 +86,14 @@ static void release(rp_block *block)
     rp_release(&alloc, block, bytes);
 }
 
-/* Keeps a block that is over. False if there are enough, or it is too large. */
+/* Keeps a block that is over. False if there are enough, it is too large, or the lock is taken:
+ * by a thread that the child of a fork does not have, perhaps. */
 static bool keep(rp_block_pool *pool, rp_block *block)
 {
     bool is_kept = false;
 
     if (block->capacity > RP_POOLED_MOST) return false;
-    rp_mutex_lock(&pool->mu);
+    if (!rp_mutex_try_lock(&pool->mu)) return false;
     if (pool->bytes + block->capacity <= RP_POOL_KEPT_BYTES) {
         block->home = NULL;
         block->next = pool->first;

@@ -2,21 +2,10 @@
 #include "wire/sample_response.h"
 
 #include "wire/item_wire.h"
+#include "wire/sample_fields.h"
 
 /* Field numbers. */
 enum {
-    RESPONSE_ENTRY = 1,
-    ENTRY_INFO = 1,
-    ENTRY_CHUNK = 2,
-    ENTRY_END = 3,
-    ENTRY_HOLD = 4,
-    ENTRY_SHARED = 5,
-    SHARED_OFFSET = 1,
-    SHARED_SIZE = 2,
-    INFO_ITEM = 1,
-    INFO_PROBABILITY = 2,
-    INFO_TABLE_SIZE = 3,
-    INFO_RATE_LIMITED = 4,
     TIME_SECONDS = 1,
     TIME_NANOS = 2,
 };
@@ -53,7 +42,7 @@ static info_sizes measure(const rp_sample *sample, size_t name_size)
              rp_item_varint_size((uint64_t)(int64_t)sample->times_sampled) +
              rp_pb_bytes_field_size(RP_ITEM_INSERTED_AT, s.time) +
              rp_pb_bytes_field_size(RP_ITEM_TRAJECTORY, s.trajectory);
-    s.info = rp_pb_bytes_field_size(INFO_ITEM, s.item) +
+    s.info = rp_pb_bytes_field_size(RP_PB_INFO_ITEM, s.item) +
              rp_item_double_size(sample->probability) +
              rp_item_varint_size((uint64_t)sample->table_size) +
              rp_item_varint_size(sample->rate_limited);
@@ -63,7 +52,7 @@ static info_sizes measure(const rp_sample *sample, size_t name_size)
 static uint8_t *put_info(uint8_t *at, const rp_sample *sample, const char *name,
                          size_t name_size, const info_sizes *s)
 {
-    at = rp_pb_put_bytes_head(at, INFO_ITEM, s->item);
+    at = rp_pb_put_bytes_head(at, RP_PB_INFO_ITEM, s->item);
     at = rp_item_put_varint(at, RP_ITEM_KEY, sample->key);
     if (name_size > 0) {
         at = rp_pb_put_bytes_head(at, RP_ITEM_TABLE, name_size);
@@ -78,9 +67,9 @@ static uint8_t *put_info(uint8_t *at, const rp_sample *sample, const char *name,
     at = rp_item_put_varint(at, TIME_NANOS, (uint64_t)s->nanos);
     at = rp_pb_put_bytes_head(at, RP_ITEM_TRAJECTORY, s->trajectory);
     at = rp_item_put_trajectory(at, sample->trajectory);
-    at = rp_item_put_double(at, INFO_PROBABILITY, sample->probability);
-    at = rp_item_put_varint(at, INFO_TABLE_SIZE, (uint64_t)sample->table_size);
-    return rp_item_put_varint(at, INFO_RATE_LIMITED, sample->rate_limited);
+    at = rp_item_put_double(at, RP_PB_INFO_PROBABILITY, sample->probability);
+    at = rp_item_put_varint(at, RP_PB_INFO_TABLE_SIZE, (uint64_t)sample->table_size);
+    return rp_item_put_varint(at, RP_PB_INFO_RATE_LIMITED, sample->rate_limited);
 }
 
 size_t rp_sample_info_size(const rp_sample *sample, size_t table_size)
@@ -118,7 +107,8 @@ static chunk_form form_of(const rp_chunk *chunk, const rp_sample_shared *shared)
 
 static size_t form_size(const chunk_form *form)
 {
-    return rp_pb_bytes_field_size(form->is_shared ? ENTRY_SHARED : ENTRY_CHUNK, form->size);
+    return rp_pb_bytes_field_size(form->is_shared ? RP_PB_ENTRY_SHARED : RP_PB_ENTRY_CHUNK,
+                                  form->size);
 }
 
 static bool put_chunk(rp_reply *reply, const rp_chunk *chunk, const chunk_form *form)
@@ -126,10 +116,11 @@ static bool put_chunk(rp_reply *reply, const rp_chunk *chunk, const chunk_form *
     uint8_t *at = rp_buf_reserve(&reply->bytes, 16 + (form->is_shared ? form->size : 0));
 
     if (at == NULL) return false;
-    at = rp_pb_put_bytes_head(at, form->is_shared ? ENTRY_SHARED : ENTRY_CHUNK, form->size);
+    at = rp_pb_put_bytes_head(at, form->is_shared ? RP_PB_ENTRY_SHARED : RP_PB_ENTRY_CHUNK,
+                              form->size);
     if (form->is_shared) {
-        at = rp_item_put_varint(at, SHARED_OFFSET, form->offset);
-        at = rp_item_put_varint(at, SHARED_SIZE, chunk->wire_bytes);
+        at = rp_item_put_varint(at, RP_PB_SHARED_OFFSET, form->offset);
+        at = rp_item_put_varint(at, RP_PB_SHARED_SIZE, chunk->wire_bytes);
     }
     reply->bytes.size = (size_t)(at - reply->bytes.data);
     return form->is_shared || rp_reply_add(reply, chunk->wire, chunk->wire_bytes);
@@ -147,7 +138,7 @@ bool rp_sample_entry_append(rp_reply *reply, const rp_sample *sample, const char
 
     if (first == 0) {
         sizes = measure(sample, table_size);
-        size += rp_pb_bytes_field_size(ENTRY_INFO, sizes.info);
+        size += rp_pb_bytes_field_size(RP_PB_ENTRY_INFO, sizes.info);
         if (shared != NULL) size += rp_item_varint_size(shared->hold);
     }
     heads = size + 16;
@@ -157,11 +148,11 @@ bool rp_sample_entry_append(rp_reply *reply, const rp_sample *sample, const char
     }
     at = rp_buf_reserve(&reply->bytes, heads);
     if (at == NULL) return false;
-    at = rp_pb_put_bytes_head(at, RESPONSE_ENTRY, size);
+    at = rp_pb_put_bytes_head(at, RP_PB_RESPONSE_ENTRY, size);
     if (first == 0) {
-        at = rp_pb_put_bytes_head(at, ENTRY_INFO, sizes.info);
+        at = rp_pb_put_bytes_head(at, RP_PB_ENTRY_INFO, sizes.info);
         at = put_info(at, sample, table, table_size, &sizes);
-        if (shared != NULL) at = rp_item_put_varint(at, ENTRY_HOLD, shared->hold);
+        if (shared != NULL) at = rp_item_put_varint(at, RP_PB_ENTRY_HOLD, shared->hold);
     }
     reply->bytes.size = (size_t)(at - reply->bytes.data);
     for (size_t i = 0; i < count; i++) {
@@ -172,6 +163,7 @@ bool rp_sample_entry_append(rp_reply *reply, const rp_sample *sample, const char
     if (!is_last) return true;
     at = rp_buf_reserve(&reply->bytes, 2);
     if (at == NULL) return false;
-    reply->bytes.size = (size_t)(rp_item_put_varint(at, ENTRY_END, 1) - reply->bytes.data);
+    reply->bytes.size =
+        (size_t)(rp_item_put_varint(at, RP_PB_ENTRY_END, 1) - reply->bytes.data);
     return true;
 }

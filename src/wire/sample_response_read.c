@@ -20,20 +20,9 @@
 #include "util/mem.h"
 #include "wire/fields.h"
 #include "wire/insert_request.h"
+#include "wire/sample_fields.h"
 
 enum {
-    RESPONSE_ENTRY = 1,
-    ENTRY_INFO = 1,
-    ENTRY_CHUNK = 2,
-    ENTRY_END = 3,
-    ENTRY_HOLD = 4,
-    ENTRY_SHARED = 5,
-    SHARED_OFFSET = 1,
-    SHARED_SIZE = 2,
-    INFO_ITEM = 1,
-    INFO_PROBABILITY = 2,
-    INFO_TABLE_SIZE = 3,
-    INFO_RATE_LIMITED = 4,
     BATCH_CHUNK = 1,
     BATCH_ENTRY = 2,
     BATCH_ENTRY_INFO = 1,
@@ -245,14 +234,14 @@ static rp_status read_info(rp_sample_reader *r, const rp_pb_field *field, rp_err
     r->sample = (rp_sample){.weight = 1};
     r->column_count = r->slice_count = 0;
     while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
-        if (rp_pb_is(&f, INFO_ITEM, RP_PB_BYTES)) {
+        if (rp_pb_is(&f, RP_PB_INFO_ITEM, RP_PB_BYTES)) {
             st = read_item(r, &f, err);
             if (st != RP_OK) return st;
-        } else if (rp_pb_is(&f, INFO_PROBABILITY, RP_PB_FIXED64)) {
+        } else if (rp_pb_is(&f, RP_PB_INFO_PROBABILITY, RP_PB_FIXED64)) {
             r->sample.probability = rp_wire_double(&f);
-        } else if (rp_pb_is(&f, INFO_TABLE_SIZE, RP_PB_VARINT)) {
+        } else if (rp_pb_is(&f, RP_PB_INFO_TABLE_SIZE, RP_PB_VARINT)) {
             r->sample.table_size = (int64_t)f.value;
-        } else if (rp_pb_is(&f, INFO_RATE_LIMITED, RP_PB_VARINT)) {
+        } else if (rp_pb_is(&f, RP_PB_INFO_RATE_LIMITED, RP_PB_VARINT)) {
             r->sample.rate_limited = f.value != 0;
         }
     }
@@ -358,8 +347,8 @@ static bool read_place(const rp_pb_field *field, uint64_t *offset, uint64_t *siz
 
     *offset = *size = 0;
     while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
-        if (rp_pb_is(&f, SHARED_OFFSET, RP_PB_VARINT)) *offset = f.value;
-        if (rp_pb_is(&f, SHARED_SIZE, RP_PB_VARINT)) *size = f.value;
+        if (rp_pb_is(&f, RP_PB_SHARED_OFFSET, RP_PB_VARINT)) *offset = f.value;
+        if (rp_pb_is(&f, RP_PB_SHARED_SIZE, RP_PB_VARINT)) *size = f.value;
     }
     return step == RP_PB_END;
 }
@@ -505,15 +494,15 @@ static rp_status read_entry(rp_sample_reader *r, const rp_pb_field *field, bool 
     *whole = false;
     while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
         st = RP_OK;
-        if (rp_pb_is(&f, ENTRY_INFO, RP_PB_BYTES))
+        if (rp_pb_is(&f, RP_PB_ENTRY_INFO, RP_PB_BYTES))
             st = read_info(r, &f, err);
-        else if (rp_pb_is(&f, ENTRY_CHUNK, RP_PB_BYTES))
+        else if (rp_pb_is(&f, RP_PB_ENTRY_CHUNK, RP_PB_BYTES))
             st = add_chunk(r, &f, r->limits.chunks, r->limits.bytes, err);
-        else if (rp_pb_is(&f, ENTRY_HOLD, RP_PB_VARINT))
+        else if (rp_pb_is(&f, RP_PB_ENTRY_HOLD, RP_PB_VARINT))
             st = take_hold(r, f.value, err);
-        else if (rp_pb_is(&f, ENTRY_SHARED, RP_PB_BYTES))
+        else if (rp_pb_is(&f, RP_PB_ENTRY_SHARED, RP_PB_BYTES))
             st = add_shared(r, &f, err);
-        else if (rp_pb_is(&f, ENTRY_END, RP_PB_VARINT))
+        else if (rp_pb_is(&f, RP_PB_ENTRY_END, RP_PB_VARINT))
             *whole = f.value != 0;
         if (st != RP_OK) return st;
     }
@@ -532,7 +521,7 @@ static rp_status read_sample(rp_sample_reader *r, rp_sample *out, bool *found, r
     rp_status st;
 
     while ((step = rp_pb_next(&r->message, &f)) == RP_PB_FIELD) {
-        if (!rp_pb_is(&f, RESPONSE_ENTRY, RP_PB_BYTES)) continue;
+        if (!rp_pb_is(&f, RP_PB_RESPONSE_ENTRY, RP_PB_BYTES)) continue;
         st = read_entry(r, &f, &whole, err);
         if (st != RP_OK) return st;
         if (!whole) continue;

@@ -497,7 +497,8 @@ static void messages_are_cut_in_the_middle(rp_test_transport *t)
 
 #if !defined(RP_TEST_NO_FORK)
 /* What a child does with what its parent left it. 0 if all is well. */
-static int use_in_child(rp_test_transport *t, rp_trajectory_writer *w, rp_sampler *sampler)
+static int use_in_child(rp_test_transport *t, rp_trajectory_writer *w, rp_sampler *sampler,
+                        rp_batch *batch)
 {
     rp_trajectory_writer_options options = {.column = {.history = 2, .chunk_length = 1}};
     rp_trajectory_writer *own = NULL;
@@ -512,6 +513,9 @@ static int use_in_child(rp_test_transport *t, rp_trajectory_writer *w, rp_sample
     if (rp_trajectory_writer_flush(w, 0, rp_test_soon(), NULL) != RP_PRECONDITION) return 2;
     if (rp_sampler_next(sampler, &out, 1, &n, rp_test_soon(), NULL) != RP_PRECONDITION)
         return 3;
+    if (rp_batch_decode(batch, (void *[]){NULL}, (size_t[]){0}, NULL) != RP_PRECONDITION)
+        return 10;
+    rp_batch_free(batch);
     rp_trajectory_writer_free(w);
     rp_sampler_free(sampler);
     if (rp_trajectory_writer_new(t->client, &options, rp_test_soon(), &own, NULL) != RP_OK)
@@ -537,6 +541,7 @@ static void a_fork_in_the_middle(rp_test_transport *t)
     enum { FORKS = 5 };
     rp_trajectory_writer *w;
     rp_sampler *sampler;
+    rp_batch *batch;
     rp_sample out;
     size_t n;
 
@@ -548,13 +553,17 @@ static void a_fork_in_the_middle(rp_test_transport *t)
         int status = -1;
         pid_t child;
 
+        assert_ok_err(rp_sampler_batch(sampler, 4, RP_RAGGED_REFUSE, true, rp_test_soon(),
+                                       &batch, &t->err),
+                      &t->err);
         write_items(t, w, 10 * i, 10); /* some of them are under way */
         child = fork();
         assert_true(child >= 0);
-        if (child == 0) _exit(use_in_child(t, w, sampler));
+        if (child == 0) _exit(use_in_child(t, w, sampler, batch));
         write_items(t, w, 10 * i, 10);
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_int_equal(status, 0);
+        rp_batch_free(batch);
         assert_ok_err(rp_sampler_next(sampler, &out, 1, &n, rp_test_soon(), &t->err), &t->err);
         rp_samples_release(&out, n);
     }

@@ -23,6 +23,7 @@ typedef struct rp_test_source {
     size_t number;
     int64_t table_size;
     double probability;
+    void (*on_want)(void); /* if not NULL: called when something is wanted */
 } rp_test_source;
 
 /* All sources of a sampler, and the feed that makes them. */
@@ -49,6 +50,7 @@ static inline void rp_test_source_want(rp_source *source, size_t count)
     t->wanted += count;
     if (t->wanted > t->most_wanted) t->most_wanted = t->wanted;
     pthread_mutex_unlock(&t->mu);
+    if (t->on_want != NULL) t->on_want();
 }
 
 static inline void rp_test_source_why(rp_source *source, char *text, size_t size)

@@ -110,6 +110,29 @@ static void a_key_at_the_end_counts(void **state)
     }
 }
 
+/* A server takes new limits while a stream has a mould of older chunks. */
+static void limits_hold_for_what_fits(void **state)
+{
+    rp_chunk *chunk = make(7, &plain, 4, 1), *parsed;
+    const rp_chunk_limits limits[] = {
+        {chunk->wire_bytes, chunk->columns[0].raw_bytes, 1},
+        {chunk->wire_bytes - 1, chunk->columns[0].raw_bytes, 1},
+        {chunk->wire_bytes, chunk->columns[0].raw_bytes - 1, 1},
+    };
+    rp_chunk_mould mould = {0};
+
+    (void)state;
+    rp_chunk_mould_take(&mould, chunk);
+    for (size_t i = 0; i < COUNT_OF(limits); i++) {
+        rp_status st = rp_chunk_mould_parse(&mould, rp_allocator_default(), chunk->wire,
+                                            chunk->wire_bytes, &limits[i], &parsed, NULL);
+
+        assert_int_equal(st, i == 0 ? RP_OK : RP_NO_RESOURCE);
+        if (st == RP_OK) rp_chunk_unref(parsed);
+    }
+    rp_chunk_unref(chunk);
+}
+
 static void other_chunks_leave_it_as_it_is(void **state)
 {
     static const rp_chunk_options others[] = {
@@ -166,6 +189,7 @@ int main(void)
         cmocka_unit_test(chunks_of_one_form_read_alike),
         cmocka_unit_test(what_differs_only_a_little_is_told_apart),
         cmocka_unit_test(a_key_at_the_end_counts),
+        cmocka_unit_test(limits_hold_for_what_fits),
         cmocka_unit_test(other_chunks_leave_it_as_it_is),
         cmocka_unit_test(a_builder_casts_what_it_would_build),
     };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batches: what they hold, how they look stacked, and what comes out of decoding. */
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "support/chunks.h"
@@ -467,34 +468,76 @@ static void survives_a_lack_of_memory(void **state)
     rp_test_survives_oom(decode_large);
 }
 
+static rp_status asked_meanwhile = RP_INTERNAL;
+
+static void ask_meanwhile(void)
+{
+    rp_sample sample;
+    size_t n;
+
+    sources.all[0].on_want = NULL;
+    assert_int_equal(rp_test_give(&sources, 0, 2), 2);
+    asked_meanwhile = rp_sampler_next(sampler, &sample, 1, &n, rp_wait_none(), NULL);
+    if (asked_meanwhile == RP_OK) rp_samples_release(&sample, 1);
+}
+
+/* Who asks while a batch has a part of its samples gets none of those that follow. */
+static void a_batch_is_one_piece(void **state)
+{
+    rp_sampler_options o = {.max_in_flight = 10};
+    rp_batch *b;
+
+    (void)state;
+    add_large();
+    open_sampler(&o);
+    assert_int_equal(rp_test_give(&sources, 0, 8), 8);
+    sources.all[0].on_want = ask_meanwhile;
+    assert_int_equal(
+        rp_sampler_batch(sampler, 16, RP_RAGGED_REFUSE, true, rp_wait_none(), &b, &err),
+        RP_DEADLINE);
+    assert_int_equal(asked_meanwhile, RP_DEADLINE);
+    assert_int_equal(rp_test_give(&sources, 0, 6), 6);
+    assert_ok_err(
+        rp_sampler_batch(sampler, 16, RP_RAGGED_REFUSE, true, rp_wait_none(), &b, &err), &err);
+    for (size_t i = 0; i < 16; i++)
+        assert_int_equal(rp_batch_samples(b)[i].key, rp_batch_samples(b)[0].key + i);
+    rp_batch_free(b);
+}
+
+static atomic_int decoding; /* threads */
+
+/* NULL if batches are pieces of one sequence, else what was wrong. */
+static const char *decode_one(int32_t *got)
+{
+    void *dst[2] = {got, NULL};
+    size_t bytes[2] = {16 * 8 * 4096 * sizeof *got, 0};
+    const char *wrong = NULL;
+    rp_batch *b = NULL;
+
+    if (rp_sampler_batch(sampler, 16, RP_RAGGED_REFUSE, true, rp_wait_ms(20000), &b, NULL) !=
+        RP_OK)
+        return "no batch";
+    if (rp_batch_decode(b, dst, bytes, NULL) != RP_OK) wrong = "not decoded";
+    for (size_t k = 0; wrong == NULL && k < 16; k++) {
+        uint64_t key = rp_batch_samples(b)[k].key;
+
+        if (key != rp_batch_samples(b)[0].key + k) wrong = "not one piece";
+        if (got[k * 8 * 4096 + 7] != (int32_t)(1000 * (key % 16) + 7)) wrong = "other data";
+    }
+    rp_batch_free(b);
+    return wrong;
+}
+
 static void *decode_often(void *arg)
 {
     int32_t *got = malloc(16 * 8 * 4096 * sizeof *got);
-    void *dst[2] = {got, NULL};
-    size_t bytes[2] = {16 * 8 * 4096 * sizeof *got, 0};
+    const char *wrong = NULL;
 
-    for (int i = 0; i < 30; i++) {
-        rp_batch *b = NULL;
-
-        if (rp_sampler_batch(sampler, 16, RP_RAGGED_REFUSE, true, rp_wait_ms(20000), &b,
-                             NULL) != RP_OK ||
-            rp_batch_decode(b, dst, bytes, NULL) != RP_OK) {
-            free(got);
-            return arg;
-        }
-        for (size_t k = 0; k < 16; k++) { /* batches are pieces of one sequence */
-            uint64_t item = rp_batch_samples(b)[k].key % 16;
-
-            if (rp_batch_samples(b)[k].key != rp_batch_samples(b)[0].key + k ||
-                got[k * 8 * 4096 + 7] != (int32_t)(1000 * item + 7)) {
-                free(got);
-                return arg;
-            }
-        }
-        rp_batch_free(b);
-    }
+    (void)arg;
+    for (int i = 0; wrong == NULL && i < 30; i++) wrong = decode_one(got);
     free(got);
-    return NULL;
+    atomic_fetch_sub(&decoding, 1);
+    return (void *)(uintptr_t)wrong;
 }
 
 static void several_threads_decode_batches_of_one_sequence(void **state)
@@ -507,9 +550,10 @@ static void several_threads_decode_batches_of_one_sequence(void **state)
 
     add_large();
     open_sampler(&o);
+    atomic_store(&decoding, 3);
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, decode_often, &failed), 0);
-    for (int round = 0; given < 3 * 30 * 16 && round < 10000000; round++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, decode_often, NULL), 0);
+    while (given < 3 * 30 * 16 && atomic_load(&decoding) > 0) {
         size_t n = rp_test_give(&sources, 0, 5);
 
         given += n;
@@ -517,7 +561,7 @@ static void several_threads_decode_batches_of_one_sequence(void **state)
     }
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(pthread_join(threads[i], &failed), 0);
-        assert_null(failed);
+        if (failed != NULL) fail_msg("%s", (const char *)failed);
     }
 }
 
@@ -706,6 +750,7 @@ int main(void)
         T(a_wait_that_ends_loses_nothing),
         T(corrupt_data_is_told),
         T(survives_a_lack_of_memory),
+        T(a_batch_is_one_piece),
         T(several_threads_decode_batches_of_one_sequence),
         T(random_batches_equal_a_naive_decode),
     };

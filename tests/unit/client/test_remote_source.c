@@ -223,6 +223,24 @@ static void a_wish_survives_restarts(void **state)
     close_rig(&r);
 }
 
+/* Whoever is told that the server is away may want nothing of it until it is back. */
+static void a_server_is_looked_for_without_a_wish(void **state)
+{
+    rig r;
+
+    (void)state;
+    open_server(&r);
+    fill(&r, "fifo", 0, 10, 100);
+    open_source(&r, (rp_source_options){.table = "fifo", .rate_limiter_timeout_ms = -1}, false);
+    want(&r, 10);
+    assert_true(rp_test_drawn_await(&r.drawn, 10));
+    rp_test_live_end(&r.live);
+    assert_true(rp_test_drawn_await_reach(&r.drawn, 1, 0));
+    rp_test_live_restart(&r.live);
+    assert_true(rp_test_drawn_await_reach(&r.drawn, 1, 1));
+    close_rig(&r);
+}
+
 /* Restarts while samples flow: what comes is what was asked for, no more. */
 static void restarts_under_load(void **state)
 {
@@ -305,6 +323,7 @@ int main(void)
         cmocka_unit_test(an_unknown_table),
         cmocka_unit_test(a_closed_table_ends_the_wish),
         cmocka_unit_test(a_wish_survives_restarts),
+        cmocka_unit_test(a_server_is_looked_for_without_a_wish),
         cmocka_unit_test(restarts_under_load),
         cmocka_unit_test(large_items),
         cmocka_unit_test(closed_in_the_middle),

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Field numbers of what answers a SampleStream, for the side that writes it and the one that
+ * reads it: proto/reverb and proto/reprise/v1. */
+#ifndef RP_WIRE_SAMPLE_FIELDS_H
+#define RP_WIRE_SAMPLE_FIELDS_H
+
+enum {
+    RP_PB_RESPONSE_ENTRY = 1,
+    RP_PB_ENTRY_INFO = 1,
+    RP_PB_ENTRY_CHUNK = 2,
+    RP_PB_ENTRY_END = 3,
+    RP_PB_ENTRY_HOLD = 4,
+    RP_PB_ENTRY_SHARED = 5,
+    RP_PB_SHARED_OFFSET = 1,
+    RP_PB_SHARED_SIZE = 2,
+    RP_PB_INFO_ITEM = 1,
+    RP_PB_INFO_PROBABILITY = 2,
+    RP_PB_INFO_TABLE_SIZE = 3,
+    RP_PB_INFO_RATE_LIMITED = 4,
+};
+
+#endif
