@@ -510,8 +510,7 @@ fail:
     return -1;
 }
 
-static int check_start(sampler_object *self, Py_ssize_t size, Py_ssize_t depth,
-                       Py_ssize_t reuse)
+static int check_start(Py_ssize_t size, Py_ssize_t depth, Py_ssize_t reuse)
 {
     if (check_size(size) != 0) return -1;
     if (depth < 1 || depth > MAX_DEPTH || reuse < 0 || reuse > MAX_DEPTH) {
@@ -520,11 +519,21 @@ static int check_start(sampler_object *self, Py_ssize_t size, Py_ssize_t depth,
                      MAX_DEPTH, depth, reuse);
         return -1;
     }
-    if (self->prefetch != NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "the sampler makes batches ahead already");
-        return -1;
-    }
     return 0;
+}
+
+/* Starts the thread. Nothing here gives up the GIL, so there is never a second one. */
+static int start(sampler_object *self, const core_prefetch_options *o)
+{
+    int failed = -1;
+
+    if (enter(self) != 0) return -1;
+    if (self->prefetch != NULL)
+        PyErr_SetString(PyExc_RuntimeError, "the sampler makes batches ahead already");
+    else
+        failed = core_prefetch_new(self->sampler, self->pool, o, &self->prefetch);
+    leave(self);
+    return failed;
 }
 
 static PyObject *sampler_start(PyObject *obj, PyObject *args, PyObject *kwargs)
@@ -540,7 +549,7 @@ static PyObject *sampler_start(PyObject *obj, PyObject *args, PyObject *kwargs)
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "n|$spnnO:start", names, &size, &ragged,
                                      &whole, &depth, &reuse, &memory) ||
-        parse_ragged(ragged, &o.ragged) != 0 || check_start(self, size, depth, reuse) != 0)
+        parse_ragged(ragged, &o.ragged) != 0 || check_start(size, depth, reuse) != 0)
         return NULL;
     if (memory != Py_None && reuse == 0) {
         PyErr_SetString(PyExc_ValueError, "memory that is given is used again: reuse must be "
@@ -553,11 +562,7 @@ static PyObject *sampler_start(PyObject *obj, PyObject *args, PyObject *kwargs)
     o.whole = whole != 0;
     set_count = o.depth + o.reuse;
     failed = memory != Py_None ? parse_sets(memory, &o) : 0;
-    if (failed == 0) failed = enter(self);
-    if (failed == 0) {
-        failed = core_prefetch_new(self->sampler, self->pool, &o, &self->prefetch);
-        leave(self);
-    }
+    if (failed == 0) failed = start(self, &o);
     if (failed != 0) {
         free_sets(o.sets, set_count, o.set_columns);
         return NULL;

@@ -245,14 +245,12 @@ class Dataset:
     def part(self, index: int, count: int) -> Dataset:
         """The dataset for one of `count` processes, over a connection of its own: with
         `max_samples` each of them draws its share."""
-        from reprise.client import Client
-
         part = copy.copy(self)
         part._options = dict(self._options)
         total = self._options["max_samples"]
         if total != -1:
             part._options["max_samples"] = total // count + (index < total % count)
-        part._client = Client(self._client.server_address, transport="tcp")
+        part._client = copy.copy(self._client)
         return part
 
     def torch(self, *, device: Any = None, pin_memory: Optional[bool] = None) -> Any:
