@@ -222,7 +222,7 @@ static npy_intp rows_in(const column *c, PyArrayObject *array)
     const npy_intp *dims = PyArray_DIMS(array);
     PyObject *got, *wanted;
 
-    if (rank == c->rank && memcmp(dims, c->dims, (size_t)rank * sizeof *dims) == 0) return -1;
+    if (rank == c->rank && PyArray_CompareLists(dims, c->dims, rank)) return -1;
     if (rank > 0 && fits(c, dims + 1, rank - 1)) return dims[0];
     got = PyArray_IntTupleFromIntp(rank, dims);
     wanted = PyArray_IntTupleFromIntp(c->rank, c->dims);
@@ -277,6 +277,17 @@ static int rows_from(const replay_buffer *self, PyObject *const *values, rows *r
 fail:
     rows_free(r);
     return -1;
+}
+
+/* The same of values borrowed from a dict, which what they run may change. */
+static int rows_from_held(const replay_buffer *self, PyObject *const *values, rows *r)
+{
+    int result;
+
+    for (Py_ssize_t i = 0; i < self->column_count; i++) Py_INCREF(values[i]);
+    result = rows_from(self, values, r);
+    for (Py_ssize_t i = 0; i < self->column_count; i++) Py_DECREF(values[i]);
+    return result;
 }
 
 /* A vector of `count` numbers; one number is a vector of one. `count` -1 takes any. */
@@ -386,7 +397,7 @@ static PyObject *add(PyObject *obj, PyObject *const *args, Py_ssize_t nargs, PyO
 
     if (!is_made(self)) return NULL;
     if (values_of_call(self, args, nargs, names, values, &priorities) < 0) return NULL;
-    if (rows_from(self, values, &r) < 0) return NULL;
+    if (rows_from_held(self, values, &r) < 0) return NULL;
     if (priorities != NULL && priorities != Py_None) {
         vector = vector_from(priorities, NPY_DOUBLE, r.count, "priorities");
         if (vector == NULL) goto out;
@@ -447,47 +458,80 @@ static PyObject *given_array(PyObject *out, PyObject *name, const column *c, int
     return NULL;
 }
 
-/* The array to write to, in the dict `into`, which is the caller's if `given`. */
-static void *place_for(PyObject *into, bool given, PyObject *name, const column *c, int type,
-                       npy_intp count)
+/* The array to write to, in the dict `into`, which is the caller's if `given`. A new reference:
+ * another thread may change the caller's dict while we write without the GIL. */
+static PyObject *place_for(PyObject *into, bool given, PyObject *name, const column *c,
+                           int type, npy_intp count)
 {
     PyObject *array;
-    int set;
 
     if (given) {
         array = given_array(into, name, c, type, count);
-        return array == NULL ? NULL : PyArray_DATA((PyArrayObject *)array);
+        return array == NULL ? NULL : new_ref(array);
     }
     array = new_array(c, type, count);
-    if (array == NULL) return NULL;
-    set = PyDict_SetItem(into, name, array);
-    Py_DECREF(array); /* the dict has it */
-    return set < 0 ? NULL : PyArray_DATA((PyArrayObject *)array);
+    if (array != NULL && PyDict_SetItem(into, name, array) < 0) Py_CLEAR(array);
+    return array;
+}
+
+/* Arrays to write to: of the columns, and of what else a call gives. */
+typedef struct places {
+    PyObject *arrays[RP_REPLAY_MAX_COLUMNS + 2];
+    void *data[RP_REPLAY_MAX_COLUMNS + 2];
+    Py_ssize_t count;
+} places;
+
+static void places_free(places *p)
+{
+    for (Py_ssize_t i = 0; i < p->count; i++) Py_DECREF(p->arrays[i]);
+}
+
+static int places_add(places *p, PyObject *array)
+{
+    if (array == NULL) return -1;
+    p->data[p->count] = PyArray_DATA((PyArrayObject *)array);
+    p->arrays[p->count++] = array;
+    return 0;
+}
+
+static int places_for_columns(const replay_buffer *self, places *p, PyObject *into, bool given,
+                              npy_intp count)
+{
+    for (p->count = 0; p->count < self->column_count;) {
+        const column *c = &self->columns[p->count];
+        if (places_add(p, place_for(into, given, c->name, c, 0, count)) < 0) return -1;
+    }
+    return 0;
 }
 
 static PyObject *sample_into(replay_buffer *self, npy_intp count, double beta, PyObject *into,
                              bool given)
 {
-    void *columns[RP_REPLAY_MAX_COLUMNS];
-    rp_replay_sample out = {.columns = columns};
     PyThreadState *thread = NULL;
+    PyObject *result = NULL;
+    rp_replay_sample out;
     rp_error err;
     rp_status st;
+    places p;
 
-    for (Py_ssize_t i = 0; i < self->column_count; i++) {
-        const column *c = &self->columns[i];
-        columns[i] = place_for(into, given, c->name, c, 0, count);
-        if (columns[i] == NULL) return NULL;
-    }
-    out.weights = place_for(into, given, text_weights, NULL, NPY_FLOAT, count);
-    if (out.weights == NULL) return NULL;
-    out.indices = place_for(into, given, text_indices, NULL, NPY_INT64, count);
-    if (out.indices == NULL) return NULL;
+    if (places_for_columns(self, &p, into, given, count) < 0) goto out;
+    if (places_add(&p, place_for(into, given, text_weights, NULL, NPY_FLOAT, count)) < 0)
+        goto out;
+    if (places_add(&p, place_for(into, given, text_indices, NULL, NPY_INT64, count)) < 0)
+        goto out;
+    out = (rp_replay_sample){.columns = p.data,
+                             .weights = p.data[self->column_count],
+                             .indices = p.data[self->column_count + 1]};
     if ((size_t)count * self->row_bytes >= WITHOUT_GIL_BYTES) thread = PyEval_SaveThread();
     st = rp_replay_buffer_sample(self->buffer, (size_t)count, beta, &out, &err);
     if (thread != NULL) PyEval_RestoreThread(thread);
-    if (st == RP_OK) return new_ref(into);
-    return st == RP_NO_RESOURCE ? PyErr_NoMemory() : core_raise(st, &err);
+    if (st == RP_OK)
+        result = new_ref(into);
+    else
+        (void)(st == RP_NO_RESOURCE ? PyErr_NoMemory() : core_raise(st, &err));
+out:
+    places_free(&p);
+    return result;
 }
 
 /* Sorts the arguments of sample() into n, beta and out: positions, then names. */
@@ -581,32 +625,28 @@ out:
 static PyObject *read_rows(PyObject *obj, PyObject *args)
 {
     replay_buffer *self = (replay_buffer *)obj;
-    void *columns[RP_REPLAY_MAX_COLUMNS];
     PyObject *into, *weights = NULL, *result = NULL;
     unsigned long long first;
     Py_ssize_t count;
     rp_error err;
     rp_status st;
+    places p;
 
     if (!is_made(self) || !PyArg_ParseTuple(args, "Kn", &first, &count)) return NULL;
     if (count < 0 || (size_t)count > rp_replay_buffer_size(self->buffer))
         return PyErr_Format(PyExc_ValueError, "cannot read %zd rows", count);
     into = PyDict_New();
     if (into == NULL) return NULL;
-    for (Py_ssize_t i = 0; i < self->column_count; i++) {
-        const column *c = &self->columns[i];
-        columns[i] = place_for(into, false, c->name, c, 0, count);
-        if (columns[i] == NULL) goto out;
-    }
+    if (places_for_columns(self, &p, into, false, count) < 0) goto out;
     weights = new_array(NULL, NPY_DOUBLE, count);
-    if (weights == NULL) goto out;
+    if (places_add(&p, weights) < 0) goto out;
     Py_BEGIN_ALLOW_THREADS
-    st = rp_replay_buffer_read(self->buffer, first, (size_t)count, columns,
-                               PyArray_DATA((PyArrayObject *)weights), &err);
+    st = rp_replay_buffer_read(self->buffer, first, (size_t)count, p.data,
+                               p.data[self->column_count], &err);
     Py_END_ALLOW_THREADS
     result = st == RP_OK ? PyTuple_Pack(2, into, weights) : core_raise(st, &err);
 out:
-    Py_XDECREF(weights);
+    places_free(&p);
     Py_DECREF(into);
     return result;
 }
@@ -623,7 +663,8 @@ static PyObject *put_back(PyObject *obj, PyObject *args)
 
     if (!is_made(self) || !PyArg_ParseTuple(args, "O!O", &PyDict_Type, &dict, &weights))
         return NULL;
-    if (values_of_dict(self, dict, values) < 0 || rows_from(self, values, &r) < 0) return NULL;
+    if (values_of_dict(self, dict, values) < 0 || rows_from_held(self, values, &r) < 0)
+        return NULL;
     vector = vector_from(weights, NPY_DOUBLE, r.count, "weights");
     if (vector != NULL) {
         st = add_rows(self, &r, NULL, PyArray_DATA(vector), &err);

@@ -35,6 +35,7 @@ struct rp_replay_buffer {
     size_t column_count;
     size_t row_bytes;
     size_t store_count;
+    bool streams; /* rows are written past the caches */
 
     rp_mutex mu; /* rank 81 */
     buffer_store *stores RP_GUARDED_BY(mu);

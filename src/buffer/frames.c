@@ -224,10 +224,11 @@ static uint32_t put_piece(rp_frames *f, const char *data, size_t size, uint64_t 
 rp_status rp_frames_put(rp_frames *f, const char *data, uint32_t *slot)
 {
     uint64_t hashes[RP_FRAMES_MAX_PIECES], whole = 0;
+    uint32_t count = f->piece_count;
     const rp_frame_memo *memo;
     record *made;
 
-    for (uint32_t i = 0; i < f->piece_count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         hashes[i] = hash_of(data + i * f->piece_bytes, piece_size(f, i));
         whole = fold(whole ^ 0x9e3779b97f4a7c15u, hashes[i] ^ 0xd6e8feb86659fd93u);
     }
@@ -241,7 +242,7 @@ rp_status rp_frames_put(rp_frames *f, const char *data, uint32_t *slot)
     *slot = (uint32_t)f->frames.next & f->frames.slot_mask;
     made = (record *)ring_at(&f->frames, *slot);
     made->piece_mark = f->pieces.next;
-    for (uint32_t i = 0; i < f->piece_count; i++)
+    for (uint32_t i = 0; i < count; i++)
         made->pieces[i] = put_piece(f, data + i * f->piece_bytes, piece_size(f, i), hashes[i]);
     remember(&f->frames, whole);
     f->frames.next++;

@@ -23,9 +23,16 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdalign.h>
 
 #include "buffer/buffer_inside.h"
+#include "buffer/stream_copy.h"
 #include "util/error.h"
+
+enum {
+    MOST_STREAMED = 2048,           /* bytes of a row that is made on the stack */
+    LEAST_RING_STREAMED = 64 << 20, /* bytes of a ring that no cache holds */
+};
 
 /* --- birth and death ----------------------------------------------------------------------- */
 
@@ -103,6 +110,8 @@ static bool lay_out(rp_replay_buffer *b)
     if (b->row_bytes >= 512) round = RP_CACHE_LINE; /* whole lines, for little more */
     if (!rp_size_add(b->row_bytes, round - 1, &b->row_bytes)) return false;
     b->row_bytes -= b->row_bytes % round;
+    b->streams = RP_CAN_STREAM && round == RP_CACHE_LINE && b->row_bytes <= MOST_STREAMED &&
+                 b->capacity >= LEAST_RING_STREAMED / b->row_bytes;
     return true;
 }
 
@@ -338,12 +347,13 @@ static rp_status add_row(rp_replay_buffer *b, const void *const *columns, size_t
 {
     uint32_t frames[RP_REPLAY_MAX_FRAMES], *next = frames;
     uint64_t marks[RP_REPLAY_MAX_COLUMNS];
+    alignas(RP_CACHE_LINE) char made[MOST_STREAMED];
     char *row;
 
     if (rp_segments_need(&b->rows, slot) != RP_OK) return RP_NO_RESOURCE;
     if (b->store_count > 0 && put_frames(b, columns, at, frames, marks) != RP_OK)
         return RP_NO_RESOURCE;
-    row = rp_segments_at(&b->rows, slot);
+    row = b->streams ? made : rp_segments_at(&b->rows, slot);
     for (size_t i = 0; i < b->column_count; i++) {
         const buffer_column *c = &b->columns[i];
 
@@ -359,6 +369,7 @@ static rp_status add_row(rp_replay_buffer *b, const void *const *columns, size_t
         uint32_t low = (uint32_t)marks[s];
         memcpy(row + b->stores[s].mark_offset, &low, sizeof low);
     }
+    if (b->streams) rp_stream_copy(rp_segments_at(&b->rows, slot), made, b->row_bytes);
     return RP_OK;
 }
 
@@ -381,6 +392,7 @@ static rp_status add_block(rp_replay_buffer *b, const void *const *columns, size
         if (b->size < b->capacity) b->size++;
         if (b->store_count > 0) release_frames(b, buffer_lap(b), b->added - b->size);
     }
+    if (b->streams) rp_stream_end();
     if (b->tree != NULL) rp_sumtree_set(b->tree, slots, weights, n);
     return st;
 }

@@ -3,6 +3,7 @@
 
 import doctest
 import gc
+import os
 import pickle
 import subprocess
 import sys
@@ -531,6 +532,35 @@ def test_no_references_are_lost():
 
     assert {k: sys.getrefcount(v) for k, v in r.items()} == counts
     assert all(abs(sys.getrefcount(v.dtype) - dtypes[k]) < 20 for k, v in r.items())
+
+
+def test_values_that_empty_their_dict_do_no_harm():
+    class Value:
+        def __array__(self, *args, **kwargs):
+            values.clear()
+            gc.collect()
+            return np.zeros((2, 3), np.float32)
+
+    values = {**rows(0, 2), "obs": Value()}
+    buffer = make()
+    buffer.add(values)
+    assert len(buffer) == 2 and not values
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_child_has_a_buffer_of_its_own():
+    buffer = make()
+    buffer.add(**rows(0, 10))
+    child = os.fork()
+    if child == 0:
+        try:
+            buffer.add(**rows(10, 10))
+            buffer.sample(100)
+            os._exit(0 if len(buffer) == 20 and buffer._check() else 1)
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(buffer) == 10
 
 
 def test_threads_share_a_buffer():

@@ -193,6 +193,42 @@ static void mistakes_are_named(void **state)
     rp_replay_buffer_free(b);
 }
 
+/* Rows of a ring that no cache holds go a way of their own. */
+static void rows_of_a_large_ring_come_back(void **state)
+{
+    (void)state;
+    enum { CAPACITY = 120000, WIDE = 601, COUNT = 300 };
+    const rp_replay_column columns[] = {{"wide", WIDE, 0}, {"number", 8, 0}};
+    rp_replay_buffer *b = make(CAPACITY, 0.6, columns, 2);
+    rp_replay_state start = {.next = CAPACITY - 500, .largest_priority = 1, .rng = {1}};
+    char *wide = calloc(COUNT, WIDE), *out_wide = calloc(COUNT, WIDE);
+    int64_t numbers[COUNT], out_numbers[COUNT];
+    const void *in[] = {wide, numbers};
+    void *const out[] = {out_wide, out_numbers};
+    assert_true(wide != NULL && out_wide != NULL);
+
+    assert_ok(rp_replay_buffer_set_state(b, &start, &err)); /* soon round the end */
+    for (int64_t first = CAPACITY - 500; first < CAPACITY + 1000; first += COUNT) {
+        int64_t indices[COUNT];
+        rp_replay_sample sample = {out, indices, NULL, NULL};
+        for (int64_t i = 0; i < COUNT; i++) {
+            numbers[i] = first + i;
+            memset(wide + i * WIDE, (int)(numbers[i] % 251), WIDE);
+        }
+        assert_ok(rp_replay_buffer_add(b, in, COUNT, NULL, &err));
+        assert_ok(rp_replay_buffer_sample(b, COUNT, 0.4, &sample, &err));
+        for (size_t i = 0; i < COUNT; i++) {
+            assert_int_equal(out_numbers[i], indices[i]);
+            for (size_t k = 0; k < WIDE; k++)
+                assert_int_equal((uint8_t)out_wide[i * WIDE + k], indices[i] % 251);
+        }
+    }
+    assert_true(rp_replay_buffer_check(b));
+    rp_replay_buffer_free(b);
+    free(wide);
+    free(out_wide);
+}
+
 /* --- priorities ---------------------------------------------------------------------------- */
 
 /* Draws many rows and holds their counts against the probabilities, by chi-square: with `rows`
@@ -642,6 +678,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_come_back_as_they_were_added),
         cmocka_unit_test(of_more_rows_than_fit_the_last_stay),
+        cmocka_unit_test(rows_of_a_large_ring_come_back),
         cmocka_unit_test(an_empty_buffer_has_nothing_to_sample),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(rows_are_drawn_by_priority_to_the_alpha),

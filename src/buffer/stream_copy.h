@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copying to memory that will not be read soon: past the caches, so that nothing has to be
+ * fetched that is overwritten, nor anything pushed out that is needed. */
+#ifndef RP_BUFFER_STREAM_COPY_H
+#define RP_BUFFER_STREAM_COPY_H
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+
+enum { RP_CAN_STREAM = 1 };
+
+/* `bytes` is a multiple of 64, and both ends start at a cache line. */
+static inline void rp_stream_copy(char *to, const char *from, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += 64) {
+        __m128i *line = (__m128i *)(void *)(to + at);
+        const __m128i *source = (const __m128i *)(const void *)(from + at);
+        __m128i a = _mm_load_si128(source), b = _mm_load_si128(source + 1);
+        __m128i c = _mm_load_si128(source + 2), d = _mm_load_si128(source + 3);
+
+        _mm_stream_si128(line, a);
+        _mm_stream_si128(line + 1, b);
+        _mm_stream_si128(line + 2, c);
+        _mm_stream_si128(line + 3, d);
+    }
+}
+
+/* After the last copy and before another thread is told: such writes keep no order. */
+static inline void rp_stream_end(void)
+{
+    _mm_sfence();
+}
+#else
+enum { RP_CAN_STREAM = 0 };
+
+static inline void rp_stream_copy(char *to, const char *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+}
+
+static inline void rp_stream_end(void)
+{
+}
+#endif
+
+#endif
