@@ -45,7 +45,7 @@ TARGET_EVERY = 250  # updates
 ALPHA, BETA = 0.6, 0.4  # of prioritized replay
 
 
-# --- the environment ---------------------------------------------------------------------------
+# --- the environment --------------------------------------------------------------------------
 
 class CartPole:
     """A pole on a cart: the equations of Barto, Sutton and Anderson (1983), 500 steps at most."""
@@ -89,7 +89,7 @@ def make_env(seed: int):
     return GymnasiumCartPole(seed) if gymnasium else CartPole(seed)
 
 
-# --- the network -------------------------------------------------------------------------------
+# --- the network ------------------------------------------------------------------------------
 
 class NumpyNetwork:
     """Values of two actions: layers with ReLU, the gradient written out, and Adam."""
@@ -191,7 +191,7 @@ class TorchNetwork:
         return (value.detach() - goal).abs().numpy()
 
 
-# --- the replay --------------------------------------------------------------------------------
+# --- the replay -------------------------------------------------------------------------------
 
 def make_server(size: int) -> reprise.Server:
     return reprise.Server([
@@ -241,7 +241,7 @@ class Actor:
         })
 
 
-# --- learning ----------------------------------------------------------------------------------
+# --- learning ---------------------------------------------------------------------------------
 
 def evaluate(network, episodes: int, seed: int) -> float:
     """The mean return of the greedy policy."""

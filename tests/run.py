@@ -326,19 +326,22 @@ class Peers:
 
     def jobs(self):
         return [(0, "conformance", suite, lambda s=suite, n=name: self.test(s, n))
-                for suite, name in {"dmreverb": "reverb", "grpcio": "grpc"}.items()]
+                for suite, name in {"dmreverb": "reverb", "reverb_suite": "reverb",
+                                    "grpcio": "grpc"}.items()]
 
     def test(self, suite, name):
         self.made[name].join()
         status, output = self.said[name]
         folder = ROOT / "tests" / "conformance" / suite
+        if suite == "reverb_suite":  # the tests of the package, on dm-reverb itself
+            folder = ROOT / "tests" / "python" / suite
         if status != 0 and name == "reverb":
             tests = sum(f.read_text().count("\ndef test_") for f in folder.glob("test_*.py"))
             return Result(0, 0, f"at least {2 * tests} tests were left out: {output}", 2 * tests)
         if status != 0:
             return Result(0, 1, output)
         binary = BUILD / "release" / "src" / "cli" / "reprise"
-        env = {"REPRISE_BIN": str(binary)}
+        env = {"REPRISE_BIN": str(binary), "REPLAY_IMPLEMENTATION": "reverb"}
         if name == "reverb":  # see dmreverb/conftest.py
             env |= {"MALLOC_PERTURB_": "255", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
         return pytest_job(ROOT / "build" / "peers" / name / "bin" / "python", folder, env)

@@ -42,8 +42,9 @@ static bool is_there(const writer_state *state, rp_ref ref)
 }
 
 /* The dtype and shape of a row; RuntimeError if it is gone. */
-static int spec_of(const writer_state *state, rp_ref ref, rp_spec *spec)
+static int spec_of(writer_state *state, rp_ref ref, rp_spec *spec)
 {
+    if (writer_settle(state) < 0) return -1;
     if (is_there(state, ref) && rp_trajectory_writer_spec(state->writer, ref.column, spec))
         return 0;
     PyErr_SetString(PyExc_RuntimeError, expired_text);
@@ -184,6 +185,7 @@ static PyObject *cell_numpy(cell_ref *cell, PyObject *unused)
 static PyObject *cell_expired(cell_ref *cell, void *unused)
 {
     (void)unused;
+    if (writer_settle(cell->state) < 0) return NULL;
     return PyBool_FromLong(!is_there(cell->state, cell->ref));
 }
 
@@ -501,6 +503,8 @@ static PyObject *column_stack(core_column *c)
 static int has_expired(core_column *c)
 {
     if (c->objects == NULL) {
+        if (c->state == NULL) return 0; /* it is empty */
+        if (writer_settle(c->state) < 0) return -1;
         for (Py_ssize_t i = 0; i < Py_SIZE(c); i++)
             if (!is_there(c->state, c->refs[i])) return 1;
         return 0;

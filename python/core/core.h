@@ -9,7 +9,8 @@
  *   wait.c                calls that wait: without the GIL, and Ctrl-C ends them
  *   store.c, server.c     a store and its tables, and a server of it, in this process
  *   client.c              a client: of servers, or of a store in this process
- *   trajectory_writer.c, column.c, structured_writer.c, step_writer.c
+ *   trajectory_writer.c, trajectory_history.c, trajectory_items.c, column.c
+ *   structured_writer.c, step_writer.c
  *   sampler.c             samples and batches
  *   replay_buffer.c       the single-process buffer
  *

@@ -2,6 +2,8 @@
 /* Steps as tensors. */
 #include "step.h"
 
+#include <unistd.h>
+
 enum { LARGE_BYTES = 64 << 10, LOCK_POLL_US = 50000 };
 
 bool core_step_is_large(const core_step *step)
@@ -87,6 +89,16 @@ void core_step_release(core_step *step)
     if (step->keep != step->keep_inside) PyMem_Free(step->keep);
     step->tensors = NULL;
     step->keep = NULL;
+}
+
+int core_check_process(pid_t process)
+{
+    rp_error err = {.code = RP_PRECONDITION,
+                    .text = "the writer belongs to the process that forked this one"};
+
+    if (process == getpid()) return 0;
+    core_raise(RP_PRECONDITION, &err);
+    return -1;
 }
 
 int core_lock(PyThread_type_lock lock)

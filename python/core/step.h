@@ -6,6 +6,9 @@
 
 #include "core.h"
 
+#include <pythread.h>
+#include <sys/types.h>
+
 enum { CORE_STEP_INSIDE = 32 };
 
 /* The tensors of a step, one for each leaf; of a leaf that is None the data is NULL. Released
@@ -25,6 +28,10 @@ void core_step_release(core_step *step);
 
 /* A step of so many bytes is worth letting other threads run meanwhile. */
 bool core_step_is_large(const core_step *step);
+
+/* A writer stays with the process that made it: a lock of it may be held for ever in a forked
+ * one. -1 with an exception elsewhere. */
+int core_check_process(pid_t process);
 
 /* Takes a lock, letting other threads run while it waits. -1 if a signal handler raises. */
 int core_lock(PyThread_type_lock lock);

@@ -7,12 +7,14 @@
 #include "step.h"
 
 #include <math.h>
+#include <unistd.h>
 
 typedef struct step_writer {
     PyObject_HEAD
     PyObject *client;
     rp_step_writer *writer; /* NULL: closed */
     PyThread_type_lock lock;
+    pid_t process; /* that made it */
     int32_t longest;
     int64_t steps;
     size_t column_count; /* of a step; 0 before the first */
@@ -68,6 +70,7 @@ static PyObject *step_writer_new(PyTypeObject *type, PyObject *args, PyObject *k
         return PyErr_NoMemory();
     }
     self->writer = o.writer;
+    self->process = getpid();
     self->longest = longest;
     Py_INCREF(client);
     self->client = client;
@@ -99,7 +102,7 @@ static int enter(step_writer *self, const char *method)
 {
     rp_error err = {.code = RP_PRECONDITION};
 
-    if (core_lock(self->lock) != 0) return -1;
+    if (core_check_process(self->process) != 0 || core_lock(self->lock) != 0) return -1;
     if (self->writer) return 0;
     core_unlock(self->lock);
     PyOS_snprintf(err.text, sizeof err.text, "Calling method %s after Close has been called",
@@ -110,7 +113,7 @@ static int enter(step_writer *self, const char *method)
 
 static PyObject *step_writer_close(step_writer *self, PyObject *Py_UNUSED(ignored))
 {
-    if (core_lock(self->lock) != 0) return NULL;
+    if (core_check_process(self->process) != 0 || core_lock(self->lock) != 0) return NULL;
     release_writer(self);
     core_unlock(self->lock);
     Py_RETURN_NONE;

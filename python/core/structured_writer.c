@@ -8,6 +8,8 @@
 #include "patterns.h"
 #include "step.h"
 
+#include <unistd.h>
+
 typedef struct pattern_writer {
     PyObject_HEAD
     PyObject *client;
@@ -15,6 +17,7 @@ typedef struct pattern_writer {
     rp_batch_writer *batch;       /* of several; NULL: closed */
     Py_ssize_t environments;
     PyThread_type_lock lock;
+    pid_t process;       /* that made it */
     PyObject *structure; /* of the first step; NULL before */
     PyObject *names;     /* a tuple of the paths of its leaves */
     Py_ssize_t leaf_count;
@@ -40,6 +43,7 @@ static PyObject *wrap(PyTypeObject *type, PyObject *client, rp_structured_writer
     }
     self->writer = writer;
     self->batch = batch;
+    self->process = getpid();
     self->environments = environments;
     self->used = used;
     Py_INCREF(client);
@@ -194,7 +198,7 @@ static int enter(pattern_writer *self)
 {
     rp_error err = {.code = RP_PRECONDITION, .text = "the writer is closed"};
 
-    if (core_lock(self->lock) != 0) return -1;
+    if (core_check_process(self->process) != 0 || core_lock(self->lock) != 0) return -1;
     if (self->writer || self->batch) return 0;
     core_unlock(self->lock);
     core_raise(RP_PRECONDITION, &err);
@@ -203,7 +207,7 @@ static int enter(pattern_writer *self)
 
 static PyObject *writer_close(pattern_writer *self, PyObject *Py_UNUSED(ignored))
 {
-    if (core_lock(self->lock) != 0) return NULL;
+    if (core_check_process(self->process) != 0 || core_lock(self->lock) != 0) return NULL;
     release_writers(self);
     core_unlock(self->lock);
     Py_RETURN_NONE;

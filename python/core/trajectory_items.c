@@ -7,7 +7,10 @@
 
 #include <math.h>
 
-enum { COLUMNS_INSIDE = 16 }; /* of an item, without an allocation */
+enum {
+    COLUMNS_INSIDE = 16, /* of an item, without an allocation */
+    ASK_MS = 1000,       /* for a signature, to say what is wrong */
+};
 
 /* --- creating --------------------------------------------------------------------------------- */
 
@@ -127,30 +130,103 @@ static int blame_rows(const new_item *item, size_t index)
     return 0;
 }
 
-/* The columns of an item as Reverb lists them. */
-static PyObject *list_columns(const new_item *item)
+/* The spec of a column of an item, rows first unless it is squeezed. */
+static rp_spec column_spec(const new_item *item, size_t index)
 {
+    const rp_item_column *column = &item->columns[index];
+    rp_spec row = {0}, spec;
+    (void)rp_trajectory_writer_spec(item->w->state->writer, column->refs[0].column, &row);
+    spec = row;
+    if (column->squeeze) return spec;
+    spec.shape.rank++;
+    spec.shape.dims[0] = (int64_t)column->count;
+    memcpy(spec.shape.dims + 1, row.shape.dims,
+           (size_t)row.shape.rank * sizeof(spec.shape.dims[0]));
+    return spec;
+}
+
+/* Columns as Reverb lists them: those of the signature, or of the item if that is NULL. */
+static PyObject *list_columns(const new_item *item, const rp_signature *signature)
+{
+    size_t count = signature != NULL ? rp_signature_column_count(signature) : item->count;
     PyObject *text = PyUnicode_FromString("");
-    for (size_t i = 0; text != NULL && i < item->count; i++) {
-        const rp_item_column *column = &item->columns[i];
-        rp_spec spec = {0};
-        rp_shape shape;
-        char shown[128];
-        (void)rp_trajectory_writer_spec(item->w->state->writer, column->refs[0].column, &spec);
-        shape = spec.shape;
-        if (!column->squeeze) {
-            shape.rank++;
-            shape.dims[0] = (int64_t)column->count;
-            memcpy(shape.dims + 1, spec.shape.dims,
-                   (size_t)spec.shape.rank * sizeof(shape.dims[0]));
-        }
+    for (size_t i = 0; text != NULL && i < count; i++) {
+        rp_spec spec =
+            signature != NULL ? *rp_signature_column(signature, i) : column_spec(item, i);
+        char shape[128], name[24];
+        (void)snprintf(name, sizeof(name), "%zu", i);
         PyObject *longer = PyUnicode_FromFormat(
-            "%U%s%zu: Tensor<name: '%zu', dtype: %s, shape: %s>", text, i == 0 ? "" : ", ", i,
-            i, rp_dtype_name(spec.dtype), rp_shape_text(&shape, shown, sizeof(shown)));
+            "%U%s%zu: Tensor<name: '%s', dtype: %s, shape: %s>", text, i == 0 ? "" : ", ", i,
+            signature != NULL && spec.name != NULL ? spec.name : name,
+            rp_dtype_name(spec.dtype), rp_shape_text(&spec.shape, shape, sizeof(shape)));
         Py_DECREF(text);
         text = longer;
     }
     return text;
+}
+
+/* What is wrong with an item, by the signature of its table. */
+static PyObject *mismatch(const new_item *item, const rp_signature *signature,
+                          const rp_error *err)
+{
+    size_t expected = rp_signature_column_count(signature);
+    char wanted[128], got[128];
+    if (item->count != expected)
+        return PyUnicode_FromFormat(
+            "The trajectory has %zu columns but the table signature has %zu columns.",
+            item->count, expected);
+    for (size_t i = 0; i < expected; i++) {
+        const rp_spec *to = rp_signature_column(signature, i);
+        rp_spec spec = column_spec(item, i);
+        if (spec.dtype == to->dtype && rp_shape_fits(&spec.shape, &to->shape)) continue;
+        return PyUnicode_FromFormat(
+            "The table expects column %zu to be a %s %s tensor but got a %s %s tensor.", i,
+            rp_dtype_name(to->dtype), rp_shape_text(&to->shape, wanted, sizeof(wanted)),
+            rp_dtype_name(spec.dtype), rp_shape_text(&spec.shape, got, sizeof(got)));
+    }
+    return PyUnicode_FromFormat("%s.", err->text);
+}
+
+/* ValueError: the item does not have the signature of its table. */
+static void refuse_signature(const new_item *item, const rp_signature *signature,
+                             const rp_error *err)
+{
+    PyObject *what = mismatch(item, signature, err);
+    PyObject *theirs = what == NULL ? NULL : list_columns(item, signature);
+    PyObject *ours = theirs == NULL ? NULL : list_columns(item, NULL);
+    if (ours != NULL)
+        PyErr_Format(
+            PyExc_ValueError,
+            "Unable to create item in table '%s' since the provided trajectory is "
+            "inconsistent with the table signature. %U\n\nThe table signature is:\n\t%U"
+            "\n\nThe provided trajectory signature is:\n\t%U.\n",
+            item->table, what, theirs, ours);
+    Py_XDECREF(what);
+    Py_XDECREF(theirs);
+    Py_XDECREF(ours);
+}
+
+/* Asks for the signature that an item has failed to match, and says how. False if there is no
+ * answer in time. */
+static bool blame_signature(const new_item *item, const rp_error *err)
+{
+    rp_client *client = ((core_client *)item->w->client)->client;
+    rp_client_tables *tables = NULL;
+    rp_status st;
+    bool said = false;
+    Py_BEGIN_ALLOW_THREADS
+    st = rp_client_get_tables(client, rp_wait_ms(ASK_MS), &tables, NULL);
+    Py_END_ALLOW_THREADS
+    if (st != RP_OK) return false;
+    for (size_t i = 0; i < tables->count && !said; i++) {
+        const rp_table_info *info = &tables->tables[i].info;
+        if (strcmp(info->name, item->table) != 0 || info->signature == NULL) continue;
+        if (writer_settle(item->w->state) == 0 && item->w->state->writer != NULL)
+            refuse_signature(item, info->signature, err);
+        said = PyErr_Occurred() != NULL;
+    }
+    rp_client_tables_free(tables);
+    return said;
 }
 
 /* Sets the exception for an item that was refused. */
@@ -168,16 +244,12 @@ static PyObject *blame(const new_item *item, rp_status st, const rp_error *err)
     for (size_t i = 0; i < item->count; i++)
         if (blame_rows(item, i)) return NULL;
     if (st != RP_INVALID || strncmp(err->text, "table '", 7) != 0) return core_raise(st, err);
+    if (blame_signature(item, err)) return NULL;
     const char *why = strstr(err->text, "': ");
-    why = why == NULL ? err->text : why + 3;
-    PyObject *listed = list_columns(item);
-    if (listed != NULL)
-        PyErr_Format(PyExc_ValueError,
-                     "Unable to create item in table '%s' since the provided trajectory is "
-                     "inconsistent with the table signature. %s.\n\nThe provided trajectory "
-                     "signature is:\n\t%U.\n",
-                     item->table, why, listed);
-    Py_XDECREF(listed);
+    PyErr_Format(PyExc_ValueError,
+                 "Unable to create item in table '%s' since the provided trajectory is "
+                 "inconsistent with the table signature. %s.",
+                 item->table, why == NULL ? err->text : why + 3);
     return NULL;
 }
 
@@ -223,6 +295,7 @@ static PyObject *create_of_leaves(new_item *item, PyObject *table, PyObject *tra
     item->columns = columns;
     item->count = (size_t)leaves->count;
     if (gather(item->w, trajectory, leaves, columns) == 0) key = create(item, table);
+    item->columns = NULL;
     if (columns != few) PyMem_Free(columns);
     return key;
 }
@@ -281,7 +354,7 @@ PyObject *core_writer_create_item(core_writer *w, PyObject *const *args, Py_ssiz
     item.priority = PyFloat_AsDouble(given[1]);
     if (item.priority == -1.0 && PyErr_Occurred()) return NULL;
     if (w->state == NULL || w->state->writer == NULL) {
-        if (writer_enter(w->state) == 0) writer_leave(w->state);
+        (void)writer_enter(w->state); /* says why it cannot be */
         return NULL;
     }
     if (flatten_item(w, given[2], &leaves) < 0) return NULL;

@@ -569,7 +569,7 @@ static int take_all(core_writer *w, step_shape *shape, const core_leaves *leaves
         }
         core_history *h = w->columns[shape->columns[i]];
         const int64_t *last = open ? core_history_last(h) : NULL;
-        if (open && (last == NULL || *last >= 0)) {
+        if (last != NULL && *last >= 0) {
             PyErr_Format(
                 PyExc_ValueError,
                 "Field %R has already been set in the active step by previous (partial) "
@@ -590,7 +590,9 @@ static int take_all(core_writer *w, step_shape *shape, const core_leaves *leaves
 static int note_step(core_writer *w, step_shape *shape, Py_ssize_t count, bool was_open)
 {
     int failed = 0;
-    for (size_t i = 0; i < w->column_count && !was_open; i++) core_history_push(w->columns[i]);
+    /* A step that was opened before there was a column is in no history yet. */
+    for (size_t i = 0; i < w->column_count; i++)
+        if (!was_open || w->columns[i]->length == 0) core_history_push(w->columns[i]);
     for (Py_ssize_t n = 0; n < count; n++) {
         const rp_value *value = &shape->values[n];
         core_history *h = w->columns[value->column];

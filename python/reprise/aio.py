@@ -15,9 +15,9 @@
 >>> asyncio.run(main())
 [array([0., 1., 2.])]
 
-Waits are done on threads that the client keeps for it, without the GIL. When a task is cancelled,
-or its `timeout` (in seconds) has passed, its thread is told and ends within half a second; the
-task itself goes on at once.
+Waits are done on threads that the client keeps for it, without the GIL. When a task is
+cancelled, or its `timeout` (in seconds) has passed, its thread is told and ends within half a
+second; the task itself goes on at once.
 """
 
 from __future__ import annotations
@@ -145,7 +145,10 @@ class AsyncClient:
                 while left > 0:
                     found = await self._next(sampler, left, timeout_ms)
                     left -= len(found)
-                    for sample in make(found, SampleInfo, ReplaySample, structure, emit_timesteps):
+                    samples = make(
+                        found, SampleInfo, ReplaySample, structure, emit_timesteps
+                    )
+                    for sample in samples:
                         yield sample
             finally:
                 sampler.close()

@@ -10,9 +10,9 @@
 >>> step.data
 [array([0., 1., 2.]), array(1.5)]
 
-Which way the data goes is found out by itself. A client of a server in the same process uses its
-tables directly; one of a server on the same host and of the same user goes through a Unix socket
-and shared memory; all others through TCP. `transport="tcp"` forces the last.
+Which way the data goes is found out by itself. A client of a server in the same process uses
+its tables directly; one of a server on the same host and of the same user goes through a Unix
+socket and shared memory; all others through TCP. `transport="tcp"` forces the last.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from __future__ import annotations
 import logging
 import os
 from typing import (
+    TYPE_CHECKING,
     Any,
     Callable,
     Dict,
@@ -35,6 +36,12 @@ from typing import (
 from reprise import _core, errors, reverb_types
 from reprise import structured_writer as structured_writer_lib
 from reprise.replay_sample import ReplaySample, SampleInfo
+
+if TYPE_CHECKING:
+    from reprise.dataset import Dataset
+    from reprise.rate_limiters import RateLimiter
+    from reprise.server import Table, Waiting
+    from reprise.trajectory_writer import TrajectoryWriter
 
 __all__ = ["Client", "Writer"]
 
@@ -98,7 +105,7 @@ class Writer:
         if not getattr(self, "_closed", True):
             _logger.warning("Writer-object deleted without calling .close explicitly.")
             try:
-                self.close()
+                self.close(timeout=10.0)  # not for ever: the process may be about to end
             except Exception:  # there is nobody to tell
                 _logger.exception("what a deleted Writer had not sent is lost")
 
@@ -139,8 +146,8 @@ class Writer:
         `close`. Waits while `max_in_flight_items` are on their way.
 
         Raises:
-          ValueError: num_timesteps is < 1, or more than there are; the priority is NaN; there is
-            no such table, or its signature does not fit the steps.
+          ValueError: num_timesteps is < 1, or more than there are; the priority is NaN; there
+            is no such table, or its signature does not fit the steps.
           DeadlineExceededError: `timeout` seconds have passed; nothing was created.
         """
         if num_timesteps < 1:
@@ -207,8 +214,9 @@ class Client:
 
     Args:
       server_address: "host:port", "unix:/path", several of them separated by commas or as a
-        list, or "dns:name:port" for all addresses of a name. Several are shards: items are spread
-        over them, samples drawn from all as if they were one table, priorities set on all.
+        list, or "dns:name:port" for all addresses of a name. Several are shards: items are
+        spread over them, samples drawn from all as if they were one table, priorities set on
+        all.
       transport: None, to find the fastest way; "tcp" to go through the network in any case.
       tls: encrypt; set by the files below too.
       ca_file: PEM file of those whose word is taken for servers; None: the system's.
@@ -243,7 +251,7 @@ class Client:
             raise ValueError(f"transport must be None or 'tcp', got {transport!r}")
         self._server_address = server_address
         self._transport = transport
-        given = {
+        given: Dict[str, Any] = {
             "tls": tls,
             "ca_file": ca_file,
             "certificate_file": certificate_file,
@@ -284,7 +292,7 @@ class Client:
         """The address or addresses, as they were given."""
         return self._server_address
 
-    # --- the way to the server --------------------------------------------------------------------
+    # --- the way to the server ----------------------------------------------------------------
 
     @property
     def _client(self) -> _core.Client:
@@ -326,7 +334,7 @@ class Client:
         store = server.local_store(self._server_address)
         return (store, None) if store is not None else (None, local_path.find(int(port)))
 
-    # --- writing ----------------------------------------------------------------------------------
+    # --- writing ------------------------------------------------------------------------------
 
     def insert(
         self, data: Any, priorities: Mapping[str, float], *, timeout: Optional[float] = None
@@ -441,7 +449,7 @@ class Client:
         max_items: int = 0,
         max_bytes: int = 0,
         timeout: Optional[float] = None,
-    ) -> Any:
+    ) -> TrajectoryWriter:
         """A `TrajectoryWriter`, whose items may have any of the latest values of each column.
 
         Args:
@@ -489,7 +497,7 @@ class Client:
         """
         return structured_writer_lib.BatchWriter(self._client, num_environments, configs)
 
-    # --- reading ----------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------
 
     def sample(
         self,
@@ -538,8 +546,8 @@ class Client:
     def _draw(
         self, table: str, count: int, timeout_ms: int
     ) -> Generator[List[tuple], None, None]:
-        """Samples as they come. First one is asked for, then two, then four: whoever stops early
-        has not taken much from a table whose items can be sampled once."""
+        """Samples as they come. First one is asked for, then two, then four: whoever stops
+        early has not taken much from a table whose items can be sampled once."""
         client = self._client
         ask = 1
         while count > 0:
@@ -560,7 +568,7 @@ class Client:
             count -= ask
             ask *= 2
 
-    def sampler(self, table: str, batch_size: int, **options: Any) -> Any:
+    def sampler(self, table: str, batch_size: int, **options: Any) -> Dataset:
         """Batches of stacked arrays, made ahead without the GIL: a `reprise.Dataset`.
 
             for batch in client.sampler("replay", 256, beta=0.4):
@@ -572,7 +580,7 @@ class Client:
 
         return dataset.Dataset(self, table, batch_size, **options)
 
-    # --- priorities -------------------------------------------------------------------------------
+    # --- priorities ---------------------------------------------------------------------------
 
     def mutate_priorities(
         self,
@@ -607,7 +615,7 @@ class Client:
         """
         self._client.mutate(table, keys, priorities, None, timeout)
 
-    # --- the server -------------------------------------------------------------------------------
+    # --- the server ---------------------------------------------------------------------------
 
     def server_info(
         self, timeout: Optional[float] = None
@@ -651,14 +659,14 @@ class Client:
 
     def why(
         self, table: Optional[str] = None, *, timeout: Optional[float] = None
-    ) -> List[Any]:
-        """Which calls wait at a table, or at any, and why: a list of `reprise.server.Waiting`."""
+    ) -> List[Waiting]:
+        """Which calls wait at a table, or at any, and why, as `reprise.server.Waiting`."""
         from reprise import server
 
         calls = self._client.why_blocked(table, timeout)
         return [server.Waiting.from_dict(call["table"], call) for call in calls]
 
-    def create_table(self, table: Any, *, timeout: Optional[float] = None) -> None:
+    def create_table(self, table: Table, *, timeout: Optional[float] = None) -> None:
         """Makes a table like that `reprise.Table` on a server that is running.
 
         Raises:
@@ -681,11 +689,11 @@ class Client:
         max_size: Optional[int] = None,
         max_bytes: Optional[int] = None,
         max_times_sampled: Optional[int] = None,
-        rate_limiter: Any = None,
+        rate_limiter: Optional[RateLimiter] = None,
         recenter: bool = False,
         timeout: Optional[float] = None,
     ) -> None:
-        """Changes what is given of a table in use: all of it or, if something is wrong, nothing.
+        """Changes what is given of a table in use: all of it, or nothing if something is wrong.
 
         `recenter`: the new rate limiter counts from now on; without it, what was inserted and
         sampled before counts too, and one side may have to catch up.

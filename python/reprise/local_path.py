@@ -14,9 +14,7 @@ and not the network is not mistaken for this host.
 from __future__ import annotations
 
 import os
-import socket
 import stat
-import tempfile
 from typing import Iterator, Optional, Union
 
 __all__ = ["find", "remove", "socket_path"]
@@ -25,6 +23,8 @@ _MAX_PATH = 100  # bytes; a socket address has room for 107
 
 
 def _candidates() -> Iterator[str]:
+    import tempfile
+
     seen = set()
     for base in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp"):
         if base and os.path.isabs(base) and base not in seen:
@@ -53,8 +53,8 @@ def _namespace() -> int:
 
 
 def _paths(port: Union[int, str], create: bool) -> Iterator[str]:
-    if not hasattr(socket, "AF_UNIX") or not hasattr(os, "geteuid"):
-        return
+    if not hasattr(os, "geteuid"):
+        return  # not a Unix
     for base in _candidates():
         folder = os.path.join(base, f"reprise-{os.geteuid()}")
         if create:
@@ -77,6 +77,8 @@ def socket_path(port: Union[int, str]) -> Optional[str]:
 
 def find(port: int) -> Optional[str]:
     """The socket of a server of this user that listens on that TCP port, if there is one."""
+    import socket
+
     for path in _paths(port, create=False):
         try:
             found = os.lstat(path)

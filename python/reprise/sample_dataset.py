@@ -173,12 +173,22 @@ class Source:
             rate_limiter_timeout_ms=int(rate_limiter_timeout_ms),
         )
         self._checked = [(spec.dtype, spec.shape) for spec in self.flat_specs]
+        self.is_static = all(
+            spec.shape is not None and None not in spec.shape for spec in self.flat_specs
+        )
 
     @property
     def element_spec(self) -> ReplaySample:
         """Of one element: a nest of `reprise.TensorSpec`."""
         info = SampleInfo(*(specs.TensorSpec((), dtype) for dtype in INFO_DTYPES))
         return ReplaySample(info, self.specs)
+
+    @property
+    def empty(self) -> ReplaySample:
+        """A stack of no elements."""
+        info = SampleInfo(*(np.empty(0, dtype) for dtype in INFO_DTYPES))
+        none = [np.empty((0, *(d or 0 for d in s.shape or ())), s.dtype) for s in self.flat_specs]
+        return ReplaySample(info, self.packer.pack(none))
 
     def open(self, server_address: Any = None, table: Any = None) -> Drawing:
         """Begins to draw; the table's signature must allow what is asked for."""
@@ -272,32 +282,68 @@ class Drawing:
                     source.check(step, table)
                 yield ReplaySample(info, pack(step))
 
-    def chunks(self) -> Iterator[ReplaySample]:
-        """The same elements, several stacked at a time. Their shapes must be known."""
-        source, pack = self.source, self.source.packer.pack
-        for samples in iter(self.next, []):
-            if source.timesteps:
-                for sample in samples:
-                    rows = self.rows(sample)
-                    source.check([column[0] for column in sample[5]], self.table)
-                    info = SampleInfo(*(np.full(rows, x, t) for t, x in zip(INFO_DTYPES, sample)))
-                    yield ReplaySample(info, pack(sample[5]))
-                continue
-            *infos, columns = zip(*samples)
-            for sample in columns:
-                source.check(sample, self.table)
-            info = SampleInfo(*(np.array(x, t) for t, x in zip(INFO_DTYPES, infos)))
-            yield ReplaySample(info, pack([np.stack(column) for column in zip(*columns)]))
+    def chunks(self, patience_ms: int = -1) -> Iterator[ReplaySample]:
+        """The same elements, several stacked at a time. After each `patience_ms` of waiting
+        comes a stack of none: a chance for the reader to stop."""
+        one_by_one = self.source.timesteps or not self.source.is_static
+        while True:
+            try:
+                if one_by_one:
+                    samples = self.sampler.next(self.chunk, patience_ms)
+                    if not samples:
+                        return
+                    for sample in samples:
+                        yield self._steps(sample) if self.source.timesteps else self._stack([sample])
+                    continue
+                batch = self._ready()
+                if batch is not None:
+                    yield self._batch(batch)
+                    continue
+                samples = self.sampler.next(self.chunk, patience_ms)
+                if not samples:
+                    return
+                yield self._stack(samples)
+            except errors.DeadlineExceededError:
+                yield self.source.empty
+
+    def _ready(self) -> Optional[_core.Batch]:
+        """A batch stacked in C, if so many samples are there; None also at the end."""
+        try:
+            return self.sampler.batch(self.chunk, timeout_ms=0)
+        except errors.DeadlineExceededError:
+            return None
+
+    def _steps(self, sample: Tuple[Any, ...]) -> ReplaySample:
+        """The steps of a sample, as they are stacked already."""
+        rows = self.rows(sample)
+        self.source.check([_Row(column) for column in sample[5]], self.table)
+        info = SampleInfo(*(np.full(rows, x, t) for t, x in zip(INFO_DTYPES, sample)))
+        return ReplaySample(info, self.source.packer.pack(sample[5]))
+
+    def _stack(self, samples: List[Tuple[Any, ...]]) -> ReplaySample:
+        *infos, columns = zip(*samples)
+        for sample in columns:
+            self.source.check(sample, self.table)
+        info = SampleInfo(*(np.array(x, t) for t, x in zip(INFO_DTYPES, infos)))
+        return ReplaySample(
+            info, self.source.packer.pack([np.stack(column) for column in zip(*columns)])
+        )
+
+    def _batch(self, batch: _core.Batch) -> ReplaySample:
+        self.source.check([_Row(column) for column in batch.columns], self.table)
+        info = SampleInfo(
+            batch.keys,
+            batch.probabilities,
+            batch.table_sizes,
+            batch.priorities,
+            batch.times_sampled,
+        )
+        return ReplaySample(info, self.source.packer.pack(batch.columns))
 
     def batches(self, size: int, whole: bool) -> Iterator[ReplaySample]:
         """Samples in batches that are stacked in C, each made while the last is in use."""
-        source, pack = self.source, self.source.packer.pack
         self.sampler.start(size, whole=whole, depth=1)
-        for batch in iter(self.sampler.take, None):
-            source.check([_Row(column) for column in batch.columns], self.table)
-            info = SampleInfo(batch.keys, batch.probabilities, batch.table_sizes,
-                              batch.priorities, batch.times_sampled)
-            yield ReplaySample(info, pack(batch.columns))
+        return map(self._batch, iter(self.sampler.take, None))
 
 
 class _Row:

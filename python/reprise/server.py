@@ -181,10 +181,7 @@ def _signature(signature: Optional[reverb_types.SpecNest]) -> Optional[reverb_ty
     for leaf in _core.Structure(signature).flatten(signature):
         if leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes)):
             raise ValueError("Unsupported signature spec: " + str(leaf))
-    try:
-        return specs.convert(signature)
-    except ValueError as error:
-        raise ValueError(f"Unsupported signature spec: {error}") from None
+    return specs.convert(signature)
 
 
 def _whole(name: str, value: Any, lowest: Optional[int] = None) -> int:

@@ -18,12 +18,12 @@ and when.
 >>> server.localhost_client().server_info()["replay"].current_size
 2
 
-Of a reference step `s`, `s["obs"][-1]` is the latest value alone, `s["obs"][-3:]` the latest three,
-`s["obs"][-5:-1]` the four before the latest, `s["obs"][-5::2]` every second of five.
+Of a reference step `s`, `s["obs"][-1]` is the latest value alone, `s["obs"][-3:]` the latest
+three, `s["obs"][-5:-1]` the four before the latest, `s["obs"][-5::2]` every second of five.
 
-After every append all configs are tried in turn, and at the end of an episode once more. A config
-makes an item if all its conditions hold and its pattern meets no value that is missing; at most
-one for a step. Columns that no config uses cost nothing.
+After every append all configs are tried in turn, and at the end of an episode once more. A
+config makes an item if all its conditions hold and its pattern meets no value that is missing;
+at most one for a step. Columns that no config uses cost nothing.
 """
 
 from __future__ import annotations
@@ -188,7 +188,8 @@ class StructuredWriter:
           timeout_ms: how long to wait for the flush.
 
         Raises:
-          DeadlineExceededError: it took longer; the episode goes on, the items in the background.
+          DeadlineExceededError: it took longer; the episode goes on, and the items in the
+            background.
         """
         try:
             self._writer.end_episode(clear_buffers, timeout_ms)
@@ -369,12 +370,13 @@ def _merge(path: Any, nodes: Sequence[Any], step: Sequence[specs.TensorSpec]) ->
     shapes = [_shape(node, step[node.flat_source_index]) for node in nodes]
     first = shapes[0]
     if any(shape != first for shape in shapes):
-        if any(
-            shape is None or first is None or not shape or shape[1:] != first[1:]
-            for shape in shapes
-        ) or len({len(shape) for shape in shapes if shape is not None}) != 1:
+        # They may differ in the first dimension, and in nothing else.
+        if not first or any(
+            not shape or (len(shape), shape[1:]) != (len(first), first[1:]) for shape in shapes
+        ):
             raise ValueError(
-                f"Configs produce trajectories with incompatible shapes at {path}. Got {shapes}."
+                f"Configs produce trajectories with incompatible shapes at {path}. "
+                f"Got {shapes}."
             )
         first = (None, *first[1:])
     return specs.TensorSpec(first, dtypes[0], "/".join(str(part) for part in path))
@@ -388,7 +390,8 @@ def infer_signature(configs: Sequence[Config], step_spec: Any) -> Any:
       step_spec: a nest of specs: what is appended.
 
     Returns:
-      A nest of `reprise.TensorSpec`. Where configs differ in length, the first dimension is None.
+      A nest of `reprise.TensorSpec`. Where configs differ in length, the first dimension is
+      None.
 
     Raises:
       ValueError: there are none; they differ in structure, table or dtype, or in the shapes of
@@ -502,8 +505,8 @@ def td_error(
     Args:
       max_priority_weight: w, in [0, 1].
       step_structure: what is appended.
-      get_field_from_step_fn: takes a step and gives the field x of it: scalars, which the pattern
-        must contain, and once only.
+      get_field_from_step_fn: takes a step and gives the field x of it: scalars, which the
+        pattern must contain, and once only.
     """
     structure, numbers = _numbered(step_structure)
     index = get_field_from_step_fn(tree.unflatten_as(structure, numbers))

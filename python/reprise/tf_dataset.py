@@ -8,13 +8,14 @@ GIL.
 
 from __future__ import annotations
 
+import time
 from typing import Any, Callable, Dict, Iterator, Sequence, Tuple
 
 import numpy as np
 import tensorflow as tf
 
 from reprise import dataset as batches
-from reprise import pattern_dataset, specs, tree
+from reprise import errors, pattern_dataset, specs, tree
 from reprise.replay_sample import ReplaySample
 from reprise.sample_dataset import Source, lists_to_tuples
 
@@ -27,6 +28,9 @@ def tensor_spec(spec: specs.TensorSpec, *first: Any) -> tf.TensorSpec:
     dtype = tf.string if spec.dtype == np.dtype(object) else tf.as_dtype(spec.dtype)
     return tf.TensorSpec(shape, dtype)
 
+
+# TensorFlow cannot stop a generator that waits; so this one does not wait for longer.
+PATIENCE_MS = 100
 
 # --- samples ----------------------------------------------------------------------------------------
 
@@ -62,27 +66,20 @@ def _class_of(cls: type) -> type:
 
 def of_source(cls: type, source: Source) -> tf.data.Dataset:
     """The dataset `cls` of these samples."""
-    element = source.element_spec
-    stacked = source.timesteps or all(
-        spec.shape is not None and None not in spec.shape for spec in source.flat_specs
-    )
-    first: Tuple[Any, ...] = (None,) if stacked else ()
-    signature = tree.map_structure(lambda spec: tensor_spec(spec, *first), element)
+    signature = tree.map_structure(lambda spec: tensor_spec(spec, None), source.element_spec)
 
     # Address and table may be tensors, known only when the graph runs: they go through it.
     def generate(address: Any, table: Any) -> Iterator[ReplaySample]:
         drawing = source.open(address, table)
         try:
-            yield from drawing.chunks() if stacked else drawing.elements()
+            yield from drawing.chunks(PATIENCE_MS)
         finally:
             drawing.close()
 
     inner = tf.data.Dataset.from_generator(
         generate, output_signature=signature, args=(source.server_address, source.table)
     )
-    if stacked:
-        inner = inner.unbatch()
-    return _class_of(cls)(source, inner)
+    return _class_of(cls)(source, inner.unbatch())
 
 
 # --- patterns ---------------------------------------------------------------------------------------
@@ -125,10 +122,7 @@ def _only(step: Tuple[Any, ...]) -> Any:
 # --- batches ----------------------------------------------------------------------------------------
 
 
-def _no_lengths(batch: batches.Batch) -> batches.Batch:
-    """TensorFlow has no None: an empty tuple in its place."""
-    lengths = () if batch.lengths is None else lists_to_tuples(batch.lengths)
-    return batches.Batch(lists_to_tuples(batch.data), batch.info, lengths)
+_INFO_DTYPES = (np.uint64, np.float64, np.int64, np.float64, np.int32, np.float64)
 
 
 def _batch_specs(dataset: batches.Dataset) -> Any:
@@ -151,22 +145,35 @@ def of_batches(dataset: batches.Dataset) -> tf.data.Dataset:
     first batch, which is drawn for the purpose."""
     if dataset.ragged != "refuse":
         raise ValueError("tf() needs items of one length: ragged='refuse'")
-    size = dataset.batch_size if dataset._plan["whole"] else None
-    info = batches.BatchInfo(
-        tf.TensorSpec((size,), tf.uint64),
-        tf.TensorSpec((size,), tf.float64),
-        tf.TensorSpec((size,), tf.int64),
-        tf.TensorSpec((size,), tf.float64),
-        tf.TensorSpec((size,), tf.int32),
-        tf.TensorSpec((size,), tf.float64),
-    )
-    data = tree.map_structure(lambda spec: tensor_spec(spec, size), _batch_specs(dataset))
+    spec = _batch_specs(dataset)
+    info = batches.BatchInfo(*(specs.TensorSpec((), dtype) for dtype in _INFO_DTYPES))
+    item = batches.Batch(spec, info, ())
+    empty = tree.map_structure(lambda s: np.empty((0, *(d or 0 for d in s.shape)), s.dtype), item)
 
     def generate() -> Iterator[batches.Batch]:
         with iter(dataset) as iterator:
-            for batch in iterator:
-                yield _no_lengths(batch)
+            begun = time.monotonic()
+            while True:
+                try:
+                    batch = iterator.take(PATIENCE_MS / 1000)
+                except errors.DeadlineExceededError:
+                    if 0 <= dataset._timeout_ms < 1000 * (time.monotonic() - begun):
+                        raise
+                    yield empty
+                    continue
+                if batch is None:
+                    return
+                yield batches.Batch(lists_to_tuples(batch.data), batch.info, ())
+                begun = time.monotonic()
 
-    return tf.data.Dataset.from_generator(
-        generate, output_signature=batches.Batch(data, info, ())
-    )
+    signature = tree.map_structure(lambda s: tensor_spec(s, None), item)
+    result = tf.data.Dataset.from_generator(generate, output_signature=signature)
+    result = result.filter(lambda batch: tf.size(batch.info.keys) > 0)
+    if not dataset._plan["whole"]:
+        return result
+    size = dataset.batch_size
+
+    def whole(leaf: tf.Tensor) -> tf.Tensor:
+        return tf.ensure_shape(leaf, [size, *leaf.shape[1:]])
+
+    return result.map(lambda batch: tf.nest.map_structure(whole, batch))

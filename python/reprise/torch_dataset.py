@@ -37,14 +37,16 @@ class TorchDataset(torch.utils.data.IterableDataset):
         return batches if self._device is None else _sent(batches, self._device)
 
 
+def _pin(array: np.ndarray) -> torch.Tensor:
+    """A copy in pinned memory."""
+    return torch.from_numpy(array).pin_memory()
+
+
 def _memory_like(columns: List[np.ndarray], sets: int) -> List[List[np.ndarray]]:
     """Sets of arrays in pinned memory; those of strings are plain."""
 
     def like(column: np.ndarray) -> np.ndarray:
-        if column.dtype == object:
-            return np.empty_like(column)
-        plain = torch.from_numpy(column)
-        return torch.empty(plain.shape, dtype=plain.dtype, pin_memory=True).numpy()
+        return np.empty_like(column) if column.dtype == object else _pin(column).numpy()
 
     return [[like(column) for column in columns] for _ in range(sets)]
 
@@ -53,7 +55,7 @@ def _pinned(dataset: Dataset) -> Iterator[Batch]:
     """Batches in pinned memory, whose shapes the first one tells."""
     if dataset.ragged != "refuse":  # no two batches need have one shape
         for batch in dataset:
-            yield map_batch(lambda a: torch.from_numpy(a).pin_memory(), batch)
+            yield map_batch(_pin, batch)
         return
     depth, reuse = max(dataset._ahead["depth"], 1), max(dataset._ahead["reuse"], 1)
     iterator = BatchIterator(dataset, depth=0)
@@ -61,7 +63,7 @@ def _pinned(dataset: Dataset) -> Iterator[Batch]:
         first = iterator.take()
         if first is None:
             return
-        yield map_batch(lambda a: torch.from_numpy(a).pin_memory(), first)
+        yield map_batch(_pin, first)
         iterator.start(depth, reuse, _memory_like(columns_of(first), depth + reuse))
         for batch in iterate(iterator.take):
             yield map_batch(torch.from_numpy, batch)

@@ -2,6 +2,7 @@
 """reprise.Client: what Reverb's does, and what it does not."""
 
 import gc
+import hashlib
 import logging
 import multiprocessing
 import os
@@ -59,7 +60,7 @@ def keys_of(client, name, count):
     return sorted(found)
 
 
-# --- making one -----------------------------------------------------------------------------------
+# --- making one -------------------------------------------------------------------------------
 
 
 def test_making_one_does_no_io():
@@ -121,7 +122,7 @@ def test_a_server_of_the_same_port_later(serve):
     again.stop()
 
 
-# --- insert and sample ----------------------------------------------------------------------------
+# --- insert and sample ------------------------------------------------------------------------
 
 
 def test_insert_and_sample(serve):
@@ -249,7 +250,8 @@ def test_a_trajectory_that_has_no_steps(serve):
     text = "Can't split non timestep trajectory into timesteps."
     with pytest.raises(ValueError, match=text):
         next(client.sample("t"))
-    assert [c.shape for c in next(client.sample("t", emit_timesteps=False)).data] == [(2,), (3,)]
+    (sample,) = client.sample("t", emit_timesteps=False)
+    assert [column.shape for column in sample.data] == [(2,), (3,)]
 
 
 def test_insert_into_several_tables(serve):
@@ -294,7 +296,7 @@ def test_insert_refuses(serve):
         client.insert(object(), {"t": 1.0})
     with pytest.raises(TypeError):
         client.insert(1, {"t": "high"})
-    with pytest.raises(ValueError, match="inconsistent with the table signature.*double.*float"):
+    with pytest.raises(ValueError, match="inconsistent with the table sig.*double.*float"):
         client.insert({"x": np.zeros(2)}, {"s": 1.0})
     with pytest.raises(ValueError, match="inconsistent with the table signature.*3.*2"):
         client.insert({"x": np.zeros(3, np.float32)}, {"s": 1.0})
@@ -326,7 +328,7 @@ def test_inserts_from_many_threads(serve):
     assert client.server_info()["t"].current_size == 200
 
 
-# --- priorities -----------------------------------------------------------------------------------
+# --- priorities -------------------------------------------------------------------------------
 
 
 def priorities(client, name="t"):
@@ -427,7 +429,7 @@ def test_priorities_that_are_refused(serve):
     assert priorities(client, "p") == {key: 1.0}
 
 
-# --- the server -----------------------------------------------------------------------------------
+# --- the server -------------------------------------------------------------------------------
 
 
 def test_server_info(serve):
@@ -587,7 +589,7 @@ def test_batches(serve):
     assert 3.0 in priorities(client).values()
 
 
-# --- several servers ------------------------------------------------------------------------------
+# --- several servers --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("spread", ["turns", "keys"])
@@ -616,7 +618,70 @@ def test_shards(spread, as_list):
         server.stop()
 
 
-# --- pickle, fork, signals, the GIL, references ---------------------------------------------------
+# --- who may do what ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """A certificate of localhost that signs itself, and its key."""
+    files = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    command = (
+        f"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
+        f"-subj /CN=localhost -addext subjectAltName=DNS:localhost -out {files[0]} "
+        f"-keyout {files[1]}"
+    )
+    try:
+        subprocess.run(command.split(), check=True, capture_output=True)
+    except OSError:
+        pytest.skip("there is no openssl")
+    return files
+
+
+def tokens_file(tmp_path, **roles):
+    path = tmp_path / "tokens"
+    with open(path, "w") as file:
+        for role, token in roles.items():
+            digest = hashlib.sha256(token.encode()).hexdigest()
+            file.write(f"{role} {role}er sha256:{digest}\n")
+    os.chmod(path, 0o600)
+    return str(path)
+
+
+def test_tls(certificate):
+    cert, key = certificate
+    with reprise.Server([table("t")], certificate_file=cert, key_file=key) as server:
+        client = Client(f"localhost:{server.port}", ca_file=cert)
+        client.insert(np.arange(5), {"t": 1.0}, timeout=20)
+        assert next(client.sample("t", timeout=20))[0].data[0].tolist() == [0, 1, 2, 3, 4]
+        stranger = Client(f"localhost:{server.port}", transport="tcp")
+        with pytest.raises(errors.ReverbError):
+            stranger.server_info(1)
+        doubter = Client(f"localhost:{server.port}", tls=True)
+        with pytest.raises(errors.ReverbError):
+            doubter.server_info(1)
+
+
+def test_tokens(tmp_path):
+    path = tokens_file(tmp_path, read="look", write="do", admin="all")
+    with reprise.Server([table("t")], tokens_file=path) as server:
+        address = f"localhost:{server.port}"
+        with pytest.raises(errors.StatusError) as caught:
+            Client(address, token="wrong").server_info(20)
+        assert caught.value.code == "UNAUTHENTICATED"
+        reader, writer, admin = (Client(address, token=t) for t in ("look", "do", "all"))
+        writer.insert(1, {"t": 1.0}, timeout=20)
+        assert reader.server_info(20)["t"].current_size == 1
+        with pytest.raises(errors.StatusError) as caught:
+            reader.mutate_priorities("t", {1: 1.0}, timeout=20)
+        assert caught.value.code == "PERMISSION_DENIED"
+        with pytest.raises(errors.StatusError):
+            writer.drop_table("t", timeout=20)
+        admin.drop_table("t", timeout=20)
+        travelled = pickle.loads(pickle.dumps(reader))
+        assert list(travelled.server_info(20)) == []
+
+
+# --- pickle, fork, signals, the GIL, references -----------------------------------------------
 
 
 def test_pickle(serve):
@@ -685,6 +750,23 @@ def test_a_writer_stays_with_its_process(serve):
     writer.create_item("t", 1, 1.0)
     writer.close()
     assert client.server_info()["t"].current_size == 1
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_writer_in_use_when_the_process_forks(serve):
+    client = serve(reprise.Table.queue("q", 1))
+    client.insert(0, {"q": 1.0})
+    writer = client.writer(1)
+    writer.append(1)
+    writer.create_item("q", 1, 1.0)
+    thread = threading.Thread(target=writer.flush)  # has its lock, and waits
+    thread.start()
+    while not client.why("q"):
+        pass
+    assert "the process that forked" in forked(writer.flush)
+    list(client.sample("q", 2))
+    thread.join(20)
+    writer.close()
 
 
 def test_multiprocessing_spawn(serve):

@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 
-from reprise import protos, reverb_types, specs
+from reprise import proto_text, protos, reverb_types, specs
 from reprise.cc import schema_pb2
 from reprise.cc.checkpointing import checkpoint_pb2
 
@@ -188,10 +188,10 @@ class TestText:
         ],
     )
     def test_is_read(self, text, expected):
-        assert protos.parse_text(Options(), text) == expected
+        assert proto_text.parse_text(Options(), text) == expected
 
     def test_of_numbers_and_words(self):
-        message = protos.parse_text(
+        message = proto_text.parse_text(
             protos.PriorityTableCheckpoint(),
             "table_name: 'a\\n\"' max_size: 0x10 max_times_sampled: -3 "
             "rate_limiter { min_diff: -1.7976931348623157e+308 max_diff: inf }",
@@ -209,11 +209,11 @@ class TestText:
         ],
     )
     def test_of_repeated_fields(self, text):
-        config = protos.parse_text(protos.ReverbServerConfig(), text)
+        config = proto_text.parse_text(protos.ReverbServerConfig(), text)
         assert [table.table_name for table in config.tables] == ["a", "b"]
 
     def test_goes_there_and_back(self):
-        again = protos.parse_text(protos.RateLimiterInfo(), repr(info_message()))
+        again = proto_text.parse_text(protos.RateLimiterInfo(), repr(info_message()))
         assert again == info_message()
 
     @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ class TestText:
     )
     def test_that_is_wrong(self, text, why):
         with pytest.raises(ValueError, match=re.escape(why)):
-            protos.parse_text(Options(), text)
+            proto_text.parse_text(Options(), text)
 
 
 class TestTableInfo:

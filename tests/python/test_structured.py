@@ -54,7 +54,7 @@ def drain(client, name="t"):
     ]
 
 
-# --- patterns -------------------------------------------------------------------------------------
+# --- patterns ---------------------------------------------------------------------------------
 
 
 def test_a_reference_step_makes_nodes():
@@ -94,9 +94,9 @@ def test_a_config_has_the_fields_of_reverbs():
     assert made.conditions[0].ge == 1
     # what dm-reverb 0.14 writes for the same
     assert made.SerializeToString() == (
-        b"\n\x0b\x10\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\n\r\x08\x02\x18\xff\xff\xff\xff\xff"
-        b"\xff\xff\xff\xff\x01\x12\x15\xaa\x03\x12\n\x07\n\x01x\x12\x02\n\x00\n\x07\n\x01y\x12"
-        b'\x02\n\x00\x1a\x01a"\x0b\n\t\t\x00\x00\x00\x00\x00\x00\xf0?*\x04\x08\x010\x01'
+        b"\n\x0b\x10\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\n\r\x08\x02\x18\xff\xff\xff\xff"
+        b"\xff\xff\xff\xff\xff\x01\x12\x15\xaa\x03\x12\n\x07\n\x01x\x12\x02\n\x00\n\x07\n\x01y"
+        b'\x12\x02\n\x00\x1a\x01a"\x0b\n\t\t\x00\x00\x00\x00\x00\x00\xf0?*\x04\x08\x010\x01'
     ).replace(b"\x1a\x01a", b"\x1a\x01t")
 
 
@@ -174,7 +174,7 @@ def test_priorities():
     assert (error.max_priority_weight, error.flat_source_index) == (0.9, 2)
 
 
-# --- signatures -----------------------------------------------------------------------------------
+# --- signatures -------------------------------------------------------------------------------
 
 SPEC = {"a": reprise.TensorSpec([3], np.float32), "b": reprise.TensorSpec([], np.int64)}
 
@@ -259,7 +259,7 @@ def test_items_fit_the_signature_that_was_inferred():
         assert sample.data["y"] == 4 and sample.data["z"][0].tolist() == [3, 4]
 
 
-# --- the writer -----------------------------------------------------------------------------------
+# --- the writer -------------------------------------------------------------------------------
 
 
 def step(i):
@@ -275,7 +275,10 @@ def step(i):
         (lambda s: s["a"][-3:-1], [[[i, i + 1]] for i in range(3)]),
         (lambda s: s["a"][-4::2], [[[0, 2]], [[1, 3]]]),
         (lambda s: s["a"][-4:-1:2], [[[0, 2]], [[1, 3]]]),
-        (lambda s: [s["a"][-1], s["b"]["d"][-2:]], [[i, [10 * i - 10, 10 * i]] for i in range(1, 5)]),
+        (
+            lambda s: [s["a"][-1], s["b"]["d"][-2:]],
+            [[i, [10 * i - 10, 10 * i]] for i in range(1, 5)],
+        ),
         (lambda s: [s["a"][-1], s["a"][-1]], [[i, i] for i in range(5)]),
     ],
 )
@@ -340,7 +343,10 @@ def test_episodes(client):
 
 def test_partial_steps(client):
     writer = client.structured_writer(
-        [config(lambda s: {"x": s["a"][-1]}), config(lambda s: [s["a"][-1], s["b"]["d"][-1]], "u")]
+        [
+            config(lambda s: {"x": s["a"][-1]}),
+            config(lambda s: [s["a"][-1], s["b"]["d"][-1]], "u"),
+        ]
     )
     assert not writer.step_is_open
     writer.append({"a": 1, "b": {"c": None, "d": None}}, partial_step=True)
@@ -462,7 +468,8 @@ def test_configs_that_are_refused(change, text, position):
     client = _core.Client.local(_core.Store())
     configs = [config(lambda s: s["a"][-1]), config(lambda s: s["a"][-1])]
     change(configs[position])
-    with pytest.raises(ValueError, match=f"Invalid configuration at position {position}: {text}"):
+    where = f"Invalid configuration at position {position}: "
+    with pytest.raises(ValueError, match=where + text):
         structured.StructuredWriter(client, configs)
     with pytest.raises(ValueError, match=text):
         structured.BatchWriter(client, 2, configs)
@@ -531,7 +538,7 @@ def test_no_references_are_left(client):
     assert (sys.getrefcount(array), sys.getrefcount(other)) == before
 
 
-# --- N environments -------------------------------------------------------------------------------
+# --- N environments ---------------------------------------------------------------------------
 
 
 def test_a_batch_is_one_step_of_each(client):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -280,6 +281,32 @@ def test_a_process_can_end_while_a_dataset_waits():
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
     )
     assert "over" in done.stdout
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_an_iterator_that_waits_can_be_dropped(client, known, ahead):
+    shapes = ROW if known else {"a": tf.TensorShape([None, 3]), "b": tf.TensorShape(None)}
+    dataset = trajectories(client, shapes=shapes, max_in_flight_samples_per_worker=1)
+    if ahead:
+        dataset = dataset.map(lambda sample: sample.data).prefetch(ahead)
+    iterator = iter(dataset)
+    for _ in range(3):
+        fill(client, "queue", 1)
+        next(iterator)
+    begun = time.monotonic()
+    del iterator
+    assert time.monotonic() - begun < 10
+
+
+def test_an_iterator_of_batches_that_waits_can_be_dropped(client):
+    fill(client, "queue", 2)
+    iterator = iter(client.sampler("queue", 2).tf().prefetch(1))
+    fill(client, "queue", 2)
+    next(iterator)
+    begun = time.monotonic()
+    del iterator
+    assert time.monotonic() - begun < 10
 
 
 # --- patterns ---------------------------------------------------------------------------------------

@@ -728,6 +728,17 @@ def test_an_episode_may_end_in_an_open_step(writer):
     assert writer.episode_steps == 1 and writer.history["a"][:].numpy().tolist() == [5]
 
 
+def test_a_step_may_be_opened_without_a_value(writer):
+    writer.append({}, partial_step=True)
+    writer.append({"a": 1, "b": None}, partial_step=True)
+    writer.append({"b": 10})
+    writer.append({"a": 2, "b": 20})
+
+    assert writer.episode_steps == 2
+    assert writer.history["a"][:].numpy().tolist() == [1, 2]
+    assert writer.history["b"][:].numpy().tolist() == [10, 20]
+
+
 def test_partial_step_is_a_keyword(writer):
     with pytest.raises(TypeError, match="positional"):
         writer.append({"a": 1}, True)
@@ -885,7 +896,8 @@ def test_signatures(place):
     h = writer.history
 
     for bad in ({"a": h["a"][-2:]}, {"a": h["a"][-1:], "b": h["b"][-1]},
-                {"a": h["c"][-2:], "b": h["b"][-1]}, {"a": h["a"][-2:], "b": h["a"][-1]},
+                {"a": h["c"][-2:], "b": h["b"][-1]}, {"a": h["a"][-2:], "b": h["b"][-1:]},
+                {"a": h["a"][-2:], "b": h["a"][-1]},
                 [h["a"][-2:], h["b"][-1], h["c"][-1]]):
         with pytest.raises(ValueError, match="Unable to create item in table 'signed' since "
                                              "the provided trajectory is inconsistent with the "
@@ -894,6 +906,25 @@ def test_signatures(place):
     writer.create_item("signed", 1.0, {"a": h["a"][-2:], "b": h["b"][-1]})
     writer.flush()
     assert place.size("signed") == 1
+
+
+def test_what_is_wrong_by_the_signature(place):
+    writer = place.writer()
+    for i in range(2):
+        writer.append({"a": np.float32(i), "b": i})
+    h = writer.history
+
+    with pytest.raises(ValueError, match="The trajectory has 1 columns but the table signature "
+                                         "has 2 columns."):
+        writer.create_item("signed", 1.0, [h["a"][:]])
+    with pytest.raises(ValueError) as caught:
+        writer.create_item("signed", 1.0, {"a": h["a"][-1:], "b": h["b"][-1]})
+    text = str(caught.value)
+    assert "The table expects column 0 to be a float [2] tensor but got a float [1] tensor." in text
+    assert ("The table signature is:\n\t0: Tensor<name: 'a', dtype: float, shape: [2]>, "
+            "1: Tensor<name: 'b', dtype: int64, shape: []>") in text
+    assert ("The provided trajectory signature is:\n\t0: Tensor<name: '0', dtype: float, "
+            "shape: [1]>, 1: Tensor<name: '1', dtype: int64, shape: []>") in text
 
 
 def test_without_validation_the_server_refuses(place):
@@ -1226,6 +1257,29 @@ def test_threads_share_a_writer(place):
     assert writer.episode_steps == 200 and len(writer.history["x"]) == 200
 
 
+def test_large_appends_of_several_threads_overlap(local):
+    large = np.zeros(8 << 20, np.uint8)
+    starts, spans = [], []
+
+    def append():
+        writer = local.writer(refs=1)
+        writer.configure((0,), num_keep_alive_refs=1, max_chunk_length=1, codec="none")
+        for _ in range(10):
+            starts.append(time.perf_counter())
+            start = starts[-1]
+            writer.append([large])
+            spans.append((start, time.perf_counter()))
+
+    threads = [threading.Thread(target=append) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    shared = sum(any(a < start < b for start in starts) for a, b in spans)
+    assert shared > len(spans) // 8  # none, if the GIL were kept
+
+
 def test_writers_of_several_threads(place):
     def write(index):
         with place.writer(refs=2) as writer:
@@ -1284,6 +1338,28 @@ def test_a_fork_leaves_the_writer_with_the_parent(place):
     writer.create_item("t", 1.0, [writer.history["a"][:]])
     writer.flush()
     assert place.size() == 1
+
+
+def test_a_fork_while_the_writer_is_busy(place):
+    with blocked(place) as writer:
+        thread = threading.Thread(target=lambda: pytest.raises(
+            errors.DeadlineExceededError, writer.flush, timeout_ms=500))
+        thread.start()
+        time.sleep(0.05)  # so that it most likely waits
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                writer.append({"a": 1})
+            except errors.StatusError as error:
+                os.write(write, error.code.encode())
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        os.close(write)
+        assert os.read(read, 100) == b"FAILED_PRECONDITION"
+        os.close(read)
+        thread.join()
 
 
 @pytest.mark.parametrize("take", [pickle.dumps, copy.copy, copy.deepcopy])

@@ -9,7 +9,6 @@ name one run: they hold their path, a server that is given one says so in its lo
 from __future__ import annotations
 
 import abc
-import tempfile
 from typing import Optional
 
 from reprise import pybind
@@ -54,4 +53,6 @@ class TempDirCheckpointer(DefaultCheckpointer):
     """Checkpoints in a new directory among the temporary ones."""
 
     def __init__(self) -> None:
+        import tempfile
+
         super().__init__(tempfile.mkdtemp(prefix="reprise-"))

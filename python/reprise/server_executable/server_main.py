@@ -18,7 +18,7 @@ import argparse
 import sys
 from typing import List, Optional
 
-from reprise import protos, server
+from reprise import proto_text, protos, server
 from reprise.server_executable import server_from_proto
 
 __all__ = ["main"]
@@ -36,7 +36,7 @@ def _server(arguments: Optional[List[str]]) -> server.Server:
     options = parser.parse_args(arguments)
     try:
         config = protos.ReverbServerConfig()
-        protos.parse_text(config, options.config)
+        proto_text.parse_text(config, options.config)
         return server.Server(
             tables=server_from_proto.tables_from_proto(config.tables),
             port=config.port,

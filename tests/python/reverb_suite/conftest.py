@@ -78,7 +78,7 @@ def pytest_sessionfinish(session, exitstatus):
     session.config.suite_status = int(exitstatus)
 
 
-# --- servers -----------------------------------------------------------------------------------
+# --- servers ----------------------------------------------------------------------------------
 
 class Host:
     """The process that the servers of the transport "child" live in."""
@@ -175,7 +175,7 @@ def serve(start):
     return lambda *tables: start(*(tables or (implementation.table(),))).client
 
 
-# --- calls that wait ---------------------------------------------------------------------------
+# --- calls that wait --------------------------------------------------------------------------
 
 class Call:
     """A call in a thread of its own, which may have to wait."""

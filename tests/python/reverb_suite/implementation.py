@@ -23,7 +23,7 @@ def submodule(name):
     return importlib.import_module(f"{NAME}.{name}")
 
 
-# --- specs -------------------------------------------------------------------------------------
+# --- specs ------------------------------------------------------------------------------------
 
 class Spec:
     """A leaf of a signature, in words that both implementations can be told."""
@@ -70,7 +70,7 @@ def dtype_of(spec):
     return np.dtype(dtype).name
 
 
-# --- tables ------------------------------------------------------------------------------------
+# --- tables -----------------------------------------------------------------------------------
 
 SELECTORS = ["fifo", "lifo", "uniform", "min_heap", "max_heap", "prioritized"]
 

@@ -13,7 +13,7 @@ from reverb_suite.implementation import Spec, dtype_of, reverb, shape_of, table
 NOBODY = "localhost:1"  # no server is there
 
 
-# --- the client itself -------------------------------------------------------------------------
+# --- the client itself ------------------------------------------------------------------------
 
 def test_a_client_asks_nobody_until_it_must():
     assert reverb.Client(NOBODY).server_address == NOBODY
@@ -40,7 +40,7 @@ def test_a_client_can_be_pickled(start):
     assert values(copy) == [1.0]
 
 
-# --- insert ------------------------------------------------------------------------------------
+# --- insert -----------------------------------------------------------------------------------
 
 def test_insert_returns_when_the_item_is_there(serve):
     client = serve()
@@ -94,7 +94,7 @@ def test_insert_flattens_by_sorted_key(serve):
     assert [float(column[0]) for column in sample(client).data] == [1.0, 2.0, 3.0, 4.0]
 
 
-# --- sample ------------------------------------------------------------------------------------
+# --- sample -----------------------------------------------------------------------------------
 
 def test_sample_is_a_generator(serve):
     client = serve()
@@ -238,7 +238,7 @@ def test_a_generator_that_is_left_draws_no_more(serve):
     assert size(client) >= 7
 
 
-# --- mutate_priorities -------------------------------------------------------------------------
+# --- mutate_priorities ------------------------------------------------------------------------
 
 def test_updates(serve):
     client = serve(table(sampler="max_heap"))
@@ -329,7 +329,7 @@ def test_a_weighted_table_refuses_bad_priorities(serve, priority):
         client.mutate_priorities("t", updates={key: priority})
 
 
-# --- reset -------------------------------------------------------------------------------------
+# --- reset ------------------------------------------------------------------------------------
 
 def test_reset(serve):
     client = serve(table("a"), table("b"))
@@ -346,7 +346,7 @@ def test_resetting_an_unknown_table(serve):
         serve().reset("nowhere")
 
 
-# --- server_info -------------------------------------------------------------------------------
+# --- server_info ------------------------------------------------------------------------------
 
 def test_server_info(serve):
     client = serve(table("a", sampler=("prioritized", 0.7), remover="lifo", max_size=12,
@@ -399,7 +399,7 @@ def test_table_info_is_a_dataclass(serve):
                      "table_worker_time"]
 
 
-# --- writers are made with checked arguments ---------------------------------------------------
+# --- writers are made with checked arguments --------------------------------------------------
 
 @pytest.mark.parametrize("length", [0, -1])
 def test_writer_wants_a_length(serve, length):

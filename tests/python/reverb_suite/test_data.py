@@ -41,7 +41,7 @@ def numbers(dtype):
     return np.array([[1.5, -0.0, np.nan], [np.inf, -np.inf, np.finfo(dtype).tiny]], dtype)
 
 
-# --- dtypes ------------------------------------------------------------------------------------
+# --- dtypes -----------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -97,7 +97,7 @@ def test_the_other_byte_order(serve):
     np.testing.assert_array_equal(sample(client).data[0], data[None])
 
 
-# --- strings -----------------------------------------------------------------------------------
+# --- strings ----------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("text", [
     "plain", "", "grüße 日本", b"bytes \xff\x01", "x" * 1000, np.array("numpy"),
@@ -131,7 +131,7 @@ def test_strings_over_several_steps(serve):
     assert_same(sample(client).data[0], np.array([b"one", b"two", b"three"]))
 
 
-# --- nests -------------------------------------------------------------------------------------
+# --- nests ------------------------------------------------------------------------------------
 
 NESTS = {
     "leaf": (1, [1]),
@@ -174,7 +174,7 @@ def test_nests_of_steps(serve, name):
     assert [int(column[0]) for column in sample(client).data] == expected
 
 
-# --- signatures --------------------------------------------------------------------------------
+# --- signatures -------------------------------------------------------------------------------
 
 SIGNATURE = {"a": Spec([None, 2], "float32"), "b": Spec([None], "int64"), "c": Spec([], "bool")}
 

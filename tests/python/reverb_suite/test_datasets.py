@@ -73,7 +73,7 @@ def write_steps(client, count=3, length=2, name="t"):
             writer.create_item(name, length, 1.0 + item)
 
 
-# --- TrajectoryDataset -------------------------------------------------------------------------
+# --- TrajectoryDataset ------------------------------------------------------------------------
 
 def test_trajectories(start):
     service = start(table(max_times_sampled=1))
@@ -184,7 +184,7 @@ def test_element_spec(start, make, outer):
     assert spec.info.probability.dtype == tf.float64
 
 
-# --- TimestepDataset ---------------------------------------------------------------------------
+# --- TimestepDataset --------------------------------------------------------------------------
 
 def test_timesteps(start):
     service = start(table(max_times_sampled=1))
@@ -211,7 +211,7 @@ def test_timesteps_from_the_signature(start):
     assert len(take(dataset)) == 6
 
 
-# --- what is refused ---------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------
 
 @pytest.mark.parametrize("make", [trajectories, timesteps])
 @pytest.mark.parametrize("option, value", [
@@ -241,7 +241,7 @@ def test_a_dtype_that_the_table_has_not(start):
         take(trajectories(service, rate_limiter_timeout_ms=100), 1)
 
 
-# --- PatternDataset ----------------------------------------------------------------------------
+# --- PatternDataset ---------------------------------------------------------------------------
 
 STEP = {"a": None, "last": None}
 
@@ -288,7 +288,7 @@ def test_element_spec_of_patterns():
     assert dataset.element_spec["x"].dtype == tf.int64
 
 
-# --- TFClient ----------------------------------------------------------------------------------
+# --- TFClient ---------------------------------------------------------------------------------
 
 @with_tensorflow
 def test_tf_client(start):
@@ -303,7 +303,7 @@ def test_tf_client(start):
     assert client.sample("t", [tf.float32]).data[0].numpy().tolist() == [1.0, 2.0]
 
 
-# --- the types of SampleInfo -------------------------------------------------------------------
+# --- the types of SampleInfo ------------------------------------------------------------------
 
 @with_tensorflow
 def test_types_of_info():

@@ -24,7 +24,7 @@ def outline(nest):
     return shape_of(nest), dtype_of(nest)
 
 
-# --- reference steps ---------------------------------------------------------------------------
+# --- reference steps --------------------------------------------------------------------------
 
 def test_reference_steps_have_the_structure():
     ref = structured.create_reference_step(STEP)
@@ -69,7 +69,7 @@ def test_pattern_from_transform_calls_with_a_reference_step():
     assert pattern["x"].start == -2
 
 
-# --- configs -----------------------------------------------------------------------------------
+# --- configs ----------------------------------------------------------------------------------
 
 def test_config():
     made = config(lambda s: {"x": s["a"][-2:], "y": s["b"]["d"][-1]}, "table")
@@ -107,7 +107,7 @@ def test_td_error_finds_its_field():
     assert made.td_error.max_priority_weight == pytest.approx(0.9)
 
 
-# --- conditions --------------------------------------------------------------------------------
+# --- conditions -------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("make, field", [
     (Condition.step_index, "step_index"), (Condition.steps_since_applied, "steps_since_applied"),
@@ -143,7 +143,7 @@ def test_moduli(inverse):
     assert (made.mod_eq.mod, made.mod_eq.eq, made.inverse) == (5, 2, inverse)
 
 
-# --- infer_signature ---------------------------------------------------------------------------
+# --- infer_signature --------------------------------------------------------------------------
 
 SIGNATURES = {
     "newest": (lambda s: {"x": s["b"]["c"][-1]}, {"x": ((3,), "float32")}),

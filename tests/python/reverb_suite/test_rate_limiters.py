@@ -10,7 +10,7 @@ from reverb_suite.implementation import queue, reverb, stack, table
 limiters = reverb.rate_limiters
 
 
-# --- what is refused ---------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------
 
 @pytest.mark.parametrize("size", [0, -1])
 def test_min_size_must_be_positive(size):
@@ -83,7 +83,7 @@ def test_repr_has_the_numbers():
     assert "2.5" in text and "77" in text
 
 
-# --- waiting -----------------------------------------------------------------------------------
+# --- waiting ----------------------------------------------------------------------------------
 
 def test_min_size_holds_samples_back(serve, background):
     client = serve(table(limiter=("min_size", 3)))

@@ -18,7 +18,7 @@ def make(**changes):
     return reverb.Table(**{**arguments, **changes})
 
 
-# --- what is refused ---------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------
 
 def test_name_must_not_be_empty():
     with pytest.raises(ValueError, match="name must be nonempty"):
@@ -74,7 +74,7 @@ def test_rate_limiter_of_a_wrong_type():
         make(rate_limiter=1)
 
 
-# --- what it says about itself -----------------------------------------------------------------
+# --- what it says about itself ----------------------------------------------------------------
 
 def test_name():
     assert make(name="replay").name == "replay"
@@ -154,7 +154,7 @@ def test_info_has_the_rate_limiter(description, expected):
     assert info.sample_stats.completed == 0
 
 
-# --- queue and stack ---------------------------------------------------------------------------
+# --- queue and stack --------------------------------------------------------------------------
 
 @pytest.mark.parametrize("kind, field", [("queue", "fifo"), ("stack", "lifo")])
 def test_queue_and_stack(kind, field):
@@ -176,7 +176,7 @@ def test_queue_and_stack_take_a_signature(kind):
     assert shape_of(made.info.signature["a"]) == (3,)
 
 
-# --- signatures --------------------------------------------------------------------------------
+# --- signatures -------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("empty", [None, {}, [], ()])
 def test_an_empty_signature_is_none(empty):
@@ -229,7 +229,7 @@ def test_signature_keeps_names_of_specs():
     assert signature[0].name == "reward"
 
 
-# --- can_sample, can_insert --------------------------------------------------------------------
+# --- can_sample, can_insert -------------------------------------------------------------------
 
 @pytest.mark.parametrize("description, samples, inserts", [
     (("min_size", 1), {1: False}, {1: True, 1000: True}),
@@ -274,7 +274,7 @@ def test_info_follows_the_server():
     server.stop()
 
 
-# --- replace -----------------------------------------------------------------------------------
+# --- replace ----------------------------------------------------------------------------------
 
 def original():
     return reverb.Table("t", selector("max_heap"), selector(("prioritized", 0.5)), 10,

@@ -21,7 +21,7 @@ def write(client, trajectory, steps, refs=10, name="t"):
         writer.create_item(name, 1.0, trajectory(writer.history))
 
 
-# --- items -------------------------------------------------------------------------------------
+# --- items ------------------------------------------------------------------------------------
 
 CUTS = {
     "last": (lambda h: h[-1:], [9]),
@@ -191,7 +191,7 @@ def test_arguments_by_name(serve):
     assert size(client) == 1
 
 
-# --- what is refused ---------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------
 
 @pytest.fixture
 def writer(serve):
@@ -336,7 +336,7 @@ def test_configure_without_a_chunk_length(serve):
     assert_same(sample(client).data[0], np.arange(4))
 
 
-# --- growing structures ------------------------------------------------------------------------
+# --- growing structures -----------------------------------------------------------------------
 
 def test_a_key_that_comes_later(serve):
     client = serve()
@@ -410,7 +410,7 @@ def test_history_has_the_structure_of_a_step(writer, step):
         assert history[-1].numpy() == 1
 
 
-# --- partial steps -----------------------------------------------------------------------------
+# --- partial steps ----------------------------------------------------------------------------
 
 def test_a_step_in_parts(serve):
     client = serve()
@@ -465,7 +465,7 @@ def test_a_part_that_brings_nothing(writer):
     assert writer.history["a"][:].numpy().tolist() == [1, 3]
 
 
-# --- episodes ----------------------------------------------------------------------------------
+# --- episodes ---------------------------------------------------------------------------------
 
 def test_episode_steps(writer):
     assert writer.episode_steps == 0
@@ -524,7 +524,7 @@ def test_columns_may_change_after_an_episode(writer):
     writer.append({"a": 2})
 
 
-# --- waiting -----------------------------------------------------------------------------------
+# --- waiting ----------------------------------------------------------------------------------
 
 def item(writer, value=1.0):
     writer.append({"a": value})

@@ -155,6 +155,24 @@ static void items_in_flight_are_bounded(void **state)
     close_rig(&g);
 }
 
+static void items_are_of_one_episode(void **state)
+{
+    rp_step_writer_options o = {.max_sequence_length = 3};
+    rig g;
+    (void)state;
+    open_rig(&g, &o, true);
+    for (int32_t x = 0; x < 2; x++) {
+        assert_ok(append(&g, x));
+        assert_ok_err(create(&g, 1, 0, NULL), &g.r.err);
+        assert_fails(create(&g, 2, 0, NULL), RP_INVALID, &g.r.err, "only 1 were appended");
+        assert_ok_err(rp_step_writer_end_episode(g.writer, rp_wait_ms(20000), &g.r.err),
+                      &g.r.err);
+        assert_int_equal(rp_test_info(g.r.in.a).size, x + 1);
+        assert_int_equal(rp_test_info(g.r.in.a).episodes, x + 1);
+    }
+    close_rig(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +181,7 @@ int main(void)
         cmocka_unit_test(bad_steps_and_items_are_refused),
         cmocka_unit_test(sequences_are_steps),
         cmocka_unit_test(items_in_flight_are_bounded),
+        cmocka_unit_test(items_are_of_one_episode),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -447,6 +447,43 @@ static void signature_is_checked_when_an_item_is_created(void **state)
     rp_test_client_deinit(&r);
 }
 
+static void an_exact_signature_is_one_of_items(void **state)
+{
+    static const rp_spec specs[] = {{"o", RP_INT32, {2, {-1, 3}}}, {"s", RP_FLOAT64, {0, {0}}}};
+    const rp_trajectory_writer_options exact = {.column = {.history = 5, .chunk_length = 1},
+                                                .exact = true};
+    rp_test_client_rig r;
+    rp_table_options o = rp_test_open_table("signed");
+    rp_ref first, last;
+    rp_item_column columns[] = {{.refs = &first, .count = 1}, {.refs = &last, .count = 1}};
+    (void)state;
+    rp_test_client_open_store(&r);
+    rp_test_client_open_writer(&r, &exact, true);
+    assert_ok(rp_signature_flat(&r.in.alloc, specs, 2, &o.signature, &r.err));
+    assert_ok_err(rp_store_add_table(r.in.store, &o, NULL, &r.err), &r.err);
+    rp_signature_unref(o.signature);
+    append(&r, 1);
+    first = at(&r, OBS, 0);
+    last = at(&r, ACTION, 0);
+
+#define CREATE()                                                                               \
+    rp_trajectory_writer_create_item(r.writer, "signed", 1, columns, 2, rp_wait_none(), NULL,  \
+                                     &r.err)
+    assert_fails(
+        CREATE(), RP_INVALID, &r.err,
+        "table 'signed': The table expects column 1 to be a double [] tensor but got a "
+        "double [1] tensor");
+    columns[1].squeeze = true;
+    assert_ok_err(CREATE(), &r.err);
+    columns[0].refs = &last;
+    assert_fails(CREATE(), RP_INVALID, &r.err,
+                 "The table expects column 0 to be a int32 [?,3] tensor but got a double [1] "
+                 "tensor");
+#undef CREATE
+    flush(&r);
+    rp_test_client_deinit(&r);
+}
+
 static void items_carry_chunks_of_their_episode(void **state)
 {
     rp_test_client_rig r;
@@ -574,6 +611,7 @@ int main(void)
         cmocka_unit_test(only_consecutive_rows_share_a_slice),
         cmocka_unit_test(bad_items_are_refused_at_once),
         cmocka_unit_test(signature_is_checked_when_an_item_is_created),
+        cmocka_unit_test(an_exact_signature_is_one_of_items),
         cmocka_unit_test(items_carry_chunks_of_their_episode),
         cmocka_unit_test(clearing_forgets_all_rows),
         cmocka_unit_test(rows_nobody_needs_are_never_compressed),

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is left out where everything takes many times as long.
+
+RP_SANITIZED=1, which tests/run.py sets, says that the extension has the sanitizers inside. Servers
+in a process of their own and over TCP run the same code of the extension as those in this process,
+and the C of the library has sanitized tests of its own.
+"""
+
+import os
+
+
+def is_costly(item):
+    parameters = getattr(item, "callspec", None)
+    transport = parameters.params.get("transport") if parameters is not None else None
+    return transport in ("child", "tcp") or "child" in item.name or "quick" in item.name
+
+
+def pytest_collection_modifyitems(config, items):
+    if os.environ.get("RP_SANITIZED"):
+        left_out = [item for item in items if is_costly(item)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not is_costly(item)]
