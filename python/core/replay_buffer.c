@@ -222,7 +222,7 @@ static npy_intp rows_in(const column *c, PyArrayObject *array)
     const npy_intp *dims = PyArray_DIMS(array);
     PyObject *got, *wanted;
 
-    if (rank == c->rank && memcmp(dims, c->dims, (size_t)rank * sizeof *dims) == 0) return -1;
+    if (rank == c->rank && PyArray_CompareLists(dims, c->dims, rank)) return -1;
     if (rank > 0 && fits(c, dims + 1, rank - 1)) return dims[0];
     got = PyArray_IntTupleFromIntp(rank, dims);
     wanted = PyArray_IntTupleFromIntp(c->rank, c->dims);
