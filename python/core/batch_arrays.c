@@ -31,7 +31,7 @@ struct core_pool {
     core_block *free[MAX_KEPT];
 };
 
-/* --- pools and blocks -------------------------------------------------------------------------- */
+/* --- pools and blocks --------------------------------------------------------------------- */
 
 core_pool *core_pool_new(size_t keep)
 {
@@ -125,7 +125,7 @@ static void drop_capsule(PyObject *capsule)
     core_block_unref(PyCapsule_GetPointer(capsule, block_name));
 }
 
-/* --- memory of the caller's -------------------------------------------------------------------- */
+/* --- memory of the caller's --------------------------------------------------------------- */
 
 static int view_array(PyObject *array, size_t column, core_given *out)
 {
@@ -213,7 +213,7 @@ static rp_status check_given(const core_given *given, size_t column,
     return RP_INVALID;
 }
 
-/* --- filling ----------------------------------------------------------------------------------- */
+/* --- filling ------------------------------------------------------------------------------ */
 
 static rp_status no_memory(size_t bytes, rp_error *err)
 {
@@ -300,7 +300,7 @@ void core_stacked_clear(core_stacked *s)
     drop_blocks(s);
 }
 
-/* --- arrays ------------------------------------------------------------------------------------ */
+/* --- arrays ------------------------------------------------------------------------------- */
 
 /* An array over a block, which it shares. */
 static PyObject *array_over(core_block *block, const rp_batch_column *column)
@@ -411,10 +411,11 @@ static PyObject *lengths_list(const rp_batch *batch, size_t extra)
     return list;
 }
 
-/* --- the type ---------------------------------------------------------------------------------- */
+/* --- the type ----------------------------------------------------------------------------- */
 
 typedef struct batch_object {
-    PyObject_HEAD Py_ssize_t size;
+    PyObject_HEAD
+    Py_ssize_t size;
     PyObject *columns, *lengths;
     PyObject *keys, *probabilities, *priorities, *weights, *times_sampled, *table_sizes;
 } batch_object;

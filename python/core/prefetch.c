@@ -42,7 +42,7 @@ struct core_prefetch {
     bool stopped, is_over; /* over: the last slot says why */
 };
 
-/* --- the thread -------------------------------------------------------------------------------- */
+/* --- the thread --------------------------------------------------------------------------- */
 
 static void fill(core_prefetch *p, slot *s)
 {
@@ -81,7 +81,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* --- life -------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------------------------- */
 
 void core_prefetch_stop(core_prefetch *p)
 {
@@ -172,7 +172,7 @@ int core_prefetch_new(rp_sampler *sampler, core_pool *pool,
     return 0;
 }
 
-/* --- taking ------------------------------------------------------------------------------------ */
+/* --- taking ------------------------------------------------------------------------------- */
 
 typedef struct taking {
     core_prefetch *p;

@@ -29,7 +29,8 @@ enum {
 };
 
 typedef struct sampler_object {
-    PyObject_HEAD rp_sampler *sampler; /* NULL: closed */
+    PyObject_HEAD
+    rp_sampler *sampler; /* NULL: closed */
     PyObject *client;
     rp_decoder *decoder;
     core_pool *pool;
@@ -40,7 +41,7 @@ typedef struct sampler_object {
     const char *ended; /* NULL, "samples" or "timeout" */
 } sampler_object;
 
-/* --- calls ------------------------------------------------------------------------------------- */
+/* --- calls -------------------------------------------------------------------------------- */
 
 static int enter(sampler_object *self)
 {
@@ -103,7 +104,7 @@ static PyObject *raise_deadline(sampler_object *self, int64_t timeout_ms, const 
     return core_raise(RP_DEADLINE, &err);
 }
 
-/* --- next -------------------------------------------------------------------------------------- */
+/* --- next --------------------------------------------------------------------------------- */
 
 /* A column of a sample that is to be decoded. */
 typedef struct job {
@@ -240,8 +241,10 @@ static int decode(sampler_object *self, const jobs *all)
         st = run_jobs(decoder, all, &err);
     } else if (st == RP_OK) {
         if (mine) self->decoder_busy = true;
-        Py_BEGIN_ALLOW_THREADS st = run_jobs(decoder, all, &err);
-        Py_END_ALLOW_THREADS if (mine) self->decoder_busy = false;
+        Py_BEGIN_ALLOW_THREADS
+        st = run_jobs(decoder, all, &err);
+        Py_END_ALLOW_THREADS
+        if (mine) self->decoder_busy = false;
     }
     if (!mine) rp_decoder_free(decoder);
     if (st != RP_OK) {
@@ -355,7 +358,7 @@ static PyObject *sampler_next(PyObject *obj, PyObject *const *args, Py_ssize_t n
     return result;
 }
 
-/* --- batch ------------------------------------------------------------------------------------- */
+/* --- batch -------------------------------------------------------------------------------- */
 
 static int parse_ragged(const char *text, rp_ragged *out)
 {
@@ -399,11 +402,15 @@ static PyObject *stack(sampler_object *self, batch_arg *a, const core_given *giv
     rp_status st;
     PyObject *batch;
 
-    Py_BEGIN_ALLOW_THREADS st = core_stacked_fill(&s, self->pool, &err);
-    Py_END_ALLOW_THREADS batch =
+    Py_BEGIN_ALLOW_THREADS
+    st = core_stacked_fill(&s, self->pool, &err);
+    Py_END_ALLOW_THREADS
+    batch =
         st == RP_OK ? core_batch_new(&s, a->ragged == RP_RAGGED_OFFSETS) : core_raise(st, &err);
-    Py_BEGIN_ALLOW_THREADS core_stacked_clear(&s);
-    Py_END_ALLOW_THREADS return batch;
+    Py_BEGIN_ALLOW_THREADS
+    core_stacked_clear(&s);
+    Py_END_ALLOW_THREADS
+    return batch;
 }
 
 static PyObject *make_batch(sampler_object *self, batch_arg *a, const core_given *given,
@@ -457,7 +464,7 @@ static PyObject *sampler_batch(PyObject *obj, PyObject *args, PyObject *kwargs)
     return result;
 }
 
-/* --- batches ahead ----------------------------------------------------------------------------- */
+/* --- batches ahead ------------------------------------------------------------------------ */
 
 static void free_sets(core_given **sets, size_t set_count, size_t columns)
 {
@@ -503,8 +510,7 @@ fail:
     return -1;
 }
 
-static int check_start(sampler_object *self, Py_ssize_t size, Py_ssize_t depth,
-                       Py_ssize_t reuse)
+static int check_start(Py_ssize_t size, Py_ssize_t depth, Py_ssize_t reuse)
 {
     if (check_size(size) != 0) return -1;
     if (depth < 1 || depth > MAX_DEPTH || reuse < 0 || reuse > MAX_DEPTH) {
@@ -513,11 +519,21 @@ static int check_start(sampler_object *self, Py_ssize_t size, Py_ssize_t depth,
                      MAX_DEPTH, depth, reuse);
         return -1;
     }
-    if (self->prefetch != NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "the sampler makes batches ahead already");
-        return -1;
-    }
     return 0;
+}
+
+/* Starts the thread. Nothing here gives up the GIL, so there is never a second one. */
+static int start(sampler_object *self, const core_prefetch_options *o)
+{
+    int failed = -1;
+
+    if (enter(self) != 0) return -1;
+    if (self->prefetch != NULL)
+        PyErr_SetString(PyExc_RuntimeError, "the sampler makes batches ahead already");
+    else
+        failed = core_prefetch_new(self->sampler, self->pool, o, &self->prefetch);
+    leave(self);
+    return failed;
 }
 
 static PyObject *sampler_start(PyObject *obj, PyObject *args, PyObject *kwargs)
@@ -533,7 +549,7 @@ static PyObject *sampler_start(PyObject *obj, PyObject *args, PyObject *kwargs)
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "n|$spnnO:start", names, &size, &ragged,
                                      &whole, &depth, &reuse, &memory) ||
-        parse_ragged(ragged, &o.ragged) != 0 || check_start(self, size, depth, reuse) != 0)
+        parse_ragged(ragged, &o.ragged) != 0 || check_start(size, depth, reuse) != 0)
         return NULL;
     if (memory != Py_None && reuse == 0) {
         PyErr_SetString(PyExc_ValueError, "memory that is given is used again: reuse must be "
@@ -546,11 +562,7 @@ static PyObject *sampler_start(PyObject *obj, PyObject *args, PyObject *kwargs)
     o.whole = whole != 0;
     set_count = o.depth + o.reuse;
     failed = memory != Py_None ? parse_sets(memory, &o) : 0;
-    if (failed == 0) failed = enter(self);
-    if (failed == 0) {
-        failed = core_prefetch_new(self->sampler, self->pool, &o, &self->prefetch);
-        leave(self);
-    }
+    if (failed == 0) failed = start(self, &o);
     if (failed != 0) {
         free_sets(o.sets, set_count, o.set_columns);
         return NULL;
@@ -578,7 +590,7 @@ static PyObject *sampler_take(PyObject *obj, PyObject *const *args, Py_ssize_t n
     return result;
 }
 
-/* --- life -------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------------------------- */
 
 /* Frees the C side. Nobody is inside. */
 static void drop(sampler_object *self)
@@ -589,7 +601,8 @@ static void drop(sampler_object *self)
     self->sampler = NULL;
     self->prefetch = NULL;
     core_prefetch_free(prefetch);
-    Py_BEGIN_ALLOW_THREADS rp_sampler_free(sampler);
+    Py_BEGIN_ALLOW_THREADS
+    rp_sampler_free(sampler);
     Py_END_ALLOW_THREADS
 }
 
@@ -667,8 +680,10 @@ static int open_sampler(sampler_object *self, const rp_sampler_options *options)
         PyErr_NoMemory();
         return -1;
     }
-    Py_BEGIN_ALLOW_THREADS st = rp_sampler_new(client, options, &self->sampler, &err);
-    Py_END_ALLOW_THREADS if (st == RP_OK) return 0;
+    Py_BEGIN_ALLOW_THREADS
+    st = rp_sampler_new(client, options, &self->sampler, &err);
+    Py_END_ALLOW_THREADS
+    if (st == RP_OK) return 0;
     (void)core_raise(st, &err);
     return -1;
 }
@@ -716,7 +731,7 @@ static PyObject *sampler_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     return (PyObject *)self;
 }
 
-/* --- the type ---------------------------------------------------------------------------------- */
+/* --- the type ----------------------------------------------------------------------------- */
 
 static PyObject *sampler_why(PyObject *obj, PyObject *unused)
 {

@@ -14,9 +14,9 @@
         batch["obs"]  # float32 [32, 1, 4]
         batch.keys, batch.weights
 
-A batch costs one call into C: waiting, decompressing and stacking have been done by then, unless
-the reader is faster than the samples come. `Dataset.torch()`, `.jax()` and `.tf()` give the same
-batches to these libraries; everybody else takes the arrays through DLPack
+A batch costs one call into C: waiting, decompressing and stacking have been done by then,
+unless the reader is faster than the samples come. `Dataset.torch()`, `.jax()` and `.tf()` give
+the same batches to these libraries; everybody else takes the arrays through DLPack
 (`somewhere.from_dlpack(batch["obs"])`), which copies nothing.
 """
 
@@ -103,14 +103,14 @@ def core_client(client: Any) -> _core.Client:
 class Dataset:
     """Batches of `batch_size` items of `table`: iterate over it, as often as you like.
 
-    Every iterator is a sampler of its own, which draws ahead and makes `prefetch` batches ahead.
+    Every iterator is a sampler of its own, which draws ahead and makes batches ahead.
 
     Args:
       client: a `Client`, or the address of a server.
       table: its name.
       batch_size: items in a batch.
-      structure: a nest whose leaves are the columns: batches come in its form. None: that of the
-        table's signature; without one, and with False, a list.
+      structure: a nest whose leaves are the columns: batches come in its form. None: that of
+        the table's signature; without one, and with False, a list.
       ragged: what to do with items of different lengths: "refuse" (ValueError), "pad" (zeros up
         to the longest; `Batch.lengths` tells) or "offsets" (one behind the other;
         `Batch.lengths` says where each begins).
@@ -127,8 +127,8 @@ class Dataset:
       max_per_stream: items after which a stream is made anew; -1: no limit.
       rate_limiter_timeout: seconds without an item after which it ends, as if there were no
         more; None: never.
-      timeout: seconds after which waiting for a batch raises `DeadlineExceededError` (nothing is
-        lost then: ask again); None: never.
+      timeout: seconds after which waiting for a batch raises `DeadlineExceededError` (nothing
+        is lost then: ask again); None: never.
       ordered: with several streams or servers, keep an order that depends on the seed alone.
       checked: compare every item with the table's signature.
       beta: exponent of the importance weights, 0 for none.
@@ -235,7 +235,9 @@ class Dataset:
 
     def sampler(self, **changes: Any) -> _core.Sampler:
         """A sampler of the extension with these options."""
-        return _core.Sampler(core_client(self._client), self._table, **{**self._options, **changes})
+        return _core.Sampler(
+            core_client(self._client), self._table, **{**self._options, **changes}
+        )
 
     def __iter__(self) -> BatchIterator:
         return BatchIterator(self)
@@ -243,14 +245,12 @@ class Dataset:
     def part(self, index: int, count: int) -> Dataset:
         """The dataset for one of `count` processes, over a connection of its own: with
         `max_samples` each of them draws its share."""
-        from reprise.client import Client
-
         part = copy.copy(self)
         part._options = dict(self._options)
         total = self._options["max_samples"]
         if total != -1:
             part._options["max_samples"] = total // count + (index < total % count)
-        part._client = Client(self._client.server_address, transport="tcp")
+        part._client = copy.copy(self._client)
         return part
 
     def torch(self, *, device: Any = None, pin_memory: Optional[bool] = None) -> Any:

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Patterns applied to a dataset of steps, without a server.
 
-    >>> import numpy as np
-    >>> from reprise import structured
-    >>> steps = [{"obs": np.float32(i), "last": i == 3} for i in range(4)]
-    >>> pattern = structured.pattern_from_transform(
-    ...     steps[0], lambda ref: {"pair": ref["obs"][-2:]})
-    >>> config = structured.create_config(pattern, "table")
-    >>> for item in items_of(steps, [config], True, lambda step: step["last"]):
-    ...     print(item["pair"].tolist())
-    [0.0, 1.0]
-    [1.0, 2.0]
-    [2.0, 3.0]
+>>> import numpy as np
+>>> from reprise import structured
+>>> steps = [{"obs": np.float32(i), "last": i == 3} for i in range(4)]
+>>> pattern = structured.pattern_from_transform(
+...     steps[0], lambda ref: {"pair": ref["obs"][-2:]})
+>>> config = structured.create_config(pattern, "table")
+>>> for item in items_of(steps, [config], True, lambda step: step["last"]):
+...     print(item["pair"].tolist())
+[0.0, 1.0]
+[1.0, 2.0]
+[2.0, 3.0]
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def pattern_dataset_with_info(
     respect_episode_boundaries: bool,
     is_end_of_episode: Callable[[Any], Any],
 ) -> Any:
-    """A `PatternDataset` whose elements are `ReplaySample`s; everything in their `info` is 0."""
+    """A `PatternDataset` whose elements are `ReplaySample`s; all in their `info` is 0."""
     dataset = PatternDataset(
         input_dataset, configs, respect_episode_boundaries, is_end_of_episode
     )

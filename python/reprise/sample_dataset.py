@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `TimestepDataset` and `TrajectoryDataset` share: samples of a table as a dataset.
 
-Where TensorFlow is installed such a dataset is a `tf.data.Dataset` (tf_dataset.py); else it is a
-`Pipeline` over NumPy with the same elements and the methods of `tf.data.Dataset` that plain code
-uses.
+Where TensorFlow is installed such a dataset is a `tf.data.Dataset` (tf_dataset.py); else it is
+a `Pipeline` over NumPy with the same elements and the methods of `tf.data.Dataset` that plain
+code uses.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def have_tensorflow() -> bool:
     return hasattr(tensorflow, "data")
 
 
-# --- specs ------------------------------------------------------------------------------------------
+# --- specs ------------------------------------------------------------------------------------
 
 
 def lists_to_tuples(nest: Any) -> Any:
@@ -73,8 +73,10 @@ def specs_of(dtypes: Any, shapes: Any) -> Any:
     flat_shapes = tree.flatten_up_to(dtypes, shapes) if tree.is_nested(dtypes) else [shapes]
     for shape in flat_shapes:
         if not _is_shape(shape):
-            raise ValueError(f"dtypes and shapes must have the same structure: {shape!r} is no "
-                             f"shape, in {shapes!r} for {dtypes!r}")
+            raise ValueError(
+                f"dtypes and shapes must have the same structure: {shape!r} is no "
+                f"shape, in {shapes!r} for {dtypes!r}"
+            )
     flat = [specs.TensorSpec(s, d) for d, s in zip(tree.flatten(dtypes), flat_shapes)]
     return tree.unflatten_as(dtypes, flat)
 
@@ -124,7 +126,7 @@ def check_signature(table: str, expected: List[specs.TensorSpec], signature: Any
             )
 
 
-# --- drawing ----------------------------------------------------------------------------------------
+# --- drawing ----------------------------------------------------------------------------------
 
 
 class Source:
@@ -187,7 +189,9 @@ class Source:
     def empty(self) -> ReplaySample:
         """A stack of no elements."""
         info = SampleInfo(*(np.empty(0, dtype) for dtype in INFO_DTYPES))
-        none = [np.empty((0, *(d or 0 for d in s.shape or ())), s.dtype) for s in self.flat_specs]
+        none = [
+            np.empty((0, *(d or 0 for d in s.shape or ())), s.dtype) for s in self.flat_specs
+        ]
         return ReplaySample(info, self.packer.pack(none))
 
     def open(self, server_address: Any = None, table: Any = None) -> Drawing:
@@ -293,7 +297,11 @@ class Drawing:
                     if not samples:
                         return
                     for sample in samples:
-                        yield self._steps(sample) if self.source.timesteps else self._stack([sample])
+                        yield (
+                            self._steps(sample)
+                            if self.source.timesteps
+                            else self._stack([sample])
+                        )
                     continue
                 batch = self._ready()
                 if batch is not None:
@@ -355,7 +363,7 @@ class _Row:
         self.dtype, self.shape = column.dtype, column.shape[1:]
 
 
-# --- without TensorFlow -----------------------------------------------------------------------------
+# --- without TensorFlow -----------------------------------------------------------------------
 
 
 class Pipeline(metaclass=abc.ABCMeta):
@@ -475,7 +483,7 @@ def _with_dimension(spec: Any, first: Optional[int]) -> Any:
     return tree.map_structure(stacked, spec)
 
 
-# --- the datasets -----------------------------------------------------------------------------------
+# --- the datasets -----------------------------------------------------------------------------
 
 
 class SampleDataset(Pipeline):

@@ -31,8 +31,9 @@ class TFClient:
       name: a prefix for the names of the operations.
     """
 
-    def __init__(self, server_address: str, shared_name: Optional[str] = None,
-                 name: str = "reverb"):
+    def __init__(
+        self, server_address: str, shared_name: Optional[str] = None, name: str = "reverb"
+    ):
         self._name = name
         self._server_address = server_address
         self._client = Client(server_address)
@@ -42,8 +43,14 @@ class TFClient:
         """The address, as it was given."""
         return self._server_address
 
-    def _call(self, function: Any, inputs: Sequence[Any], dtypes: List[Any], what: str,
-              name: Optional[str]) -> Any:
+    def _call(
+        self,
+        function: Any,
+        inputs: Sequence[Any],
+        dtypes: List[Any],
+        what: str,
+        name: Optional[str],
+    ) -> Any:
         """`function` of the inputs, as an operation if there is TensorFlow."""
         if not have_tensorflow():
             return function(*inputs)
@@ -65,8 +72,8 @@ class TFClient:
             if len(item.data) != len(expected):
                 raise ValueError(
                     f"Inconsistent number of tensors received from table '{table}'.  "
-                    f"Specification has {len(expected)} tensors, but data coming from the table "
-                    f"shows {len(item.data)} tensors."
+                    f"Specification has {len(expected)} tensors, but data coming from the "
+                    f"table shows {len(item.data)} tensors."
                 )
             for i, (column, dtype) in enumerate(zip(item.data, expected)):
                 if column.dtype != dtype:
@@ -85,8 +92,9 @@ class TFClient:
         flat = self._call(draw, [table], dtypes, "sample", name)
         return ReplaySample(SampleInfo(*flat[:5]), tree.unflatten_as(data_dtypes, flat[5:]))
 
-    def insert(self, data: Sequence[Any], tables: Any, priorities: Any,
-               name: Optional[str] = None) -> Any:
+    def insert(
+        self, data: Sequence[Any], tables: Any, priorities: Any, name: Optional[str] = None
+    ) -> Any:
         """Inserts `data`, a list of tensors, as one step: an item in each of `tables`, with the
         priority at the same place in `priorities`.
 
@@ -111,8 +119,9 @@ class TFClient:
 
         return self._call(put, [tables, priorities, *data], [], "insert", name)
 
-    def update_priorities(self, table: str, keys: Any, priorities: Any,
-                          name: Optional[str] = None) -> Any:
+    def update_priorities(
+        self, table: str, keys: Any, priorities: Any, name: Optional[str] = None
+    ) -> Any:
         """Sets priorities of items; unknown keys are ignored.
 
         Raises:
@@ -120,8 +129,9 @@ class TFClient:
         """
 
         def update(table: Any, keys: np.ndarray, priorities: np.ndarray) -> List[Any]:
-            self._client.update_priorities(_text(table), np.asarray(keys, np.uint64),
-                                           np.asarray(priorities, np.float64))
+            self._client.update_priorities(
+                _text(table), np.asarray(keys, np.uint64), np.asarray(priorities, np.float64)
+            )
             return []
 
         return self._call(update, [table, keys, priorities], [], "update_priorities", name)

@@ -32,7 +32,7 @@ def tensor_spec(spec: specs.TensorSpec, *first: Any) -> tf.TensorSpec:
 # TensorFlow cannot stop a generator that waits; so this one does not wait for longer.
 PATIENCE_MS = 100
 
-# --- samples ----------------------------------------------------------------------------------------
+# --- samples ----------------------------------------------------------------------------------
 
 _classes: Dict[type, type] = {}
 
@@ -82,7 +82,7 @@ def of_source(cls: type, source: Source) -> tf.data.Dataset:
     return _class_of(cls)(source, inner.unbatch())
 
 
-# --- patterns ---------------------------------------------------------------------------------------
+# --- patterns ---------------------------------------------------------------------------------
 
 
 def of_patterns(
@@ -97,11 +97,13 @@ def of_patterns(
     # Whether a step is the last is worked out by TensorFlow, on tensors, as its authors expect.
     pairs = input_dataset.map(lambda *step: (_only(step), is_end_of_episode(*step)))
     end_spec = pairs.element_spec[1]
-    if not (isinstance(end_spec, tf.TensorSpec)
-            and end_spec.is_compatible_with(tf.TensorSpec([], tf.bool))):
+    if not (
+        isinstance(end_spec, tf.TensorSpec)
+        and end_spec.is_compatible_with(tf.TensorSpec([], tf.bool))
+    ):
         raise ValueError(
-            "Invalid `is_end_of_episode`. `is_end_of_episode` must return `bool`, but its return "
-            f"type is {end_spec}."
+            "Invalid `is_end_of_episode`. `is_end_of_episode` must return `bool`, but its "
+            f"return type is {end_spec}."
         )
 
     def generate() -> Iterator[Any]:
@@ -119,7 +121,7 @@ def _only(step: Tuple[Any, ...]) -> Any:
     return step[0] if len(step) == 1 else step
 
 
-# --- batches ----------------------------------------------------------------------------------------
+# --- batches ----------------------------------------------------------------------------------
 
 
 _INFO_DTYPES = (np.uint64, np.float64, np.int64, np.float64, np.int32, np.float64)
@@ -148,7 +150,9 @@ def of_batches(dataset: batches.Dataset) -> tf.data.Dataset:
     spec = _batch_specs(dataset)
     info = batches.BatchInfo(*(specs.TensorSpec((), dtype) for dtype in _INFO_DTYPES))
     item = batches.Batch(spec, info, ())
-    empty = tree.map_structure(lambda s: np.empty((0, *(d or 0 for d in s.shape)), s.dtype), item)
+    empty = tree.map_structure(
+        lambda s: np.empty((0, *(d or 0 for d in s.shape)), s.dtype), item
+    )
 
     def generate() -> Iterator[batches.Batch]:
         with iter(dataset) as iterator:

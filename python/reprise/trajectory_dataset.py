@@ -37,8 +37,8 @@ class TrajectoryDataset(SampleDataset):
       max_samples: see above; -1: no end.
 
     Raises:
-      ValueError: a number is out of range, or `dtypes` and `shapes` are not built alike. When it
-        is iterated: the table's signature, or an item, is not what was asked for (with
+      ValueError: a number is out of range, or `dtypes` and `shapes` are not built alike. When
+        it is iterated: the table's signature, or an item, is not what was asked for (with
         TensorFlow: `tf.errors.InvalidArgumentError`).
     """
 

@@ -82,7 +82,7 @@ def numbers(batch):
     return batch.data["extra"][0][:, 0].tolist()
 
 
-# --- what a batch looks like ------------------------------------------------------------------------
+# --- what a batch looks like ------------------------------------------------------------------
 
 
 def test_batches_have_the_form_of_the_signature(client):
@@ -154,7 +154,7 @@ def test_dlpack(near):
     assert np.shares_memory(shared, batch["obs"])
 
 
-# --- ragged -----------------------------------------------------------------------------------------
+# --- ragged -----------------------------------------------------------------------------------
 
 
 def fill_ragged(client):
@@ -185,14 +185,16 @@ def test_ragged_offsets(client, prefetch):
     assert batch.lengths["obs"].tolist() == [0, 1, 4]
 
 
-# --- memory -----------------------------------------------------------------------------------------
+# --- memory -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("prefetch", [0, 1, 3])
 @pytest.mark.parametrize("drop", [False, True])
 def test_the_sequence_is_whole(client, prefetch, drop):
     fill(client, "signed", 23)
-    dataset = client.sampler("signed", 5, max_samples=23, prefetch=prefetch, drop_remainder=drop)
+    dataset = client.sampler(
+        "signed", 5, max_samples=23, prefetch=prefetch, drop_remainder=drop
+    )
     seen = [n for batch in dataset for n in numbers(batch)]
     assert seen == list(range(20 if drop else 23))
 
@@ -218,7 +220,11 @@ def test_reuse(client):
 def test_memory_of_the_callers(near):
     fill(near, "signed", 12)
     memory = [
-        [np.zeros((4, 1), np.int64), np.zeros((4, 1, 2), np.uint8), np.zeros((4, 1, 3), np.float32)]
+        [
+            np.zeros((4, 1), np.int64),
+            np.zeros((4, 1, 2), np.uint8),
+            np.zeros((4, 1, 3), np.float32),
+        ]
         for _ in range(2)
     ]
     dataset = near.sampler("signed", 4, max_samples=12, prefetch=1, reuse=1, memory=memory)
@@ -250,7 +256,7 @@ def test_arguments_out_of_range(options, text):
         reprise.Dataset("localhost:1", "t", options.pop("batch_size", 4), **options)
 
 
-# --- priorities -------------------------------------------------------------------------------------
+# --- priorities -------------------------------------------------------------------------------
 
 
 def test_weights_and_updates(client):
@@ -266,7 +272,9 @@ def test_weights_and_updates(client):
     seen = dict(zip(batch.keys.tolist(), batch.weights.tolist()))
     left = 50 - len(drawn)
     heavy = int(np.argmax(batch.priorities)) if batch.priorities.max() == 2.0 else None
-    assert set(seen) & drawn <= {batch.keys[heavy]} if heavy is not None else not set(seen) & drawn
+    assert (
+        set(seen) & drawn <= {batch.keys[heavy]} if heavy is not None else not set(seen) & drawn
+    )
     assert set(np.round(batch.probabilities * (left + 2), 6)) <= {1.0, 2.0}
     if heavy is not None:
         assert batch.weights[heavy] == pytest.approx(2**-0.5)
@@ -278,7 +286,7 @@ def test_max_times_sampled_is_told(near):
     assert sorted(batch.times_sampled.tolist()) == list(range(1, 11))
 
 
-# --- time -------------------------------------------------------------------------------------------
+# --- time -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("prefetch", [0, 2])
@@ -329,7 +337,7 @@ def test_busy_thread_beside_a_blocked_dataset(client):
     assert rounds > 10000
 
 
-# --- life -------------------------------------------------------------------------------------------
+# --- life -------------------------------------------------------------------------------------
 
 
 def test_it_can_be_iterated_again(client):

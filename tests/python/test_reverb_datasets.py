@@ -31,7 +31,10 @@ def client(request):
             reprise.Table.queue(
                 "rows",
                 1000,
-                signature=[reprise.TensorSpec((2, 3), np.float32), reprise.TensorSpec((), np.int64)],
+                signature=[
+                    reprise.TensorSpec((2, 3), np.float32),
+                    reprise.TensorSpec((), np.int64),
+                ],
             ),
         ],
         where=request.param,
@@ -71,7 +74,7 @@ def timesteps(client, table="queue", dtypes=DTYPES, shapes=STEP, **options):
     return reprise.TimestepDataset(client.server_address, table, dtypes, shapes, **options)
 
 
-# --- samples ----------------------------------------------------------------------------------------
+# --- samples ----------------------------------------------------------------------------------
 
 
 def test_trajectories(client):
@@ -112,7 +115,11 @@ def test_batches_are_stacked(client):
     assert batches[0].data["a"].shape == (3, 1, 3)
     assert [x for b in batches for x in b.data["b"][:, 0].tolist()] == list(range(7))
     assert [a.dtype for a in batches[0].info] == [
-        np.uint64, np.float64, np.int64, np.float64, np.int32,
+        np.uint64,
+        np.float64,
+        np.int64,
+        np.float64,
+        np.int32,
     ]
     assert dataset.element_spec.data["a"].shape == (None, 1, 3)
 
@@ -181,7 +188,7 @@ def test_unknown_dimensions(client):
     assert len(list(trajectories(client, shapes=any_shape, max_samples=1))) == 1
 
 
-# --- mistakes ---------------------------------------------------------------------------------------
+# --- mistakes ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [reprise.TrajectoryDataset, reprise.TimestepDataset])
@@ -215,9 +222,12 @@ def test_structures_that_differ(shapes):
 
 def test_signature_is_compared(client):
     fill(client, "signed", 1)
-    with pytest.raises(ValueError, match=r"Requested incompatible tensor at flattened index 0 from "
-                       r"table 'signed'.  Requested \(dtype, shape\): \(double, \[3\]\).  Signature "
-                       r"\(dtype, shape\): \(float, \[3\]\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"Requested incompatible tensor at flattened index 0 from "
+        r"table 'signed'.  Requested \(dtype, shape\): \(double, \[3\]\).  Signature "
+        r"\(dtype, shape\): \(float, \[3\]\)",
+    ):
         list(timesteps(client, "signed", {"a": np.float64, "b": np.int64}))
     with pytest.raises(ValueError, match=r"Requested \(dtype, shape\): \(float, \[4\]\)"):
         list(timesteps(client, "signed", shapes={"a": (4,), "b": ()}))
@@ -227,16 +237,22 @@ def test_signature_is_compared(client):
 
 def test_samples_are_compared(client):
     fill(client, "queue", 3)
-    with pytest.raises(ValueError, match=r"Received incompatible tensor at flattened index 0 from "
-                       r"table 'queue'.  Specification has \(dtype, shape\): \(double, \[1,3\]\).  "
-                       r"Tensor has \(dtype, shape\): \(float, \[1,3\]\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"Received incompatible tensor at flattened index 0 from "
+        r"table 'queue'.  Specification has \(dtype, shape\): \(double, \[1,3\]\).  "
+        r"Tensor has \(dtype, shape\): \(float, \[1,3\]\)",
+    ):
         list(trajectories(client, dtypes={"a": np.float64, "b": np.int64}))
     fill(client, "queue", 3)
-    with pytest.raises(ValueError, match=r"Specification has \(dtype, shape\): \(float, \[1,4\]\)"):
+    with pytest.raises(
+        ValueError, match=r"Specification has \(dtype, shape\): \(float, \[1,4\]\)"
+    ):
         list(trajectories(client, shapes={"a": (1, 4), "b": (1,)}).batch(2))
     fill(client, "queue", 3)
-    with pytest.raises(ValueError, match="Specification has 1 tensors, but data coming from the "
-                       "table shows 2"):
+    with pytest.raises(
+        ValueError, match="Specification has 1 tensors, but data coming from the table shows 2"
+    ):
         list(trajectories(client, dtypes={"a": np.float32}, shapes={"a": (1, 3)}))
 
 
@@ -245,7 +261,7 @@ def test_unknown_table(client):
         list(trajectories(client, "nope"))
 
 
-# --- from_table_signature ---------------------------------------------------------------------------
+# --- from_table_signature ---------------------------------------------------------------------
 
 
 def test_from_table_signature(client):
@@ -267,10 +283,15 @@ def test_from_table_signature(client):
 @pytest.mark.parametrize("kind", [reprise.TimestepDataset, reprise.TrajectoryDataset])
 def test_from_table_signature_mistakes(client, kind):
     address = client.server_address
-    with pytest.raises(ValueError, match=f"Server at {address} does not contain any table named "
-                       "nope. Found: queue, rows, signed."):
+    with pytest.raises(
+        ValueError,
+        match=f"Server at {address} does not contain any table named "
+        "nope. Found: queue, rows, signed.",
+    ):
         kind.from_table_signature(address, "nope", 10)
-    with pytest.raises(ValueError, match=f"Table queue at {address} does not have a signature."):
+    with pytest.raises(
+        ValueError, match=f"Table queue at {address} does not have a signature."
+    ):
         kind.from_table_signature(address, "queue", 10)
     with pytest.raises(ValueError, match="must be a positive integer"):
         kind.from_table_signature(address, "signed", 0)
@@ -278,7 +299,7 @@ def test_from_table_signature_mistakes(client, kind):
         kind.from_table_signature("localhost:1", "t", 10, get_signature_timeout_secs=1)
 
 
-# --- patterns ---------------------------------------------------------------------------------------
+# --- patterns ---------------------------------------------------------------------------------
 
 
 def steps(count, episode=4):
@@ -324,7 +345,9 @@ def test_patterns_leave_the_configs_alone():
 
 
 def test_patterns_with_info():
-    dataset = pattern_dataset.pattern_dataset_with_info(list(steps(4)), [pairs()], True, is_last)
+    dataset = pattern_dataset.pattern_dataset_with_info(
+        list(steps(4)), [pairs()], True, is_last
+    )
     samples = list(dataset)
     assert all(s.info == reprise.SampleInfo.zeros() for s in samples)
     assert [s.data["pair"].tolist() for s in samples] == [[0, 1], [1, 2], [2, 3]]
@@ -348,7 +371,7 @@ def test_patterns_need_a_config():
         reprise.PatternDataset([], [], True, is_last)
 
 
-# --- TFClient ---------------------------------------------------------------------------------------
+# --- TFClient ---------------------------------------------------------------------------------
 
 
 def test_tf_client(client):

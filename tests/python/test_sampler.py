@@ -73,7 +73,7 @@ def step(i, size=3):
     return {"a": np.full(size, i, np.float32), "b": np.int64(i)}
 
 
-# --- next -------------------------------------------------------------------------------------------
+# --- next -------------------------------------------------------------------------------------
 
 
 def test_next_gives_what_was_inserted(make):
@@ -178,7 +178,7 @@ def test_a_client_is_needed(local):
         _core.Sampler("localhost:1", "t")
 
 
-# --- batch ------------------------------------------------------------------------------------------
+# --- batch ------------------------------------------------------------------------------------
 
 
 def test_batch_stacks_columns_and_tells_of_each_item(make):
@@ -284,7 +284,9 @@ def test_out_that_does_not_fit(local, out, text):
 
 
 def test_out_must_be_arrays(local):
-    with pytest.raises(TypeError, match="column 0: memory for batches is a NumPy array, got list"):
+    with pytest.raises(
+        TypeError, match="column 0: memory for batches is a NumPy array, got list"
+    ):
         local().sampler().batch(2, out=[[1, 2]])
     read_only = np.zeros((2, 1))
     read_only.flags.writeable = False
@@ -322,7 +324,7 @@ def test_importance_weights(make):
     assert chance[low] == pytest.approx(0.25) and chance[high] == pytest.approx(0.75)
 
 
-# --- ahead ------------------------------------------------------------------------------------------
+# --- ahead ------------------------------------------------------------------------------------
 
 
 def take_all(sampler):
@@ -492,7 +494,7 @@ def test_several_readers_share_one_sequence(make):
     assert sorted(seen) == list(range(400))
 
 
-# --- ends, signals, processes -----------------------------------------------------------------------
+# --- ends, signals, processes -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", ["next", "batch", "take"])
@@ -500,7 +502,9 @@ def test_close_ends_a_wait(make, how):
     sampler = make().sampler()
     if how == "take":
         sampler.start(2)
-    calls = dict(next=lambda: sampler.next(1), batch=lambda: sampler.batch(2), take=sampler.take)
+    calls = dict(
+        next=lambda: sampler.next(1), batch=lambda: sampler.batch(2), take=sampler.take
+    )
     errors = []
 
     def wait():
@@ -540,7 +544,9 @@ def test_ctrl_c_ends_a_wait(make, how):
     sampler = make().sampler()
     if how == "take":
         sampler.start(2)
-    calls = dict(next=lambda: sampler.next(1), batch=lambda: sampler.batch(2), take=sampler.take)
+    calls = dict(
+        next=lambda: sampler.next(1), batch=lambda: sampler.batch(2), take=sampler.take
+    )
     threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TimestepDataset, TrajectoryDataset, PatternDataset, TFClient and Dataset.tf() with TensorFlow."""
+"""Reverb's datasets, TFClient and Dataset.tf() with TensorFlow."""
 
 import os
 import subprocess
@@ -43,7 +43,9 @@ def client(request):
             reprise.Table.queue("queue", 1000),
             reprise.Table.queue("signed", 1000, signature=SIGNATURE),
             reprise.Table.queue(
-                "rows", 1000, signature=[tf.TensorSpec([2, 3], tf.float32), tf.TensorSpec([], tf.int64)]
+                "rows",
+                1000,
+                signature=[tf.TensorSpec([2, 3], tf.float32), tf.TensorSpec([], tf.int64)],
             ),
             reprise.Table.queue("words", 1000),
             uniform("uniform"),
@@ -83,7 +85,7 @@ def timesteps(client, table="queue", dtypes=DTYPES, shapes=STEP, **options):
     return reprise.TimestepDataset(client.server_address, table, dtypes, shapes, **options)
 
 
-# --- samples ----------------------------------------------------------------------------------------
+# --- samples ----------------------------------------------------------------------------------
 
 
 def test_it_is_a_tf_dataset(client):
@@ -109,7 +111,9 @@ def test_trajectories(client):
     samples = list(trajectories(client, max_samples=25))
     assert [int(s.data["b"][0]) for s in samples] == list(range(25))
     sample = samples[0]
-    assert isinstance(sample, reprise.ReplaySample) and isinstance(sample.info, reprise.SampleInfo)
+    assert isinstance(sample, reprise.ReplaySample) and isinstance(
+        sample.info, reprise.SampleInfo
+    )
     assert sample.info.key.dtype == tf.uint64 and float(sample.info.priority) == 1.5
     assert len({int(s.info.key) for s in samples}) == 25
     assert sample.data["a"].numpy().tolist() == [[0, 0, 0]]
@@ -230,14 +234,30 @@ def test_inside_a_tf_function(client):
 @pytest.mark.parametrize(
     "table, dtypes, shapes, text",
     [
-        ("signed", {"a": tf.float64, "b": tf.int64}, STEP, "Requested incompatible tensor at "
-         "flattened index 0 from table 'signed'"),
-        ("signed", {"a": tf.float32}, {"a": tf.TensorShape([3])}, "Inconsistent number of tensors "
-         "requested from table 'signed'"),
-        ("queue", {"a": tf.float32, "b": tf.int32}, STEP, "Received incompatible tensor at "
-         "flattened index 1 from table 'queue'"),
-        ("queue", {"a": tf.float32}, {"a": tf.TensorShape([3])}, "Inconsistent number of tensors "
-         "received from table 'queue'"),
+        (
+            "signed",
+            {"a": tf.float64, "b": tf.int64},
+            STEP,
+            "Requested incompatible tensor at flattened index 0 from table 'signed'",
+        ),
+        (
+            "signed",
+            {"a": tf.float32},
+            {"a": tf.TensorShape([3])},
+            "Inconsistent number of tensors requested from table 'signed'",
+        ),
+        (
+            "queue",
+            {"a": tf.float32, "b": tf.int32},
+            STEP,
+            "Received incompatible tensor at flattened index 1 from table 'queue'",
+        ),
+        (
+            "queue",
+            {"a": tf.float32},
+            {"a": tf.TensorShape([3])},
+            "Inconsistent number of tensors received from table 'queue'",
+        ),
     ],
 )
 def test_what_does_not_fit(client, table, dtypes, shapes, text):
@@ -277,7 +297,9 @@ def test_a_process_can_end_while_a_dataset_waits():
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
-        capture_output=True, timeout=90, text=True,
+        capture_output=True,
+        timeout=90,
+        text=True,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
     )
     assert "over" in done.stdout
@@ -309,7 +331,7 @@ def test_an_iterator_of_batches_that_waits_can_be_dropped(client):
     assert time.monotonic() - begun < 10
 
 
-# --- patterns ---------------------------------------------------------------------------------------
+# --- patterns ---------------------------------------------------------------------------------
 
 
 def steps(count, episode=4):
@@ -337,7 +359,8 @@ def test_patterns():
     dataset = reprise.PatternDataset(source, [pairs(source.element_spec)], True, is_last)
     assert isinstance(dataset, tf.data.Dataset) and isinstance(dataset, reprise.PatternDataset)
     assert dataset.element_spec == {
-        "pair": tf.TensorSpec([2], tf.float32), "latest": tf.TensorSpec([], tf.float32),
+        "pair": tf.TensorSpec([2], tf.float32),
+        "latest": tf.TensorSpec([], tf.float32),
     }
     items = [item["pair"].tolist() for item in dataset.as_numpy_iterator()]
     assert items == [[0, 1], [1, 2], [2, 3], [4, 5], [5, 6], [6, 7]]
@@ -348,7 +371,11 @@ def test_patterns_across_episodes_and_at_their_end():
     config = pairs(source.element_spec)
     dataset = reprise.PatternDataset(source, [config], False, is_last)
     assert [i["pair"].tolist() for i in dataset.as_numpy_iterator()] == [
-        [0, 1], [1, 2], [2, 3], [3, 4], [4, 5],
+        [0, 1],
+        [1, 2],
+        [2, 3],
+        [3, 4],
+        [4, 5],
     ]
     config = pairs(source.element_spec, structured.Condition.is_end_episode())
     dataset = reprise.PatternDataset(source, [config], True, is_last)
@@ -372,7 +399,7 @@ def test_end_of_episode_must_be_a_bool():
         reprise.PatternDataset(source, [pairs(source.element_spec)], True, lambda s: s["obs"])
 
 
-# --- TFClient ---------------------------------------------------------------------------------------
+# --- TFClient ---------------------------------------------------------------------------------
 
 
 def test_tf_client(client):
@@ -395,7 +422,9 @@ def test_tf_client_inside_a_tf_function(client):
     @tf.function
     def double():
         sample = calls.sample("uniform", DTYPES)
-        calls.update_priorities("uniform", sample.info.key[None], 2 * sample.info.priority[None])
+        calls.update_priorities(
+            "uniform", sample.info.key[None], 2 * sample.info.priority[None]
+        )
         return sample.info.priority
 
     assert float(double()) == 1.5
@@ -414,7 +443,7 @@ def test_tf_client_mistakes(client):
         calls.insert([one], tf.constant(["queue", "uniform"]), one)
 
 
-# --- Dataset.tf -------------------------------------------------------------------------------------
+# --- Dataset.tf -------------------------------------------------------------------------------
 
 
 def test_batches(client):
