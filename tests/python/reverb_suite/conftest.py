@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers for the tests over each transport, and a limit on the time of every test."""
 
+import faulthandler
 import gc
 import os
 import pickle
@@ -40,7 +41,8 @@ def pytest_collection_modifyitems(items):
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem):
     """Runs the test in a thread, so that a call that never returns fails one test and not the
-    whole run: such a call sits in a library that no signal interrupts."""
+    whole run: such a call sits in a library that no signal interrupts. One that keeps the GIL
+    as well stops everything, and after three times as long the process ends."""
     mark = pyfuncitem.get_closest_marker("seconds")
     seconds = mark.args[0] if mark else TEST_S
     names = pyfuncitem._fixtureinfo.argnames
@@ -54,8 +56,10 @@ def pytest_pyfunc_call(pyfuncitem):
             raised.append(error)
 
     thread = threading.Thread(target=call, daemon=True)
+    faulthandler.dump_traceback_later(3 * seconds, exit=True, file=sys.__stderr__)
     thread.start()
     thread.join(seconds)
+    faulthandler.cancel_dump_traceback_later()
     if thread.is_alive():
         frame = sys._current_frames().get(thread.ident)
         where = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "nowhere"

@@ -295,7 +295,7 @@ def test_timeouts(serve, call):
     with pytest.raises(reverb.DeadlineExceededError, match="provided timeout of 0:00:00.05"):
         call(writer)
     samples(client, count=2)  # dm-reverb's writer does not go while something waits
-    writer.flush()
+    writer.flush(timeout_ms=5000)
 
 
 @pytest.mark.parametrize("pattern", [
