@@ -70,8 +70,8 @@ static int is_named_tuple(PyObject *obj)
 static inline bool is_plain_leaf(PyObject *obj)
 {
     return PyArray_CheckExact(obj) || PyFloat_CheckExact(obj) || PyLong_Check(obj) ||
-           Py_TYPE(obj) == &core_TrajectoryColumn || obj == Py_None || PyUnicode_Check(obj) || PyBytes_Check(obj) ||
-           PyArray_IsScalar(obj, Generic) || PyArray_Check(obj);
+           Py_TYPE(obj) == &core_TrajectoryColumn || obj == Py_None || PyUnicode_Check(obj) ||
+           PyBytes_Check(obj) || PyArray_IsScalar(obj, Generic) || PyArray_Check(obj);
 }
 
 int core_nest_kind(PyObject *obj)

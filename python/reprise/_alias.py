@@ -10,6 +10,7 @@ answers while that is this package.
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import sys
 from types import ModuleType
 from typing import Optional
