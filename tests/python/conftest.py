@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is left out where everything takes many times as long.
+"""Ctrl-C, and what is left out where everything takes many times as long.
 
 RP_SANITIZED=1, which tests/run.py sets, says that the extension has the sanitizers inside. Servers
 in a process of their own and over TCP run the same code of the extension as those in this process,
@@ -7,6 +7,10 @@ and the C of the library has sanitized tests of its own.
 """
 
 import os
+import signal
+
+# Whoever runs the tests in the background may have them start with Ctrl-C turned off.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def is_costly(item):
