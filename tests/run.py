@@ -42,7 +42,8 @@ OTHER_MACHINE = "x86_64" if platform.machine() == "aarch64" else "aarch64"
 
 # How each configuration is built and run. RP_TEST_SCALE tells a long test how much to do: 1 is
 # what a plain build manages in a minute.
-SANITIZED = ["-Dbuildtype=debugoptimized", "-Db_lundef=false", "-Dprograms=false"]
+SANITIZED = ["-Dbuildtype=debugoptimized", "-Doptimization=1", "-Db_lundef=false",
+             "-Dprograms=false"]
 BUILDS = {
     "release": {
         "cc": "gcc",

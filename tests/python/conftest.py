@@ -3,7 +3,8 @@
 
 RP_SANITIZED=1, which tests/run.py sets, says that the extension has the sanitizers inside. Servers
 in a process of their own and over TCP run the same code of the extension as those in this process,
-and the C of the library has sanitized tests of its own.
+Reverb's suite the same as the package's own tests, and the C of the library has sanitized tests of
+its own.
 """
 
 import os
@@ -16,7 +17,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def is_costly(item):
     parameters = getattr(item, "callspec", None)
     transport = parameters.params.get("transport") if parameters is not None else None
-    return transport in ("child", "tcp") or "child" in item.name or "quick" in item.name
+    return (transport in ("child", "tcp") or "child" in item.name or "quick" in item.name
+            or "reverb_suite" in item.nodeid)
 
 
 def pytest_collection_modifyitems(config, items):
