@@ -90,7 +90,9 @@ int core_writer_set_history(core_writer *w, PyObject *nest)
 {
     core_leaves leaves;
     PyObject *structure = core_structure_of(nest), *tuple = NULL;
-    if (structure == NULL || core_flatten(nest, &leaves) < 0) {
+    int same = structure == NULL ? -1 : core_structure_flatten(structure, nest, &leaves);
+    if (same != 1) {
+        if (same == 0) PyErr_SetString(PyExc_RuntimeError, "the nest changed meanwhile");
         Py_XDECREF(structure);
         return -1;
     }

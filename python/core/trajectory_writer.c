@@ -202,6 +202,7 @@ static int state_new(core_writer *w, core_client *client,
     state->default_history = options->column.history;
     state->pid = getpid();
     w->state = state;
+    w->client = Py_NewRef((PyObject *)client);
     return 0;
 }
 
@@ -243,11 +244,8 @@ static int writer_init(core_writer *w, PyObject *args, PyObject *kwargs)
                                             .exact = true,
                                             .max_items = (size_t)max_items,
                                             .max_bytes = (size_t)max_bytes};
-    PyObject *tables = PySet_New(NULL);
-    if (tables == NULL) return -1;
-    Py_XSETREF(w->tables, tables); /* an earlier try may have left them */
-    Py_INCREF(client);
-    Py_XSETREF(w->client, client);
+    if (w->tables == NULL) w->tables = PySet_New(NULL);
+    if (w->tables == NULL) return -1;
     if (validate && greet((core_client *)client, timeout_ms) < 0) return -1;
     return state_new(w, (core_client *)client, &options);
 }
@@ -288,25 +286,27 @@ static bool all_left(const writer_state *state)
     return true;
 }
 
-/* Frees the C writer, once nobody is inside. */
-static void shut(core_writer *w)
+/* Frees the C writer, once nobody is inside. False if that will never be: then the writer
+ * stays, and needs its client. */
+static bool shut(core_writer *w)
 {
     writer_state *state = w->state;
     rp_trajectory_writer *writer = state->writer;
-    if (writer == NULL) return;
+    if (writer == NULL) return true;
     state->writer = NULL; /* from here on nobody enters */
-    if (!all_left(state)) return;
+    if (!all_left(state)) return false;
     w->final_steps = rp_trajectory_writer_steps(writer);
     Py_CLEAR(state->strings);
     Py_BEGIN_ALLOW_THREADS
     rp_trajectory_writer_free(writer);
     Py_END_ALLOW_THREADS
+    return true;
 }
 
 static void writer_dealloc(core_writer *w)
 {
     PyTypeObject *type = Py_TYPE(w);
-    if (w->state != NULL) shut(w);
+    bool is_shut = w->state == NULL || shut(w);
     for (size_t i = 0; i < w->column_count; i++) Py_DECREF((PyObject *)w->columns[i]);
     PyMem_Free(w->columns);
     for (int i = 0; i < SHAPES; i++) {
@@ -320,7 +320,7 @@ static void writer_dealloc(core_writer *w)
     Py_XDECREF(w->nest);
     PyMem_Free(w->parts);
     writer_state_unref(w->state);
-    Py_XDECREF(w->client); /* not before the C writer, which uses it */
+    if (is_shut) Py_XDECREF(w->client); /* not before the C writer, which uses it */
     type->tp_free((PyObject *)w);
 }
 
@@ -329,7 +329,7 @@ static PyObject *writer_close(core_writer *w, PyObject *unused)
     (void)unused;
     if (w->state == NULL || w->state->writer == NULL) Py_RETURN_NONE;
     if (writer_settle(w->state) < 0) return NULL;
-    shut(w);
+    (void)shut(w);
     Py_RETURN_NONE;
 }
 
