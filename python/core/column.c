@@ -4,6 +4,7 @@
  * A history is indexed like a list of all steps since it was last cleared, with None where the
  * column has no value, or no longer. A column takes no None: so what it holds was there when it
  * was made, and is looked up again when it is used. */
+#include "nest.h"
 #include "trajectory_writer.h"
 
 #include <structmember.h>
@@ -49,22 +50,6 @@ static int spec_of(writer_state *state, rp_ref ref, rp_spec *spec)
         return 0;
     PyErr_SetString(PyExc_RuntimeError, expired_text);
     return -1;
-}
-
-static PyObject *shape_tuple(const rp_shape *shape, Py_ssize_t rows)
-{
-    int first = rows >= 0 ? 1 : 0;
-    PyObject *tuple = PyTuple_New(shape->rank + first);
-    if (tuple == NULL) return NULL;
-    for (int i = 0; i < shape->rank + first; i++) {
-        PyObject *dim = PyLong_FromLongLong(i < first ? rows : shape->dims[i - first]);
-        if (dim == NULL) {
-            Py_DECREF(tuple);
-            return NULL;
-        }
-        PyTuple_SET_ITEM(tuple, i, dim);
-    }
-    return tuple;
 }
 
 /* A new array for `rows` rows of that spec, or for one without the row dimension if -1. */
@@ -160,10 +145,10 @@ static int copy_rows(writer_state *state, const rp_spec *spec, const rp_ref *ref
     if (spec->dtype == RP_STRING) return copy_strings(state, refs, count, array);
     if (bytes == 0) return 0;
     if (writer_enter(state) < 0) return -1;
+    rp_trajectory_writer *writer = state->writer; /* which may be shut meanwhile */
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t i = 0; st == RP_OK && i < count; i++)
-        st = rp_trajectory_writer_copy(state->writer, refs[i], to + (size_t)i * bytes, bytes,
-                                       &err);
+        st = rp_trajectory_writer_copy(writer, refs[i], to + (size_t)i * bytes, bytes, &err);
     Py_END_ALLOW_THREADS
     writer_leave(state);
     if (st == RP_OK) return 0;
@@ -193,7 +178,8 @@ static PyObject *cell_shape(cell_ref *cell, void *unused)
 {
     rp_spec spec;
     (void)unused;
-    return spec_of(cell->state, cell->ref, &spec) < 0 ? NULL : shape_tuple(&spec.shape, -1);
+    return spec_of(cell->state, cell->ref, &spec) < 0 ? NULL
+                                                      : core_shape_tuple(&spec.shape, -1);
 }
 
 static PyObject *cell_dtype(cell_ref *cell, void *unused)
@@ -381,23 +367,23 @@ static int column_index(PyObject *key, Py_ssize_t length, Py_ssize_t *index)
     return -1;
 }
 
-/* Rows by a list of their numbers. */
+/* Rows by a list of their numbers. The numbers are taken from a copy of it: to ask one for its
+ * value may run Python, which may change the list. */
 static PyObject *column_pick(core_column *c, PyObject *list)
 {
-    Py_ssize_t count = PyList_GET_SIZE(list), at;
-    PyObject *all = column_references(c, NULL), *made = NULL;
+    PyObject *numbers = PyList_AsTuple(list), *made = NULL;
+    PyObject *all = numbers == NULL ? NULL : column_references(c, NULL);
+    Py_ssize_t count = numbers == NULL ? 0 : PyTuple_GET_SIZE(numbers), at;
     PyObject *tuple = all == NULL ? NULL : PyTuple_New(count);
     for (Py_ssize_t i = 0; tuple != NULL && i < count; i++) {
-        if (i >= PyList_GET_SIZE(list) ||
-            column_index(PyList_GET_ITEM(list, i), PyTuple_GET_SIZE(all), &at) < 0) {
+        if (column_index(PyTuple_GET_ITEM(numbers, i), PyTuple_GET_SIZE(all), &at) < 0) {
             Py_CLEAR(tuple);
             break;
         }
-        PyObject *item = PyTuple_GET_ITEM(all, at);
-        Py_INCREF(item);
-        PyTuple_SET_ITEM(tuple, i, item);
+        PyTuple_SET_ITEM(tuple, i, Py_NewRef(PyTuple_GET_ITEM(all, at)));
     }
     if (tuple != NULL) made = column_of_objects(&core_TrajectoryColumn, tuple, false);
+    Py_XDECREF(numbers);
     Py_XDECREF(all);
     Py_XDECREF(tuple);
     return made;
@@ -448,7 +434,7 @@ static PyObject *column_shape(core_column *c, void *unused)
     (void)unused;
     if (c->objects == NULL) {
         if (column_spec(c, &spec) < 0) return NULL;
-        return shape_tuple(&spec.shape, c->squeeze ? -1 : Py_SIZE(c));
+        return core_shape_tuple(&spec.shape, c->squeeze ? -1 : Py_SIZE(c));
     }
     PyObject *shape = column_first(c, "shape");
     PyObject *inner = shape == NULL ? NULL : PySequence_Tuple(shape), *whole = NULL;
@@ -593,16 +579,10 @@ PyTypeObject core_TrajectoryColumn = {
 
 /* --- histories -------------------------------------------------------------------------------- */
 
-/* The path as messages show it: keys and positions joined with '/'. */
+/* The path as messages show it, as UTF-8. */
 static PyObject *path_name(PyObject *path)
 {
-    PyObject *text = PyUnicode_FromString("");
-    for (Py_ssize_t i = 0; text != NULL && i < PyTuple_GET_SIZE(path); i++) {
-        PyObject *longer =
-            PyUnicode_FromFormat(i == 0 ? "%U%S" : "%U/%S", text, PyTuple_GET_ITEM(path, i));
-        Py_DECREF(text);
-        text = longer;
-    }
+    PyObject *text = core_path_text(path);
     PyObject *bytes =
         text == NULL ? NULL : PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
     Py_XDECREF(text);
@@ -698,7 +678,8 @@ static PyObject *cells_list(core_history *h, int64_t missing, int64_t start, int
 {
     bool is_long = missing + count > SHOWN_CELLS;
     PyObject *list = PyList_New(0);
-    if (is_long) missing = count = SHOWN_CELLS / 2;
+    if (is_long && missing > SHOWN_CELLS / 2) missing = SHOWN_CELLS / 2;
+    if (is_long && count > SHOWN_CELLS / 2) count = SHOWN_CELLS / 2;
     for (int64_t i = -missing; list != NULL && i < count; i++) {
         int64_t cell = i < 0 ? -1 : cell_at(h, start + i * step);
         PyObject *item = Py_None;
@@ -760,6 +741,7 @@ static PyObject *history_slice(core_history *h, PyObject *slice)
     Py_ssize_t start, stop, step, missing = 0;
     if (PySlice_Unpack(slice, &start, &stop, &step) < 0) return NULL;
     bool has_start = ((PySliceObject *)slice)->start != Py_None;
+    if (start < -PY_SSIZE_T_MAX) start = -PY_SSIZE_T_MAX;
     if (has_start && step > 0 && start < -h->length) missing = -(start + (Py_ssize_t)h->length);
     Py_ssize_t count = PySlice_AdjustIndices((Py_ssize_t)h->length, &start, &stop, step);
     return history_part(h, slice, missing, start, count, step, false);
@@ -768,21 +750,22 @@ static PyObject *history_slice(core_history *h, PyObject *slice)
 /* Steps by a list of their numbers. */
 static PyObject *history_pick(core_history *h, PyObject *list)
 {
-    Py_ssize_t count = PyList_GET_SIZE(list);
+    PyObject *numbers = PyList_AsTuple(list); /* which may change the list */
+    if (numbers == NULL) return NULL;
+    Py_ssize_t count = PyTuple_GET_SIZE(numbers), done = 0;
     bool has_none = false;
     core_column *c = column_alloc(&core_TrajectoryColumn, h->state, count, false);
-    if (c == NULL) return NULL;
-    for (Py_ssize_t i = 0; i < count; i++) {
+    for (; c != NULL && done < count; done++) {
         int64_t step, cell;
-        if (i >= PyList_GET_SIZE(list) ||
-            history_index(h, PyList_GET_ITEM(list, i), &step) < 0) {
-            if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "the list has changed");
-            Py_DECREF(c);
-            return NULL;
-        }
+        if (history_index(h, PyTuple_GET_ITEM(numbers, done), &step) < 0) break;
         cell = cell_at(h, step);
         if (cell < 0) has_none = true;
-        c->refs[i] = (rp_ref){h->column, (uint64_t)cell};
+        c->refs[done] = (rp_ref){h->column, (uint64_t)cell};
+    }
+    Py_DECREF(numbers);
+    if (c == NULL || done < count) {
+        Py_XDECREF(c);
+        return NULL;
     }
     if (!has_none) return (PyObject *)c;
     PyObject *shown = PyList_New(0);
@@ -875,6 +858,11 @@ static PyGetSetDef history_properties[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
+static PyMemberDef history_members[] = {
+    {"_number", T_UINT, offsetof(core_history, column), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
 static PyMappingMethods history_mapping = {
     .mp_length = (lenfunc)history_length,
     .mp_subscript = (binaryfunc)history_subscript,
@@ -893,4 +881,5 @@ PyTypeObject core_ColumnHistory = {
     .tp_as_mapping = &history_mapping,
     .tp_methods = history_methods,
     .tp_getset = history_properties,
+    .tp_members = history_members,
 };

@@ -96,6 +96,10 @@ int core_tensor_from(PyObject *obj, const char *path, rp_tensor *tensor, PyObjec
 rp_dtype core_dtype_from(PyArray_Descr *descr);
 PyArray_Descr *core_descr(rp_dtype dtype);
 
+/* A shape as a tuple, None where a dimension may have any size; None if its rank is not known
+ * either. Before them the number of rows, unless that is -1. */
+PyObject *core_shape_tuple(const rp_shape *shape, Py_ssize_t rows);
+
 /* A new array without contents, C contiguous; of RP_STRING an object array to be filled with
  * core_fill_strings(). */
 PyObject *core_array_new(rp_dtype dtype, const rp_shape *shape);

@@ -40,7 +40,7 @@ PyMODINIT_FUNC PyInit__core(void)
     import_array();
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL) return NULL;
-    if (core_init_status(module) < 0 || core_init_tensor(module) < 0) goto fail;
+    if (core_init_status(module) < 0) goto fail;
     if (core_init_nest(module) < 0 || add_types(module) < 0) goto fail;
     if (PyModule_AddFunctions(module, core_nest_functions) < 0) goto fail;
     if (PyModule_AddFunctions(module, core_signature_functions) < 0) goto fail;

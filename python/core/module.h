@@ -10,10 +10,9 @@
 int core_add(PyObject *module, const char *name, PyObject *obj);
 
 int core_init_status(PyObject *module);
-int core_init_tensor(PyObject *module);
 int core_init_nest(PyObject *module);
 
-extern PyMethodDef core_nest_functions[];      /* nest_functions.c */
+extern PyMethodDef core_nest_functions[];      /* structure.c */
 extern PyMethodDef core_signature_functions[]; /* signature.c */
 
 #endif

@@ -136,10 +136,9 @@ static int note(core_structure *s, nest_kind kind, PyObject *obj, PyObject *keys
 
 static int walk(PyObject *obj, core_structure *s, core_leaves *leaves, int depth);
 
-static int walk_items(PyObject *sequence, core_structure *s, core_leaves *leaves, int depth)
+static int walk_items(PyObject *sequence, Py_ssize_t count, core_structure *s,
+                      core_leaves *leaves, int depth)
 {
-    Py_ssize_t count = PySequence_Size(sequence);
-    if (count < 0) return -1;
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *item = PySequence_GetItem(sequence, i);
         int failed = item == NULL ? -1 : walk(item, s, leaves, depth + 1);
@@ -185,6 +184,8 @@ static PyObject *value_of(PyObject *mapping, PyObject *key)
         Py_XINCREF(value);
         return value;
     }
+    /* First, since some mappings make a value for a key that they have not. */
+    if (PySequence_Contains(mapping, key) != 1) return NULL;
     PyObject *value = PyObject_GetItem(mapping, key);
     if (value == NULL && PyErr_ExceptionMatches(PyExc_KeyError)) PyErr_Clear();
     return value;
@@ -208,6 +209,18 @@ static int walk_mapping(PyObject *mapping, core_structure *s, core_leaves *leave
     return failed;
 }
 
+/* The fields of a named tuple of that length. */
+static PyObject *fields_of(PyObject *obj, Py_ssize_t count)
+{
+    PyObject *fields = PyObject_GetAttr((PyObject *)Py_TYPE(obj), fields_name);
+    if (fields == NULL || (PyTuple_Check(fields) && PyTuple_GET_SIZE(fields) == count))
+        return fields;
+    PyErr_Format(PyExc_ValueError, "a named tuple must have as many elements as fields: %s",
+                 Py_TYPE(obj)->tp_name);
+    Py_DECREF(fields);
+    return NULL;
+}
+
 /* Appends the leaves of `obj` and, unless `s` is NULL, its nodes. */
 static int walk(PyObject *obj, core_structure *s, core_leaves *leaves, int depth)
 {
@@ -220,17 +233,14 @@ static int walk(PyObject *obj, core_structure *s, core_leaves *leaves, int depth
     if (too_deep(depth) < 0) return -1;
     if (kind == NEST_DICT) return walk_mapping(obj, s, leaves, depth);
     PyObject *fields = NULL;
+    Py_ssize_t count = PySequence_Size(obj);
+    if (count < 0) return -1;
     if (kind == NEST_NAMED) {
-        fields = PyObject_GetAttr((PyObject *)Py_TYPE(obj), fields_name);
+        fields = fields_of(obj, count);
         if (fields == NULL) return -1;
     }
-    Py_ssize_t count = PySequence_Size(obj);
-    if (count < 0) {
-        Py_XDECREF(fields);
-        return -1;
-    }
     if (note(s, (nest_kind)kind, obj, fields, NULL, count) < 0) return -1;
-    return walk_items(obj, s, leaves, depth);
+    return walk_items(obj, count, s, leaves, depth);
 }
 
 int core_flatten(PyObject *nest, core_leaves *leaves)
@@ -443,22 +453,25 @@ PyObject *core_structure_paths(PyObject *structure)
     return list;
 }
 
-PyObject *core_structure_path(PyObject *structure, Py_ssize_t leaf)
+PyObject *core_path_text(PyObject *path)
 {
-    PyObject *paths = core_structure_paths(structure), *text = NULL;
-    if (paths == NULL) return NULL;
-    if (leaf < 0 || leaf >= PyList_GET_SIZE(paths)) {
-        PyErr_Format(PyExc_IndexError, "no leaf %zd among %zd", leaf, PyList_GET_SIZE(paths));
-        goto out;
-    }
-    text = PyUnicode_FromString("");
-    PyObject *path = PyList_GET_ITEM(paths, leaf);
+    PyObject *text = PyUnicode_FromString("");
     for (Py_ssize_t i = 0; text != NULL && i < PyTuple_GET_SIZE(path); i++) {
         PyObject *longer =
             PyUnicode_FromFormat(i == 0 ? "%U%S" : "%U/%S", text, PyTuple_GET_ITEM(path, i));
         Py_SETREF(text, longer);
     }
-out:
+    return text;
+}
+
+PyObject *core_structure_path(PyObject *structure, Py_ssize_t leaf)
+{
+    PyObject *paths = core_structure_paths(structure), *text = NULL;
+    if (paths == NULL) return NULL;
+    if (leaf >= 0 && leaf < PyList_GET_SIZE(paths))
+        text = core_path_text(PyList_GET_ITEM(paths, leaf));
+    else
+        PyErr_Format(PyExc_IndexError, "no leaf %zd among %zd", leaf, PyList_GET_SIZE(paths));
     Py_DECREF(paths);
     return text;
 }

@@ -34,5 +34,7 @@ int core_nest_kind(PyObject *obj);
 
 /* For each leaf, in order, a tuple of the keys and positions on the way to it. */
 PyObject *core_structure_paths(PyObject *structure);
+/* One of those as messages show it: joined with '/'. */
+PyObject *core_path_text(PyObject *path);
 
 #endif

@@ -20,12 +20,13 @@ static PyObject *named(PyTypeObject *type, PyObject *elements)
     return made;
 }
 
-/* ReplaySample(info, data); takes `data`, a list of leaves, which may be NULL. */
+/* ReplaySample(info, data); takes `data`, a list or a tuple of leaves, which may be NULL. To be
+ * packed it must be one that nobody else has, or a tuple. */
 static PyObject *replay_sample(const making *m, PyObject *info, PyObject *data)
 {
     if (data && m->structure != Py_None) {
         PyObject *packed = core_structure_pack(m->structure, PySequence_Fast_ITEMS(data),
-                                               PyList_GET_SIZE(data));
+                                               PySequence_Fast_GET_SIZE(data));
         Py_DECREF(data);
         data = packed;
     }
@@ -64,11 +65,11 @@ static PyObject *row_of(PyArrayObject *array, Py_ssize_t row)
 
 static PyObject *row_list(PyObject *columns, Py_ssize_t row)
 {
-    Py_ssize_t count = PyList_GET_SIZE(columns);
+    Py_ssize_t count = PyTuple_GET_SIZE(columns);
     PyObject *list = PyList_New(count);
 
     for (Py_ssize_t i = 0; list && i < count; i++) {
-        PyObject *view = row_of((PyArrayObject *)PyList_GET_ITEM(columns, i), row);
+        PyObject *view = row_of((PyArrayObject *)PyTuple_GET_ITEM(columns, i), row);
         if (!view)
             Py_CLEAR(list);
         else
@@ -82,8 +83,8 @@ static Py_ssize_t step_count(PyObject *columns)
 {
     Py_ssize_t rows = -1;
 
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(columns); i++) {
-        PyArrayObject *array = (PyArrayObject *)PyList_GET_ITEM(columns, i);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(columns); i++) {
+        PyArrayObject *array = (PyArrayObject *)PyTuple_GET_ITEM(columns, i);
         Py_ssize_t its;
         if (!PyArray_Check(array)) {
             PyErr_SetString(PyExc_TypeError, "columns must be arrays");
@@ -102,19 +103,22 @@ static Py_ssize_t step_count(PyObject *columns)
 
 static PyObject *one(const making *m, PyObject *found)
 {
-    PyObject *columns, *info, *made = NULL;
+    PyObject *list, *columns, *info, *made = NULL;
     Py_ssize_t rows;
 
     if (!PyTuple_Check(found) || PyTuple_GET_SIZE(found) != 6 ||
-        !PyList_Check(columns = PyTuple_GET_ITEM(found, 5))) {
+        !PyList_Check(list = PyTuple_GET_ITEM(found, 5))) {
         PyErr_SetString(PyExc_TypeError, "a sample is a tuple of six");
         return NULL;
     }
     info = named(m->info_type, PyTuple_GetSlice(found, 0, 5));
-    if (!info) return NULL;
+    columns = info ? PyList_AsTuple(list) : NULL; /* packing may run Python */
+    if (!columns) {
+        Py_XDECREF(info);
+        return NULL;
+    }
     if (!m->steps) {
-        Py_INCREF(columns);
-        made = replay_sample(m, info, columns);
+        made = replay_sample(m, info, Py_NewRef(m->structure == Py_None ? list : columns));
     } else if ((rows = step_count(columns)) >= 0 && (made = PyList_New(rows))) {
         for (Py_ssize_t i = 0; made && i < rows; i++) {
             PyObject *step = replay_sample(m, info, row_list(columns, i));
@@ -124,6 +128,7 @@ static PyObject *one(const making *m, PyObject *found)
                 PyList_SET_ITEM(made, i, step);
         }
     }
+    Py_DECREF(columns);
     Py_DECREF(info);
     return made;
 }
@@ -131,7 +136,8 @@ static PyObject *one(const making *m, PyObject *found)
 PyObject *core_replay_samples(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     making m;
-    PyObject *list;
+    PyObject *found, *list;
+    int steps;
 
     (void)self;
     if (count != 5 || !PyList_Check(args[0]) || !PyType_Check(args[1]) ||
@@ -142,17 +148,21 @@ PyObject *core_replay_samples(PyObject *self, PyObject *const *args, Py_ssize_t 
                         "replay_samples(found, SampleInfo, ReplaySample, structure, steps)");
         return NULL;
     }
+    steps = PyObject_IsTrue(args[4]);
+    if (steps < 0) return NULL;
     m = (making){.info_type = (PyTypeObject *)args[1],
                  .sample_type = (PyTypeObject *)args[2],
                  .structure = args[3],
-                 .steps = PyObject_IsTrue(args[4]) == 1};
-    list = PyList_New(PyList_GET_SIZE(args[0]));
-    for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list); i++) {
-        PyObject *made = one(&m, PyList_GET_ITEM(args[0], i));
+                 .steps = steps != 0};
+    found = PyList_AsTuple(args[0]);
+    list = found ? PyList_New(PyTuple_GET_SIZE(found)) : NULL;
+    for (Py_ssize_t i = 0; list && i < PyTuple_GET_SIZE(found); i++) {
+        PyObject *made = one(&m, PyTuple_GET_ITEM(found, i));
         if (!made)
             Py_CLEAR(list);
         else
             PyList_SET_ITEM(list, i, made);
     }
+    Py_XDECREF(found);
     return list;
 }

@@ -34,9 +34,9 @@ static int spec_shape(PyObject *leaf, rp_shape *shape)
         failed = 0;
         goto out;
     }
-    dims = PySequence_Fast(obj, "the shape of a spec must be a sequence or None");
+    dims = PySequence_Tuple(obj);
     if (dims == NULL) goto out;
-    Py_ssize_t rank = PySequence_Fast_GET_SIZE(dims);
+    Py_ssize_t rank = PyTuple_GET_SIZE(dims);
     if (rank > RP_MAX_RANK) {
         PyErr_Format(PyExc_ValueError, "a spec has at most %d dimensions, got %zd", RP_MAX_RANK,
                      rank);
@@ -45,7 +45,7 @@ static int spec_shape(PyObject *leaf, rp_shape *shape)
     shape->rank = (int32_t)rank;
     failed = 0;
     for (Py_ssize_t i = 0; i < rank && !failed; i++)
-        failed = dimension_of(PySequence_Fast_GET_ITEM(dims, i), &shape->dims[i]);
+        failed = dimension_of(PyTuple_GET_ITEM(dims, i), &shape->dims[i]);
 out:
     Py_XDECREF(dims);
     Py_DECREF(obj);
@@ -81,7 +81,15 @@ static const char *text_of(nodes *n, PyObject *obj, const char *what)
         PyErr_Format(PyExc_TypeError, "%s of a signature must be a str, got %R", what, obj);
         return NULL;
     }
-    return PyList_Append(n->kept, obj) < 0 ? NULL : PyUnicode_AsUTF8(obj);
+    Py_ssize_t size = 0;
+    const char *text = PyUnicode_AsUTF8AndSize(obj, &size);
+    if (text == NULL) return NULL;
+    if (strlen(text) != (size_t)size) {
+        PyErr_Format(PyExc_ValueError, "%s of a signature has no null character, got %R", what,
+                     obj);
+        return NULL;
+    }
+    return PyList_Append(n->kept, obj) < 0 ? NULL : text;
 }
 
 static int spec_of(nodes *n, PyObject *leaf, rp_spec *spec)
@@ -141,7 +149,9 @@ int core_signature_from(PyObject *nest, rp_signature **out)
         Py_DECREF(structure);
         return 0;
     }
-    if (core_flatten(nest, &leaves) < 0) {
+    int same = core_structure_flatten(structure, nest, &leaves);
+    if (same != 1) {
+        if (same == 0) PyErr_SetString(PyExc_RuntimeError, "the nest changed meanwhile");
         Py_DECREF(structure);
         return -1;
     }
@@ -169,30 +179,17 @@ out:
 
 /* --- to Python --------------------------------------------------------------------------------- */
 
-static PyObject *shape_tuple(const rp_shape *shape)
+static PyObject *text_of_utf8(const char *text)
 {
-    if (shape->rank < 0) Py_RETURN_NONE;
-    PyObject *tuple = PyTuple_New(shape->rank);
-    if (tuple == NULL) return NULL;
-    for (int i = 0; i < shape->rank; i++) {
-        PyObject *dim = shape->dims[i] < 0 ? Py_NewRef(Py_None)
-                                           : PyLong_FromLongLong((long long)shape->dims[i]);
-        if (dim == NULL) {
-            Py_DECREF(tuple);
-            return NULL;
-        }
-        PyTuple_SET_ITEM(tuple, i, dim);
-    }
-    return tuple;
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
 
 static PyObject *text_or_none(const char *text)
 {
-    if (text == NULL || *text == 0) return Py_NewRef(Py_None);
-    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    return text == NULL || *text == 0 ? Py_NewRef(Py_None) : text_of_utf8(text);
 }
 
-/* reprise.specs, borrowed from sys.modules. */
+/* Calls a function of reprise.specs. Takes `args`, which may be NULL after a failure. */
 static PyObject *call_specs(const char *function, PyObject *args)
 {
     PyObject *module = PyImport_ImportModule("reprise.specs");
@@ -207,7 +204,7 @@ static PyObject *call_specs(const char *function, PyObject *args)
 
 static PyObject *spec_new(const rp_spec *spec)
 {
-    PyObject *shape = shape_tuple(&spec->shape);
+    PyObject *shape = core_shape_tuple(&spec->shape, -1);
     PyObject *descr = shape == NULL ? NULL : (PyObject *)core_descr(spec->dtype);
     PyObject *name = descr == NULL ? NULL : text_or_none(spec->name);
     PyObject *args = name == NULL ? NULL : PyTuple_Pack(3, shape, descr, name);
@@ -222,9 +219,11 @@ static PyObject *nest_of(const rp_nest_node *items, size_t *at);
 /* The children of a node as a list of (key, value); keys are None where there are none. */
 static PyObject *children_of(const rp_nest_node *items, const rp_nest_node *node, size_t *at)
 {
+    bool keyed = node->kind == RP_NEST_DICT || node->kind == RP_NEST_NAMEDTUPLE;
     PyObject *pairs = PyList_New(0);
     for (uint32_t i = 0; pairs != NULL && i < node->child_count; i++) {
-        PyObject *key = text_or_none(items[*at].key);
+        const char *text = items[*at].key == NULL ? "" : items[*at].key;
+        PyObject *key = keyed ? text_of_utf8(text) : Py_NewRef(Py_None);
         PyObject *value = key == NULL ? NULL : nest_of(items, at);
         PyObject *pair = value == NULL ? NULL : PyTuple_Pack(2, key, value);
         if (pair == NULL || PyList_Append(pairs, pair) < 0) Py_CLEAR(pairs);

@@ -159,11 +159,11 @@ static PyObject *structure_flatten(PyObject *self, PyObject *nest)
 
 static PyObject *structure_pack(PyObject *self, PyObject *leaves)
 {
-    PyObject *fast = PySequence_Fast(leaves, "leaves must be a sequence");
-    if (fast == NULL) return NULL;
+    PyObject *tuple = PySequence_Tuple(leaves); /* a list could change meanwhile */
+    if (tuple == NULL) return NULL;
     PyObject *nest =
-        core_structure_pack(self, PySequence_Fast_ITEMS(fast), PySequence_Fast_GET_SIZE(fast));
-    Py_DECREF(fast);
+        core_structure_pack(self, &PyTuple_GET_ITEM(tuple, 0), PyTuple_GET_SIZE(tuple));
+    Py_DECREF(tuple);
     return nest;
 }
 

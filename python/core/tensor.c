@@ -34,6 +34,27 @@ enum {
     QUANTIZED_COUNT = sizeof(quantized_dtypes) / sizeof(quantized_dtypes[0]),
 };
 
+/* Whether the one field of a structure is a number of that type, in native byte order. */
+static bool has_raw_field(PyArray_Descr *descr, PyObject *name, int raw)
+{
+    PyObject *fields = PyObject_GetAttrString((PyObject *)descr, "fields");
+    PyObject *field = fields == NULL ? NULL : PyObject_GetItem(fields, name);
+    bool is = false;
+    if (field != NULL && PyTuple_Check(field) && PyTuple_GET_SIZE(field) >= 2 &&
+        PyArray_DescrCheck(PyTuple_GET_ITEM(field, 0))) {
+        const PyArray_Descr *its = (PyArray_Descr *)PyTuple_GET_ITEM(field, 0);
+        is = its->type_num == raw && PyArray_ISNBO(its->byteorder);
+    }
+    Py_XDECREF(fields);
+    Py_XDECREF(field);
+    return is;
+}
+
+static bool has_size_of(PyArray_Descr *descr, rp_dtype dtype)
+{
+    return (size_t)PyDataType_ELSIZE(descr) == rp_dtype_size(dtype);
+}
+
 static rp_dtype quantized_from(PyArray_Descr *descr)
 {
     PyObject *names = PyObject_GetAttrString((PyObject *)descr, "names");
@@ -41,7 +62,9 @@ static rp_dtype quantized_from(PyArray_Descr *descr)
     if (names != NULL && PyTuple_Check(names) && PyTuple_GET_SIZE(names) == 1) {
         PyObject *name = PyTuple_GET_ITEM(names, 0);
         for (int i = 0; i < QUANTIZED_COUNT; i++)
-            if (PyUnicode_CompareWithASCIIString(name, quantized_dtypes[i].name) == 0)
+            if (PyUnicode_CompareWithASCIIString(name, quantized_dtypes[i].name) == 0 &&
+                has_size_of(descr, quantized_dtypes[i].dtype) &&
+                has_raw_field(descr, name, quantized_dtypes[i].raw))
                 found = quantized_dtypes[i].dtype;
     }
     Py_XDECREF(names);
@@ -55,7 +78,9 @@ static rp_dtype registered_from(PyArray_Descr *descr)
     const char *name = strrchr(descr->typeobj->tp_name, '.');
     name = name == NULL ? descr->typeobj->tp_name : name + 1;
     for (int i = 0; i < EXTRA_COUNT; i++)
-        if (strcmp(name, extra_dtypes[i].name) == 0) return extra_dtypes[i].dtype;
+        if (strcmp(name, extra_dtypes[i].name) == 0 &&
+            has_size_of(descr, extra_dtypes[i].dtype))
+            return extra_dtypes[i].dtype;
     return RP_INVALID_DTYPE;
 }
 
@@ -89,17 +114,21 @@ rp_dtype core_dtype_from(PyArray_Descr *descr)
     return descr->type_num >= NPY_USERDEF ? registered_from(descr) : RP_INVALID_DTYPE;
 }
 
-/* One of ml_dtypes, if somebody has imported that or it is installed, else raw numbers. */
+/* One of ml_dtypes, if that is installed, else raw numbers. Whether it is, is asked once. */
 static PyArray_Descr *extra_descr(const char *name, int raw)
 {
-    PyObject *module = PyImport_ImportModule("ml_dtypes");
+    static bool is_missing;
+    PyObject *module = is_missing ? NULL : PyImport_ImportModule("ml_dtypes");
     PyObject *scalar = module == NULL ? NULL : PyObject_GetAttrString(module, name);
     PyArray_Descr *descr = NULL;
     if (scalar != NULL && PyArray_DescrConverter(scalar, &descr) != NPY_SUCCEED) descr = NULL;
     Py_XDECREF(scalar);
     Py_XDECREF(module);
+    if (descr != NULL) return descr;
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return NULL; /* Ctrl-C */
+    if (module == NULL) is_missing = true;
     PyErr_Clear();
-    return descr != NULL ? descr : PyArray_DescrFromType(raw);
+    return PyArray_DescrFromType(raw);
 }
 
 static PyArray_Descr *quantized_descr(const char *name, int raw)
@@ -298,6 +327,22 @@ fail:
     return -1;
 }
 
+PyObject *core_shape_tuple(const rp_shape *shape, Py_ssize_t rows)
+{
+    int first = rows >= 0 ? 1 : 0;
+    if (shape->rank < 0) Py_RETURN_NONE;
+    PyObject *tuple = PyTuple_New(shape->rank + first);
+    for (int i = 0; tuple != NULL && i < shape->rank + first; i++) {
+        int64_t size = i < first ? rows : shape->dims[i - first];
+        PyObject *dim = size < 0 ? Py_NewRef(Py_None) : PyLong_FromLongLong(size);
+        if (dim == NULL)
+            Py_CLEAR(tuple);
+        else
+            PyTuple_SET_ITEM(tuple, i, dim);
+    }
+    return tuple;
+}
+
 PyObject *core_array_new(rp_dtype dtype, const rp_shape *shape)
 {
     npy_intp dims[RP_MAX_RANK];
@@ -322,11 +367,5 @@ int core_fill_strings(PyObject *array, const rp_string *strings, size_t count)
         objects[i] = bytes;
         Py_XDECREF(old);
     }
-    return 0;
-}
-
-int core_init_tensor(PyObject *module)
-{
-    (void)module;
     return 0;
 }

@@ -67,18 +67,21 @@ static bool is_intact(const nest_part **part, const nest_part *end, PyObject *ob
     return same;
 }
 
-/* Makes the nest anew. */
+/* Makes the nest anew. Its types are called for that, which may append steps: what was made
+ * then is not kept. */
 static PyObject *pack_history(core_writer *w)
 {
-    Py_ssize_t count = PyTuple_GET_SIZE(w->leaves);
-    PyObject *nest = core_structure_pack(w->structure, &PyTuple_GET_ITEM(w->leaves, 0), count);
-    if (nest == NULL) return NULL;
-    Py_CLEAR(w->nest);
-    w->part_count = 0;
-    if (note_parts(w, nest, NULL)) {
-        Py_INCREF(nest);
-        w->nest = nest;
+    PyObject *structure = Py_NewRef(w->structure), *leaves = Py_NewRef(w->leaves);
+    PyObject *nest =
+        core_structure_pack(structure, &PyTuple_GET_ITEM(leaves, 0), PyTuple_GET_SIZE(leaves));
+    if (nest != NULL && w->structure == structure) {
+        PyObject *old = w->nest;
+        w->part_count = 0;
+        w->nest = note_parts(w, nest, NULL) ? Py_NewRef(nest) : NULL;
+        Py_XDECREF(old);
     }
+    Py_DECREF(structure);
+    Py_DECREF(leaves);
     return nest;
 }
 
@@ -87,7 +90,9 @@ int core_writer_set_history(core_writer *w, PyObject *nest)
 {
     core_leaves leaves;
     PyObject *structure = core_structure_of(nest), *tuple = NULL;
-    if (structure == NULL || core_flatten(nest, &leaves) < 0) {
+    int same = structure == NULL ? -1 : core_structure_flatten(structure, nest, &leaves);
+    if (same != 1) {
+        if (same == 0) PyErr_SetString(PyExc_RuntimeError, "the nest changed meanwhile");
         Py_XDECREF(structure);
         return -1;
     }
@@ -101,11 +106,11 @@ int core_writer_set_history(core_writer *w, PyObject *nest)
         Py_DECREF(structure);
         return -1;
     }
-    Py_XDECREF(w->structure);
-    Py_XDECREF(w->leaves);
+    PyObject *old[] = {w->structure, w->leaves, w->nest};
     w->structure = structure;
     w->leaves = tuple;
-    Py_CLEAR(w->nest);
+    w->nest = NULL;
+    for (int i = 0; i < 3; i++) Py_XDECREF(old[i]);
     return 0;
 }
 

@@ -32,24 +32,40 @@ static rp_status create_call(void *arg, rp_wait wait, rp_error *err)
                                             item->count, wait, &item->key, err);
 }
 
-/* Flattens an item by the structures seen lately. */
+/* Moves a structure to the front, if it is still there. */
+static void prefer(PyObject **known, PyObject *structure)
+{
+    int at = 0;
+    while (at < SHAPES && known[at] != structure) at++;
+    if (at == SHAPES) return;
+    memmove(&known[1], &known[0], (size_t)at * sizeof(structure));
+    known[0] = structure;
+}
+
+/* Puts a structure to the front; takes its reference. */
+static void remember(PyObject **known, PyObject *structure)
+{
+    PyObject *last = known[SHAPES - 1];
+    memmove(&known[1], &known[0], (SHAPES - 1) * sizeof(structure));
+    known[0] = structure;
+    Py_XDECREF(last);
+}
+
+/* Flattens an item by the structures seen lately. Looking into a mapping may run Python, and
+ * that create items of other structures: the list is another one then. */
 static int flatten_item(core_writer *w, PyObject *trajectory, core_leaves *leaves)
 {
     PyObject **known = w->item_structures;
     for (int i = 0; i < SHAPES && known[i] != NULL; i++) {
-        PyObject *structure = known[i];
+        PyObject *structure = Py_NewRef(known[i]);
         int same = core_structure_flatten(structure, trajectory, leaves);
-        if (same < 0) return -1;
-        if (same == 0) continue;
-        memmove(&known[1], &known[0], (size_t)i * sizeof(structure));
-        known[0] = structure;
-        return 0;
+        if (same == 1) prefer(known, structure);
+        Py_DECREF(structure);
+        if (same != 0) return same < 0 ? -1 : 0;
     }
     PyObject *structure = core_structure_of(trajectory);
     if (structure == NULL) return -1;
-    Py_XDECREF(known[SHAPES - 1]);
-    memmove(&known[1], &known[0], (SHAPES - 1) * sizeof(structure));
-    known[0] = structure;
+    remember(known, structure);
     return core_flatten(trajectory, leaves);
 }
 
@@ -336,9 +352,20 @@ static int item_arguments(PyObject *const *args, Py_ssize_t nargs, PyObject *kwn
 
 static const char *table_name(PyObject *table)
 {
-    if (PyUnicode_Check(table)) return PyUnicode_AsUTF8(table);
-    if (PyBytes_Check(table)) return PyBytes_AS_STRING(table);
-    PyErr_Format(PyExc_TypeError, "table must be a str, got %R", table);
+    const char *name = NULL;
+    Py_ssize_t size = 0;
+    if (PyUnicode_Check(table)) {
+        name = PyUnicode_AsUTF8AndSize(table, &size);
+        if (name == NULL) return NULL;
+    } else if (PyBytes_Check(table)) {
+        name = PyBytes_AS_STRING(table);
+        size = PyBytes_GET_SIZE(table);
+    } else {
+        PyErr_Format(PyExc_TypeError, "table must be a str, got %R", table);
+        return NULL;
+    }
+    if (strlen(name) == (size_t)size) return name;
+    PyErr_Format(PyExc_ValueError, "the name of a table has no null character, got %R", table);
     return NULL;
 }
 

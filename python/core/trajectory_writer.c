@@ -45,6 +45,9 @@ struct step_shape {
 
 static PyObject *learn_name; /* "_learn" */
 
+static const char once_text[] = "a writer is initialised once";
+static const char never_text[] = "the writer was not initialised";
+
 /* --- who is inside ---------------------------------------------------------------------------- */
 
 void writer_state_unref(writer_state *state)
@@ -95,7 +98,7 @@ int writer_settle(writer_state *state)
 int writer_enter(writer_state *state)
 {
     if (state == NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "the writer was not initialised");
+        PyErr_SetString(PyExc_RuntimeError, never_text);
         return -1;
     }
     if (state->busy && writer_settle(state) < 0) return -1;
@@ -188,11 +191,18 @@ static int state_new(core_writer *w, core_client *client,
         core_raise(st, &err);
         return -1;
     }
+    if (w->state != NULL) { /* another thread was faster */
+        PyMem_Free(state);
+        rp_trajectory_writer_free(writer);
+        PyErr_SetString(PyExc_RuntimeError, once_text);
+        return -1;
+    }
     state->refs = 1;
     state->writer = writer;
     state->default_history = options->column.history;
     state->pid = getpid();
     w->state = state;
+    w->client = Py_NewRef((PyObject *)client);
     return 0;
 }
 
@@ -209,7 +219,7 @@ static int writer_init(core_writer *w, PyObject *args, PyObject *kwargs)
                                      &max_bytes, &timeout))
         return -1;
     if (w->state != NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "a writer is initialised once");
+        PyErr_SetString(PyExc_RuntimeError, once_text);
         return -1;
     }
     if (history < 1 || history > INT32_MAX) {
@@ -228,16 +238,14 @@ static int writer_init(core_writer *w, PyObject *args, PyObject *kwargs)
         return -1;
     }
     if (learn_name == NULL) learn_name = PyUnicode_InternFromString("_learn");
-    if (learn_name == NULL || PyType_Ready(&core_WeakCellRef) < 0) return -1;
+    if (learn_name == NULL) return -1;
     rp_trajectory_writer_options options = {.column = {.history = (int32_t)history},
                                             .unchecked = validate == 0,
                                             .exact = true,
                                             .max_items = (size_t)max_items,
                                             .max_bytes = (size_t)max_bytes};
-    w->tables = PySet_New(NULL);
+    if (w->tables == NULL) w->tables = PySet_New(NULL);
     if (w->tables == NULL) return -1;
-    Py_INCREF(client);
-    w->client = client;
     if (validate && greet((core_client *)client, timeout_ms) < 0) return -1;
     return state_new(w, (core_client *)client, &options);
 }
@@ -255,23 +263,50 @@ static void shape_free(step_shape *shape)
     PyMem_Free(shape);
 }
 
-/* Frees the C writer. Nobody is inside. */
-static void shut(core_writer *w)
+static bool is_finalizing(void)
 {
-    rp_trajectory_writer *writer = w->state->writer;
-    if (writer == NULL) return;
+#if PY_VERSION_HEX >= 0x030d0000
+    return Py_IsFinalizing();
+#else
+    return _Py_IsFinalizing();
+#endif
+}
+
+/* Waits until nobody is inside: a thread may be, copying rows of a column, without a reference
+ * to the writer. False if that thread will never say that it has left, because the interpreter
+ * ends. */
+static bool all_left(const writer_state *state)
+{
+    while (state->busy && state->pid == getpid()) {
+        if (is_finalizing()) return false;
+        Py_BEGIN_ALLOW_THREADS
+        sleep_ms(1);
+        Py_END_ALLOW_THREADS
+    }
+    return true;
+}
+
+/* Frees the C writer, once nobody is inside. False if that will never be: then the writer
+ * stays, and needs its client. */
+static bool shut(core_writer *w)
+{
+    writer_state *state = w->state;
+    rp_trajectory_writer *writer = state->writer;
+    if (writer == NULL) return true;
+    state->writer = NULL; /* from here on nobody enters */
+    if (!all_left(state)) return false;
     w->final_steps = rp_trajectory_writer_steps(writer);
-    w->state->writer = NULL;
-    Py_CLEAR(w->state->strings);
+    Py_CLEAR(state->strings);
     Py_BEGIN_ALLOW_THREADS
     rp_trajectory_writer_free(writer);
     Py_END_ALLOW_THREADS
+    return true;
 }
 
 static void writer_dealloc(core_writer *w)
 {
     PyTypeObject *type = Py_TYPE(w);
-    if (w->state != NULL) shut(w);
+    bool is_shut = w->state == NULL || shut(w);
     for (size_t i = 0; i < w->column_count; i++) Py_DECREF((PyObject *)w->columns[i]);
     PyMem_Free(w->columns);
     for (int i = 0; i < SHAPES; i++) {
@@ -285,7 +320,7 @@ static void writer_dealloc(core_writer *w)
     Py_XDECREF(w->nest);
     PyMem_Free(w->parts);
     writer_state_unref(w->state);
-    Py_XDECREF(w->client); /* not before the C writer, which uses it */
+    if (is_shut) Py_XDECREF(w->client); /* not before the C writer, which uses it */
     type->tp_free((PyObject *)w);
 }
 
@@ -294,7 +329,7 @@ static PyObject *writer_close(core_writer *w, PyObject *unused)
     (void)unused;
     if (w->state == NULL || w->state->writer == NULL) Py_RETURN_NONE;
     if (writer_settle(w->state) < 0) return NULL;
-    shut(w);
+    (void)shut(w);
     Py_RETURN_NONE;
 }
 
@@ -319,9 +354,13 @@ static PyObject *writer_add_column(core_writer *w, PyObject *args)
     PyObject *path;
     int refs = 0, length = 0, delta = 0;
     const char *codec = NULL;
-    if (w->state == NULL || !PyArg_ParseTuple(args, "O!|iizp:_add_column", &PyTuple_Type, &path,
-                                              &refs, &length, &codec, &delta))
+    if (!PyArg_ParseTuple(args, "O!|iizp:_add_column", &PyTuple_Type, &path, &refs, &length,
+                          &codec, &delta))
         return NULL;
+    if (w->state == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, never_text);
+        return NULL;
+    }
     rp_column_options options = {.history = refs > 0 ? refs : w->state->default_history,
                                  .chunk_length = length,
                                  .chunk.delta = delta != 0};
@@ -371,21 +410,18 @@ static PyObject *writer_configure(core_writer *w, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *conflict(core_writer *w, const step_shape *shape, Py_ssize_t leaf,
-                          PyObject *got)
+static void conflict(const step_shape *shape, Py_ssize_t leaf, PyObject *got)
 {
     PyObject *path = core_structure_path(shape->structure, leaf);
-    (void)w;
     if (path != NULL)
         PyErr_Format(
             PyExc_ValueError,
             "'%U' was a structure in an earlier step and must be one, or None, but got: %S",
             path, got);
     Py_XDECREF(path);
-    return NULL;
 }
 
-static step_shape *shape_new(PyObject *structure, PyObject *columns)
+static step_shape *shape_new(const core_writer *w, PyObject *structure, PyObject *columns)
 {
     Py_ssize_t count = core_structure_leaf_count(structure);
     size_t room = (size_t)count + 1;
@@ -410,6 +446,10 @@ static step_shape *shape_new(PyObject *structure, PyObject *columns)
     for (Py_ssize_t i = 0; i < count; i++) {
         shape->columns[i] = PyLong_AsLongLong(PyList_GET_ITEM(columns, i));
         if (shape->columns[i] == -1 && PyErr_Occurred()) goto fail;
+        if (shape->columns[i] < -1 || shape->columns[i] >= (int64_t)w->column_count) {
+            PyErr_SetString(PyExc_ValueError, "_learn must name columns that there are");
+            goto fail;
+        }
     }
     return shape;
 fail:
@@ -430,7 +470,7 @@ static step_shape *learn(core_writer *w, PyObject *data)
     PyObject *nest, *columns;
     if (!PyArg_ParseTuple(said, "OO:_learn", &nest, &columns)) goto out;
     if (nest != Py_None && core_writer_set_history(w, nest) < 0) goto out;
-    shape = shape_new(structure, columns);
+    shape = shape_new(w, structure, columns);
     if (shape == NULL) goto out;
     shape_free(w->shapes[SHAPES - 1]);
     memmove(&w->shapes[1], &w->shapes[0], (SHAPES - 1) * sizeof(w->shapes[0]));
@@ -494,6 +534,7 @@ static bool take_quickly(const core_history *h, PyObject *obj, scalar *s, rp_ten
     } else if (PyBool_Check(obj) && h->dtype == RP_BOOL) {
         s->boolean = obj == Py_True;
     } else if (Py_TYPE(obj) == h->descr->typeobj && h->dtype != RP_STRING &&
+               h->descr->type_num != NPY_VOID && /* which gives a pointer */
                h->row_bytes <= sizeof(*s) && PyArray_IsScalar(obj, Generic)) {
         PyArray_ScalarAsCtype(obj, s);
     } else {
@@ -564,7 +605,7 @@ static int take_all(core_writer *w, step_shape *shape, const core_leaves *leaves
         PyObject *obj = leaves->items[i];
         if (obj == Py_None) continue;
         if (shape->columns[i] < 0) {
-            conflict(w, shape, i, obj);
+            conflict(shape, i, obj);
             return -1;
         }
         core_history *h = w->columns[shape->columns[i]];
@@ -689,6 +730,9 @@ static PyObject *writer_append(core_writer *w, PyObject *const *args, Py_ssize_t
 static PyObject *writer_steps(core_writer *w, void *unused)
 {
     (void)unused;
+    if (w->state != NULL && w->state->inside != PyThread_get_thread_ident() &&
+        writer_settle(w->state) < 0)
+        return NULL;
     if (w->state == NULL || w->state->writer == NULL)
         return PyLong_FromLongLong(w->final_steps);
     return PyLong_FromLongLong(rp_trajectory_writer_steps(w->state->writer));

@@ -107,8 +107,6 @@ static inline bool core_column_check(PyObject *obj)
            PyObject_TypeCheck(obj, &core_TrajectoryColumn);
 }
 
-extern PyTypeObject core_WeakCellRef;
-
 enum { SHAPES = 8 }; /* structures remembered */
 
 /* A structure of steps. */

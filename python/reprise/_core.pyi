@@ -185,6 +185,7 @@ class ColumnHistory:
     @property
     def can_set_last(self) -> bool: ...
     def path(self, /) -> Tuple[Any, ...]: ...
+    _number: int
 
 class TrajectoryWriter:
     def __init__(

@@ -56,7 +56,6 @@ class TrajectoryWriter(_core.TrajectoryWriter):
         super().__init__(client, num_keep_alive_refs, validate=validate, max_items=max_items,
                          max_bytes=max_bytes, timeout=timeout)
         self._paths: Dict[Path, _core.ColumnHistory] = {}
-        self._numbers: Dict[Path, int] = {}
         self._configs: Dict[Path, tuple] = {}
         self._nest: Any = None
 
@@ -108,9 +107,10 @@ class TrajectoryWriter(_core.TrajectoryWriter):
         leaves = tree.flatten_with_path(data)
         nest = self._merge(self._nest, data, ()) if leaves or self._nest is None else self._nest
         changed = None
-        if any(path not in self._numbers for path, _ in leaves) or self._nest is None:
+        if any(path not in self._paths for path, _ in leaves) or self._nest is None:
             self._nest = changed = self._create(nest, ())
-        return changed, [self._numbers.get(path, -1) for path, _ in leaves]
+        columns = [self._paths.get(path) for path, _ in leaves]
+        return changed, [-1 if column is None else column._number for column in columns]
 
     def _create(self, nest: Any, path: Path) -> Any:
         """The nest, with a column for each leaf."""
@@ -118,9 +118,8 @@ class TrajectoryWriter(_core.TrajectoryWriter):
             return _rebuild(nest, [(key, self._create(child, path + (key,)))
                                    for key, child in _children(nest)])
         if path not in self._paths:
-            column = self._add_column(path, *self._configs.pop(path, ()))
-            self._numbers[path] = len(self._paths)
-            self._paths[path] = column
+            self._paths[path] = self._add_column(path, *self._configs.get(path, ()))
+            self._configs.pop(path, None)
         return self._paths[path]
 
     def _merge(self, known: Any, data: Any, path: Path) -> Any:

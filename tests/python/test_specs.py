@@ -264,3 +264,16 @@ def test_nothing_was_imported_for_it():
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
                           timeout=60, check=True)
     assert not {"tensorflow", "torch", "jax", "gymnasium", "dm_env"} & set(done.stdout.split())
+
+
+def test_every_key_comes_back_as_it_was():
+    nest = {"": TensorSpec(()), "a": {"": TensorSpec((2,))}}
+    assert signature_roundtrip(nest) == nest
+
+
+@pytest.mark.parametrize("nest", [
+    {"a\0b": TensorSpec(())}, [TensorSpec((), np.int32, "a\0b")],
+], ids=["key", "name"])
+def test_text_with_a_null_character_is_refused(nest):
+    with pytest.raises(ValueError, match="null character"):
+        signature_roundtrip(nest)

@@ -2,6 +2,8 @@
 """What becomes of arrays on their way into a table and out of it: _core.as_sampled()."""
 
 import array
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -138,6 +140,43 @@ def test_quantized_dtypes_of_tensorflow(name, raw):
     given = np.array([(1,), (2,)], [(name, raw)])
     got = as_sampled(given)
     assert got.dtype == given.dtype and got[name].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("dtype", [
+    [("qint32", "i1")], [("qint8", "i4")], [("qint32", ">i4")], [("qint32", "f4")],
+    [("qint32", "i1", 4)], {"names": ["qint8"], "formats": ["i1"], "itemsize": 4},
+], ids=str)
+def test_structures_that_are_only_called_like_a_quantized_dtype(dtype):
+    with pytest.raises(TypeError, match="has no place here"):
+        as_sampled(np.zeros(4096, dtype))
+
+
+def test_whether_there_is_ml_dtypes_is_asked_once():
+    pytest.importorskip("ml_dtypes")
+    code = """if True:
+        import sys
+        import ml_dtypes, numpy as np
+        from reprise._core import as_sampled
+        given, asked, error = np.ones(2, ml_dtypes.bfloat16), [], KeyboardInterrupt
+        class Finder:
+            def find_spec(self, name, path=None, target=None):
+                if name == "ml_dtypes":
+                    asked.append(name)
+                    raise error
+        sys.meta_path.insert(0, Finder())
+        del sys.modules["ml_dtypes"]
+        try:
+            as_sampled(given)
+        except KeyboardInterrupt:
+            asked.append("stopped")
+        error = ImportError
+        print([str(as_sampled(given).dtype) for _ in range(3)], asked)
+        """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          timeout=60)
+    assert done.stderr == ""
+    assert done.stdout.strip() == (
+        "['uint16', 'uint16', 'uint16'] ['ml_dtypes', 'stopped', 'ml_dtypes']")
 
 
 def test_subclasses_of_arrays():

@@ -195,6 +195,13 @@ def test_values_of_every_kind_come_back(local, value):
     assert writer.history[0][-1].shape == expected.shape
 
 
+def test_structured_scalars_are_values(writer):
+    rows = np.array([(1,), (2,), (3,)], [("qint8", "i1")])
+    for row in rows:
+        writer.append({"q": row})
+    assert writer.history["q"][:].numpy()["qint8"].tolist() == [1, 2, 3]
+
+
 def test_scalars_of_the_same_dtype_go_together(writer):
     for value in (1, np.int64(2), np.array(3), np.array([4])[0], 5):
         writer.append(value)
@@ -458,6 +465,18 @@ def test_more_steps_than_there_are_is_an_error_and_not_fewer(writer):
     assert writer.history["a"][-1:-10:-1].numpy().tolist() == [2, 1, 0]
 
 
+@pytest.mark.parametrize("start", [-2**70, -2**63, -2**63 + 1, -2**62])
+@pytest.mark.parametrize("steps", [0, 3, 200])
+def test_a_start_long_before_the_first_step(writer, start, steps):
+    fill(writer, 1)
+    writer.end_episode()
+    fill(writer, steps)
+    for step in None, 2, 2**62:
+        with pytest.raises(ValueError, match="got .None, None") as raised:
+            writer.history["a"][start::step]
+        assert len(str(raised.value)) < 10_000
+
+
 def test_bad_slices(writer):
     fill(writer, 3)
     with pytest.raises(ValueError, match="slice step cannot be zero"):
@@ -637,6 +656,71 @@ def test_the_end_of_an_episode_expires_all(local):
         column.numpy()
     with pytest.raises(ValueError, match="expired"):
         writer.create_item("t", 1.0, [column])
+
+
+def test_a_writer_that_was_not_initialised():
+    writer = TrajectoryWriter.__new__(TrajectoryWriter)
+    for call in (lambda: writer._add_column(("a",)), lambda: writer.append({"a": 1}),
+                 lambda: writer.create_item("t", 1.0, []), writer.flush,
+                 lambda: writer.history):
+        with pytest.raises(RuntimeError):
+            call()
+    assert writer.episode_steps == 0 and writer.pending == 0
+
+
+def test_a_writer_may_be_initialised_after_a_failure(local, tmp_path):
+    nobody = _core.Client(f"unix:{tmp_path}/nobody")
+    writer = TrajectoryWriter.__new__(TrajectoryWriter)
+    before = sys.getrefcount(nobody)
+    for _ in range(5):
+        with pytest.raises(errors.DeadlineExceededError):
+            writer.__init__(nobody, 1, timeout=0.01)
+    assert sys.getrefcount(nobody) == before
+    writer.__init__(local.client, 1)
+    with pytest.raises(RuntimeError, match="initialised once"):
+        writer.__init__(local.client, 1)
+    writer.append({"a": 1})
+
+
+def test_a_column_that_nobody_asked_for_moves_no_other(writer):
+    writer._add_column(("stray",))
+    writer.append({"a": 1.0, "b": 2})
+    assert writer.history["a"][-1].numpy() == 1.0 and writer.history["b"][-1].numpy() == 2
+
+
+def test_the_options_of_a_column_outlive_a_failure(writer, monkeypatch):
+    writer.configure(("a",), num_keep_alive_refs=2, max_chunk_length=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(TrajectoryWriter, "_add_column", lambda *args: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            writer.append({"a": 1.0})
+    for i in range(3):
+        writer.append({"a": float(i)})
+    with pytest.raises(RuntimeError, match="expired"):
+        writer.history["a"][:].numpy()
+
+
+@pytest.mark.parametrize("table", ["t\0", b"t\0x", "\0"])
+def test_a_table_name_with_a_null_character(writer, table):
+    writer.append({"a": 1.0})
+    with pytest.raises(ValueError, match="null character"):
+        writer.create_item(table, 1.0, writer.history["a"][:])
+
+
+def test_the_steps_of_the_episode_wait_for_the_thread_inside(writer):
+    big, stop, seen = np.zeros(1 << 20, np.uint8), threading.Event(), []
+
+    def ask():
+        while not stop.is_set():
+            seen.append(writer.episode_steps)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    for _ in range(20):
+        writer.append({"a": big})
+    stop.set()
+    thread.join(20)
+    assert seen == sorted(seen) and writer.episode_steps == 20
 
 
 def test_columns_outlive_their_writer(local):
