@@ -35,10 +35,18 @@ static void clear_request(void *arg)
     rp_client_text_free(r->client, r->path);
 }
 
+int core_client_check(PyObject *client)
+{
+    PyObject *store = ((core_client *)client)->store;
+    return store == NULL || core_store_of(store) != NULL ? 0 : -1;
+}
+
 static request *request_new(core_client *self)
 {
-    request *r = core_request_new(sizeof *r, clear_request);
+    request *r = NULL;
 
+    if (core_client_check((PyObject *)self) == 0)
+        r = core_request_new(sizeof *r, clear_request);
     if (r) r->client = self->client;
     return r;
 }

@@ -15,6 +15,7 @@
  * guarded by the GIL. In the child of a fork every call is refused, and what the threads of the
  * parent had in hand is left alone. */
 #include "prefetch.h"
+#include "store.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -713,6 +714,7 @@ static PyObject *sampler_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
                                      &o.table, &max_samples, &in_flight, &streams, &per_stream,
                                      &timeout, &ordered, &checked, &o.beta, &decoders) ||
         check_options(client, max_samples, in_flight, streams, per_stream) != 0 ||
+        core_client_check(client) != 0 ||
         core_timeout_ms(timeout, &o.rate_limiter_timeout_ms) != 0)
         return NULL;
     o.max_samples = max_samples < 0 ? 0 : max_samples;

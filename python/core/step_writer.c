@@ -5,6 +5,7 @@
  * known, before the C writer looks at the step. */
 #include "server_call.h"
 #include "step.h"
+#include "store.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -62,7 +63,9 @@ static PyObject *step_writer_new(PyTypeObject *type, PyObject *args, PyObject *k
         PyErr_Format(PyExc_ValueError, "max_in_flight must be >= 0, got %zd", in_flight);
         return NULL;
     }
-    if (!(o = core_request_new(sizeof *o, clear_opening))) return NULL;
+    if (core_client_check(client) != 0 ||
+        !(o = core_request_new(sizeof *o, clear_opening)))
+        return NULL;
     o->client = ((core_client *)client)->client;
     o->options = (rp_step_writer_options){.max_sequence_length = longest,
                                           .chunk_length = chunk,

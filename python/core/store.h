@@ -16,6 +16,9 @@ int core_table_options_from(PyObject *args, PyObject *kwargs, rp_table_options *
  * it nobody else sees. */
 rp_store *core_store_of(PyObject *store);
 
+/* -1 with that exception for a client of such a store. */
+int core_client_check(PyObject *client);
+
 /* The name of a table, borrowed from a str. ValueError if there is a NUL in it. */
 const char *core_name_from(PyObject *obj);
 

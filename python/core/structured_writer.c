@@ -7,6 +7,7 @@
  * its types again, and its paths are the names of columns in messages. */
 #include "patterns.h"
 #include "step.h"
+#include "store.h"
 
 #include <unistd.h>
 
@@ -109,6 +110,7 @@ static PyObject *structured_new(PyTypeObject *type, PyObject *args, PyObject *kw
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|$inn", names, &core_Client, &client,
                                      &patterns, &chunk_length, &max_items, &max_bytes) ||
+        core_client_check(client) != 0 ||
         options_from(chunk_length, max_items, max_bytes, &options) != 0 ||
         core_patterns_from(patterns, &list) != 0)
         return NULL;
@@ -145,6 +147,7 @@ static PyObject *batch_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!nO|$inn", names, &core_Client, &client,
                                      &environments, &patterns, &chunk_length, &max_items,
                                      &max_bytes) ||
+        core_client_check(client) != 0 ||
         options_from(chunk_length, max_items, max_bytes, &options) != 0)
         return NULL;
     if (environments < 1) {
