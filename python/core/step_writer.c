@@ -63,8 +63,7 @@ static PyObject *step_writer_new(PyTypeObject *type, PyObject *args, PyObject *k
         PyErr_Format(PyExc_ValueError, "max_in_flight must be >= 0, got %zd", in_flight);
         return NULL;
     }
-    if (core_client_check(client) != 0 ||
-        !(o = core_request_new(sizeof *o, clear_opening)))
+    if (core_client_check(client) != 0 || !(o = core_request_new(sizeof *o, clear_opening)))
         return NULL;
     o->client = ((core_client *)client)->client;
     o->options = (rp_step_writer_options){.max_sequence_length = longest,
