@@ -123,6 +123,11 @@ RP_API RP_NODISCARD rp_status rp_server_reload(rp_server *server,
  * the rest with UNAVAILABLE. Returns when all are gone. The store is left as it is. */
 RP_API void rp_server_drain(rp_server *server, int64_t grace_ms);
 
+/* The first half of it, in as many parts as the caller likes: takes no new connections or
+ * calls, and waits until the open ones are gone. RP_DEADLINE: some are left; wait again, or
+ * free the server. `wait.cancel` is not looked at. */
+RP_API RP_NODISCARD rp_status rp_server_drain_wait(rp_server *server, rp_wait wait);
+
 /* Stops at once whatever still runs and frees the server. */
 RP_API void rp_server_free(rp_server *server); /* NULL is fine */
 

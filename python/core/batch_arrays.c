@@ -150,6 +150,12 @@ static int view_array(PyObject *array, size_t column, core_given *out)
                      column, (PyObject *)PyArray_DESCR(a), PyArray_NDIM(a));
         return -1;
     }
+    if (out->dtype == RP_STRING && PyArray_TYPE(a) != NPY_OBJECT) { /* filled with objects */
+        PyErr_Format(PyExc_ValueError,
+                     "column %zu: memory for strings is an array of dtype object, got %R",
+                     column, (PyObject *)PyArray_DESCR(a));
+        return -1;
+    }
     out->shape.rank = PyArray_NDIM(a);
     for (int i = 0; i < PyArray_NDIM(a); i++) out->shape.dims[i] = PyArray_DIM(a, i);
     out->data = PyArray_DATA(a);
@@ -160,12 +166,12 @@ static int view_array(PyObject *array, size_t column, core_given *out)
 
 int core_given_new(PyObject *arrays, core_given **out, size_t *count)
 {
-    PyObject *items = PySequence_Fast(arrays, "memory for batches is a sequence of arrays");
+    PyObject *items = PySequence_Tuple(arrays);
     core_given *given;
     size_t n;
 
     if (items == NULL) return -1;
-    n = (size_t)PySequence_Fast_GET_SIZE(items);
+    n = (size_t)PyTuple_GET_SIZE(items);
     given = PyMem_Calloc(n + 1, sizeof *given);
     if (given == NULL) {
         Py_DECREF(items);
@@ -173,8 +179,7 @@ int core_given_new(PyObject *arrays, core_given **out, size_t *count)
         return -1;
     }
     for (size_t i = 0; i < n; i++) {
-        if (view_array(PySequence_Fast_GET_ITEM(items, (Py_ssize_t)i), i, &given[i]) == 0)
-            continue;
+        if (view_array(PyTuple_GET_ITEM(items, (Py_ssize_t)i), i, &given[i]) == 0) continue;
         core_given_free(given, n);
         Py_DECREF(items);
         return -1;

@@ -5,23 +5,58 @@
 #include "server_call.h"
 #include "store.h"
 
-enum { UPDATES_INSIDE = 512, WHY_MAX = 1024 };
+enum { WHY_MAX = 1024 };
 
-/* What most calls are about. */
+/* What the calls are about. Texts are borrowed from the arguments; all else is its own. */
 typedef struct request {
+    core_request base;
     rp_client *client;
     const char *table;
-    const rp_update *updates;
-    const uint64_t *deletes;
-    size_t update_count, delete_count;
-    const rp_table_options *options;
-    const rp_table_change *change;
+    rp_update *updates; /* these three by PyMem_RawMalloc() */
+    uint64_t *deletes;
+    rp_client_waiting *waiting;
+    size_t update_count, delete_count, waiting_count, waiting_total;
+    rp_table_options options;
+    rp_table_change change;
     uint32_t sides;
     rp_client_tables *tables;
     char *path;
-    rp_client_waiting *waiting;
-    size_t waiting_count, waiting_total;
 } request;
+
+static void clear_request(void *arg)
+{
+    request *r = arg;
+
+    PyMem_RawFree(r->updates);
+    PyMem_RawFree(r->deletes);
+    PyMem_RawFree(r->waiting);
+    rp_signature_unref(r->options.signature);
+    rp_client_tables_free(r->tables);
+    rp_client_text_free(r->client, r->path);
+}
+
+int core_client_check(PyObject *client)
+{
+    PyObject *store = ((core_client *)client)->store;
+    return store == NULL || core_store_of(store) != NULL ? 0 : -1;
+}
+
+static request *request_new(core_client *self)
+{
+    request *r = NULL;
+
+    if (core_client_check((PyObject *)self) == 0)
+        r = core_request_new(sizeof *r, clear_request);
+    if (r) r->client = self->client;
+    return r;
+}
+
+/* The end of a method that has nothing to say: None, or NULL if it failed. */
+static PyObject *request_done(request *r, bool failed)
+{
+    core_request_drop(&r->base);
+    return failed ? NULL : Py_NewRef(Py_None);
+}
 
 static rp_status do_tables(void *arg, rp_wait wait, rp_error *err)
 {
@@ -60,7 +95,7 @@ static rp_status do_checkpoint(void *arg, rp_wait wait, rp_error *err)
 static rp_status do_create(void *arg, rp_wait wait, rp_error *err)
 {
     request *r = arg;
-    return rp_client_create_table(r->client, r->options, wait, err);
+    return rp_client_create_table(r->client, &r->options, wait, err);
 }
 
 static rp_status do_drop(void *arg, rp_wait wait, rp_error *err)
@@ -72,7 +107,7 @@ static rp_status do_drop(void *arg, rp_wait wait, rp_error *err)
 static rp_status do_alter(void *arg, rp_wait wait, rp_error *err)
 {
     request *r = arg;
-    return rp_client_alter_table(r->client, r->table, r->change, wait, err);
+    return rp_client_alter_table(r->client, r->table, &r->change, wait, err);
 }
 
 static rp_status do_pause(void *arg, rp_wait wait, rp_error *err)
@@ -145,16 +180,15 @@ static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     int tls = 0, shared_memory = 1;
     double connect_s = 0, retry_min_s = 0, retry_max_s = 0;
     Py_ssize_t message_bytes = 0;
-    unsigned long long seed = 0;
     rp_client *client = NULL;
     rp_error err = {0};
     rp_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$pzzzzzdddnspK", names, &addresses, &tls,
-                                     &options.ca_file, &options.certificate_file,
-                                     &options.key_file, &options.server_name, &options.token,
-                                     &connect_s, &retry_min_s, &retry_max_s, &message_bytes,
-                                     &spread, &shared_memory, &seed))
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "s|$pzzzzzdddnspO&", names, &addresses, &tls, &options.ca_file,
+            &options.certificate_file, &options.key_file, &options.server_name, &options.token,
+            &connect_s, &retry_min_s, &retry_max_s, &message_bytes, &spread, &shared_memory,
+            core_u64_converter, &options.seed))
         return NULL;
     if (!(connect_s >= 0 && retry_min_s >= 0 && retry_max_s >= 0 && connect_s < 1e9 &&
           retry_min_s < 1e9 && retry_max_s < 1e9)) {
@@ -173,7 +207,6 @@ static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     options.retry_min_ms = (int64_t)(retry_min_s * 1e3);
     options.retry_max_ms = (int64_t)(retry_max_s * 1e3);
     options.message_bytes = (size_t)message_bytes;
-    options.seed = seed;
     Py_BEGIN_ALLOW_THREADS;
     status = rp_client_new(addresses, &options, &client, &err);
     Py_END_ALLOW_THREADS;
@@ -185,6 +218,7 @@ static PyObject *client_local(PyObject *type, PyObject *const *args, Py_ssize_t 
 {
     rp_client_options options = {0};
     rp_client *client = NULL;
+    rp_store *store;
     rp_error err = {0};
     rp_status status;
 
@@ -192,15 +226,9 @@ static PyObject *client_local(PyObject *type, PyObject *const *args, Py_ssize_t 
         PyErr_SetString(PyExc_TypeError, "local(store, seed=0): store must be a Store");
         return NULL;
     }
-    if (!((core_store *)args[0])->store) {
-        PyErr_SetString(PyExc_ValueError, "local(store): the store is gone");
-        return NULL;
-    }
-    if (count == 2) {
-        options.seed = PyLong_AsUnsignedLongLong(args[1]);
-        if (PyErr_Occurred()) return NULL;
-    }
-    status = rp_client_local(((core_store *)args[0])->store, &options, &client, &err);
+    if (count == 2 && !core_u64_converter(args[1], &options.seed)) return NULL;
+    if (!(store = core_store_of(args[0]))) return NULL;
+    status = rp_client_local(store, &options, &client, &err);
     if (status != RP_OK) return core_raise(status, &err);
     return client_wrap((PyTypeObject *)type, client, args[0]);
 }
@@ -259,105 +287,122 @@ static PyObject *table_dict(const rp_client_table *table)
 static PyObject *client_tables(core_client *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"timeout", NULL};
-    request r = {.client = self->client};
-    PyObject *timeout = Py_None, *list;
+    PyObject *timeout = Py_None, *list = NULL;
     int64_t timeout_ms;
+    request *r;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &timeout) ||
-        core_timeout_s(timeout, &timeout_ms) != 0 ||
-        core_call_server(do_tables, &r, CORE_CALL_AGAIN | CORE_CALL_PATIENT, timeout_ms) != 0)
+        core_timeout_s(timeout, &timeout_ms) != 0 || !(r = request_new(self)))
         return NULL;
-    list = PyList_New((Py_ssize_t)r.tables->count);
-    for (size_t i = 0; list && i < r.tables->count; i++) {
-        PyObject *dict = table_dict(&r.tables->tables[i]);
+    if (core_call_server(do_tables, &r->base, CORE_CALL_AGAIN | CORE_CALL_PATIENT,
+                         timeout_ms) == 0)
+        list = PyList_New((Py_ssize_t)r->tables->count);
+    for (size_t i = 0; list && i < r->tables->count; i++) {
+        PyObject *dict = table_dict(&r->tables->tables[i]);
         if (!dict)
             Py_CLEAR(list);
         else
             PyList_SET_ITEM(list, (Py_ssize_t)i, dict);
     }
-    rp_client_tables_free(r.tables);
+    core_request_drop(&r->base);
     return list;
 }
 
 /* --- priorities ---------------------------------------------------------------------------- */
 
-/* A key: any int, or what has __index__, of 64 bits without a sign. */
+static int raise_key(PyObject *obj)
+{
+    PyErr_Format(PyExc_TypeError, "a key is an integer of 64 bits without a sign, got %R", obj);
+    return -1;
+}
+
+/* A key: any int, or what has __index__, of 64 bits without a sign; no bool. */
 static int key_from(PyObject *obj, uint64_t *key)
 {
-    PyObject *index = PyNumber_Index(obj);
+    PyObject *index = PyBool_Check(obj) ? NULL : PyNumber_Index(obj);
     unsigned long long value;
 
-    if (!index) return -1;
+    if (!index) return PyErr_Occurred() ? -1 : raise_key(obj);
     value = PyLong_AsUnsignedLongLong(index);
     Py_DECREF(index);
     if (value == (unsigned long long)-1 && PyErr_Occurred()) {
         if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return -1;
         PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "a key is an integer of 64 bits without a sign, got %R",
-                     obj);
-        return -1;
+        return raise_key(obj);
     }
     *key = value;
     return 0;
 }
 
-/* An array of one dimension with those elements: keys of any integer type, priorities of any
- * number's. */
-static PyArrayObject *array_of(PyObject *obj, int typenum, const char *what)
+/* `obj` as a C contiguous array of doubles, or of integers of 64 bits: with a sign if its own
+ * have one, for keys_of_array() to look at. */
+static PyArrayObject *array_of(PyObject *obj, bool integers, const char *what)
 {
     PyArrayObject *any = (PyArrayObject *)PyArray_FROM_O(obj), *array;
+    int type = NPY_DOUBLE;
 
     if (!any) return NULL;
-    if ((typenum == NPY_UINT64 && !PyArray_ISINTEGER(any) && PyArray_SIZE(any) > 0) ||
-        (typenum == NPY_DOUBLE && !PyArray_ISNUMBER(any))) {
+    if (integers ? !PyArray_ISINTEGER(any) && PyArray_SIZE(any) > 0
+                 : !PyArray_ISNUMBER(any) || PyArray_ISCOMPLEX(any)) {
         PyErr_Format(PyExc_TypeError, "%s must be %s, got an array of %R", what,
-                     typenum == NPY_UINT64 ? "integers" : "numbers", PyArray_DESCR(any));
+                     integers ? "integers" : "numbers", PyArray_DESCR(any));
         Py_DECREF(any);
         return NULL;
     }
-    array = (PyArrayObject *)PyArray_FROM_OTF((PyObject *)any, typenum,
+    if (integers) type = PyArray_ISSIGNED(any) ? NPY_INT64 : NPY_UINT64;
+    array = (PyArrayObject *)PyArray_FROM_OTF((PyObject *)any, type,
                                               NPY_ARRAY_IN_ARRAY | NPY_ARRAY_FORCECAST);
     Py_DECREF(any);
     return array;
 }
 
-static bool is_plain_sequence(PyObject *obj)
+/* The keys of an array as array_of() makes it. */
+static int keys_of_array(PyArrayObject *array, uint64_t *keys)
 {
-    return PyList_Check(obj) || PyTuple_Check(obj);
+    const int64_t *values = PyArray_DATA(array);
+    size_t count = (size_t)PyArray_SIZE(array);
+
+    memcpy(keys, values, count * sizeof *keys);
+    for (size_t i = 0; PyArray_ISSIGNED(array) && i < count; i++) {
+        if (values[i] >= 0) continue;
+        PyErr_Format(PyExc_TypeError, "a key is an integer of 64 bits without a sign, got %lld",
+                     (long long)values[i]);
+        return -1;
+    }
+    return 0;
 }
 
-/* The keys in `obj`, a list, tuple or array: `*out`, which is PyMem_Free()d, or NULL if none.
+/* The keys in `obj`, a list, tuple or array: `*out`, which is PyMem_RawFree()d, or NULL if
+ * none.
  */
 static int keys_from(PyObject *obj, const char *what, uint64_t **out, size_t *count)
 {
-    PyArrayObject *array = NULL;
+    bool plain = PyList_Check(obj) || PyTuple_Check(obj);
+    PyObject *all; /* ours: reading a key may change a list */
     Py_ssize_t n;
     uint64_t *keys;
+    int failed = 0;
 
     *out = NULL;
     *count = 0;
     if (obj == Py_None) return 0;
-    if (!is_plain_sequence(obj) && !(array = array_of(obj, NPY_UINT64, what))) return -1;
-    n = array ? PyArray_SIZE(array) : PySequence_Fast_GET_SIZE(obj);
-    keys = PyMem_New(uint64_t, n ? (size_t)n : 1);
+    all = plain ? PySequence_Tuple(obj) : (PyObject *)array_of(obj, true, what);
+    if (!all) return -1;
+    n = plain ? PyTuple_GET_SIZE(all) : PyArray_SIZE((PyArrayObject *)all);
+    keys = PyMem_RawMalloc(((size_t)n + 1) * sizeof *keys);
     if (!keys) {
-        Py_XDECREF(array);
         PyErr_NoMemory();
-        return -1;
-    }
-    if (array) {
-        memcpy(keys, PyArray_DATA(array), (size_t)n * sizeof *keys);
-        Py_DECREF(array);
+        failed = -1;
+    } else if (plain) {
+        for (Py_ssize_t i = 0; !failed && i < n; i++)
+            failed = key_from(PyTuple_GET_ITEM(all, i), &keys[i]);
     } else {
-        for (Py_ssize_t i = 0; i < n; i++) {
-            if (i >= PySequence_Fast_GET_SIZE(obj) ||
-                key_from(PySequence_Fast_GET_ITEM(obj, i), &keys[i]) != 0) {
-                PyMem_Free(keys);
-                if (!PyErr_Occurred())
-                    PyErr_Format(PyExc_RuntimeError, "%s changed meanwhile", what);
-                return -1;
-            }
-        }
+        failed = keys_of_array((PyArrayObject *)all, keys);
+    }
+    Py_DECREF(all);
+    if (failed) {
+        PyMem_RawFree(keys);
+        return -1;
     }
     *out = keys;
     *count = (size_t)n;
@@ -396,7 +441,7 @@ static int updates_from_dict(PyObject *dict, rp_update *updates, Py_ssize_t room
 /* Priorities, one for each of `count` keys, or one number for all of them. */
 static int priorities_from(PyObject *obj, rp_update *updates, size_t count)
 {
-    PyArrayObject *array = array_of(obj, NPY_DOUBLE, "priorities");
+    PyArrayObject *array = array_of(obj, false, "priorities");
     const double *values;
     bool one;
 
@@ -414,71 +459,55 @@ static int priorities_from(PyObject *obj, rp_update *updates, size_t count)
     return 0;
 }
 
-/* Updates from keys and priorities, or from a dict. `inside` has room for UPDATES_INSIDE; more
- * are allocated. */
-static int updates_from(PyObject *keys, PyObject *priorities, rp_update *inside,
-                        rp_update **out, size_t *count)
+/* Updates from keys and priorities, or from a dict. */
+static int updates_from(PyObject *keys, PyObject *priorities, request *r)
 {
     bool is_dict = PyDict_Check(keys);
     uint64_t *list = NULL;
-    rp_update *updates = inside;
     int failed;
 
-    *count = 0;
-    *out = inside;
     if (keys == Py_None) return 0;
     if (is_dict)
-        *count = (size_t)PyDict_Size(keys);
-    else if (keys_from(keys, "keys", &list, count) != 0)
+        r->update_count = (size_t)PyDict_Size(keys);
+    else if (keys_from(keys, "keys", &list, &r->update_count) != 0)
         return -1;
-    if (*count > UPDATES_INSIDE && !(updates = PyMem_New(rp_update, *count))) {
-        PyMem_Free(list);
+    r->updates = PyMem_RawMalloc((r->update_count + 1) * sizeof *r->updates);
+    if (!r->updates) {
+        PyMem_RawFree(list);
         PyErr_NoMemory();
         return -1;
     }
     if (is_dict) {
-        failed = updates_from_dict(keys, updates, (Py_ssize_t)*count);
+        failed = updates_from_dict(keys, r->updates, (Py_ssize_t)r->update_count);
     } else {
-        for (size_t i = 0; i < *count; i++) updates[i].key = list[i];
-        failed = priorities_from(priorities, updates, *count);
+        for (size_t i = 0; i < r->update_count; i++) r->updates[i].key = list[i];
+        failed = priorities_from(priorities, r->updates, r->update_count);
     }
-    PyMem_Free(list);
-    if (failed) {
-        if (updates != inside) PyMem_Free(updates);
-        return -1;
-    }
-    *out = updates;
-    return 0;
+    PyMem_RawFree(list);
+    return failed;
 }
 
 /* mutate(table, keys, priorities, deletes=None, timeout=None); `keys` may be a dict of key to
  * priority. */
 static PyObject *client_mutate(core_client *self, PyObject *const *args, Py_ssize_t count)
 {
-    request r = {.client = self->client};
-    rp_update inside[UPDATES_INSIDE], *updates = inside;
-    uint64_t *deletes = NULL;
     int64_t timeout_ms = -1;
-    int failed;
+    request *r;
+    bool failed;
 
     if (count < 3 || count > 5) {
         PyErr_SetString(PyExc_TypeError,
                         "mutate(table, keys, priorities, deletes=None, timeout=None)");
         return NULL;
     }
-    r.table = PyUnicode_AsUTF8(args[0]);
-    if (!r.table || (count > 4 && core_timeout_s(args[4], &timeout_ms) != 0)) return NULL;
-    if (updates_from(args[1], args[2], inside, &updates, &r.update_count) != 0) return NULL;
-    r.updates = updates;
-    failed = count > 3 && keys_from(args[3], "deletes", &deletes, &r.delete_count) != 0;
-    r.deletes = deletes;
-    if (!failed)
-        failed = core_call_server(do_mutate, &r, CORE_CALL_AGAIN | CORE_CALL_PATIENT,
-                                  timeout_ms) != 0;
-    PyMem_Free(deletes);
-    if (updates != inside) PyMem_Free(updates);
-    if (failed) return NULL;
-    Py_RETURN_NONE;
+    if ((count > 4 && core_timeout_s(args[4], &timeout_ms) != 0) || !(r = request_new(self)))
+        return NULL;
+    r->table = core_name_from(args[0]);
+    failed = !r->table || updates_from(args[1], args[2], r) != 0 ||
+             (count > 3 && keys_from(args[3], "deletes", &r->deletes, &r->delete_count) != 0) ||
+             core_call_server(do_mutate, &r->base, CORE_CALL_AGAIN | CORE_CALL_PATIENT,
+                              timeout_ms) != 0;
+    return request_done(r, failed);
 }
 
 /* --- tables -------------------------------------------------------------------------------- */
@@ -488,15 +517,16 @@ static PyObject *table_call(core_client *self, PyObject *args, PyObject *kwargs,
                             int flags)
 {
     static char *names[] = {"table", "timeout", NULL};
-    request r = {.client = self->client};
     PyObject *timeout = Py_None;
+    const char *table;
     int64_t timeout_ms;
+    request *r;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|O", names, &r.table, &timeout) ||
-        core_timeout_s(timeout, &timeout_ms) != 0 ||
-        core_call_server(call, &r, flags, timeout_ms) != 0)
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|O", names, &table, &timeout) ||
+        core_timeout_s(timeout, &timeout_ms) != 0 || !(r = request_new(self)))
         return NULL;
-    Py_RETURN_NONE;
+    r->table = table;
+    return request_done(r, core_call_server(call, &r->base, flags, timeout_ms) != 0);
 }
 
 static PyObject *client_reset(core_client *self, PyObject *args, PyObject *kwargs)
@@ -512,43 +542,42 @@ static PyObject *client_drop_table(core_client *self, PyObject *args, PyObject *
 /* The arguments of Store.add_table(), and timeout=None. */
 static PyObject *client_create_table(core_client *self, PyObject *args, PyObject *kwargs)
 {
-    rp_table_options options = {0};
-    request r = {.client = self->client, .options = &options};
+    request *r = request_new(self);
     PyObject *rest = kwargs ? PyDict_Copy(kwargs) : PyDict_New();
     PyObject *timeout = rest ? PyDict_GetItemString(rest, "timeout") : NULL; /* borrowed */
     int64_t timeout_ms = -1;
-    int failed;
+    bool failed;
 
-    if (!rest ||
-        (timeout && (core_timeout_s(timeout, &timeout_ms) != 0 ||
-                     PyDict_DelItemString(rest, "timeout") != 0)) ||
-        core_table_options_from(args, rest, &options) != 0) {
+    if (!r) {
         Py_XDECREF(rest);
         return NULL;
     }
-    failed = core_call_server(do_create, &r, 0, timeout_ms);
-    rp_signature_unref(options.signature);
-    Py_DECREF(rest);
-    if (failed) return NULL;
-    Py_RETURN_NONE;
+    failed = !rest ||
+             (timeout && (core_timeout_s(timeout, &timeout_ms) != 0 ||
+                          PyDict_DelItemString(rest, "timeout") != 0)) ||
+             core_table_options_from(args, rest, &r->options) != 0 ||
+             core_call_server(do_create, &r->base, 0, timeout_ms) != 0;
+    Py_XDECREF(rest);
+    return request_done(r, failed);
 }
 
 /* (table, sides=3, timeout=None): 1 inserts, 2 samples, 3 both. */
 static PyObject *sides_call(core_client *self, PyObject *args, PyObject *kwargs, core_call call)
 {
     static char *names[] = {"table", "sides", "timeout", NULL};
-    request r = {.client = self->client};
     PyObject *timeout = Py_None;
     unsigned int sides = RP_SIDE_INSERTS | RP_SIDE_SAMPLES;
+    const char *table;
     int64_t timeout_ms;
+    request *r;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|IO", names, &r.table, &sides, &timeout) ||
-        core_timeout_s(timeout, &timeout_ms) != 0)
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|IO", names, &table, &sides, &timeout) ||
+        core_timeout_s(timeout, &timeout_ms) != 0 || !(r = request_new(self)))
         return NULL;
-    r.sides = sides;
-    if (core_call_server(call, &r, CORE_CALL_AGAIN | CORE_CALL_PATIENT, timeout_ms) != 0)
-        return NULL;
-    Py_RETURN_NONE;
+    r->table = table;
+    r->sides = sides;
+    return request_done(r, core_call_server(call, &r->base, CORE_CALL_AGAIN | CORE_CALL_PATIENT,
+                                            timeout_ms) != 0);
 }
 
 static PyObject *client_pause(core_client *self, PyObject *args, PyObject *kwargs)
@@ -561,6 +590,37 @@ static PyObject *client_resume(core_client *self, PyObject *args, PyObject *kwar
     return sides_call(self, args, kwargs, do_resume);
 }
 
+/* What is None is not changed. */
+static int change_from(PyObject *max_size, PyObject *max_bytes, PyObject *max_times,
+                       PyObject *limiter, rp_table_change *change)
+{
+    if (max_size != Py_None) {
+        change->which |= RP_CHANGE_MAX_SIZE;
+        change->max_size = PyLong_AsLongLong(max_size);
+        if (PyErr_Occurred()) return -1;
+    }
+    if (max_bytes != Py_None) {
+        change->which |= RP_CHANGE_MAX_BYTES;
+        if (!core_u64_converter(max_bytes, &change->max_bytes)) return -1;
+    }
+    if (max_times != Py_None) {
+        long times = PyLong_AsLong(max_times);
+        change->which |= RP_CHANGE_MAX_TIMES_SAMPLED;
+        if (PyErr_Occurred()) return -1;
+        if (times < INT32_MIN || times > INT32_MAX) {
+            PyErr_Format(PyExc_ValueError, "max_times_sampled must fit in 32 bits, got %ld",
+                         times);
+            return -1;
+        }
+        change->max_times_sampled = (int32_t)times;
+    }
+    if (limiter != Py_None) {
+        change->which |= RP_CHANGE_LIMITER;
+        if (!core_limiter_converter(limiter, &change->limiter)) return -1;
+    }
+    return 0;
+}
+
 /* alter_table(table, *, max_size=None, max_bytes=None, max_times_sampled=None, limiter=None,
  * recenter=False, timeout=None) */
 static PyObject *client_alter_table(core_client *self, PyObject *args, PyObject *kwargs)
@@ -569,46 +629,21 @@ static PyObject *client_alter_table(core_client *self, PyObject *args, PyObject 
                             "limiter", "recenter", "timeout",   NULL};
     PyObject *max_size = Py_None, *max_bytes = Py_None, *max_times = Py_None;
     PyObject *limiter = Py_None, *timeout = Py_None;
-    rp_table_change change = {0};
-    request r = {.client = self->client, .change = &change};
+    const char *table;
     int recenter = 0;
     int64_t timeout_ms;
+    request *r;
+    bool failed;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$OOOOpO", names, &r.table, &max_size,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$OOOOpO", names, &table, &max_size,
                                      &max_bytes, &max_times, &limiter, &recenter, &timeout) ||
-        core_timeout_s(timeout, &timeout_ms) != 0)
+        core_timeout_s(timeout, &timeout_ms) != 0 || !(r = request_new(self)))
         return NULL;
-    if (max_size != Py_None) {
-        change.which |= RP_CHANGE_MAX_SIZE;
-        change.max_size = PyLong_AsLongLong(max_size);
-    }
-    if (max_bytes != Py_None && !PyErr_Occurred()) {
-        change.which |= RP_CHANGE_MAX_BYTES;
-        change.max_bytes = PyLong_AsUnsignedLongLong(max_bytes);
-    }
-    if (max_times != Py_None && !PyErr_Occurred()) {
-        long times = PyLong_AsLong(max_times);
-        change.which |= RP_CHANGE_MAX_TIMES_SAMPLED;
-        if (!PyErr_Occurred() && (times < INT32_MIN || times > INT32_MAX))
-            PyErr_Format(PyExc_ValueError, "max_times_sampled must fit in 32 bits, got %ld",
-                         times);
-        change.max_times_sampled = (int32_t)times;
-    }
-    if (PyErr_Occurred()) return NULL;
-    if (limiter != Py_None) {
-        long long min_size;
-        change.which |= RP_CHANGE_LIMITER;
-        if (!PyArg_ParseTuple(limiter,
-                              "dLdd;limiter must be (samples_per_insert, min_size, "
-                              "min_diff, max_diff)",
-                              &change.limiter.samples_per_insert, &min_size,
-                              &change.limiter.min_diff, &change.limiter.max_diff))
-            return NULL;
-        change.limiter.min_size = min_size;
-    }
-    if (recenter) change.which |= RP_CHANGE_RECENTER;
-    if (core_call_server(do_alter, &r, 0, timeout_ms) != 0) return NULL;
-    Py_RETURN_NONE;
+    r->table = table;
+    if (recenter) r->change.which |= RP_CHANGE_RECENTER;
+    failed = change_from(max_size, max_bytes, max_times, limiter, &r->change) != 0 ||
+             core_call_server(do_alter, &r->base, 0, timeout_ms) != 0;
+    return request_done(r, failed);
 }
 
 /* --- the whole server ---------------------------------------------------------------------- */
@@ -616,16 +651,16 @@ static PyObject *client_alter_table(core_client *self, PyObject *args, PyObject 
 static PyObject *client_checkpoint(core_client *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"timeout", NULL};
-    request r = {.client = self->client};
-    PyObject *timeout = Py_None, *path;
+    PyObject *timeout = Py_None, *path = NULL;
     int64_t timeout_ms;
+    request *r;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &timeout) ||
-        core_timeout_s(timeout, &timeout_ms) != 0 ||
-        core_call_server(do_checkpoint, &r, CORE_CALL_PATIENT, timeout_ms) != 0)
+        core_timeout_s(timeout, &timeout_ms) != 0 || !(r = request_new(self)))
         return NULL;
-    path = PyUnicode_DecodeFSDefault(r.path ? r.path : "");
-    rp_client_text_free(self->client, r.path);
+    if (core_call_server(do_checkpoint, &r->base, CORE_CALL_PATIENT, timeout_ms) == 0)
+        path = PyUnicode_DecodeFSDefault(r->path ? r->path : "");
+    core_request_drop(&r->base);
     return path;
 }
 
@@ -642,27 +677,33 @@ static PyObject *waiting_dict(const rp_client_waiting *w)
 static PyObject *client_why_blocked(core_client *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"table", "timeout", NULL};
-    request r = {.client = self->client};
     PyObject *timeout = Py_None, *list = NULL;
+    const char *table = NULL;
     int64_t timeout_ms;
+    request *r;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zO", names, &r.table, &timeout) ||
-        core_timeout_s(timeout, &timeout_ms) != 0)
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zO", names, &table, &timeout) ||
+        core_timeout_s(timeout, &timeout_ms) != 0 || !(r = request_new(self)))
         return NULL;
-    r.waiting = PyMem_New(rp_client_waiting, WHY_MAX);
-    if (!r.waiting) return PyErr_NoMemory();
-    if (core_call_server(do_why, &r, CORE_CALL_AGAIN | CORE_CALL_PATIENT, timeout_ms) != 0)
+    r->table = table;
+    r->waiting = PyMem_RawMalloc(WHY_MAX * sizeof *r->waiting);
+    if (!r->waiting) {
+        PyErr_NoMemory();
         goto out;
-    list = PyList_New((Py_ssize_t)r.waiting_count);
-    for (size_t i = 0; list && i < r.waiting_count; i++) {
-        PyObject *dict = waiting_dict(&r.waiting[i]);
+    }
+    if (core_call_server(do_why, &r->base, CORE_CALL_AGAIN | CORE_CALL_PATIENT, timeout_ms) !=
+        0)
+        goto out;
+    list = PyList_New((Py_ssize_t)r->waiting_count);
+    for (size_t i = 0; list && i < r->waiting_count; i++) {
+        PyObject *dict = waiting_dict(&r->waiting[i]);
         if (!dict)
             Py_CLEAR(list);
         else
             PyList_SET_ITEM(list, (Py_ssize_t)i, dict);
     }
 out:
-    PyMem_Free(r.waiting);
+    core_request_drop(&r->base);
     return list;
 }
 

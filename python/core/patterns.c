@@ -21,12 +21,21 @@ static int number_or_none(PyObject *obj, bool *has, int32_t *value)
     return 0;
 }
 
+/* PyArg_ParseTuple() takes nothing but a tuple, and says so as a SystemError. */
+static int check_tuple(PyObject *obj, const char *what)
+{
+    if (PyTuple_Check(obj)) return 0;
+    PyErr_Format(PyExc_TypeError, "%s must be a tuple, got %s", what, Py_TYPE(obj)->tp_name);
+    return -1;
+}
+
 static int node_from(PyObject *obj, rp_pattern_node *node)
 {
     PyObject *start, *stop, *step;
     bool has_step;
     int source;
 
+    if (check_tuple(obj, "a node") != 0) return -1;
     if (!PyArg_ParseTuple(obj, "iOOO", &source, &start, &stop, &step)) return -1;
     if (source < 0) {
         PyErr_Format(PyExc_ValueError, "`flat_source_index` must be >= 0 but got %d", source);
@@ -43,6 +52,7 @@ static int condition_from(PyObject *obj, rp_condition *condition)
 {
     int left, column, compare, inverse;
 
+    if (check_tuple(obj, "a condition") != 0) return -1;
     if (!PyArg_ParseTuple(obj, "iiiiip", &left, &column, &compare, &condition->mod,
                           &condition->value, &inverse))
         return -1;
@@ -88,6 +98,7 @@ static int pattern_from(PyObject *obj, rp_pattern *pattern)
     rp_pattern_node *node;
     rp_condition *condition;
 
+    if (check_tuple(obj, "a pattern") != 0) return -1;
     if (!PyArg_ParseTuple(obj, "sO!O!O!", &pattern->table, &PyTuple_Type, &nodes, &PyTuple_Type,
                           &conditions, &PyTuple_Type, &priority))
         return -1;

@@ -41,12 +41,6 @@ static int make_texts(void)
     return PyErr_Occurred() != NULL ? -1 : 0;
 }
 
-static PyObject *new_ref(PyObject *obj)
-{
-    Py_INCREF(obj);
-    return obj;
-}
-
 static int is_made(const replay_buffer *self)
 {
     if (self->buffer != NULL) return 1;
@@ -92,6 +86,10 @@ static int read_column(PyObject *given, column *c, rp_replay_column *out)
         PyErr_Format(PyExc_TypeError, "column '%U': a buffer cannot hold values of dtype %R",
                      name, c->descr);
         return -1;
+    }
+    if (PyDataType_ISBYTESWAPPED(c->descr)) { /* rows are kept as arrays come in: native */
+        Py_SETREF(c->descr, PyArray_DescrNewByteorder(c->descr, NPY_NATIVE));
+        if (c->descr == NULL) return -1;
     }
     c->rank = (int)PyTuple_GET_SIZE(shape);
     if (c->rank > MAX_RANK) {
@@ -250,8 +248,6 @@ static void rows_free(rows *r)
 /* Makes rows of one value for each column. On failure nothing is to be freed. */
 static int rows_from(const replay_buffer *self, PyObject *const *values, rows *r)
 {
-    bool single = true;
-
     r->count = 1;
     for (r->array_count = 0; r->array_count < self->column_count;) {
         const column *c = &self->columns[r->array_count];
@@ -263,12 +259,12 @@ static int rows_from(const replay_buffer *self, PyObject *const *values, rows *r
         r->arrays[r->array_count++] = array;
         count = rows_in(c, array);
         if (count == -2) goto fail;
+        if (count == -1) count = 1;
         if (r->array_count == 1) {
-            single = count == -1;
-            r->count = single ? 1 : count;
-        } else if ((count == -1 ? 1 : count) != r->count) {
+            r->count = count;
+        } else if (count != r->count) {
             PyErr_Format(PyExc_ValueError, "column '%U' has %zd rows, column '%U' has %zd",
-                         c->name, (Py_ssize_t)(count == -1 ? 1 : count), self->columns[0].name,
+                         c->name, (Py_ssize_t)count, self->columns[0].name,
                          (Py_ssize_t)r->count);
             goto fail;
         }
@@ -290,12 +286,31 @@ static int rows_from_held(const replay_buffer *self, PyObject *const *values, ro
     return result;
 }
 
+/* Whether an array's elements become `type`, integers or numbers, without losing anything that
+ * was meant. What an empty one is made of does not matter. */
+static bool can_become(PyArrayObject *any, int type)
+{
+    if (PyArray_SIZE(any) == 0) return true;
+    if (type == NPY_INT64) return PyArray_ISINTEGER(any);
+    return PyArray_ISOBJECT(any) || (PyArray_ISNUMBER(any) && !PyArray_ISCOMPLEX(any));
+}
+
 /* A vector of `count` numbers; one number is a vector of one. `count` -1 takes any. */
 static PyArrayObject *vector_from(PyObject *value, int type, npy_intp count, const char *what)
 {
-    PyArrayObject *array = (PyArrayObject *)PyArray_FROMANY(
-        value, type, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
+    PyArrayObject *any = (PyArrayObject *)PyArray_FROM_O(value), *array;
 
+    if (any == NULL) return NULL;
+    if (!can_become(any, type)) {
+        PyErr_Format(PyExc_TypeError, "%s must be %s, got an array of %R", what,
+                     type == NPY_INT64 ? "integers" : "numbers",
+                     (PyObject *)PyArray_DESCR(any));
+        Py_DECREF(any);
+        return NULL;
+    }
+    array = (PyArrayObject *)PyArray_FROMANY((PyObject *)any, type, 0, 0,
+                                             NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
+    Py_DECREF(any);
     if (array == NULL || count < 0 || PyArray_SIZE(array) == count) return array;
     PyErr_Format(PyExc_ValueError, "there must be %zd %s, got %zd", (Py_ssize_t)count, what,
                  (Py_ssize_t)PyArray_SIZE(array));
@@ -312,6 +327,12 @@ static Py_ssize_t find_column(const replay_buffer *self, PyObject *name)
     for (Py_ssize_t i = 0; i < self->column_count; i++)
         if (PyUnicode_Compare(self->columns[i].name, name) == 0) return i;
     return -1;
+}
+
+/* Names that a call is made with are mostly interned, but need not be. */
+static bool is_priorities(PyObject *name)
+{
+    return name == text_priorities || PyUnicode_Compare(name, text_priorities) == 0;
 }
 
 static int missing(const replay_buffer *self, Py_ssize_t i)
@@ -342,7 +363,7 @@ static int values_of_call(const replay_buffer *self, PyObject *const *args, Py_s
     Py_ssize_t name_count = names == NULL ? 0 : PyTuple_GET_SIZE(names), dict_like;
 
     for (Py_ssize_t k = 0; k < name_count; k++)
-        if (PyTuple_GET_ITEM(names, k) == text_priorities) *priorities = args[nargs + k];
+        if (is_priorities(PyTuple_GET_ITEM(names, k))) *priorities = args[nargs + k];
     dict_like =
         nargs == 1 && PyDict_Check(args[0]) && name_count == (*priorities != NULL ? 1 : 0);
     if (dict_like) return values_of_dict(self, args[0], values);
@@ -356,7 +377,7 @@ static int values_of_call(const replay_buffer *self, PyObject *const *args, Py_s
         PyObject *name = PyTuple_GET_ITEM(names, k);
         Py_ssize_t i;
 
-        if (name == text_priorities) continue;
+        if (is_priorities(name)) continue;
         i = find_column(self, name);
         if (i < 0 || values[i] != NULL) {
             PyErr_Format(PyExc_TypeError,
@@ -404,7 +425,7 @@ static PyObject *add(PyObject *obj, PyObject *const *args, Py_ssize_t nargs, PyO
     }
     st = add_rows(self, &r, vector == NULL ? NULL : PyArray_DATA(vector), NULL, &err);
     if (st == RP_OK)
-        result = new_ref(Py_None);
+        result = Py_NewRef(Py_None);
     else
         (void)(st == RP_NO_RESOURCE ? PyErr_NoMemory() : core_raise(st, &err));
 out:
@@ -467,7 +488,7 @@ static PyObject *place_for(PyObject *into, bool given, PyObject *name, const col
 
     if (given) {
         array = given_array(into, name, c, type, count);
-        return array == NULL ? NULL : new_ref(array);
+        return array == NULL ? NULL : Py_NewRef(array);
     }
     array = new_array(c, type, count);
     if (array != NULL && PyDict_SetItem(into, name, array) < 0) Py_CLEAR(array);
@@ -526,7 +547,7 @@ static PyObject *sample_into(replay_buffer *self, npy_intp count, double beta, P
     st = rp_replay_buffer_sample(self->buffer, (size_t)count, beta, &out, &err);
     if (thread != NULL) PyEval_RestoreThread(thread);
     if (st == RP_OK)
-        result = new_ref(into);
+        result = Py_NewRef(into);
     else
         (void)(st == RP_NO_RESOURCE ? PyErr_NoMemory() : core_raise(st, &err));
 out:
@@ -668,7 +689,7 @@ static PyObject *put_back(PyObject *obj, PyObject *args)
     vector = vector_from(weights, NPY_DOUBLE, r.count, "weights");
     if (vector != NULL) {
         st = add_rows(self, &r, NULL, PyArray_DATA(vector), &err);
-        result = st == RP_OK ? new_ref(Py_None) : core_raise(st, &err);
+        result = st == RP_OK ? Py_NewRef(Py_None) : core_raise(st, &err);
         Py_DECREF(vector);
     }
     rows_free(&r);

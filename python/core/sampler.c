@@ -15,6 +15,7 @@
  * guarded by the GIL. In the child of a fork every call is refused, and what the threads of the
  * parent had in hand is left alone. */
 #include "prefetch.h"
+#include "store.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -475,15 +476,15 @@ static void free_sets(core_given **sets, size_t set_count, size_t columns)
 /* A sequence of sets, each a sequence of arrays, all with as many columns. */
 static int parse_sets(PyObject *memory, core_prefetch_options *o)
 {
-    PyObject *items = PySequence_Fast(memory, "memory is a sequence of lists of arrays");
+    PyObject *items = PySequence_Tuple(memory); /* ours: reading a set may change `memory` */
     size_t count = o->depth + o->reuse;
     size_t columns = 0;
 
     if (items == NULL) return -1;
-    if ((size_t)PySequence_Fast_GET_SIZE(items) != count) {
+    if ((size_t)PyTuple_GET_SIZE(items) != count) {
         PyErr_Format(PyExc_ValueError,
                      "memory for %zu batches (depth + reuse) is needed, got that for %zd",
-                     count, PySequence_Fast_GET_SIZE(items));
+                     count, PyTuple_GET_SIZE(items));
         goto fail;
     }
     o->sets = PyMem_Calloc(count, sizeof *o->sets);
@@ -492,7 +493,7 @@ static int parse_sets(PyObject *memory, core_prefetch_options *o)
         goto fail;
     }
     for (size_t i = 0; i < count; i++) {
-        PyObject *item = PySequence_Fast_GET_ITEM(items, (Py_ssize_t)i);
+        PyObject *item = PyTuple_GET_ITEM(items, (Py_ssize_t)i);
 
         if (core_given_new(item, &o->sets[i], &columns) != 0) goto fail;
         if (i == 0) o->set_columns = columns;
@@ -713,6 +714,7 @@ static PyObject *sampler_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
                                      &o.table, &max_samples, &in_flight, &streams, &per_stream,
                                      &timeout, &ordered, &checked, &o.beta, &decoders) ||
         check_options(client, max_samples, in_flight, streams, per_stream) != 0 ||
+        core_client_check(client) != 0 ||
         core_timeout_ms(timeout, &o.rate_limiter_timeout_ms) != 0)
         return NULL;
     o.max_samples = max_samples < 0 ? 0 : max_samples;

@@ -3,7 +3,7 @@
  *
  * Its threads are the library's and never hold the GIL. A forked child has none of them, so
  * there the object forgets its server instead of waiting for threads that will never end. */
-#include "core.h"
+#include "store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -119,18 +119,22 @@ static int limits_from(PyObject *dict, rp_server_limits *limits)
 {
     PyObject *key, *value;
     Py_ssize_t at = 0;
+    int result = 0;
 
     if (dict == Py_None) return 0;
     if (!PyDict_Check(dict)) {
         PyErr_Format(PyExc_TypeError, "limits must be a dict, got %R", dict);
         return -1;
     }
-    while (PyDict_Next(dict, &at, &key, &value)) {
+    dict = PyDict_Copy(dict); /* ours: a value may be of a class that changes the original */
+    if (dict == NULL) return -1;
+    while (result == 0 && PyDict_Next(dict, &at, &key, &value)) {
         const char *name = PyUnicode_AsUTF8(key);
 
-        if (name == NULL || set_limit(limits, name, value) < 0) return -1;
+        result = name == NULL ? -1 : set_limit(limits, name, value);
     }
-    return 0;
+    Py_DECREF(dict);
+    return result;
 }
 
 /* --- starting and stopping ------------------------------------------------------------------- */
@@ -177,13 +181,13 @@ static int parse(PyObject *args, PyObject *kwargs, server_object *self, PyObject
     int require = 0, insecure = 0, reset = 1, shared = 1, gather = 1;
     const char *log = NULL;
     Py_ssize_t loops = 0;
-    unsigned long long shared_bytes = 0;
+    uint64_t shared_bytes = 0;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O!O|$nOzzzpzpppKpz:Server", names, &core_Store, &store, &sequence,
+            args, kwargs, "O!O|$nOzzzpzpppO&pz:Server", names, &core_Store, &store, &sequence,
             &loops, &limits, &security->certificate_file, &security->key_file,
             &security->client_ca_file, &require, &security->tokens_file, &insecure, &reset,
-            &shared, &shared_bytes, &gather, &log))
+            &shared, core_u64_converter, &shared_bytes, &gather, &log))
         return -1;
     if (loops < 0) {
         PyErr_Format(PyExc_ValueError, "loops must be >= 0, got %zd", loops);
@@ -215,6 +219,7 @@ static PyObject *server_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     rp_server_options options = {.addresses = addresses};
     PyObject *sequence = NULL;
     rp_error err = {0};
+    rp_store *store;
     rp_status st;
     server_object *self = (server_object *)type->tp_alloc(type, 0);
 
@@ -222,8 +227,10 @@ static PyObject *server_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     self->pid = getpid();
     if (parse(args, kwargs, self, &sequence, &options) < 0) goto fail;
     if (addresses_from(sequence, addresses, &options.address_count) < 0) goto fail;
+    store = core_store_of(self->store);
+    if (store == NULL) goto fail;
     Py_BEGIN_ALLOW_THREADS
-    st = rp_server_start(((core_store *)self->store)->store, &options, &self->server, &err);
+    st = rp_server_start(store, &options, &self->server, &err);
     Py_END_ALLOW_THREADS
     if (st != RP_OK) {
         self->server = NULL;
@@ -239,24 +246,35 @@ fail:
     return NULL;
 }
 
-/* Takes the server out first: whoever comes meanwhile finds none. */
-static void stop(server_object *self, int64_t grace_ms)
+static rp_status do_drain(void *arg, rp_wait wait, rp_error *err)
+{
+    (void)err;
+    return rp_server_drain_wait(arg, wait);
+}
+
+/* Takes the server out first: whoever comes meanwhile finds none. -1 if a signal handler raised
+ * meanwhile: then the grace has ended early, and the server is stopped all the same. */
+static int stop(server_object *self, int64_t grace_ms)
 {
     rp_server *server = self->server;
+    rp_error err = {0};
+    rp_status st;
+    int result = 0;
 
     self->server = NULL;
-    if (server == NULL || self->pid != getpid()) return;
+    if (server == NULL || self->pid != getpid()) return 0;
+    if (grace_ms > 0) result = core_wait(do_drain, server, grace_ms, false, &st, &err);
     Py_BEGIN_ALLOW_THREADS
-    if (grace_ms > 0) rp_server_drain(server, grace_ms);
     rp_server_free(server);
     Py_END_ALLOW_THREADS
+    return result;
 }
 
 static void server_dealloc(PyObject *obj)
 {
     server_object *self = (server_object *)obj;
 
-    stop(self, 0);
+    (void)stop(self, 0);
     Py_XDECREF(self->store);
     Py_TYPE(obj)->tp_free(obj);
 }
@@ -270,7 +288,7 @@ static PyObject *server_stop(PyObject *obj, PyObject *args)
     long long grace_ms = 0;
 
     if (!PyArg_ParseTuple(args, "|L:stop", &grace_ms)) return NULL;
-    stop((server_object *)obj, grace_ms);
+    if (stop((server_object *)obj, grace_ms) != 0) return NULL;
     Py_RETURN_NONE;
 }
 

@@ -8,108 +8,126 @@
  * enough for nearly all of them, and cost nothing more. */
 #include "server_call.h"
 
-#include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <time.h>
 
 enum { CALL_INLINE_MS = 100, SIGNAL_POLL_MS = 20 };
 
-typedef struct apart {
-    core_call call;
-    void *arg;
-    rp_wait wait;
-    rp_error err;
-    rp_status status;
-    pthread_mutex_t lock;
-    pthread_cond_t ended;
-    bool over; /* guarded by lock */
-} apart;
+/* --- requests ------------------------------------------------------------------------------ */
+
+void *core_request_new(size_t bytes, void (*clear)(void *request))
+{
+    core_request *r = calloc(1, bytes);
+    pthread_condattr_t attr;
+
+    if (r == NULL) return PyErr_NoMemory();
+    atomic_init(&r->refs, 1);
+    r->clear = clear;
+    (void)pthread_mutex_init(&r->lock, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&r->ended, &attr);
+    (void)pthread_condattr_destroy(&attr);
+    return r;
+}
+
+void core_request_drop(core_request *request)
+{
+    if (request == NULL || atomic_fetch_sub(&request->refs, 1) != 1) return;
+    request->clear(request);
+    pthread_cond_destroy(&request->ended);
+    pthread_mutex_destroy(&request->lock);
+    rp_cancel_free(request->wait.cancel);
+    free(request);
+}
+
+/* --- calls --------------------------------------------------------------------------------- */
 
 static void *apart_main(void *arg)
 {
-    apart *a = arg;
+    core_request *r = arg;
 
-    a->status = a->call(a->arg, a->wait, &a->err);
-    pthread_mutex_lock(&a->lock);
-    a->over = true;
-    pthread_cond_signal(&a->ended);
-    pthread_mutex_unlock(&a->lock);
+    r->status = r->call(r, r->wait, &r->err);
+    pthread_mutex_lock(&r->lock);
+    r->over = true;
+    pthread_cond_signal(&r->ended);
+    pthread_mutex_unlock(&r->lock);
+    core_request_drop(r);
     return NULL;
 }
 
 /* Without the GIL: true if the call ended within SIGNAL_POLL_MS. */
-static bool apart_poll(apart *a)
+static bool apart_poll(core_request *r)
 {
     struct timespec until;
     bool over;
 
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += SIGNAL_POLL_MS * 1000000L;
     if (until.tv_nsec >= 1000000000L) {
         until.tv_nsec -= 1000000000L;
         until.tv_sec++;
     }
-    pthread_mutex_lock(&a->lock);
-    while (!a->over && pthread_cond_timedwait(&a->ended, &a->lock, &until) == 0)
+    pthread_mutex_lock(&r->lock);
+    while (!r->over && pthread_cond_timedwait(&r->ended, &r->lock, &until) == 0)
         ;
-    over = a->over;
-    pthread_mutex_unlock(&a->lock);
+    over = r->over;
+    pthread_mutex_unlock(&r->lock);
     return over;
 }
 
-/* Starts the thread with every signal blocked: they are for Python's threads. */
-static int apart_start(apart *a, pthread_t *thread)
+/* Starts the thread, which has a reference, with every signal blocked: they are for Python's
+ * threads. */
+static int apart_start(core_request *r, pthread_t *thread)
 {
     sigset_t all, before;
     int failed;
 
+    r->over = false;
+    atomic_fetch_add(&r->refs, 1);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(thread, NULL, apart_main, a);
+    failed = pthread_create(thread, NULL, apart_main, r);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed) core_request_drop(r);
     return failed;
 }
 
 /* Makes the call on a thread of its own. 0 with `*status` set, or -1 with an exception. */
-static int call_apart(core_call call, void *arg, int64_t until_ns, rp_status *status,
+static int call_apart(core_call call, core_request *r, int64_t until_ns, rp_status *status,
                       rp_error *err)
 {
-    apart a = {.call = call, .arg = arg, .wait = {until_ns, NULL}};
     pthread_t thread;
     bool over = false, raised = false;
 
-    if (rp_cancel_new(&a.wait.cancel) != RP_OK) {
+    r->call = call;
+    r->wait.until_ns = until_ns;
+    if (r->wait.cancel == NULL && rp_cancel_new(&r->wait.cancel) != RP_OK) {
         PyErr_NoMemory();
         return -1;
     }
-    pthread_mutex_init(&a.lock, NULL);
-    pthread_cond_init(&a.ended, NULL);
-    if (apart_start(&a, &thread) != 0) {
+    if (apart_start(r, &thread) != 0) {
         PyErr_SetString(PyExc_RuntimeError, "no thread for a call to the server");
-        raised = true;
-        goto out;
+        return -1;
     }
     while (!over && !raised) {
         Py_BEGIN_ALLOW_THREADS;
-        over = apart_poll(&a);
+        over = apart_poll(r);
         Py_END_ALLOW_THREADS;
         raised = !over && PyErr_CheckSignals() != 0;
     }
-    if (raised) rp_cancel_fire(a.wait.cancel);
+    if (raised) rp_cancel_fire(r->wait.cancel);
     Py_BEGIN_ALLOW_THREADS;
     pthread_join(thread, NULL);
     Py_END_ALLOW_THREADS;
-    *status = a.status;
-    *err = a.err;
-out:
-    pthread_cond_destroy(&a.ended);
-    pthread_mutex_destroy(&a.lock);
-    rp_cancel_free(a.wait.cancel);
+    *status = r->status;
+    *err = r->err;
     return raised ? -1 : 0;
 }
 
 /* Tries once. 0 with `*status` set, or -1 with an exception. */
-static int call_once(core_call call, void *arg, int flags, int64_t until_ns, bool briefly,
+static int call_once(core_call call, core_request *r, int flags, int64_t until_ns, bool briefly,
                      rp_status *status, rp_error *err)
 {
     *status = RP_DEADLINE;
@@ -117,15 +135,15 @@ static int call_once(core_call call, void *arg, int flags, int64_t until_ns, boo
         Py_BEGIN_ALLOW_THREADS;
         rp_wait wait = {until_ns, NULL};
         if (!briefly) wait = rp_wait_ms(CALL_INLINE_MS);
-        *status = call(arg, wait, err);
+        *status = call(r, wait, err);
         Py_END_ALLOW_THREADS;
     }
     if (*status != RP_DEADLINE || briefly) return 0;
     if (PyErr_CheckSignals() != 0) return -1;
-    return call_apart(call, arg, until_ns, status, err);
+    return call_apart(call, r, until_ns, status, err);
 }
 
-int core_call_server(core_call call, void *arg, int flags, int64_t timeout_ms)
+int core_call_server(core_call call, core_request *request, int flags, int64_t timeout_ms)
 {
     int64_t until_ns = timeout_ms < 0 ? RP_FOREVER : rp_wait_ms(timeout_ms).until_ns;
     bool briefly = timeout_ms >= 0 && timeout_ms <= CALL_INLINE_MS;
@@ -133,7 +151,7 @@ int core_call_server(core_call call, void *arg, int flags, int64_t timeout_ms)
     rp_error err = {0};
 
     for (;;) {
-        if (call_once(call, arg, flags, until_ns, briefly, &status, &err) != 0) return -1;
+        if (call_once(call, request, flags, until_ns, briefly, &status, &err) != 0) return -1;
         if (status != RP_UNAVAILABLE || !(flags & CORE_CALL_PATIENT)) break;
         if (rp_now_ns() >= until_ns) {
             status = RP_DEADLINE;

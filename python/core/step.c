@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps as tensors. */
+/* Steps as tensors, and the guard of writers. */
 #include "step.h"
 
 #include <unistd.h>
@@ -24,6 +24,7 @@ static void raise_with_path(PyObject *nest, PyObject *leaf, size_t index)
 {
     PyObject *structure, *path = NULL, *keep = NULL;
     PyObject *type, *value, *trace;
+    const char *text;
     rp_tensor tensor;
 
     PyErr_Fetch(&type, &value, &trace);
@@ -31,8 +32,9 @@ static void raise_with_path(PyObject *nest, PyObject *leaf, size_t index)
     if (structure && (size_t)core_structure_leaf_count(structure) > index)
         path = core_structure_path(structure, (Py_ssize_t)index);
     Py_XDECREF(structure);
+    text = path ? PyUnicode_AsUTF8(path) : NULL; /* a key may have no UTF-8 */
     PyErr_Clear();
-    if (path && core_tensor_from(leaf, PyUnicode_AsUTF8(path), &tensor, &keep) != 0) {
+    if (text && core_tensor_from(leaf, text, &tensor, &keep) != 0) {
         Py_DECREF(path);
         Py_XDECREF(type);
         Py_XDECREF(value);
@@ -101,21 +103,89 @@ int core_check_process(pid_t process)
     return -1;
 }
 
-int core_lock(PyThread_type_lock lock)
-{
-    PyLockStatus got;
+/* --- the guard ----------------------------------------------------------------------------- */
 
-    if (PyThread_acquire_lock(lock, NOWAIT_LOCK)) return 0;
-    do {
+int core_guard_init(core_guard *guard)
+{
+    atomic_init(&guard->is_closed, false);
+    guard->lock = PyThread_allocate_lock();
+    if (guard->lock) return 0;
+    PyErr_NoMemory();
+    return -1;
+}
+
+void core_guard_deinit(core_guard *guard)
+{
+    if (guard->lock) PyThread_free_lock(guard->lock);
+    guard->lock = NULL;
+}
+
+/* Waits for the lock, in slices: signal handlers get their turn. */
+static int wait_for_lock(PyThread_type_lock lock, int64_t until_ns)
+{
+    rp_error late = {.code = RP_DEADLINE, .text = "another thread is busy with the writer"};
+
+    for (;;) {
+        int64_t left_us = LOCK_POLL_US;
+        PyLockStatus got;
+
+        if (until_ns != RP_FOREVER) left_us = (until_ns - rp_now_ns()) / 1000 + 1;
+        if (left_us <= 0) {
+            core_raise(RP_DEADLINE, &late);
+            return -1;
+        }
+        if (left_us > LOCK_POLL_US) left_us = LOCK_POLL_US;
         Py_BEGIN_ALLOW_THREADS;
-        got = PyThread_acquire_lock_timed(lock, LOCK_POLL_US, 0);
+        got = PyThread_acquire_lock_timed(lock, left_us, 0);
         Py_END_ALLOW_THREADS;
-        if (got != PY_LOCK_ACQUIRED && PyErr_CheckSignals() != 0) return -1;
-    } while (got != PY_LOCK_ACQUIRED);
+        if (got == PY_LOCK_ACQUIRED) return 0;
+        if (PyErr_CheckSignals() != 0) return -1;
+    }
+}
+
+static int check_not_inside(const core_guard *guard)
+{
+    if (guard->owner != PyThread_get_thread_ident()) return 0;
+    PyErr_SetString(PyExc_RuntimeError, "the writer is called by what it is given: this thread "
+                                        "is in a call of it already");
+    return -1;
+}
+
+int core_guard_enter(core_guard *guard, int64_t *timeout_ms)
+{
+    if (check_not_inside(guard) != 0) return -1;
+    if (!PyThread_acquire_lock(guard->lock, NOWAIT_LOCK)) {
+        int64_t until_ns = *timeout_ms < 0 ? RP_FOREVER : rp_wait_ms(*timeout_ms).until_ns;
+
+        if (wait_for_lock(guard->lock, until_ns) != 0) return -1;
+        if (until_ns != RP_FOREVER) {
+            int64_t left_ns = until_ns - rp_now_ns();
+            *timeout_ms = left_ns > 0 ? left_ns / 1000000 : 0;
+        }
+    }
+    guard->owner = PyThread_get_thread_ident();
     return 0;
 }
 
-void core_unlock(PyThread_type_lock lock)
+void core_guard_leave(core_guard *guard)
 {
-    PyThread_release_lock(lock);
+    guard->owner = 0;
+    PyThread_release_lock(guard->lock);
+}
+
+int core_guard_close(core_guard *guard)
+{
+    int64_t timeout_ms = -1;
+
+    if (check_not_inside(guard) != 0) return -1;
+    atomic_store(&guard->is_closed, true);
+    return core_guard_enter(guard, &timeout_ms);
+}
+
+rp_status core_guard_check(const core_guard *guard, rp_error *err)
+{
+    if (!atomic_load(&guard->is_closed)) return RP_OK;
+    err->code = RP_CANCELLED;
+    PyOS_snprintf(err->text, sizeof err->text, "the writer was closed meanwhile");
+    return RP_CANCELLED;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step as Python gives it, a nest of arrays, as tensors; and a lock for what belongs to one
+/* A step as Python gives it, a nest of arrays, as tensors; and a guard for what belongs to one
  * thread at a time. */
 #ifndef REPRISE_PYTHON_STEP_H
 #define REPRISE_PYTHON_STEP_H
@@ -7,6 +7,7 @@
 #include "core.h"
 
 #include <pythread.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 enum { CORE_STEP_INSIDE = 32 };
@@ -33,8 +34,26 @@ bool core_step_is_large(const core_step *step);
  * one. -1 with an exception elsewhere. */
 int core_check_process(pid_t process);
 
-/* Takes a lock, letting other threads run while it waits. -1 if a signal handler raises. */
-int core_lock(PyThread_type_lock lock);
-void core_unlock(PyThread_type_lock lock);
+/* Lets one thread in at a time. Zero-initialise it. */
+typedef struct core_guard {
+    PyThread_type_lock lock;
+    unsigned long owner;   /* the thread inside; 0: none. Guarded by the GIL */
+    atomic_bool is_closed; /* or about to be: whoever waits inside looks at it */
+} core_guard;
+
+int core_guard_init(core_guard *guard);
+void core_guard_deinit(core_guard *guard);
+
+/* Goes in, letting other threads run while it waits: at most `*timeout_ms` (negative: no end),
+ * of which it leaves what is left. -1 with an exception: the time is over, a signal handler
+ * raised, or this thread is inside already, and runs Python from there. */
+int core_guard_enter(core_guard *guard, int64_t *timeout_ms);
+void core_guard_leave(core_guard *guard);
+
+/* Closes it, which ends the waits inside, and goes in. -1 as above; then it is closed if the
+ * thread was not inside. */
+int core_guard_close(core_guard *guard);
+/* RP_CANCELLED if it is closed: for the calls that wait inside, before each wait. */
+rp_status core_guard_check(const core_guard *guard, rp_error *err);
 
 #endif

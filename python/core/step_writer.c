@@ -5,6 +5,7 @@
  * known, before the C writer looks at the step. */
 #include "server_call.h"
 #include "step.h"
+#include "store.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -13,7 +14,7 @@ typedef struct step_writer {
     PyObject_HEAD
     PyObject *client;
     rp_step_writer *writer; /* NULL: closed */
-    PyThread_type_lock lock;
+    core_guard guard;
     pid_t process; /* that made it */
     int32_t longest;
     int64_t steps;
@@ -24,10 +25,17 @@ typedef struct step_writer {
 /* --- making one ---------------------------------------------------------------------------- */
 
 typedef struct opening {
+    core_request base;
     rp_client *client;
     rp_step_writer_options options;
     rp_step_writer *writer;
 } opening;
+
+/* A writer that nobody has taken does not outlive the client. */
+static void clear_opening(void *arg)
+{
+    rp_step_writer_free(((opening *)arg)->writer);
+}
 
 static rp_status do_open(void *arg, rp_wait wait, rp_error *err)
 {
@@ -40,7 +48,7 @@ static PyObject *step_writer_new(PyTypeObject *type, PyObject *args, PyObject *k
     static char *names[] = {"client", "max_sequence_length", "chunk_length",
                             "delta",  "max_in_flight",       "timeout",
                             NULL};
-    opening o = {0};
+    opening *o;
     PyObject *client, *timeout = Py_None;
     int longest, chunk = 0, delta = 0;
     Py_ssize_t in_flight = 0;
@@ -55,21 +63,27 @@ static PyObject *step_writer_new(PyTypeObject *type, PyObject *args, PyObject *k
         PyErr_Format(PyExc_ValueError, "max_in_flight must be >= 0, got %zd", in_flight);
         return NULL;
     }
-    o.client = ((core_client *)client)->client;
-    o.options = (rp_step_writer_options){.max_sequence_length = longest,
-                                         .chunk_length = chunk,
-                                         .delta = delta != 0,
-                                         .max_in_flight = (size_t)in_flight};
+    if (core_client_check(client) != 0 || !(o = core_request_new(sizeof *o, clear_opening)))
+        return NULL;
+    o->client = ((core_client *)client)->client;
+    o->options = (rp_step_writer_options){.max_sequence_length = longest,
+                                          .chunk_length = chunk,
+                                          .delta = delta != 0,
+                                          .max_in_flight = (size_t)in_flight};
     /* Not in slices: it goes on without what it has not got by then. */
-    if (core_call_server(do_open, &o, 0, timeout_ms) != 0) return NULL;
-    self = (step_writer *)type->tp_alloc(type, 0);
-    if (self) self->lock = PyThread_allocate_lock();
-    if (!self || !self->lock) {
-        rp_step_writer_free(o.writer);
-        Py_XDECREF(self);
-        return PyErr_NoMemory();
+    if (core_call_server(do_open, &o->base, 0, timeout_ms) != 0) {
+        core_request_drop(&o->base);
+        return NULL;
     }
-    self->writer = o.writer;
+    self = (step_writer *)type->tp_alloc(type, 0);
+    if (!self || core_guard_init(&self->guard) != 0) {
+        core_request_drop(&o->base);
+        Py_XDECREF(self);
+        return NULL;
+    }
+    self->writer = o->writer;
+    o->writer = NULL;
+    core_request_drop(&o->base);
     self->process = getpid();
     self->longest = longest;
     Py_INCREF(client);
@@ -91,20 +105,23 @@ static void release_writer(step_writer *self)
 static void step_writer_dealloc(step_writer *self)
 {
     release_writer(self);
-    if (self->lock) PyThread_free_lock(self->lock);
+    core_guard_deinit(&self->guard);
     PyMem_Free(self->columns);
     Py_CLEAR(self->client);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
-/* Takes the lock of a writer that is open, for a method of that name in Reverb's words. */
-static int enter(step_writer *self, const char *method)
+/* Goes into a writer that is open, for a method of that name in Reverb's words, within a time
+ * of which it leaves what is left. */
+static int enter(step_writer *self, const char *method, int64_t *timeout_ms)
 {
-    rp_error err = {.code = RP_PRECONDITION};
+    rp_error err = {.code = RP_PRECONDITION}, closed;
 
-    if (core_check_process(self->process) != 0 || core_lock(self->lock) != 0) return -1;
-    if (self->writer) return 0;
-    core_unlock(self->lock);
+    if (core_check_process(self->process) != 0 ||
+        core_guard_enter(&self->guard, timeout_ms) != 0)
+        return -1;
+    if (self->writer && core_guard_check(&self->guard, &closed) == RP_OK) return 0;
+    core_guard_leave(&self->guard);
     PyOS_snprintf(err.text, sizeof err.text, "Calling method %s after Close has been called",
                   method);
     core_raise(RP_PRECONDITION, &err);
@@ -113,9 +130,10 @@ static int enter(step_writer *self, const char *method)
 
 static PyObject *step_writer_close(step_writer *self, PyObject *Py_UNUSED(ignored))
 {
-    if (core_check_process(self->process) != 0 || core_lock(self->lock) != 0) return NULL;
+    if (core_check_process(self->process) != 0 || core_guard_close(&self->guard) != 0)
+        return NULL;
     release_writer(self);
-    core_unlock(self->lock);
+    core_guard_leave(&self->guard);
     Py_RETURN_NONE;
 }
 
@@ -235,14 +253,15 @@ static int step_of(PyObject *nest, core_step *step)
 
 static PyObject *step_writer_append(step_writer *self, PyObject *nest)
 {
+    int64_t timeout_ms = -1;
     core_step step;
     int failed;
 
     if (step_of(nest, &step) != 0) return NULL;
-    failed = enter(self, "Append");
+    failed = enter(self, "Append", &timeout_ms);
     if (!failed) {
         failed = check_like_first(self, &step, false) || append_locked(self, &step, false);
-        core_unlock(self->lock);
+        core_guard_leave(&self->guard);
     }
     core_step_release(&step);
     if (failed) return NULL;
@@ -276,16 +295,17 @@ static int check_sequence(const core_step *step)
 
 static PyObject *step_writer_append_sequence(step_writer *self, PyObject *nest)
 {
+    int64_t timeout_ms = -1;
     core_step step;
     int failed;
 
     if (step_of(nest, &step) != 0) return NULL;
-    failed = enter(self, "AppendSequence");
+    failed = enter(self, "AppendSequence", &timeout_ms);
     if (!failed) {
         failed = check_sequence(&step);
         if (!failed && step.tensors[0].shape.dims[0] > 0)
             failed = check_like_first(self, &step, true) || append_locked(self, &step, true);
-        core_unlock(self->lock);
+        core_guard_leave(&self->guard);
     }
     core_step_release(&step);
     if (failed) return NULL;
@@ -295,7 +315,7 @@ static PyObject *step_writer_append_sequence(step_writer *self, PyObject *nest)
 /* --- items --------------------------------------------------------------------------------- */
 
 typedef struct creation {
-    rp_step_writer *writer;
+    step_writer *self;
     const char *table;
     int32_t steps;
     double priority;
@@ -305,18 +325,27 @@ typedef struct creation {
 static rp_status do_create(void *arg, rp_wait wait, rp_error *err)
 {
     creation *c = arg;
-    return rp_step_writer_create_item(c->writer, c->table, c->steps, c->priority, wait, &c->key,
-                                      err);
+    rp_status status = core_guard_check(&c->self->guard, err);
+
+    if (status != RP_OK) return status;
+    return rp_step_writer_create_item(c->self->writer, c->table, c->steps, c->priority, wait,
+                                      &c->key, err);
 }
 
 static rp_status do_flush(void *arg, rp_wait wait, rp_error *err)
 {
-    return rp_step_writer_flush(arg, wait, err);
+    step_writer *self = arg;
+    rp_status status = core_guard_check(&self->guard, err);
+
+    return status == RP_OK ? rp_step_writer_flush(self->writer, wait, err) : status;
 }
 
 static rp_status do_end(void *arg, rp_wait wait, rp_error *err)
 {
-    return rp_step_writer_end_episode(arg, wait, err);
+    step_writer *self = arg;
+    rp_status status = core_guard_check(&self->guard, err);
+
+    return status == RP_OK ? rp_step_writer_end_episode(self->writer, wait, err) : status;
 }
 
 static int check_item(const step_writer *self, const creation *c)
@@ -340,7 +369,7 @@ static int create_locked(step_writer *self, creation *c, int64_t timeout_ms)
     rp_error err = {0};
     rp_status status;
 
-    c->writer = self->writer;
+    c->self = self;
     /* Not quick: of a table that is not known yet the server is asked. */
     if (check_item(self, c) != 0 ||
         core_wait(do_create, c, timeout_ms, false, &status, &err) != 0)
@@ -365,7 +394,7 @@ static int flush_locked(step_writer *self, core_call call, int64_t timeout_ms)
     rp_error err = {0};
     rp_status status;
 
-    if (core_wait(call, self->writer, timeout_ms, false, &status, &err) != 0) return -1;
+    if (core_wait(call, self, timeout_ms, false, &status, &err) != 0) return -1;
     if (status == RP_OK) return 0;
     core_raise(status, &err);
     return -1;
@@ -381,10 +410,11 @@ static PyObject *step_writer_create_item(step_writer *self, PyObject *args, PyOb
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sid|O", names, &c.table, &c.steps,
                                      &c.priority, &timeout) ||
-        core_timeout_s(timeout, &timeout_ms) != 0 || enter(self, "CreateItem") != 0)
+        core_timeout_s(timeout, &timeout_ms) != 0 ||
+        enter(self, "CreateItem", &timeout_ms) != 0)
         return NULL;
     failed = create_locked(self, &c, timeout_ms);
-    core_unlock(self->lock);
+    core_guard_leave(&self->guard);
     return failed ? NULL : PyLong_FromUnsignedLongLong(c.key);
 }
 
@@ -396,30 +426,64 @@ static PyObject *step_writer_flush(step_writer *self, PyObject *args, PyObject *
     int failed;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &timeout) ||
-        core_timeout_s(timeout, &timeout_ms) != 0 || enter(self, "Flush") != 0)
+        core_timeout_s(timeout, &timeout_ms) != 0 || enter(self, "Flush", &timeout_ms) != 0)
         return NULL;
     failed = flush_locked(self, do_flush, timeout_ms);
-    core_unlock(self->lock);
+    core_guard_leave(&self->guard);
     if (failed) return NULL;
     Py_RETURN_NONE;
 }
 
 /* --- all at once --------------------------------------------------------------------------- */
 
-static int create_all_locked(step_writer *self, PyObject *priorities, int64_t timeout_ms)
-{
-    PyObject *items = PyMapping_Items(priorities), *pair;
-    int failed = items == NULL;
+/* Where the items of one step go. */
+typedef struct targets {
+    PyObject *items; /* a list of pairs, which owns the names of the tables */
+    creation *creations;
+    Py_ssize_t count;
+} targets;
 
-    for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(items); i++) {
-        creation c = {.steps = 1};
-        pair = PyList_GET_ITEM(items, i);
-        failed = !PyArg_ParseTuple(pair, "sd;priorities must be a dict of table to priority",
-                                   &c.table, &c.priority) ||
-                 create_locked(self, &c, timeout_ms) != 0;
+static void targets_free(targets *to)
+{
+    Py_XDECREF(to->items);
+    PyMem_Free(to->creations);
+}
+
+/* Reads a dict of table to priority: before the writer is entered, as this runs Python. */
+static int targets_from(PyObject *priorities, targets *to)
+{
+    *to = (targets){.items = PyMapping_Items(priorities)};
+    if (!to->items) return -1;
+    to->count = PyList_GET_SIZE(to->items);
+    to->creations = PyMem_Calloc((size_t)to->count + 1, sizeof *to->creations);
+    if (!to->creations) {
+        PyErr_NoMemory();
+        goto fail;
     }
-    Py_XDECREF(items);
-    return failed;
+    for (Py_ssize_t i = 0; i < to->count; i++) {
+        PyObject *pair = PyList_GET_ITEM(to->items, i);
+        creation *c = &to->creations[i];
+
+        c->steps = 1;
+        if (!PyTuple_Check(pair)) {
+            PyErr_SetString(PyExc_TypeError, "priorities must be a dict of table to priority");
+            goto fail;
+        }
+        if (!PyArg_ParseTuple(pair, "sd;priorities must be a dict of table to priority",
+                              &c->table, &c->priority))
+            goto fail;
+    }
+    return 0;
+fail:
+    targets_free(to);
+    return -1;
+}
+
+static int create_all_locked(step_writer *self, const targets *to, int64_t timeout_ms)
+{
+    for (Py_ssize_t i = 0; i < to->count; i++)
+        if (create_locked(self, &to->creations[i], timeout_ms) != 0) return -1;
+    return 0;
 }
 
 /* insert(data, priorities, timeout=None): a step, an item of it in each table, and a flush.
@@ -428,6 +492,7 @@ static PyObject *step_writer_insert(step_writer *self, PyObject *const *args, Py
 {
     int64_t timeout_ms = -1;
     core_step step;
+    targets to;
     bool fits = false;
     int failed;
 
@@ -436,17 +501,22 @@ static PyObject *step_writer_insert(step_writer *self, PyObject *const *args, Py
         return NULL;
     }
     if (count == 3 && core_timeout_s(args[2], &timeout_ms) != 0) return NULL;
-    if (step_of(args[0], &step) != 0) return NULL;
-    failed = enter(self, "Append");
+    if (targets_from(args[1], &to) != 0) return NULL;
+    if (step_of(args[0], &step) != 0) {
+        targets_free(&to);
+        return NULL;
+    }
+    failed = enter(self, "Append", &timeout_ms);
     if (!failed) {
         fits = differs(self, &step, false) < 0;
         if (fits)
             failed = append_locked(self, &step, false) != 0 ||
-                     create_all_locked(self, args[1], timeout_ms) != 0 ||
+                     create_all_locked(self, &to, timeout_ms) != 0 ||
                      flush_locked(self, do_end, timeout_ms) != 0;
-        core_unlock(self->lock);
+        core_guard_leave(&self->guard);
     }
     core_step_release(&step);
+    targets_free(&to);
     return failed ? NULL : PyBool_FromLong(fits);
 }
 

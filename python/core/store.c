@@ -65,7 +65,7 @@ wrong:
 }
 
 /* (samples_per_insert, min_size, min_diff, max_diff). */
-static int limiter_converter(PyObject *obj, void *out)
+int core_limiter_converter(PyObject *obj, void *out)
 {
     rp_limiter_options *limiter = out;
     long long min_size;
@@ -84,26 +84,58 @@ static int limiter_converter(PyObject *obj, void *out)
     return 1;
 }
 
+int core_u64_converter(PyObject *obj, void *out)
+{
+    PyObject *index = PyNumber_Index(obj);
+    unsigned long long value;
+
+    if (index == NULL) return 0;
+    value = PyLong_AsUnsignedLongLong(index);
+    Py_DECREF(index);
+    if (value == (unsigned long long)-1 && PyErr_Occurred()) {
+        if (PyErr_ExceptionMatches(PyExc_OverflowError))
+            PyErr_Format(PyExc_ValueError, "a number must be >= 0 and < 2**64, got %R", obj);
+        return 0;
+    }
+    *(uint64_t *)out = value;
+    return 1;
+}
+
+const char *core_name_from(PyObject *obj)
+{
+    Py_ssize_t size;
+    const char *name;
+
+    if (!PyUnicode_Check(obj)) {
+        PyErr_Format(PyExc_TypeError, "the name of a table must be a str, got %s",
+                     Py_TYPE(obj)->tp_name);
+        return NULL;
+    }
+    name = PyUnicode_AsUTF8AndSize(obj, &size);
+    if (name == NULL || strlen(name) == (size_t)size) return name;
+    PyErr_Format(PyExc_ValueError, "the name of a table must not have a NUL in it, got %R",
+                 obj);
+    return NULL;
+}
+
 int core_table_options_from(PyObject *args, PyObject *kwargs, rp_table_options *out)
 {
     static char *names[] = {
         "name",      "limiter",    "max_size",  "sampler", "remover", "max_times_sampled",
         "max_bytes", "soft_limit", "signature", "seed",    NULL};
     long long max_size = 0;
-    unsigned long long max_bytes = 0, seed = 0;
     int soft_limit = 0;
     PyObject *signature = Py_None;
 
     *out = (rp_table_options){.sampler = {RP_UNIFORM, 0.0}, .remover = {RP_FIFO, 0.0}};
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "s|$O&LO&O&iKpOK", names, &out->name, limiter_converter,
+            args, kwargs, "s|$O&LO&O&iO&pOO&", names, &out->name, core_limiter_converter,
             &out->limiter, &max_size, selector_converter, &out->sampler, selector_converter,
-            &out->remover, &out->max_times_sampled, &max_bytes, &soft_limit, &signature, &seed))
+            &out->remover, &out->max_times_sampled, core_u64_converter, &out->max_bytes,
+            &soft_limit, &signature, core_u64_converter, &out->seed))
         return -1;
     out->max_size = max_size;
-    out->max_bytes = max_bytes;
     out->soft_limit = soft_limit != 0;
-    out->seed = seed;
     return core_signature_from(signature, &out->signature);
 }
 
@@ -112,19 +144,17 @@ int core_table_options_from(PyObject *args, PyObject *kwargs, rp_table_options *
 static PyObject *store_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"max_bytes", "policy", "seed", NULL};
-    unsigned long long max_bytes = 0, seed = 0;
     const char *policy = "evict";
     rp_store_options options = {0};
     rp_error err = {0};
     store_object *self;
     rp_status st;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$KsK:Store", names, &max_bytes, &policy,
-                                     &seed))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$O&sO&:Store", names, core_u64_converter,
+                                     &options.max_bytes, &policy, core_u64_converter,
+                                     &options.seed))
         return NULL;
     if (policy_from(policy, &options.policy) < 0) return NULL;
-    options.max_bytes = max_bytes;
-    options.seed = seed;
     self = (store_object *)type->tp_alloc(type, 0);
     if (self == NULL) return NULL;
     self->pid = getpid();
@@ -149,7 +179,7 @@ static void store_dealloc(PyObject *obj)
 }
 
 /* The store, unless this is a forked child. */
-static rp_store *store_of(PyObject *obj)
+rp_store *core_store_of(PyObject *obj)
 {
     store_object *self = (store_object *)obj;
     rp_error err = {RP_PRECONDITION, "the store belongs to the process that forked this one: "
@@ -161,13 +191,14 @@ static rp_store *store_of(PyObject *obj)
 }
 
 /* A reference to the table of that name: drop it with rp_table_unref(). */
-static rp_table *table_of(PyObject *self, const char *name, Py_ssize_t size)
+static rp_table *table_of(PyObject *self, PyObject *text)
 {
-    rp_store *store = store_of(self);
+    const char *name = core_name_from(text);
+    rp_store *store = name != NULL ? core_store_of(self) : NULL;
     rp_table *table;
 
     if (store == NULL) return NULL;
-    table = rp_store_find_table(store, (rp_string){name, (size_t)size});
+    table = rp_store_find_table(store, (rp_string){name, strlen(name)});
     if (table == NULL) {
         rp_error err = {.code = RP_NOT_FOUND};
 
@@ -186,7 +217,7 @@ PyDoc_STRVAR(
 
 static PyObject *store_add_table(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    rp_store *store = store_of(self);
+    rp_store *store = core_store_of(self);
     rp_table_options options;
     rp_error err = {0};
     rp_status st;
@@ -205,15 +236,14 @@ PyDoc_STRVAR(drop_table_doc, "drop_table(name)\n--\n\n"
 
 static PyObject *store_drop_table(PyObject *self, PyObject *arg)
 {
-    Py_ssize_t size;
-    const char *name = PyUnicode_AsUTF8AndSize(arg, &size);
-    rp_store *store = name != NULL ? store_of(self) : NULL;
+    const char *name = core_name_from(arg);
+    rp_store *store = name != NULL ? core_store_of(self) : NULL;
     rp_error err = {0};
     rp_status st;
 
     if (store == NULL) return NULL;
     Py_BEGIN_ALLOW_THREADS
-    st = rp_store_drop_table(store, (rp_string){name, (size_t)size}, &err);
+    st = rp_store_drop_table(store, (rp_string){name, strlen(name)}, &err);
     Py_END_ALLOW_THREADS
     if (st != RP_OK) return core_raise(st, &err);
     Py_RETURN_NONE;
@@ -225,7 +255,7 @@ PyDoc_STRVAR(close_doc, "close()\n--\n\n"
 
 static PyObject *store_close(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    rp_store *store = store_of(self);
+    rp_store *store = core_store_of(self);
 
     if (store == NULL) return NULL;
     Py_BEGIN_ALLOW_THREADS
@@ -275,9 +305,7 @@ PyDoc_STRVAR(table_info_doc, "table_info(name)\n--\n\nAll of one moment, as a di
 
 static PyObject *store_table_info(PyObject *self, PyObject *arg)
 {
-    Py_ssize_t size;
-    const char *name = PyUnicode_AsUTF8AndSize(arg, &size);
-    rp_table *table = name != NULL ? table_of(self, name, size) : NULL;
+    rp_table *table = table_of(self, arg);
     rp_table_info info;
     PyObject *dict;
 
@@ -293,7 +321,7 @@ PyDoc_STRVAR(tables_doc,
 
 static PyObject *store_tables(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    rp_store *store = store_of(self);
+    rp_store *store = core_store_of(self);
     rp_table **tables;
     size_t capacity, count;
     PyObject *list = NULL;
@@ -322,7 +350,7 @@ PyDoc_STRVAR(info_doc, "info()\n--\n\nBudget, bytes and seed, as a dict.");
 
 static PyObject *store_info(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
-    rp_store *store = store_of(self);
+    rp_store *store = core_store_of(self);
     rp_store_info info;
 
     if (store == NULL) return NULL;
@@ -336,21 +364,19 @@ static PyObject *store_info(PyObject *self, PyObject *Py_UNUSED(ignored))
 /* What the limiter says of some inserts or samples. */
 static PyObject *ask(PyObject *self, PyObject *args, bool (*can)(rp_table *, int64_t))
 {
-    const char *name;
-    Py_ssize_t size;
-    PyObject *number;
+    PyObject *name, *number;
     long long count;
     rp_table *table;
     bool yes;
 
-    if (!PyArg_ParseTuple(args, "s#O!", &name, &size, &PyLong_Type, &number)) return NULL;
+    if (!PyArg_ParseTuple(args, "UO!", &name, &PyLong_Type, &number)) return NULL;
     count = PyLong_AsLongLong(number);
     if (count == -1 && PyErr_Occurred()) return NULL;
     if (count < 1) {
         PyErr_Format(PyExc_ValueError, "the count must be >= 1, got %lld", count);
         return NULL;
     }
-    table = table_of(self, name, size);
+    table = table_of(self, name);
     if (table == NULL) return NULL;
     yes = can(table, count);
     rp_table_unref(table);
@@ -401,9 +427,7 @@ PyDoc_STRVAR(waiting_doc,
 
 static PyObject *store_waiting(PyObject *self, PyObject *arg)
 {
-    Py_ssize_t size;
-    const char *name = PyUnicode_AsUTF8AndSize(arg, &size);
-    rp_table *table = name != NULL ? table_of(self, name, size) : NULL;
+    rp_table *table = table_of(self, arg);
     rp_waiting *waiting;
     PyObject *list;
     size_t count;

@@ -7,6 +7,7 @@
  * its types again, and its paths are the names of columns in messages. */
 #include "patterns.h"
 #include "step.h"
+#include "store.h"
 
 #include <unistd.h>
 
@@ -16,7 +17,7 @@ typedef struct pattern_writer {
     rp_structured_writer *writer; /* of one environment; NULL: closed */
     rp_batch_writer *batch;       /* of several; NULL: closed */
     Py_ssize_t environments;
-    PyThread_type_lock lock;
+    core_guard guard;
     pid_t process;       /* that made it */
     PyObject *structure; /* of the first step; NULL before */
     PyObject *names;     /* a tuple of the paths of its leaves */
@@ -33,13 +34,12 @@ static PyObject *wrap(PyTypeObject *type, PyObject *client, rp_structured_writer
 {
     pattern_writer *self = (pattern_writer *)type->tp_alloc(type, 0);
 
-    if (self) self->lock = PyThread_allocate_lock();
-    if (!self || !self->lock) {
+    if (!self || core_guard_init(&self->guard) != 0) {
         PyMem_Free(used);
         rp_structured_writer_free(writer);
         rp_batch_writer_free(batch);
         Py_XDECREF(self);
-        return PyErr_NoMemory();
+        return NULL;
     }
     self->writer = writer;
     self->batch = batch;
@@ -110,6 +110,7 @@ static PyObject *structured_new(PyTypeObject *type, PyObject *args, PyObject *kw
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|$inn", names, &core_Client, &client,
                                      &patterns, &chunk_length, &max_items, &max_bytes) ||
+        core_client_check(client) != 0 ||
         options_from(chunk_length, max_items, max_bytes, &options) != 0 ||
         core_patterns_from(patterns, &list) != 0)
         return NULL;
@@ -146,6 +147,7 @@ static PyObject *batch_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!nO|$inn", names, &core_Client, &client,
                                      &environments, &patterns, &chunk_length, &max_items,
                                      &max_bytes) ||
+        core_client_check(client) != 0 ||
         options_from(chunk_length, max_items, max_bytes, &options) != 0)
         return NULL;
     if (environments < 1) {
@@ -185,7 +187,7 @@ static void release_writers(pattern_writer *self)
 static void writer_dealloc(pattern_writer *self)
 {
     release_writers(self);
-    if (self->lock) PyThread_free_lock(self->lock);
+    core_guard_deinit(&self->guard);
     PyMem_Free(self->columns);
     PyMem_Free(self->used);
     Py_CLEAR(self->structure);
@@ -194,22 +196,27 @@ static void writer_dealloc(pattern_writer *self)
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
-static int enter(pattern_writer *self)
+/* Goes into a writer that is open, within a time of which it leaves what is left. */
+static int enter(pattern_writer *self, int64_t *timeout_ms)
 {
-    rp_error err = {.code = RP_PRECONDITION, .text = "the writer is closed"};
+    rp_error err = {.code = RP_PRECONDITION, .text = "the writer is closed"}, closed;
 
-    if (core_check_process(self->process) != 0 || core_lock(self->lock) != 0) return -1;
-    if (self->writer || self->batch) return 0;
-    core_unlock(self->lock);
+    if (core_check_process(self->process) != 0 ||
+        core_guard_enter(&self->guard, timeout_ms) != 0)
+        return -1;
+    if ((self->writer || self->batch) && core_guard_check(&self->guard, &closed) == RP_OK)
+        return 0;
+    core_guard_leave(&self->guard);
     core_raise(RP_PRECONDITION, &err);
     return -1;
 }
 
 static PyObject *writer_close(pattern_writer *self, PyObject *Py_UNUSED(ignored))
 {
-    if (core_check_process(self->process) != 0 || core_lock(self->lock) != 0) return NULL;
+    if (core_check_process(self->process) != 0 || core_guard_close(&self->guard) != 0)
+        return NULL;
     release_writers(self);
-    core_unlock(self->lock);
+    core_guard_leave(&self->guard);
     Py_RETURN_NONE;
 }
 
@@ -226,7 +233,9 @@ typedef struct appending {
 static rp_status do_append(void *arg, rp_wait wait, rp_error *err)
 {
     appending *a = arg;
+    rp_status status = core_guard_check(&a->self->guard, err);
 
+    if (status != RP_OK) return status;
     if (a->self->batch)
         return rp_batch_writer_append(a->self->batch, a->values, a->count, a->ends, wait, err);
     return rp_structured_writer_append(a->self->writer, a->values, a->count, a->flags, wait,
@@ -271,12 +280,7 @@ static int flatten_step(pattern_writer *self, PyObject *nest, core_leaves *leave
     if (!self->structure && keep_structure(self, nest) != 0) return -1;
     same = core_structure_flatten(self->structure, nest, leaves);
     if (same > 0) return 0;
-    core_leaves_free(leaves);
-    if (same < 0) return -1;
-    if (core_flatten(nest, leaves) != 0) {
-        core_leaves_free(leaves);
-        return -1;
-    }
+    if (same < 0 || core_flatten(nest, leaves) != 0) return -1;
     if (leaves->count == self->leaf_count) return 0;
     PyErr_Format(PyExc_ValueError,
                  "Flattened data has an unexpected length, got %zd but wanted %zd.",
@@ -374,7 +378,7 @@ static int append_nest(pattern_writer *self, PyObject *nest, uint32_t flags, con
     core_step step;
     int failed;
 
-    if (enter(self) != 0) return -1;
+    if (enter(self, &timeout_ms) != 0) return -1;
     failed = flatten_step(self, nest, &leaves);
     if (!failed) {
         forget_unused(self, &leaves);
@@ -385,7 +389,7 @@ static int append_nest(pattern_writer *self, PyObject *nest, uint32_t flags, con
             core_step_release(&step);
         }
     }
-    core_unlock(self->lock);
+    core_guard_leave(&self->guard);
     return failed ? -1 : 0;
 }
 
@@ -450,7 +454,9 @@ typedef struct flushing {
 static rp_status do_flush(void *arg, rp_wait wait, rp_error *err)
 {
     flushing *f = arg;
+    rp_status status = core_guard_check(&f->self->guard, err);
 
+    if (status != RP_OK) return status;
     if (f->self->batch) return rp_batch_writer_flush(f->self->batch, wait, err);
     return rp_structured_writer_flush(f->self->writer, f->leave, wait, err);
 }
@@ -458,6 +464,9 @@ static rp_status do_flush(void *arg, rp_wait wait, rp_error *err)
 static rp_status do_end_episode(void *arg, rp_wait wait, rp_error *err)
 {
     flushing *f = arg;
+    rp_status status = core_guard_check(&f->self->guard, err);
+
+    if (status != RP_OK) return status;
     return rp_structured_writer_end_episode(f->self->writer, f->clear, wait, err);
 }
 
@@ -468,10 +477,11 @@ static PyObject *wait_for(pattern_writer *self, core_call call, flushing *f, PyO
     int64_t timeout_ms;
     int failed;
 
-    if (core_timeout_ms(timeout, &timeout_ms) != 0 || enter(self) != 0) return NULL;
+    if (core_timeout_ms(timeout, &timeout_ms) != 0 || enter(self, &timeout_ms) != 0)
+        return NULL;
     f->self = self;
     failed = core_wait(call, f, timeout_ms, false, &status, &err);
-    core_unlock(self->lock);
+    core_guard_leave(&self->guard);
     if (failed) return NULL;
     if (status != RP_OK) return core_raise(status, &err);
     Py_RETURN_NONE;
@@ -507,12 +517,13 @@ static PyObject *structured_end_episode(pattern_writer *self, PyObject *args, Py
 
 static PyObject *structured_is_open(pattern_writer *self, void *closure)
 {
+    int64_t timeout_ms = -1;
     bool open;
 
     (void)closure;
-    if (enter(self) != 0) return NULL;
+    if (enter(self, &timeout_ms) != 0) return NULL;
     open = rp_structured_writer_is_open(self->writer);
-    core_unlock(self->lock);
+    core_guard_leave(&self->guard);
     return PyBool_FromLong(open);
 }
 

@@ -329,20 +329,42 @@ rp_status rp_server_start(rp_store *store, const rp_server_options *options, rp_
 
 /* --- ending --------------------------------------------------------------------------------------- */
 
+static void drain_start(rp_server *server)
+{
+    rp_server_set_health(server, RP_HEALTH_DRAINING, "shutting down");
+    rp_server_stop_accepting(server);
+    if (server->arena != NULL) rp_shared_arena_retire(server->arena);
+    for (size_t i = 0; i < server->worker_count; i++) rp_worker_drain(&server->workers[i]);
+}
+
+static bool has_connections(rp_server *server)
+{
+    return atomic_load_explicit(&server->connection_count, memory_order_acquire) > 0;
+}
+
+static void drain_until(rp_server *server, int64_t until_ns)
+{
+    rp_mutex_lock(&server->lock);
+    while (has_connections(server) && rp_now_ns() < until_ns)
+        (void)rp_cond_wait(&server->changed, &server->lock, until_ns);
+    rp_mutex_unlock(&server->lock);
+}
+
+rp_status rp_server_drain_wait(rp_server *server, rp_wait wait)
+{
+    if (!atomic_exchange_explicit(&server->draining, true, memory_order_relaxed))
+        drain_start(server);
+    drain_until(server, wait.until_ns);
+    return has_connections(server) ? RP_DEADLINE : RP_OK;
+}
+
 void rp_server_drain(rp_server *server, int64_t grace_ms)
 {
     int64_t until_ns = rp_wait_ms(grace_ms).until_ns;
 
     if (atomic_exchange_explicit(&server->draining, true, memory_order_relaxed)) return;
-    rp_server_set_health(server, RP_HEALTH_DRAINING, "shutting down");
-    rp_server_stop_accepting(server);
-    if (server->arena != NULL) rp_shared_arena_retire(server->arena);
-    for (size_t i = 0; i < server->worker_count; i++) rp_worker_drain(&server->workers[i]);
-    rp_mutex_lock(&server->lock);
-    while (atomic_load_explicit(&server->connection_count, memory_order_acquire) > 0 &&
-           rp_now_ns() < until_ns)
-        (void)rp_cond_wait(&server->changed, &server->lock, until_ns);
-    rp_mutex_unlock(&server->lock);
+    drain_start(server);
+    drain_until(server, until_ns);
     for (size_t i = 0; i < server->worker_count; i++) rp_worker_stop(&server->workers[i]);
 }
 

@@ -175,6 +175,25 @@ static void calls_that_do_not_end_are_told_that_it_is_unavailable(void **state)
     rp_test_live_stop(&live);
 }
 
+static void a_drain_may_be_waited_for_in_parts(void **state)
+{
+    (void)state;
+    rp_test_live live;
+    waiters w;
+
+    rp_test_live_start(&live, NULL);
+    w = park(&live);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(rp_server_drain_wait(live.server, rp_wait_ms(20)), RP_DEADLINE);
+    assert_false(can_connect(&live));
+    while (!w.client->goes_away && rp_test_client_step(w.client, 100)) {}
+    assert_true(w.client->goes_away);
+    rp_test_client_free(w.client);
+    assert_int_equal(rp_server_drain_wait(live.server, rp_wait_ms(20000)), RP_OK);
+    assert_int_equal(rp_server_drain_wait(live.server, rp_wait_none()), RP_OK);
+    rp_test_live_stop(&live);
+}
+
 static void new_calls_are_refused_while_draining(void **state)
 {
     (void)state;
@@ -371,6 +390,7 @@ int main(void)
         cmocka_unit_test(connections_without_calls_are_not_waited_for),
         cmocka_unit_test(calls_that_end_in_time_end_well),
         cmocka_unit_test(calls_that_do_not_end_are_told_that_it_is_unavailable),
+        cmocka_unit_test(a_drain_may_be_waited_for_in_parts),
         cmocka_unit_test(new_calls_are_refused_while_draining),
         cmocka_unit_test(freeing_ends_what_waits),
         cmocka_unit_test(operations_may_complete_while_the_server_is_freed),
