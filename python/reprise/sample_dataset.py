@@ -225,6 +225,19 @@ def _word(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
+_NOT_STEPS = "Can't split non timestep trajectory into timesteps."
+
+
+def _info(batch: _core.Batch) -> SampleInfo:
+    return SampleInfo(
+        batch.keys,
+        batch.probabilities,
+        batch.table_sizes,
+        batch.priorities,
+        batch.times_sampled,
+    )
+
+
 class Drawing:
     """One iterator's sampler."""
 
@@ -267,7 +280,7 @@ class Drawing:
         columns = sample[5]
         rows = {column.shape[0] if column.ndim else None for column in columns}
         if len(rows) != 1 or None in rows:
-            raise ValueError("Can't split non timestep trajectory into timesteps.")
+            raise ValueError(_NOT_STEPS)
         return rows.pop()
 
     def elements(self) -> Iterator[ReplaySample]:
@@ -289,63 +302,73 @@ class Drawing:
     def chunks(self, patience_ms: int = -1) -> Iterator[ReplaySample]:
         """The same elements, several stacked at a time. After each `patience_ms` of waiting
         comes a stack of none: a chance for the reader to stop."""
-        one_by_one = self.source.timesteps or not self.source.is_static
         while True:
             try:
-                if one_by_one:
-                    samples = self.sampler.next(self.chunk, patience_ms)
-                    if not samples:
-                        return
-                    for sample in samples:
-                        yield (
-                            self._steps(sample)
-                            if self.source.timesteps
-                            else self._stack([sample])
-                        )
-                    continue
-                batch = self._ready()
+                batch = self._ready() if self.source.is_static else None
                 if batch is not None:
-                    yield self._batch(batch)
+                    steps = self.source.timesteps
+                    yield self._batch_of_steps(batch) if steps else self._batch(batch)
                     continue
                 samples = self.sampler.next(self.chunk, patience_ms)
                 if not samples:
                     return
-                yield self._stack(samples)
+                yield from self._stacks(samples)
             except errors.DeadlineExceededError:
                 yield self.source.empty
 
     def _ready(self) -> Optional[_core.Batch]:
         """A batch stacked in C, if so many samples are there; None also at the end."""
+        ragged = "offsets" if self.source.timesteps else "refuse"
         try:
-            return self.sampler.batch(self.chunk, timeout_ms=0)
+            return self.sampler.batch(self.chunk, ragged=ragged, timeout_ms=0)
         except errors.DeadlineExceededError:
             return None
 
-    def _steps(self, sample: Tuple[Any, ...]) -> ReplaySample:
-        """The steps of a sample, as they are stacked already."""
-        rows = self.rows(sample)
-        self.source.check([_Row(column) for column in sample[5]], self.table)
-        info = SampleInfo(*(np.full(rows, x, t) for t, x in zip(INFO_DTYPES, sample)))
-        return ReplaySample(info, self.source.packer.pack(sample[5]))
+    def _stacks(self, samples: List[Tuple[Any, ...]]) -> Iterator[ReplaySample]:
+        """The samples, or their steps, in as few stacks as their shapes allow."""
+        timesteps = self.source.timesteps
+        form, begin = None, 0
+        for i, sample in enumerate(samples):
+            if timesteps:
+                self.rows(sample)
+                now = [_Row(column) for column in sample[5]]
+            else:
+                now = sample[5]
+            shapes = [column.shape for column in now]
+            if shapes == form:
+                if not self.source.is_static:
+                    continue
+            elif begin < i:
+                yield self._stack(samples[begin:i])
+                begin = i
+            self.source.check(now, self.table)
+            form = shapes
+        yield self._stack(samples[begin:])
 
     def _stack(self, samples: List[Tuple[Any, ...]]) -> ReplaySample:
+        """One stack of samples whose shapes are the same."""
         *infos, columns = zip(*samples)
-        for sample in columns:
-            self.source.check(sample, self.table)
-        info = SampleInfo(*(np.array(x, t) for t, x in zip(INFO_DTYPES, infos)))
-        return ReplaySample(
-            info, self.source.packer.pack([np.stack(column) for column in zip(*columns)])
-        )
+        fields = [np.array(x, t) for t, x in zip(INFO_DTYPES, infos)]
+        join = np.stack
+        if self.source.timesteps:
+            join = np.concatenate
+            rows = [sample[0].shape[0] for sample in columns]
+            fields = [np.repeat(field, rows) for field in fields]
+        data = [join(column) for column in zip(*columns)]
+        return ReplaySample(SampleInfo(*fields), self.source.packer.pack(data))
 
     def _batch(self, batch: _core.Batch) -> ReplaySample:
         self.source.check([_Row(column) for column in batch.columns], self.table)
-        info = SampleInfo(
-            batch.keys,
-            batch.probabilities,
-            batch.table_sizes,
-            batch.priorities,
-            batch.times_sampled,
-        )
+        return ReplaySample(_info(batch), self.source.packer.pack(batch.columns))
+
+    def _batch_of_steps(self, batch: _core.Batch) -> ReplaySample:
+        """The steps of a batch whose items lie end to end."""
+        first, *others = batch.lengths
+        if first is None or any(o is None or not np.array_equal(first, o) for o in others):
+            raise ValueError(_NOT_STEPS)
+        self.source.check([_Row(column) for column in batch.columns], self.table)
+        rows = np.diff(first)
+        info = SampleInfo(*(np.repeat(field, rows) for field in _info(batch)))
         return ReplaySample(info, self.source.packer.pack(batch.columns))
 
     def batches(self, size: int, whole: bool) -> Iterator[ReplaySample]:
