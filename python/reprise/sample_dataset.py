@@ -175,9 +175,8 @@ class Source:
             rate_limiter_timeout_ms=int(rate_limiter_timeout_ms),
         )
         self._checked = [(spec.dtype, spec.shape) for spec in self.flat_specs]
-        self.is_static = all(
-            spec.shape is not None and None not in spec.shape for spec in self.flat_specs
-        )
+        self.is_ranked = all(spec.shape is not None for spec in self.flat_specs)
+        self.is_static = self.is_ranked and not any(None in s.shape for s in self.flat_specs)
 
     @property
     def element_spec(self) -> ReplaySample:
@@ -193,6 +192,15 @@ class Source:
             np.empty((0, *(d or 0 for d in s.shape or ())), s.dtype) for s in self.flat_specs
         ]
         return ReplaySample(info, self.packer.pack(none))
+
+    def join(self, samples: List[Tuple[Any, ...]]) -> ReplaySample:
+        """Samples whose shapes differ: for each column an array if its shape is known; if not,
+        the values end to end, the index at which each item begins, and its shape. The index is
+        one of as many dimensions if only the number of rows varies; else the values are flat."""
+        *infos, columns = zip(*samples) if samples else [()] * 6
+        info = SampleInfo(*(np.array(x, t) for t, x in zip(INFO_DTYPES, infos)))
+        columns = zip(*columns) if samples else [()] * len(self.flat_specs)
+        return ReplaySample(info, tuple(map(_join, self.flat_specs, columns)))
 
     def open(self, server_address: Any = None, table: Any = None) -> Drawing:
         """Begins to draw; the table's signature must allow what is asked for."""
@@ -216,6 +224,18 @@ class Source:
                     f"'{table}'.  Specification has (dtype, shape): "
                     f"{_text(self.flat_specs[i])}.  Tensor has (dtype, shape): {_text(have)}."
                 )
+
+
+def _join(spec: specs.TensorSpec, column: Sequence[np.ndarray]) -> Any:
+    if None not in spec.shape:
+        return np.stack(column) if column else np.empty((0, *spec.shape), spec.dtype)
+    rank, rows = len(spec.shape), None not in spec.shape[1:]
+    shapes = np.array([c.shape for c in column], np.int64).reshape(-1, rank)
+    begin = np.zeros((len(column), rank if rows else 1), np.int64)
+    begin[1:, 0] = np.cumsum(shapes[:, 0] if rows else shapes.prod(1))[:-1]
+    values = column if rows else [c.ravel() for c in column]
+    none = np.empty((0, *spec.shape[1:]) if rows else 0, spec.dtype)
+    return np.concatenate(values) if column else none, begin, shapes
 
 
 def _word(value: Any) -> str:
@@ -316,6 +336,29 @@ class Drawing:
             except errors.DeadlineExceededError:
                 yield self.source.empty
 
+    def pieces(self, patience_ms: int = -1) -> Iterator[Tuple[ReplaySample, ReplaySample]]:
+        """Items of any shapes, several at a time: stacked, if their shapes are the same, or as
+        `Source.join` has them. The other of the two is empty; both are, as above, after each
+        `patience_ms` of waiting."""
+        source = self.source
+        none = source.empty, source.join([])
+        while True:
+            try:
+                samples = self.sampler.next(self.chunk, patience_ms)
+            except errors.DeadlineExceededError:
+                yield none
+                continue
+            if not samples:
+                return
+            shapes = {tuple([column.shape for column in sample[5]]) for sample in samples}
+            if len(shapes) == 1:
+                source.check(samples[0][5], self.table)
+                yield self._stack(samples), none[1]
+                continue
+            for sample in samples:
+                source.check(sample[5], self.table)
+            yield none[0], source.join(samples)
+
     def _ready(self) -> Optional[_core.Batch]:
         """A batch stacked in C, if so many samples are there; None also at the end."""
         ragged = "offsets" if self.source.timesteps else "refuse"
@@ -390,7 +433,9 @@ class _Row:
 
 
 class Pipeline(metaclass=abc.ABCMeta):
-    """Elements, and the methods of `tf.data.Dataset` that plain code uses, over NumPy.
+    """Elements, and the methods of `tf.data.Dataset` that plain code uses, over NumPy:
+    `as_numpy_iterator`, `batch`, `cache`, `element_spec`, `filter`, `map`, `prefetch`, `repeat`,
+    `skip`, `take`, `unbatch` and `with_options`.
 
     It is made of a function that gives a new iterator each time it is called.
     """
@@ -477,9 +522,25 @@ class Pipeline(metaclass=abc.ABCMeta):
         """Itself: samples are fetched ahead anyhow."""
         return self
 
-    def cache(self, *unused: Any) -> Pipeline:
-        """Itself: samples of a table are not kept."""
-        return self
+    def cache(self, filename: str = "") -> Pipeline:
+        """The elements of the first iteration that comes to its end, in memory, for all later
+        ones. `take` bounds them."""
+        if filename:
+            raise ValueError(f"elements are cached in memory only, not in {filename!r}")
+        kept: Optional[List[Any]] = None
+
+        def make() -> Iterator[Any]:
+            nonlocal kept
+            if kept is not None:
+                yield from kept
+                return
+            seen = []
+            for element in self:
+                seen.append(element)
+                yield element
+            kept = seen
+
+        return Pipeline(make, self._element_spec)
 
     def with_options(self, *unused: Any) -> Pipeline:
         """Itself."""
