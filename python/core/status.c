@@ -74,24 +74,21 @@ int core_init_status(PyObject *module)
 {
     core_ReverbError =
         new_class("reprise.errors.ReverbError",
-                  "Base of the errors that are not a mistake of the caller's.\n\n"
+                  "Base of the errors that Reverb has a class for.\n\n"
                   "`code` is the name of the status, in gRPC's words.",
                   NULL, "UNKNOWN");
     if (core_ReverbError == NULL) return -1;
     core_DeadlineExceededError =
         new_class("reprise.errors.DeadlineExceededError", "The timeout passed first.",
                   core_ReverbError, "DEADLINE_EXCEEDED");
-    PyObject *bases = Py_BuildValue("(OO)", core_ReverbError, PyExc_RuntimeError);
-    if (core_DeadlineExceededError == NULL || bases == NULL) goto fail;
-    core_StatusError =
-        new_class("reprise.errors.StatusError",
-                  "A call failed; `code` says how (\"NOT_FOUND\", ...).", bases, "UNKNOWN");
-    Py_DECREF(bases);
+    if (core_DeadlineExceededError == NULL) return -1;
+    /* Not a ReverbError: it is where Reverb raises a plain RuntimeError, on which its writers
+     * flush at the end of a `with`. */
+    core_StatusError = new_class("reprise.errors.StatusError",
+                                 "A call failed; `code` says how (\"NOT_FOUND\", ...).",
+                                 PyExc_RuntimeError, "UNKNOWN");
     if (core_StatusError == NULL) return -1;
     if (core_add(module, "ReverbError", core_ReverbError) < 0) return -1;
     if (core_add(module, "DeadlineExceededError", core_DeadlineExceededError) < 0) return -1;
     return core_add(module, "StatusError", core_StatusError);
-fail:
-    Py_XDECREF(bases);
-    return -1;
 }

@@ -92,7 +92,12 @@ _LAZY = {
     "TimestepDataset": "timestep_dataset",
     "TrajectoryDataset": "trajectory_dataset",
     "aio": "aio",
+    "cc": "cc",
+    "pattern_dataset": "pattern_dataset",
     "pybind": "pybind",
+    "tf_client": "tf_client",
+    "timestep_dataset": "timestep_dataset",
+    "trajectory_dataset": "trajectory_dataset",
 }
 
 install_finder()
@@ -109,4 +114,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> List[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_LAZY})

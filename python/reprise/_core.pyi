@@ -21,7 +21,8 @@ class ReverbError(Exception):
     code: str
 
 class DeadlineExceededError(ReverbError): ...
-class StatusError(ReverbError, RuntimeError): ...
+class StatusError(RuntimeError):
+    code: str
 
 class Structure:
     def __init__(self, nest: Any) -> None: ...

@@ -159,7 +159,7 @@ class Writer:
 
         Raises:
           DeadlineExceededError: `timeout` seconds have passed; they go on in the background.
-          ReverbError: the server refuses an item.
+          StatusError: the server refuses an item.
         """
         self._writer.flush(timeout)
 
@@ -528,7 +528,7 @@ class Client:
         Raises:
           ValueError: the item cannot be split into steps as its columns differ in length; there
             is no such table (with unpack_as_table_signature).
-          ReverbError: there is no such table; the server has stopped.
+          StatusError: there is no such table; the server has stopped.
           DeadlineExceededError: there was nothing to be had for `timeout` seconds.
         """
         if num_samples < -1 or num_samples == 0:
@@ -670,7 +670,7 @@ class Client:
         """Makes a table like that `reprise.Table` on a server that is running.
 
         Raises:
-          ReverbError: there is one of that name; a server of Reverb cannot do it.
+          StatusError: there is one of that name; a server of Reverb cannot do it.
         """
         self._client.create_table(
             table.name, signature=table._signature, **table._options, timeout=timeout

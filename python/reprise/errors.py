@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong, as exceptions.
 
-A mistake in an argument is a `ValueError` or a `TypeError`. Everything else is a `ReverbError`:
+A mistake in an argument is a `ValueError` or a `TypeError`. Besides:
 
-* `DeadlineExceededError`: the timeout of a call passed first.
-* `StatusError`: any other status; its `code` is the name of the status in gRPC's words
-  ("NOT_FOUND", "UNAVAILABLE", ...). It is a `RuntimeError` too, which is what Reverb raises.
+* `DeadlineExceededError`, a `ReverbError`: the timeout of a call passed first.
+* `StatusError`, a `RuntimeError`: any other status; its `code` is the name of the status in
+  gRPC's words ("NOT_FOUND", "UNAVAILABLE", ...). It is no `ReverbError`, as Reverb raises a plain
+  `RuntimeError` there: writers flush at the end of a `with` that it leaves.
 
-    >>> issubclass(StatusError, RuntimeError) and issubclass(StatusError, ReverbError)
-    True
+    >>> issubclass(StatusError, RuntimeError), issubclass(StatusError, ReverbError)
+    (True, False)
 """
 
 from reprise._core import DeadlineExceededError, ReverbError, StatusError

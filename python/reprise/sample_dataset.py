@@ -175,9 +175,8 @@ class Source:
             rate_limiter_timeout_ms=int(rate_limiter_timeout_ms),
         )
         self._checked = [(spec.dtype, spec.shape) for spec in self.flat_specs]
-        self.is_static = all(
-            spec.shape is not None and None not in spec.shape for spec in self.flat_specs
-        )
+        self.is_ranked = all(spec.shape is not None for spec in self.flat_specs)
+        self.is_static = self.is_ranked and not any(None in s.shape for s in self.flat_specs)
 
     @property
     def element_spec(self) -> ReplaySample:
@@ -193,6 +192,15 @@ class Source:
             np.empty((0, *(d or 0 for d in s.shape or ())), s.dtype) for s in self.flat_specs
         ]
         return ReplaySample(info, self.packer.pack(none))
+
+    def join(self, samples: List[Tuple[Any, ...]]) -> ReplaySample:
+        """Samples whose shapes differ: for each column an array if its shape is known; if not,
+        the values end to end, the index at which each item begins, and its shape. The index is
+        one of as many dimensions if only the number of rows varies; else the values are flat."""
+        *infos, columns = zip(*samples) if samples else [()] * 6
+        info = SampleInfo(*(np.array(x, t) for t, x in zip(INFO_DTYPES, infos)))
+        columns = zip(*columns) if samples else [()] * len(self.flat_specs)
+        return ReplaySample(info, tuple(map(_join, self.flat_specs, columns)))
 
     def open(self, server_address: Any = None, table: Any = None) -> Drawing:
         """Begins to draw; the table's signature must allow what is asked for."""
@@ -218,11 +226,36 @@ class Source:
                 )
 
 
+def _join(spec: specs.TensorSpec, column: Sequence[np.ndarray]) -> Any:
+    if None not in spec.shape:
+        return np.stack(column) if column else np.empty((0, *spec.shape), spec.dtype)
+    rank, rows = len(spec.shape), None not in spec.shape[1:]
+    shapes = np.array([c.shape for c in column], np.int64).reshape(-1, rank)
+    begin = np.zeros((len(column), rank if rows else 1), np.int64)
+    begin[1:, 0] = np.cumsum(shapes[:, 0] if rows else shapes.prod(1))[:-1]
+    values = column if rows else [c.ravel() for c in column]
+    none = np.empty((0, *spec.shape[1:]) if rows else 0, spec.dtype)
+    return np.concatenate(values) if column else none, begin, shapes
+
+
 def _word(value: Any) -> str:
     """A string that may have come as a tensor."""
     value = value.numpy() if hasattr(value, "numpy") else value
     value = value.item() if isinstance(value, (np.ndarray, np.generic)) else value
     return value.decode() if isinstance(value, bytes) else value
+
+
+_NOT_STEPS = "Can't split non timestep trajectory into timesteps."
+
+
+def _info(batch: _core.Batch) -> SampleInfo:
+    return SampleInfo(
+        batch.keys,
+        batch.probabilities,
+        batch.table_sizes,
+        batch.priorities,
+        batch.times_sampled,
+    )
 
 
 class Drawing:
@@ -267,7 +300,7 @@ class Drawing:
         columns = sample[5]
         rows = {column.shape[0] if column.ndim else None for column in columns}
         if len(rows) != 1 or None in rows:
-            raise ValueError("Can't split non timestep trajectory into timesteps.")
+            raise ValueError(_NOT_STEPS)
         return rows.pop()
 
     def elements(self) -> Iterator[ReplaySample]:
@@ -289,63 +322,96 @@ class Drawing:
     def chunks(self, patience_ms: int = -1) -> Iterator[ReplaySample]:
         """The same elements, several stacked at a time. After each `patience_ms` of waiting
         comes a stack of none: a chance for the reader to stop."""
-        one_by_one = self.source.timesteps or not self.source.is_static
         while True:
             try:
-                if one_by_one:
-                    samples = self.sampler.next(self.chunk, patience_ms)
-                    if not samples:
-                        return
-                    for sample in samples:
-                        yield (
-                            self._steps(sample)
-                            if self.source.timesteps
-                            else self._stack([sample])
-                        )
-                    continue
-                batch = self._ready()
+                batch = self._ready() if self.source.is_static else None
                 if batch is not None:
-                    yield self._batch(batch)
+                    steps = self.source.timesteps
+                    yield self._batch_of_steps(batch) if steps else self._batch(batch)
                     continue
                 samples = self.sampler.next(self.chunk, patience_ms)
                 if not samples:
                     return
-                yield self._stack(samples)
+                yield from self._stacks(samples)
             except errors.DeadlineExceededError:
                 yield self.source.empty
 
+    def pieces(self, patience_ms: int = -1) -> Iterator[Tuple[ReplaySample, ReplaySample]]:
+        """Items of any shapes, several at a time: stacked, if their shapes are the same, or as
+        `Source.join` has them. The other of the two is empty; both are, as above, after each
+        `patience_ms` of waiting."""
+        source = self.source
+        none = source.empty, source.join([])
+        while True:
+            try:
+                samples = self.sampler.next(self.chunk, patience_ms)
+            except errors.DeadlineExceededError:
+                yield none
+                continue
+            if not samples:
+                return
+            shapes = {tuple([column.shape for column in sample[5]]) for sample in samples}
+            if len(shapes) == 1:
+                source.check(samples[0][5], self.table)
+                yield self._stack(samples), none[1]
+                continue
+            for sample in samples:
+                source.check(sample[5], self.table)
+            yield none[0], source.join(samples)
+
     def _ready(self) -> Optional[_core.Batch]:
         """A batch stacked in C, if so many samples are there; None also at the end."""
+        ragged = "offsets" if self.source.timesteps else "refuse"
         try:
-            return self.sampler.batch(self.chunk, timeout_ms=0)
+            return self.sampler.batch(self.chunk, ragged=ragged, timeout_ms=0)
         except errors.DeadlineExceededError:
             return None
 
-    def _steps(self, sample: Tuple[Any, ...]) -> ReplaySample:
-        """The steps of a sample, as they are stacked already."""
-        rows = self.rows(sample)
-        self.source.check([_Row(column) for column in sample[5]], self.table)
-        info = SampleInfo(*(np.full(rows, x, t) for t, x in zip(INFO_DTYPES, sample)))
-        return ReplaySample(info, self.source.packer.pack(sample[5]))
+    def _stacks(self, samples: List[Tuple[Any, ...]]) -> Iterator[ReplaySample]:
+        """The samples, or their steps, in as few stacks as their shapes allow."""
+        timesteps = self.source.timesteps
+        form, begin = None, 0
+        for i, sample in enumerate(samples):
+            if timesteps:
+                self.rows(sample)
+                now = [_Row(column) for column in sample[5]]
+            else:
+                now = sample[5]
+            shapes = [column.shape for column in now]
+            if shapes == form:
+                if not self.source.is_static:
+                    continue
+            elif begin < i:
+                yield self._stack(samples[begin:i])
+                begin = i
+            self.source.check(now, self.table)
+            form = shapes
+        yield self._stack(samples[begin:])
 
     def _stack(self, samples: List[Tuple[Any, ...]]) -> ReplaySample:
+        """One stack of samples whose shapes are the same."""
         *infos, columns = zip(*samples)
-        for sample in columns:
-            self.source.check(sample, self.table)
-        info = SampleInfo(*(np.array(x, t) for t, x in zip(INFO_DTYPES, infos)))
-        return ReplaySample(
-            info, self.source.packer.pack([np.stack(column) for column in zip(*columns)])
-        )
+        fields = [np.array(x, t) for t, x in zip(INFO_DTYPES, infos)]
+        join = np.stack
+        if self.source.timesteps:
+            join = np.concatenate
+            rows = [sample[0].shape[0] for sample in columns]
+            fields = [np.repeat(field, rows) for field in fields]
+        data = [join(column) for column in zip(*columns)]
+        return ReplaySample(SampleInfo(*fields), self.source.packer.pack(data))
 
     def _batch(self, batch: _core.Batch) -> ReplaySample:
         self.source.check([_Row(column) for column in batch.columns], self.table)
-        info = SampleInfo(
-            batch.keys,
-            batch.probabilities,
-            batch.table_sizes,
-            batch.priorities,
-            batch.times_sampled,
-        )
+        return ReplaySample(_info(batch), self.source.packer.pack(batch.columns))
+
+    def _batch_of_steps(self, batch: _core.Batch) -> ReplaySample:
+        """The steps of a batch whose items lie end to end."""
+        first, *others = batch.lengths
+        if first is None or any(o is None or not np.array_equal(first, o) for o in others):
+            raise ValueError(_NOT_STEPS)
+        self.source.check([_Row(column) for column in batch.columns], self.table)
+        rows = np.diff(first)
+        info = SampleInfo(*(np.repeat(field, rows) for field in _info(batch)))
         return ReplaySample(info, self.source.packer.pack(batch.columns))
 
     def batches(self, size: int, whole: bool) -> Iterator[ReplaySample]:
@@ -367,7 +433,9 @@ class _Row:
 
 
 class Pipeline(metaclass=abc.ABCMeta):
-    """Elements, and the methods of `tf.data.Dataset` that plain code uses, over NumPy.
+    """Elements, and the methods of `tf.data.Dataset` that plain code uses, over NumPy:
+    `as_numpy_iterator`, `batch`, `cache`, `element_spec`, `filter`, `map`, `prefetch`, `repeat`,
+    `skip`, `take`, `unbatch` and `with_options`.
 
     It is made of a function that gives a new iterator each time it is called.
     """
@@ -454,9 +522,25 @@ class Pipeline(metaclass=abc.ABCMeta):
         """Itself: samples are fetched ahead anyhow."""
         return self
 
-    def cache(self, *unused: Any) -> Pipeline:
-        """Itself: samples of a table are not kept."""
-        return self
+    def cache(self, filename: str = "") -> Pipeline:
+        """The elements of the first iteration that comes to its end, in memory, for all later
+        ones. `take` bounds them."""
+        if filename:
+            raise ValueError(f"elements are cached in memory only, not in {filename!r}")
+        kept: Optional[List[Any]] = None
+
+        def make() -> Iterator[Any]:
+            nonlocal kept
+            if kept is not None:
+                yield from kept
+                return
+            seen = []
+            for element in self:
+                seen.append(element)
+                yield element
+            kept = seen
+
+        return Pipeline(make, self._element_spec)
 
     def with_options(self, *unused: Any) -> Pipeline:
         """Itself."""

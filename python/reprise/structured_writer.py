@@ -167,7 +167,7 @@ class StructuredWriter:
         Raises:
           ValueError: block_until_num_items < 0.
           DeadlineExceededError: it took longer; they go on in the background.
-          ReverbError: the server refuses an item.
+          StatusError: the server refuses an item.
         """
         if block_until_num_items < 0:
             raise ValueError(
@@ -261,7 +261,7 @@ class BatchWriter:
 
         Raises:
           DeadlineExceededError: it took longer; they go on in the background.
-          ReverbError: the server refuses an item.
+          StatusError: the server refuses an item.
         """
         try:
             self._writer.flush(0, timeout_ms)

@@ -17,7 +17,7 @@ import tensorflow as tf
 from reprise import dataset as batches
 from reprise import errors, pattern_dataset, specs, tree
 from reprise.replay_sample import ReplaySample
-from reprise.sample_dataset import Source, lists_to_tuples
+from reprise.sample_dataset import Drawing, Source, lists_to_tuples
 
 __all__ = ["of_batches", "of_source", "tensor_spec"]
 
@@ -66,20 +66,67 @@ def _class_of(cls: type) -> type:
 
 def of_source(cls: type, source: Source) -> tf.data.Dataset:
     """The dataset `cls` of these samples."""
+    if source.is_ranked and not source.is_static and not source.timesteps:
+        return _class_of(cls)(source, _of_pieces(source))
     signature = tree.map_structure(lambda spec: tensor_spec(spec, None), source.element_spec)
+    inner = _generate(source, signature, lambda drawing: drawing.chunks(PATIENCE_MS))
+    return _class_of(cls)(source, inner.unbatch())
 
+
+def _generate(
+    source: Source, signature: Any, draw: Callable[[Drawing], Iterator[Any]]
+) -> tf.data.Dataset:
     # Address and table may be tensors, known only when the graph runs: they go through it.
-    def generate(address: Any, table: Any) -> Iterator[ReplaySample]:
+    def generate(address: Any, table: Any) -> Iterator[Any]:
         drawing = source.open(address, table)
         try:
-            yield from drawing.chunks(PATIENCE_MS)
+            yield from draw(drawing)
         finally:
             drawing.close()
 
-    inner = tf.data.Dataset.from_generator(
+    return tf.data.Dataset.from_generator(
         generate, output_signature=signature, args=(source.server_address, source.table)
     )
-    return _class_of(cls)(source, inner.unbatch())
+
+
+def _of_pieces(source: Source) -> tf.data.Dataset:
+    """Items whose shapes vary. Where those of some differ, and so cannot be stacked, TensorFlow
+    cuts them out of arrays in which they lie end to end."""
+
+    def joined(spec: specs.TensorSpec) -> Any:
+        if None not in spec.shape:
+            return tensor_spec(spec, None)
+        rank, rows = len(spec.shape), None not in spec.shape[1:]
+        inner = specs.TensorSpec(spec.shape[1:] if rows else (), spec.dtype)
+        begin, shapes = (tf.TensorSpec((None, n), tf.int64) for n in (rank if rows else 1, rank))
+        return tensor_spec(inner, None), begin, shapes
+
+    def cut(spec: specs.TensorSpec, values: Any, part: Any) -> tf.Tensor:
+        if None not in spec.shape:
+            return part
+        begin, shape = part
+        if None in spec.shape[1:]:
+            flat = tf.slice(values, begin, tf.reduce_prod(shape, keepdims=True))
+            part = tf.reshape(flat, shape)
+        else:
+            part = tf.slice(values, begin, shape)
+        return tf.ensure_shape(part, spec.shape)
+
+    def items(stacked: ReplaySample, rest: ReplaySample) -> tf.data.Dataset:
+        values = [c[0] if isinstance(c, tuple) else None for c in rest.data]
+        each = tuple(c[1:] if isinstance(c, tuple) else c for c in rest.data)
+
+        def one(info: Any, parts: Any) -> ReplaySample:
+            return ReplaySample(info, source.packer.pack(
+                [cut(*column) for column in zip(source.flat_specs, values, parts)]))
+
+        slices = tf.data.Dataset.from_tensor_slices
+        return slices(stacked).concatenate(slices((rest.info, each)).map(one))
+
+    stacked = tree.map_structure(lambda spec: tensor_spec(spec, None), source.element_spec)
+    rest = ReplaySample(stacked.info, tuple(map(joined, source.flat_specs)))
+    pieces = _generate(source, (stacked, rest), lambda drawing: drawing.pieces(PATIENCE_MS))
+    return pieces.flat_map(items)
 
 
 # --- patterns ---------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ class TrajectoryDataset(SampleDataset):
     the first dimension, unless the item was made of a single cell (`history["x"][-1]`).
 
     With TensorFlow it is a `tf.data.Dataset`. Without, it is iterated over as it is, elements
-    are NumPy arrays, and it has the methods `batch`, `take`, `map` and so on as well; then
+    are NumPy arrays, and it has the methods of `reprise.sample_dataset.Pipeline`; then
     `.batch(n)` stacks in C. (`reprise.Dataset` is the quicker way to batches, with or without
     TensorFlow.)
 

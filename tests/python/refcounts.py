@@ -141,7 +141,7 @@ def use(client):
     keys = [s[0].info.key for s in samples]
     client.mutate_priorities("replay", updates={keys[0]: 2.5}, deletes=keys[1:2])
     client.server_info()
-    refuses(reprise.ReverbError, lambda: list(client.sample("nothing", 1)))
+    refuses(reprise.StatusError, lambda: list(client.sample("nothing", 1)))
     refuses(ValueError, client.mutate_priorities, "replay", updates={keys[0]: float("nan")})
     client.reset("replay")
 

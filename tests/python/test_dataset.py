@@ -350,7 +350,7 @@ def test_it_can_be_iterated_again(client):
 def test_with_closes(near):
     with iter(near.sampler("queue", 2)) as iterator:
         pass
-    with pytest.raises(reprise.ReverbError, match="closed"):
+    with pytest.raises(reprise.StatusError, match="closed"):
         next(iterator)
 
 
@@ -368,7 +368,7 @@ def test_iterators_are_collected(near):
 def test_unknown_table(client):
     with pytest.raises(ValueError, match="no table 'nope'"):
         next(iter(client.sampler("nope", 2)))
-    with pytest.raises(reprise.ReverbError):
+    with pytest.raises(reprise.StatusError):
         next(iter(client.sampler("nope", 2, structure=False)))
 
 

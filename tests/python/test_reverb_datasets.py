@@ -257,7 +257,7 @@ def test_samples_are_compared(client):
 
 
 def test_unknown_table(client):
-    with pytest.raises(reprise.ReverbError):
+    with pytest.raises(reprise.StatusError):
         list(trajectories(client, "nope"))
 
 

@@ -478,7 +478,7 @@ class TestInThisProcess:
         def wait():
             try:
                 caught.append(sampler.next(1, timeout_ms=30000))
-            except errors.ReverbError as error:
+            except errors.StatusError as error:
                 caught.append(error.code)
 
         thread = threading.Thread(target=wait)

@@ -167,6 +167,39 @@ def test_unknown_dimensions(client):
     assert [s.data["a"].shape.as_list() for s in samples] == [[2, 3], [3, 3]]
 
 
+def test_items_whose_shapes_differ(client):
+    """Both those that are stacked and those that are cut out, in their order."""
+    lengths = [2, 2, 2, 3, 1, 4, 4, 4, 4, 1, 2, 2]
+    with client.trajectory_writer(4) as writer:
+        for i in range(4):
+            writer.append([np.full(3, i, np.float32), np.int64(i), str(i)])
+        for length in lengths:
+            rows, numbers, words = writer.history
+            trajectory = [rows[-length:], numbers[-1], words[-length:], rows[-length:]]
+            writer.create_item("queue", float(length), trajectory)
+        writer.flush()
+    samples = list(trajectories(
+        client, dtypes=(tf.float32, tf.int64, tf.string, tf.float32),
+        shapes=(tf.TensorShape([None, 3]), tf.TensorShape([]), tf.TensorShape([None]),
+                tf.TensorShape([None, None])),
+        max_samples=len(lengths), max_in_flight_samples_per_worker=6))
+    assert [s.info.priority.numpy() for s in samples] == lengths
+    for length, (_, (rows, number, words, again)) in zip(lengths, samples):
+        assert rows.shape == again.shape == (length, 3) and number.shape == ()
+        assert rows[:, 0].numpy().tolist() == list(range(4 - length, 4)) and number == 3
+        assert np.array_equal(rows, again)
+        assert words.numpy().tolist() == [b"%d" % i for i in range(4 - length, 4)]
+
+
+def test_steps_of_items_of_many_lengths(client):
+    lengths = [2, 2, 3, 1, 4, 4, 1, 2] * 5
+    for length in lengths:
+        fill(client, "queue", 1, length)
+    steps = list(timesteps(client, max_samples=len(lengths)))
+    assert [s.data["b"].numpy() for s in steps] == [i for n in lengths for i in range(n)]
+    assert len({int(s.info.key) for s in steps}) == len(lengths)
+
+
 def test_strings(client):
     client.insert({"w": np.array([b"x", b"yz"], object)}, {"words": 1.0})
     dataset = trajectories(

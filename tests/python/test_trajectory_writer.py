@@ -1016,7 +1016,7 @@ def test_without_validation_the_server_refuses(place):
     fill(writer, 1)
     writer.create_item("signed", 1.0, [writer.history["a"][:]])
 
-    with pytest.raises((ValueError, errors.ReverbError)):
+    with pytest.raises((ValueError, errors.StatusError)):
         writer.flush()
     assert writer.pending == 0 and place.size("signed") == 0
 
@@ -1222,6 +1222,15 @@ def test_the_context_manager_does_not_flush_after_a_reverb_error(place):
     assert writer.pending == 1 and place.size() == 0
 
 
+def test_the_context_manager_flushes_after_a_call_that_failed(place):
+    with pytest.raises(RuntimeError, match="nope"), place.writer(refs=9) as writer:
+        writer.configure(("a",), num_keep_alive_refs=9, max_chunk_length=9)
+        fill(writer, 1)
+        writer.create_item("t", 1.0, [writer.history["a"][:]])
+        place.client.reset("nope")
+    assert writer.pending == 0 and place.size() == 1
+
+
 def test_bounds_make_create_item_wait(place):
     writer = place.writer(refs=1, max_items=3)
     for i in range(5):
@@ -1262,7 +1271,7 @@ def test_a_writer_of_a_server_that_is_not_there(tmp_path):
     writer = TrajectoryWriter(client, 1, validate=False)
     writer.append([1])
     writer.create_item("t", 1.0, [writer.history[0][:]])
-    with pytest.raises(errors.ReverbError):
+    with pytest.raises(errors.DeadlineExceededError):
         writer.flush(timeout_ms=100)
     assert writer.pending == 1
 
