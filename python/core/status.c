@@ -72,11 +72,10 @@ static PyObject *new_class(const char *name, const char *doc, PyObject *bases, c
 
 int core_init_status(PyObject *module)
 {
-    core_ReverbError =
-        new_class("reprise.errors.ReverbError",
-                  "Base of the errors that Reverb has a class for.\n\n"
-                  "`code` is the name of the status, in gRPC's words.",
-                  NULL, "UNKNOWN");
+    core_ReverbError = new_class("reprise.errors.ReverbError",
+                                 "Base of the errors that Reverb has a class for.\n\n"
+                                 "`code` is the name of the status, in gRPC's words.",
+                                 NULL, "UNKNOWN");
     if (core_ReverbError == NULL) return -1;
     core_DeadlineExceededError =
         new_class("reprise.errors.DeadlineExceededError", "The timeout passed first.",
