@@ -264,3 +264,11 @@ def test_nothing_was_imported_for_it():
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
                           timeout=60, check=True)
     assert not {"tensorflow", "torch", "jax", "gymnasium", "dm_env"} & set(done.stdout.split())
+
+
+def test_a_shape_is_a_tuple_with_names_of_tensorflow():
+    shape = specs.TensorSpec((None, 3), np.int32).shape
+    assert shape == (None, 3) and isinstance(shape, tuple) and repr(shape) == "(None, 3)"
+    assert shape.as_list() == [None, 3] and shape.rank == 2
+    assert type(shape)(shape) == shape and pickle.loads(pickle.dumps(shape)) == shape
+    assert specs.TensorSpec(shape, np.int32).shape == shape
