@@ -3,9 +3,10 @@
 
 One process, one thread. A million transitions of two observations of 84 float32, an action, a
 reward and a flag; 64 are added, 256 sampled with importance weights, 256 given new priorities in
-one call each. Every peer takes turns with ours, round by round, and is compared with the best round
-of ours among those turns; the smallest of these ratios is the one that is printed as such. The peers
-come from the package index into a scratch environment; what cannot be installed is left out.
+one call each. Every peer takes turns with ours, round by round, and is compared with the best
+round of ours among those turns; the smallest of these ratios is the one that is printed as such.
+The peers come from the package index into a scratch environment; what cannot be installed is left
+out.
 """
 
 import argparse
