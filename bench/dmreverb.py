@@ -3,7 +3,7 @@
 
 dm-reverb wants a TensorFlow and a NumPy of its own, so each side is a process with an interpreter
 of its own, and has a server in another process. The two take turns in short rounds; the best
-round of each counts.
+round of each counts, and its median is printed beside it.
 
     make bench BENCH=dmreverb
     python3 bench/dmreverb.py --quick insert roundtrip
@@ -29,9 +29,11 @@ BATCH = 256
 FRAMES = 4
 TABLES = {"small": 500_000, "frames": 20_000}
 
-QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1", "GRPC_VERBOSITY": "ERROR",
-         # dm-reverb's datasets lock a mutex that they never initialise.
-         "MALLOC_PERTURB_": "255", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1", "GRPC_VERBOSITY": "ERROR"}
+# dm-reverb's datasets lock a mutex that they never initialise, and need memory that is not zero
+# by chance. It costs time: only the process that runs datasets has it.
+PERTURB = {"MALLOC_PERTURB_": "255", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+DATASETS = ("dataset", "atari")
 
 
 # --- in the processes of a side ---------------------------------------------------------------
@@ -108,7 +110,8 @@ class Side:
         dataset = self.reverb.TrajectoryDataset(
             server_address=self.address, table=table, dtypes=[tensorflow.as_dtype(dtype)],
             shapes=[tensorflow.TensorShape(shape)], max_in_flight_samples_per_worker=2 * BATCH)
-        return ((batch.info.key, batch.data[0]) for batch in dataset.batch(BATCH))
+        batches = dataset.batch(BATCH).prefetch(tensorflow.data.AUTOTUNE)
+        return ((batch.info.key, batch.data[0]) for batch in batches)
 
     def read(self, seconds, table, dtype, shape):
         if table not in self.iterators:
@@ -203,8 +206,8 @@ def work(reverb, address):
 class Process:
     """A process of one side that is asked and answers."""
 
-    def __init__(self, python, site, *words):
-        variables = dict(QUIET) if "reverb" in words else {}
+    def __init__(self, python, site, *words, variables=None):
+        variables = {**(QUIET if "reverb" in words else {}), **(variables or {})}
         if site:
             variables["PYTHONPATH"] = str(site)
         self.process = subprocess.Popen(
@@ -244,22 +247,31 @@ WORKS = [
 ]
 
 
+def median(values):
+    values = sorted(values)
+    half = len(values) // 2
+    return values[half] if len(values) % 2 else (values[half - 1] + values[half]) / 2
+
+
 def compare(sides, chosen, rounds, seconds):
+    """`sides`: for each, what gives the process for a work."""
     for side in sides.values():
-        side.ask("insert", 0.5)  # something to sample
+        side("insert").ask("insert", 0.5)  # something to sample
     for name, method, more, target in WORKS:
         if chosen and name not in chosen:
             continue
-        best = {}
+        found = {who: [] for who in sides}
         for _ in range(rounds):
             for who, side in sides.items():
-                value = side.ask(method, seconds)
-                best[who] = (max if more else min)(value, best.get(who, value))
-        ours, theirs = best["ours"], best[PEER]
+                found[who].append(side(method).ask(method, seconds))
+        ours, theirs = ((max if more else min)(found[who]) for who in ("ours", PEER))
         unit = "/s" if more else "s"
         print(f"ratio dmreverb.{name} {ours / theirs if more else theirs / ours:.2f} "
               f"(ours {scaled(ours, unit)} vs {PEER} {scaled(theirs, unit)}), target {target}",
               flush=True)
+        ours, theirs = (median(found[who]) for who in ("ours", PEER))
+        print(f"# medians: {ours / theirs if more else theirs / ours:.2f} "
+              f"(ours {scaled(ours, unit)} vs {PEER} {scaled(theirs, unit)})", flush=True)
 
 
 def interpreters():
@@ -277,14 +289,20 @@ def main():
     parser.add_argument("works", nargs="*", help=", ".join(w[0] for w in WORKS))
     options = parser.parse_args()
     print(f"# our package and dm-reverb{' (quick)' if options.quick else ''}", flush=True)
-    servers, sides = [], {}
+    servers, workers, sides = [], [], {}
     for who, (module, python, site) in interpreters().items():
         servers.append(Process(python, site, "--serve", module))
-        sides[who] = Process(python, site, "--work", module, f"localhost:{servers[-1].hear()}")
+        words = ("--work", module, f"localhost:{servers[-1].hear()}")
+        plain = reader = Process(python, site, *words)
+        if who == PEER:
+            reader = Process(python, site, *words, variables=PERTURB)
+        workers += {plain, reader}
+        sides[who] = lambda work, plain=plain, reader=reader: (
+            reader if work in DATASETS else plain)
     try:
         compare(sides, options.works, 3 if options.quick else 6, 0.5 if options.quick else 1.5)
     finally:
-        for process in [*sides.values(), *servers]:
+        for process in [*workers, *servers]:
             process.stop()
 
 

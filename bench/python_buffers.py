@@ -3,8 +3,10 @@
 
 One process, one thread. A million transitions of two observations of 84 float32, an action, a
 reward and a flag; 64 are added, 256 sampled with importance weights, 256 given new priorities in
-one call each. Every peer takes turns with ours, round by round; the best round of each counts. The
-peers come from the package index into a scratch environment; what cannot be installed is left out.
+one call each. Every peer takes turns with ours, round by round, and is compared with the best
+round of ours among those turns; the smallest of these ratios is the one that is printed as such.
+The peers come from the package index into a scratch environment; what cannot be installed is left
+out.
 """
 
 import argparse
@@ -229,28 +231,31 @@ class Measured:
 
 
 def take_turns(ours, peer, rounds, seconds):
+    """The best times of ours meanwhile: as many rounds as the peer's, at the same time."""
+    ours.best = {}
     for _ in range(rounds):
         for operation in ("add", "sample", "update"):
             if operation == "update" and not peer.kind.prioritized:
                 continue
             for one in (peer, ours):
                 one.run(operation, seconds)
+    return ours.best
 
 
-def show(measured):
-    best = measured.best
+def show(measured, name, best):
     cells = "  ".join(f"{best[o]:9.1f}" if o in best else f"{'-':>9}"
                       for o in ("add", "sample", "update"))
     note = "" if measured.kind.most is None else f"   ({measured.rows} transitions)"
-    print(f"{measured.kind.name:28} {cells}{note}", flush=True)
+    print(f"{name:28} {cells}{note}", flush=True)
 
 
-def ratios(ours, peers, suffix=""):
+def ratios(pairings, suffix=""):
+    """Of pairings of a peer's name with its best times and those of ours beside it."""
     for operation in ("add", "sample", "update"):
-        times = [(p.best[operation], p.kind.name) for p in peers if operation in p.best]
-        if times and operation in ours.best:
-            theirs, name = min(times)
-            mine = ours.best[operation]
+        found = [(theirs[operation] / ours[operation], name, theirs[operation], ours[operation])
+                 for name, theirs, ours in pairings if operation in theirs]
+        if found:
+            _, name, theirs, mine = min(found)
             print(f"ratio python.{operation}{suffix} {theirs / mine:.2f} (ours {mine:.1f} us vs "
                   f"{name} {theirs:.1f} us)", flush=True)
 
@@ -271,20 +276,20 @@ def compare(quick):
     for kinds, suffix in (([k for k in PEERS if k.prioritized], ""),
                           ([k for k in PEERS if not k.prioritized], ".uniform")):
         ours = Measured(OursUniform if suffix else Ours, capacity, data, priorities)
-        peers = []
+        pairings = []
         for kind in kinds:
             try:
                 peer = Measured(kind, capacity, data, priorities)
             except ImportError as missing:
                 print(f"{kind.name:28} not here: {missing}")
                 continue
-            take_turns(ours, peer, rounds, seconds)
-            show(peer)
+            beside = take_turns(ours, peer, rounds, seconds)
+            show(peer, kind.name, peer.best)
+            show(ours, f"  {ours.kind.name}, beside it", beside)
             peer.buffer = None
             gc.collect()
-            peers.append(peer)
-        show(ours)
-        ratios(ours, peers, suffix)
+            pairings.append((kind.name, peer.best, beside))
+        ratios(pairings, suffix)
 
 
 # --- memory ------------------------------------------------------------------------------------

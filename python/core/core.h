@@ -55,7 +55,7 @@ static inline PyObject *Py_XNewRef(PyObject *obj)
  *
  *   RP_INVALID    ValueError
  *   RP_DEADLINE   DeadlineExceededError, a ReverbError
- *   all others    StatusError, a ReverbError and a RuntimeError, whose `code` is the name of
+ *   all others    StatusError, a RuntimeError, whose `code` is the name of
  *                 the status in gRPC's words ("NOT_FOUND") */
 
 extern PyObject *core_ReverbError, *core_DeadlineExceededError, *core_StatusError;

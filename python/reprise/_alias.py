@@ -8,15 +8,13 @@ answers while that is this package.
 """
 
 import importlib
-import importlib.abc
 import importlib.machinery
-import importlib.util
 import sys
 from types import ModuleType
 from typing import Optional
 
 
-class _Loader(importlib.abc.Loader):
+class _Loader:
     """Gives a module of this package for one below "reverb"."""
 
     def __init__(self, name: str):
@@ -32,7 +30,7 @@ class _Loader(importlib.abc.Loader):
         module.__spec__ = self.spec  # the import put the alias there
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class _Finder:
     """Finds reverb.x as reprise.x where sys.modules["reverb"] is reprise."""
 
     def find_spec(self, fullname, path=None, target=None) -> Optional[
@@ -43,8 +41,10 @@ class _Finder(importlib.abc.MetaPathFinder):
         if package is None or package is not sys.modules.get("reprise"):
             return None
         name = "reprise." + fullname[len("reverb."):]
+        from importlib.util import find_spec  # not for everybody who imports reprise
+
         try:
-            found = importlib.util.find_spec(name)
+            found = find_spec(name)
         except ModuleNotFoundError:
             return None
         return None if found is None else importlib.machinery.ModuleSpec(fullname, _Loader(name))

@@ -17,7 +17,6 @@ socket and shared memory; all others through TCP. `transport="tcp"` forces the l
 
 from __future__ import annotations
 
-import logging
 import os
 from typing import (
     TYPE_CHECKING,
@@ -35,6 +34,7 @@ from typing import (
 
 from reprise import _core, errors, reverb_types
 from reprise import structured_writer as structured_writer_lib
+from reprise._log import logger
 from reprise.replay_sample import ReplaySample, SampleInfo
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from reprise.trajectory_writer import TrajectoryWriter
 
 __all__ = ["Client", "Writer"]
-
-_logger = logging.getLogger("reprise")
 
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _SIDES = {"inserts": 1, "samples": 2, "both": 3}
@@ -87,10 +85,17 @@ class Writer:
     A step is sent once, however many items have it, and only if one has.
     """
 
-    def __init__(self, internal_writer: _core.StepWriter, description: str = "Writer()"):
+    def __init__(
+        self,
+        internal_writer: _core.StepWriter,
+        description: str = "Writer()",
+        client: Optional[_core.Client] = None,
+    ):
         self._writer = internal_writer
+        self._client = client
         self._description = description
         self._closed = False
+        self._logger = logger()  # for __del__, where nothing can be imported any more
 
     def __enter__(self) -> Writer:
         if self._closed:
@@ -103,11 +108,11 @@ class Writer:
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True):
-            _logger.warning("Writer-object deleted without calling .close explicitly.")
+            self._logger.warning("Writer-object deleted without calling .close explicitly.")
             try:
                 self.close(timeout=10.0)  # not for ever: the process may be about to end
             except Exception:  # there is nobody to tell
-                _logger.exception("what a deleted Writer had not sent is lost")
+                self._logger.exception("what a deleted Writer had not sent is lost")
 
     def __repr__(self) -> str:
         return f"{self._description}, closed: {self._closed}"
@@ -152,7 +157,10 @@ class Writer:
         """
         if num_timesteps < 1:
             raise ValueError(f"num_timesteps ({num_timesteps}) must be a positive integer")
-        return self._writer.create_item(table, num_timesteps, priority, timeout)
+        try:
+            return self._writer.create_item(table, num_timesteps, priority, timeout)
+        except ValueError as error:
+            raise _with_tables(error, self._client) from error.__cause__
 
     def flush(self, *, timeout: Optional[float] = None) -> None:
         """Sends all items, and waits until the server has them.
@@ -185,6 +193,18 @@ class Writer:
             self._writer.flush(timeout)
         finally:
             self._writer.close()
+
+
+def _with_tables(error: ValueError, client: Optional[_core.Client]) -> ValueError:
+    """The error; if it is about a table that is not there, with the names of those that are."""
+    text, found, _ = str(error).partition(" in signature cache: ")
+    if not found or client is None:
+        return error
+    try:
+        names = [info["name"] for info in client.tables(10.0)]
+    except (errors.StatusError, errors.DeadlineExceededError):
+        return error
+    return ValueError(f"{text} in signature cache.  Available tables: {sorted(set(names))}.")
 
 
 def _flush(
@@ -374,6 +394,8 @@ class Client:
                 writer = _core.StepWriter(client, 1, timeout=timeout)
             try:
                 fits = writer.insert(data, priorities, timeout)
+            except ValueError as error:
+                raise _with_tables(error, client) from error.__cause__
             except errors.DeadlineExceededError:
                 if not go_on():
                     raise
@@ -439,6 +461,7 @@ class Client:
             writer,
             f"Writer(chunk_length={chunk_length}, max_timesteps={max_sequence_length}, "
             f"delta_encoded={int(delta_encoded)}, max_in_flight_items={max_in_flight_items})",
+            self._client,
         )
 
     def trajectory_writer(

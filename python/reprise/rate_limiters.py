@@ -18,19 +18,17 @@ RateLimiter(samples_per_insert=4, min_diff_=360, max_diff=440, min_size_to_sampl
 from __future__ import annotations
 
 import abc
-import logging
 import sys
 import weakref
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Union
 
 from reprise import pybind
+from reprise._log import logger
 
 if TYPE_CHECKING:
     from reprise.server import Table, Waiting
 
 __all__ = ["MinSize", "Queue", "RateLimiter", "SampleToInsertRatio", "Stack"]
-
-_logger = logging.getLogger("reprise")
 
 
 class RateLimiter(metaclass=abc.ABCMeta):
@@ -131,7 +129,7 @@ class SampleToInsertRatio(RateLimiter):
                 "smaller values could completely block samples and/or insert calls."
             )
         if max_diff < start:
-            _logger.warning(
+            logger().warning(
                 "The range covered by error_buffer is below samples_per_insert * "
                 "min_size_to_sample: a program that does not sample and insert at the same "
                 "time will block once it has inserted min_size_to_sample items."

@@ -350,14 +350,13 @@ class Drawing:
                 continue
             if not samples:
                 return
-            shapes = {tuple([column.shape for column in sample[5]]) for sample in samples}
-            if len(shapes) == 1:
-                source.check(samples[0][5], self.table)
-                yield self._stack(samples), none[1]
-                continue
             for sample in samples:
                 source.check(sample[5], self.table)
-            yield none[0], source.join(samples)
+            shapes = {tuple([column.shape for column in sample[5]]) for sample in samples}
+            if len(shapes) == 1:
+                yield self._stack(samples), none[1]
+            else:
+                yield none[0], source.join(samples)
 
     def _ready(self) -> Optional[_core.Batch]:
         """A batch stacked in C, if so many samples are there; None also at the end."""
@@ -377,14 +376,11 @@ class Drawing:
                 now = [_Row(column) for column in sample[5]]
             else:
                 now = sample[5]
+            self.source.check(now, self.table)
             shapes = [column.shape for column in now]
-            if shapes == form:
-                if not self.source.is_static:
-                    continue
-            elif begin < i:
+            if begin < i and shapes != form:
                 yield self._stack(samples[begin:i])
                 begin = i
-            self.source.check(now, self.table)
             form = shapes
         yield self._stack(samples[begin:])
 
@@ -406,7 +402,7 @@ class Drawing:
 
     def _batch_of_steps(self, batch: _core.Batch) -> ReplaySample:
         """The steps of a batch whose items lie end to end."""
-        first, *others = batch.lengths
+        first, *others = batch.lengths or [None]
         if first is None or any(o is None or not np.array_equal(first, o) for o in others):
             raise ValueError(_NOT_STEPS)
         self.source.check([_Row(column) for column in batch.columns], self.table)

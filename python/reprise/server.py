@@ -24,7 +24,6 @@ from __future__ import annotations
 import abc
 import collections
 import itertools
-import logging
 import operator
 import os
 import threading
@@ -34,14 +33,13 @@ from typing import Tuple, Union
 
 from reprise import _core, errors, item_selectors, local_path, pybind
 from reprise import rate_limiters, reverb_types, specs
+from reprise._log import logger
 from reprise.platform import checkpointers_lib
 
 if TYPE_CHECKING:
     from reprise.client import Client
 
 __all__ = ["Server", "Table", "TableExtensionBase", "Waiting", "local_store"]
-
-_logger = logging.getLogger("reprise")
 
 # The servers of this process, by port: a client of "localhost:port" in the same process uses
 # the store itself and not the network.
@@ -458,7 +456,7 @@ class _Threads:
                 os.rename(temporary, path)
                 self.socket = (path, os.lstat(path).st_ino)
         except OSError:
-            _logger.debug("no socket for clients of this host", exc_info=True)
+            logger().debug("no socket for clients of this host", exc_info=True)
 
     @property
     def alive(self) -> bool:
@@ -597,7 +595,7 @@ class Server:
         self._checkpointer = checkpointer
         self._stopped = threading.Event()
         if checkpointer is not None:
-            _logger.warning("checkpoints are not written or read yet: %r is kept", checkpointer)
+            logger().warning("checkpoints are not written or read yet: %r is kept", checkpointer)
         port = _check_port(port)
         hosts = _hosts(address)
         self._host = hosts[0]

@@ -19,9 +19,27 @@ import numpy as np
 
 from reprise import _core
 
-__all__ = ["BoundedTensorSpec", "TensorSpec", "convert", "is_spec"]
+__all__ = ["BoundedTensorSpec", "TensorShape", "TensorSpec", "convert", "is_spec"]
 
-Shape = Optional[Tuple[Optional[int], ...]]
+
+class TensorShape(tuple):
+    """A tuple of sizes, None for any, with the two names of `tf.TensorShape` that programs use.
+
+    >>> TensorShape((None, 3)).as_list()
+    [None, 3]
+    """
+
+    __slots__ = ()
+
+    def as_list(self) -> List[Optional[int]]:
+        return list(self)
+
+    @property
+    def rank(self) -> int:
+        return len(self)
+
+
+Shape = Optional[TensorShape]
 
 
 def _shape(shape: Any) -> Shape:
@@ -32,7 +50,7 @@ def _shape(shape: Any) -> Shape:
         return None if shape.rank is None else _shape(shape.as_list())
     if isinstance(shape, (int, np.integer)):
         shape = (shape,)
-    dims = tuple(None if d is None or d == -1 else int(d) for d in shape)
+    dims = TensorShape(None if d is None or d == -1 else int(d) for d in shape)
     if any(d is not None and d < 0 for d in dims):
         raise ValueError(f"a dimension must be >= 0, or None, got shape {dims}")
     return dims

@@ -131,7 +131,7 @@ static void refuse_gone(batch *b)
 {
     char text[RP_ERROR_TEXT_BYTES];
 
-    (void)snprintf(text, sizeof text, "no table '%.64s'", b->name);
+    (void)snprintf(text, sizeof text, "Priority table %.64s was not found", b->name);
     refuse(b, RP_NOT_FOUND, text);
 }
 

@@ -911,3 +911,24 @@ def test_the_module_warns_with_its_own_logger(caplog):
         gc.collect()
     assert "Writer-object deleted without calling .close explicitly." in caplog.text
     server.stop()
+
+
+@pytest.mark.parametrize("transport", [None, "tcp"])
+def test_a_table_that_is_not_there_in_the_words_of_reverb(transport):
+    with reprise.Server([table("t"), table("a")]) as server:
+        client = Client(f"localhost:{server.port}", transport=transport)
+        text = (r"Unable to find signatures for table 'zz' in signature cache.  "
+                r"Available tables: \['a', 't'\].")
+        with pytest.raises(ValueError, match=text):
+            client.insert(1, {"zz": 1.0})
+        writer = client.writer(1)
+        writer.append(1)
+        with pytest.raises(ValueError, match=text):
+            writer.create_item("zz", 1, 1.0)
+        writer.close()
+        pattern = reprise.structured.pattern_from_transform([None], lambda s: [s[0][-1:]])
+        config = reprise.structured.create_config(pattern, "zz", [])
+        structured = client.structured_writer([config])
+        structured.append([1])
+        with pytest.raises(RuntimeError, match="Priority table zz was not found"):
+            structured.flush(timeout_ms=20000)

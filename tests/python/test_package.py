@@ -44,6 +44,13 @@ def test_names_of_reverb():
     assert set(REVERB) <= set(reprise.__all__)
 
 
+@pytest.mark.parametrize("name", ["cc", "pattern_dataset", "tf_client", "timestep_dataset",
+                                  "trajectory_dataset"])
+def test_modules_of_reverb_are_there_without_their_import(name):
+    said = python(f"import reprise; print(reprise.{name}.__name__); print(*dir(reprise))")
+    assert said.splitlines()[0] == f"reprise.{name}" and name in said.splitlines()[1].split()
+
+
 def test_importing_is_quick_and_imports_little():
     """Of the time that NumPy leaves us: others' modules are not ours to make faster."""
     if "_reprise_editable_loader" in sys.modules:
@@ -53,7 +60,8 @@ def test_importing_is_quick_and_imports_little():
     runs = [python(script).splitlines() for _ in range(5)]
     assert min(float(seconds) for seconds, _ in runs) < 0.1
     modules = set(runs[0][1].split())
-    assert not modules & {"tensorflow", "torch", "jax", "asyncio", "multiprocessing", "tree"}
+    assert not modules & {"tensorflow", "torch", "jax", "asyncio", "multiprocessing", "tree",
+                          "logging", "importlib.abc"}
 
 
 def test_version():

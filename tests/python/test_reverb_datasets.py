@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """TimestepDataset, TrajectoryDataset, PatternDataset and TFClient with NumPy alone."""
 
+import itertools
 import numpy as np
 import pytest
 
@@ -147,6 +148,16 @@ def test_pipeline(client):
     assert len(list(mapped.prefetch(2).take(1))) == 1
 
 
+def test_a_cache_keeps_what_was_iterated_over_to_the_end():
+    numbers = itertools.count()
+    cached = sample_dataset.Pipeline(lambda: numbers).take(3).cache()
+    assert next(iter(cached)) == 0  # not to the end
+    assert list(cached) == list(cached) == [1, 2, 3]
+    assert next(numbers) == 4
+    with pytest.raises(ValueError, match="somewhere"):
+        cached.cache("somewhere")
+
+
 def test_pipeline_of_plain_elements():
     pipeline = sample_dataset.Pipeline(lambda: iter(range(10)))
     assert list(pipeline.skip(7)) == [7, 8, 9]
@@ -155,7 +166,7 @@ def test_pipeline_of_plain_elements():
     assert list(pipeline.take(-1).as_numpy_iterator()) == list(range(10))
     assert [b.tolist() for b in pipeline.batch(4)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
     assert list(pipeline.batch(4).unbatch()) == list(range(10))
-    assert list(pipeline.with_options(None).cache()) == list(range(10))
+    assert list(pipeline.with_options(None)) == list(range(10))
     pairs = sample_dataset.Pipeline(lambda: iter([(1, 2), (3, 4)]))
     assert list(pairs.map(lambda a, b: a * b)) == [2, 12]
     with pytest.raises(ValueError, match="batch_size"):

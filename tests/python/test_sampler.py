@@ -499,7 +499,8 @@ def test_several_readers_share_one_sequence(make):
 
 @pytest.mark.parametrize("how", ["next", "batch", "take"])
 def test_close_ends_a_wait(make, how):
-    sampler = make().sampler()
+    world = make()
+    sampler = world.sampler()
     if how == "take":
         sampler.start(2)
     calls = dict(
@@ -515,7 +516,8 @@ def test_close_ends_a_wait(make, how):
 
     thread = threading.Thread(target=wait)
     thread.start()
-    time.sleep(0.05)
+    while world.store.table_info("t")["waiting_samples"] == 0:
+        time.sleep(0.001)
     sampler.close()
     thread.join(10)
     assert not thread.is_alive()
@@ -541,7 +543,8 @@ def test_it_can_be_dropped_at_any_moment(make):
 
 @pytest.mark.parametrize("how", ["next", "batch", "take"])
 def test_ctrl_c_ends_a_wait(make, how):
-    sampler = make().sampler()
+    world = make()
+    sampler = world.sampler()
     if how == "take":
         sampler.start(2)
     calls = dict(
@@ -557,7 +560,8 @@ def test_ctrl_c_ends_a_wait(make, how):
 @pytest.mark.parametrize("how", ["next", "batch", "take"])
 def test_a_blocked_sampler_leaves_the_gil_to_others(make, how):
     """A busy thread gets as far beside a sampler that waits as it does alone."""
-    sampler = make().sampler()
+    world = make()
+    sampler = world.sampler()
     if how == "take":
         sampler.start(2)
     calls = dict(

@@ -200,6 +200,17 @@ def test_steps_of_items_of_many_lengths(client):
     assert len({int(s.info.key) for s in steps}) == len(lengths)
 
 
+@pytest.mark.parametrize("ahead", [4, 100])  # stacked in C, and not
+def test_items_that_are_not_steps(client, ahead):
+    with client.trajectory_writer(1) as writer:
+        for i in range(8):
+            writer.append([np.int64(i)])
+            writer.create_item("queue", 1.0, [writer.history[0][-1]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Can't split non timestep"):
+        list(timesteps(client, dtypes=[tf.int64], shapes=[tf.TensorShape([])], max_samples=8,
+                       max_in_flight_samples_per_worker=ahead))
+
+
 def test_strings(client):
     client.insert({"w": np.array([b"x", b"yz"], object)}, {"words": 1.0})
     dataset = trajectories(

@@ -11,7 +11,7 @@ import pytest
 
 import harness
 
-TITLE = "## Try it from Python\n"
+TITLE = "## With plain gRPC\n"
 
 
 def blocks(language):
