@@ -266,7 +266,6 @@ def test_nothing_was_imported_for_it():
     assert not {"tensorflow", "torch", "jax", "gymnasium", "dm_env"} & set(done.stdout.split())
 
 
-<<<<<<< HEAD
 def test_every_key_comes_back_as_it_was():
     nest = {"": TensorSpec(()), "a": {"": TensorSpec((2,))}}
     assert signature_roundtrip(nest) == nest
@@ -278,11 +277,11 @@ def test_every_key_comes_back_as_it_was():
 def test_text_with_a_null_character_is_refused(nest):
     with pytest.raises(ValueError, match="null character"):
         signature_roundtrip(nest)
-=======
+
+
 def test_a_shape_is_a_tuple_with_names_of_tensorflow():
     shape = specs.TensorSpec((None, 3), np.int32).shape
     assert shape == (None, 3) and isinstance(shape, tuple) and repr(shape) == "(None, 3)"
     assert shape.as_list() == [None, 3] and shape.rank == 2
     assert type(shape)(shape) == shape and pickle.loads(pickle.dumps(shape)) == shape
     assert specs.TensorSpec(shape, np.int32).shape == shape
->>>>>>> fix-c
