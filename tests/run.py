@@ -622,8 +622,8 @@ def main():
         tally.report(part, name, result, time.monotonic() - start)
 
     jobs.sort(key=lambda j: j[0])
-    # One more than there are processors: many tests wait for something most of the time.
-    with concurrent.futures.ThreadPoolExecutor(JOBS + 1) as pool:
+    # Two more than there are processors: many tests wait for something most of the time.
+    with concurrent.futures.ThreadPoolExecutor(JOBS + 2) as pool:
         list(pool.map(timed, (j for j in jobs if j[0] != ALONE)))
     for entry in jobs:
         if entry[0] == ALONE:
