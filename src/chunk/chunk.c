@@ -117,9 +117,12 @@ rp_chunk *rp_chunk_ref(rp_chunk *chunk)
 void rp_chunk_unref(rp_chunk *chunk)
 {
     rp_chunk_owner owner = {NULL, NULL};
+    rp_chunk_home *home;
     rp_allocator alloc;
 
     if (chunk == NULL || !rp_refcount_dec(&chunk->refs)) return;
+    home = atomic_load_explicit(&chunk->home, memory_order_relaxed);
+    if (home != NULL) home->free(home);
     if (chunk->adopted) memcpy(&owner, tail_of(chunk), sizeof owner);
     alloc = chunk->alloc;
     rp_release(&alloc, chunk, chunk->size_bytes);

@@ -29,6 +29,12 @@ typedef struct rp_column_place {
     bool delta; /* the rows are differences */
 } rp_column_place;
 
+/* What a chunk's place on disk is kept in: made and known by disk/segments.c, freed with the
+ * chunk. */
+typedef struct rp_chunk_home {
+    void (*free)(struct rp_chunk_home *home);
+} rp_chunk_home;
+
 /* What sampling and sending look at stands first, what eviction adds to that next, what only a
  * reader of rows needs last. */
 struct rp_chunk {
@@ -45,6 +51,7 @@ struct rp_chunk {
     bool adopted; /* `wire` is its owner's */
     rp_chunk_column *columns;
     rp_column_place *places;
+    _Atomic(rp_chunk_home *) home; /* NULL until it is put on disk */
 };
 
 /* Who owns the bytes of an adopted chunk. */

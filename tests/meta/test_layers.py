@@ -13,9 +13,11 @@ MAY_INCLUDE = {
     "table": ["util", "tensor", "chunk"],
     "buffer": ["util", "table"],
     "store": ["util", "tensor", "chunk", "table"],
+    "disk": ["util", "tensor", "chunk"],
+    "durable": ["util", "tensor", "chunk", "table", "store", "disk", "wire"],
     "net": ["util"],
     "wire": ["util", "tensor", "chunk"],
-    "server": ["util", "tensor", "chunk", "table", "store", "net", "wire"],
+    "server": ["util", "tensor", "chunk", "table", "store", "disk", "durable", "net", "wire"],
     "client": ["util", "tensor", "chunk", "table", "store", "net", "wire"],
     "cli": [],
 }
@@ -23,6 +25,8 @@ MAY_INCLUDE = {
 # Headers of libraries other than libc.
 THIRD_PARTY = {
     "chunk": ["snappy-c.h", "zstd.h", "zstd_errors.h", "lz4.h"],
+    "disk": ["xxhash.h"],
+    "durable": ["zlib.h"],
     "net": ["openssl/err.h", "openssl/ssl.h", "openssl/x509.h"],
     "wire": ["nghttp2/nghttp2.h"],
     "server": ["microhttpd.h", "openssl/crypto.h", "openssl/sha.h", "openssl/evp.h"],
@@ -36,6 +40,10 @@ PLAIN = """
     """.split()
 SYSTEM = {
     "util": "fcntl.h malloc.h pthread.h signal.h time.h unistd.h sched.h sys/mman.h sys/random.h sys/syscall.h".split(),
+    "disk": """
+        dirent.h fcntl.h pthread.h sys/file.h sys/stat.h sys/types.h sys/uio.h unistd.h
+        """.split(),
+    "durable": ["pthread.h"],
     "net": """
         arpa/inet.h fcntl.h netdb.h netinet/in.h netinet/tcp.h sys/epoll.h sys/eventfd.h sys/socket.h
         sys/stat.h sys/types.h sys/uio.h sys/un.h time.h unistd.h

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The form of every file we write: a header of 64 bytes, then records one after the other. All
+ * numbers are little-endian; docs/checkpoint.md has the bytes. Pure functions over bytes.
+ *
+ *   file header   "RPRSTORE" | version u32 | kind u32 | compat, read-only, incompat features
+ * u32 x 3 |
+ *                 store id 16 bytes | number u64 | zero u32 | crc32c of the 60 bytes before it
+ *   record        length u32 | kind u16 | zero u16 | number u64 | before u32 | payload crc32c
+ * u32 |
+ *                 zero u32 | crc32c of the 28 bytes before it | payload
+ *
+ * `before` is the header crc of the record before (of the file header for the first), so that a
+ * stale record cannot pass for one of this file, nor records change places. */
+#ifndef RP_DISK_RECORD_H
+#define RP_DISK_RECORD_H
+
+#include "disk/files.h"
+
+enum { RP_FILE_HEADER_BYTES = 64, RP_RECORD_HEADER_BYTES = 32, RP_FORMAT_VERSION = 1 };
+enum { RP_MAX_RECORD_BYTES = 1 << 30 };
+
+typedef enum rp_file_kind {
+    RP_FILE_CURRENT = 1,
+    RP_FILE_MANIFEST = 2,
+    RP_FILE_SEGMENT = 3,
+    RP_FILE_JOURNAL = 4,
+} rp_file_kind;
+
+typedef enum rp_record_kind {
+    /* in segments */
+    RP_RECORD_CHUNK = 1, /* the chunk's wire bytes */
+    RP_RECORD_BLOCK = 2, /* 256 slots of a table: durable/image.h */
+    RP_RECORD_SEAL =
+        3, /* last of a finished segment or journal file: count, bytes, XXH3-128, offsets */
+    /* in manifests and CURRENT */
+    RP_RECORD_STORE = 16,
+    RP_RECORD_TABLE = 17,
+    RP_RECORD_PLACES = 18, /* of a table's blocks */
+    RP_RECORD_SET = 19,    /* the order of a selector's dense set */
+    RP_RECORD_SEGMENTS = 20,
+    RP_RECORD_END = 21, /* of a manifest: counts, XXH3-128 of all before */
+    RP_RECORD_CURRENT = 22,
+    /* in the journal: durable/journal_records.h has their payloads */
+    RP_RECORD_INSERT = 32,
+    RP_RECORD_SAMPLE = 33,
+    RP_RECORD_UPDATE = 34,
+    RP_RECORD_DELETE = 35,
+    RP_RECORD_EVICT = 36,
+    RP_RECORD_RESET = 37,
+    RP_RECORD_ALTER = 38,
+    RP_RECORD_PAUSE = 39,
+    RP_RECORD_CREATE = 40,
+    RP_RECORD_DROP = 41,
+    RP_RECORD_SYNCED = 42, /* everything up to this number is on stable storage */
+} rp_record_kind;
+
+typedef struct rp_store_id {
+    uint8_t bytes[16];
+} rp_store_id;
+
+typedef struct rp_file_header {
+    uint32_t version;
+    rp_file_kind kind;
+    uint32_t compat, read_only, incompat; /* features; an unknown bit of the last is refused */
+    rp_store_id store;
+    uint64_t number; /* of the segment or the manifest; the first LSN of a journal file */
+} rp_file_header;
+
+typedef struct rp_record {
+    rp_record_kind kind;
+    uint64_t number;
+    const uint8_t *payload;
+    size_t size;
+    uint32_t crc; /* of the header: what the next has as `before` */
+} rp_record;
+
+/* Hardware where there is some. `crc` of nothing is 0. */
+uint32_t rp_crc32c(uint32_t crc, const void *data, size_t size);
+
+/* Returns the header's crc. */
+uint32_t rp_file_header_write(uint8_t out[RP_FILE_HEADER_BYTES], const rp_file_header *header);
+/* RP_CORRUPT, RP_PRECONDITION (a newer version or an unknown feature: names it). */
+RP_NODISCARD rp_status rp_file_header_read(const uint8_t *data, size_t size,
+                                           rp_file_header *out, uint32_t *crc, rp_error *err);
+
+/* Writes the header of a record; returns its crc. */
+uint32_t rp_record_write(uint8_t out[RP_RECORD_HEADER_BYTES], rp_record_kind kind,
+                         uint64_t number, uint32_t before, const void *payload, size_t size);
+
+/* Reads the header alone. RP_CORRUPT. `size_of` the payload may be larger than what follows. */
+RP_NODISCARD rp_status rp_record_header_read(const uint8_t *data, size_t size, rp_record *out,
+                                             uint32_t *before, uint32_t *payload_crc,
+                                             rp_error *err);
+
+/* Reads a whole record at the start of `data` and checks it, `before` included unless it is
+ * NULL. The payload borrows.
+ * RP_CORRUPT. */
+RP_NODISCARD rp_status rp_record_read(const uint8_t *data, size_t size, const uint32_t *before,
+                                      rp_record *out, rp_error *err);
+
+#endif
