@@ -18,6 +18,7 @@ enum {
     RP_RANK_STORE = 20,
     RP_RANK_TABLE = 30,
     RP_RANK_BUDGET = 40,
+    RP_RANK_TIER = 42,
     RP_RANK_EXTENSION = 45,
     RP_RANK_CANCEL = 50,
     RP_RANK_WAITER = 60,
