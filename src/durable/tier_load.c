@@ -19,6 +19,21 @@
 
 typedef struct job job;
 
+/* The memory of a chunk that was read. */
+typedef struct read_block {
+    rp_allocator alloc;
+    size_t size;
+    uint8_t bytes[];
+} read_block;
+
+static void release_block(void *ctx)
+{
+    read_block *block = ctx;
+    rp_allocator alloc = block->alloc;
+
+    rp_release(&alloc, block, block->size);
+}
+
 /* A chunk of a sample that is being loaded. */
 struct rp_want {
     rp_chunk *base;   /* the table's: alive as long as the sample is */
@@ -27,6 +42,8 @@ struct rp_want {
     rp_want *next_reader; /* of the same chunk */
     rp_want *next;        /* in the queue, or among those that are new */
     rp_place place;
+    read_block *block; /* to read into; made by whoever asks, as each thread that allocates has
+                          a heap of its own to fill */
 };
 
 struct job {
@@ -82,21 +99,6 @@ static void cache_locked(rp_tier *t, rp_stay *stay, rp_chunk *loaded) RP_REQUIRE
 
 /* --- reading ---------------------------------------------------------------------------------------- */
 
-/* The memory of a chunk that was read. */
-typedef struct read_block {
-    rp_allocator alloc;
-    size_t size;
-    uint8_t bytes[];
-} read_block;
-
-static void release_block(void *ctx)
-{
-    read_block *block = ctx;
-    rp_allocator alloc = block->alloc;
-
-    rp_release(&alloc, block, block->size);
-}
-
 static bool same_columns(const rp_chunk *a, const rp_chunk *b)
 {
     if (a->column_count != b->column_count || a->origin.key != b->origin.key) return false;
@@ -111,22 +113,35 @@ static bool same_columns(const rp_chunk *a, const rp_chunk *b)
     return true;
 }
 
+/* NULL if there is no memory. */
+static read_block *new_block(rp_tier *t, size_t bytes)
+{
+    read_block *block;
+    size_t size;
+
+    if (!rp_size_add(bytes, sizeof *block, &size)) return NULL;
+    block = rp_alloc(&t->alloc, size);
+    if (block == NULL) return NULL;
+    block->alloc = t->alloc;
+    block->size = size;
+    return block;
+}
+
+/* Takes the block. */
 static rp_status read_chunk(rp_tier *t, const rp_want *want, rp_chunk **out, rp_error *err)
 {
     const rp_chunk_limits limits = {SIZE_MAX, (size_t)1 << 30, RP_MAX_COLUMNS};
-    size_t bytes = want->base->wire_bytes, size;
-    read_block *block;
+    size_t bytes = want->base->wire_bytes;
+    read_block *block = want->block;
     rp_status st;
 
+    if (block == NULL) return rp_fail_memory(err, bytes);
+    st = RP_OK;
     if (want->place.size != bytes)
-        return rp_fail(err, RP_CORRUPT, "chunk %llu has %zu bytes, and %u on disk",
-                       (unsigned long long)want->base->origin.key, bytes, want->place.size);
-    if (!rp_size_add(bytes, sizeof *block, &size)) return rp_fail_memory(err, bytes);
-    block = rp_alloc(&t->alloc, size);
-    if (block == NULL) return rp_fail_memory(err, size);
-    block->alloc = t->alloc;
-    block->size = size;
-    st = rp_segments_read(t->segments, &want->place, RP_RECORD_CHUNK, block->bytes, err);
+        st = rp_fail(err, RP_CORRUPT, "chunk %llu has %zu bytes, and %u on disk",
+                     (unsigned long long)want->base->origin.key, bytes, want->place.size);
+    if (st == RP_OK)
+        st = rp_segments_read(t->segments, &want->place, RP_RECORD_CHUNK, block->bytes, err);
     if (st == RP_OK) {
         st = rp_chunk_adopt(&t->alloc, block->bytes, bytes, &limits,
                             &(rp_chunk_owner){release_block, block}, out, err);
@@ -379,7 +394,6 @@ static void queue_locked(rp_tier *t, rp_want *const *wants, size_t count) RP_REQ
 static bool fetch(rp_tier *t, job *j, rp_want **missing, size_t missing_count)
 {
     size_t new_count = 0, joined = 0;
-    bool is_over;
 
     for (size_t i = 0; i < missing_count; i++)
         if (!rp_chunk_place(missing[i]->base, &missing[i]->place)) {
@@ -405,10 +419,15 @@ static bool fetch(rp_tier *t, job *j, rp_want **missing, size_t missing_count)
         stay->readers = want;
     }
     j->left = joined;
-    is_over = joined == 0; /* afterwards the job may be gone */
-    queue_locked(t, missing, new_count);
     rp_mutex_unlock(&t->mu);
-    return is_over;
+    if (new_count > 0) {
+        for (size_t i = 0; i < new_count; i++)
+            missing[i]->block = new_block(t, missing[i]->base->wire_bytes);
+        rp_mutex_lock(&t->mu);
+        queue_locked(t, missing, new_count); /* from here on the job may be gone */
+        rp_mutex_unlock(&t->mu);
+    }
+    return joined == 0;
 }
 
 bool rp_tier_start_load(rp_tier *t, rp_tier_load *load)

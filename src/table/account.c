@@ -91,7 +91,8 @@ static void tell_spill(rp_account *a)
 
     if (a->moved_small != 0)
         (void)atomic_fetch_add(&spill->resident, (uint_fast64_t)a->moved_small);
-    if (a->moved_count > 0) spill->moved(spill, a->moved, a->moved_count);
+    if (a->moved_count > 0 || atomic_load(&spill->resident) > spill->limit / 4 * 3)
+        spill->moved(spill, a->moved, a->moved_count);
     a->moved_count = 0;
     a->moved_bytes = 0;
     a->moved_small = 0;

@@ -28,7 +28,8 @@ typedef struct rp_spill rp_spill;
 struct rp_spill {
     /* The first holder of these chunks has come, or the last gone, perhaps several times since:
      * the tier looks which it is. Under the lock of the table that was it, and before the table
-     * lets go of the chunks; cannot fail. Only chunks whose bytes can go. */
+     * lets go of the chunks; cannot fail. Only chunks whose bytes can go; none: memory has
+     * become full of others. */
     void (*moved)(rp_spill *spill, rp_chunk *const *chunks, size_t count);
     /* True if it is over at once, with nothing to be read: on_done is not called. */
     bool (*start_load)(rp_spill *spill, rp_sample_load *load);
