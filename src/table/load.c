@@ -47,6 +47,11 @@ rp_status rp_spill_load(rp_spill *spill, rp_sample *samples, size_t count, rp_er
     return load.status;
 }
 
+bool rp_table_has_tier(const rp_table *table)
+{
+    return table->account.budget->spill != NULL;
+}
+
 bool rp_table_start_load(rp_table *table, rp_sample_load *load)
 {
     rp_spill *spill = table->account.budget->spill;

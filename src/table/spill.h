@@ -51,6 +51,7 @@ bool rp_op_bring_in(rp_op *op);
  * comes next. */
 RP_NODISCARD rp_status rp_table_peek_unread(rp_table *table, const uint64_t *keys, size_t count,
                                             rp_sample *out, size_t *found, rp_error *err);
+bool rp_table_has_tier(const rp_table *table);
 /* Brings in samples of a table. True if it is over at once; on_done is not called then. */
 bool rp_table_start_load(rp_table *table, rp_sample_load *load);
 
