@@ -47,9 +47,8 @@ static void pause_ms(int ms)
 static void on_call(void *ctx, rp_sim *disk, uint64_t number, const char *call,
                     const char *path)
 {
-    (void)disk;
     (void)number;
-    rp_rig_saw_call(ctx, call, path);
+    rp_rig_saw_call(ctx, disk, call, path);
 }
 
 /* --- one run ------------------------------------------------------------------------------------- */
@@ -65,6 +64,7 @@ static void check_images(fault_run *f)
                             ? rp_sim_copy(f->disk)
                             : rp_sim_after(f->disk, (rp_sim_variant)variant, f->fault.call);
 
+        /* What a failed sync holds for clean the system may forget at any time. */
         if (variant < 0) rp_sim_drop_caches(image);
         rp_rig_recover(r, image, 0, &f->got);
         f->tally->recoveries++;

@@ -52,7 +52,7 @@ static void on_call(void *ctx, rp_sim *disk, uint64_t number, const char *call,
     run *r = ctx;
     moment *m = &r->moments[r->count];
 
-    rp_rig_saw_call(&r->rig, call, path);
+    rp_rig_saw_call(&r->rig, disk, call, path);
     if (strcmp(call, "read") == 0 || strcmp(call, "size") == 0 || strcmp(call, "list") == 0)
         return; /* they change nothing: the image is that of the next */
     assert_true(r->count < MAX_IMAGES);

@@ -18,13 +18,19 @@ static int64_t read_wall(void *ctx)
 
 static void on_event(void *ctx, bool degraded, const char *text)
 {
+    rp_rig *r = ctx;
+
     (void)text;
-    atomic_store((atomic_bool *)ctx, degraded);
+    atomic_fetch_add(&r->events, 1);
+    atomic_store(&r->degraded, degraded);
 }
 
 void rp_rig_init(rp_rig *r, const rp_rig_options *options)
 {
+    static atomic_ullong rigs;
+
     memset(r, 0, sizeof *r);
+    r->number = atomic_fetch_add(&rigs, 1) + 1;
     r->options = *options;
     if (r->options.chunk_bytes == 0) r->options.chunk_bytes = CHUNK_BYTES;
     if (r->options.segment_bytes == 0) r->options.segment_bytes = SEGMENT_BYTES;
@@ -83,7 +89,7 @@ rp_status rp_rig_try_open_on(rp_rig *r, rp_files *files, rp_error *err)
                                   .segment_bytes = r->options.segment_bytes,
                                   .max_memory = r->options.max_memory,
                                   .on_event = on_event,
-                                  .ctx = &r->degraded};
+                                  .ctx = r};
     rp_durable_tuning tuning = {.journal_bytes = r->options.journal_bytes,
                                 .retry_ns = 1000000};
     rp_status st;
@@ -261,6 +267,14 @@ rp_status rp_rig_checkpoint(rp_rig *r)
     return RP_OK;
 }
 
+static bool is_degraded(rp_rig *r)
+{
+    rp_durable_info info;
+
+    rp_durable_get_info(r->durable, &info);
+    return info.degraded;
+}
+
 bool rp_rig_step(rp_rig *r)
 {
     size_t step = atomic_load(&r->started), which;
@@ -281,22 +295,31 @@ bool rp_rig_step(rp_rig *r)
     if (rp_table_digest(r->tables[which]) != before) r->changed[which] = step + 1;
     if (st != RP_OK) r->failed_steps++;
     /* What was waited for is the last change of this table, and so all before it. */
-    if (st == RP_OK && awaited && r->changed[which] > atomic_load(&r->acked))
+    if (st == RP_OK && awaited && !is_degraded(r) &&
+        r->changed[which] > atomic_load(&r->acked))
         atomic_store(&r->acked, r->changed[which]);
     return true;
 }
 
-void rp_rig_saw_call(rp_rig *r, const char *call, const char *path)
+void rp_rig_saw_call(rp_rig *r, rp_sim *disk, const char *call, const char *path)
 {
     /* The journal's thread makes the calls on its files one after the other: when it makes the
-     * next, the one before is done. */
-    static _Thread_local size_t syncing;
-    bool journal = strncmp(path, "wal/", 4) == 0;
+     * next, the one before is done, and if nothing has failed since, well done. */
+    static _Thread_local struct {
+        uint64_t rig, failed;
+        size_t step; /* that is safe if the sync succeeds */
+        bool syncing;
+    } last;
+    uint64_t failed = rp_sim_failed(disk);
 
-    if (!journal) return;
-    if (syncing != 0 && syncing - 1 > atomic_load(&r->synced))
-        atomic_store(&r->synced, syncing - 1);
-    syncing = strcmp(call, "sync") == 0 ? atomic_load(&r->acked) + 1 : 0;
+    if (strncmp(path, "wal/", 4) != 0) return;
+    if (last.rig == r->number && last.syncing && last.failed == failed &&
+        last.step > atomic_load(&r->synced))
+        atomic_store(&r->synced, last.step);
+    last.rig = r->number;
+    last.syncing = strcmp(call, "sync") == 0;
+    last.step = atomic_load(&r->acked);
+    last.failed = failed;
 }
 
 size_t rp_rig_promised(rp_rig *r, bool power_cut)
@@ -304,8 +327,10 @@ size_t rp_rig_promised(rp_rig *r, bool power_cut)
     size_t checkpointed = atomic_load(&r->checkpointed), kept = 0;
 
     if (r->options.mode == RP_DURABLE_SYNC) kept = atomic_load(&r->acked);
+    /* An interval journal that cannot write says so, and promises no more than was synced. */
     if (r->options.mode == RP_DURABLE_INTERVAL)
-        kept = power_cut ? atomic_load(&r->synced) : atomic_load(&r->acked);
+        kept = power_cut || atomic_load(&r->degraded) ? atomic_load(&r->synced)
+                                                      : atomic_load(&r->acked);
     return kept > checkpointed ? kept : checkpointed;
 }
 
@@ -391,31 +416,54 @@ static void find_quarantine(void *ctx, const char *path, uint64_t size)
     if (strncmp(path, "quarantine/", 11) == 0) *(bool *)ctx = true;
 }
 
-void rp_rig_recover(const rp_rig *r, rp_sim *disk, int how, rp_rig_recovered *out)
+/* Opens these files with a rig of its own. */
+static void look(const rp_rig *r, rp_rig *n, rp_files *files, rp_rig_recovered *out)
 {
-    rp_rig_options options = r->options;
     rp_durable_info info;
-    rp_rig n;
 
     memset(out, 0, sizeof *out);
-    options.steps = (how & RP_RIG_GO_ON) != 0 ? MORE_STEPS : 0;
+    out->status = rp_rig_try_open_on(n, files, &out->err);
+    if (out->status != RP_OK) return;
+    out->digest = rp_rig_digest(n);
+    out->sound = is_sound(n, r);
+    rp_durable_get_info(n->durable, &info);
+    out->torn_bytes = info.torn_bytes;
+    out->last_checkpoint = info.last_checkpoint;
+    out->told = atomic_load(&n->degraded) || atomic_load(&n->events) > 0 || info.torn_bytes > 0;
+    out->continues = true;
+}
+
+static void init_next(const rp_rig *r, rp_rig *n, size_t steps)
+{
+    rp_rig_options options = r->options;
+
+    options.steps = steps;
     options.checkpoint_every = 0;
-    rp_rig_init(&n, &options);
+    rp_rig_init(n, &options);
     /* Chunks that are made from here on are others. */
-    memcpy(n.crcs, r->crcs, RP_RIG_CHUNKS * sizeof *n.crcs);
-    n.next_chunk = r->next_chunk;
-    n.rng.s[0] ^= 0x5eed;
-    n.wall_ns = r->wall_ns + 1000;
-    out->status = rp_rig_try_open(&n, disk, &out->err);
-    if (out->status == RP_OK) {
-        out->digest = rp_rig_digest(&n);
-        out->sound = is_sound(&n, r);
-        rp_durable_get_info(n.durable, &info);
-        out->torn_bytes = info.torn_bytes;
-        out->last_checkpoint = info.last_checkpoint;
-        out->told = atomic_load(&n.degraded) || info.torn_bytes > 0;
-        out->continues = (how & RP_RIG_GO_ON) == 0 || goes_on(&n, disk);
-    }
+    memcpy(n->crcs, r->crcs, RP_RIG_CHUNKS * sizeof *n->crcs);
+    n->next_chunk = r->next_chunk;
+    n->rng.s[0] ^= 0x5eed;
+    n->wall_ns = r->wall_ns + 1000;
+}
+
+void rp_rig_recover(const rp_rig *r, rp_sim *disk, int how, rp_rig_recovered *out)
+{
+    bool goes = (how & RP_RIG_GO_ON) != 0;
+    rp_rig n;
+
+    init_next(r, &n, goes ? MORE_STEPS : 0);
+    look(r, &n, rp_sim_mount(disk), out);
+    if (out->status == RP_OK && goes) out->continues = goes_on(&n, disk);
     rp_sim_list(disk, find_quarantine, &out->told);
+    rp_rig_deinit(&n);
+}
+
+void rp_rig_recover_on(const rp_rig *r, rp_files *files, rp_rig_recovered *out)
+{
+    rp_rig n;
+
+    init_next(r, &n, 0);
+    look(r, &n, files, out);
     rp_rig_deinit(&n);
 }

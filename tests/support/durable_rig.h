@@ -38,6 +38,7 @@ typedef struct rp_rig_options {
 
 typedef struct rp_rig {
     rp_rig_options options;
+    uint64_t number; /* of all rigs */
     rp_rng rng;
     rp_files *files;
     rp_store *store;
@@ -56,6 +57,7 @@ typedef struct rp_rig {
     /* What may be relied on at any moment, also from the hook of the disk. */
     atomic_size_t started, acked, synced, checkpointed;
     atomic_bool degraded;
+    atomic_size_t events;
     uint32_t *crcs; /* by key, of the wire bytes of chunks */
 } rp_rig;
 
@@ -73,7 +75,7 @@ rp_status rp_rig_close(rp_rig *r);
 bool rp_rig_step(rp_rig *r);
 rp_status rp_rig_checkpoint(rp_rig *r);
 /* Tells the rig of a call of the disk: how it knows in interval mode what has been synced. */
-void rp_rig_saw_call(rp_rig *r, const char *call, const char *path);
+void rp_rig_saw_call(rp_rig *r, rp_sim *disk, const char *call, const char *path);
 
 /* The first step that must be there after a power cut now, and after a kill. */
 size_t rp_rig_promised(rp_rig *r, bool power_cut);
@@ -97,5 +99,7 @@ enum { RP_RIG_GO_ON = 1 };
 /* Opens what is on a disk as a new process would. With RP_RIG_GO_ON it is also used, and opened
  * once more. */
 void rp_rig_recover(const rp_rig *r, rp_sim *disk, int how, rp_rig_recovered *out);
+/* The same with any files, which it frees. */
+void rp_rig_recover_on(const rp_rig *r, rp_files *files, rp_rig_recovered *out);
 
 #endif
