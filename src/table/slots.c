@@ -5,6 +5,7 @@
 
 #include "chunk/trajectory.h"
 #include "util/mem.h"
+#include "util/planted.h"
 
 #define NONE RP_SLOT_NONE
 
@@ -84,7 +85,7 @@ void rp_slots_mark(rp_slots *s, size_t block)
     rp_slots_cut *cut = s->cut;
 
     s->marks[block] = 1;
-    if (cut == NULL || block >= cut->block_count) return;
+    if (cut == NULL || block >= cut->block_count || RP_PLANTED(12)) return;
     memcpy(cut->copies + block * RP_SLOTS_PER_BLOCK, s->blocks[block], BLOCK_BYTES);
     memset(cut->limbo + block * RP_SLOTS_PER_BLOCK, 0, RP_SLOTS_PER_BLOCK * sizeof *cut->limbo);
     /* Releases the copy to a reader that has no lock. */
@@ -106,7 +107,7 @@ size_t rp_slots_exhume(rp_slots *s, rp_remains *out, size_t count)
         uint32_t slot = s->first_dead;
         rp_slot *at = rp_slots_change(s, slot);
 
-        if (is_cut(s, at))
+        if (is_cut(s, at) && !RP_PLANTED(11))
             s->cut->limbo[slot] = at->references;
         else
             out[n++] = (rp_remains){at->trajectory, at->references};

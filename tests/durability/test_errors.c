@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Errors of the disk at every call: EIO, ENOSPC, EDQUOT, EROFS, EMFILE and transfers cut short,
- * once or from then on, under load and in recovery; a sync that fails and then seems to succeed;
- * a disk that is full.
+ * once or from then on, under load and in recovery; a sync that fails and then seems to
+ * succeed; a disk that is full.
  *
  * Whatever fails, what was acknowledged is there in every image of the disk, traffic goes on,
  * and when the errors stop it is well again by itself. RP_TEST_SCALE below 1 leaves calls out,
@@ -366,8 +366,10 @@ static void full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(under_load_checkpoint), cmocka_unit_test(under_load_interval),
-        cmocka_unit_test(under_load_sync),       cmocka_unit_test(in_recovery),
+        cmocka_unit_test(under_load_checkpoint),
+        cmocka_unit_test(under_load_interval),
+        cmocka_unit_test(under_load_sync),
+        cmocka_unit_test(in_recovery),
         cmocka_unit_test(full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

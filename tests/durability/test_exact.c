@@ -50,8 +50,7 @@ static void fill_pool(side *s)
     rp_chunk_unref(before);
 }
 
-static void open_side(side *s, rp_sim *disk, const rp_table_options *table,
-                      rp_durability mode)
+static void open_side(side *s, rp_sim *disk, const rp_table_options *table, rp_durability mode)
 {
     rp_store_options store = {.seed = 11, .wall_ns = read_wall, .wall_ctx = &s->wall_ns};
     rp_durable_options options = {
@@ -175,9 +174,8 @@ static uint64_t step(side *s, rp_rng *rng, uint64_t hash)
 
 static rp_table_options options_of(unsigned sampler, unsigned limiter)
 {
-    rp_table_options o =
-        rp_test_options("t", (rp_selector_kind)sampler,
-                        (rp_selector_kind)((sampler + 1 + limiter) % 6), 300);
+    rp_table_options o = rp_test_options("t", (rp_selector_kind)sampler,
+                                         (rp_selector_kind)((sampler + 1 + limiter) % 6), 300);
 
     o.sampler.exponent = 0.6;
     o.remover.exponent = -0.4;

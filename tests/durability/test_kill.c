@@ -55,8 +55,8 @@ typedef struct writer {
     size_t number;
     pthread_t thread;
     rp_rng rng;
-    uint64_t sent, acked;       /* inserts, n */
-    uint64_t checkpointed;      /* acknowledged before the last finished checkpoint began */
+    uint64_t sent, acked;        /* inserts, n */
+    uint64_t checkpointed;       /* acknowledged before the last finished checkpoint began */
     uint64_t deleted, undeleted; /* all such n up to here: acknowledged, sent */
     uint64_t updated, sent_updates;
 } writer;
@@ -89,8 +89,9 @@ static uint64_t key_of(const writer *w, uint64_t n)
 static void start(rig *r)
 {
     char listen[64], data[128], durability[64], table[64];
-    const char *arguments[] = {RP_TEST_REPRISE,       "serve", listen, data, durability, table,
-                               "--checkpoint-every=0", "--loops=1", NULL};
+    const char *arguments[] = {
+        RP_TEST_REPRISE,        "serve",     listen, data, durability, table,
+        "--checkpoint-every=0", "--loops=1", NULL};
     posix_spawn_file_actions_t actions;
 
     (void)snprintf(listen, sizeof listen, "--listen=127.0.0.1:%d", r->port);

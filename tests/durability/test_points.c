@@ -62,8 +62,8 @@ static void find_names(points *p, const char *folder)
 
             if (at == NULL) continue;
             assert_true(p->count < MAX_POINTS);
-            (void)snprintf(p->names[p->count], NAME_BYTES, "%.*s",
-                           (int)strcspn(at + 15, "\""), at + 15);
+            (void)snprintf(p->names[p->count], NAME_BYTES, "%.*s", (int)strcspn(at + 15, "\""),
+                           at + 15);
             p->count++;
         }
         (void)fclose(file);
@@ -134,7 +134,8 @@ static bool die_at(const char *name, int pass, rp_durability mode)
                               .segment_bytes = 1500,
                               .journal_bytes = 900};
     char folder[] = "./reprise-point-XXXXXX", kill_at[NAME_BYTES + 8], command[128];
-    shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    shared *s =
+        mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     rp_rig_recovered got;
     int status;
 

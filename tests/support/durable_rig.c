@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "chunk/chunk.h"
 #include "chunk/trajectory.h"
@@ -78,9 +79,8 @@ static void add_tables(rp_rig *r)
 
 rp_status rp_rig_try_open_on(rp_rig *r, rp_files *files, rp_error *err)
 {
-    rp_store_options store = {.seed = 7 + r->options.seed,
-                              .wall_ns = read_wall,
-                              .wall_ctx = &r->wall_ns};
+    rp_store_options store = {
+        .seed = 7 + r->options.seed, .wall_ns = read_wall, .wall_ctx = &r->wall_ns};
     rp_durable_options options = {.directory = "rig",
                                   .mode = r->options.mode,
                                   .interval_ns = 2000000,
@@ -90,8 +90,7 @@ rp_status rp_rig_try_open_on(rp_rig *r, rp_files *files, rp_error *err)
                                   .max_memory = r->options.max_memory,
                                   .on_event = on_event,
                                   .ctx = r};
-    rp_durable_tuning tuning = {.journal_bytes = r->options.journal_bytes,
-                                .retry_ns = 1000000};
+    rp_durable_tuning tuning = {.journal_bytes = r->options.journal_bytes, .retry_ns = 1000000};
     rp_status st;
 
     assert_null(r->store);
@@ -130,8 +129,10 @@ static void forget_chunks(rp_rig *r)
 
 rp_status rp_rig_close(rp_rig *r)
 {
-    rp_status st = r->durable != NULL ? rp_durable_close(r->durable, &r->err) : RP_OK;
+    rp_status st = RP_OK;
 
+    rp_rig_await(r);
+    if (r->durable != NULL) st = rp_durable_close(r->durable, &r->err);
     r->durable = NULL;
     forget_chunks(r);
     rp_store_free(r->store);
@@ -181,11 +182,11 @@ static rp_status insert(rp_rig *r, rp_table *t)
     rp_status st;
 
     for (size_t i = 0; i < count; i++)
-        items[i] = (rp_insert){.key = 1 + rp_rng_below(&r->rng, RP_RIG_KEYS),
-                               .priority = (double)rp_rng_below(&r->rng, 9) / 4,
-                               .flags = rp_rng_below(&r->rng, 6) == 0 ? RP_INSERT_MAX_PRIORITY
-                                                                      : 0,
-                               .trajectory = pick_trajectory(r)};
+        items[i] =
+            (rp_insert){.key = 1 + rp_rng_below(&r->rng, RP_RIG_KEYS),
+                        .priority = (double)rp_rng_below(&r->rng, 9) / 4,
+                        .flags = rp_rng_below(&r->rng, 6) == 0 ? RP_INSERT_MAX_PRIORITY : 0,
+                        .trajectory = pick_trajectory(r)};
     st = rp_table_insert(t, items, count, rp_wait_none(), &inserted, &r->err);
     return st == RP_DEADLINE ? RP_OK : st; /* the limiter; what went in is in */
 }
@@ -214,7 +215,7 @@ static rp_status update(rp_rig *r, rp_table *t)
     return rp_table_update(t, updates, count, NULL, &r->err);
 }
 
-static rp_status delete(rp_rig *r, rp_table *t)
+static rp_status delete (rp_rig *r, rp_table *t)
 {
     uint64_t keys[4];
     size_t count = 1 + rp_rng_below(&r->rng, 4);
@@ -249,22 +250,57 @@ static rp_status change(rp_rig *r, rp_table *t, bool *awaited)
         return sample(r, t);
     }
     if (dice < 86) return update(r, t);
-    if (dice < 97) return delete(r, t);
+    if (dice < 97) return delete (r, t);
     return seldom(r, t);
+}
+
+static void note_checkpoint(rp_rig *r, size_t step, rp_status st)
+{
+    if (st != RP_OK) {
+        atomic_fetch_add(&r->failed_checkpoints, 1);
+        return;
+    }
+    atomic_store(&r->checkpointed, step);
+    r->checkpoints[r->checkpoint_count++] = step;
+}
+
+void rp_rig_await(rp_rig *r)
+{
+    const struct timespec moment = {.tv_nsec = 20000};
+
+    while (atomic_load(&r->writing)) (void)nanosleep(&moment, NULL);
 }
 
 rp_status rp_rig_checkpoint(rp_rig *r)
 {
     size_t step = atomic_load(&r->started);
-    rp_status st = rp_durable_checkpoint(r->durable, rp_wait_forever(), NULL, 0, &r->err);
+    rp_status st;
 
-    if (st != RP_OK) {
-        r->failed_checkpoints++;
-        return st;
+    rp_rig_await(r);
+    st = rp_durable_checkpoint(r->durable, rp_wait_forever(), NULL, 0, &r->err);
+    note_checkpoint(r, step, st);
+    return st;
+}
+
+static void on_written(void *ctx, rp_status status, const char *path, const char *text)
+{
+    rp_rig *r = ctx;
+
+    (void)path;
+    (void)text;
+    note_checkpoint(r, r->writing_from, status);
+    atomic_store(&r->writing, false);
+}
+
+static void begin_checkpoint(rp_rig *r)
+{
+    rp_rig_await(r);
+    r->writing_from = atomic_load(&r->started);
+    atomic_store(&r->writing, true);
+    if (rp_durable_start_checkpoint(r->durable, on_written, r, &r->err) != RP_OK) {
+        atomic_fetch_add(&r->failed_checkpoints, 1);
+        atomic_store(&r->writing, false);
     }
-    atomic_store(&r->checkpointed, step);
-    r->checkpoints[r->checkpoint_count++] = step;
-    return RP_OK;
 }
 
 static bool is_degraded(rp_rig *r)
@@ -284,8 +320,12 @@ bool rp_rig_step(rp_rig *r)
 
     if (step >= r->options.steps) return false;
     if (r->options.checkpoint_every != 0 &&
-        rp_rng_below(&r->rng, r->options.checkpoint_every) == 0)
-        (void)rp_rig_checkpoint(r);
+        rp_rng_below(&r->rng, r->options.checkpoint_every) == 0) {
+        if (r->options.beside && rp_rng_below(&r->rng, 2) == 0)
+            begin_checkpoint(r);
+        else
+            (void)rp_rig_checkpoint(r);
+    }
     which = rp_rng_below(&r->rng, RP_RIG_TABLES);
     before = rp_table_digest(r->tables[which]);
     atomic_store(&r->started, step + 1);
@@ -295,8 +335,7 @@ bool rp_rig_step(rp_rig *r)
     if (rp_table_digest(r->tables[which]) != before) r->changed[which] = step + 1;
     if (st != RP_OK) r->failed_steps++;
     /* What was waited for is the last change of this table, and so all before it. */
-    if (st == RP_OK && awaited && !is_degraded(r) &&
-        r->changed[which] > atomic_load(&r->acked))
+    if (st == RP_OK && awaited && !is_degraded(r) && r->changed[which] > atomic_load(&r->acked))
         atomic_store(&r->acked, r->changed[which]);
     return true;
 }

@@ -30,6 +30,7 @@ typedef struct rp_rig_options {
     rp_durability mode;
     size_t steps;
     size_t checkpoint_every; /* steps, about; 0: never */
+    bool beside;             /* every other checkpoint is written while the steps go on */
     size_t chunk_bytes;      /* at most; 0: 200 */
     uint64_t segment_bytes;  /* 0: 3000 */
     uint64_t journal_bytes;  /* of a file; 0: 1500 */
@@ -49,10 +50,13 @@ typedef struct rp_rig {
     uint64_t next_chunk;
     int64_t wall_ns;
     size_t changed[RP_RIG_TABLES]; /* the step that did, last */
-    uint64_t *digests;    /* [i]: of all tables after i steps */
-    size_t *checkpoints;  /* steps before each checkpoint that was finished */
+    uint64_t *digests;             /* [i]: of all tables after i steps */
+    size_t *checkpoints;           /* steps before each checkpoint that was finished */
     size_t checkpoint_count;
-    size_t failed_steps, failed_checkpoints;
+    atomic_bool writing; /* a checkpoint, beside the steps, */
+    size_t writing_from; /* which had come so far when it began */
+    size_t failed_steps;
+    atomic_size_t failed_checkpoints;
     rp_error err; /* of the last */
     /* What may be relied on at any moment, also from the hook of the disk. */
     atomic_size_t started, acked, synced, checkpointed;
@@ -74,6 +78,8 @@ rp_status rp_rig_close(rp_rig *r);
 /* False when the script is at its end. What fails is counted, and is not acknowledged. */
 bool rp_rig_step(rp_rig *r);
 rp_status rp_rig_checkpoint(rp_rig *r);
+/* Waits until none is being written beside. */
+void rp_rig_await(rp_rig *r);
 /* Tells the rig of a call of the disk: how it knows in interval mode what has been synced. */
 void rp_rig_saw_call(rp_rig *r, rp_sim *disk, const char *call, const char *path);
 
@@ -88,8 +94,8 @@ typedef struct rp_rig_recovered {
     rp_status status;
     rp_error err;
     uint64_t digest;
-    bool sound;   /* tables are consistent, and the bytes of chunks those of their keys */
-    bool told;    /* on_event, quarantine or torn bytes: somebody learns of it */
+    bool sound; /* tables are consistent, and the bytes of chunks those of their keys */
+    bool told;  /* on_event, quarantine or torn bytes: somebody learns of it */
     uint64_t torn_bytes, last_checkpoint;
     bool continues; /* more steps, a checkpoint, and the same again when it is opened anew */
 } rp_rig_recovered;
