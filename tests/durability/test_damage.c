@@ -279,11 +279,11 @@ static void *load_some(void *ctx)
     }
 }
 
-static void load_all(store *s, kind kind, uint64_t items)
+static void load_all(store *s, kind way, uint64_t items)
 {
     pthread_t threads[THREADS];
 
-    s->kind = kind;
+    s->kind = way;
     s->items = items;
     atomic_store(&s->next, 0);
     atomic_store(&s->loads, 0);
@@ -299,7 +299,7 @@ static void load_all(store *s, kind kind, uint64_t items)
     assert_int_equal(atomic_load(&s->failures), 0);
 }
 
-static void both_modes(kind kind, uint64_t (*items)(store *))
+static void both_modes(kind way, uint64_t (*items)(store *))
 {
     static const rp_durability modes[] = {RP_DURABLE_CHECKPOINT, RP_DURABLE_SYNC};
 
@@ -308,8 +308,8 @@ static void both_modes(kind kind, uint64_t (*items)(store *))
 
         assert_non_null(s);
         make(s, modes[i], 3 + i);
-        load_all(s, kind, items(s));
-        if (kind == BITS && s->bits_each == 1) assert_true(atomic_load(&s->refused) > 0);
+        load_all(s, way, items(s));
+        if (way == BITS && s->bits_each == 1) assert_true(atomic_load(&s->refused) > 0);
         unmake(s);
         free(s);
     }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "durable/durable.h"
+#include "durable/durable_inside.h"
 #include "support/fixture.h"
 #include "support/sim_files.h"
 #include "table/cut.h"
@@ -62,7 +62,7 @@ static void open_side(side *s, rp_sim *disk, const rp_table_options *table, rp_d
     fill_pool(s);
     assert_ok_err(rp_store_new(&store, &s->store, &err), &err);
     assert_ok_err(rp_store_add_table(s->store, table, &s->table, &err), &err);
-    assert_ok_err(rp_durable_open_on(s->files, &options, NULL, s->store, &s->durable, &err),
+    assert_ok_err(rp_durable_open_on(s->files, &options, s->store, &s->durable, &err),
                   &err);
     s->table = rp_store_table(s->store, table->name);
     assert_non_null(s->table);

@@ -13,6 +13,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "reprise/durable.h"
 #include "support/fixture.h"
 #include "table/cut.h"
 #include "util/clock.h"

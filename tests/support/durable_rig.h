@@ -18,7 +18,7 @@
 
 #include <stdatomic.h>
 
-#include "durable/durable.h"
+#include "durable/durable_inside.h"
 #include "support/fixture.h"
 #include "support/sim_files.h"
 #include "util/rng.h"
