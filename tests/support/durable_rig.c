@@ -156,18 +156,19 @@ static rp_trajectory *pick_trajectory(rp_rig *r)
 {
     size_t at = rp_rng_below(&r->rng, RP_RIG_RECENT);
     rp_chunk *both[2];
+    bool joins; /* only rows of one size go together */
 
     if (r->recent[at] != NULL && rp_rng_below(&r->rng, 3) == 0) return r->recent[at];
     assert_true(r->next_chunk < RP_RIG_CHUNKS);
+    joins = r->last_chunk != NULL && rp_rng_below(&r->rng, 3) == 0;
+    if (!joins) r->row_bytes = 1 + rp_rng_below(&r->rng, r->options.chunk_bytes);
     both[0] = rp_test_try_blob(rp_allocator_default(), r->next_chunk, r->next_chunk / 3,
-                               1 + rp_rng_below(&r->rng, r->options.chunk_bytes));
+                               r->row_bytes);
     both[1] = r->last_chunk;
     assert_non_null(both[0]);
     r->crcs[r->next_chunk++] = crc_of(both[0]);
     rp_trajectory_unref(r->recent[at]);
-    r->recent[at] =
-        rp_test_try_join(rp_allocator_default(), both,
-                         r->last_chunk != NULL && rp_rng_below(&r->rng, 3) == 0 ? 2 : 1);
+    r->recent[at] = rp_test_try_join(rp_allocator_default(), both, joins ? 2 : 1);
     assert_non_null(r->recent[at]);
     rp_chunk_unref(r->last_chunk);
     r->last_chunk = both[0];

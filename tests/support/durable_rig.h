@@ -47,6 +47,7 @@ typedef struct rp_rig {
     rp_table *tables[RP_RIG_TABLES];
     rp_trajectory *recent[RP_RIG_RECENT];
     rp_chunk *last_chunk;
+    size_t row_bytes; /* of it */
     uint64_t next_chunk;
     int64_t wall_ns;
     size_t changed[RP_RIG_TABLES]; /* the step that did, last */
