@@ -149,8 +149,10 @@ RP_NODISCARD rp_status rp_current_decode(const uint8_t *data, size_t size, rp_cu
                                          rp_error *err);
 /* RP_NOT_FOUND and the above. */
 RP_NODISCARD rp_status rp_current_load(rp_files *files, rp_current *out, rp_error *err);
-/* Writes it to its temporary name, syncs, renames, syncs the directory. */
-RP_NODISCARD rp_status rp_current_save(rp_files *files, const rp_current *current,
-                                       rp_error *err);
+/* Writes it under its temporary name and syncs it. */
+RP_NODISCARD rp_status rp_current_prepare(rp_files *files, const rp_current *current,
+                                          rp_error *err);
+/* Gives it its name and syncs the directory. After a failure either may be the live one. */
+RP_NODISCARD rp_status rp_current_switch(rp_files *files, rp_error *err);
 
 #endif

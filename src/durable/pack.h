@@ -28,7 +28,7 @@ static inline void rp_pack_change(rp_buf *out, uint64_t value, uint64_t before)
 {
     uint64_t change = value - before;
 
-    rp_pack_number(out, change << 1 ^ (uint64_t)-(int64_t)(change >> 63));
+    rp_pack_number(out, change << 1 ^ (uint64_t) - (int64_t)(change >> 63));
 }
 
 static inline void rp_pack_word(rp_buf *out, uint64_t value)
@@ -87,7 +87,7 @@ static inline uint64_t rp_unpack_change(rp_unpack *in, uint64_t before)
 {
     uint64_t zigzag = rp_unpack_number(in);
 
-    return in->bad ? 0 : before + (zigzag >> 1 ^ (uint64_t)-(int64_t)(zigzag & 1));
+    return in->bad ? 0 : before + (zigzag >> 1 ^ (uint64_t) - (int64_t)(zigzag & 1));
 }
 
 /* `size` bytes where they stand; NULL, and bad, if there are not as many. */
