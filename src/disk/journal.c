@@ -206,28 +206,8 @@ static void release(const rp_journal *j, rp_record_kind kind, const void *raw, s
     if (j->o.release != NULL) j->o.release(j->o.ctx, kind, raw, size);
 }
 
-/* There was no memory for a record. What it refers to is let go here: the caller has it too. */
-static void lose_one(rp_journal *j, rp_record_kind kind, const rp_bytes *parts, size_t count)
-{
-    uint64_t room[64];
-    size_t size = 0;
-
-    for (size_t i = 0; i < count; i++) size += parts[i].size;
-    if (count == 1) {
-        release(j, kind, parts[0].data, size);
-        return;
-    }
-    if (size > sizeof room) return; /* a leak is better than a wrong release; see the header */
-    size = 0;
-    for (size_t i = 0; i < count; i++) {
-        memcpy((char *)room + size, parts[i].data, parts[i].size);
-        size += parts[i].size;
-    }
-    release(j, kind, room, size);
-}
-
 uint64_t rp_journal_append(rp_journal *j, rp_record_kind kind, const rp_bytes *parts,
-                           size_t count)
+                           size_t count, bool *is_kept)
 {
     uint64_t lsn, before;
     bool ok;
@@ -245,7 +225,7 @@ uint64_t rp_journal_append(rp_journal *j, rp_record_kind kind, const rp_bytes *p
     atomic_store_explicit(&j->last, lsn, memory_order_relaxed);
     rp_cond_signal(&j->cv);
     rp_mutex_unlock(&j->mu);
-    if (!ok) lose_one(j, kind, parts, count);
+    if (is_kept != NULL) *is_kept = ok;
     return lsn;
 }
 
@@ -370,10 +350,6 @@ static void set_written(rp_journal *j, uint64_t written, uint64_t synced)
 static void condemn(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     if (j->file.handle == NULL) return;
-    if (j->begins_after_gap || j->synced < j->file.first) {
-        /* It goes altogether, and so does the word of a gap that it may have begun with. */
-        j->begins_after_gap = j->resume > 0 && j->resume == j->file.first;
-    }
     rp_journal_file_condemn(&j->file, &j->o, j->synced);
     rp_mutex_lock(&j->mu);
     j->info.condemned++;
@@ -605,13 +581,12 @@ static bool wait_for_work(rp_journal *j)
  * if there is nothing to be written for now. */
 static bool skip_lost(rp_journal *j)
 {
-    uint64_t resume, up_to;
+    uint64_t resume, up_to, bytes = j->kept.bytes;
     bool is_lost;
 
+    if (j->o.segments != NULL) bytes += rp_segments_queued(j->o.segments);
     rp_mutex_lock(&j->mu);
-    if (!j->is_lost && j->info.in_trouble && !j->o.sync &&
-        j->kept.bytes + (j->o.segments != NULL ? rp_segments_queued(j->o.segments) : 0) >
-            j->o.max_queued)
+    if (!j->is_lost && j->info.in_trouble && !j->o.sync && bytes > j->o.max_queued)
         j->is_lost = true; /* the trouble says why */
     is_lost = j->is_lost;
     resume = j->resume;

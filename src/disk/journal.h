@@ -69,9 +69,9 @@ rp_status rp_journal_stop(rp_journal *j, rp_error *err);
 
 /* Takes the journal's lock (rank 46) for a copy. Never blocks for I/O. `raw` is 8-aligned
  * whenever it is handed back. If there is no memory the journal is in trouble; the number is
- * given all the same, and `release` is called. */
+ * given all the same, and `*is_kept` (may be NULL) is false: `release` will not be called. */
 uint64_t rp_journal_append(rp_journal *j, rp_record_kind kind, const rp_bytes *parts,
-                           size_t count);
+                           size_t count, bool *is_kept);
 /* Any thread, any lock below 44: no lock is taken if there are no segments. */
 bool rp_journal_is_behind(rp_journal *j);
 uint64_t rp_journal_last(rp_journal *j); /* LSN appended */
