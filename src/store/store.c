@@ -206,11 +206,7 @@ rp_status rp_store_add_table_logged(rp_store *s, const rp_table_options *options
     rp_table *table = NULL;
     rp_status st;
 
-<<<<<<< HEAD
     *lsn = 0;
-    if (options->name != NULL) birth.seed = seed_for(s, options->name);
-=======
->>>>>>> dur-c
     rp_mutex_lock(&s->mu);
     if (options->name != NULL) birth.seed = seed_for_locked(s, options->name);
     st = reserve_locked(s, options->name, err);
@@ -347,11 +343,11 @@ const rp_allocator *rp_store_allocator(rp_store *s)
     return &s->alloc;
 }
 
-<<<<<<< HEAD
 rp_budget *rp_store_budget(rp_store *s)
 {
     return s->budget;
-=======
+}
+
 rp_status rp_store_freeze(rp_store *s, rp_store_frozen *body, void *ctx, rp_error *err)
 {
     rp_store_state state;
@@ -370,5 +366,4 @@ void rp_store_restore(rp_store *s, const rp_store_state *state)
     s->seed = state->seed;
     s->keys = state->keys;
     rp_mutex_unlock(&s->mu);
->>>>>>> dur-c
 }
