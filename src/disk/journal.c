@@ -229,6 +229,23 @@ uint64_t rp_journal_append(rp_journal *j, rp_record_kind kind, const rp_bytes *p
     return lsn;
 }
 
+uint64_t rp_journal_append_nothing(rp_journal *j)
+{
+    static const rp_bytes too_much = {NULL, (size_t)RP_MAX_RECORD_BYTES + 1};
+
+    return rp_journal_append(j, RP_RECORD_SEAL, &too_much, 1, NULL);
+}
+
+bool rp_journal_is_lost(rp_journal *j)
+{
+    bool is_lost;
+
+    rp_mutex_lock(&j->mu);
+    is_lost = j->is_lost;
+    rp_mutex_unlock(&j->mu);
+    return is_lost;
+}
+
 bool rp_journal_is_behind(rp_journal *j)
 {
     uint64_t bytes = atomic_load(&j->queued);
@@ -549,6 +566,7 @@ static void report(rp_journal *j, rp_status st, const rp_error *err)
     if (is && !was && j->o.on_trouble != NULL) j->o.on_trouble(j->o.ctx, &why);
     if (was && !is && j->o.on_trouble != NULL) j->o.on_trouble(j->o.ctx, NULL);
     if (safe > 0 && j->o.on_safe != NULL) j->o.on_safe(j->o.ctx, safe);
+    if (j->o.on_pass != NULL) j->o.on_pass(j->o.ctx);
 }
 
 /* Waits until there is something to do. False: it is to end. */

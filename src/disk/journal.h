@@ -56,6 +56,9 @@ typedef struct rp_journal_options {
     void (*on_safe)(void *ctx, uint64_t lsn);
     /* It cannot write (why), or can again (NULL). It goes on trying, once a second. */
     void (*on_trouble)(void *ctx, const rp_error *why);
+    /* After every batch, and every try: less may be queued than before. May be NULL, like the
+     * two above. */
+    void (*on_pass)(void *ctx);
     void *ctx;
 } rp_journal_options;
 
@@ -72,6 +75,10 @@ rp_status rp_journal_stop(rp_journal *j, rp_error *err);
  * given all the same, and `*is_kept` (may be NULL) is false: `release` will not be called. */
 uint64_t rp_journal_append(rp_journal *j, rp_record_kind kind, const rp_bytes *parts,
                            size_t count, bool *is_kept);
+/* The number of a record for which there was no memory to make it. */
+uint64_t rp_journal_append_nothing(rp_journal *j);
+/* It has given up, and what is appended is of no use for now. */
+bool rp_journal_is_lost(rp_journal *j);
 /* Any thread, any lock below 44: no lock is taken if there are no segments. */
 bool rp_journal_is_behind(rp_journal *j);
 uint64_t rp_journal_last(rp_journal *j); /* LSN appended */
