@@ -30,7 +30,7 @@ enum {
     MOST_TURNS = 8,          /* places that move while they are written down */
     DEFAULT_BYTES = 64 << 20 /* of a file; in the queue */
 };
-static const int64_t retry_ns = 1000000000;
+static const int64_t default_retry_ns = 1000000000;
 
 /* Somebody who waits for a number. On his stack; in the list until he is woken or gives up. */
 typedef struct waiter {
@@ -58,7 +58,7 @@ struct rp_journal {
     rp_raw_batch *spare RP_GUARDED_BY(mu);
     uint64_t written, synced RP_GUARDED_BY(mu); /* changed by the thread */
     uint64_t sync_wanted RP_GUARDED_BY(mu);     /* up to here, by somebody */
-    bool is_lost RP_GUARDED_BY(mu);             /* records have been given up */
+    atomic_bool is_lost;               /* records have been given up. Set under the lock */
     uint64_t resume RP_GUARDED_BY(mu); /* the first number after those given up; 0: none were */
     uint64_t hold RP_GUARDED_BY(mu);   /* a checkpoint up to here must be complete first; 0 */
     bool is_stopping RP_GUARDED_BY(mu);
@@ -238,12 +238,7 @@ uint64_t rp_journal_append_nothing(rp_journal *j)
 
 bool rp_journal_is_lost(rp_journal *j)
 {
-    bool is_lost;
-
-    rp_mutex_lock(&j->mu);
-    is_lost = j->is_lost;
-    rp_mutex_unlock(&j->mu);
-    return is_lost;
+    return atomic_load(&j->is_lost);
 }
 
 bool rp_journal_is_behind(rp_journal *j)
@@ -653,7 +648,7 @@ static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
     was_synced = j->written == j->synced;
     is_sync = is_sync_due(j);
     st = write_out(j, is_sync, &err);
-    j->retry_at = st != RP_OK ? rp_now_ns() + retry_ns : 0;
+    j->retry_at = st != RP_OK ? rp_now_ns() + j->o.retry_ns : 0;
     if (is_sync || was_synced) j->due_at = rp_now_ns() + j->o.interval_ns;
     report(j, st, &err);
 }
@@ -809,6 +804,7 @@ rp_status rp_journal_start(const rp_journal_options *options, rp_journal **out,
     j->o.alloc = &j->alloc;
     if (j->o.file_bytes == 0) j->o.file_bytes = DEFAULT_BYTES;
     if (j->o.max_queued == 0) j->o.max_queued = DEFAULT_BYTES;
+    if (j->o.retry_ns == 0) j->o.retry_ns = default_retry_ns;
     rp_mutex_init(&j->mu, RP_RANK_JOURNAL);
     rp_cond_init(&j->cv);
     rp_buf_init(&j->piece.bytes, &j->alloc);

@@ -43,6 +43,7 @@ typedef struct rp_journal_options {
     uint64_t next_lsn; /* >= 1 */
     bool sync;
     int64_t interval_ns;
+    int64_t retry_ns;    /* between tries when it cannot write; 0: a second */
     uint64_t file_bytes; /* a new file is begun when one has this many; 0: 64 MiB */
     uint64_t max_queued; /* bytes, segments' included: from here on it is behind; 0: 64 MiB */
     /* On the journal's thread: appends the payload of a record to `out`; perhaps several times
@@ -54,7 +55,7 @@ typedef struct rp_journal_options {
     void (*release)(void *ctx, rp_record_kind kind, const void *raw, size_t size);
     /* On the journal's thread, after a batch: everything up to `lsn` is safe. */
     void (*on_safe)(void *ctx, uint64_t lsn);
-    /* It cannot write (why), or can again (NULL). It goes on trying, once a second. */
+    /* It cannot write (why), or can again (NULL). It goes on trying. */
     void (*on_trouble)(void *ctx, const rp_error *why);
     /* After every batch, and every try: less may be queued than before. May be NULL, like the
      * two above. */
