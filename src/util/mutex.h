@@ -20,6 +20,7 @@ enum {
     RP_RANK_BUDGET = 40,
     RP_RANK_TIER = 42,
     RP_RANK_EXTENSION = 45,
+    RP_RANK_JOURNAL = 46,
     RP_RANK_CANCEL = 50,
     RP_RANK_WAITER = 60,
     RP_RANK_METRICS = 70,
@@ -53,6 +54,9 @@ void rp_mutex_lock(rp_mutex *m) RP_ACQUIRE(*m);
 /* Takes the lock if that needs no wait: for who can do without, as in the child of a fork,
  * where a thread that is not there may have it. */
 bool rp_mutex_try_lock(rp_mutex *m) RP_TRY_ACQUIRE(true, *m);
+/* Takes one more of the rank that was taken last. For who takes several of one rank while
+ * nobody who has one of them may want another of them: docs/threading.md has the argument. */
+void rp_mutex_lock_beside(rp_mutex *m) RP_ACQUIRE(*m);
 void rp_mutex_unlock(rp_mutex *m) RP_RELEASE(*m);
 
 void rp_cond_init(rp_cond *c);
