@@ -52,7 +52,8 @@ RP_NODISCARD rp_status rp_reverb_load(rp_files *files, rp_store *store,
 
 /* Writes the store as it is at one instant to a new folder in `files`' directory that dm-reverb
  * 0.14 loads, synced, DONE last. Chunks of codecs that it cannot read are encoded anew. All
- * chunks must be in memory. What was written is removed if it fails.
+ * chunks must be in memory. If it
+ * fails the files are removed again, and the folder is empty.
  *
  * RP_EXISTS (there is such a folder), RP_PRECONDITION (a cut of one of the tables is being
  * made; two different chunks with one key), RP_UNIMPLEMENTED (a chunk that dm-reverb cannot

@@ -172,8 +172,9 @@ static rp_status find_folder(loading *l, rp_error *err)
 
         if (st != RP_OK) return st;
         if (g.name[0] == '\0')
-            return rp_fail(err, RP_NOT_FOUND,
-                           "no checkpoint of dm-reverb: there is no DONE, nor a folder with one");
+            return rp_fail(
+                err, RP_NOT_FOUND,
+                "no checkpoint of dm-reverb: there is no DONE, nor a folder with one");
         if (has_file(l->files, g.name, "DONE", NULL)) {
             memcpy(l->report.folder, g.name, sizeof g.name);
             return RP_OK;
@@ -292,9 +293,8 @@ static rp_status reserve_item(loading *l, size_t columns, size_t slices, rp_erro
 {
     rp_status st = reserve(l, &l->columns, sizeof *l->columns, &l->column_room, columns, err);
 
-    return st == RP_OK
-               ? reserve(l, &l->slices, sizeof *l->slices, &l->slice_room, slices, err)
-               : st;
+    return st == RP_OK ? reserve(l, &l->slices, sizeof *l->slices, &l->slice_room, slices, err)
+                       : st;
 }
 
 static rp_status find_chunk(const loading *l, uint64_t item, uint64_t key, rp_chunk **out,
@@ -303,8 +303,8 @@ static rp_status find_chunk(const loading *l, uint64_t item, uint64_t key, rp_ch
     *out = rp_chunk_index_get(l->index, key);
     if (*out != NULL) return RP_OK;
     return rp_fail(err, RP_CORRUPT,
-                   "item %" PRIu64 " refers to chunk %" PRIu64 ", which is not in %s", item, key,
-                   chunks_name);
+                   "item %" PRIu64 " refers to chunk %" PRIu64 ", which is not in %s", item,
+                   key, chunks_name);
 }
 
 static rp_status new_trajectory(loading *l, const rp_wire_item *item, rp_trajectory **out,
@@ -351,8 +351,10 @@ static rp_status old_column(loading *l, const rp_wire_item *item, const rp_rever
                            item->key);
         rows = rp_chunk_rows(chunk, column);
         if (offset >= rows) break; /* a range begins in the first chunk */
-        if (rows - offset < left) rows -= offset;
-        else rows = left;
+        if (rows - offset < left)
+            rows -= offset;
+        else
+            rows = left;
         l->slices[(*at)++] =
             (rp_slice){chunk, (uint32_t)column, (uint32_t)offset, (uint32_t)rows};
         left -= rows;
@@ -365,9 +367,9 @@ static rp_status old_column(loading *l, const rp_wire_item *item, const rp_rever
     return RP_OK;
 }
 
-static rp_status old_trajectory(loading *l, const rp_wire_item *item, const rp_reverb_span *span,
-                                const uint8_t *data, size_t size, rp_trajectory **out,
-                                rp_error *err)
+static rp_status old_trajectory(loading *l, const rp_wire_item *item,
+                                const rp_reverb_span *span, const uint8_t *data, size_t size,
+                                rp_trajectory **out, rp_error *err)
 {
     rp_chunk *first = NULL;
     size_t total, at = 0;
@@ -397,8 +399,7 @@ static rp_status old_trajectory(loading *l, const rp_wire_item *item, const rp_r
 static rp_status keep_item(loading *l, loaded_table *t, const rp_wire_item *item,
                            rp_trajectory *trajectory, rp_error *err)
 {
-    rp_status st =
-        reserve(l, &t->items, sizeof *t->items, &t->capacity, t->count + 1, err);
+    rp_status st = reserve(l, &t->items, sizeof *t->items, &t->capacity, t->count + 1, err);
 
     if (st != RP_OK) return st;
     t->items[t->count++] = (loaded_item){
@@ -437,9 +438,10 @@ static rp_status load_item(loading *l, const uint8_t *data, size_t size, loaded_
         return rp_fail(err, RP_CORRUPT, "items of the old form stand beside some of the new");
     if (into == NULL) into = find_table(l, item.table);
     if (into == NULL)
-        return rp_fail(err, RP_CORRUPT, "item %" PRIu64 " is in table '%.*s', which is not in %s",
-                       item.key, (int)(item.table.size < 64 ? item.table.size : 64),
-                       item.table.data, tables_name);
+        return rp_fail(err, RP_CORRUPT,
+                       "item %" PRIu64 " is in table '%.*s', which is not in %s", item.key,
+                       (int)(item.table.size < 64 ? item.table.size : 64), item.table.data,
+                       tables_name);
     if (form == RP_REVERB_OLD)
         st = old_trajectory(l, &item, &span, data, size, &trajectory, err);
     else

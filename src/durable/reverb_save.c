@@ -54,9 +54,9 @@ static rp_status open_file(saving *s, int which, rp_error *err)
     rp_status st;
 
     s->stream = (rp_file_stream){0};
-    st = s->files->ops->open(s->files,
-                             rp_reverb_path(path, s->report.folder, file_names[which]),
-                             RP_OPEN_CREATE, &s->stream.file, err);
+    st =
+        s->files->ops->open(s->files, rp_reverb_path(path, s->report.folder, file_names[which]),
+                            RP_OPEN_CREATE, &s->stream.file, err);
     if (st != RP_OK) return st;
     s->made |= 1u << which;
     if (which == DONE) return RP_OK;
@@ -90,7 +90,7 @@ static rp_status put_record(saving *s, rp_error *err)
     return st;
 }
 
-/* Nobody has looked at it: there is no DONE. */
+/* Nobody has looked at them: there is no DONE. The folder stays, empty. */
 static void remove_files(saving *s)
 {
     char path[RP_REVERB_PATH_BYTES];
@@ -99,7 +99,6 @@ static void remove_files(saving *s)
         if (s->made & 1u << i)
             (void)s->files->ops->remove(
                 s->files, rp_reverb_path(path, s->report.folder, file_names[i]), NULL);
-    (void)s->files->ops->remove(s->files, s->report.folder, NULL);
 }
 
 /* --- tables ------------------------------------------------------------------------------------- */
@@ -330,8 +329,7 @@ static rp_status make_folder(saving *s, rp_error *err)
 
     (void)rp_reverb_name(s->report.folder, now);
     for (int i = 0; i < FILES; i++) {
-        if (s->files->ops->open(s->files,
-                                rp_reverb_path(path, s->report.folder, file_names[i]),
+        if (s->files->ops->open(s->files, rp_reverb_path(path, s->report.folder, file_names[i]),
                                 RP_OPEN_READ, &file, NULL) != RP_OK)
             continue;
         s->files->ops->close(file);

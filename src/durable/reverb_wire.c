@@ -111,9 +111,11 @@ rp_status rp_reverb_table_read(const uint8_t *data, size_t size, rp_reverb_table
     }
     if (!ok || step != RP_PB_END || out->name.size == 0)
         return malformed(err, "PriorityTableCheckpoint");
-    if (!sampler.present || !remover.present || !rp_wire_take_selector(&sampler, &out->sampler) ||
+    if (!sampler.present || !remover.present ||
+        !rp_wire_take_selector(&sampler, &out->sampler) ||
         !rp_wire_take_selector(&remover, &out->remover))
-        return rp_fail(err, RP_CORRUPT, "table '%.*s' has a sampler or remover of no known kind",
+        return rp_fail(err, RP_CORRUPT,
+                       "table '%.*s' has a sampler or remover of no known kind",
                        (int)(out->name.size < 64 ? out->name.size : 64), out->name.data);
     if (!counts_make_sense(out))
         return rp_fail(err, RP_CORRUPT, "table '%.*s' has a count below 0",
@@ -207,7 +209,8 @@ void rp_reverb_item_keys(const uint8_t *data, size_t size, uint64_t *keys)
 
 void rp_reverb_item_write(rp_buf *out, const char *table, const rp_reverb_item *item)
 {
-    int64_t seconds = item->inserted_at_ns / 1000000000, nanos = item->inserted_at_ns % 1000000000;
+    int64_t seconds = item->inserted_at_ns / 1000000000,
+            nanos = item->inserted_at_ns % 1000000000;
     size_t mark, size = rp_item_trajectory_size(item->trajectory);
     uint8_t *at;
 
@@ -280,8 +283,8 @@ static rp_status decode_row(rp_decoder *decoder, rp_chunk *chunk, size_t column,
 
     *out = (rp_tensor){dtype, *shape, scratch};
     if (dtype == RP_STRING)
-        return rp_decoder_strings(decoder, chunk, column, row, 1,
-                                  (rp_string *)(void *)scratch, bytes / sizeof(rp_string), err);
+        return rp_decoder_strings(decoder, chunk, column, row, 1, (rp_string *)(void *)scratch,
+                                  bytes / sizeof(rp_string), err);
     return rp_decoder_rows(decoder, chunk, column, row, 1, scratch, bytes, err);
 }
 
@@ -388,8 +391,8 @@ char *rp_reverb_name(char out[RP_REVERB_NAME_BYTES], int64_t wall_ns)
         digits = snprintf(fraction, sizeof fraction, ".%09d", (int)rest);
         while (fraction[digits - 1] == '0') fraction[--digits] = '\0';
     }
-    (void)snprintf(out, RP_REVERB_NAME_BYTES, "%04d-%02d-%02dT%02d:%02d:%02d%s+00:00", (int)year,
-                   month, day_of_month, seconds / 3600, seconds / 60 % 60, seconds % 60,
-                   fraction);
+    (void)snprintf(out, RP_REVERB_NAME_BYTES, "%04d-%02d-%02dT%02d:%02d:%02d%s+00:00",
+                   (int)year, month, day_of_month, seconds / 3600, seconds / 60 % 60,
+                   seconds % 60, fraction);
     return out;
 }

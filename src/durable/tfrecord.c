@@ -5,21 +5,9 @@
 
 #include "disk/record.h"
 #include "util/error.h"
+#include "util/little_endian.h"
 
 enum { STEP_BYTES = 1 << 20 };
-
-static void put_number(uint8_t *out, uint64_t value, int bytes)
-{
-    for (int i = 0; i < bytes; i++) out[i] = (uint8_t)(value >> (8 * i));
-}
-
-static uint64_t get_number(const uint8_t *data, int bytes)
-{
-    uint64_t value = 0;
-
-    for (int i = 0; i < bytes; i++) value |= (uint64_t)data[i] << (8 * i);
-    return value;
-}
 
 uint32_t rp_tfrecord_mask(uint32_t crc)
 {
@@ -33,25 +21,25 @@ static uint32_t masked(const void *data, size_t size)
 
 void rp_tfrecord_put_head(uint8_t out[RP_TFRECORD_HEAD_BYTES], uint64_t length)
 {
-    put_number(out, length, 8);
-    put_number(out + 8, masked(out, 8), 4);
+    rp_put_u64(out, length);
+    rp_put_u32(out + 8, masked(out, 8));
 }
 
 void rp_tfrecord_put_foot(uint8_t out[RP_TFRECORD_FOOT_BYTES], const void *data, size_t size)
 {
-    put_number(out, masked(data, size), 4);
+    rp_put_u32(out, masked(data, size));
 }
 
 bool rp_tfrecord_get_head(const uint8_t head[RP_TFRECORD_HEAD_BYTES], uint64_t *length)
 {
-    *length = get_number(head, 8);
-    return get_number(head + 8, 4) == masked(head, 8);
+    *length = rp_get_u64(head);
+    return rp_get_u32(head + 8) == masked(head, 8);
 }
 
 bool rp_tfrecord_check_data(const void *data, size_t size,
                             const uint8_t foot[RP_TFRECORD_FOOT_BYTES])
 {
-    return get_number(foot, 4) == masked(data, size);
+    return rp_get_u32(foot) == masked(data, size);
 }
 
 bool rp_tfrecord_is_plain(const uint8_t *first, size_t size)

@@ -299,8 +299,8 @@ rp_status rp_wire_item_read(const uint8_t *data, size_t size, rp_wire_column *co
                             size_t max_columns, rp_wire_slice *slices, size_t max_slices,
                             rp_wire_item *out, rp_error *err)
 {
-    rp_status st = rp_wire_item_read_any(data, size, columns, max_columns, slices, max_slices,
-                                         out, err);
+    rp_status st =
+        rp_wire_item_read_any(data, size, columns, max_columns, slices, max_slices, out, err);
 
     if (st == RP_OK && out->column_count == 0)
         return rp_fail(err, RP_INVALID, "item %llu: its trajectory has no columns",
