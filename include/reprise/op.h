@@ -36,6 +36,9 @@ struct rp_op {
     size_t done;  /* items inserted or drawn */
     rp_status status;
     rp_error error;
+    uint64_t lsn; /* the number in the journal of the last change that the operation made, or
+                     waited for: it is safe when everything up to here is
+                     (reprise/durable.h). 0: there is no journal, or nothing was done */
 
     /* private */
     rp_table *table;

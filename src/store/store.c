@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "table/account.h"
-#include "table/table.h"
+#include "table/table_log.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -32,6 +32,7 @@ struct rp_store {
     size_t table_capacity RP_GUARDED_BY(mu);
     /* A bit for each number that a table has: number i + 1 is bit i. */
     uint64_t ids[MAX_TABLES / IDS_PER_WORD] RP_GUARDED_BY(mu);
+    rp_table_log *log RP_GUARDED_BY(mu);
     bool closed RP_GUARDED_BY(mu);
 };
 
@@ -165,13 +166,47 @@ static rp_status reserve_locked(rp_store *s, const char *name, rp_error *err) RP
     return RP_OK;
 }
 
+/* Waits, without a lock, until what was told is safe. */
+static rp_status wait_safe(rp_table_log *log, uint64_t lsn, rp_error *err)
+{
+    return log == NULL ? RP_OK : log->wait(log, lsn, rp_wait_forever(), err);
+}
+
+static rp_table_log *log_of(rp_store *s)
+{
+    rp_table_log *log;
+
+    rp_mutex_lock(&s->mu);
+    log = s->log;
+    rp_mutex_unlock(&s->mu);
+    return log;
+}
+
+void rp_store_set_log(rp_store *s, rp_table_log *log)
+{
+    rp_mutex_lock(&s->mu);
+    s->log = log;
+    for (size_t i = 0; i < s->table_count; i++) rp_table_set_log(s->tables[i], log);
+    rp_mutex_unlock(&s->mu);
+}
+
 rp_status rp_store_add_table(rp_store *s, const rp_table_options *options, rp_table **out,
                              rp_error *err)
+{
+    uint64_t lsn;
+    rp_status st = rp_store_add_table_logged(s, options, out, &lsn, err);
+
+    return st == RP_OK && lsn > 0 ? wait_safe(log_of(s), lsn, err) : st;
+}
+
+rp_status rp_store_add_table_logged(rp_store *s, const rp_table_options *options,
+                                    rp_table **out, uint64_t *lsn, rp_error *err)
 {
     rp_table_birth birth = {s->budget, 0, 0, s->wall_ns, s->wall_ctx};
     rp_table *table = NULL;
     rp_status st;
 
+    *lsn = 0;
     if (options->name != NULL) birth.seed = seed_for(s, options->name);
     rp_mutex_lock(&s->mu);
     st = reserve_locked(s, options->name, err);
@@ -182,6 +217,10 @@ rp_status rp_store_add_table(rp_store *s, const rp_table_options *options, rp_ta
         s->tables[s->table_count++] = table;
     else if (birth.id != 0)
         free_id_locked(s, birth.id);
+    if (st == RP_OK && s->log != NULL) { /* before anybody can find it */
+        *lsn = s->log->created(s->log, table);
+        rp_table_set_log(table, s->log);
+    }
     rp_mutex_unlock(&s->mu);
     if (st == RP_OK && out != NULL) *out = table;
     return st;
@@ -248,11 +287,24 @@ static rp_status take_locked(rp_store *s, rp_string name, rp_table **out, rp_err
 
 rp_status rp_store_drop_table(rp_store *s, rp_string name, rp_error *err)
 {
+    uint64_t lsn;
+    rp_status st = rp_store_drop_table_logged(s, name, &lsn, err);
+
+    return st == RP_OK && lsn > 0 ? wait_safe(log_of(s), lsn, err) : st;
+}
+
+rp_status rp_store_drop_table_logged(rp_store *s, rp_string name, uint64_t *lsn, rp_error *err)
+{
     rp_table *table = NULL;
     rp_status st;
 
     rp_mutex_lock(&s->mu);
+    *lsn = 0;
     st = take_locked(s, name, &table, err);
+    if (table != NULL && s->log != NULL) {
+        rp_table_set_log(table, NULL); /* the log hears no more of it: the name may come back */
+        *lsn = s->log->dropped(s->log, table);
+    }
     rp_mutex_unlock(&s->mu);
     if (table == NULL) return st;
     rp_table_drop(table);

@@ -308,6 +308,20 @@ bool rp_account_add(rp_account *a, const rp_trajectory *trajectory)
     return fits;
 }
 
+void rp_account_add_always(rp_account *a, const rp_trajectory *trajectory)
+{
+    rp_budget *b = a->budget;
+
+    if (b->limit == 0) {
+        enter(a, trajectory);
+        return;
+    }
+    rp_mutex_lock(&b->mu);
+    enter(a, trajectory);
+    rp_account_settle(a);
+    rp_mutex_unlock(&b->mu);
+}
+
 void rp_account_remove(rp_account *a, const rp_trajectory *trajectory)
 {
     rp_budget *b = a->budget;

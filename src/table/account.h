@@ -75,6 +75,9 @@ uint64_t rp_budget_shortage(rp_budget *b, const rp_trajectory *trajectory);
  * fit. False, with nothing counted, if the budget has no room for them. */
 bool rp_account_add(rp_account *a, const rp_trajectory *trajectory);
 
+/* Counts them without asking the budget: the item was in before. */
+void rp_account_add_always(rp_account *a, const rp_trajectory *trajectory);
+
 /* Counts the chunks of an item that leaves. */
 void rp_account_remove(rp_account *a, const rp_trajectory *trajectory);
 

@@ -130,6 +130,10 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
     else if (rp_events_is_behind_locked(t))
         (void)snprintf(text, size, "deferred extensions are %zu events behind, the bound is %d",
                        t->events.deferred_count, RP_MAX_DEFERRED_EVENTS);
+    else if (rp_table_log_of(t) != NULL && rp_table_log_of(t)->is_behind(rp_table_log_of(t)))
+        (void)snprintf(text, size,
+                       "the journal is behind: the disk does not keep up, or cannot be "
+                       "written");
     else if (op->is_insert && !rp_rate_limiter_can_insert(&t->limiter, 1))
         (void)rp_rate_limiter_why_no_insert(&t->limiter, text, size);
     else if (op->is_insert)
@@ -231,6 +235,7 @@ static rp_status begin(rp_table *t, rp_op *op, bool is_insert)
     op->table = t;
     op->is_insert = is_insert;
     op->done = 0;
+    op->lsn = 0;
     op->status = RP_OK;
     op->parked = op->was_parked = false;
     op->prev = op->next = NULL;

@@ -10,6 +10,8 @@
  *   draw.c        how samples are drawn
  *   blocking.c    threads that wait for an operation
  *   events.c      telling extensions
+ *   table_log.c   telling the log
+ *   replay.c      making again what a log was told
  */
 #ifndef RP_TABLE_TABLE_H
 #define RP_TABLE_TABLE_H
@@ -17,6 +19,7 @@
 #include "reprise/op.h"
 #include "reprise/table.h"
 #include "table/account.h"
+#include "table/change.h"
 #include "table/rate_limiter.h"
 #include "table/selector.h"
 #include "table/slots.h"
@@ -46,6 +49,7 @@ typedef struct rp_events {
     size_t count;
     bool has_atomic, has_deferred;
     bool delivering; /* a thread is calling deferred extensions */
+    bool muted;      /* nothing is told: what happens has happened before */
     size_t atomic_count;
     rp_event atomic[RP_EVENTS_AT_ONCE]; /* not yet told; trajectories borrowed */
     rp_event *deferred;                 /* not yet told; trajectories owned */
@@ -82,6 +86,7 @@ struct rp_table {
     rp_slots slots RP_GUARDED_BY(mu);
     rp_account account RP_GUARDED_BY(mu);
     rp_events events RP_GUARDED_BY(mu);
+    rp_telling telling;                 /* `log` is atomic; the rest is guarded by mu */
     rp_queue inserts RP_GUARDED_BY(mu); /* parked, first come first served */
     rp_queue samples RP_GUARDED_BY(mu);
     rp_op *finished RP_GUARDED_BY(mu); /* operations to be told that they are over, by `next` */
