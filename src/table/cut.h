@@ -83,6 +83,10 @@ typedef struct rp_restore_source {
 RP_NODISCARD rp_status rp_table_restore(rp_table *t, const rp_table_state *state,
                                         const rp_restore_source *source, rp_error *err);
 
+/* What is in the table now counts as unchanged, as after a cut that was kept: for who has
+ * restored it from blocks that are on disk. No cut of it may be open. */
+void rp_table_set_unchanged(rp_table *t);
+
 /* A hash over everything that decides later results: equal digests, equal behaviour. Takes the
  * lock for a time proportional to the table: for tests and tools. */
 uint64_t rp_table_digest(rp_table *t);

@@ -151,7 +151,8 @@ static rp_status reserve_locked(rp_table *t, const rp_insert *items, size_t coun
     size_t chunks = 0;
 
     for (size_t i = 0; i < count; i++) chunks += items[i].trajectory->chunk_count;
-    if (rp_slots_reserve(&t->slots, count, most) != RP_OK ||
+    if (rp_table_exhume_locked(t) != RP_OK ||
+        rp_slots_reserve(&t->slots, count, most) != RP_OK ||
         rp_map_reserve(&t->keys, count) != RP_OK ||
         t->sampler->ops->reserve(t->sampler, t->slots.capacity) != RP_OK ||
         t->remover->ops->reserve(t->remover, t->slots.capacity) != RP_OK ||
@@ -308,6 +309,7 @@ static void link_locked(rp_table *t, const rp_insert *item, rp_prepared *p, int6
     slot->references = 1;
     p->trajectory = NULL;
     slot->inserted_at_ns = wall_ns;
+    slot->turn = t->next_turn++;
     slot->times_sampled = item->times_sampled;
     slot->tag = p->tag;
     rp_map_insert(&t->keys, p->tag, number);

@@ -52,6 +52,9 @@ void rp_mutex_lock(rp_mutex *m) RP_ACQUIRE(*m);
 /* Takes the lock if that needs no wait: for who can do without, as in the child of a fork,
  * where a thread that is not there may have it. */
 bool rp_mutex_try_lock(rp_mutex *m) RP_TRY_ACQUIRE(true, *m);
+/* Takes one more of the rank that was taken last. For who takes several of one rank while
+ * nobody who has one of them may want another of them: docs/threading.md has the argument. */
+void rp_mutex_lock_beside(rp_mutex *m) RP_ACQUIRE(*m);
 void rp_mutex_unlock(rp_mutex *m) RP_RELEASE(*m);
 
 void rp_cond_init(rp_cond *c);
