@@ -514,7 +514,7 @@ static rp_status give_block(void *ctx, size_t block, rp_slot out[RP_SLOTS_PER_BL
         out[i].trajectory = item->trajectory;
         out[i].inserted_at_ns = item->inserted_at_ns;
         out[i].times_sampled = item->times_sampled;
-        out[i].sequence = first + i;
+        out[i].sequence = (first + i) & RP_MAX_SEQUENCE;
         out[i].turn = first + i;
         out[i].state = RP_SLOT_LIVE;
         item->trajectory = NULL; /* the table's from here on */
@@ -555,7 +555,8 @@ static void fill_state(const restoring *r, const rp_table_options *options, cons
         .deleted_episodes = t->header.deleted_episodes,
         .next_sequence = t->count,
         .next_turn = t->count,
-        .slot_capacity = t->count,
+        .slot_capacity =
+            (t->count + RP_SLOTS_PER_BLOCK - 1) / RP_SLOTS_PER_BLOCK * RP_SLOTS_PER_BLOCK,
         .slots_used = t->count,
         .live = t->count,
         .first_free = RP_SLOT_NONE,
@@ -566,7 +567,10 @@ static void fill_state(const restoring *r, const rp_table_options *options, cons
     rp_rate_limiter_init(&out->limiter, &t->header.limiter);
     out->limiter.inserts = t->header.inserts;
     out->limiter.samples = t->header.samples;
-    out->limiter.deletes = t->header.deletes;
+    /* Deletes only tell how many items there are; dm-reverb does not see to it that they do. */
+    out->limiter.deletes = (uint64_t)t->header.inserts >= t->count
+                               ? t->header.inserts - (int64_t)t->count
+                               : t->header.deletes;
     for (size_t i = 0; i < t->count; i++) {
         const loaded_item *item = &t->items[i];
 
@@ -642,11 +646,14 @@ static void undo(loading *l)
 {
     for (size_t i = l->table_count; i-- > 0;) {
         loaded_table *t = &l->tables[i];
+        rp_string name = {t->name, strlen(t->name)};
+        rp_status st = RP_OK;
 
         if (t->made)
-            (void)rp_store_drop_table(l->store, (rp_string){t->name, strlen(t->name)}, NULL);
-        else if (t->restored)
-            (void)rp_table_reset(t->table, NULL); /* it was new before */
+            st = rp_store_drop_table(l->store, name, NULL);
+        else if (t->restored) /* it was new before */
+            st = rp_table_reset(t->table, NULL);
+        (void)st; /* a store that was closed meanwhile: nobody will look at it */
     }
 }
 
