@@ -40,16 +40,16 @@ char *rp_reverb_path(char out[RP_REVERB_PATH_BYTES], const char *folder, const c
 
 /* --- chunks by key ------------------------------------------------------------------------------ */
 
-struct rp_chunk_index {
+struct rp_reverb_chunks {
     rp_allocator alloc;
     rp_map map; /* key -> place in `chunks` */
     rp_chunk **chunks;
     size_t count, capacity;
 };
 
-rp_status rp_chunk_index_new(const rp_allocator *alloc, rp_chunk_index **out)
+rp_status rp_reverb_chunks_new(const rp_allocator *alloc, rp_reverb_chunks **out)
 {
-    rp_chunk_index *index = rp_alloc_zero(alloc, sizeof *index);
+    rp_reverb_chunks *index = rp_alloc_zero(alloc, sizeof *index);
 
     if (index == NULL) return RP_NO_RESOURCE;
     index->alloc = *alloc;
@@ -58,7 +58,7 @@ rp_status rp_chunk_index_new(const rp_allocator *alloc, rp_chunk_index **out)
     return RP_OK;
 }
 
-void rp_chunk_index_free(rp_chunk_index *index)
+void rp_reverb_chunks_free(rp_reverb_chunks *index)
 {
     rp_allocator alloc;
 
@@ -70,7 +70,7 @@ void rp_chunk_index_free(rp_chunk_index *index)
     rp_release(&alloc, index, sizeof *index);
 }
 
-rp_chunk *rp_chunk_index_get(const rp_chunk_index *index, uint64_t key)
+rp_chunk *rp_reverb_chunks_get(const rp_reverb_chunks *index, uint64_t key)
 {
     uint32_t tag = rp_map_tag(&index->map, key), at;
     rp_map_cursor cursor = rp_map_start(&index->map, tag);
@@ -80,12 +80,12 @@ rp_chunk *rp_chunk_index_get(const rp_chunk_index *index, uint64_t key)
     return NULL;
 }
 
-rp_status rp_chunk_index_add(rp_chunk_index *index, rp_chunk *chunk)
+rp_status rp_reverb_chunks_add(rp_reverb_chunks *index, rp_chunk *chunk)
 {
     size_t capacity = index->capacity < 64 ? 64 : 2 * index->capacity;
     uint64_t key = chunk->origin.key;
 
-    if (rp_chunk_index_get(index, key) != NULL) return RP_OK;
+    if (rp_reverb_chunks_get(index, key) != NULL) return RP_OK;
     if (index->count >= RP_MAP_NONE - 1) return RP_NO_RESOURCE;
     if (index->count == index->capacity) {
         if (!rp_resize_array(&index->alloc, &index->chunks, index->capacity, capacity,
@@ -99,12 +99,12 @@ rp_status rp_chunk_index_add(rp_chunk_index *index, rp_chunk *chunk)
     return RP_OK;
 }
 
-size_t rp_chunk_index_count(const rp_chunk_index *index)
+size_t rp_reverb_chunks_count(const rp_reverb_chunks *index)
 {
     return index->count;
 }
 
-rp_chunk *rp_chunk_index_at(const rp_chunk_index *index, size_t i)
+rp_chunk *rp_reverb_chunks_at(const rp_reverb_chunks *index, size_t i)
 {
     return index->chunks[i];
 }

@@ -82,14 +82,14 @@ void rp_reverb_watch_tell(rp_reverb_watch *w, uint64_t done);
 char *rp_reverb_path(char out[RP_REVERB_PATH_BYTES], const char *folder, const char *name);
 
 /* Chunks by key. */
-typedef struct rp_chunk_index rp_chunk_index;
-RP_NODISCARD rp_status rp_chunk_index_new(const rp_allocator *alloc, rp_chunk_index **out);
-void rp_chunk_index_free(rp_chunk_index *index); /* NULL is fine */
+typedef struct rp_reverb_chunks rp_reverb_chunks;
+RP_NODISCARD rp_status rp_reverb_chunks_new(const rp_allocator *alloc, rp_reverb_chunks **out);
+void rp_reverb_chunks_free(rp_reverb_chunks *index); /* NULL is fine */
 /* Adds a chunk, with a reference of its own, unless its key is there. RP_NO_RESOURCE. */
-RP_NODISCARD rp_status rp_chunk_index_add(rp_chunk_index *index, rp_chunk *chunk);
+RP_NODISCARD rp_status rp_reverb_chunks_add(rp_reverb_chunks *index, rp_chunk *chunk);
 /* NULL if it is not there. Borrowed, as long as the index. */
-rp_chunk *rp_chunk_index_get(const rp_chunk_index *index, uint64_t key);
-size_t rp_chunk_index_count(const rp_chunk_index *index);
-rp_chunk *rp_chunk_index_at(const rp_chunk_index *index, size_t i);
+rp_chunk *rp_reverb_chunks_get(const rp_reverb_chunks *index, uint64_t key);
+size_t rp_reverb_chunks_count(const rp_reverb_chunks *index);
+rp_chunk *rp_reverb_chunks_at(const rp_reverb_chunks *index, size_t i);
 
 #endif

@@ -57,7 +57,7 @@ typedef struct loading {
     rp_reverb_report report;
     rp_reverb_watch watch;
     uint64_t done_bytes; /* of the files before */
-    rp_chunk_index *index;
+    rp_reverb_chunks *index;
     loaded_table *tables;
     size_t table_count, table_capacity;
     size_t last_table; /* that an item was for */
@@ -269,7 +269,7 @@ static rp_status visit_chunk(loading *l, const uint8_t *data, size_t size, rp_er
     }
     st = rp_chunk_parse(rp_store_allocator(l->store), data, size, &limits, &chunk, err);
     if (st != RP_OK) return st;
-    st = rp_chunk_index_add(l->index, chunk); /* of two with one key the first counts */
+    st = rp_reverb_chunks_add(l->index, chunk); /* of two with one key the first counts */
     rp_chunk_unref(chunk);
     return st == RP_OK ? RP_OK : rp_fail_memory(err, sizeof(rp_chunk *));
 }
@@ -300,7 +300,7 @@ static rp_status reserve_item(loading *l, size_t columns, size_t slices, rp_erro
 static rp_status find_chunk(const loading *l, uint64_t item, uint64_t key, rp_chunk **out,
                             rp_error *err)
 {
-    *out = rp_chunk_index_get(l->index, key);
+    *out = rp_reverb_chunks_get(l->index, key);
     if (*out != NULL) return RP_OK;
     return rp_fail(err, RP_CORRUPT,
                    "item %" PRIu64 " refers to chunk %" PRIu64 ", which is not in %s", item,
@@ -685,17 +685,17 @@ static void clean_up(loading *l)
     rp_release(l->alloc, l->wire_slices, l->wire_slice_room * sizeof *l->wire_slices);
     rp_release(l->alloc, l->slices, l->slice_room * sizeof *l->slices);
     rp_release(l->alloc, l->keys, l->key_room * sizeof *l->keys);
-    rp_chunk_index_free(l->index);
+    rp_reverb_chunks_free(l->index);
     rp_buf_deinit(&l->scratch);
 }
 
 /* Chunks that no item refers to: those with no reference but ours. */
-static uint64_t count_unused(const rp_chunk_index *index)
+static uint64_t count_unused(const rp_reverb_chunks *index)
 {
     uint64_t unused = 0;
 
-    for (size_t i = 0; i < rp_chunk_index_count(index); i++)
-        unused += rp_refcount_is_one(&rp_chunk_index_at(index, i)->refs);
+    for (size_t i = 0; i < rp_reverb_chunks_count(index); i++)
+        unused += rp_refcount_is_one(&rp_reverb_chunks_at(index, i)->refs);
     return unused;
 }
 
@@ -711,7 +711,7 @@ rp_status rp_reverb_load(rp_files *files, rp_store *store, const rp_reverb_optio
     st = find_folder(&l, err);
     if (st != RP_OK) goto out;
     measure(&l);
-    if (rp_chunk_index_new(l.alloc, &l.index) != RP_OK) {
+    if (rp_reverb_chunks_new(l.alloc, &l.index) != RP_OK) {
         st = rp_fail_memory(err, sizeof l);
         goto out;
     }
@@ -720,7 +720,7 @@ rp_status rp_reverb_load(rp_files *files, rp_store *store, const rp_reverb_optio
     if (st == RP_OK) st = load_items(&l, err);
     if (st != RP_OK) goto out;
     l.report.tables = l.table_count;
-    l.report.chunks = rp_chunk_index_count(l.index);
+    l.report.chunks = rp_reverb_chunks_count(l.index);
     l.report.unused_chunks = count_unused(l.index);
     st = fill_store(&l, err);
     if (st == RP_OK) rp_reverb_watch_tell(&l.watch, l.watch.total);

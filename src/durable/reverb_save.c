@@ -35,7 +35,7 @@ typedef struct saving {
     rp_table **tables;
     size_t table_count, table_room;
     rp_cut *cut;
-    rp_chunk_index *index;
+    rp_reverb_chunks *index;
     rp_decoder *decoder;
     rp_slot *slots; /* of one table */
     size_t slot_room;
@@ -196,11 +196,11 @@ static rp_status note_chunks(saving *s, const rp_trajectory *t, rp_error *err)
 {
     for (size_t i = 0; i < rp_trajectory_chunk_count(t); i++) {
         rp_chunk *chunk = rp_trajectory_get_chunk(t, i);
-        rp_chunk *other = rp_chunk_index_get(s->index, chunk->origin.key);
+        rp_chunk *other = rp_reverb_chunks_get(s->index, chunk->origin.key);
 
         if (other == chunk) continue;
         if (other == NULL) {
-            if (rp_chunk_index_add(s->index, chunk) != RP_OK)
+            if (rp_reverb_chunks_add(s->index, chunk) != RP_OK)
                 return rp_fail_memory(err, sizeof chunk);
             continue;
         }
@@ -258,9 +258,9 @@ static rp_status write_chunks(saving *s, rp_error *err)
 {
     rp_status st = open_file(s, CHUNKS, err);
 
-    for (size_t i = 0; st == RP_OK && i < rp_chunk_index_count(s->index); i++)
-        st = write_chunk(s, rp_chunk_index_at(s->index, i), err);
-    s->report.chunks = rp_chunk_index_count(s->index);
+    for (size_t i = 0; st == RP_OK && i < rp_reverb_chunks_count(s->index); i++)
+        st = write_chunk(s, rp_reverb_chunks_at(s->index, i), err);
+    s->report.chunks = rp_reverb_chunks_count(s->index);
     return close_file(s, st, err);
 }
 
@@ -347,7 +347,7 @@ rp_status rp_reverb_save(rp_files *files, rp_store *store, const rp_reverb_optio
     if (options != NULL) s.options = *options;
     s.report.compressed = true;
     rp_buf_init(&s.record, s.alloc);
-    st = rp_chunk_index_new(s.alloc, &s.index);
+    st = rp_reverb_chunks_new(s.alloc, &s.index);
     if (st == RP_OK) st = rp_decoder_new(s.alloc, DECODER_BYTES, &s.decoder);
     if (st != RP_OK) st = rp_fail_memory(err, sizeof s);
     if (st == RP_OK) st = make_folder(&s, err);
@@ -359,7 +359,7 @@ rp_status rp_reverb_save(rp_files *files, rp_store *store, const rp_reverb_optio
     for (size_t i = 0; i < s.table_count; i++) rp_table_unref(s.tables[i]);
     rp_release(s.alloc, s.tables, s.table_room * sizeof(rp_table *));
     rp_release(s.alloc, s.slots, s.slot_room * sizeof *s.slots);
-    rp_chunk_index_free(s.index);
+    rp_reverb_chunks_free(s.index);
     rp_decoder_free(s.decoder);
     rp_buf_deinit(&s.record);
     if (st == RP_OK && report != NULL) *report = s.report;

@@ -2,11 +2,12 @@
 """Has dm-reverb write the checkpoints that stand beside this file, and tells what is in them.
 
     build/peers/reverb/bin/python tests/data/reverb/make.py tests/data/reverb
+    build/peers/reverb/bin/python tests/data/reverb/make.py --seeds fuzz/corpus/tfrecord
 
 They were made once, by dm-reverb 0.14.0, and are kept as they are: another run makes others, with
 other keys and times. `plain` and the old forms are made from the first by rewriting it, since no
 dm-reverb that can still be had writes them. expected.json says what they hold, as dm-reverb sees
-it.
+it. With --seeds, they become seeds of fuzz/fuzz_tfrecord.c instead.
 """
 
 import json
@@ -124,7 +125,8 @@ def masked(data):
 
 
 def read_records(path):
-    data = zlib.decompress(path.read_bytes())
+    data = path.read_bytes()
+    data = zlib.decompress(data) if data[:1] == b"\x78" else data
     while data:
         [size] = struct.unpack_from("<Q", data)
         assert data[8:12] == masked(data[:8])
@@ -139,6 +141,7 @@ def write_records(path, records, compress=True):
     path.write_bytes(zlib.compress(data) if compress else data)
 
 
+OLD_TABLES = {"small", "ratio", "queue", "stack"}
 FILES = ["tables.tfrecord", "items.tfrecord", "chunks.tfrecord"]
 
 
@@ -152,10 +155,9 @@ def rewrite(source, to, change, compress=True):
 
 def old_form(name, records):
     """Items of whole chunks, and tensors in another place. Only of tables whose items are so."""
-    kept = {"small", "ratio", "queue", "stack"}
     if name == "tables.tfrecord":
         parsed = [checkpoint_pb2.PriorityTableCheckpoint.FromString(r) for r in records]
-        return [p.SerializeToString() for p in parsed if p.table_name in kept]
+        return [p.SerializeToString() for p in parsed if p.table_name in OLD_TABLES]
     if name == "chunks.tfrecord":
         parsed = [schema_pb2.ChunkData.FromString(r) for r in records]
         for p in parsed:
@@ -163,7 +165,7 @@ def old_form(name, records):
             p.ClearField("data")
             p.ClearField("data_tensors_len")
         return [p.SerializeToString() for p in parsed]
-    parsed = [p for p in map(schema_pb2.PrioritizedItem.FromString, records) if p.table in kept]
+    parsed = [p for p in map(schema_pb2.PrioritizedItem.FromString, records) if p.table in OLD_TABLES]
     for p in parsed:
         slices = p.flat_trajectory.columns[0].chunk_slices
         p.deprecated_chunk_keys.extend(s.chunk_key for s in slices)
@@ -194,7 +196,35 @@ def describe(folder):
     return {"tables": told, "chunks": len(list(read_records(folder / "chunks.tfrecord")))}
 
 
+def save_seeds(data, out):
+    """The files as they are, and the records of one table, to be framed by the target."""
+    out.mkdir(parents=True, exist_ok=True)
+    for kind in ("zlib", "plain"):
+        (out / f"file_{kind}").write_bytes(b"\0" + (data / kind / "tables.tfrecord").read_bytes())
+    for table in ("queue", "small", "signed", "uniform"):
+        tables = [r for r in read_records(data / "zlib" / "tables.tfrecord")
+                  if checkpoint_pb2.PriorityTableCheckpoint.FromString(r).table_name == table]
+        items = [r for r in read_records(data / "zlib" / "items.tfrecord")
+                 if schema_pb2.PrioritizedItem.FromString(r).table == table][:3]
+        keys = {s.chunk_key for r in items
+                for c in schema_pb2.PrioritizedItem.FromString(r).flat_trajectory.columns
+                for s in c.chunk_slices}
+        chunks = [r for r in read_records(data / "zlib" / "chunks.tfrecord")
+                  if schema_pb2.ChunkData.FromString(r).chunk_key in keys]
+        for form, change in (("new", lambda _, r: r), ("old", old_form)):
+            if form == "old" and table not in OLD_TABLES:
+                continue
+            files = [change(name, r) for name, r in
+                     zip(("tables.tfrecord", "chunks.tfrecord", "items.tfrecord"),
+                         (tables, chunks, items))]
+            (out / f"{form}_{table}").write_bytes(b"\1" + b"".join(
+                struct.pack("<BH", i, len(r)) + r for i, rs in enumerate(files) for r in rs))
+
+
 def main():
+    if sys.argv[1] == "--seeds":
+        save_seeds(pathlib.Path(__file__).parent, pathlib.Path(sys.argv[2]))
+        return
     out = pathlib.Path(sys.argv[1])
     with tempfile.TemporaryDirectory() as root:
         server = reverb.Server(tables(), checkpointer=reverb.checkpointers.DefaultCheckpointer(root))
