@@ -342,3 +342,8 @@ const rp_allocator *rp_store_allocator(rp_store *s)
 {
     return &s->alloc;
 }
+
+rp_budget *rp_store_budget(rp_store *s)
+{
+    return s->budget;
+}

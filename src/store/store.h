@@ -4,10 +4,13 @@
 #define RP_STORE_STORE_H
 
 #include "reprise/store.h"
+#include "table/account.h"
 #include "table/change.h"
 
 /* Valid as long as the store. */
 const rp_allocator *rp_store_allocator(rp_store *store);
+
+rp_budget *rp_store_budget(rp_store *store);
 
 /* Starts or stops (NULL) telling a log of every table there is, of those that come and of those
  * that go (table/table_log.h). Whoever stops it sees to it that nobody is waiting for the log,

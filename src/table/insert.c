@@ -291,9 +291,35 @@ static rp_progress fit_budget_locked(rp_table *t, rp_op *op, const rp_insert *it
     return RP_READY;
 }
 
+/* In a store with a disk tier an item that memory has no room for waits until others have gone
+ * to disk, whatever the policy of the budget, which counts all bytes. */
+static rp_progress fit_memory_locked(rp_table *t, rp_op *op, const rp_insert *item)
+    RP_REQUIRES(t->mu)
+{
+    const rp_spill *spill = t->account.budget->spill;
+
+    if (rp_account_has_room(&t->account, item->trajectory)) return RP_READY;
+    if (rp_trajectory_bytes(item->trajectory) <= spill->limit) return RP_BLOCKED;
+    return rp_op_end(op, rp_fail(&op->error, RP_NO_RESOURCE,
+                                 "table '%.60s': item with key %llu has %zu bytes, over the "
+                                 "%llu that may be in memory at once",
+                                 t->options.name, (unsigned long long)item->key,
+                                 rp_trajectory_bytes(item->trajectory),
+                                 (unsigned long long)spill->limit));
+}
+
+static rp_progress fit_store_locked(rp_table *t, rp_op *op, const rp_insert *item)
+    RP_REQUIRES(t->mu)
+{
+    rp_progress now = fit_memory_locked(t, op, item);
+
+    return now == RP_READY ? fit_budget_locked(t, op, item) : now;
+}
+
 static bool is_byte_limited(const rp_table *t)
 {
-    return t->options.max_bytes > 0 || t->account.budget->limit > 0;
+    return t->options.max_bytes > 0 || t->account.budget->limit > 0 ||
+           t->account.budget->spill != NULL;
 }
 
 /* Puts an item into a slot. Cannot fail. */
@@ -333,11 +359,11 @@ static rp_progress count_in_locked(rp_table *t, rp_op *op, const rp_insert *item
     rp_progress now = RP_READY;
 
     if (t->options.max_bytes > 0) now = fit_table_locked(t, op, item);
-    if (now == RP_READY) now = fit_budget_locked(t, op, item);
+    if (now == RP_READY) now = fit_store_locked(t, op, item);
     if (now == RP_BLOCKED && !t->waits_for_bytes) {
         /* Announce it, then look again: bytes freed before that would go unnoticed. */
         rp_table_wait_for_bytes_locked(t);
-        now = fit_budget_locked(t, op, item);
+        now = fit_store_locked(t, op, item);
     }
     if (now != RP_BLOCKED) rp_table_stop_waiting_for_bytes_locked(t);
     return now;

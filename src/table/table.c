@@ -514,8 +514,8 @@ rp_status rp_table_delete_logged(rp_table *t, const uint64_t *keys, size_t count
     return st;
 }
 
-rp_status rp_table_peek(rp_table *t, const uint64_t *keys, size_t count, rp_sample *out,
-                        size_t *found, rp_error *err)
+rp_status rp_table_peek_unread(rp_table *t, const uint64_t *keys, size_t count, rp_sample *out,
+                               size_t *found, rp_error *err)
 {
     uint32_t tags[RP_BLOCK], slots[RP_BLOCK];
     size_t in_all = 0, n;
@@ -548,4 +548,16 @@ rp_status rp_table_peek(rp_table *t, const uint64_t *keys, size_t count, rp_samp
     }
     if (found != NULL) *found = in_all;
     return RP_OK;
+}
+
+rp_status rp_table_peek(rp_table *t, const uint64_t *keys, size_t count, rp_sample *out,
+                        size_t *found, rp_error *err)
+{
+    rp_spill *spill = t->account.budget->spill;
+    rp_status st = rp_table_peek_unread(t, keys, count, out, found, err);
+
+    if (spill == NULL || st != RP_OK) return st;
+    st = rp_spill_load(spill, out, count, err);
+    if (st != RP_OK) rp_samples_release(out, count);
+    return st;
 }

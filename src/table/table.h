@@ -12,6 +12,7 @@
  *   insert.c      how items go in
  *   draw.c        how samples are drawn
  *   blocking.c    threads that wait for an operation
+ *   load.c        samples that come from disk
  *   events.c      telling extensions
  *   table_log.c   telling the log
  *   replay.c      making again what a log was told
@@ -178,6 +179,9 @@ rp_status rp_table_refuse_closed(const rp_table *t, rp_error *err);
  * become possible, unlocks; then, without the lock, lets go of what died, calls back what is
  * over, tells deferred extensions and wakes tables that wait for bytes. */
 void rp_table_leave(rp_table *t) RP_RELEASE(t->mu);
+
+/* Gives tables that wait for bytes another try. With no lock held. */
+void rp_budget_wake_waiters(rp_budget *b);
 
 /* The first insert in line waits for bytes, or nobody does any more. */
 void rp_table_wait_for_bytes_locked(rp_table *t) RP_REQUIRES(t->mu);
