@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Data directories at rest: looking at one, and moving data in and out, without a server.
  *
- * Nothing here changes the directory or checkpoint that it reads from, nor takes its lock. While
- * a server works on a directory, what is seen of it is not of one moment: files may come and go,
- * and the newest may look torn. rp_data_locked_by() tells.
+ * Nothing here changes the directory or checkpoint that it reads from, nor takes its lock.
+ * While a server works on a directory, what is seen of it is not of one moment: files may come
+ * and go, and the newest may look torn. rp_data_locked_by() tells.
  *
- * Paths are those of the caller's process. Calls may be made from any thread; callbacks are made
- * on the thread that calls. */
+ * Paths are those of the caller's process. Calls may be made from any thread; callbacks are
+ * made on the thread that calls. */
 #ifndef REPRISE_DATA_H
 #define REPRISE_DATA_H
 
@@ -47,12 +47,12 @@ typedef struct rp_data_file {
     char path[RP_DATA_PATH_BYTES]; /* below the directory */
     uint64_t number;               /* of the checkpoint or segment; the journal's first LSN */
     uint64_t bytes;
-    int64_t age_ns;                /* since it was written to; -1: not known */
-    uint64_t records, good_bytes;  /* when all of it is read */
-    bool current;                  /* checkpoint: it is the live one */
-    uint64_t tables, items, lsn;   /* checkpoint: the last change in it */
-    uint64_t live_bytes;           /* segment: that the live checkpoint needs, about */
-    uint64_t last_lsn;             /* journal, when all of it is read */
+    int64_t age_ns;               /* since it was written to; -1: not known */
+    uint64_t records, good_bytes; /* when all of it is read */
+    bool current;                 /* checkpoint: it is the live one */
+    uint64_t tables, items, lsn;  /* checkpoint: the last change in it */
+    uint64_t live_bytes;          /* segment: that the live checkpoint needs, about */
+    uint64_t last_lsn;            /* journal, when all of it is read */
     char problem[RP_ERROR_TEXT_BYTES];
 } rp_data_file;
 
@@ -76,7 +76,8 @@ typedef struct rp_data_look_options {
 } rp_data_look_options;
 
 /* Looks at every file. Damage is told by on_file and counted, and is no failure of the call.
- * RP_NOT_FOUND (no such directory, or nothing of ours in it), RP_UNAVAILABLE, RP_NO_RESOURCE. */
+ * RP_NOT_FOUND (no such directory, or nothing of ours in it), RP_UNAVAILABLE, RP_NO_RESOURCE.
+ */
 RP_API RP_NODISCARD rp_status rp_data_look(const rp_data_look_options *options,
                                            rp_data_summary *out, rp_error *err);
 

@@ -28,8 +28,7 @@ static rp_status read_only_open(rp_files *files, const char *path, rp_open_how h
 {
     rp_files *inner = ((read_only *)files)->inner;
 
-    if (how == RP_OPEN_CREATE)
-        return rp_fail(err, RP_UNAVAILABLE, "%s: it is read only", path);
+    if (how == RP_OPEN_CREATE) return rp_fail(err, RP_UNAVAILABLE, "%s: it is read only", path);
     return inner->ops->open(inner, path, RP_OPEN_READ, out, err);
 }
 
@@ -133,8 +132,7 @@ bool rp_files_modified(const char *directory, const char *path, int64_t *wall_ns
 
     if (fd < 0) return false;
     known = fstat(fd, &about) == 0;
-    if (known)
-        *wall_ns = (int64_t)about.st_mtim.tv_sec * 1000000000 + about.st_mtim.tv_nsec;
+    if (known) *wall_ns = (int64_t)about.st_mtim.tv_sec * 1000000000 + about.st_mtim.tv_nsec;
     (void)close(fd);
     return known;
 }

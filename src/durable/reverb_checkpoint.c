@@ -8,29 +8,6 @@
 #include "util/map.h"
 #include "util/mem.h"
 
-enum { TELL_NS = 100000000 };
-
-void rp_reverb_watch_start(rp_reverb_watch *w, const rp_reverb_options *options,
-                           const char *what, uint64_t total)
-{
-    *w = (rp_reverb_watch){options, what, total, rp_now_ns(), 0};
-}
-
-void rp_reverb_watch_tell(rp_reverb_watch *w, uint64_t done)
-{
-    rp_durable_progress p = {w->what, done, w->total, 0, -1};
-    int64_t now;
-
-    if (w->options->on_progress == NULL) return;
-    now = rp_now_ns();
-    if (w->told_ns != 0 && now - w->told_ns < TELL_NS && done < w->total) return;
-    w->told_ns = now;
-    p.elapsed_ns = now - w->started_ns;
-    if (done > 0 && done <= w->total)
-        p.left_ns = (int64_t)((double)p.elapsed_ns * (double)(w->total - done) / (double)done);
-    w->options->on_progress(w->options->ctx, &p);
-}
-
 char *rp_reverb_path(char out[RP_REVERB_PATH_BYTES], const char *folder, const char *name)
 {
     (void)snprintf(out, RP_REVERB_PATH_BYTES, "%s%s%s", folder, folder[0] != '\0' ? "/" : "",

@@ -17,7 +17,7 @@
 #define RP_DURABLE_REVERB_CHECKPOINT_H
 
 #include "disk/files.h"
-#include "reprise/durable.h"
+#include "durable/watch.h"
 
 /* Zero-initialise it; everything has a default. */
 typedef struct rp_reverb_options {
@@ -65,18 +65,6 @@ RP_NODISCARD rp_status rp_reverb_save(rp_files *files, rp_store *store,
 /* --- what both share ---------------------------------------------------------------------------- */
 
 enum { RP_REVERB_PATH_BYTES = 288, RP_REVERB_MAX_RECORD = 1 << 30 };
-
-/* Tells of progress, not more often than every tenth of a second. */
-typedef struct rp_reverb_watch {
-    const rp_reverb_options *options;
-    const char *what;
-    uint64_t total;
-    int64_t started_ns, told_ns;
-} rp_reverb_watch;
-
-void rp_reverb_watch_start(rp_reverb_watch *w, const rp_reverb_options *options,
-                           const char *what, uint64_t total);
-void rp_reverb_watch_tell(rp_reverb_watch *w, uint64_t done);
 
 /* The path of a file in a folder. Returns `out`. */
 char *rp_reverb_path(char out[RP_REVERB_PATH_BYTES], const char *folder, const char *name);
