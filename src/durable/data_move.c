@@ -1,67 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Moving data in and out of data directories: a store is filled from one place, without
- * changing it, and written to the other.
- *
- * A chunk that was loaded from a directory knows its place there; before it is written to
- * another it has to forget it. */
+ * changing it, and written to the other. A chunk that has a place in one directory gets another
+ * in the other (disk/home.h). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "chunk/chunk.h"
-#include "chunk/trajectory.h"
 #include "disk/files_look.h"
 #include "durable/durable_inside.h"
 #include "durable/reverb_checkpoint.h"
 #include "reprise/data.h"
-#include "table/cut.h"
 #include "util/error.h"
 #include "util/mem.h"
-
-enum { MAX_TABLES = 4096 };
-
-/* --- forgetting places -------------------------------------------------------------------------- */
-
-static void forget_home(rp_chunk *chunk)
-{
-    rp_chunk_home *home = atomic_exchange_explicit(&chunk->home, NULL, memory_order_acq_rel);
-
-    if (home != NULL) home->free(home);
-}
-
-static rp_status forget_table(const rp_allocator *alloc, rp_table *table, rp_error *err)
-{
-    rp_slot block[RP_SLOTS_PER_BLOCK];
-    rp_cut *cut = NULL;
-    rp_status st = rp_cut_new(alloc, &table, 1, &cut, err);
-
-    if (st == RP_OK) st = rp_cut_take(cut, NULL, NULL, NULL, err);
-    for (size_t b = 0; st == RP_OK && b < rp_cut_block_count(cut, 0); b++) {
-        rp_cut_read_block(cut, 0, b, block);
-        for (size_t i = 0; i < RP_SLOTS_PER_BLOCK; i++) {
-            if (block[i].state != RP_SLOT_LIVE) continue;
-            for (size_t k = 0; k < block[i].trajectory->chunk_count; k++)
-                forget_home(block[i].trajectory->chunks[k]);
-        }
-    }
-    rp_cut_free(cut, false);
-    return st;
-}
-
-static rp_status forget_places(rp_store *store, rp_error *err)
-{
-    const rp_allocator *alloc = rp_store_allocator(store);
-    size_t count = rp_store_tables(store, NULL, 0);
-    rp_table **tables = rp_alloc_array(alloc, MAX_TABLES, sizeof(rp_table *));
-    rp_status st = RP_OK;
-
-    if (tables == NULL) return rp_fail_memory(err, MAX_TABLES * sizeof(rp_table *));
-    count = rp_store_tables(store, tables, MAX_TABLES);
-    for (size_t i = 0; st == RP_OK && i < count && i < MAX_TABLES; i++)
-        st = forget_table(alloc, tables[i], err);
-    rp_release(alloc, tables, MAX_TABLES * sizeof(rp_table *));
-    return st;
-}
 
 /* --- from and to a directory -------------------------------------------------------------------- */
 
@@ -105,7 +55,7 @@ static rp_status load_directory(const rp_data_move_options *o, bool salvage, rp_
     st = rp_durable_load_on(*files, &options, store, info, err);
     if (st == RP_OK && rp_store_tables(store, NULL, 0) == 0)
         st = rp_fail(err, RP_NOT_FOUND, "%.160s: there is no data of reprise in it", o->from);
-    return st == RP_OK ? forget_places(store, err) : st;
+    return st;
 }
 
 /* Opening a new directory over a store that is filled writes a checkpoint of it. */
@@ -115,7 +65,7 @@ static rp_status write_directory(const rp_data_move_options *o, rp_store *store,
     const rp_durable_options options = durable_options(o, o->to);
     rp_durable *durable = NULL;
     rp_durable_info info = {0};
-    rp_status st, closed;
+    rp_status st;
 
     if (rp_files_occupied(o->to) == 1)
         return rp_fail(err, RP_EXISTS, "%.160s: there is something in it already", o->to);
@@ -124,27 +74,32 @@ static rp_status write_directory(const rp_data_move_options *o, rp_store *store,
     rp_durable_get_info(durable, &info);
     moved->bytes = info.last_checkpoint_bytes;
     (void)snprintf(moved->path, sizeof moved->path, "%s", o->to);
-    closed = rp_durable_close(durable, err);
-    return closed;
+    return rp_durable_close(durable, err);
 }
 
-static void count_items(rp_store *store, rp_data_moved *moved)
+/* Nobody else has the store. RP_NO_RESOURCE. */
+static rp_status count_items(rp_store *store, rp_data_moved *moved, rp_error *err)
 {
-    rp_table *tables[64];
-    size_t count = rp_store_tables(store, tables, 64);
+    const rp_allocator *alloc = rp_allocator_default();
+    size_t count = rp_store_tables(store, NULL, 0);
+    rp_table **tables = rp_alloc_array(alloc, count + 1, sizeof(rp_table *));
 
-    moved->tables = count;
-    for (size_t i = 0; i < count && i < 64; i++) {
+    if (tables == NULL) return rp_fail_memory(err, count * sizeof(rp_table *));
+    moved->tables = rp_store_tables(store, tables, count);
+    for (size_t i = 0; i < count; i++) {
         rp_table_info info;
 
         rp_table_get_info(tables[i], &info);
         moved->items += (uint64_t)info.size;
     }
+    rp_release(alloc, tables, (count + 1) * sizeof(rp_table *));
+    return RP_OK;
 }
 
 /* --- the three ways ----------------------------------------------------------------------------- */
 
-rp_status rp_data_salvage(const rp_data_move_options *options, rp_data_moved *out, rp_error *err)
+rp_status rp_data_salvage(const rp_data_move_options *options, rp_data_moved *out,
+                          rp_error *err)
 {
     rp_data_moved moved = {0};
     rp_durable_info info = {0};
@@ -153,11 +108,9 @@ rp_status rp_data_salvage(const rp_data_move_options *options, rp_data_moved *ou
     rp_status st = rp_store_new(NULL, &store, err);
 
     if (st == RP_OK) st = load_directory(options, true, store, &files, &info, err);
-    if (st == RP_OK) {
-        count_items(store, &moved);
-        moved.records = info.recovered_records;
-        st = write_directory(options, store, &moved, err);
-    }
+    moved.records = info.recovered_records;
+    if (st == RP_OK) st = count_items(store, &moved, err);
+    if (st == RP_OK) st = write_directory(options, store, &moved, err);
     rp_store_free(store);
     if (files != NULL) files->ops->free(files);
     if (st == RP_OK && out != NULL) *out = moved;
@@ -176,10 +129,8 @@ rp_status rp_data_from_reverb(const rp_data_move_options *options, rp_data_moved
     if (st == RP_OK)
         st = rp_files_open_read_only(rp_allocator_default(), options->from, &files, err);
     if (st == RP_OK) st = rp_reverb_load(files, store, &reverb, NULL, err);
-    if (st == RP_OK) {
-        count_items(store, &moved);
-        st = write_directory(options, store, &moved, err);
-    }
+    if (st == RP_OK) st = count_items(store, &moved, err);
+    if (st == RP_OK) st = write_directory(options, store, &moved, err);
     rp_store_free(store);
     if (files != NULL) files->ops->free(files);
     if (st == RP_OK && out != NULL) *out = moved;
