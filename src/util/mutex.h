@@ -18,6 +18,7 @@ enum {
     RP_RANK_STORE = 20,
     RP_RANK_TABLE = 30,
     RP_RANK_BUDGET = 40,
+    RP_RANK_SEGMENTS = 44,
     RP_RANK_EXTENSION = 45,
     RP_RANK_CANCEL = 50,
     RP_RANK_WAITER = 60,
@@ -34,6 +35,7 @@ enum {
     RP_RANK_RUNTIME = 85,
     RP_RANK_SHARED = 87,
     RP_RANK_ARENA = 90,
+    RP_RANK_SEGMENT_INDEX = 92,
 };
 
 typedef struct RP_CAPABILITY("mutex") rp_mutex {
