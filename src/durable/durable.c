@@ -262,11 +262,21 @@ static rp_status stop(rp_durable *d, rp_error *err)
 rp_status rp_durable_open_on(rp_files *files, const rp_durable_options *options,
                              rp_store *store, rp_durable **out, rp_error *err)
 {
+    rp_durable_tuning tuning = {0};
+
+    return rp_durable_open_tuned(files, options, &tuning, store, out, err);
+}
+
+rp_status rp_durable_open_tuned(rp_files *files, const rp_durable_options *options,
+                                const rp_durable_tuning *tuning, rp_store *store,
+                                rp_durable **out, rp_error *err)
+{
     rp_durable *d = NULL;
     rp_status st = new_durable(options, store, &d, err);
 
     if (st != RP_OK) return st;
     d->files = files;
+    d->tuning = *tuning;
     st = start(d, err);
     if (st != RP_OK) {
         (void)stop(d, NULL);

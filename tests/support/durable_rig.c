@@ -90,13 +90,15 @@ rp_status rp_rig_try_open_on(rp_rig *r, rp_files *files, rp_error *err)
                                   .max_memory = r->options.max_memory,
                                   .on_event = on_event,
                                   .ctx = r};
+    rp_durable_tuning tuning = {.journal_bytes = r->options.journal_bytes,
+                                .retry_ns = 1000000};
     rp_status st;
 
     assert_null(r->store);
     r->files = files;
     assert_ok_err(rp_store_new(&store, &r->store, err), err);
     add_tables(r);
-    st = rp_durable_open_on(r->files, &options, r->store, &r->durable, err);
+    st = rp_durable_open_tuned(r->files, &options, &tuning, r->store, &r->durable, err);
     if (st != RP_OK) {
         r->durable = NULL;
         (void)rp_rig_close(r);
