@@ -10,6 +10,7 @@
 
 #include "chunk/codec.h"
 #include "chunk/protobuf.h"
+#include "disk/record.h"
 #include "fuzz.h"
 #include "reprise/chunk.h"
 #include "reprise/trajectory.h"
@@ -602,6 +603,30 @@ static void save_sessions(void)
         save_hex("session", inputs[i].name, inputs[i].hex);
 }
 
+/* After the byte that fuzz_records.c takes first. */
+static void save_records(void)
+{
+    uint8_t input[1 + RP_FILE_HEADER_BYTES + 40];
+    char name[64];
+
+    for (int kind = RP_FILE_CURRENT; kind <= RP_FILE_JOURNAL; kind++) {
+        rp_file_header header = {
+            .version = 1, .kind = (rp_file_kind)kind, .number = 3, .store = {{1, 2, 3}}};
+        input[0] = (uint8_t)(kind << 2 | (kind & 1));
+        (void)rp_file_header_write(input + 1, &header);
+        (void)snprintf(name, sizeof name, "file%d", kind);
+        save("records", name, input, 1 + RP_FILE_HEADER_BYTES);
+    }
+    for (int size = 0; size <= 40; size += 20) {
+        uint8_t *payload = input + 1 + RP_RECORD_HEADER_BYTES;
+        input[0] = (uint8_t)(size << 2 | 2 | (size == 20));
+        fill(payload, (size_t)size, 1);
+        (void)rp_record_write(input + 1, RP_RECORD_CHUNK, 7, 0xabcdef, payload, (size_t)size);
+        (void)snprintf(name, sizeof name, "record%d", size);
+        save("records", name, input, 1 + RP_RECORD_HEADER_BYTES + (size_t)size);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -622,5 +647,6 @@ int main(int argc, char **argv)
     save_strings();
     save_tokens();
     save_roundtrips();
+    save_records();
     return 0;
 }

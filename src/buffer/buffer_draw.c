@@ -40,7 +40,7 @@ void buffer_copy_row(const rp_replay_buffer *b, const char *row, size_t at,
 
 static inline void prefetch_row(const rp_replay_buffer *b, uint32_t slot)
 {
-    const char *row = rp_segments_at(&b->rows, slot);
+    const char *row = rp_sparse_array_at(&b->rows, slot);
     size_t bytes = b->row_bytes < PREFETCH_BYTES ? b->row_bytes : PREFETCH_BYTES;
 
     for (size_t at = 0; at < bytes; at += RP_CACHE_LINE) __builtin_prefetch(row + at);
@@ -48,7 +48,7 @@ static inline void prefetch_row(const rp_replay_buffer *b, uint32_t slot)
 
 static void prefetch_frames(const rp_replay_buffer *b, uint32_t row_slot, bool pieces)
 {
-    const char *row = rp_segments_at(&b->rows, row_slot);
+    const char *row = rp_sparse_array_at(&b->rows, row_slot);
 
     for (size_t i = 0; i < b->column_count; i++) {
         const buffer_column *c = &b->columns[i];
@@ -74,7 +74,7 @@ static void gather(const rp_replay_buffer *b, const uint32_t *slots, size_t coun
             if (i + LIST_AHEAD < count) prefetch_frames(b, slots[i + LIST_AHEAD], false);
             if (i + PIECES_AHEAD < count) prefetch_frames(b, slots[i + PIECES_AHEAD], true);
         }
-        buffer_copy_row(b, rp_segments_at(&b->rows, slots[i]), i, columns);
+        buffer_copy_row(b, rp_sparse_array_at(&b->rows, slots[i]), i, columns);
     }
 }
 
@@ -211,7 +211,7 @@ rp_status rp_replay_buffer_read(rp_replay_buffer *b, uint64_t first, size_t coun
     for (size_t i = 0; i < count && st == RP_OK; i++) {
         uint32_t slot = buffer_slot(b, lap, first + i);
 
-        buffer_copy_row(b, rp_segments_at(&b->rows, slot), i, columns);
+        buffer_copy_row(b, rp_sparse_array_at(&b->rows, slot), i, columns);
         if (weights != NULL) weights[i] = b->tree != NULL ? rp_sumtree_get(b->tree, slot) : 1;
     }
     rp_mutex_unlock(&b->mu);

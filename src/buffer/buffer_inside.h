@@ -39,7 +39,7 @@ struct rp_replay_buffer {
 
     rp_mutex mu; /* rank 81 */
     buffer_store *stores RP_GUARDED_BY(mu);
-    rp_segments rows RP_GUARDED_BY(mu);
+    rp_sparse_array rows RP_GUARDED_BY(mu);
     rp_sumtree *tree RP_GUARDED_BY(mu); /* NULL: uniform */
     rp_rng rng RP_GUARDED_BY(mu);
     double largest RP_GUARDED_BY(mu); /* priority, of those given */

@@ -44,7 +44,7 @@ static size_t power_of_two_from(size_t least)
 
 static void ring_deinit(rp_frame_ring *r, const rp_allocator *alloc)
 {
-    rp_segments_deinit(&r->segments);
+    rp_sparse_array_deinit(&r->segments);
     rp_release(alloc, r->memos, ((size_t)r->memo_mask + 1) * sizeof *r->memos);
 }
 
@@ -62,17 +62,17 @@ static rp_status ring_init(rp_frame_ring *r, const rp_allocator *alloc, size_t e
     r->window = window;
     r->slot_mask = (uint32_t)(slots - 1);
     r->memo_mask = (uint32_t)(memo_count - 1);
-    if (rp_segments_init(&r->segments, alloc, element_bytes, slots, 256) != RP_OK)
+    if (rp_sparse_array_init(&r->segments, alloc, element_bytes, slots, 256) != RP_OK)
         return RP_NO_RESOURCE;
     r->memos = rp_alloc_array(alloc, memo_count, sizeof *r->memos);
     if (r->memos != NULL) return RP_OK;
-    rp_segments_deinit(&r->segments);
+    rp_sparse_array_deinit(&r->segments);
     return RP_NO_RESOURCE;
 }
 
 static inline char *ring_at(const rp_frame_ring *r, uint32_t slot)
 {
-    return rp_segments_at(&r->segments, slot);
+    return rp_sparse_array_at(&r->segments, slot);
 }
 
 /* The number of what is in a slot, if it is in use. */
@@ -101,11 +101,11 @@ static inline void remember(rp_frame_ring *r, uint64_t hash)
 /* Gives up all numbers below `tail`, segment by segment. */
 static void ring_release(rp_frame_ring *r, uint64_t tail)
 {
-    uint64_t length = rp_segments_length(&r->segments);
+    uint64_t length = rp_sparse_array_length(&r->segments);
 
     if (tail <= r->tail) return;
     for (uint64_t at = r->tail / length; at < tail / length; at++)
-        rp_segments_drop(&r->segments, (size_t)(at * length & r->slot_mask));
+        rp_sparse_array_drop(&r->segments, (size_t)(at * length & r->slot_mask));
     r->tail = tail;
 }
 
@@ -197,11 +197,11 @@ static bool equals(const rp_frames *f, uint32_t slot, const char *data)
 static rp_status reserve(rp_frames *f)
 {
     for (uint32_t i = 0; i < f->piece_count; i++)
-        if (rp_segments_need(&f->pieces.segments,
-                             (uint32_t)(f->pieces.next + i) & f->pieces.slot_mask) != RP_OK)
+        if (rp_sparse_array_need(&f->pieces.segments,
+                                 (uint32_t)(f->pieces.next + i) & f->pieces.slot_mask) != RP_OK)
             return RP_NO_RESOURCE;
-    return rp_segments_need(&f->frames.segments,
-                            (uint32_t)f->frames.next & f->frames.slot_mask);
+    return rp_sparse_array_need(&f->frames.segments,
+                                (uint32_t)f->frames.next & f->frames.slot_mask);
 }
 
 static uint32_t put_piece(rp_frames *f, const char *data, size_t size, uint64_t hash)
@@ -305,7 +305,7 @@ size_t rp_frames_memory(const rp_frames *f)
     size_t bytes = 0;
 
     for (int i = 0; i < 2; i++)
-        bytes += rp_segments_memory(&rings[i]->segments) +
+        bytes += rp_sparse_array_memory(&rings[i]->segments) +
                  ((size_t)rings[i]->memo_mask + 1) * sizeof(rp_frame_memo);
     return bytes;
 }
@@ -314,12 +314,12 @@ bool rp_frames_check(const rp_frames *f, uint32_t slot)
 {
     const record *r;
 
-    if (number_of(&f->frames, slot) == UINT64_MAX) return false;   /* F1 */
-    if (!rp_segments_has(&f->frames.segments, slot)) return false; /* F3 */
+    if (number_of(&f->frames, slot) == UINT64_MAX) return false;       /* F1 */
+    if (!rp_sparse_array_has(&f->frames.segments, slot)) return false; /* F3 */
     r = (const record *)ring_at(&f->frames, slot);
     for (uint32_t i = 0; i < f->piece_count; i++)
         if (number_of(&f->pieces, r->pieces[i]) == UINT64_MAX || /* F2 */
-            !rp_segments_has(&f->pieces.segments, r->pieces[i]))
+            !rp_sparse_array_has(&f->pieces.segments, r->pieces[i]))
             return false;
     return f->frames.next - f->frames.tail <= (uint64_t)f->frames.slot_mask + 1 &&
            f->pieces.next - f->pieces.tail <= (uint64_t)f->pieces.slot_mask + 1;

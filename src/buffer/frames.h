@@ -9,7 +9,7 @@
 #ifndef RP_BUFFER_FRAMES_H
 #define RP_BUFFER_FRAMES_H
 
-#include "buffer/segments.h"
+#include "buffer/sparse_array.h"
 
 enum { RP_FRAMES_MAX_PIECES = 64 };
 
@@ -20,7 +20,7 @@ typedef struct rp_frame_memo {
 
 /* A ring of things in segments: those with numbers tail .. next - 1 are there. */
 typedef struct rp_frame_ring {
-    rp_segments segments;
+    rp_sparse_array segments;
     uint64_t tail, next;
     uint64_t window;    /* as far back as new frames look for an equal one */
     uint32_t slot_mask; /* number & slot_mask is its slot */

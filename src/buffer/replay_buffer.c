@@ -164,7 +164,7 @@ static rp_status fill(rp_replay_buffer *b, const rp_replay_options *o)
     if (b->columns == NULL || b->stores == NULL) return RP_NO_RESOURCE;
     copy_columns(b, o);
     if (make_stores(b) != RP_OK || !lay_out(b)) return RP_NO_RESOURCE;
-    if (rp_segments_init(&b->rows, &b->alloc, b->row_bytes, b->capacity, 64) != RP_OK)
+    if (rp_sparse_array_init(&b->rows, &b->alloc, b->row_bytes, b->capacity, 64) != RP_OK)
         return RP_NO_RESOURCE;
     if (b->alpha == 0) return RP_OK;
     if (rp_sumtree_new(&b->alloc, &b->tree) != RP_OK) return RP_NO_RESOURCE;
@@ -204,7 +204,7 @@ void rp_replay_buffer_free(rp_replay_buffer *b)
     if (b == NULL) return;
     alloc = b->alloc;
     for (size_t i = 0; i < b->store_count; i++) rp_frames_deinit(&b->stores[i].frames);
-    rp_segments_deinit(&b->rows);
+    rp_sparse_array_deinit(&b->rows);
     rp_sumtree_free(b->tree);
     rp_release(&alloc, b->slots, b->room * sizeof *b->slots);
     rp_release(&alloc, b->numbers, 2 * b->room * sizeof *b->numbers);
@@ -241,7 +241,7 @@ size_t rp_replay_buffer_memory(rp_replay_buffer *b)
     size_t bytes = sizeof *b + b->column_count * (sizeof *b->columns + sizeof *b->stores);
 
     rp_mutex_lock(&b->mu);
-    bytes += rp_segments_memory(&b->rows);
+    bytes += rp_sparse_array_memory(&b->rows);
     bytes += b->room * (sizeof *b->slots + 2 * sizeof *b->numbers);
     for (size_t i = 0; i < b->store_count; i++) bytes += rp_frames_memory(&b->stores[i].frames);
     if (b->tree != NULL) /* eight bytes a leaf, and an eighth of that a level */
@@ -334,7 +334,7 @@ static void release_frames(rp_replay_buffer *b, uint64_t lap, uint64_t number)
     RP_REQUIRES(b->mu);
 static void release_frames(rp_replay_buffer *b, uint64_t lap, uint64_t number)
 {
-    const char *row = rp_segments_at(&b->rows, buffer_slot(b, lap, number));
+    const char *row = rp_sparse_array_at(&b->rows, buffer_slot(b, lap, number));
 
     for (size_t s = 0; s < b->store_count; s++)
         rp_frames_release(&b->stores[s].frames, mark_of(&b->stores[s], row));
@@ -350,10 +350,10 @@ static rp_status add_row(rp_replay_buffer *b, const void *const *columns, size_t
     alignas(RP_CACHE_LINE) char made[MOST_STREAMED];
     char *row;
 
-    if (rp_segments_need(&b->rows, slot) != RP_OK) return RP_NO_RESOURCE;
+    if (rp_sparse_array_need(&b->rows, slot) != RP_OK) return RP_NO_RESOURCE;
     if (b->store_count > 0 && put_frames(b, columns, at, frames, marks) != RP_OK)
         return RP_NO_RESOURCE;
-    row = b->streams ? made : rp_segments_at(&b->rows, slot);
+    row = b->streams ? made : rp_sparse_array_at(&b->rows, slot);
     for (size_t i = 0; i < b->column_count; i++) {
         const buffer_column *c = &b->columns[i];
 
@@ -369,7 +369,7 @@ static rp_status add_row(rp_replay_buffer *b, const void *const *columns, size_t
         uint32_t low = (uint32_t)marks[s];
         memcpy(row + b->stores[s].mark_offset, &low, sizeof low);
     }
-    if (b->streams) rp_stream_copy(rp_segments_at(&b->rows, slot), made, b->row_bytes);
+    if (b->streams) rp_stream_copy(rp_sparse_array_at(&b->rows, slot), made, b->row_bytes);
     return RP_OK;
 }
 
@@ -570,9 +570,9 @@ static bool check_locked(rp_replay_buffer *b)
         uint32_t slot = buffer_slot(b, lap, number);
         const char *row;
 
-        if (slot != number % b->capacity || !rp_segments_has(&b->rows, slot)) return false;
+        if (slot != number % b->capacity || !rp_sparse_array_has(&b->rows, slot)) return false;
         if (b->tree != NULL && !(rp_sumtree_get(b->tree, slot) > 0)) return false; /* B2 */
-        row = rp_segments_at(&b->rows, slot);
+        row = rp_sparse_array_at(&b->rows, slot);
         if (!check_row(b, row, previous)) return false;
         previous = row;
     }

@@ -2,12 +2,12 @@
 /* The form of every file we write: a header of 64 bytes, then records one after the other. All
  * numbers are little-endian; docs/checkpoint.md has the bytes. Pure functions over bytes.
  *
- *   file header   "RPRSTORE" | version u32 | kind u32 | compat, read-only, incompat features
- * u32 x 3 |
- *                 store id 16 bytes | number u64 | zero u32 | crc32c of the 60 bytes before it
- *   record        length u32 | kind u16 | zero u16 | number u64 | before u32 | payload crc32c
- * u32 |
- *                 zero u32 | crc32c of the 28 bytes before it | payload
+ *   file header   0 "RPRSTORE" | 8 version u32 | 12 kind u32 | 16 compat u32 | 20 read-only u32
+ *                 24 incompat u32 | 28 store id, 16 bytes | 44 number u64 | 52 zero, 8 bytes
+ *                 60 crc32c of the 60 bytes before it
+ *   record        0 length u32 | 4 kind u16 | 6 zero u16 | 8 number u64 | 16 before u32
+ *                 20 payload crc32c u32 | 24 zero u32 | 28 crc32c of the 28 bytes before it
+ *                 32 payload
  *
  * `before` is the header crc of the record before (of the file header for the first), so that a
  * stale record cannot pass for one of this file, nor records change places. */
@@ -52,6 +52,7 @@ typedef enum rp_record_kind {
     RP_RECORD_CREATE = 40,
     RP_RECORD_DROP = 41,
     RP_RECORD_SYNCED = 42, /* everything up to this number is on stable storage */
+    RP_RECORD_LOST = 43,   /* numbers up to this one that are missing were given up */
 } rp_record_kind;
 
 typedef struct rp_store_id {
@@ -77,17 +78,21 @@ typedef struct rp_record {
 /* Hardware where there is some. `crc` of nothing is 0. */
 uint32_t rp_crc32c(uint32_t crc, const void *data, size_t size);
 
-/* Returns the header's crc. */
+/* Writes the header of a file; returns its crc. */
 uint32_t rp_file_header_write(uint8_t out[RP_FILE_HEADER_BYTES], const rp_file_header *header);
-/* RP_CORRUPT, RP_PRECONDITION (a newer version or an unknown feature: names it). */
+/* `*crc` (may be NULL) is what the first record has as `before`.
+ * RP_CORRUPT, RP_PRECONDITION (a newer version or an unknown feature: names it). */
 RP_NODISCARD rp_status rp_file_header_read(const uint8_t *data, size_t size,
                                            rp_file_header *out, uint32_t *crc, rp_error *err);
 
-/* Writes the header of a record; returns its crc. */
+/* Writes the header of a record; returns its crc. `size` is at most RP_MAX_RECORD_BYTES. */
 uint32_t rp_record_write(uint8_t out[RP_RECORD_HEADER_BYTES], rp_record_kind kind,
                          uint64_t number, uint32_t before, const void *payload, size_t size);
 
-/* Reads the header alone. RP_CORRUPT. `size_of` the payload may be larger than what follows. */
+/* Reads the header alone: the payload is NULL and its size a claim, at most
+ * RP_MAX_RECORD_BYTES, that may be larger than what follows. `before` and `payload_crc` may be
+ * NULL.
+ * RP_CORRUPT. */
 RP_NODISCARD rp_status rp_record_header_read(const uint8_t *data, size_t size, rp_record *out,
                                              uint32_t *before, uint32_t *payload_crc,
                                              rp_error *err);

@@ -496,11 +496,17 @@ static rp_status make_chunk(insert_stream *stream, const uint8_t *data, size_t s
     return st;
 }
 
-/* A chunk may come again, as it was. */
-static rp_status compare_chunk(const rp_chunk *chunk, const uint8_t *data, size_t size,
-                               rp_error *err)
+/* A chunk may come again, as it was. One that has gone to disk meanwhile is not read again for
+ * that. */
+static rp_status compare_chunk(rp_chunk *chunk, const uint8_t *data, size_t size, rp_error *err)
 {
-    if (chunk->wire_bytes == size && memcmp(chunk->wire, data, size) == 0) return RP_OK;
+    bool is_same = chunk->wire_bytes == size;
+
+    if (is_same && rp_chunk_pin(chunk)) {
+        is_same = memcmp(chunk->wire, data, size) == 0;
+        rp_chunk_unpin(chunk);
+    }
+    if (is_same) return RP_OK;
     return rp_fail(err, RP_INVALID, "chunk %llu came twice, with other data",
                    (unsigned long long)chunk->origin.key);
 }

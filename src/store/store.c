@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "table/account.h"
-#include "table/table.h"
+#include "table/table_log.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -20,18 +20,19 @@ enum { MAX_TABLES = 4096, IDS_PER_WORD = 64 };
 struct rp_store {
     /* fixed at birth: no lock */
     rp_allocator alloc;
-    uint64_t seed;
     int64_t (*wall_ns)(void *ctx);
     void *wall_ctx;
     rp_budget *budget; /* has a lock of its own */
 
-    rp_mutex mu; /* rank 20 */
+    rp_mutex mu;                     /* rank 20 */
+    uint64_t seed RP_GUARDED_BY(mu); /* changes once, when a store is loaded */
     rp_rng keys RP_GUARDED_BY(mu);
     rp_table **tables RP_GUARDED_BY(mu);
     size_t table_count RP_GUARDED_BY(mu);
     size_t table_capacity RP_GUARDED_BY(mu);
     /* A bit for each number that a table has: number i + 1 is bit i. */
     uint64_t ids[MAX_TABLES / IDS_PER_WORD] RP_GUARDED_BY(mu);
+    rp_table_log *log RP_GUARDED_BY(mu);
     bool closed RP_GUARDED_BY(mu);
 };
 
@@ -91,7 +92,7 @@ void rp_store_close(rp_store *s)
 
 /* FNV-1a: so that each table of a store has a seed of its own, whatever the order they are made
  * in. */
-static uint64_t seed_for(const rp_store *s, const char *name)
+static uint64_t seed_for_locked(const rp_store *s, const char *name) RP_REQUIRES(s->mu)
 {
     uint64_t hash = 0xcbf29ce484222325u;
 
@@ -165,15 +166,49 @@ static rp_status reserve_locked(rp_store *s, const char *name, rp_error *err) RP
     return RP_OK;
 }
 
+/* Waits, without a lock, until what was told is safe. */
+static rp_status wait_safe(rp_table_log *log, uint64_t lsn, rp_error *err)
+{
+    return log == NULL ? RP_OK : log->wait(log, lsn, rp_wait_forever(), err);
+}
+
+static rp_table_log *log_of(rp_store *s)
+{
+    rp_table_log *log;
+
+    rp_mutex_lock(&s->mu);
+    log = s->log;
+    rp_mutex_unlock(&s->mu);
+    return log;
+}
+
+void rp_store_set_log(rp_store *s, rp_table_log *log)
+{
+    rp_mutex_lock(&s->mu);
+    s->log = log;
+    for (size_t i = 0; i < s->table_count; i++) rp_table_set_log(s->tables[i], log);
+    rp_mutex_unlock(&s->mu);
+}
+
 rp_status rp_store_add_table(rp_store *s, const rp_table_options *options, rp_table **out,
                              rp_error *err)
+{
+    uint64_t lsn;
+    rp_status st = rp_store_add_table_logged(s, options, out, &lsn, err);
+
+    return st == RP_OK && lsn > 0 ? wait_safe(log_of(s), lsn, err) : st;
+}
+
+rp_status rp_store_add_table_logged(rp_store *s, const rp_table_options *options,
+                                    rp_table **out, uint64_t *lsn, rp_error *err)
 {
     rp_table_birth birth = {s->budget, 0, 0, s->wall_ns, s->wall_ctx};
     rp_table *table = NULL;
     rp_status st;
 
-    if (options->name != NULL) birth.seed = seed_for(s, options->name);
+    *lsn = 0;
     rp_mutex_lock(&s->mu);
+    if (options->name != NULL) birth.seed = seed_for_locked(s, options->name);
     st = reserve_locked(s, options->name, err);
     if (st == RP_OK) birth.id = take_id_locked(s);
     if (st == RP_OK && birth.id == 0) st = refuse_more(err); /* some are still being dropped */
@@ -182,6 +217,10 @@ rp_status rp_store_add_table(rp_store *s, const rp_table_options *options, rp_ta
         s->tables[s->table_count++] = table;
     else if (birth.id != 0)
         free_id_locked(s, birth.id);
+    if (st == RP_OK && s->log != NULL) { /* before anybody can find it */
+        *lsn = s->log->created(s->log, table);
+        rp_table_set_log(table, s->log);
+    }
     rp_mutex_unlock(&s->mu);
     if (st == RP_OK && out != NULL) *out = table;
     return st;
@@ -248,11 +287,24 @@ static rp_status take_locked(rp_store *s, rp_string name, rp_table **out, rp_err
 
 rp_status rp_store_drop_table(rp_store *s, rp_string name, rp_error *err)
 {
+    uint64_t lsn;
+    rp_status st = rp_store_drop_table_logged(s, name, &lsn, err);
+
+    return st == RP_OK && lsn > 0 ? wait_safe(log_of(s), lsn, err) : st;
+}
+
+rp_status rp_store_drop_table_logged(rp_store *s, rp_string name, uint64_t *lsn, rp_error *err)
+{
     rp_table *table = NULL;
     rp_status st;
 
     rp_mutex_lock(&s->mu);
+    *lsn = 0;
     st = take_locked(s, name, &table, err);
+    if (table != NULL && s->log != NULL) {
+        rp_table_set_log(table, NULL); /* the log hears no more of it: the name may come back */
+        *lsn = s->log->dropped(s->log, table);
+    }
     rp_mutex_unlock(&s->mu);
     if (table == NULL) return st;
     rp_table_drop(table);
@@ -269,9 +321,9 @@ void rp_store_get_info(rp_store *s, rp_store_info *out)
         .max_bytes = s->budget->limit,
         .policy = s->budget->policy,
         .bytes = rp_budget_used(s->budget),
-        .seed = s->seed,
     };
     rp_mutex_lock(&s->mu);
+    out->seed = s->seed;
     out->table_count = s->table_count;
     rp_mutex_unlock(&s->mu);
 }
@@ -289,4 +341,29 @@ uint64_t rp_store_new_key(rp_store *s)
 const rp_allocator *rp_store_allocator(rp_store *s)
 {
     return &s->alloc;
+}
+
+rp_budget *rp_store_budget(rp_store *s)
+{
+    return s->budget;
+}
+
+rp_status rp_store_freeze(rp_store *s, rp_store_frozen *body, void *ctx, rp_error *err)
+{
+    rp_store_state state;
+    rp_status st;
+
+    rp_mutex_lock(&s->mu);
+    state = (rp_store_state){s->seed, s->keys};
+    st = body(ctx, s->tables, s->table_count, &state, err);
+    rp_mutex_unlock(&s->mu);
+    return st;
+}
+
+void rp_store_restore(rp_store *s, const rp_store_state *state)
+{
+    rp_mutex_lock(&s->mu);
+    s->seed = state->seed;
+    s->keys = state->keys;
+    rp_mutex_unlock(&s->mu);
 }

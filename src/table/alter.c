@@ -4,7 +4,7 @@
  * Where a bound comes down, items have to go first, a block under each lock. The present bound
  * follows what is there, so that T2 holds whenever the lock is free and nothing grows back.
  * When all is within the new bounds, everything is changed under one lock. */
-#include "table/table.h"
+#include "table/table_log.h"
 #include "util/error.h"
 
 enum {
@@ -40,7 +40,9 @@ static bool shrink_locked(rp_table *t, const rp_table_options *to) RP_REQUIRES(t
     rp_table_options *now = &t->options;
 
     for (size_t i = 0; i < RP_BLOCK && !fits_locked(t, to); i++) {
+        rp_tell_room_locked(t);
         rp_table_evict_locked(t);
+        rp_note_evicted_locked(t);
         rp_table_count_out_locked(t, SIZE_MAX);
     }
     if (fits_locked(t, to)) return true;
@@ -52,12 +54,47 @@ static bool shrink_locked(rp_table *t, const rp_table_options *to) RP_REQUIRES(t
     return false;
 }
 
+/* Tells of what has been evicted, and of a change. */
+static void tell_locked(rp_table *t, const rp_table_change *alter) RP_REQUIRES(t->mu)
+{
+    rp_change change = {.kind = RP_CHANGED_ALTER, .alter = *alter};
+
+    if (rp_table_log_of(t) != NULL) rp_tell_locked(t, &change);
+}
+
+/* Tells of bounds that are half-way, or have gone back. */
+static void tell_bounds_locked(rp_table *t) RP_REQUIRES(t->mu)
+{
+    rp_table_change now = {.which = RP_CHANGE_MAX_SIZE | RP_CHANGE_MAX_BYTES,
+                           .max_size = t->options.max_size,
+                           .max_bytes = t->options.max_bytes};
+    tell_locked(t, &now);
+}
+
 static void commit_locked(rp_table *t, const rp_table_change *change) RP_REQUIRES(t->mu)
 {
     apply(&t->options, change);
     if (has(change, RP_CHANGE_MAX_TIMES_SAMPLED)) t->times_altered = true;
     if (has(change, RP_CHANGE_LIMITER)) rp_rate_limiter_alter(&t->limiter, &change->limiter);
     if (has(change, RP_CHANGE_RECENTER)) rp_rate_limiter_recenter(&t->limiter);
+}
+
+rp_status rp_alter_replay_locked(rp_table *t, const rp_change *change, rp_error *err)
+{
+    rp_table_options to = t->options;
+    rp_error why;
+
+    apply(&to, &change->alter);
+    if ((change->alter.which & ~(uint32_t)KNOWN) != 0 ||
+        rp_table_check_options(&to, &why) != RP_OK)
+        return rp_fail(err, RP_CORRUPT, "table '%.60s': options that cannot be: %.120s",
+                       t->options.name,
+                       (change->alter.which & ~(uint32_t)KNOWN) != 0 ? "unknown" : why.text);
+    if (!to.soft_limit && t->slots.live > (size_t)to.max_size)
+        return rp_fail(err, RP_CORRUPT, "table '%.60s': max_size %lld, with %zu items",
+                       t->options.name, (long long)to.max_size, t->slots.live);
+    commit_locked(t, &change->alter);
+    return RP_OK;
 }
 
 /* Bounds that have come down half-way go back to where they were. Somebody else may have
@@ -67,6 +104,7 @@ static void take_back_locked(rp_table *t, const rp_table_options *before,
 {
     if (t->options.max_size == lowered->max_size) t->options.max_size = before->max_size;
     if (t->options.max_bytes == lowered->max_bytes) t->options.max_bytes = before->max_bytes;
+    tell_bounds_locked(t);
 }
 
 static rp_status check(const rp_table_options *before, const rp_table_change *change,
@@ -83,10 +121,20 @@ static rp_status check(const rp_table_options *before, const rp_table_change *ch
 
 rp_status rp_table_alter(rp_table *t, const rp_table_change *change, rp_error *err)
 {
+    uint64_t lsn;
+    rp_status st = rp_table_alter_logged(t, change, &lsn, err);
+
+    return rp_table_wait_safe(t, st, lsn, rp_wait_forever(), err);
+}
+
+rp_status rp_table_alter_logged(rp_table *t, const rp_table_change *change, uint64_t *lsn,
+                                rp_error *err)
+{
     rp_table_options before, lowered, to;
     bool done = false;
     rp_status st;
 
+    *lsn = 0;
     rp_mutex_lock(&t->mu);
     before = lowered = t->options;
     rp_mutex_unlock(&t->mu);
@@ -102,18 +150,27 @@ rp_status rp_table_alter(rp_table *t, const rp_table_change *change, rp_error *e
             take_back_locked(t, &before, &lowered);
         } else {
             done = shrink_locked(t, &to);
-            if (done) commit_locked(t, change);
+            if (done) {
+                commit_locked(t, change);
+                tell_locked(t, change);
+            } else {
+                tell_bounds_locked(t);
+            }
             lowered = t->options;
         }
+        *lsn = t->telling.lsn;
         rp_table_leave(t);
     }
     return st;
 }
 
-static rp_status set_paused(rp_table *t, uint32_t sides, bool paused, rp_error *err)
+rp_status rp_table_set_paused_logged(rp_table *t, uint32_t sides, bool paused, uint64_t *lsn,
+                                     rp_error *err)
 {
+    rp_change change = {.kind = RP_CHANGED_PAUSE};
     rp_status st = RP_OK;
 
+    *lsn = 0;
     if (sides == 0 || (sides & ~(uint32_t)(RP_SIDE_INSERTS | RP_SIDE_SAMPLES)) != 0)
         return rp_fail(err, RP_INVALID,
                        "table '%s': the sides must be 1 (inserts), 2 (samples) or 3, got %u",
@@ -122,9 +179,19 @@ static rp_status set_paused(rp_table *t, uint32_t sides, bool paused, rp_error *
     if (t->closed)
         st = rp_table_refuse_closed(t, err);
     else
-        t->paused = paused ? t->paused | sides : t->paused & ~sides;
+        change.paused = t->paused = paused ? t->paused | sides : t->paused & ~sides;
+    if (st == RP_OK && rp_table_log_of(t) != NULL) rp_tell_locked(t, &change);
+    *lsn = t->telling.lsn;
     rp_table_leave(t); /* those that waited go on */
     return st;
+}
+
+static rp_status set_paused(rp_table *t, uint32_t sides, bool paused, rp_error *err)
+{
+    uint64_t lsn;
+    rp_status st = rp_table_set_paused_logged(t, sides, paused, &lsn, err);
+
+    return rp_table_wait_safe(t, st, lsn, rp_wait_forever(), err);
 }
 
 rp_status rp_table_pause(rp_table *t, uint32_t sides, rp_error *err)

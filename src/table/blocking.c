@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "table/table.h"
+#include "table/table_log.h"
 #include "util/cancel.h"
 
 enum { PREFETCH_AHEAD = 16 };
@@ -100,6 +100,15 @@ static rp_status report(const rp_op *op, rp_error *err)
 rp_status rp_table_insert(rp_table *t, const rp_insert *items, size_t count, rp_wait wait,
                           size_t *inserted, rp_error *err)
 {
+    uint64_t lsn;
+    rp_status st = rp_table_insert_logged(t, items, count, wait, inserted, &lsn, err);
+
+    return rp_table_wait_safe(t, st, lsn, wait, err);
+}
+
+rp_status rp_table_insert_logged(rp_table *t, const rp_insert *items, size_t count,
+                                 rp_wait wait, size_t *inserted, uint64_t *lsn, rp_error *err)
+{
     rp_op op;
 
     memset(&op, 0, offsetof(rp_op, error)); /* the text is written if there is one */
@@ -107,6 +116,7 @@ rp_status rp_table_insert(rp_table *t, const rp_insert *items, size_t count, rp_
     op.count = count;
     run(t, &op, wait, rp_table_start_insert);
     if (inserted != NULL) *inserted = op.done;
+    *lsn = op.lsn;
     return report(&op, err);
 }
 

@@ -62,6 +62,14 @@ static bool is_used_up_locked(const rp_table *t, const rp_slot *slot) RP_REQUIRE
     return slot->times_sampled == most || t->times_altered;
 }
 
+/* Counts a draw of the item in a slot, which may be the last. */
+static void count_draw_locked(rp_table *t, rp_slot *slot) RP_REQUIRES(t->mu)
+{
+    t->unique_samples += slot->times_sampled == 0;
+    if (slot->times_sampled < INT32_MAX) slot->times_sampled++; /* it may have been given */
+    t->limiter.samples++;
+}
+
 /* Hands out the item in a slot. */
 static void hand_out_locked(rp_table *t, rp_op *op, uint32_t number, double probability)
     RP_REQUIRES(t->mu)
@@ -73,9 +81,7 @@ static void hand_out_locked(rp_table *t, rp_op *op, uint32_t number, double prob
         slot->references += SPARE_REFERENCES;
     }
     slot->references--;
-    t->unique_samples += slot->times_sampled == 0;
-    if (slot->times_sampled < INT32_MAX) slot->times_sampled++; /* it may have been given */
-    t->limiter.samples++;
+    count_draw_locked(t, slot);
     op->samples[op->done++] = (rp_sample){
         .key = slot->key,
         .priority = slot->priority,
@@ -129,6 +135,41 @@ size_t rp_sample_least(const rp_op *op)
     return op->options->at_least > 0 ? op->options->at_least : op->options->count;
 }
 
+/* Draws and tells the log. An atomic extension may not set priorities half-way through what is
+ * told as one change: so it hears of a distinct batch when all of it is drawn. */
+static void draw_and_tell_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t->mu)
+{
+    rp_change change = {.kind = RP_CHANGED_SAMPLE, .distinct = op->options->distinct};
+    bool is_late = change.distinct && t->events.has_atomic && rp_table_log_of(t) != NULL;
+    size_t first = op->done;
+
+    t->events.muted = is_late;
+    draw_locked(t, op, count);
+    t->events.muted = false;
+    if (rp_table_log_of(t) == NULL) return;
+    change.count = count;
+    rp_tell_locked(t, &change);
+    for (size_t i = 0; is_late && i < op->done - first; i++) {
+        const rp_slot *slot = rp_slots_at(&t->slots, t->picked[i]);
+
+        rp_events_add_locked(t, RP_EVENT_SAMPLE, slot);
+        if (slot->state != RP_SLOT_LIVE) rp_events_add_locked(t, RP_EVENT_DELETE, slot);
+    }
+}
+
+/* The same in parts small enough for the buffer of events, if that matters. */
+static void draw_many_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t->mu)
+{
+    enum { PART = 64 };
+    bool in_parts = rp_table_log_of(t) != NULL && t->events.has_atomic;
+
+    for (size_t part; count > 0; count -= part) {
+        part = in_parts && count > PART ? PART : count;
+        draw_and_tell_locked(t, op, part);
+        if (in_parts) rp_events_flush_locked(t);
+    }
+}
+
 /* A distinct batch is drawn at one moment or not at all. */
 static rp_progress sample_distinct_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
 {
@@ -138,11 +179,11 @@ static rp_progress sample_distinct_locked(rp_table *t, rp_op *op) RP_REQUIRES(t-
     if (need > most) need = most;
     allowed = rp_rate_limiter_samples_allowed(&t->limiter, most);
     if (allowed == 0 || allowed < need) return RP_BLOCKED;
-    draw_locked(t, op, allowed);
+    draw_and_tell_locked(t, op, allowed);
     return rp_op_end(op, RP_OK);
 }
 
-rp_progress rp_sample_run_locked(rp_table *t, rp_op *op)
+static rp_progress run_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
 {
     size_t wanted = op->options->count - op->done;
 
@@ -153,11 +194,55 @@ rp_progress rp_sample_run_locked(rp_table *t, rp_op *op)
         return op->done > 0 ? rp_op_end(op, RP_OK) : rp_op_end_out_of_memory(t, op);
     if (op->options->distinct) return sample_distinct_locked(t, op);
     if (t->options.max_times_sampled > 0)
-        for (; wanted > 0 && rp_rate_limiter_can_sample(&t->limiter, 1); wanted--)
+        for (; wanted > 0 && rp_rate_limiter_can_sample(&t->limiter, 1); wanted--) {
+            rp_tell_room_locked(t);
             draw_locked(t, op, 1);
+            rp_note_drawn_locked(t);
+        }
     else
-        draw_locked(t, op, rp_rate_limiter_samples_allowed(&t->limiter, wanted));
+        draw_many_locked(t, op, rp_rate_limiter_samples_allowed(&t->limiter, wanted));
     return op->done >= rp_sample_least(op) ? rp_op_end(op, RP_OK) : RP_BLOCKED;
+}
+
+rp_progress rp_sample_run_locked(rp_table *t, rp_op *op)
+{
+    size_t done = op->done;
+    rp_progress now = run_locked(t, op);
+
+    if (rp_table_log_of(t) != NULL && op->done > done) {
+        rp_tell_noted_locked(t);
+        op->lsn = t->telling.lsn;
+    }
+    return now;
+}
+
+rp_status rp_sample_replay_locked(rp_table *t, const rp_change *change, rp_error *err)
+{
+    enum { PART = 64 }; /* of draws that are distinct, all are picked at once */
+    bool one_by_one = t->options.max_times_sampled > 0 && !change->distinct;
+    size_t count = change->count, n;
+
+    if (count == 0 || count > RP_MAX_BATCH || (change->distinct && count > t->slots.live))
+        return rp_fail(err, RP_CORRUPT, "table '%.60s': a sample of %zu, with %zu items",
+                       t->options.name, count, t->slots.live);
+    if (reserve_draws_locked(t, change->distinct ? count : PART) != RP_OK)
+        return rp_fail(err, RP_NO_RESOURCE, "table '%.60s': out of memory", t->options.name);
+    for (; count > 0; count -= n) {
+        n = change->distinct ? count : one_by_one ? 1 : count < PART ? count : PART;
+        if (t->slots.live == 0)
+            return rp_fail(err, RP_CORRUPT, "table '%.60s': a sample with no items left",
+                           t->options.name);
+        if (pick_locked(t, 0, n, change->distinct) != n)
+            return rp_fail(err, RP_CORRUPT, "table '%.60s': a sample drew fewer than %zu",
+                           t->options.name, n);
+        for (size_t i = 0; i < n; i++) {
+            rp_slot *slot = rp_slots_at(&t->slots, t->picked[i]);
+
+            count_draw_locked(t, slot);
+            if (is_used_up_locked(t, slot)) rp_table_remove_locked(t, t->picked[i]);
+        }
+    }
+    return RP_OK;
 }
 
 /* Importance weights (Schaul et al., 2016, section 3.4), scaled by the largest of the batch:

@@ -10,7 +10,7 @@
  * One thread delivers at a time, which keeps the order; others leave their events to it. */
 #include <string.h>
 
-#include "table/table.h"
+#include "table/table_log.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -77,6 +77,7 @@ void rp_events_tell_locked(rp_table *t, rp_event_kind kind, const rp_slot *slot)
     rp_events *e = &t->events;
     rp_event event = {.kind = kind};
 
+    if (e->muted) return;
     if (slot != NULL) {
         event.key = slot->key;
         event.priority = slot->priority;
@@ -107,8 +108,10 @@ void rp_events_flush_locked(rp_table *t)
     size_t count = t->events.atomic_count;
 
     if (count == 0) return;
+    rp_tell_noted_locked(t); /* before what the extensions do about it */
     t->events.atomic_count = 0;
     tell(&t->events, false, &view, t->events.atomic, count);
+    rp_tell_noted_locked(t);
 }
 
 void rp_events_deliver(rp_table *t)
@@ -170,5 +173,6 @@ bool rp_view_update(rp_table_view *view, uint64_t key,
     if (slot == RP_MAP_NONE) return false;
     if (rp_table_weigh(t, priority, &weighed, NULL) != RP_OK) return false;
     rp_table_set_priority_locked(t, slot, &weighed);
+    rp_note_update_locked(t, key, priority);
     return true;
 }

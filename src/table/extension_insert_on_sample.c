@@ -7,7 +7,7 @@
  * dropped. */
 #include <stdatomic.h>
 
-#include "reprise/table.h"
+#include "table/table_log.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -30,9 +30,12 @@ static void count(atomic_int_fast64_t *counter, size_t n)
 static void insert_each(copier *c, const rp_insert *items, size_t n, rp_wait wait)
 {
     size_t inserted, copied = 0;
+    uint64_t lsn; /* nobody is told, so nobody waits until it is safe */
 
     for (size_t i = 0; i < n; i++)
-        if (rp_table_insert(c->target, &items[i], 1, wait, &inserted, NULL) == RP_OK) copied++;
+        if (rp_table_insert_logged(c->target, &items[i], 1, wait, &inserted, &lsn, NULL) ==
+            RP_OK)
+            copied++;
     count(&c->copied, copied);
     count(&c->dropped, n - copied);
 }
@@ -40,7 +43,8 @@ static void insert_each(copier *c, const rp_insert *items, size_t n, rp_wait wai
 static void insert_batch(copier *c, const rp_insert *items, size_t n, rp_wait wait)
 {
     size_t inserted = 0;
-    rp_status st = rp_table_insert(c->target, items, n, wait, &inserted, NULL);
+    uint64_t lsn;
+    rp_status st = rp_table_insert_logged(c->target, items, n, wait, &inserted, &lsn, NULL);
 
     count(&c->copied, inserted);
     if (st == RP_INVALID || st == RP_NO_RESOURCE)

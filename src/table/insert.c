@@ -91,6 +91,19 @@ static size_t find_bad(const rp_table *t, const rp_insert *items, size_t count)
     return count;
 }
 
+/* The log will be told of these chunks. */
+static rp_status prepare_log(const rp_table *t, const rp_insert *items, size_t count,
+                             rp_error *err)
+{
+    rp_table_log *log = rp_table_log_of(t);
+    rp_trajectory *trajectories[RP_BLOCK];
+
+    for (size_t i = 0; i < count; i++) trajectories[i] = items[i].trajectory;
+    if (log->prepare(log, trajectories, count) == RP_OK) return RP_OK;
+    return rp_fail(err, RP_NO_RESOURCE, "table '%.60s': the journal has no memory",
+                   t->options.name);
+}
+
 /* Everything about a block of items that needs no lock. After success, rp_insert_clean_up(). A
  * parked operation does not take what is offered, but drops it when it is over: then there is
  * no lock (L2). */
@@ -113,6 +126,8 @@ rp_status rp_insert_prepare(const rp_table *t, const rp_op *op, size_t first, si
         explain_bad(t, &items[bad], first + bad, err);
         return RP_INVALID;
     }
+    if (rp_table_log_of(t) != NULL && prepare_log(t, items, count, err) != RP_OK)
+        return RP_NO_RESOURCE;
     for (size_t i = 0; i < count; i++) {
         block[i].trajectory = items[i].trajectory;
         block[i].is_offered = (items[i].flags & RP_INSERT_TAKE) != 0 && !op->was_parked;
@@ -128,22 +143,29 @@ void rp_insert_finish(const rp_op *op)
         if (op->items[i].flags & RP_INSERT_TAKE) rp_trajectory_unref(op->items[i].trajectory);
 }
 
-/* Every allocation that inserting `count` items may need (T3). */
-static rp_status reserve_locked(rp_table *t, const rp_insert *items, size_t count)
+/* Every allocation that inserting `count` items into slots that are free may need (T3). */
+static rp_status reserve_free_locked(rp_table *t, const rp_insert *items, size_t count)
     RP_REQUIRES(t->mu)
 {
     size_t most = t->options.soft_limit ? SIZE_MAX : (size_t)t->options.max_size + RP_BLOCK;
     size_t chunks = 0;
 
     for (size_t i = 0; i < count; i++) chunks += items[i].trajectory->chunk_count;
-    if (rp_table_exhume_locked(t) != RP_OK ||
-        rp_slots_reserve(&t->slots, count, most) != RP_OK ||
+    if (rp_slots_reserve(&t->slots, count, most) != RP_OK ||
         rp_map_reserve(&t->keys, count) != RP_OK ||
         t->sampler->ops->reserve(t->sampler, t->slots.capacity) != RP_OK ||
         t->remover->ops->reserve(t->remover, t->slots.capacity) != RP_OK ||
         rp_account_reserve(&t->account, chunks) != RP_OK)
         return RP_NO_RESOURCE;
     return rp_events_reserve_locked(t, 2 * count);
+}
+
+/* The same; slots of the dead are freed first. */
+static rp_status reserve_locked(rp_table *t, const rp_insert *items, size_t count)
+    RP_REQUIRES(t->mu)
+{
+    return rp_table_exhume_locked(t) != RP_OK ? RP_NO_RESOURCE
+                                              : reserve_free_locked(t, items, count);
 }
 
 /* Which items the next `count` inserts will evict, if that can be known. */
@@ -203,7 +225,9 @@ static rp_progress fit_table_locked(rp_table *t, rp_op *op, const rp_insert *ite
     while (t->account.bytes + rp_account_cost(&t->account, item->trajectory) > limit) {
         if (rp_events_reserve_locked(t, SPARE_EVENTS) != RP_OK)
             return rp_op_end_out_of_memory(t, op);
+        rp_tell_room_locked(t);
         rp_table_evict_locked(t);
+        rp_note_evicted_locked(t);
         rp_table_count_out_locked(t, SIZE_MAX);
     }
     return RP_READY;
@@ -250,6 +274,7 @@ static bool evict_for_budget_locked(rp_table *t, const rp_insert *item) RP_REQUI
     }
     rp_table_remove_locked(t, victim);
     t->evictions++;
+    rp_note_evicted_locked(t);
     rp_table_count_out_locked(t, SIZE_MAX);
     return true;
 }
@@ -264,6 +289,7 @@ static rp_progress fit_budget_locked(rp_table *t, rp_op *op, const rp_insert *it
     while (!rp_account_add(&t->account, item->trajectory)) {
         if (rp_events_reserve_locked(t, SPARE_EVENTS) != RP_OK)
             return rp_op_end_out_of_memory(t, op);
+        rp_tell_room_locked(t);
         if (evict_for_budget_locked(t, item)) continue;
         if (b->policy != RP_BUDGET_BLOCK || rp_trajectory_bytes(item->trajectory) > b->limit)
             return refuse_bytes_locked(t, op, item);
@@ -272,9 +298,35 @@ static rp_progress fit_budget_locked(rp_table *t, rp_op *op, const rp_insert *it
     return RP_READY;
 }
 
+/* In a store with a disk tier an item that memory has no room for waits until others have gone
+ * to disk, whatever the policy of the budget, which counts all bytes. */
+static rp_progress fit_memory_locked(rp_table *t, rp_op *op, const rp_insert *item)
+    RP_REQUIRES(t->mu)
+{
+    const rp_spill *spill = t->account.budget->spill;
+
+    if (rp_account_has_room(&t->account, item->trajectory)) return RP_READY;
+    if (rp_trajectory_bytes(item->trajectory) <= spill->limit) return RP_BLOCKED;
+    return rp_op_end(op, rp_fail(&op->error, RP_NO_RESOURCE,
+                                 "table '%.60s': item with key %llu has %zu bytes, over the "
+                                 "%llu that may be in memory at once",
+                                 t->options.name, (unsigned long long)item->key,
+                                 rp_trajectory_bytes(item->trajectory),
+                                 (unsigned long long)spill->limit));
+}
+
+static rp_progress fit_store_locked(rp_table *t, rp_op *op, const rp_insert *item)
+    RP_REQUIRES(t->mu)
+{
+    rp_progress now = fit_memory_locked(t, op, item);
+
+    return now == RP_READY ? fit_budget_locked(t, op, item) : now;
+}
+
 static bool is_byte_limited(const rp_table *t)
 {
-    return t->options.max_bytes > 0 || t->account.budget->limit > 0;
+    return t->options.max_bytes > 0 || t->account.budget->limit > 0 ||
+           t->account.budget->spill != NULL;
 }
 
 /* Puts an item into a slot. Cannot fail. */
@@ -313,13 +365,12 @@ static rp_progress count_in_locked(rp_table *t, rp_op *op, const rp_insert *item
 {
     rp_progress now = RP_READY;
 
-    rp_table_count_out_locked(t, SIZE_MAX); /* a sample may have removed some just before */
     if (t->options.max_bytes > 0) now = fit_table_locked(t, op, item);
-    if (now == RP_READY) now = fit_budget_locked(t, op, item);
+    if (now == RP_READY) now = fit_store_locked(t, op, item);
     if (now == RP_BLOCKED && !t->waits_for_bytes) {
         /* Announce it, then look again: bytes freed before that would go unnoticed. */
         rp_table_wait_for_bytes_locked(t);
-        now = fit_budget_locked(t, op, item);
+        now = fit_store_locked(t, op, item);
     }
     if (now != RP_BLOCKED) rp_table_stop_waiting_for_bytes_locked(t);
     return now;
@@ -340,17 +391,21 @@ static rp_progress insert_one_locked(rp_table *t, rp_op *op, const rp_insert *it
                                      rp_prepared *p, int64_t wall_ns) RP_REQUIRES(t->mu)
 {
     uint32_t slot = rp_table_find_locked(t, item->key, p->tag);
+    bool has_log = rp_table_log_of(t) != NULL;
     rp_progress now = RP_READY;
 
     if (item->flags & RP_INSERT_MAX_PRIORITY) p->weighed = t->max;
     if (slot != RP_MAP_NONE) { /* the key is there: only its priority changes */
         rp_table_set_priority_locked(t, slot, &p->weighed);
         rp_events_add_locked(t, RP_EVENT_UPDATE, rp_slots_at(&t->slots, slot));
+        if (has_log) rp_note_inserted_locked(t, item, p->weighed.priority, NULL);
         return RP_READY;
     }
     if (is_byte_limited(t)) now = count_in_locked(t, op, item);
-    if (now == RP_READY) link_locked(t, item, p, wall_ns);
-    return now;
+    if (now != RP_READY) return now;
+    link_locked(t, item, p, wall_ns);
+    if (has_log) rp_note_inserted_locked(t, item, p->weighed.priority, item->trajectory);
+    return RP_READY;
 }
 
 rp_progress rp_insert_block_locked(rp_table *t, rp_op *op, rp_prepared *block, size_t count,
@@ -363,13 +418,20 @@ rp_progress rp_insert_block_locked(rp_table *t, rp_op *op, rp_prepared *block, s
     if (rp_op_is_held_up_locked(t, RP_SIDE_INSERTS)) return RP_BLOCKED;
     if (reserve_locked(t, items, count) != RP_OK) return rp_op_end_out_of_memory(t, op);
     if (count > 1) prefetch_chunks_locked(t, count);
+    rp_table_count_out_locked(t, SIZE_MAX); /* what a sample has removed just before */
+    rp_note_inserts_locked(t, wall_ns);
     for (; i < count && now == RP_READY; i++) {
         now = RP_BLOCKED;
+        rp_tell_room_locked(t);
         if (rp_rate_limiter_can_insert(&t->limiter, 1))
             now = insert_one_locked(t, op, &items[i], &block[i], wall_ns);
         op->done += now == RP_READY;
     }
     count_in_block_locked(t, items, block, i);
+    if (rp_table_log_of(t) != NULL) {
+        rp_tell_noted_locked(t);
+        op->lsn = t->telling.lsn;
+    }
     if (count > 1) prefetch_victims_locked(t, count);
     if (now != RP_READY) return now;
     return op->done == op->count ? rp_op_end(op, RP_OK) : RP_READY;
@@ -408,4 +470,76 @@ rp_status rp_insert_check(const rp_table *t, rp_op *op)
     if (bad == op->count) return RP_OK;
     explain_bad(t, &op->items[bad], bad, &op->error);
     return RP_INVALID;
+}
+
+/* --- making it again ----------------------------------------------------------------------------- */
+
+static rp_status replay_one_locked(rp_table *t, const rp_inserted *in, rp_prepared *p,
+                                   int64_t wall_ns, rp_error *err) RP_REQUIRES(t->mu)
+{
+    rp_insert item = {.key = in->key, .times_sampled = in->times_sampled};
+    uint32_t slot = rp_table_find_locked(t, in->key, p->tag);
+
+    if ((slot != RP_MAP_NONE) != (in->trajectory == NULL))
+        return rp_fail(err, RP_CORRUPT, "table '%.60s': insert of key %llu, which is %s",
+                       t->options.name, (unsigned long long)in->key,
+                       slot != RP_MAP_NONE ? "there already" : "not there to be updated");
+    if (slot != RP_MAP_NONE) {
+        rp_table_set_priority_locked(t, slot, &p->weighed);
+        return RP_OK;
+    }
+    if (in->evicted > t->slots.live)
+        return rp_fail(err, RP_CORRUPT,
+                       "table '%.60s': insert of key %llu evicts %u items, and there are %zu",
+                       t->options.name, (unsigned long long)in->key, in->evicted,
+                       t->slots.live);
+    for (uint32_t i = 0; i < in->evicted; i++) rp_table_evict_locked(t);
+    rp_table_count_out_locked(t, SIZE_MAX);
+    rp_account_add_always(&t->account, in->trajectory);
+    link_locked(t, &item, p, wall_ns);
+    rp_table_count_out_locked(t, SIZE_MAX);
+    return RP_OK;
+}
+
+static rp_status prepare_replay(const rp_table *t, const rp_inserted *in, rp_prepared *p,
+                                rp_error *err)
+{
+    rp_error why;
+
+    p->tag = rp_map_tag(&t->keys, in->key);
+    p->trajectory = NULL;
+    if (in->times_sampled < 0)
+        return rp_fail(err, RP_CORRUPT, "table '%.60s': key %llu was sampled %d times",
+                       t->options.name, (unsigned long long)in->key, in->times_sampled);
+    if (rp_table_weigh(t, in->priority, &p->weighed, &why) != RP_OK)
+        return rp_fail(err, RP_CORRUPT, "table '%.60s': insert of key %llu: %.120s",
+                       t->options.name, (unsigned long long)in->key, why.text);
+    if (in->trajectory == NULL) return RP_OK;
+    if ((t->options.signature != NULL &&
+         rp_trajectory_check(in->trajectory, t->options.signature, &why) != RP_OK) ||
+        rp_budget_adopt(t->account.budget, in->trajectory, &why) != RP_OK)
+        return rp_fail(err, RP_CORRUPT, "table '%.60s': insert of key %llu: %.120s",
+                       t->options.name, (unsigned long long)in->key, why.text);
+    p->trajectory = rp_trajectory_ref(in->trajectory);
+    return RP_OK;
+}
+
+/* One at a time: the allocations for a block are made by each, which comes to the same. */
+rp_status rp_insert_replay_locked(rp_table *t, const rp_change *change, rp_error *err)
+{
+    rp_status st = RP_OK;
+
+    for (size_t i = 0; i < change->count && st == RP_OK; i++) {
+        const rp_inserted *in = &change->inserted[i];
+        rp_insert item = {.trajectory = in->trajectory};
+        rp_prepared p;
+
+        st = prepare_replay(t, in, &p, err);
+        if (st != RP_OK) return st;
+        if (in->trajectory != NULL && reserve_free_locked(t, &item, 1) != RP_OK)
+            st = rp_fail(err, RP_NO_RESOURCE, "table '%.60s': out of memory", t->options.name);
+        if (st == RP_OK) st = replay_one_locked(t, in, &p, change->wall_ns, err);
+        rp_trajectory_unref(p.trajectory); /* if it was not taken: somebody else has one too */
+    }
+    return st;
 }

@@ -81,7 +81,7 @@ static void call_back(rp_table *t, rp_op *finished) RP_EXCLUDES(t->mu)
             rp_op *op = finished;
             finished = op->next; /* before the call: the operation is its owner's again */
             rp_op_finish(op);
-            op->on_done(op);
+            if (rp_op_bring_in(op)) op->on_done(op);
         }
         rp_mutex_lock(&t->mu);
         finished = t->finished;
@@ -186,7 +186,7 @@ static rp_table *next_in_line(rp_budget *b)
  *
  * Other threads may do the same at once: then each table's turn comes from one of them, and
  * after the bytes were freed, since the line turns under the lock. */
-static void wake_byte_waiters(rp_budget *b)
+void rp_budget_wake_waiters(rp_budget *b)
 {
     bool freed = true;
 
@@ -212,5 +212,5 @@ void rp_table_leave(rp_table *t)
 {
     rp_budget *b = t->account.budget;
 
-    if (settle(t)) wake_byte_waiters(b);
+    if (settle(t)) rp_budget_wake_waiters(b);
 }

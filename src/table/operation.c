@@ -130,8 +130,19 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
     else if (rp_events_is_behind_locked(t))
         (void)snprintf(text, size, "deferred extensions are %zu events behind, the bound is %d",
                        t->events.deferred_count, RP_MAX_DEFERRED_EVENTS);
+    else if (rp_table_log_of(t) != NULL && rp_table_log_of(t)->is_behind(rp_table_log_of(t)))
+        (void)snprintf(text, size,
+                       "the journal is behind: the disk does not keep up, or cannot be "
+                       "written");
     else if (op->is_insert && !rp_rate_limiter_can_insert(&t->limiter, 1))
         (void)rp_rate_limiter_why_no_insert(&t->limiter, text, size);
+    else if (op->is_insert && b->spill != NULL &&
+             atomic_load(&b->spill->resident) > b->spill->limit / 4 * 3)
+        (void)snprintf(text, size,
+                       "insert waits for memory: %llu of %llu bytes are taken; it goes on as "
+                       "chunks are written to disk",
+                       (unsigned long long)atomic_load(&b->spill->resident),
+                       (unsigned long long)b->spill->limit);
     else if (op->is_insert)
         (void)snprintf(
             text, size,
@@ -231,6 +242,7 @@ static rp_status begin(rp_table *t, rp_op *op, bool is_insert)
     op->table = t;
     op->is_insert = is_insert;
     op->done = 0;
+    op->lsn = 0;
     op->status = RP_OK;
     op->parked = op->was_parked = false;
     op->prev = op->next = NULL;
@@ -284,8 +296,9 @@ bool rp_table_start_sample(rp_table *t, rp_op *op)
     if (!over && t->samples.count == 0) now = rp_sample_run_locked(t, op);
     if (!over) over = now == RP_OVER || wait_or_end_locked(t, op);
     rp_table_leave(t);
-    if (over) rp_sample_finish(op); /* otherwise it may be gone */
-    return over;
+    if (!over) return false; /* it may be gone */
+    rp_sample_finish(op);
+    return rp_op_bring_in(op);
 }
 
 bool rp_op_withdraw(rp_op *op, rp_status status)
@@ -300,8 +313,9 @@ bool rp_op_withdraw(rp_op *op, rp_status status)
         unpark_locked(t, op);
     }
     rp_table_leave(t); /* others may have waited behind it */
-    if (was_parked) rp_op_finish(op);
-    return was_parked;
+    if (!was_parked) return false;
+    rp_op_finish(op);
+    return rp_op_bring_in(op);
 }
 
 int64_t rp_table_expire(rp_table *t, int64_t now_ns)

@@ -8,7 +8,7 @@
 #ifndef RP_TABLE_OPERATION_H
 #define RP_TABLE_OPERATION_H
 
-#include "table/table.h"
+#include "table/table_log.h"
 
 typedef enum rp_progress {
     RP_OVER,    /* op->status is set */
@@ -28,7 +28,10 @@ rp_progress rp_op_end_out_of_memory(const rp_table *t, rp_op *op);
 static inline bool rp_op_is_held_up_locked(const rp_table *t, uint32_t side) RP_REQUIRES(t->mu);
 static inline bool rp_op_is_held_up_locked(const rp_table *t, uint32_t side)
 {
-    return (t->paused & side) != 0 || rp_events_is_behind_locked(t);
+    const rp_table_log *log = rp_table_log_of(t);
+
+    return (t->paused & side) != 0 || rp_events_is_behind_locked(t) ||
+           (log != NULL && log->is_behind(log));
 }
 
 /* --- insert.c --------------------------------------------------------------------------------- */
@@ -45,7 +48,8 @@ typedef struct rp_prepared {
 /* Checks items before the first is inserted. A single block is checked by preparing it. */
 RP_NODISCARD rp_status rp_insert_check(const rp_table *t, rp_op *op);
 
-/* Prepares items [first, first + count). RP_INVALID. After success, rp_insert_clean_up(). */
+/* Prepares items [first, first + count). RP_INVALID, RP_NO_RESOURCE. After success,
+ * rp_insert_clean_up(). */
 RP_NODISCARD rp_status rp_insert_prepare(const rp_table *t, const rp_op *op, size_t first,
                                          size_t count, rp_prepared *block, rp_error *err);
 

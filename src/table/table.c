@@ -19,7 +19,7 @@
  * Cost: insert, update and sample are O(log n) with the prioritized selector and the heaps,
  * O(1) otherwise. Batches are worked through in passes, each of which fetches what the next one
  * needs. */
-#include "table/table.h"
+#include "table/table_log.h"
 
 #include <assert.h>
 #include <math.h>
@@ -329,6 +329,7 @@ static size_t update_block_locked(rp_table *t, update_block *b, size_t count) RP
     for (size_t i = 0; i < count; i++) { /* close the gaps that unknown keys leave */
         if (b->slots[i] == RP_MAP_NONE) continue;
         b->slots[n] = b->slots[i];
+        b->keys[n] = b->keys[i];
         b->priorities[n] = b->priorities[i];
         b->sampler_values[n] = b->sampler_values[i];
         b->remover_values[n] = b->remover_values[i];
@@ -350,13 +351,33 @@ static size_t update_block_locked(rp_table *t, update_block *b, size_t count) RP
     return n;
 }
 
-rp_status rp_table_update(rp_table *t, const rp_update *updates, size_t count, size_t *found,
-                          rp_error *err)
+static void tell_updates_locked(rp_table *t, const update_block *b, size_t count)
+    RP_REQUIRES(t->mu)
+{
+    rp_update updates[RP_BLOCK];
+    rp_change change = {.kind = RP_CHANGED_UPDATE, .updates = updates, .count = count};
+
+    for (size_t i = 0; i < count; i++) updates[i] = (rp_update){b->keys[i], b->priorities[i]};
+    if (count > 0) rp_tell_locked(t, &change);
+}
+
+static size_t update_and_tell_locked(rp_table *t, update_block *b, size_t count)
+    RP_REQUIRES(t->mu)
+{
+    size_t n = update_block_locked(t, b, count);
+
+    if (rp_table_log_of(t) != NULL) tell_updates_locked(t, b, n);
+    return n;
+}
+
+rp_status rp_table_update_logged(rp_table *t, const rp_update *updates, size_t count,
+                                 size_t *found, uint64_t *lsn, rp_error *err)
 {
     update_block block;
     size_t n = 0, in_all = 0;
     rp_status st = RP_OK;
 
+    *lsn = 0;
     if (found != NULL) *found = 0;
     for (size_t i = 0; count > RP_BLOCK && i < count;
          i += n) { /* check all before changing any */
@@ -374,10 +395,48 @@ rp_status rp_table_update(rp_table *t, const rp_update *updates, size_t count, s
         else if (rp_events_reserve_locked(t, n) != RP_OK)
             st = rp_fail_memory(err, n * sizeof(rp_event));
         else
-            in_all += update_block_locked(t, &block, n);
+            in_all += update_and_tell_locked(t, &block, n);
+        *lsn = t->telling.lsn;
         rp_table_leave(t);
         if (found != NULL) *found = in_all;
         if (st != RP_OK) return st;
+    }
+    return RP_OK;
+}
+
+rp_status rp_table_update(rp_table *t, const rp_update *updates, size_t count, size_t *found,
+                          rp_error *err)
+{
+    uint64_t lsn;
+    rp_status st = rp_table_update_logged(t, updates, count, found, &lsn, err);
+
+    return rp_table_wait_safe(t, st, lsn, rp_wait_forever(), err);
+}
+
+/* An extension's one by one, as they were made; the others as a block. */
+rp_status rp_update_replay_locked(rp_table *t, const rp_change *change, rp_error *err)
+{
+    update_block block;
+    size_t n;
+
+    for (size_t i = 0; i < change->count; i += n) {
+        n = change->count - i < RP_BLOCK ? change->count - i : RP_BLOCK;
+        if (change->by_extension) n = 1;
+        if (weigh_block(t, change->updates + i, n, &block, err) != RP_OK)
+            return err != NULL ? err->code = RP_CORRUPT : RP_CORRUPT;
+        find_block_locked(t, block.tags, block.keys, n, block.slots);
+        for (size_t j = 0; j < n; j++)
+            if (block.slots[j] == RP_MAP_NONE)
+                return rp_fail(err, RP_CORRUPT,
+                               "table '%.60s': update of key %llu, which is not there",
+                               t->options.name, (unsigned long long)block.keys[j]);
+        if (change->by_extension) {
+            rp_weighed w = {block.priorities[0], block.sampler_values[0],
+                            block.remover_values[0]};
+            rp_table_set_priority_locked(t, block.slots[0], &w);
+        } else {
+            (void)update_block_locked(t, &block, n);
+        }
     }
     return RP_OK;
 }
@@ -387,6 +446,7 @@ static size_t delete_block_locked(rp_table *t, const uint64_t *keys, const uint3
                                   size_t count) RP_REQUIRES(t->mu)
 {
     uint32_t slots[RP_BLOCK];
+    uint64_t gone[RP_BLOCK];
     size_t n = 0;
 
     find_block_locked(t, tags, keys, count, slots);
@@ -396,18 +456,47 @@ static size_t delete_block_locked(rp_table *t, const uint64_t *keys, const uint3
         slots[i] = rp_table_find_locked(t, keys[i], tags[i]);
         if (slots[i] == RP_MAP_NONE) continue;
         rp_table_remove_locked(t, slots[i]);
-        n++;
+        gone[n++] = keys[i];
+    }
+    if (n > 0 && rp_table_log_of(t) != NULL) {
+        rp_change change = {.kind = RP_CHANGED_DELETE, .keys = gone, .count = n};
+        rp_tell_locked(t, &change);
     }
     return n;
+}
+
+rp_status rp_delete_replay_locked(rp_table *t, const rp_change *change, rp_error *err)
+{
+    for (size_t i = 0; i < change->count; i++) {
+        uint64_t key = change->keys[i];
+        uint32_t slot = rp_table_find_locked(t, key, rp_map_tag(&t->keys, key));
+
+        if (slot == RP_MAP_NONE)
+            return rp_fail(err, RP_CORRUPT,
+                           "table '%.60s': delete of key %llu, which is not there",
+                           t->options.name, (unsigned long long)key);
+        rp_table_remove_locked(t, slot);
+    }
+    return RP_OK;
 }
 
 rp_status rp_table_delete(rp_table *t, const uint64_t *keys, size_t count, size_t *found,
                           rp_error *err)
 {
+    uint64_t lsn;
+    rp_status st = rp_table_delete_logged(t, keys, count, found, &lsn, err);
+
+    return rp_table_wait_safe(t, st, lsn, rp_wait_forever(), err);
+}
+
+rp_status rp_table_delete_logged(rp_table *t, const uint64_t *keys, size_t count, size_t *found,
+                                 uint64_t *lsn, rp_error *err)
+{
     uint32_t tags[RP_BLOCK];
     size_t in_all = 0, n;
     rp_status st = RP_OK;
 
+    *lsn = 0;
     for (size_t i = 0; st == RP_OK && i < count; i += n) {
         n = count - i < RP_BLOCK ? count - i : RP_BLOCK;
         set_tags(t, keys + i, n, tags);
@@ -418,14 +507,15 @@ rp_status rp_table_delete(rp_table *t, const uint64_t *keys, size_t count, size_
             st = rp_fail_memory(err, n * sizeof(rp_event));
         else
             in_all += delete_block_locked(t, keys + i, tags, n);
+        *lsn = t->telling.lsn;
         rp_table_leave(t);
     }
     if (found != NULL) *found = in_all;
     return st;
 }
 
-rp_status rp_table_peek(rp_table *t, const uint64_t *keys, size_t count, rp_sample *out,
-                        size_t *found, rp_error *err)
+rp_status rp_table_peek_unread(rp_table *t, const uint64_t *keys, size_t count, rp_sample *out,
+                               size_t *found, rp_error *err)
 {
     uint32_t tags[RP_BLOCK], slots[RP_BLOCK];
     size_t in_all = 0, n;
@@ -458,4 +548,16 @@ rp_status rp_table_peek(rp_table *t, const uint64_t *keys, size_t count, rp_samp
     }
     if (found != NULL) *found = in_all;
     return RP_OK;
+}
+
+rp_status rp_table_peek(rp_table *t, const uint64_t *keys, size_t count, rp_sample *out,
+                        size_t *found, rp_error *err)
+{
+    rp_spill *spill = t->account.budget->spill;
+    rp_status st = rp_table_peek_unread(t, keys, count, out, found, err);
+
+    if (spill == NULL || st != RP_OK) return st;
+    st = rp_spill_load(spill, out, count, err);
+    if (st != RP_OK) rp_samples_release(out, count);
+    return st;
 }

@@ -12,7 +12,10 @@
  *   insert.c      how items go in
  *   draw.c        how samples are drawn
  *   blocking.c    threads that wait for an operation
+ *   load.c        samples that come from disk
  *   events.c      telling extensions
+ *   table_log.c   telling the log
+ *   replay.c      making again what a log was told
  */
 #ifndef RP_TABLE_TABLE_H
 #define RP_TABLE_TABLE_H
@@ -20,6 +23,7 @@
 #include "reprise/op.h"
 #include "reprise/table.h"
 #include "table/account.h"
+#include "table/change.h"
 #include "table/rate_limiter.h"
 #include "table/selector.h"
 #include "table/slots.h"
@@ -49,6 +53,7 @@ typedef struct rp_events {
     size_t count;
     bool has_atomic, has_deferred;
     bool delivering; /* a thread is calling deferred extensions */
+    bool muted;      /* nothing is told: what happens has happened before */
     size_t atomic_count;
     rp_event atomic[RP_EVENTS_AT_ONCE]; /* not yet told; trajectories borrowed */
     rp_event *deferred;                 /* not yet told; trajectories owned */
@@ -85,6 +90,7 @@ struct rp_table {
     rp_slots slots RP_GUARDED_BY(mu);
     rp_account account RP_GUARDED_BY(mu);
     rp_events events RP_GUARDED_BY(mu);
+    rp_telling telling;                 /* `log` is atomic; the rest is guarded by mu */
     rp_queue inserts RP_GUARDED_BY(mu); /* parked, first come first served */
     rp_queue samples RP_GUARDED_BY(mu);
     rp_op *finished RP_GUARDED_BY(mu); /* operations to be told that they are over, by `next` */
@@ -173,6 +179,9 @@ rp_status rp_table_refuse_closed(const rp_table *t, rp_error *err);
  * become possible, unlocks; then, without the lock, lets go of what died, calls back what is
  * over, tells deferred extensions and wakes tables that wait for bytes. */
 void rp_table_leave(rp_table *t) RP_RELEASE(t->mu);
+
+/* Gives tables that wait for bytes another try. With no lock held. */
+void rp_budget_wake_waiters(rp_budget *b);
 
 /* The first insert in line waits for bytes, or nobody does any more. */
 void rp_table_wait_for_bytes_locked(rp_table *t) RP_REQUIRES(t->mu);

@@ -1,78 +1,126 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens to a table, told in order: the journal's ear.
+/* What happens to a table, told in order: the journal's ear (change.h has the values).
  *
  * A table with a log tells it of every change as it is made, under the table's lock, and what
  * it tells is enough to make the same change again, to the bit: rp_table_replay(). Without one,
- * this costs a branch. The rate limiter is not asked in a replay: what happened was allowed. */
+ * this costs a branch. The rate limiter is not asked in a replay: what happened was allowed.
+ *
+ * The order of telling is the order of effects. An atomic extension that sets priorities does
+ * so between two changes, never within one: with a log its events are handed over when nothing
+ * is half done, and what was done before is told first. */
 #ifndef RP_TABLE_TABLE_LOG_H
 #define RP_TABLE_TABLE_LOG_H
 
 #include "table/table.h"
 
-typedef enum rp_change_kind {
-    RP_CHANGED_INSERT,
-    RP_CHANGED_SAMPLE,
-    RP_CHANGED_UPDATE, /* priorities by key, in order; those found only. Also what atomic
-                          extensions do */
-    RP_CHANGED_DELETE,
-    RP_CHANGED_EVICT, /* by the remover: trim, and bounds that came down */
-    RP_CHANGED_RESET,
-    RP_CHANGED_ALTER,
-    RP_CHANGED_PAUSE,
-} rp_change_kind;
-
-typedef struct rp_inserted {
-    uint64_t key;
-    double priority; /* what it got */
-    rp_trajectory
-        *trajectory; /* borrowed; NULL: the key was there and only its priority was set */
-    int32_t times_sampled;
-    uint32_t evicted; /* how many items had to go before it because of bytes; those over
-                         max_size go by themselves */
-} rp_inserted;
-
-typedef struct rp_change {
-    rp_change_kind kind;
-    int64_t wall_ns;             /* insert */
-    const rp_inserted *inserted; /* insert */
-    const rp_update *updates;    /* update */
-    const uint64_t *keys;        /* delete */
-    size_t count;  /* of those; of a sample, draws asked of the sampler; of evictions */
-    bool distinct; /* sample */
-    rp_table_change alter;
-    uint32_t paused; /* what it is now */
-} rp_change;
-
-/* One for a store. */
-typedef struct rp_table_log {
-    /* Before a table's lock is taken for an insert: the chunks of these trajectories will be
-     * needed. May be called for items that are then not inserted. RP_NO_RESOURCE fails the
-     * insert. */
-    rp_status (*prepare)(struct rp_table_log *log, rp_trajectory *const *trajectories,
-                         size_t count);
-    /* Under the table's lock. Returns the change's number in the journal (LSN), > 0. Cannot
-     * fail: a log that is in trouble says so later. */
-    uint64_t (*changed)(struct rp_table_log *log, const rp_table *table,
-                        const rp_change *change);
-    /* Under the store's lock, for a new table and one that goes. */
-    uint64_t (*created)(struct rp_table_log *log, const rp_table *table);
-    uint64_t (*dropped)(struct rp_table_log *log, const rp_table *table);
-    /* Under the table's lock: so much has to be written that operations wait (the log wakes
-     * them with rp_table_nudge()). */
-    bool (*is_behind)(const struct rp_table_log *log);
-    /* Waits until `lsn` is as safe as the mode promises: called by blocking calls after they
-     * have left the lock. RP_DEADLINE, RP_CANCELLED,
-     * RP_UNAVAILABLE (the journal cannot write: what was done is done, but may not survive). */
-    rp_status (*wait)(struct rp_table_log *log, uint64_t lsn, rp_wait wait, rp_error *err);
-} rp_table_log;
-
-/* Starts or stops (NULL) telling. */
-void rp_table_set_log(rp_table *t, rp_table_log *log);
+/* Starts or stops (NULL) telling. Whoever stops it sees to it that nobody is waiting for the
+ * log, and nudges what was held up by it. */
+void rp_table_set_log(rp_table *t, rp_table_log *log) RP_EXCLUDES(t->mu);
 /* Gives parked operations another try. */
-void rp_table_nudge(rp_table *t);
+void rp_table_nudge(rp_table *t) RP_EXCLUDES(t->mu);
 
-/* Makes a change again. For a table without a log that nobody else uses. RP_CORRUPT (it cannot
- * have happened: names what), RP_NO_RESOURCE. */
-RP_NODISCARD rp_status rp_table_replay(rp_table *t, const rp_change *change, rp_error *err);
+/* Makes a change again; extensions are not told. For a table without a log that nobody else
+ * uses, with `closed` false and nothing parked. A table that was cut (cut.h) must have had no
+ * dead slots at the cut, or have them again.
+ * RP_CORRUPT (it cannot have happened: names what), RP_NO_RESOURCE; after either the table is
+ * consistent but not what it was: throw it away. */
+RP_NODISCARD rp_status rp_table_replay(rp_table *t, const rp_change *change, rp_error *err)
+    RP_EXCLUDES(t->mu);
+/* After the last: frees the slots of what has gone, as the table did when it came to rest. */
+void rp_table_replay_end(rp_table *t) RP_EXCLUDES(t->mu);
+
+/* --- calls that do not wait until it is safe -----------------------------------------------------
+ *
+ * The public calls wait for the log when they have left the table's lock. An event loop cannot:
+ * it uses these (and operations, reprise/op.h), and answers when everything up to `*lsn` is
+ * safe: the number of the table's last change when the call was done with it, 0 without a log.
+ * `lsn` is written whatever the status. */
+
+RP_NODISCARD rp_status rp_table_insert_logged(rp_table *t, const rp_insert *items, size_t count,
+                                              rp_wait wait, size_t *inserted, uint64_t *lsn,
+                                              rp_error *err);
+RP_NODISCARD rp_status rp_table_update_logged(rp_table *t, const rp_update *updates,
+                                              size_t count, size_t *found, uint64_t *lsn,
+                                              rp_error *err);
+RP_NODISCARD rp_status rp_table_delete_logged(rp_table *t, const uint64_t *keys, size_t count,
+                                              size_t *found, uint64_t *lsn, rp_error *err);
+RP_NODISCARD rp_status rp_table_trim_logged(rp_table *t, size_t *removed, uint64_t *lsn,
+                                            rp_error *err);
+RP_NODISCARD rp_status rp_table_reset_logged(rp_table *t, uint64_t *lsn, rp_error *err);
+RP_NODISCARD rp_status rp_table_alter_logged(rp_table *t, const rp_table_change *change,
+                                             uint64_t *lsn, rp_error *err);
+RP_NODISCARD rp_status rp_table_set_paused_logged(rp_table *t, uint32_t sides, bool paused,
+                                                  uint64_t *lsn, rp_error *err);
+
+/* Waits until `lsn` is safe; at once if it is 0 or the table has no log. A wait that may take
+ * no time (RP_NOW) takes what the disk takes: it is about waiting for others. `st` is the
+ * status of the call so far and, if it is not RP_OK, stays it. */
+RP_NODISCARD rp_status rp_table_wait_safe(rp_table *t, rp_status st, uint64_t lsn, rp_wait wait,
+                                          rp_error *err) RP_EXCLUDES(t->mu);
+
+/* --- for the files that change a table -------------------------------------------------------------- */
+
+/* Under the lock, or for what can do without a log that has just come or gone. */
+static inline rp_table_log *rp_table_log_of(const rp_table *t)
+{
+    /* Acquire: what the log points at was made before it was set. */
+    return atomic_load_explicit(&t->telling.log, memory_order_acquire);
+}
+
+/* Tells of a change with a log that is there, and of everything before it. */
+void rp_tell_locked(rp_table *t, const rp_change *change) RP_REQUIRES(t->mu);
+/* Tells what has been noted; nothing if there is no log. */
+void rp_tell_noted_locked(rp_table *t) RP_REQUIRES(t->mu);
+/* An item that has just gone in, or whose priority was set (`trajectory` NULL). */
+void rp_note_inserted_locked(rp_table *t, const rp_insert *item, double priority,
+                             rp_trajectory *trajectory) RP_REQUIRES(t->mu);
+/* A priority that an extension has set. */
+void rp_note_update_locked(rp_table *t, uint64_t key, double priority) RP_REQUIRES(t->mu);
+
+/* Inserts follow, of this time. */
+static inline void rp_note_inserts_locked(rp_table *t, int64_t wall_ns) RP_REQUIRES(t->mu);
+static inline void rp_note_inserts_locked(rp_table *t, int64_t wall_ns)
+{
+    t->telling.wall_ns = wall_ns;
+    t->telling.dead = t->slots.dead;
+}
+/* An item that the remover picked and that has gone, but not because of max_size. */
+static inline void rp_note_evicted_locked(rp_table *t) RP_REQUIRES(t->mu);
+static inline void rp_note_evicted_locked(rp_table *t)
+{
+    if (rp_table_log_of(t) != NULL) t->telling.evicted++;
+}
+/* A draw of one. */
+static inline void rp_note_drawn_locked(rp_table *t) RP_REQUIRES(t->mu);
+static inline void rp_note_drawn_locked(rp_table *t)
+{
+    if (rp_table_log_of(t) != NULL) t->telling.drawn++;
+}
+
+/* Called where nothing is half done: hands atomic extensions their events if the next change
+ * might fill the buffer on the way. */
+static inline void rp_tell_room_locked(rp_table *t) RP_REQUIRES(t->mu);
+static inline void rp_tell_room_locked(rp_table *t)
+{
+    enum { EVENTS_OF_AN_ITEM = 2 };
+
+    if (rp_table_log_of(t) != NULL &&
+        t->events.atomic_count + EVENTS_OF_AN_ITEM > RP_EVENTS_AT_ONCE)
+        rp_events_flush_locked(t);
+}
+
+/* --- insert.c, draw.c, table.c, whole.c, alter.c: making it again ------------------------------------- */
+
+RP_NODISCARD rp_status rp_insert_replay_locked(rp_table *t, const rp_change *change,
+                                               rp_error *err) RP_REQUIRES(t->mu);
+RP_NODISCARD rp_status rp_sample_replay_locked(rp_table *t, const rp_change *change,
+                                               rp_error *err) RP_REQUIRES(t->mu);
+RP_NODISCARD rp_status rp_update_replay_locked(rp_table *t, const rp_change *change,
+                                               rp_error *err) RP_REQUIRES(t->mu);
+RP_NODISCARD rp_status rp_delete_replay_locked(rp_table *t, const rp_change *change,
+                                               rp_error *err) RP_REQUIRES(t->mu);
+RP_NODISCARD rp_status rp_alter_replay_locked(rp_table *t, const rp_change *change,
+                                              rp_error *err) RP_REQUIRES(t->mu);
+void rp_reset_replay_locked(rp_table *t) RP_REQUIRES(t->mu);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is done to, and asked of, a table as a whole. */
-#include "table/table.h"
+#include "table/table_log.h"
 #include "util/clock.h"
 #include "util/error.h"
 
@@ -11,6 +11,14 @@ static bool is_over_locked(const rp_table *t) RP_REQUIRES(t->mu)
 }
 
 rp_status rp_table_trim(rp_table *t, size_t *removed, rp_error *err)
+{
+    uint64_t lsn;
+    rp_status st = rp_table_trim_logged(t, removed, &lsn, err);
+
+    return rp_table_wait_safe(t, st, lsn, rp_wait_forever(), err);
+}
+
+rp_status rp_table_trim_logged(rp_table *t, size_t *removed, uint64_t *lsn, rp_error *err)
 {
     size_t in_all = 0;
     bool over = true;
@@ -23,11 +31,15 @@ rp_status rp_table_trim(rp_table *t, size_t *removed, rp_error *err)
         else if (rp_events_reserve_locked(t, RP_BLOCK) != RP_OK)
             st = rp_fail_memory(err, RP_BLOCK * sizeof(rp_event));
         for (size_t i = 0; st == RP_OK && i < RP_BLOCK && is_over_locked(t); i++) {
+            rp_tell_room_locked(t);
             rp_table_evict_locked(t);
+            rp_note_evicted_locked(t);
             if (t->options.max_bytes > 0) rp_table_count_out_locked(t, SIZE_MAX);
             in_all++;
         }
         over = is_over_locked(t);
+        rp_tell_noted_locked(t);
+        *lsn = t->telling.lsn;
         rp_table_leave(t);
     }
     if (removed != NULL) *removed = in_all;
@@ -59,6 +71,20 @@ static void restart_locked(rp_table *t) RP_REQUIRES(t->mu)
 
 rp_status rp_table_reset(rp_table *t, rp_error *err)
 {
+    uint64_t lsn;
+    rp_status st = rp_table_reset_logged(t, &lsn, err);
+
+    return rp_table_wait_safe(t, st, lsn, rp_wait_forever(), err);
+}
+
+void rp_reset_replay_locked(rp_table *t)
+{
+    restart_locked(t);
+}
+
+rp_status rp_table_reset_logged(rp_table *t, uint64_t *lsn, rp_error *err)
+{
+    rp_change change = {.kind = RP_CHANGED_RESET};
     rp_status st = RP_OK;
 
     rp_mutex_lock(&t->mu);
@@ -68,8 +94,10 @@ rp_status rp_table_reset(rp_table *t, rp_error *err)
         st = rp_fail_memory(err, sizeof(rp_event));
     } else {
         restart_locked(t);
+        if (rp_table_log_of(t) != NULL) rp_tell_locked(t, &change);
         rp_events_add_locked(t, RP_EVENT_RESET, NULL);
     }
+    *lsn = t->telling.lsn;
     rp_table_leave(t);
     return st;
 }

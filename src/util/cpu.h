@@ -4,6 +4,9 @@
 #define RP_UTIL_CPU_H
 
 #include <stdbool.h>
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
 
 /* Always false where the question makes no sense. */
 static inline bool rp_cpu_has_avx2(void)
@@ -23,6 +26,26 @@ static inline bool rp_cpu_has_avx512(void)
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vl");
+#else
+    return false;
+#endif
+}
+
+/* The instruction for CRC-32C, and the product without carries. */
+static inline bool rp_cpu_has_sse42_and_clmul(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
+#else
+    return false;
+#endif
+}
+
+/* The instructions for CRC-32 and CRC-32C. */
+static inline bool rp_cpu_has_arm_crc32(void)
+{
+#if defined(__aarch64__) && defined(__linux__)
+    return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
 #else
     return false;
 #endif

@@ -26,7 +26,7 @@ MAY_INCLUDE = {
 THIRD_PARTY = {
     "chunk": ["snappy-c.h", "zstd.h", "zstd_errors.h", "lz4.h"],
     "disk": ["xxhash.h"],
-    "durable": ["zlib.h"],
+    "durable": ["xxhash.h", "zlib.h"],
     "net": ["openssl/err.h", "openssl/ssl.h", "openssl/x509.h"],
     "wire": ["nghttp2/nghttp2.h"],
     "server": ["microhttpd.h", "openssl/crypto.h", "openssl/sha.h", "openssl/evp.h"],
@@ -36,12 +36,13 @@ THIRD_PARTY = {
 # Of libc, everybody may use what computes; threads, clocks and system calls stand in util alone.
 PLAIN = """
     assert.h errno.h float.h inttypes.h limits.h math.h stdalign.h stdarg.h stdatomic.h stdbool.h
-    stddef.h stdint.h stdio.h stdlib.h string.h emmintrin.h immintrin.h arm_neon.h
+    stddef.h stdint.h stdio.h stdlib.h string.h emmintrin.h immintrin.h arm_acle.h arm_neon.h
     """.split()
 SYSTEM = {
-    "util": "fcntl.h malloc.h pthread.h signal.h time.h unistd.h sched.h sys/mman.h sys/random.h sys/syscall.h".split(),
+    "util": "fcntl.h malloc.h pthread.h signal.h time.h unistd.h sched.h sys/auxv.h sys/mman.h sys/random.h sys/syscall.h".split(),
     "disk": """
-        dirent.h fcntl.h pthread.h sys/file.h sys/stat.h sys/types.h sys/uio.h unistd.h
+        dirent.h fcntl.h linux/openat2.h pthread.h sys/file.h sys/stat.h sys/syscall.h sys/types.h sys/uio.h
+        unistd.h
         """.split(),
     "durable": ["pthread.h"],
     "net": """

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "buffer/segments.h"
+#include "buffer/sparse_array.h"
 #include "support/unit.h"
 
 static void elements_keep_what_is_written_to_them(void **state)
 {
     (void)state;
-    rp_segments s;
+    rp_sparse_array s;
 
-    assert_ok(rp_segments_init(&s, rp_allocator_default(), 24, 100000, 16));
+    assert_ok(rp_sparse_array_init(&s, rp_allocator_default(), 24, 100000, 16));
     for (size_t i = 0; i < 100000; i += 7) {
-        assert_ok(rp_segments_need(&s, i));
-        memcpy(rp_segments_at(&s, i), &i, sizeof i);
+        assert_ok(rp_sparse_array_need(&s, i));
+        memcpy(rp_sparse_array_at(&s, i), &i, sizeof i);
     }
 
     for (size_t i = 0; i < 100000; i += 7) {
-        assert_true(rp_segments_has(&s, i));
-        assert_memory_equal(rp_segments_at(&s, i), &i, sizeof i);
+        assert_true(rp_sparse_array_has(&s, i));
+        assert_memory_equal(rp_sparse_array_at(&s, i), &i, sizeof i);
     }
-    assert_true(rp_segments_memory(&s) >= 100000 * 24);
-    rp_segments_deinit(&s);
+    assert_true(rp_sparse_array_memory(&s) >= 100000 * 24);
+    rp_sparse_array_deinit(&s);
 }
 
 static void a_segment_that_was_dropped_is_used_again(void **state)
@@ -26,44 +26,44 @@ static void a_segment_that_was_dropped_is_used_again(void **state)
     (void)state;
     rp_test_oom oom = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
     rp_allocator alloc = rp_test_oom_allocator(&oom);
-    rp_segments s;
+    rp_sparse_array s;
     size_t length, made;
 
-    assert_ok(rp_segments_init(&s, &alloc, 1000, 100000, 16));
-    length = rp_segments_length(&s);
-    assert_ok(rp_segments_need(&s, 0));
+    assert_ok(rp_sparse_array_init(&s, &alloc, 1000, 100000, 16));
+    length = rp_sparse_array_length(&s);
+    assert_ok(rp_sparse_array_need(&s, 0));
     made = oom.total;
     for (size_t at = 0; at + length < 100000; at += length) {
-        rp_segments_drop(&s, at);
-        assert_false(rp_segments_has(&s, at));
-        assert_ok(rp_segments_need(&s, at + length));
+        rp_sparse_array_drop(&s, at);
+        assert_false(rp_sparse_array_has(&s, at));
+        assert_ok(rp_sparse_array_need(&s, at + length));
     }
 
     assert_int_equal(oom.total, made);
-    rp_segments_deinit(&s);
+    rp_sparse_array_deinit(&s);
     assert_int_equal(oom.live, 0);
 }
 
 static void large_elements_have_segments_of_their_own(void **state)
 {
     (void)state;
-    rp_segments s;
+    rp_sparse_array s;
 
-    assert_ok(rp_segments_init(&s, rp_allocator_default(), 40 << 20, 3, 16));
-    assert_int_equal(rp_segments_length(&s), 1);
-    assert_ok(rp_segments_need(&s, 2));
-    assert_false(rp_segments_has(&s, 1));
-    rp_segments_deinit(&s);
+    assert_ok(rp_sparse_array_init(&s, rp_allocator_default(), 40 << 20, 3, 16));
+    assert_int_equal(rp_sparse_array_length(&s), 1);
+    assert_ok(rp_sparse_array_need(&s, 2));
+    assert_false(rp_sparse_array_has(&s, 1));
+    rp_sparse_array_deinit(&s);
 }
 
 static rp_status fill(const rp_allocator *alloc)
 {
-    rp_segments s;
-    rp_status st = rp_segments_init(&s, alloc, 100, 5000, 16);
+    rp_sparse_array s;
+    rp_status st = rp_sparse_array_init(&s, alloc, 100, 5000, 16);
 
     if (st != RP_OK) return st;
-    for (size_t i = 0; i < 5000 && st == RP_OK; i++) st = rp_segments_need(&s, i);
-    rp_segments_deinit(&s);
+    for (size_t i = 0; i < 5000 && st == RP_OK; i++) st = rp_sparse_array_need(&s, i);
+    rp_sparse_array_deinit(&s);
     return st;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "buffer/segments.h"
+#include "buffer/sparse_array.h"
 
 #include <assert.h>
 
@@ -17,8 +17,8 @@ static uint32_t choose_shift(size_t element_bytes, size_t capacity, size_t parts
     return shift;
 }
 
-rp_status rp_segments_init(rp_segments *s, const rp_allocator *alloc, size_t element_bytes,
-                           size_t capacity, size_t parts)
+rp_status rp_sparse_array_init(rp_sparse_array *s, const rp_allocator *alloc,
+                               size_t element_bytes, size_t capacity, size_t parts)
 {
     uint32_t shift = choose_shift(element_bytes, capacity, parts);
 
@@ -35,7 +35,7 @@ rp_status rp_segments_init(rp_segments *s, const rp_allocator *alloc, size_t ele
     return s->table == NULL ? RP_NO_RESOURCE : RP_OK;
 }
 
-void rp_segments_deinit(rp_segments *s)
+void rp_sparse_array_deinit(rp_sparse_array *s)
 {
     if (s->table == NULL) return;
     for (size_t i = 0; i < s->table_count; i++)
@@ -45,7 +45,7 @@ void rp_segments_deinit(rp_segments *s)
     memset(s, 0, sizeof *s);
 }
 
-rp_status rp_segments_need(rp_segments *s, size_t element)
+rp_status rp_sparse_array_need(rp_sparse_array *s, size_t element)
 {
     char **segment = &s->table[element >> s->shift];
 
@@ -59,7 +59,7 @@ rp_status rp_segments_need(rp_segments *s, size_t element)
     return RP_OK;
 }
 
-void rp_segments_drop(rp_segments *s, size_t element)
+void rp_sparse_array_drop(rp_sparse_array *s, size_t element)
 {
     char **segment = &s->table[element >> s->shift];
 
@@ -70,7 +70,7 @@ void rp_segments_drop(rp_segments *s, size_t element)
     s->used--;
 }
 
-size_t rp_segments_memory(const rp_segments *s)
+size_t rp_sparse_array_memory(const rp_sparse_array *s)
 {
     return (s->used + (s->spare != NULL)) * s->segment_bytes +
            s->table_count * sizeof *s->table;

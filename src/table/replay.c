@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making again what a log was told: the same steps, in the same order, by the same functions;
+ * only that nobody asks whether they may be made, and nobody is told. */
+#include "chunk/trajectory.h"
+#include "table/table_log.h"
+#include "util/error.h"
+
+/* Frees slots of the dead, oldest first, until `left` are left. False if there are fewer. */
+static bool exhume(rp_table *t, size_t left) RP_EXCLUDES(t->mu)
+{
+    rp_remains gone[RP_BLOCK];
+    size_t n = 1, too_many;
+    bool ok = true;
+
+    while (n > 0) {
+        rp_mutex_lock(&t->mu);
+        ok = t->slots.dead >= left;
+        too_many = ok ? t->slots.dead - left : 0;
+        n = rp_slots_exhume(&t->slots, gone, too_many < RP_BLOCK ? too_many : RP_BLOCK);
+        rp_mutex_unlock(&t->mu);
+        for (size_t i = 0; i < n; i++)
+            rp_trajectory_unref_many(gone[i].trajectory, gone[i].references);
+    }
+    return ok;
+}
+
+void rp_table_replay_end(rp_table *t)
+{
+    (void)exhume(t, 0);
+}
+
+static rp_status evict_locked(rp_table *t, size_t count, rp_error *err) RP_REQUIRES(t->mu)
+{
+    if (count > t->slots.live)
+        return rp_fail(err, RP_CORRUPT, "table '%.60s': %zu evictions, with %zu items",
+                       t->options.name, count, t->slots.live);
+    for (size_t i = 0; i < count; i++) rp_table_evict_locked(t);
+    return RP_OK;
+}
+
+static rp_status pause_locked(rp_table *t, uint32_t paused, rp_error *err) RP_REQUIRES(t->mu)
+{
+    if ((paused & ~(uint32_t)(RP_SIDE_INSERTS | RP_SIDE_SAMPLES)) != 0)
+        return rp_fail(err, RP_CORRUPT, "table '%.60s': sides %#x are not all known",
+                       t->options.name, paused);
+    t->paused = paused;
+    return RP_OK;
+}
+
+static rp_status change_locked(rp_table *t, const rp_change *change, rp_error *err)
+    RP_REQUIRES(t->mu)
+{
+    switch (change->kind) {
+    case RP_CHANGED_INSERT: return rp_insert_replay_locked(t, change, err);
+    case RP_CHANGED_SAMPLE: return rp_sample_replay_locked(t, change, err);
+    case RP_CHANGED_UPDATE: return rp_update_replay_locked(t, change, err);
+    case RP_CHANGED_DELETE: return rp_delete_replay_locked(t, change, err);
+    case RP_CHANGED_EVICT: return evict_locked(t, change->count, err);
+    case RP_CHANGED_RESET: rp_reset_replay_locked(t); return RP_OK;
+    case RP_CHANGED_ALTER: return rp_alter_replay_locked(t, change, err);
+    case RP_CHANGED_PAUSE: return pause_locked(t, change->paused, err);
+    }
+    return rp_fail(err, RP_CORRUPT, "table '%.60s': there is no change %d", t->options.name,
+                   (int)change->kind);
+}
+
+rp_status rp_table_replay(rp_table *t, const rp_change *change, rp_error *err)
+{
+    rp_status st;
+
+    if (change->kind == RP_CHANGED_INSERT && !exhume(t, change->dead))
+        return rp_fail(err, RP_CORRUPT,
+                       "table '%.60s': an insert found %zu items on their way out, and there "
+                       "are fewer",
+                       t->options.name, change->dead);
+    rp_mutex_lock(&t->mu);
+    t->events.muted = true;
+    st = change_locked(t, change, err);
+    t->events.muted = false;
+    rp_table_count_out_locked(t, SIZE_MAX);
+    rp_account_settle(&t->account);
+    t->account.freed = 0;
+    rp_mutex_unlock(&t->mu);
+    return st;
+}
