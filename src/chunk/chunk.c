@@ -183,7 +183,7 @@ void rp_chunk_free_bytes(rp_chunk *chunk)
     rp_chunk_owner owner;
 
     assert(atomic_load_explicit(&chunk->pins, memory_order_relaxed) < 0);
-    chunk->wire = NULL;
+    /* The pointer stays as it is: others may look at it, as long as they do not follow it. */
     if (chunk->apart) {
         rp_release(&chunk->alloc, wire, chunk->wire_bytes);
     } else {
@@ -251,5 +251,5 @@ bool rp_chunk_is_delta(const rp_chunk *chunk)
 const uint8_t *rp_chunk_wire(const rp_chunk *chunk, size_t *size)
 {
     *size = chunk->wire_bytes;
-    return chunk->wire;
+    return atomic_load_explicit(&chunk->pins, memory_order_relaxed) >= 0 ? chunk->wire : NULL;
 }

@@ -273,11 +273,9 @@ static bool fits_locked(const part *p) RP_REQUIRES(p->table->mu)
     return true;
 }
 
-static void note_state_locked(part *p) RP_REQUIRES(p->table->mu)
+static void note_state_locked(const rp_table *t, rp_table_state *out) RP_REQUIRES(t->mu)
 {
-    const rp_table *t = p->table;
-
-    p->state = (rp_table_state){
+    *out = (rp_table_state){
         .options = t->options,
         .limiter = t->limiter,
         .rng = t->rng,
@@ -295,9 +293,21 @@ static void note_state_locked(part *p) RP_REQUIRES(p->table->mu)
         .live = t->slots.live,
         .first_free = t->slots.first_free,
     };
-    p->state.options.extensions = NULL;
-    p->state.options.extension_count = 0;
-    p->state.options.seed = 0;
+    out->options.extensions = NULL;
+    out->options.extension_count = 0;
+    out->options.seed = 0;
+}
+
+void rp_table_get_state(rp_table *t, rp_table_state *out)
+{
+    rp_mutex_lock(&t->mu);
+    note_state_locked(t, out);
+    for (int i = 0; i < SETS; i++) {
+        const rp_dense_set *set = set_of(t, i);
+
+        out->set_counts[i] = set != NULL ? set->count : 0;
+    }
+    rp_mutex_unlock(&t->mu);
 }
 
 static void hang_locked(part *p) RP_REQUIRES(p->table->mu)
@@ -306,7 +316,7 @@ static void hang_locked(part *p) RP_REQUIRES(p->table->mu)
     uint8_t *marks = s->marks;
     size_t mark_room = s->mark_room;
 
-    note_state_locked(p);
+    note_state_locked(p->table, &p->state);
     s->marks = p->marks;
     s->mark_room = p->mark_room;
     p->marks = marks;

@@ -33,6 +33,10 @@ typedef struct rp_table_state {
                                selectors without one */
 } rp_table_state;
 
+/* The state of a table now: of use alone if there is nothing in it, as in one that was just
+ * made. */
+void rp_table_get_state(rp_table *t, rp_table_state *out);
+
 typedef struct rp_cut rp_cut;
 
 /* Prepares a cut of these tables (takes references). RP_NO_RESOURCE, RP_PRECONDITION (one of
