@@ -153,14 +153,16 @@ static uint32_t crc_of(const rp_chunk *chunk)
     return rp_crc32c(0, wire, size);
 }
 
-/* A trajectory of a new chunk, perhaps with the one before as well; or one there was. */
+/* A trajectory of a new chunk, perhaps with the one before as well; or one there was. Returns
+ * owned. */
 static rp_trajectory *pick_trajectory(rp_rig *r)
 {
     size_t at = rp_rng_below(&r->rng, RP_RIG_RECENT);
     rp_chunk *both[2];
     bool joins; /* only rows of one size go together */
 
-    if (r->recent[at] != NULL && rp_rng_below(&r->rng, 3) == 0) return r->recent[at];
+    if (r->recent[at] != NULL && rp_rng_below(&r->rng, 3) == 0)
+        return rp_trajectory_ref(r->recent[at]);
     assert_true(r->next_chunk < RP_RIG_CHUNKS);
     joins = r->last_chunk != NULL && rp_rng_below(&r->rng, 3) == 0;
     if (!joins) r->row_bytes = 1 + rp_rng_below(&r->rng, r->options.chunk_bytes);
@@ -174,7 +176,7 @@ static rp_trajectory *pick_trajectory(rp_rig *r)
     assert_non_null(r->recent[at]);
     rp_chunk_unref(r->last_chunk);
     r->last_chunk = both[0];
-    return r->recent[at];
+    return rp_trajectory_ref(r->recent[at]);
 }
 
 static rp_status insert(rp_rig *r, rp_table *t)
@@ -190,6 +192,7 @@ static rp_status insert(rp_rig *r, rp_table *t)
                         .flags = rp_rng_below(&r->rng, 6) == 0 ? RP_INSERT_MAX_PRIORITY : 0,
                         .trajectory = pick_trajectory(r)};
     st = rp_table_insert(t, items, count, rp_wait_none(), &inserted, &r->err);
+    for (size_t i = 0; i < count; i++) rp_trajectory_unref(items[i].trajectory);
     return st == RP_DEADLINE ? RP_OK : st; /* the limiter; what went in is in */
 }
 
