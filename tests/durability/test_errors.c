@@ -139,8 +139,8 @@ static void go_through(fault_run *f)
                                 NULL)
                  : f->got.digest != digest)
         f->wrong = "something else is there at the end";
-    else if (!f->got.continues)
-        f->wrong = "it cannot be gone on with";
+    else if (f->got.stuck != NULL)
+        f->wrong = f->got.stuck;
 }
 
 /* Returns whether the fault was met. */
@@ -266,12 +266,12 @@ static void fail_recovery(const rp_rig *r, rp_sim *disk, size_t promised, rp_sim
     }
     rp_sim_fail(image, &none);
     rp_rig_recover(r, image, RP_RIG_GO_ON, &got);
-    if (got.status != RP_OK || !got.sound || !got.continues ||
+    if (got.status != RP_OK || !got.sound || got.stuck != NULL ||
         !rp_rig_find(r, got.digest, promised, r->options.steps, NULL)) {
-        print_error("after %s %s call %llu of recovery: %s %s, sound %d, goes on %d\n",
+        print_error("after %s %s call %llu of recovery: %s %s, sound %d, %s\n",
                     error_names[fault.error], fault.for_good ? "from" : "at",
                     (unsigned long long)fault.call, rp_status_name(got.status), got.err.text,
-                    got.sound, got.continues);
+                    got.sound, got.stuck != NULL ? got.stuck : "");
         fail();
     }
     t->runs++;

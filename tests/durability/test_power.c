@@ -118,11 +118,14 @@ static void recover(run *r, const moment *m, int variant, uint64_t seed, rp_rng 
     rp_sim *image = variant < 0 ? rp_sim_copy(m->disk)
                                 : rp_sim_after(m->disk, (rp_sim_variant)variant, seed);
     int how = rp_rng_below(rng, 8) == 0 ? RP_RIG_GO_ON : 0;
+    size_t promised = m->promised[variant >= 0];
     const char *wrong = NULL;
     rp_rig_recovered got;
 
     if (rp_rng_below(rng, 8) == 0) { /* power fails once more, in the recovery */
         rp_sim *second;
+
+        promised = m->promised[1];
 
         rp_sim_cut(image, 1 + rp_rng_below(rng, 40));
         rp_rig_recover(&r->rig, image, 0, &got);
@@ -135,10 +138,10 @@ static void recover(run *r, const moment *m, int variant, uint64_t seed, rp_rng 
         wrong = "it does not open";
     else if (!got.sound)
         wrong = "tables or bytes are wrong";
-    else if (!rp_rig_find(&r->rig, got.digest, m->promised[variant >= 0], m->started, NULL))
+    else if (!rp_rig_find(&r->rig, got.digest, promised, m->started, NULL))
         wrong = "not a state that may be there";
-    else if (!got.continues)
-        wrong = "it cannot be gone on with";
+    else if (got.stuck != NULL)
+        wrong = got.stuck;
     if (wrong != NULL) complain(r, m, variant, seed, wrong, &got);
     atomic_fetch_add(&r->recovered, 1);
     rp_sim_free(image);

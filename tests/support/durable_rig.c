@@ -21,7 +21,7 @@ static void on_event(void *ctx, bool degraded, const char *text)
 {
     rp_rig *r = ctx;
 
-    (void)text;
+    if (getenv("RP_RIG_TRACE") != NULL) print_message("# %d: %s\n", degraded, text);
     atomic_fetch_add(&r->events, 1);
     atomic_store(&r->degraded, degraded);
 }
@@ -435,23 +435,34 @@ static bool is_sound(rp_rig *r, const rp_rig *history)
     return ok;
 }
 
-/* A few more steps of its own, a checkpoint, and what is there when it is opened again. */
-static bool goes_on(rp_rig *r, rp_sim *disk)
+/* A few more steps of its own, a checkpoint, and what is there when it is opened again. NULL:
+ * all is well. */
+static const char *go_on(rp_rig *r, rp_sim *disk, rp_error *err)
 {
+    const char *wrong = NULL;
     uint64_t digest;
     rp_rig again;
-    bool ok;
 
     while (rp_rig_step(r))
         ;
-    if (rp_rig_checkpoint(r) != RP_OK) return false;
+    *err = r->err;
+    if (r->failed_steps > 0) return "a step fails";
+    if (rp_rig_checkpoint(r) != RP_OK) {
+        *err = r->err;
+        return "a checkpoint fails";
+    }
     digest = rp_rig_digest(r);
-    if (r->failed_steps > 0 || rp_rig_close(r) != RP_OK) return false;
+    if (rp_rig_close(r) != RP_OK) {
+        *err = r->err;
+        return "it does not close";
+    }
     rp_rig_init(&again, &r->options);
-    ok = rp_rig_try_open(&again, disk, &again.err) == RP_OK;
-    ok = ok && rp_rig_digest(&again) == digest && is_sound(&again, r);
+    if (rp_rig_try_open(&again, disk, err) != RP_OK)
+        wrong = "it does not open again";
+    else if (rp_rig_digest(&again) != digest || !is_sound(&again, r))
+        wrong = "something else is there when it is opened again";
     rp_rig_deinit(&again);
-    return ok;
+    return wrong;
 }
 
 static void find_quarantine(void *ctx, const char *path, uint64_t size)
@@ -474,7 +485,6 @@ static void look(const rp_rig *r, rp_rig *n, rp_files *files, rp_rig_recovered *
     out->torn_bytes = info.torn_bytes;
     out->last_checkpoint = info.last_checkpoint;
     out->told = atomic_load(&n->degraded) || atomic_load(&n->events) > 0 || info.torn_bytes > 0;
-    out->continues = true;
 }
 
 static void init_next(const rp_rig *r, rp_rig *n, size_t steps)
@@ -498,7 +508,7 @@ void rp_rig_recover(const rp_rig *r, rp_sim *disk, int how, rp_rig_recovered *ou
 
     init_next(r, &n, goes ? MORE_STEPS : 0);
     look(r, &n, rp_sim_mount(disk), out);
-    if (out->status == RP_OK && goes) out->continues = goes_on(&n, disk);
+    if (out->status == RP_OK && goes) out->stuck = go_on(&n, disk, &out->err);
     rp_sim_list(disk, find_quarantine, &out->told);
     rp_rig_deinit(&n);
 }

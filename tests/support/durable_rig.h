@@ -98,7 +98,7 @@ typedef struct rp_rig_recovered {
     bool sound; /* tables are consistent, and the bytes of chunks those of their keys */
     bool told;  /* on_event, quarantine or torn bytes: somebody learns of it */
     uint64_t torn_bytes, last_checkpoint;
-    bool continues; /* more steps, a checkpoint, and the same again when it is opened anew */
+    const char *stuck; /* why it cannot be gone on with; NULL: it can, or was not to be */
 } rp_rig_recovered;
 
 enum { RP_RIG_GO_ON = 1 };
