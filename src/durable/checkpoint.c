@@ -73,7 +73,7 @@ static void note_lsn(void *ctx)
 {
     run *r = ctx;
 
-    r->lsn = r->c->journal != NULL ? rp_journal_last(r->c->journal) : r->c->lsn;
+    r->lsn = r->c->journal != NULL ? rp_journal_cut(r->c->journal) : r->c->lsn;
 }
 
 static rp_status take_frozen(void *ctx, rp_table *const *tables, size_t count,

@@ -91,6 +91,8 @@ static rp_status parse(rp_chunk_index *index, rp_segments *segments, const rp_pl
     if (st == RP_INVALID) st = RP_CORRUPT;
     if (st == RP_OK && rp_segments_adopt(segments, chunk, place) != RP_OK)
         st = rp_fail_memory(err, sizeof *place);
+    if (st == RP_OK && index->on_chunk != NULL && index->on_chunk(index->ctx, chunk) != RP_OK)
+        st = rp_fail_memory(err, sizeof *place);
     if (st != RP_OK) {
         rp_chunk_unref(chunk);
         return st;

@@ -18,6 +18,9 @@ typedef struct rp_chunk_index {
     rp_index_entry *entries; /* open addressing, at most three quarters full */
     size_t count, capacity;
     uint64_t wanted_bytes; /* of payloads */
+    /* Set by the owner, or NULL: told of each chunk that was read, once. RP_NO_RESOURCE. */
+    rp_status (*on_chunk)(void *ctx, rp_chunk *chunk);
+    void *ctx;
 } rp_chunk_index;
 
 void rp_chunk_index_init(rp_chunk_index *index, const rp_allocator *alloc);

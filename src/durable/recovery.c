@@ -146,6 +146,11 @@ static rp_status load_manifest(rp_recovery *r, const directory *d, uint64_t numb
     return st;
 }
 
+static rp_status admit(void *ctx, rp_chunk *chunk)
+{
+    return rp_tier_admit(((rp_recovery *)ctx)->tier, chunk);
+}
+
 static rp_status open_segments(rp_recovery *r, const rp_store_id *id, rp_error *err)
 {
     rp_segments_options options = {.alloc = r->alloc,
@@ -154,14 +159,29 @@ static rp_status open_segments(rp_recovery *r, const rp_store_id *id, rp_error *
                                    .segment_bytes = r->segment_bytes,
                                    .next_number = r->next_segment};
 
+    rp_tier_options tier = {.alloc = r->alloc,
+                            .store = r->store,
+                            .max_memory = r->max_memory,
+                            .on_event = r->on_tier_event,
+                            .ctx = r->ctx};
+    rp_status st;
+
     r->id = *id;
-    return rp_segments_new(&options, &r->segments, err);
+    st = rp_segments_new(&options, &r->segments, err);
+    if (st != RP_OK || r->max_memory == 0) return st;
+    tier.segments = r->segments;
+    st = rp_tier_new(&tier, &r->tier, err);
+    r->chunks.on_chunk = admit;
+    r->chunks.ctx = r;
+    return st;
 }
 
 /* Forgets what a checkpoint that is not whole has left behind in memory. */
 static void forget(rp_recovery *r)
 {
     rp_chunk_index_deinit(&r->chunks);
+    rp_tier_free(r->tier);
+    r->tier = NULL;
     rp_segments_free(r->segments);
     r->segments = NULL;
     r->reported = 0;
@@ -185,6 +205,7 @@ static rp_status load(rp_recovery *r, const directory *d, uint64_t number, bool 
     if (st == RP_OK) {
         r->checkpoint = number;
         r->lsn = m->store.lsn;
+        if (rp_store_find_tables(r->store, NULL, 0) != m->table_count) r->is_same = false;
     }
     rp_loading_free(l);
     rp_manifest_free(m);
@@ -353,7 +374,7 @@ rp_status rp_recover(rp_recovery *r, rp_error *err)
 
     rp_chunk_index_init(&r->chunks, r->alloc);
     rp_catalogue_init(&r->catalogue, r->alloc);
-    r->is_whole = true;
+    r->is_whole = r->is_same = true;
     st = look(r, &d, err);
     RP_KILL_POINT("recovery.begin");
     if (st == RP_OK && d.manifests.count == 0) {
@@ -374,6 +395,8 @@ void rp_recovery_deinit(rp_recovery *r)
 {
     rp_chunk_index_deinit(&r->chunks);
     rp_catalogue_deinit(&r->catalogue);
+    rp_tier_free(r->tier);
+    r->tier = NULL;
     rp_segments_free(r->segments);
     r->segments = NULL;
 }

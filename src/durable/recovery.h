@@ -17,6 +17,7 @@
 
 #include "durable/checkpoint.h"
 #include "durable/chunk_index.h"
+#include "durable/tier.h"
 
 typedef struct rp_recovery {
     /* given */
@@ -24,15 +25,19 @@ typedef struct rp_recovery {
     rp_files *files;
     rp_store *store;
     uint64_t segment_bytes;
+    uint64_t max_memory; /* 0: no disk tier */
     bool salvage, accept_changes;
     rp_progress_meter *meter;
     void (*on_event)(void *ctx, bool degraded, const char *text);
+    void (*on_tier_event)(void *ctx, bool degraded, const char *text); /* for its whole life */
     void *ctx;
     /* found */
     bool is_fresh; /* nothing was there */
     bool is_whole; /* the newest, and nothing of it was dropped or altered */
+    bool is_same;  /* and the store has no tables or bounds that are not saved */
     rp_store_id id;
     rp_segments *segments; /* owned */
+    rp_tier *tier;         /* owned; NULL: none */
     rp_chunk_index chunks; /* that were loaded, until they are let go */
     rp_catalogue catalogue;
     uint64_t checkpoint; /* that was loaded; 0: none */
@@ -43,8 +48,9 @@ typedef struct rp_recovery {
     size_t reported;
 } rp_recovery;
 
-/* On success the caller takes `segments` and `catalogue`; on failure, too, everything is
- * released by rp_recovery_deinit(). RP_CORRUPT, RP_PRECONDITION, RP_NO_RESOURCE,
+/* On success the caller may take `segments`, `tier` and `catalogue`, and leave NULL and an
+ * empty one behind; rp_recovery_deinit() releases the rest, after a failure too. RP_CORRUPT,
+ * RP_PRECONDITION, RP_NO_RESOURCE,
  * RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_recover(rp_recovery *r, rp_error *err);
 void rp_recovery_deinit(rp_recovery *r);

@@ -562,8 +562,10 @@ static rp_status restore_table(rp_loading *l, size_t table, rp_error *err)
         l->is_altered = true;
     }
     if (st == RP_OK) {
-        if (t->options.max_size > state.options.max_size)
+        if (t->options.max_size > state.options.max_size) {
             state.options.max_size = t->options.max_size;
+            l->r->is_same = false;
+        }
         from = (source){l, table, altered ? &s : NULL, &state};
         st = rp_table_restore(t, &state, &given, err);
     }
