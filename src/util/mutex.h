@@ -59,9 +59,14 @@ void rp_mutex_lock(rp_mutex *m) RP_ACQUIRE(*m);
  * where a thread that is not there may have it. */
 bool rp_mutex_try_lock(rp_mutex *m) RP_TRY_ACQUIRE(true, *m);
 /* Takes one more of the rank that was taken last. For who takes several of one rank while
- * nobody who has one of them may want another of them: docs/threading.md has the argument. */
+ * nobody who has one of them may want another of them: docs/threading.md has the argument. The
+ * second gives up after some microseconds rather than sleep. */
 void rp_mutex_lock_beside(rp_mutex *m) RP_ACQUIRE(*m);
+bool rp_mutex_try_lock_beside(rp_mutex *m) RP_TRY_ACQUIRE(true, *m);
 void rp_mutex_unlock(rp_mutex *m) RP_RELEASE(*m);
+/* The same, and waits a moment: for who takes a lock again and again, so that those who stand
+ * at it get it in between. */
+void rp_mutex_unlock_and_pause(rp_mutex *m) RP_RELEASE(*m);
 
 void rp_cond_init(rp_cond *c);
 void rp_cond_deinit(rp_cond *c);
