@@ -13,6 +13,7 @@
  *
  * The comparison with dm-reverb's checkpoints is in durable_pause.py. */
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@
 enum { ROUNDS = 3, BLOCK = 1 << 20, MAX_TIMES = 1 << 24, BATCH = 500 };
 
 typedef struct data {
-    char directory[64];
+    char directory[PATH_MAX + 64];
     rp_store *store;
     rp_table *table;
     rp_durable *durable;
@@ -38,9 +39,20 @@ typedef struct data {
 
 /* --- a store ------------------------------------------------------------------------------------- */
 
+/* Beside the program, so on the disk that it was built on. */
+static void path_of(char out[PATH_MAX + 64], const char *name)
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+
+    if (length < 0) bench_check(RP_UNAVAILABLE, NULL);
+    path[length] = '\0';
+    snprintf(out, PATH_MAX + 64, "%s-%s-%ld", path, name, (long)getpid());
+}
+
 static void remove_all(const char *directory)
 {
-    char command[96];
+    char command[PATH_MAX + 96];
 
     snprintf(command, sizeof command, "rm -rf -- '%s'", directory);
     if (system(command) != 0) fprintf(stderr, "%s is left behind\n", directory);
@@ -61,8 +73,7 @@ static void open_data(data *d, const char *name, size_t items, size_t item_bytes
     rp_error err;
 
     *d = (data){.item_bytes = item_bytes, .rng = {.state = 9}};
-    snprintf(d->directory, sizeof d->directory, "bench-durable-%s", name);
-    remove_all(d->directory);
+    path_of(d->directory, name);
     options.directory = d->directory;
     bench_check(rp_store_new(&store, &d->store, &err), &err);
     bench_check(rp_store_add_table(d->store, &table, &d->table, &err), &err);
@@ -138,9 +149,12 @@ static uint64_t checkpoint(data *d)
 static double write_plainly(uint64_t bytes)
 {
     uint8_t *block = bench_array(BLOCK, 1);
+    char path[PATH_MAX + 64];
     double began;
-    int fd = open("bench-durable-plain", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int fd;
 
+    path_of(path, "plain");
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0) bench_check(RP_UNAVAILABLE, NULL);
     for (size_t i = 0; i < BLOCK; i++) block[i] = (uint8_t)(i * 31);
     began = bench_seconds();
@@ -154,7 +168,7 @@ static double write_plainly(uint64_t bytes)
     if (fdatasync(fd) != 0) bench_check(RP_UNAVAILABLE, NULL);
     began = bench_seconds() - began;
     (void)close(fd);
-    (void)unlink("bench-durable-plain");
+    (void)unlink(path);
     free(block);
     return began;
 }
@@ -316,12 +330,14 @@ int main(int argc, char **argv)
 {
     bench_options options = bench_parse(argc, argv, "checkpoints");
     size_t share = options.quick ? 10 : 1;
+    char folder[PATH_MAX + 64];
 
     measure_write(100000 / share, 4000, "");
     measure_write(1000000 / share, 400, ".small");
     measure_increment(200000 / share, RP_FIFO, "");
     measure_increment(200000 / share, RP_UNIFORM, ".anywhere");
     measure_hold(1000000 / share);
-    bench_durable_tier("bench-durable-tier", options.quick);
+    path_of(folder, "tier");
+    bench_durable_tier(folder, options.quick);
     return 0;
 }
