@@ -97,6 +97,13 @@ RP_NODISCARD rp_status rp_records_scan(const rp_allocator *alloc, rp_files *file
  * readable. */
 RP_NODISCARD rp_status rp_segments_remove(rp_segments *s, uint64_t number, rp_error *err);
 
+/* The segment that is being written, or will be next: those with lower numbers are not written
+ * any more. */
+uint64_t rp_segments_writing(rp_segments *s);
+/* Whether a chunk in memory has its place there, or somebody reads from it. Once this is false
+ * of a segment that is not written any more, it stays so. */
+bool rp_segments_in_use(rp_segments *s, uint64_t number);
+
 /* The path of a segment, "seg/" and 16 hexadecimal digits. Returns `out`. */
 char *rp_segment_path(char out[32], uint64_t number);
 

@@ -15,6 +15,8 @@
 enum {
     RP_RANK_PUT = 5,
     RP_RANK_SERVER = 10,
+    RP_RANK_LISTENERS = 12,
+    RP_RANK_DURABLE = 15,
     RP_RANK_STORE = 20,
     RP_RANK_TABLE = 30,
     RP_RANK_BUDGET = 40,
