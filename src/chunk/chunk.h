@@ -51,19 +51,19 @@ struct rp_chunk {
     size_t wire_bytes; /* of the message at `wire` */
     const uint8_t *wire;
     rp_chunk_origin origin;
-    rp_holders holders; /* counted by tables, under their locks */
-    rp_allocator alloc; /* it came from here */
-    size_t size_bytes;  /* of the whole allocation */
-    rp_codec codec;
-    uint32_t column_count;
-    bool delta;
-    bool adopted;              /* `wire` is its owner's */
-    bool apart;                /* `wire` is a block of its own */
-    atomic_int_least32_t pins; /* readers of bytes that may go; -1: they have gone */
-    rp_chunk_column *columns;
-    rp_column_place *places;
+    rp_holders holders;            /* counted by tables, under their locks */
+    rp_allocator alloc;            /* it came from here */
+    size_t size_bytes;             /* of the whole allocation */
     _Atomic(rp_chunk_home *) home; /* NULL until it is put on disk */
     _Atomic(rp_chunk_stay *) stay; /* NULL until a table with a disk tier holds it */
+    atomic_int_least32_t pins;     /* readers of bytes that may go; -1: they have gone */
+    bool adopted;                  /* `wire` is its owner's */
+    bool apart;                    /* `wire` is a block of its own */
+    bool delta;
+    rp_codec codec;
+    uint32_t column_count;
+    rp_chunk_column *columns;
+    rp_column_place *places;
 };
 
 /* Who owns the bytes of an adopted chunk. */
@@ -114,9 +114,9 @@ void rp_chunk_unpin(rp_chunk *chunk);
 bool rp_chunk_give_up_bytes(rp_chunk *chunk);
 void rp_chunk_free_bytes(rp_chunk *chunk);
 
-/* A chunk that reads as `chunk` does and pins it, with a reference, as long as it lives. Of no
- * table yet. The bytes must be pinned by the caller already, who hands the pin over; on failure
- * it stays the caller's. NULL if there is no memory. */
+/* A chunk that reads as `chunk` does, and holds it, pinned, as long as its own bytes are there.
+ * Of no table yet. The bytes must be pinned by the caller already, who hands the pin over; on
+ * failure it stays the caller's. NULL if there is no memory. */
 rp_chunk *rp_chunk_view(const rp_allocator *alloc, rp_chunk *chunk);
 
 #endif

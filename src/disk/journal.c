@@ -30,7 +30,7 @@ enum {
     MOST_TURNS = 8,          /* places that move while they are written down */
     DEFAULT_BYTES = 64 << 20 /* of a file; in the queue */
 };
-static const int64_t retry_ns = 1000000000;
+static const int64_t default_retry_ns = 1000000000;
 
 /* Somebody who waits for a number. On his stack; in the list until he is woken or gives up. */
 typedef struct waiter {
@@ -58,7 +58,7 @@ struct rp_journal {
     rp_raw_batch *spare RP_GUARDED_BY(mu);
     uint64_t written, synced RP_GUARDED_BY(mu); /* changed by the thread */
     uint64_t sync_wanted RP_GUARDED_BY(mu);     /* up to here, by somebody */
-    bool is_lost RP_GUARDED_BY(mu);             /* records have been given up */
+    atomic_bool is_lost;               /* records have been given up. Set under the lock */
     uint64_t resume RP_GUARDED_BY(mu); /* the first number after those given up; 0: none were */
     uint64_t hold RP_GUARDED_BY(mu);   /* a checkpoint up to here must be complete first; 0 */
     bool is_stopping RP_GUARDED_BY(mu);
@@ -206,28 +206,8 @@ static void release(const rp_journal *j, rp_record_kind kind, const void *raw, s
     if (j->o.release != NULL) j->o.release(j->o.ctx, kind, raw, size);
 }
 
-/* There was no memory for a record. What it refers to is let go here: the caller has it too. */
-static void lose_one(rp_journal *j, rp_record_kind kind, const rp_bytes *parts, size_t count)
-{
-    uint64_t room[64];
-    size_t size = 0;
-
-    for (size_t i = 0; i < count; i++) size += parts[i].size;
-    if (count == 1) {
-        release(j, kind, parts[0].data, size);
-        return;
-    }
-    if (size > sizeof room) return; /* a leak is better than a wrong release; see the header */
-    size = 0;
-    for (size_t i = 0; i < count; i++) {
-        memcpy((char *)room + size, parts[i].data, parts[i].size);
-        size += parts[i].size;
-    }
-    release(j, kind, room, size);
-}
-
 uint64_t rp_journal_append(rp_journal *j, rp_record_kind kind, const rp_bytes *parts,
-                           size_t count)
+                           size_t count, bool *is_kept)
 {
     uint64_t lsn, before;
     bool ok;
@@ -245,8 +225,20 @@ uint64_t rp_journal_append(rp_journal *j, rp_record_kind kind, const rp_bytes *p
     atomic_store_explicit(&j->last, lsn, memory_order_relaxed);
     rp_cond_signal(&j->cv);
     rp_mutex_unlock(&j->mu);
-    if (!ok) lose_one(j, kind, parts, count);
+    if (is_kept != NULL) *is_kept = ok;
     return lsn;
+}
+
+uint64_t rp_journal_append_nothing(rp_journal *j)
+{
+    static const rp_bytes too_much = {NULL, (size_t)RP_MAX_RECORD_BYTES + 1};
+
+    return rp_journal_append(j, RP_RECORD_SEAL, &too_much, 1, NULL);
+}
+
+bool rp_journal_is_lost(rp_journal *j)
+{
+    return atomic_load(&j->is_lost);
 }
 
 bool rp_journal_is_behind(rp_journal *j)
@@ -370,10 +362,6 @@ static void set_written(rp_journal *j, uint64_t written, uint64_t synced)
 static void condemn(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     if (j->file.handle == NULL) return;
-    if (j->begins_after_gap || j->synced < j->file.first) {
-        /* It goes altogether, and so does the word of a gap that it may have begun with. */
-        j->begins_after_gap = j->resume > 0 && j->resume == j->file.first;
-    }
     rp_journal_file_condemn(&j->file, &j->o, j->synced);
     rp_mutex_lock(&j->mu);
     j->info.condemned++;
@@ -573,6 +561,7 @@ static void report(rp_journal *j, rp_status st, const rp_error *err)
     if (is && !was && j->o.on_trouble != NULL) j->o.on_trouble(j->o.ctx, &why);
     if (was && !is && j->o.on_trouble != NULL) j->o.on_trouble(j->o.ctx, NULL);
     if (safe > 0 && j->o.on_safe != NULL) j->o.on_safe(j->o.ctx, safe);
+    if (j->o.on_pass != NULL) j->o.on_pass(j->o.ctx);
 }
 
 /* Waits until there is something to do. False: it is to end. */
@@ -605,13 +594,12 @@ static bool wait_for_work(rp_journal *j)
  * if there is nothing to be written for now. */
 static bool skip_lost(rp_journal *j)
 {
-    uint64_t resume, up_to;
+    uint64_t resume, up_to, bytes = j->kept.bytes;
     bool is_lost;
 
+    if (j->o.segments != NULL) bytes += rp_segments_queued(j->o.segments);
     rp_mutex_lock(&j->mu);
-    if (!j->is_lost && j->info.in_trouble && !j->o.sync &&
-        j->kept.bytes + (j->o.segments != NULL ? rp_segments_queued(j->o.segments) : 0) >
-            j->o.max_queued)
+    if (!j->is_lost && j->info.in_trouble && !j->o.sync && bytes > j->o.max_queued)
         j->is_lost = true; /* the trouble says why */
     is_lost = j->is_lost;
     resume = j->resume;
@@ -660,7 +648,7 @@ static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
     was_synced = j->written == j->synced;
     is_sync = is_sync_due(j);
     st = write_out(j, is_sync, &err);
-    j->retry_at = st != RP_OK ? rp_now_ns() + retry_ns : 0;
+    j->retry_at = st != RP_OK ? rp_now_ns() + j->o.retry_ns : 0;
     if (is_sync || was_synced) j->due_at = rp_now_ns() + j->o.interval_ns;
     report(j, st, &err);
 }
@@ -816,6 +804,7 @@ rp_status rp_journal_start(const rp_journal_options *options, rp_journal **out,
     j->o.alloc = &j->alloc;
     if (j->o.file_bytes == 0) j->o.file_bytes = DEFAULT_BYTES;
     if (j->o.max_queued == 0) j->o.max_queued = DEFAULT_BYTES;
+    if (j->o.retry_ns == 0) j->o.retry_ns = default_retry_ns;
     rp_mutex_init(&j->mu, RP_RANK_JOURNAL);
     rp_cond_init(&j->cv);
     rp_buf_init(&j->piece.bytes, &j->alloc);

@@ -43,6 +43,7 @@ typedef struct rp_journal_options {
     uint64_t next_lsn; /* >= 1 */
     bool sync;
     int64_t interval_ns;
+    int64_t retry_ns;    /* between tries when it cannot write; 0: a second */
     uint64_t file_bytes; /* a new file is begun when one has this many; 0: 64 MiB */
     uint64_t max_queued; /* bytes, segments' included: from here on it is behind; 0: 64 MiB */
     /* On the journal's thread: appends the payload of a record to `out`; perhaps several times
@@ -54,8 +55,11 @@ typedef struct rp_journal_options {
     void (*release)(void *ctx, rp_record_kind kind, const void *raw, size_t size);
     /* On the journal's thread, after a batch: everything up to `lsn` is safe. */
     void (*on_safe)(void *ctx, uint64_t lsn);
-    /* It cannot write (why), or can again (NULL). It goes on trying, once a second. */
+    /* It cannot write (why), or can again (NULL). It goes on trying. */
     void (*on_trouble)(void *ctx, const rp_error *why);
+    /* After every batch, and every try: less may be queued than before. May be NULL, like the
+     * two above. */
+    void (*on_pass)(void *ctx);
     void *ctx;
 } rp_journal_options;
 
@@ -69,9 +73,13 @@ rp_status rp_journal_stop(rp_journal *j, rp_error *err);
 
 /* Takes the journal's lock (rank 46) for a copy. Never blocks for I/O. `raw` is 8-aligned
  * whenever it is handed back. If there is no memory the journal is in trouble; the number is
- * given all the same, and `release` is called. */
+ * given all the same, and `*is_kept` (may be NULL) is false: `release` will not be called. */
 uint64_t rp_journal_append(rp_journal *j, rp_record_kind kind, const rp_bytes *parts,
-                           size_t count);
+                           size_t count, bool *is_kept);
+/* The number of a record for which there was no memory to make it. */
+uint64_t rp_journal_append_nothing(rp_journal *j);
+/* It has given up, and what is appended is of no use for now. */
+bool rp_journal_is_lost(rp_journal *j);
 /* Any thread, any lock below 44: no lock is taken if there are no segments. */
 bool rp_journal_is_behind(rp_journal *j);
 uint64_t rp_journal_last(rp_journal *j); /* LSN appended */

@@ -214,55 +214,74 @@ static rp_status visit(void *ctx, const rp_record *record, rp_error *err)
     return st;
 }
 
+/* Whether the journal gave up before the next file. */
+static rp_status gave_up_before(reader *r, size_t index, bool *out, rp_error *err)
+{
+    rp_journal_end end;
+    rp_status st = load(r, r->firsts[index], err);
+
+    if (st == RP_OK)
+        st = rp_journal_walk(r->data, r->size, r->firsts[index], r->store, NULL, NULL, &end,
+                             err);
+    *out = st == RP_OK && end.gave_up;
+    return st;
+}
+
+/* Judges a file whose good part ends before the next begins, or before its own end. */
+static rp_status judge(reader *r, size_t index, const rp_journal_end *end, uint64_t synced,
+                       uint64_t *torn_bytes, rp_error *err)
+{
+    uint64_t left = r->size - end->offset;
+    bool gave_up = false;
+    rp_status st = RP_OK;
+
+    if (index + 1 < r->count) {
+        st = gave_up_before(r, index + 1, &gave_up, err);
+        synced = gave_up ? end->synced : UINT64_MAX; /* otherwise all of it was needed */
+    }
+    if (st != RP_OK) return st;
+    *torn_bytes += left;
+    if (r->last >= synced) return RP_OK;
+    return rp_fail(err, RP_CORRUPT,
+                   "wal/%016" PRIx64 ", offset %" PRIu64 ": record %" PRIu64
+                   " is damaged or missing, and it was on stable storage",
+                   r->firsts[index], end->offset, end->lsn + 1);
+}
+
 /* Reads a file. `*is_end` if nothing after it counts. */
 static rp_status read_one(reader *r, size_t index, uint64_t synced, bool *is_end,
                           uint64_t *torn_bytes, rp_error *err)
 {
     uint64_t first = r->firsts[index];
-    bool has_next = index + 1 < r->count;
+    bool has_next = index + 1 < r->count, gave_up;
     rp_journal_end end;
     rp_status st = load(r, first, err);
 
     if (st != RP_OK) return st;
     r->limit = has_next ? r->firsts[index + 1] - 1 : UINT64_MAX;
     if (first > r->last + 1) {
-        rp_status walked =
-            rp_journal_walk(r->data, r->size, first, r->store, NULL, NULL, &end, err);
-        if (walked != RP_OK) return walked;
+        st = gave_up_before(r, index, &gave_up, err);
         *is_end = true;
-        if (end.gave_up) { /* the journal says that it has nothing for us */
-            *torn_bytes += r->size;
-            return RP_OK;
-        }
-        if (!has_next && end.offset <= RP_FILE_HEADER_BYTES && end.synced == 0 &&
-            r->last >= synced) { /* a file that came to nothing */
-            *torn_bytes += r->size;
-            return RP_OK;
-        }
+        if (st == RP_OK && gave_up) *torn_bytes += r->size; /* it has nothing for us */
+        if (st != RP_OK || gave_up) return st;
         return rp_fail(err, RP_CORRUPT,
                        "journal: after %" PRIu64 " comes the file that begins with %" PRIu64,
                        r->last, first);
     }
     st = rp_journal_walk(r->data, r->size, first, r->store, visit, r, &end, err);
-    if (st == RP_NOT_FOUND && r->is_missing && r->last >= synced) {
-        *torn_bytes += r->size - end.offset;
+    if (st == RP_NOT_FOUND && r->is_missing) {
         *is_end = true;
-        return RP_OK;
+        if (!has_next && r->last >= synced) {
+            *torn_bytes += r->size - end.offset;
+            return RP_OK;
+        }
+        if (err != NULL) err->code = RP_CORRUPT;
+        return RP_CORRUPT;
     }
-    if (st == RP_NOT_FOUND && err != NULL) err->code = RP_CORRUPT;
-    if (st != RP_OK) return st == RP_NOT_FOUND ? RP_CORRUPT : st;
-    if (!end.is_damaged && (!has_next || end.lsn >= r->limit)) return RP_OK;
-    if (has_next && end.lsn >= r->limit) return RP_OK; /* the next one has the rest */
-    if (has_next && r->last >= r->limit) return RP_OK; /* none of what is damaged counts */
+    if (st != RP_OK) return st;
+    if (has_next ? end.lsn >= r->limit : !end.is_damaged) return RP_OK;
     *is_end = true;
-    if (!has_next && r->last >= synced) {
-        *torn_bytes += r->size - end.offset;
-        return RP_OK;
-    }
-    return rp_fail(err, RP_CORRUPT,
-                   "wal/%016" PRIx64 ", offset %" PRIu64 ": record %" PRIu64
-                   " is damaged, and it was on stable storage",
-                   first, end.offset, end.lsn + 1);
+    return judge(r, index, &end, synced, torn_bytes, err);
 }
 
 rp_status rp_journal_read(const rp_allocator *alloc, rp_files *files, const rp_store_id *store,

@@ -261,6 +261,21 @@ static rp_status stop(rp_durable *d, rp_error *err)
     return st;
 }
 
+rp_status rp_durable_load_on(rp_files *files, const rp_durable_options *options,
+                             rp_store *store, rp_durable_info *out, rp_error *err)
+{
+    bool needs_checkpoint;
+    rp_durable *d = NULL;
+    rp_status st = new_durable(options, store, &d, err);
+
+    if (st != RP_OK) return st;
+    d->files = files;
+    st = recover(d, &needs_checkpoint, err);
+    *out = d->info;
+    free_durable(d);
+    return st;
+}
+
 rp_status rp_durable_open_on(rp_files *files, const rp_durable_options *options,
                              rp_store *store, rp_durable **out, rp_error *err)
 {

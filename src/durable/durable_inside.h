@@ -74,6 +74,13 @@ struct rp_durable {
 RP_NODISCARD rp_status rp_durable_open_on(rp_files *files, const rp_durable_options *options,
                                           rp_store *store, rp_durable **out, rp_error *err);
 
+/* Loads what is in `files` into the store, the journal included, and changes nothing there but
+ * what recovery tidies up: over files that are read only (disk/files_look.h), nothing at all. No
+ * lock, no thread, no checkpoint. The files must outlive every chunk of the store. `out` has
+ * what was recovered. */
+RP_NODISCARD rp_status rp_durable_load_on(rp_files *files, const rp_durable_options *options,
+                                          rp_store *store, rp_durable_info *out, rp_error *err);
+
 /* Something is wrong (`text`), or well again (NULL): notes it and tells. Not under a lock. */
 void rp_durable_trouble(rp_durable *d, rp_trouble what, const char *text) RP_EXCLUDES(d->mu);
 

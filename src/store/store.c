@@ -343,6 +343,11 @@ const rp_allocator *rp_store_allocator(rp_store *s)
     return &s->alloc;
 }
 
+rp_budget *rp_store_budget(rp_store *s)
+{
+    return s->budget;
+}
+
 rp_status rp_store_freeze(rp_store *s, rp_store_frozen *body, void *ctx, rp_error *err)
 {
     rp_store_state state;
@@ -361,9 +366,4 @@ void rp_store_restore(rp_store *s, const rp_store_state *state)
     s->seed = state->seed;
     s->keys = state->keys;
     rp_mutex_unlock(&s->mu);
-}
-
-rp_budget *rp_store_budget(rp_store *s)
-{
-    return s->budget;
 }

@@ -11,6 +11,21 @@
 /* Valid as long as the store. */
 const rp_allocator *rp_store_allocator(rp_store *store);
 
+rp_budget *rp_store_budget(rp_store *store);
+
+/* Starts or stops (NULL) telling a log of every table there is, of those that come and of those
+ * that go (table/table_log.h). Whoever stops it sees to it that nobody is waiting for the log,
+ * and nudges the tables. */
+void rp_store_set_log(rp_store *store, rp_table_log *log);
+
+/* rp_store_add_table() and rp_store_drop_table(), which do not wait until it is safe: it is
+ * when everything up to `*lsn` is. 0: there is no log. */
+RP_NODISCARD rp_status rp_store_add_table_logged(rp_store *store,
+                                                 const rp_table_options *options,
+                                                 rp_table **out, uint64_t *lsn, rp_error *err);
+RP_NODISCARD rp_status rp_store_drop_table_logged(rp_store *store, rp_string name,
+                                                  uint64_t *lsn, rp_error *err);
+
 /* What a store has besides its tables that decides later results. */
 typedef struct rp_store_state {
     uint64_t seed;
@@ -27,20 +42,5 @@ RP_NODISCARD rp_status rp_store_freeze(rp_store *store, rp_store_frozen *body, v
 /* Puts a store that is being loaded into that state: seeds of tables made later come from it.
  */
 void rp_store_restore(rp_store *store, const rp_store_state *state);
-
-rp_budget *rp_store_budget(rp_store *store);
-
-/* Starts or stops (NULL) telling a log of every table there is, of those that come and of those
- * that go (table/table_log.h). Whoever stops it sees to it that nobody is waiting for the log,
- * and nudges the tables. */
-void rp_store_set_log(rp_store *store, rp_table_log *log);
-
-/* rp_store_add_table() and rp_store_drop_table(), which do not wait until it is safe: it is
- * when everything up to `*lsn` is. 0: there is no log. */
-RP_NODISCARD rp_status rp_store_add_table_logged(rp_store *store,
-                                                 const rp_table_options *options,
-                                                 rp_table **out, uint64_t *lsn, rp_error *err);
-RP_NODISCARD rp_status rp_store_drop_table_logged(rp_store *store, rp_string name,
-                                                  uint64_t *lsn, rp_error *err);
 
 #endif

@@ -25,7 +25,10 @@
 enum {
     FEW_DEAD = 1024, /* that may have to be exhumed under all locks; more are before */
     MAX_TRIES = 16,
-    SETS = 2, /* the sampler's and the remover's */
+    LOCK_TRIES = 256,
+    FIRST_COPIES = 2048, /* blocks whose memory is touched beforehand: 32 MiB */
+    MORE_COPIES = 2048,  /* and so many ahead of those in use, while somebody reads */
+    SETS = 2,            /* the sampler's and the remover's */
 };
 
 /* One table of a cut. */
@@ -36,6 +39,7 @@ typedef struct part {
     rp_dense_cut sets[SETS];
     size_t slot_room;      /* slots that `slots` has memory for */
     size_t set_room[SETS]; /* slots that the sets have memory for */
+    atomic_size_t touched; /* blocks of copies that have memory behind them */
     uint8_t *marks;        /* new ones for the table; after the cut, those it had */
     size_t mark_room;
 } part;
@@ -68,9 +72,10 @@ static void release_slots(const rp_allocator *alloc, part *p)
 
     rp_release(alloc, p->slots.copies, p->slot_room * sizeof *p->slots.copies);
     rp_release(alloc, p->slots.limbo, p->slot_room * sizeof *p->slots.limbo);
-    rp_release(alloc, p->slots.saved, blocks);
+    rp_release(alloc, p->slots.saved, blocks * sizeof *p->slots.saved);
     rp_release(alloc, p->marks, p->mark_room);
     p->slots = (rp_slots_cut){0};
+    atomic_store_explicit(&p->touched, 0, memory_order_relaxed);
     p->marks = NULL;
     p->slot_room = p->mark_room = 0;
 }
@@ -85,7 +90,23 @@ static void release_set(const rp_allocator *alloc, part *p, int which)
     p->set_room[which] = 0;
 }
 
-/* The copies and limbo are not touched: what is never saved costs address space only. */
+/* Has the system give us the memory of so many more copies, so that who makes one under the
+ * table's lock need not wait for that. */
+static void touch_ahead(part *p, size_t blocks)
+{
+    size_t from = atomic_fetch_add_explicit(&p->touched, blocks, memory_order_relaxed);
+    size_t most = p->slot_room / RP_SLOTS_PER_BLOCK;
+
+    if (from >= most) return;
+    if (blocks > most - from) blocks = most - from;
+    rp_touch(p->slots.copies + from * RP_SLOTS_PER_BLOCK,
+             blocks * RP_SLOTS_PER_BLOCK * sizeof *p->slots.copies);
+    rp_touch(p->slots.limbo + from * RP_SLOTS_PER_BLOCK,
+             blocks * RP_SLOTS_PER_BLOCK * sizeof *p->slots.limbo);
+}
+
+/* Most of the copies and of limbo is not touched: what is never saved costs address space only.
+ */
 static bool reserve_slots(const rp_allocator *alloc, part *p, size_t slots)
 {
     size_t blocks = block_count(slots, RP_SLOTS_PER_BLOCK);
@@ -95,12 +116,14 @@ static bool reserve_slots(const rp_allocator *alloc, part *p, size_t slots)
     p->slot_room = slots;
     p->slots.copies = rp_alloc(alloc, slots * sizeof *p->slots.copies);
     p->slots.limbo = rp_alloc(alloc, slots * sizeof *p->slots.limbo);
-    p->slots.saved = rp_alloc_array(alloc, blocks, 1);
+    p->slots.saved = rp_alloc_array(alloc, blocks, sizeof *p->slots.saved);
     p->marks = rp_alloc_array(alloc, blocks, 1);
     p->mark_room = blocks;
     if (p->slots.copies != NULL && p->slots.limbo != NULL && p->slots.saved != NULL &&
-        p->marks != NULL)
+        p->marks != NULL) {
+        touch_ahead(p, FIRST_COPIES);
         return true;
+    }
     release_slots(alloc, p);
     return false;
 }
@@ -200,14 +223,11 @@ static void release_limbo(const part *p)
 {
     const rp_slots_cut *c = &p->slots;
 
-    for (size_t block = 0; block < c->block_count; block++) {
-        size_t first = block * RP_SLOTS_PER_BLOCK;
+    size_t slots = atomic_load_explicit(&c->copy_count, memory_order_relaxed);
 
-        if (atomic_load_explicit(&c->saved[block], memory_order_relaxed) == 0) continue;
-        for (size_t i = first; i < first + RP_SLOTS_PER_BLOCK; i++)
-            if (c->limbo[i] != 0)
-                rp_trajectory_unref_many(c->copies[i].trajectory, c->limbo[i]);
-    }
+    slots *= RP_SLOTS_PER_BLOCK;
+    for (size_t i = 0; i < slots; i++)
+        if (c->limbo[i] != 0) rp_trajectory_unref_many(c->copies[i].trajectory, c->limbo[i]);
 }
 
 void rp_cut_free(rp_cut *cut, bool kept)
@@ -247,12 +267,36 @@ static void bury_deep(rp_table *t)
     }
 }
 
-/* Returns when it had the first. */
+/* Tries to take all locks, the one numbered `*first` before the others, and waits for none
+ * while it has another. If one cannot be had it has none, and `*first` is that one. */
+static bool try_lock_all(const rp_cut *cut, size_t *first,
+                         int64_t *since_ns) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    size_t had = 0;
+
+    rp_mutex_lock(&cut->parts[*first].table->mu);
+    *since_ns = rp_now_ns();
+    for (; had < cut->count; had++)
+        if (had != *first && !rp_mutex_try_lock_beside(&cut->parts[had].table->mu)) break;
+    if (had == cut->count) return true;
+    for (size_t i = had; i-- > 0;)
+        if (i != *first) rp_mutex_unlock(&cut->parts[i].table->mu);
+    rp_mutex_unlock(&cut->parts[*first].table->mu);
+    *first = had;
+    return false;
+}
+
+/* Takes all locks. A table whose lock is long in coming holds no other up, unless that happens
+ * again and again. Returns when it had the first of them. */
 static int64_t lock_all(const rp_cut *cut) RP_NO_THREAD_SAFETY_ANALYSIS
 {
+    size_t first = 0;
     int64_t since_ns;
 
-    if (cut->count > 0) rp_mutex_lock(&cut->parts[0].table->mu);
+    if (cut->count == 0) return rp_now_ns();
+    for (int try = 0; try < LOCK_TRIES; try++)
+        if (try_lock_all(cut, &first, &since_ns)) return since_ns;
+    rp_mutex_lock(&cut->parts[0].table->mu);
     since_ns = rp_now_ns();
     for (size_t i = 1; i < cut->count; i++) rp_mutex_lock_beside(&cut->parts[i].table->mu);
     return since_ns;
@@ -273,11 +317,9 @@ static bool fits_locked(const part *p) RP_REQUIRES(p->table->mu)
     return true;
 }
 
-static void note_state_locked(part *p) RP_REQUIRES(p->table->mu)
+static void note_state_locked(const rp_table *t, rp_table_state *out) RP_REQUIRES(t->mu)
 {
-    const rp_table *t = p->table;
-
-    p->state = (rp_table_state){
+    *out = (rp_table_state){
         .options = t->options,
         .limiter = t->limiter,
         .rng = t->rng,
@@ -295,9 +337,21 @@ static void note_state_locked(part *p) RP_REQUIRES(p->table->mu)
         .live = t->slots.live,
         .first_free = t->slots.first_free,
     };
-    p->state.options.extensions = NULL;
-    p->state.options.extension_count = 0;
-    p->state.options.seed = 0;
+    out->options.extensions = NULL;
+    out->options.extension_count = 0;
+    out->options.seed = 0;
+}
+
+void rp_table_get_state(rp_table *t, rp_table_state *out)
+{
+    rp_mutex_lock(&t->mu);
+    note_state_locked(t, out);
+    for (int i = 0; i < SETS; i++) {
+        const rp_dense_set *set = set_of(t, i);
+
+        out->set_counts[i] = set != NULL ? set->count : 0;
+    }
+    rp_mutex_unlock(&t->mu);
 }
 
 static void hang_locked(part *p) RP_REQUIRES(p->table->mu)
@@ -306,7 +360,7 @@ static void hang_locked(part *p) RP_REQUIRES(p->table->mu)
     uint8_t *marks = s->marks;
     size_t mark_room = s->mark_room;
 
-    note_state_locked(p);
+    note_state_locked(p->table, &p->state);
     s->marks = p->marks;
     s->mark_room = p->mark_room;
     p->marks = marks;
@@ -404,20 +458,29 @@ static bool is_saved(const atomic_uchar *saved, size_t block)
     return atomic_load_explicit(&saved[block], memory_order_acquire) != 0;
 }
 
+/* Who reads is not in a hurry, and touches memory for who is. */
+static void help_writers(part *p)
+{
+    size_t made = atomic_load_explicit(&p->slots.copy_count, memory_order_relaxed);
+
+    if (made + MORE_COPIES > atomic_load_explicit(&p->touched, memory_order_relaxed))
+        touch_ahead(p, MORE_COPIES);
+}
+
 void rp_cut_read_block(rp_cut *cut, size_t table, size_t block, rp_slot out[RP_SLOTS_PER_BLOCK])
 {
     part *p = &cut->parts[table];
     rp_table *t = p->table;
-    const rp_slot *copy = p->slots.copies + block * RP_SLOTS_PER_BLOCK;
-    size_t bytes = RP_SLOTS_PER_BLOCK * sizeof *out;
+    size_t copy = rp_slots_copy_of(&p->slots, block), bytes = RP_SLOTS_PER_BLOCK * sizeof *out;
 
-    if (is_saved(p->slots.saved, block)) {
-        memcpy(out, copy, bytes);
-        return;
+    if (copy == RP_NOT_SAVED) {
+        rp_mutex_lock(&t->mu);
+        copy = rp_slots_copy_of(&p->slots, block);
+        if (copy == RP_NOT_SAVED) memcpy(out, t->slots.blocks[block], bytes);
+        rp_mutex_unlock_and_pause(&t->mu);
     }
-    rp_mutex_lock(&t->mu);
-    memcpy(out, is_saved(p->slots.saved, block) ? copy : t->slots.blocks[block], bytes);
-    rp_mutex_unlock(&t->mu);
+    if (copy != RP_NOT_SAVED) memcpy(out, p->slots.copies + copy, bytes);
+    help_writers(p);
 }
 
 /* Part of one block of a set. */
@@ -434,7 +497,7 @@ static void read_set_block(part *p, int which, size_t from, size_t count, uint32
     rp_mutex_lock(&t->mu);
     memcpy(out, (is_saved(set->saved, block) ? set->copies : set_of(t, which)->slots) + from,
            count * sizeof *out);
-    rp_mutex_unlock(&t->mu);
+    rp_mutex_unlock_and_pause(&t->mu);
 }
 
 void rp_cut_read_set(rp_cut *cut, size_t table, int which, size_t from, size_t count,

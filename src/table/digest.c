@@ -91,11 +91,11 @@ static void add_trajectory(hash *h, const rp_trajectory *trajectory)
     }
 }
 
+/* Not the capacity: it decides nothing. */
 static void add_slots_locked(hash *h, const rp_table *t) RP_REQUIRES(t->mu)
 {
     const rp_slots *s = &t->slots;
 
-    add(h, s->capacity);
     add(h, s->used);
     add(h, s->live);
     add(h, s->first_free);

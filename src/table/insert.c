@@ -143,22 +143,29 @@ void rp_insert_finish(const rp_op *op)
         if (op->items[i].flags & RP_INSERT_TAKE) rp_trajectory_unref(op->items[i].trajectory);
 }
 
-/* Every allocation that inserting `count` items may need (T3). */
-static rp_status reserve_locked(rp_table *t, const rp_insert *items, size_t count)
+/* Every allocation that inserting `count` items into slots that are free may need (T3). */
+static rp_status reserve_free_locked(rp_table *t, const rp_insert *items, size_t count)
     RP_REQUIRES(t->mu)
 {
     size_t most = t->options.soft_limit ? SIZE_MAX : (size_t)t->options.max_size + RP_BLOCK;
     size_t chunks = 0;
 
     for (size_t i = 0; i < count; i++) chunks += items[i].trajectory->chunk_count;
-    if (rp_table_exhume_locked(t) != RP_OK ||
-        rp_slots_reserve(&t->slots, count, most) != RP_OK ||
+    if (rp_slots_reserve(&t->slots, count, most) != RP_OK ||
         rp_map_reserve(&t->keys, count) != RP_OK ||
         t->sampler->ops->reserve(t->sampler, t->slots.capacity) != RP_OK ||
         t->remover->ops->reserve(t->remover, t->slots.capacity) != RP_OK ||
         rp_account_reserve(&t->account, chunks) != RP_OK)
         return RP_NO_RESOURCE;
     return rp_events_reserve_locked(t, 2 * count);
+}
+
+/* The same; slots of the dead are freed first. */
+static rp_status reserve_locked(rp_table *t, const rp_insert *items, size_t count)
+    RP_REQUIRES(t->mu)
+{
+    return rp_table_exhume_locked(t) != RP_OK ? RP_NO_RESOURCE
+                                              : reserve_free_locked(t, items, count);
 }
 
 /* Which items the next `count` inserts will evict, if that can be known. */
@@ -529,7 +536,7 @@ rp_status rp_insert_replay_locked(rp_table *t, const rp_change *change, rp_error
 
         st = prepare_replay(t, in, &p, err);
         if (st != RP_OK) return st;
-        if (in->trajectory != NULL && reserve_locked(t, &item, 1) != RP_OK)
+        if (in->trajectory != NULL && reserve_free_locked(t, &item, 1) != RP_OK)
             st = rp_fail(err, RP_NO_RESOURCE, "table '%.60s': out of memory", t->options.name);
         if (st == RP_OK) st = replay_one_locked(t, in, &p, change->wall_ns, err);
         rp_trajectory_unref(p.trajectory); /* if it was not taken: somebody else has one too */

@@ -11,6 +11,7 @@
  * but that order. */
 #include "table/cut.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "chunk/trajectory.h"
@@ -30,6 +31,7 @@ typedef struct restore {
     rp_error *err;
     rp_slots slots;
     rp_map keys;
+    rp_weighed max;
     size_t chunks;        /* that the live slots refer to, each time they do */
     size_t zeros[SETS];   /* live slots of weight 0 for the sampler, the remover */
     uint32_t *sets[SETS]; /* the order of their dense sets */
@@ -110,11 +112,10 @@ static rp_status check_limiter(const restore *r)
     return RP_OK;
 }
 
-static rp_status check_counters(const restore *r)
+static rp_status check_counters(restore *r)
 {
     const rp_table_state *s = r->state;
     const uint64_t *random = s->rng.s;
-    rp_weighed max;
 
     if (s->updates < 0 || s->evictions < 0 || s->unique_samples < 0 || s->deleted_episodes < 0)
         return bad(r, "a counter is below 0");
@@ -124,7 +125,7 @@ static rp_status check_counters(const restore *r)
     if ((random[0] | random[1] | random[2] | random[3]) == 0)
         return bad(r, "the random generator's state is 0");
     if (!(s->max_priority >= r->t->one.priority) || isinf(s->max_priority) ||
-        rp_table_weigh(r->t, s->max_priority, &max, NULL) != RP_OK)
+        rp_table_weigh(r->t, s->max_priority, &r->max, NULL) != RP_OK)
         return bad(r, "the largest priority cannot be one");
     if ((s->paused & ~(uint32_t)(RP_SIDE_INSERTS | RP_SIDE_SAMPLES)) != 0)
         return bad(r, "the sides that are paused are not known");
@@ -159,7 +160,7 @@ static rp_status check_sizes(const restore *r)
     return RP_OK;
 }
 
-static rp_status check_state(const restore *r)
+static rp_status check_state(restore *r)
 {
     rp_status st = check_options(r);
 
@@ -305,15 +306,23 @@ static rp_status check_free_list(restore *r)
     return RP_OK;
 }
 
+/* What a slot's priority, which has been checked, is worth to a selector. */
+static double value_of(const rp_selector *s, const rp_slot *slot)
+{
+    double value = 0;
+    bool ok = rp_selector_values(s, &slot->priority, &value, 1);
+
+    assert(ok);
+    (void)ok;
+    return value;
+}
+
 /* Whether a live slot belongs into the dense set of a selector. */
 static bool belongs(const restore *r, int which, uint32_t number)
 {
     const rp_selector *s = selector_of(r->t, which);
-    double value = 0;
 
-    if (s->options.kind == RP_UNIFORM) return true;
-    (void)rp_selector_values(s, &rp_slots_at(&r->slots, number)->priority, &value, 1);
-    return value == 0;
+    return s->options.kind == RP_UNIFORM || value_of(s, rp_slots_at(&r->slots, number)) == 0;
 }
 
 static rp_status check_set(restore *r, int which, uint8_t *seen)
@@ -465,14 +474,13 @@ static void tell_locked(restore *r, int which) RP_REQUIRES(r->t->mu)
         double value;
 
         if (slot->state != RP_SLOT_LIVE) continue;
-        (void)rp_selector_values(s, &slot->priority, &value, 1);
+        value = value_of(s, slot);
         if (value != 0) s->ops->insert(s, &i, &value, 1);
     }
     for (size_t i = 0; i < r->set_counts[which]; i++) {
         uint32_t number = r->sets[which][i];
-        double value;
+        double value = value_of(s, rp_slots_at(&r->slots, number));
 
-        (void)rp_selector_values(s, &rp_slots_at(&r->slots, number)->priority, &value, 1);
         s->ops->insert(s, &number, &value, 1);
     }
 }
@@ -538,7 +546,7 @@ static rp_status commit_locked(restore *r) RP_REQUIRES(r->t->mu)
     t->options = options_after(r);
     t->limiter = s->limiter;
     t->rng = s->rng;
-    (void)rp_table_weigh(t, s->max_priority, &t->max, NULL);
+    t->max = r->max;
     t->updates = s->updates;
     t->evictions = s->evictions;
     t->unique_samples = s->unique_samples;

@@ -82,19 +82,32 @@ rp_status rp_slots_add_blocks(rp_slots *s, size_t added)
 void rp_slots_mark(rp_slots *s, size_t block)
 {
     rp_slots_cut *cut = s->cut;
+    size_t copy, first;
 
     s->marks[block] = 1;
     if (cut == NULL || block >= cut->block_count) return;
-    memcpy(cut->copies + block * RP_SLOTS_PER_BLOCK, s->blocks[block], BLOCK_BYTES);
-    memset(cut->limbo + block * RP_SLOTS_PER_BLOCK, 0, RP_SLOTS_PER_BLOCK * sizeof *cut->limbo);
+    copy = atomic_load_explicit(&cut->copy_count, memory_order_relaxed);
+    first = copy * RP_SLOTS_PER_BLOCK;
+    memcpy(cut->copies + first, s->blocks[block], BLOCK_BYTES);
+    memset(cut->limbo + first, 0, RP_SLOTS_PER_BLOCK * sizeof *cut->limbo);
+    atomic_store_explicit(&cut->copy_count, copy + 1, memory_order_relaxed);
     /* Releases the copy to a reader that has no lock. */
-    atomic_store_explicit(&cut->saved[block], 1, memory_order_release);
+    atomic_store_explicit(&cut->saved[block], (unsigned)copy + 1, memory_order_release);
 }
 
 /* True if the item in the slot was there at the cut that is open. */
 static bool is_cut(const rp_slots *s, const rp_slot *at)
 {
     return s->cut != NULL && at->sequence < s->cut->next_sequence;
+}
+
+/* The place in limbo of an item that is_cut() and has been buried since. */
+static uint32_t *limbo_of(const rp_slots *s, uint32_t slot)
+{
+    size_t copy = rp_slots_copy_of(s->cut, slot / RP_SLOTS_PER_BLOCK);
+
+    assert(copy != RP_NOT_SAVED);
+    return s->cut->limbo + copy + slot % RP_SLOTS_PER_BLOCK;
 }
 
 size_t rp_slots_exhume(rp_slots *s, rp_remains *out, size_t count)
@@ -107,7 +120,7 @@ size_t rp_slots_exhume(rp_slots *s, rp_remains *out, size_t count)
         rp_slot *at = rp_slots_change(s, slot);
 
         if (is_cut(s, at))
-            s->cut->limbo[slot] = at->references;
+            *limbo_of(s, slot) = at->references;
         else
             out[n++] = (rp_remains){at->trajectory, at->references};
         s->first_dead = at->next;
@@ -132,15 +145,16 @@ bool rp_slots_check_cut(const rp_slots *s)
 
     if (cut == NULL) return true;
     for (uint32_t i = 0; i < cut->block_count * RP_SLOTS_PER_BLOCK && i < s->used; i++) {
-        size_t block = i / RP_SLOTS_PER_BLOCK;
-        bool saved = atomic_load_explicit(&cut->saved[block], memory_order_relaxed) != 0;
-        const rp_slot *at = rp_slots_at(s, i), *copy = &cut->copies[i];
+        size_t block = i / RP_SLOTS_PER_BLOCK, first = rp_slots_copy_of(cut, block);
+        const rp_slot *at = rp_slots_at(s, i), *copy;
 
-        if (saved != (s->marks[block] != 0)) return false;
-        if (!saved || copy->state != RP_SLOT_LIVE) continue;
+        if ((first != RP_NOT_SAVED) != (s->marks[block] != 0)) return false;
+        if (first == RP_NOT_SAVED) continue;
+        copy = &cut->copies[first + i % RP_SLOTS_PER_BLOCK];
+        if (copy->state != RP_SLOT_LIVE) continue;
         if (at->sequence == copy->sequence && at->state != RP_SLOT_FREE) {
-            if (cut->limbo[i] != 0 || at->trajectory != copy->trajectory) return false;
-        } else if (cut->limbo[i] == 0) {
+            if (*limbo_of(s, i) != 0 || at->trajectory != copy->trajectory) return false;
+        } else if (*limbo_of(s, i) == 0) {
             return false;
         }
     }

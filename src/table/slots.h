@@ -64,17 +64,27 @@ typedef struct rp_slab {
 } rp_slab;
 
 /* What an open cut keeps of the slots. Memory for everything is there before it is opened, and
- * touched where it is needed. Written under the table's lock; a copy may be read without it by
- * who has seen, with acquire, that the block is saved. */
+ * touched where it is needed: copies stand in the order in which they were made, so that
+ * somebody can touch it ahead of them. Written under the table's lock; a copy may be read
+ * without it by who has seen, with acquire, that the block is saved. */
 typedef struct rp_slots_cut {
     size_t block_count;        /* blocks in use at the cut */
     uint64_t next_sequence;    /* at the cut: items below it were there */
-    rp_slot *copies;           /* of the saved blocks, each in its place */
-    uint32_t *limbo;           /* by slot of a saved block: references to the copy's trajectory
-                                  that nobody holds any more; 0: none */
-    atomic_uchar *saved;       /* by block */
+    rp_slot *copies;           /* of the saved blocks */
+    uint32_t *limbo;           /* beside each slot of them: references to its trajectory that
+                                  nobody holds any more; 0: none */
+    atomic_uint *saved;        /* by block: which of the copies is its, from 1; 0: none */
+    atomic_size_t copy_count;  /* blocks */
     atomic_ullong limbo_bytes; /* of chunks that left the account with an item of the cut */
 } rp_slots_cut;
+
+/* Where in `copies` a block begins, or RP_NOT_SAVED. Acquires the copy from who made it. */
+#define RP_NOT_SAVED SIZE_MAX
+static inline size_t rp_slots_copy_of(const rp_slots_cut *cut, size_t block)
+{
+    unsigned copy = atomic_load_explicit(&cut->saved[block], memory_order_acquire);
+    return copy == 0 ? RP_NOT_SAVED : (size_t)(copy - 1) * RP_SLOTS_PER_BLOCK;
+}
 
 enum { RP_MAX_SLABS = 64 }; /* the table doubles, or grows by what one call needs */
 

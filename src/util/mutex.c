@@ -115,6 +115,13 @@ void rp_mutex_lock_beside(rp_mutex *m) RP_NO_THREAD_SAFETY_ANALYSIS
     take(m);
 }
 
+bool rp_mutex_try_lock_beside(rp_mutex *m) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    if (pthread_mutex_trylock(&m->mu) != 0 && !spin(&m->mu)) return false;
+    note_lock_beside(m->rank);
+    return true;
+}
+
 bool rp_mutex_try_lock(rp_mutex *m) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     if (pthread_mutex_trylock(&m->mu) != 0) return false;
@@ -126,6 +133,13 @@ void rp_mutex_unlock(rp_mutex *m) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     note_unlock(m->rank);
     (void)pthread_mutex_unlock(&m->mu);
+}
+
+/* Long enough for a thread that spins to look again. */
+void rp_mutex_unlock_and_pause(rp_mutex *m) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    rp_mutex_unlock(m);
+    for (int i = 0; i < 2 * MAX_PAUSES; i++) pause_briefly();
 }
 
 void rp_cond_init(rp_cond *c)

@@ -21,6 +21,7 @@ enum {
     RP_RANK_TABLE = 30,
     RP_RANK_BUDGET = 40,
     RP_RANK_TIER = 42,
+    RP_RANK_SEGMENTS = 44,
     RP_RANK_EXTENSION = 45,
     RP_RANK_JOURNAL = 46,
     RP_RANK_CANCEL = 50,
@@ -38,6 +39,7 @@ enum {
     RP_RANK_RUNTIME = 85,
     RP_RANK_SHARED = 87,
     RP_RANK_ARENA = 90,
+    RP_RANK_SEGMENT_INDEX = 92,
 };
 
 typedef struct RP_CAPABILITY("mutex") rp_mutex {
@@ -57,9 +59,14 @@ void rp_mutex_lock(rp_mutex *m) RP_ACQUIRE(*m);
  * where a thread that is not there may have it. */
 bool rp_mutex_try_lock(rp_mutex *m) RP_TRY_ACQUIRE(true, *m);
 /* Takes one more of the rank that was taken last. For who takes several of one rank while
- * nobody who has one of them may want another of them: docs/threading.md has the argument. */
+ * nobody who has one of them may want another of them: docs/threading.md has the argument. The
+ * second gives up after some microseconds rather than sleep. */
 void rp_mutex_lock_beside(rp_mutex *m) RP_ACQUIRE(*m);
+bool rp_mutex_try_lock_beside(rp_mutex *m) RP_TRY_ACQUIRE(true, *m);
 void rp_mutex_unlock(rp_mutex *m) RP_RELEASE(*m);
+/* The same, and waits a moment: for who takes a lock again and again, so that those who stand
+ * at it get it in between. */
+void rp_mutex_unlock_and_pause(rp_mutex *m) RP_RELEASE(*m);
 
 void rp_cond_init(rp_cond *c);
 void rp_cond_deinit(rp_cond *c);
