@@ -220,9 +220,7 @@ static rp_status start(rp_durable *d, rp_error *err)
         st = rp_durable_start_journal(d, err);
     /* A journal tells what changed since a checkpoint: so there must be one, of all tables. */
     if (st == RP_OK && needs_checkpoint) st = rp_durable_write_checkpoint(d, err);
-    if (st == RP_OK) st = rp_durable_start_thread(d, err);
-    if (st == RP_OK && d->journal != NULL) rp_durable_attach_journal(d);
-    return st;
+    return st == RP_OK ? rp_durable_start_thread(d, err) : st;
 }
 
 static rp_status new_durable(const rp_durable_options *options, rp_store *store,
