@@ -120,12 +120,11 @@ def test_the_newest_of_several_is_loaded_and_few_are_kept(durable, tmp_path):
 
 
 def test_they_are_written_every_so_often(durable):
-    server = durable(checkpoint_every="200ms")
+    server = durable(checkpoint_every=0.2)
     with server.client() as client:
         client.insert("fifo", 1)
         wait_until(lambda: server.info()["checkpoints"] >= 2, 20, "two checkpoints")
-    wait_until(lambda: "event=checkpoint" in server.log() or "checkpoint number" in server.log(),
-               10, "a line in the log")
+    wait_until(lambda: "event=checkpoint number=" in server.log(), 10, "a line in the log")
     server.kill().start()
     with server.client() as client:
         assert client.size("fifo") == 1
@@ -137,13 +136,12 @@ def test_many_who_ask_at_once_share_them(durable):
         client.insert("fifo", 1)
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
             paths = list(pool.map(lambda _: checkpoint(client), range(32)))
-    assert server.info()["checkpoints"] <= 6
-    assert len(set(paths)) <= server.info()["checkpoints"]
+    assert len(set(paths)) <= server.info()["checkpoints"] <= 7
 
 
 def test_after_a_few_in_a_row_they_are_spaced(tmp_path, refused):
     made = Durable(tmp_path)
-    made.config["limits"] = {"checkpoint_spacing_ms": "1h"}
+    made.config["limits"] = {"checkpoint_spacing_ms": 3600000}
     with made.start() as server, server.client() as client:
         for _ in range(6):
             checkpoint(client)
@@ -362,6 +360,7 @@ def test_while_it_loads_it_says_so(durable):
 
 def test_numbers_are_told_everywhere(durable):
     server = durable(durability="sync")
+    first = server.info()["checkpoints"]  # a new directory gets one at once
     with server.client() as client:
         client.insert("fifo", 1)
         checkpoint(client)
@@ -371,13 +370,13 @@ def test_numbers_are_told_everywhere(durable):
     assert not status.tables and len(every.tables) == len(TABLES)
     told = status.durability
     assert told.mode == own.DURABILITY_SYNC and not told.degraded
-    assert told.checkpoints == 1 and told.last_checkpoint >= 1
+    assert told.checkpoints == first + 1 == told.last_checkpoint
     assert told.lsn == told.safe_lsn >= 1
     info = server.info()
-    assert info["mode"] == "sync" and info["checkpoints"] == 1
+    assert info["mode"] == "sync" and info["checkpoints"] == first + 1
     assert info["last_checkpoint"]["bytes"] > 0
     _, metrics = server.page("/metrics")
-    assert "reprise_durable_checkpoints_total 1\n" in metrics
+    assert f"reprise_durable_checkpoints_total {first + 1}\n" in metrics
     assert 'reprise_durable_mode{mode="sync"} 1\n' in metrics
 
 
@@ -392,12 +391,13 @@ def test_the_command_line_shows_it(durable):
 
     with server.client() as client:
         client.insert("fifo", 1)
+    count = server.info()["checkpoints"] + 2
     path = run("checkpoint").strip()
     assert os.path.exists(path)
     assert json.loads(run("checkpoint", "--json"))["path"] != path
-    assert "storage interval: checkpoint 2" in run("info")
+    assert f"storage interval: checkpoint {count} " in run("info")
     [shard] = json.loads(run("info", "--storage", "--json"))
-    assert shard["durability"] == "interval" and shard["checkpoints"] == 2
+    assert shard["durability"] == "interval" and shard["checkpoints"] == count
     assert json.loads(run("top", "--count", "1", "--json"))["storage"] == [
         dict(shard, last_checkpoint_age_seconds=pytest.approx(
             shard["last_checkpoint_age_seconds"], abs=30))]
