@@ -21,6 +21,7 @@
 #include "util/cancel.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/kill_point.h"
 #include "util/mem.h"
 #include "util/mutex.h"
 #include "util/planted.h"
@@ -302,6 +303,7 @@ rp_status rp_journal_trim(rp_journal *j, uint64_t lsn, rp_error *err)
         }
         rp_mutex_unlock(&j->mu);
         if (!more) break;
+        RP_KILL_POINT("journal.trim");
         st = j->o.files->ops->remove(j->o.files, rp_journal_path(path, file), &why);
         if (st == RP_OK || st == RP_NOT_FOUND || first != RP_OK) continue;
         first = st; /* the next start finds it again */
@@ -453,6 +455,7 @@ static rp_status sync_file(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_ANA
         condemn(j);
         return st;
     }
+    RP_KILL_POINT("journal.synced");
     rp_mutex_lock(&j->mu);
     j->info.syncs++;
     j->synced = j->written;
@@ -482,11 +485,13 @@ static rp_status write_piece(rp_journal *j, bool is_sync, bool *done,
     if (generation_of(j) != generation) return RP_OK; /* once more, with places as they are */
     if (j->file.handle == NULL) st = list_file(j, first);
     if (st != RP_OK) return rp_fail_memory(err, sizeof first);
+    RP_KILL_POINT("journal.flushed");
     st = rp_journal_file_write(&j->file, &j->o, first, &j->piece, err);
     if (st != RP_OK) {
         condemn(j);
         return st;
     }
+    RP_KILL_POINT("journal.written");
     j->generation = generation;
     j->has_marker = false;
     rp_mutex_lock(&j->mu);

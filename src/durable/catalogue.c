@@ -2,6 +2,7 @@
 #include "durable/catalogue.h"
 
 #include "util/mem.h"
+#include "util/planted.h"
 
 void rp_catalogue_init(rp_catalogue *c, const rp_allocator *alloc)
 {
@@ -122,6 +123,7 @@ const rp_manifest_segment *rp_find_segment(const rp_manifest_segment *segments, 
 
 bool rp_catalogue_needs(const rp_catalogue *c, size_t skip, uint64_t number)
 {
+    if (RP_PLANTED(28)) skip = c->checkpoint_count - 1;
     for (size_t i = skip; i < c->checkpoint_count; i++)
         if (rp_find_segment(c->checkpoints[i].segments, c->checkpoints[i].segment_count,
                             number) != NULL)

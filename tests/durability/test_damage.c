@@ -51,6 +51,32 @@ static void add_file(void *ctx, const char *path, uint64_t size)
     s->count++;
 }
 
+static void drop_newest(rp_sim *image, const store *s)
+{
+    const file *newest = NULL;
+
+    for (size_t i = 0; i < s->count; i++)
+        if (strncmp(s->files[i].path, "manifest/", 9) == 0) newest = &s->files[i];
+    if (newest != NULL) (void)rp_sim_delete(image, newest->path);
+    (void)rp_sim_delete(image, "CURRENT");
+}
+
+/* There is a checkpoint before the last, and it loads. */
+static void check_older(store *s)
+{
+    rp_sim *image = rp_sim_copy(s->disk);
+    rp_rig_recovered got;
+
+    if (s->rig.options.mode == RP_DURABLE_CHECKPOINT) {
+        drop_newest(image, s);
+        rp_rig_recover(&s->rig, image, 0, &got);
+        assert_ok_err(got.status, &got.err);
+        assert_true(rp_rig_find(&s->rig, got.digest, s->rig.checkpoints[1],
+                                s->rig.checkpoints[1], NULL));
+    }
+    rp_sim_free(image);
+}
+
 static void make(store *s, rp_durability mode, uint64_t seed)
 {
     rp_rig_options options = {.seed = seed,
@@ -81,6 +107,7 @@ static void make(store *s, rp_durability mode, uint64_t seed)
     (void)rp_rig_close(&s->rig);
     rp_sim_free(disk);
     rp_sim_list(s->disk, add_file, s);
+    check_older(s);
     print_message("# mode %d: %llu bytes in %zu files\n", (int)mode,
                   (unsigned long long)s->bytes, s->count);
 }
@@ -199,16 +226,6 @@ static bool exchange(store *s, rp_sim *image, uint64_t index, char what[256])
 }
 
 /* --- loading it ----------------------------------------------------------------------------------- */
-
-static void drop_newest(rp_sim *image, const store *s)
-{
-    const file *newest = NULL;
-
-    for (size_t i = 0; i < s->count; i++)
-        if (strncmp(s->files[i].path, "manifest/", 9) == 0) newest = &s->files[i];
-    if (newest != NULL) (void)rp_sim_delete(image, newest->path);
-    (void)rp_sim_delete(image, "CURRENT");
-}
 
 static bool damage(store *s, rp_sim *image, uint64_t index, char what[256])
 {
