@@ -198,27 +198,40 @@ static void release_view(void *ctx)
     rp_chunk_unref(ctx);
 }
 
+/* Whose bytes a view is of: of one, so that views of views do not become a chain. */
+static rp_chunk *viewed_by(rp_chunk *chunk)
+{
+    rp_chunk_owner owner;
+
+    if (!chunk->adopted) return chunk;
+    owner = owner_of(chunk);
+    return owner.release == release_view ? owner.ctx : chunk;
+}
+
 rp_chunk *rp_chunk_view(const rp_allocator *alloc, rp_chunk *chunk)
 {
-    rp_chunk_owner owner = {release_view, chunk};
-    size_t size = sizeof *chunk + sizeof owner;
-    rp_chunk *view = rp_alloc(alloc, size);
+    rp_chunk_owner owner = {release_view, viewed_by(chunk)};
+    size_t count = chunk->column_count;
+    uint8_t *tail;
+    rp_chunk *view = rp_chunk_alloc(alloc, count, sizeof owner, &tail);
 
     if (view == NULL) return NULL;
-    *view = (rp_chunk){.wire_bytes = chunk->wire_bytes,
-                       .wire = chunk->wire,
-                       .origin = chunk->origin,
-                       .alloc = *alloc,
-                       .size_bytes = size,
-                       .codec = chunk->codec,
-                       .column_count = chunk->column_count,
-                       .delta = chunk->delta,
-                       .adopted = true,
-                       .columns = chunk->columns,
-                       .places = chunk->places};
-    rp_refcount_init(&view->refs);
-    memcpy(view + 1, &owner, sizeof owner);
-    (void)rp_chunk_ref(chunk);
+    memcpy(tail, &owner, sizeof owner);
+    memcpy(view->columns, chunk->columns, count * sizeof *chunk->columns);
+    memcpy(view->places, chunk->places, count * sizeof *chunk->places);
+    view->wire = chunk->wire;
+    view->wire_bytes = chunk->wire_bytes;
+    view->origin = chunk->origin;
+    view->codec = chunk->codec;
+    view->delta = chunk->delta;
+    view->adopted = true;
+    (void)rp_chunk_ref(owner.ctx);
+    if (owner.ctx != chunk) {
+        bool is_there = rp_chunk_pin(owner.ctx); /* as the chunk itself has it pinned */
+        assert(is_there);
+        (void)is_there;
+        rp_chunk_unpin(chunk);
+    }
     return view;
 }
 

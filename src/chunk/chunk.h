@@ -114,9 +114,9 @@ void rp_chunk_unpin(rp_chunk *chunk);
 bool rp_chunk_give_up_bytes(rp_chunk *chunk);
 void rp_chunk_free_bytes(rp_chunk *chunk);
 
-/* A chunk that reads as `chunk` does and pins it, with a reference, as long as it lives. Of no
- * table yet. The bytes must be pinned by the caller already, who hands the pin over; on failure
- * it stays the caller's. NULL if there is no memory. */
+/* A chunk that reads as `chunk` does, and holds it, pinned, as long as its own bytes are there.
+ * Of no table yet. The bytes must be pinned by the caller already, who hands the pin over; on
+ * failure it stays the caller's. NULL if there is no memory. */
 rp_chunk *rp_chunk_view(const rp_allocator *alloc, rp_chunk *chunk);
 
 #endif

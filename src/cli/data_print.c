@@ -2,6 +2,7 @@
 #include "cli/data_print.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/progress_bar.h"

@@ -15,6 +15,8 @@
 
 #include "reprise/alloc.h"
 
+enum { RP_MAX_ROOMS = 8 };
+
 typedef struct rp_files rp_files;
 typedef struct rp_file rp_file;
 
@@ -22,6 +24,12 @@ typedef struct rp_bytes {
     const void *data;
     size_t size;
 } rp_bytes;
+
+/* Where bytes that are read go. */
+typedef struct rp_room {
+    void *data;
+    size_t size;
+} rp_room;
 
 typedef enum rp_open_how {
     RP_OPEN_READ = 0,   /* must be there */
@@ -40,6 +48,9 @@ typedef struct rp_files_ops {
     /* Reads up to `size` bytes; `*got` is less only at the end of the file. */
     rp_status (*read)(rp_file *file, uint64_t offset, void *data, size_t size, size_t *got,
                       rp_error *err);
+    /* The same, into several parts one after the other, `count` <= RP_MAX_ROOMS. */
+    rp_status (*read_into)(rp_file *file, uint64_t offset, const rp_room *rooms, size_t count,
+                           size_t *got, rp_error *err);
     /* fdatasync. After a failure nothing of the file that was not synced before is to be
      * trusted, ever. */
     rp_status (*sync)(rp_file *file, rp_error *err);

@@ -2,6 +2,7 @@
 /* The system's files. Every path is resolved from the descriptor of one directory, so that the
  * directory may be moved, and through no symbolic link: openat2() sees to that in one call;
  * where there is none we go down component by component. */
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -223,23 +224,50 @@ static rp_status system_write(rp_file *base, uint64_t offset, const rp_bytes *pa
     }
 }
 
-static rp_status system_read(rp_file *base, uint64_t offset, void *data, size_t size,
-                             size_t *got, rp_error *err)
+/* The rooms as the system wants them, without the first `skip` bytes. */
+static int fill_rooms(struct iovec *vector, const rp_room *rooms, size_t count, size_t skip)
+{
+    int used = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t over = skip < rooms[i].size ? skip : rooms[i].size;
+        skip -= over;
+        if (rooms[i].size > over)
+            vector[used++] = (struct iovec){.iov_base = (char *)rooms[i].data + over,
+                                            .iov_len = rooms[i].size - over};
+    }
+    return used;
+}
+
+static rp_status system_read_into(rp_file *base, uint64_t offset, const rp_room *rooms,
+                                  size_t count, size_t *got, rp_error *err)
 {
     system_file *file = (system_file *)base;
-    uint64_t end;
+    struct iovec vector[RP_MAX_ROOMS];
+    uint64_t end = offset;
     size_t done = 0;
 
-    if (!can_reach(offset, size, &end)) return fail_errno(err, EINVAL, file->path, "pread");
-    while (done < size) {
-        ssize_t n = pread(file->fd, (char *)data + done, size - done, (off_t)(offset + done));
+    assert(count <= RP_MAX_ROOMS);
+    for (size_t i = 0; i < count; i++)
+        if (!can_reach(end, rooms[i].size, &end))
+            return fail_errno(err, EINVAL, file->path, "preadv");
+    for (;;) {
+        int used = fill_rooms(vector, rooms, count, done);
+        ssize_t n = used > 0 ? preadv(file->fd, vector, used, (off_t)(offset + done)) : 0;
+
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return fail_errno(err, errno, file->path, "pread");
+        if (n < 0) return fail_errno(err, errno, file->path, "preadv");
         if (n == 0) break;
         done += (size_t)n;
     }
     *got = done;
     return RP_OK;
+}
+
+static rp_status system_read(rp_file *base, uint64_t offset, void *data, size_t size,
+                             size_t *got, rp_error *err)
+{
+    return system_read_into(base, offset, &(rp_room){data, size}, 1, got, err);
 }
 
 static rp_status system_sync(rp_file *base, rp_error *err)
@@ -432,6 +460,7 @@ static const rp_files_ops system_ops = {
     .close = system_close,
     .write = system_write,
     .read = system_read,
+    .read_into = system_read_into,
     .sync = system_sync,
     .size = system_size,
     .truncate = system_truncate,

@@ -27,31 +27,42 @@ typedef struct rp_segments_options {
     const rp_allocator *alloc;
     rp_files *files; /* borrowed */
     rp_store_id store;
-    uint64_t segment_bytes; /* a new segment is begun when one has this many */
-    uint64_t next_number;   /* of the next segment */
+    uint64_t segment_bytes; /* a new segment is begun when one has this many: at most 2 GiB;
+                               0: 256 MiB */
+    uint64_t next_number;   /* of the next segment, 1 .. 2^32 - 1, above all that are there */
 } rp_segments_options;
 
 RP_NODISCARD rp_status rp_segments_new(const rp_segments_options *options, rp_segments **out,
                                        rp_error *err);
-/* Nothing may be queued that somebody still wants. References to segments stay valid. */
+/* Nothing may be queued that somebody still wants, and nobody in a call. Closes all files;
+ * chunks with places there may live on. */
 void rp_segments_free(rp_segments *s); /* NULL is fine */
 
 /* --- a chunk's home ---------------------------------------------------------------------------------- */
 
-/* Where a chunk is, or will be when it has been flushed. False if it has never been put. */
+/* Where a chunk is, or will be when it has been flushed. False if it has never been put there.
+ */
+bool rp_segments_place(const rp_segments *s, const rp_chunk *chunk, rp_place *out);
+/* The same where there is but one store that a chunk can be in. */
 bool rp_chunk_place(const rp_chunk *chunk, rp_place *out);
+/* True if it is there on stable storage: it can be read back, and its bytes in memory are not
+ * looked at any more. */
+bool rp_segments_has_stored(const rp_segments *s, const rp_chunk *chunk);
 
-/* Gives a chunk a place, if it has none yet, and queues it with a reference. Takes a short
- * lock, no I/O.
- * RP_NO_RESOURCE. */
+/* Gives a chunk a place, if it has none yet, and queues it with a reference. Its bytes must
+ * stay until it is stored. Takes a short lock, no I/O.
+ * RP_NO_RESOURCE, RP_INVALID (over RP_MAX_RECORD_BYTES). */
 RP_NODISCARD rp_status rp_segments_put_chunk(rp_segments *s, rp_chunk *chunk, rp_place *out);
-/* The same for a chunk that has a place, which it leaves for a new one: for compaction. */
+/* The same for a chunk that has a place, which it leaves for a new one: for compaction. Reads
+ * it from the disk; one that is still on its way there stays where it is.
+ * RP_NO_RESOURCE, RP_CORRUPT, RP_NOT_FOUND, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_move_chunk(rp_segments *s, rp_chunk *chunk, rp_place *out,
                                               rp_error *err);
-/* Queues a copy of any other record. */
+/* Queues a copy of any other record. The same statuses. */
 RP_NODISCARD rp_status rp_segments_put(rp_segments *s, rp_record_kind kind, uint64_t number,
                                        const void *payload, size_t size, rp_place *out);
-/* Tells a chunk that was read from there where it is: for recovery. */
+/* Tells a chunk that was read from there where it is: for recovery. The segment must be open.
+ * RP_NOT_FOUND, RP_NO_RESOURCE, RP_INVALID (another size). */
 RP_NODISCARD rp_status rp_segments_adopt(rp_segments *s, rp_chunk *chunk,
                                          const rp_place *place);
 
@@ -74,18 +85,26 @@ uint64_t rp_segments_generation(rp_segments *s);
 /* --- reading ------------------------------------------------------------------------------------------- */
 
 /* Reads and checks the record at `place` into `out`, which has room for place->size bytes. What
- * is still queued is read from memory. RP_CORRUPT, RP_NOT_FOUND, RP_UNAVAILABLE. */
+ * is not on stable storage yet is read from memory. RP_NOT_FOUND also for a place of before a
+ * segment was condemned: ask the chunk again. RP_CORRUPT, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_read(rp_segments *s, const rp_place *place,
                                         rp_record_kind kind, void *out, rp_error *err);
 
-/* Opens the segment files of a directory for reading; for recovery. Idempotent. RP_CORRUPT. */
+/* Opens a segment that is in the directory for reading, if it is not open; `*bytes` are those
+ * that can be read. For recovery, and to know how large it has become.
+ * RP_NOT_FOUND, RP_CORRUPT, RP_PRECONDITION (a newer format), RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_open(rp_segments *s, uint64_t number, uint64_t *bytes,
                                         rp_error *err);
 
 /* Goes through the records of a file one after the other: for recovery and the tools. `each`
- * returns false to stop.
- * `*end` is where the last good record ends. RP_CORRUPT at a bad record that is not the end of
- * the file. */
+ * returns false to stop. A segment's seal is held against the file. `store` may be NULL: any.
+ *
+ * `*end` is where the last good record ends, and `*header` is the file's: both are also there
+ * with RP_CORRUPT from a record, `*end` >= RP_FILE_HEADER_BYTES then. RP_OK where the file
+ * ends, if need be within a record that is cut off: compare `*end` with its size. RP_CORRUPT at
+ * any other record that is not good: whoever knows how much of the file has been synced can
+ * tell a torn tail from damage.
+ * RP_NOT_FOUND, RP_PRECONDITION (a newer format), RP_NO_RESOURCE, RP_UNAVAILABLE. */
 typedef bool rp_record_visit(void *ctx, uint64_t offset, const rp_record *record);
 RP_NODISCARD rp_status rp_records_scan(const rp_allocator *alloc, rp_files *files,
                                        const char *path, rp_file_kind kind,
@@ -93,8 +112,9 @@ RP_NODISCARD rp_status rp_records_scan(const rp_allocator *alloc, rp_files *file
                                        void *ctx, rp_file_header *header, uint64_t *end,
                                        rp_error *err);
 
-/* Drops our own handle of the segment and removes its file; chunks that are there stay
- * readable. */
+/* Removes a segment's file and our own handle; chunks that are there stay readable. The name is
+ * gone for certain only after a sync of the directory "seg".
+ * RP_PRECONDITION (it is being written), RP_NOT_FOUND (no such file), RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_remove(rp_segments *s, uint64_t number, rp_error *err);
 
 /* The segment that is being written, or will be next: those with lower numbers are not written

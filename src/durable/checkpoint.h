@@ -30,8 +30,13 @@ typedef struct rp_progress_meter {
 } rp_progress_meter;
 
 void rp_progress_begin(rp_progress_meter *m, const char *what, uint64_t total);
-/* Tells, at most ten times a second. */
+/* Tells, at most ten times a second, and when all is done. */
 void rp_progress_add(rp_progress_meter *m, uint64_t done);
+/* The same by how much is done now; never goes back. */
+static inline void rp_progress_reach(rp_progress_meter *m, uint64_t done)
+{
+    if (done > m->now.done) rp_progress_add(m, done - m->now.done);
+}
 void rp_progress_end(rp_progress_meter *m);
 
 /* One for a data directory. One thread at a time. */

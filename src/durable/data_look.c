@@ -16,8 +16,8 @@
 
 #include "disk/files_look.h"
 #include "disk/journal.h"
+#include "durable/checkpoint.h"
 #include "durable/data_read.h"
-#include "durable/watch.h"
 #include "reprise/data.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -47,7 +47,7 @@ typedef struct look {
     rp_buf records; /* found */
     rp_data_reader reader;
     rp_image image;
-    rp_watch watch;
+    rp_progress_meter meter;
     uint64_t done;      /* bytes of files before the one being read */
     rp_data_file *file; /* the one being read */
     uint64_t journalled;
@@ -293,7 +293,7 @@ static bool note_record(void *ctx, uint64_t offset, const rp_record *record)
     if (l->file->kind == RP_DATA_SEGMENT && !l->sealed)
         rp_buf_append(&l->records, &f, sizeof f);
     if (l->file->kind == RP_DATA_JOURNAL && !l->sealed) l->file->last_lsn = record->number;
-    rp_watch_tell(&l->watch, l->done + offset);
+    rp_progress_reach(&l->meter, l->done + offset);
     return !l->records.bad;
 }
 
@@ -529,7 +529,9 @@ static rp_status look_at_all(look *l, rp_error *err)
     if (st == RP_OK) st = add_all(l, "wal", RP_DATA_JOURNAL, err);
     if (st != RP_OK) return st;
     for (size_t i = first; i < l->count; i++) total += l->all[i].bytes;
-    rp_watch_start(&l->watch, l->o->on_progress, l->o->ctx, "verifying", total);
+    l->meter.on_progress = l->o->on_progress;
+    l->meter.ctx = l->o->ctx;
+    rp_progress_begin(&l->meter, "verifying", total);
     st = look_at_segments(l, first, err);
     if (st == RP_OK && l->o->thorough) st = check_manifests(l, err);
     if (st == RP_OK) st = look_at_journal(l, first, err);
@@ -537,7 +539,7 @@ static rp_status look_at_all(look *l, rp_error *err)
         return rp_fail(err, RP_NOT_FOUND, "%.160s: there is no data of reprise in it",
                        l->o->directory);
     if (st == RP_OK) st = look_at_strays(l, err);
-    if (st == RP_OK && l->o->thorough) rp_watch_tell(&l->watch, total);
+    if (st == RP_OK && l->o->thorough) rp_progress_reach(&l->meter, total);
     return st;
 }
 

@@ -220,9 +220,7 @@ static rp_status start(rp_durable *d, rp_error *err)
         st = rp_durable_start_journal(d, err);
     /* A journal tells what changed since a checkpoint: so there must be one, of all tables. */
     if (st == RP_OK && needs_checkpoint) st = rp_durable_write_checkpoint(d, err);
-    if (st == RP_OK) st = rp_durable_start_thread(d, err);
-    if (st == RP_OK && d->journal != NULL) rp_durable_attach_journal(d);
-    return st;
+    return st == RP_OK ? rp_durable_start_thread(d, err) : st;
 }
 
 static rp_status new_durable(const rp_durable_options *options, rp_store *store,
@@ -257,6 +255,21 @@ static rp_status stop(rp_durable *d, rp_error *err)
 
     rp_durable_stop_thread(d);
     st = rp_durable_stop_journal(d, err);
+    free_durable(d);
+    return st;
+}
+
+rp_status rp_durable_load_on(rp_files *files, const rp_durable_options *options,
+                             rp_store *store, rp_durable_info *out, rp_error *err)
+{
+    bool needs_checkpoint;
+    rp_durable *d = NULL;
+    rp_status st = new_durable(options, store, &d, err);
+
+    if (st != RP_OK) return st;
+    d->files = files;
+    st = recover(d, &needs_checkpoint, err);
+    *out = d->info;
     free_durable(d);
     return st;
 }

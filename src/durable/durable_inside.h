@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "durable/recovery.h"
+#include "durable/store_log.h"
 #include "util/mutex.h"
 
 enum { RP_MAX_LISTENERS = 64, RP_DURABLE_PATH_BYTES = 4096 };
@@ -35,8 +36,6 @@ typedef enum rp_trouble {
     RP_TROUBLE_TIER,
     RP_TROUBLES,
 } rp_trouble;
-
-typedef struct rp_store_log rp_store_log;
 
 struct rp_durable {
     rp_allocator alloc;
@@ -74,6 +73,13 @@ struct rp_durable {
 RP_NODISCARD rp_status rp_durable_open_on(rp_files *files, const rp_durable_options *options,
                                           rp_store *store, rp_durable **out, rp_error *err);
 
+/* Loads what is in `files` into the store, the journal included, and changes nothing there but
+ * what recovery tidies up: over files that are read only (disk/files_look.h), nothing at all. No
+ * lock, no thread, no checkpoint. The files must outlive every chunk of the store. `out` has
+ * what was recovered. */
+RP_NODISCARD rp_status rp_durable_load_on(rp_files *files, const rp_durable_options *options,
+                                          rp_store *store, rp_durable_info *out, rp_error *err);
+
 /* Something is wrong (`text`), or well again (NULL): notes it and tells. Not under a lock. */
 void rp_durable_trouble(rp_durable *d, rp_trouble what, const char *text) RP_EXCLUDES(d->mu);
 
@@ -89,9 +95,8 @@ void rp_durable_stop_thread(rp_durable *d);
 
 /* Makes the changes of the journal again, from r->lsn on, which it moves. */
 RP_NODISCARD rp_status rp_durable_replay(rp_durable *d, rp_recovery *r, rp_error *err);
-/* Starts the journal; the tables do not tell it anything yet. */
+/* Starts the journal, and has the tables tell it. */
 RP_NODISCARD rp_status rp_durable_start_journal(rp_durable *d, rp_error *err);
-void rp_durable_attach_journal(rp_durable *d);
 /* Writes what there is, and ends it. */
 RP_NODISCARD rp_status rp_durable_stop_journal(rp_durable *d, rp_error *err);
 

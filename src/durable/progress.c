@@ -33,7 +33,7 @@ void rp_progress_add(rp_progress_meter *m, uint64_t done)
     int64_t now_ns = rp_now_ns();
 
     m->now.done += done;
-    if (now_ns - m->told_ns >= TELL_EVERY_NS) tell(m, now_ns);
+    if (now_ns - m->told_ns >= TELL_EVERY_NS || m->now.done == m->now.total) tell(m, now_ns);
 }
 
 void rp_progress_end(rp_progress_meter *m)

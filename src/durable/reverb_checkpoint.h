@@ -17,7 +17,7 @@
 #define RP_DURABLE_REVERB_CHECKPOINT_H
 
 #include "disk/files.h"
-#include "durable/watch.h"
+#include "durable/checkpoint.h"
 
 /* Zero-initialise it; everything has a default. */
 typedef struct rp_reverb_options {

@@ -55,7 +55,7 @@ typedef struct loading {
     rp_store *store;
     rp_reverb_options options;
     rp_reverb_report report;
-    rp_watch watch;
+    rp_progress_meter meter;
     uint64_t done_bytes; /* of the files before */
     rp_reverb_chunks *index;
     loaded_table *tables;
@@ -117,7 +117,7 @@ static rp_status each_record(loading *l, const char *name, visit_record *visit, 
             st = blame(st, name, reader.count, &why);
             if (err != NULL) *err = why;
         }
-        rp_watch_tell(&l->watch, l->done_bytes + rp_inflater_consumed(inflater));
+        rp_progress_reach(&l->meter, l->done_bytes + rp_inflater_consumed(inflater));
     }
     if (st == RP_OK) {
         l->report.compressed |= rp_inflater_is_compressed(inflater);
@@ -191,8 +191,9 @@ static void measure(loading *l)
         uint64_t size = 0;
         if (has_file(l->files, l->report.folder, names[i], &size)) l->report.bytes += size;
     }
-    rp_watch_start(&l->watch, l->options.on_progress, l->options.ctx, "importing",
-                   l->report.bytes);
+    l->meter.on_progress = l->options.on_progress;
+    l->meter.ctx = l->options.ctx;
+    rp_progress_begin(&l->meter, "importing", l->report.bytes);
 }
 
 /* --- tables ------------------------------------------------------------------------------------- */
@@ -724,7 +725,7 @@ rp_status rp_reverb_load(rp_files *files, rp_store *store, const rp_reverb_optio
     l.report.chunks = rp_reverb_chunks_count(l.index);
     l.report.unused_chunks = count_unused(l.index);
     st = fill_store(&l, err);
-    if (st == RP_OK) rp_watch_tell(&l.watch, l.watch.total);
+    if (st == RP_OK) rp_progress_reach(&l.meter, l.meter.now.total);
     if (st == RP_OK && report != NULL) *report = l.report;
 out:
     clean_up(&l);

@@ -30,7 +30,7 @@ typedef struct saving {
     rp_files *files;
     rp_reverb_options options;
     rp_reverb_report report;
-    rp_watch watch;
+    rp_progress_meter meter;
     uint64_t chunk_bytes; /* written */
     rp_table **tables;
     size_t table_count, table_room;
@@ -232,7 +232,7 @@ static rp_status write_items(saving *s, rp_error *err)
             rp_reverb_item_write(&s->record, rp_table_name(s->tables[table]), &item);
             st = put_record(s, err);
             s->report.items++;
-            rp_watch_tell(&s->watch, 0);
+            rp_progress_add(&s->meter, 0);
         }
     }
     return close_file(s, st, err);
@@ -249,7 +249,7 @@ static rp_status write_chunk(saving *s, rp_chunk *chunk, rp_error *err)
     if (st != RP_OK) return st;
     st = rp_tfrecord_write(sink, readable->wire, readable->wire_bytes, err);
     s->chunk_bytes += chunk->wire_bytes;
-    rp_watch_tell(&s->watch, s->chunk_bytes);
+    rp_progress_reach(&s->meter, s->chunk_bytes);
     rp_chunk_unref(readable);
     return st;
 }
@@ -308,7 +308,9 @@ static rp_status write_all(saving *s, rp_store *store, rp_error *err)
 
     if (st == RP_OK) st = take_cut(s, err);
     rp_store_get_info(store, &info);
-    rp_watch_start(&s->watch, s->options.on_progress, s->options.ctx, "exporting", info.bytes);
+    s->meter.on_progress = s->options.on_progress;
+    s->meter.ctx = s->options.ctx;
+    rp_progress_begin(&s->meter, "exporting", info.bytes);
     if (st == RP_OK) st = write_tables(s, err);
     if (st == RP_OK) st = write_items(s, err);
     if (st == RP_OK) st = write_chunks(s, err);
@@ -316,7 +318,7 @@ static rp_status write_all(saving *s, rp_store *store, rp_error *err)
     if (st == RP_OK) st = close_file(s, open_file(s, DONE, err), err);
     if (st == RP_OK) st = s->files->ops->sync_directory(s->files, s->report.folder, err);
     if (st == RP_OK) st = s->files->ops->sync_directory(s->files, "", err);
-    if (st == RP_OK) rp_watch_tell(&s->watch, s->watch.total);
+    if (st == RP_OK) rp_progress_reach(&s->meter, s->meter.now.total);
     return st;
 }
 

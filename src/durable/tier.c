@@ -107,22 +107,21 @@ static void enter_locked(rp_tier *t, rp_stay *stay) RP_REQUIRES(t->mu)
         count_in_locked(t, stay->chunk->wire_bytes);
 }
 
-/* Returns what was in the read cache, to be dropped without the lock. */
-static rp_chunk *leave_locked(rp_tier *t, rp_stay *stay) RP_REQUIRES(t->mu)
+static void leave_locked(rp_tier *t, rp_stay *stay) RP_REQUIRES(t->mu)
 {
     stay->held = false;
     unlist_locked(t, stay);
     if (stay->state != RP_STAY_SPILLED) {
         count_out_locked(t, stay->chunk->wire_bytes);
-        return NULL;
+        return;
     }
     t->spilled -= stay->chunk->wire_bytes;
-    return stay->loaded != NULL ? rp_tier_uncache_locked(t, stay) : NULL;
+    if (stay->loaded != NULL) rp_tier_uncache_locked(t, stay);
 }
 
 static void wake_spiller_locked(rp_tier *t) RP_REQUIRES(t->mu)
 {
-    if (t->spiller_waits && atomic_load(&t->spill.resident) > t->high) {
+    if (t->spiller_waits && (atomic_load(&t->spill.resident) > t->high || t->waste != NULL)) {
         t->spiller_waits = false;
         rp_cond_signal(&t->spill_cv);
     }
@@ -133,28 +132,21 @@ static void wake_spiller_locked(rp_tier *t) RP_REQUIRES(t->mu)
 static void on_moved(rp_spill *spill, rp_chunk *const *chunks, size_t count)
 {
     rp_tier *t = (rp_tier *)spill;
-    rp_chunk *uncached[RP_MAX_MOVED];
-    size_t uncached_count = 0;
 
     rp_mutex_lock(&t->mu);
     for (size_t i = 0; i < count; i++) {
         rp_stay *stay = stay_of(chunks[i]);
         bool is_held = rp_holders_count(&chunks[i]->holders) > 0;
-        rp_chunk *loaded;
 
         if (stay == NULL && is_held) stay = new_stay_locked(chunks[i]);
         if (stay == NULL || stay->held == is_held) continue; /* no memory: it stays uncounted */
-        if (is_held) {
+        if (is_held)
             enter_locked(t, stay);
-            continue;
-        }
-        loaded = leave_locked(t, stay);
-        if (loaded != NULL) uncached[uncached_count++] = loaded;
+        else
+            leave_locked(t, stay);
     }
-    wake_spiller_locked(t);
+    wake_spiller_locked(t); /* also to let go of what was cached: here a table is locked */
     rp_mutex_unlock(&t->mu);
-    /* Under the table's lock still; but what is dropped is the cache's memory, no table's. */
-    for (size_t i = 0; i < uncached_count; i++) rp_chunk_unref(uncached[i]);
 }
 
 rp_status rp_tier_admit(rp_tier *t, rp_chunk *chunk)
@@ -310,6 +302,18 @@ static void wait_locked(rp_tier *t, int64_t for_ns) RP_REQUIRES(t->mu)
     t->spiller_waits = false;
 }
 
+static void let_go_of_waste_locked(rp_tier *t) RP_REQUIRES(t->mu)
+{
+    while (t->waste != NULL) {
+        rp_loaded *waste = t->waste;
+
+        t->waste = NULL;
+        rp_mutex_unlock(&t->mu);
+        rp_tier_let_go(waste);
+        rp_mutex_lock(&t->mu);
+    }
+}
+
 static void *run_spiller(void *arg)
 {
     rp_tier *t = arg;
@@ -317,10 +321,10 @@ static void *run_spiller(void *arg)
 
     rp_mutex_lock(&t->mu);
     while (!t->stopping) {
-        uint64_t resident = atomic_load(&t->spill.resident);
         bool wrote, ok;
 
-        is_spilling = resident > (is_spilling ? t->low : t->high);
+        let_go_of_waste_locked(t);
+        is_spilling = atomic_load(&t->spill.resident) > (is_spilling ? t->low : t->high);
         if (!is_spilling) {
             t->is_stuck = false;
             wait_locked(t, RP_FOREVER);
@@ -434,13 +438,8 @@ void rp_tier_free(rp_tier *t)
     rp_mutex_lock(&t->mu);
     while (t->dirty.first != NULL) rp_stays_unlink(&t->dirty, t->dirty.first);
     while (t->clean.first != NULL) rp_stays_unlink(&t->clean, t->clean.first);
-    while (t->ring.first != NULL) {
-        rp_chunk *loaded = rp_tier_uncache_locked(t, t->ring.first);
-
-        rp_mutex_unlock(&t->mu);
-        rp_chunk_unref(loaded);
-        rp_mutex_lock(&t->mu);
-    }
+    while (t->ring.first != NULL) rp_tier_uncache_locked(t, t->ring.first);
+    let_go_of_waste_locked(t);
     rp_mutex_unlock(&t->mu);
     rp_budget_unref(t->budget);
     rp_cond_deinit(&t->read_cv);

@@ -38,12 +38,21 @@ typedef enum rp_stay_state {
 
 typedef struct rp_want rp_want;
 
+/* A chunk that was read, in a block with its bytes: the tier's, and never a table's. */
+typedef struct rp_loaded {
+    rp_allocator alloc;
+    size_t size;            /* of the block */
+    rp_chunk *chunk;        /* whose bytes these are: it owns the block */
+    struct rp_loaded *next; /* among those to be let go */
+    uint8_t bytes[];
+} rp_loaded;
+
 /* What the tier knows of a chunk. */
 typedef struct rp_stay {
     rp_chunk_stay base; /* first */
     rp_chunk *chunk;
     struct rp_stay *prev, *next; /* among the dirty, the clean, or in the ring of the cache */
-    rp_chunk *loaded;            /* in the read cache; a reference */
+    rp_loaded *loaded;           /* in the read cache; a reference to its chunk */
     rp_want *readers;            /* who waits for it to be read; the last is the first */
     uint8_t state;               /* rp_stay_state */
     bool held;
@@ -80,6 +89,7 @@ struct rp_tier {
     uint64_t admitted RP_GUARDED_BY(mu);               /* by recovery, and in memory */
     rp_want *first_want, *last_want RP_GUARDED_BY(mu); /* to be read */
     size_t idle_readers RP_GUARDED_BY(mu);
+    rp_loaded *waste RP_GUARDED_BY(mu); /* no longer cached, and still to be let go */
     uint64_t loads, load_bytes, hits, written RP_GUARDED_BY(mu);
     bool spiller_waits RP_GUARDED_BY(mu);
     bool stopping RP_GUARDED_BY(mu);
@@ -92,9 +102,9 @@ struct rp_tier {
 void rp_stays_append(rp_stays *list, rp_stay *stay);
 void rp_stays_unlink(rp_stays *list, rp_stay *stay);
 
-/* Takes a chunk out of the cache: the reference is the caller's, to be dropped without the
- * lock. */
-rp_chunk *rp_tier_uncache_locked(rp_tier *t, rp_stay *stay) RP_REQUIRES(t->mu);
+/* Takes a chunk out of the cache: it is waste, which is let go without the lock. */
+void rp_tier_uncache_locked(rp_tier *t, rp_stay *stay) RP_REQUIRES(t->mu);
+void rp_tier_let_go(rp_loaded *list);
 
 bool rp_tier_start_readers(rp_tier *t, size_t count);
 void rp_tier_stop_readers(rp_tier *t);

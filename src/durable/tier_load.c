@@ -17,18 +17,13 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-typedef struct job job;
+enum { MAX_MOVES = 8 /* of a chunk that is being read */ };
 
-/* The memory of a chunk that was read. */
-typedef struct read_block {
-    rp_allocator alloc;
-    size_t size;
-    uint8_t bytes[];
-} read_block;
+typedef struct job job;
 
 static void release_block(void *ctx)
 {
-    read_block *block = ctx;
+    rp_loaded *block = ctx;
     rp_allocator alloc = block->alloc;
 
     rp_release(&alloc, block, block->size);
@@ -38,11 +33,12 @@ static void release_block(void *ctx)
 struct rp_want {
     rp_chunk *base;   /* the table's: alive as long as the sample is */
     rp_chunk *result; /* a reference; NULL: not there yet */
+    bool is_loaded;   /* the result is what was read, and not a view yet */
     job *job;
     rp_want *next_reader; /* of the same chunk */
     rp_want *next;        /* in the queue, or among those that are new */
     rp_place place;
-    read_block *block; /* to read into; made by whoever asks, as each thread that allocates has
+    rp_loaded *block; /* to read into; made by whoever asks, as each thread that allocates has
                           a heap of its own to fill */
 };
 
@@ -58,23 +54,31 @@ struct job {
 
 /* --- the read cache ------------------------------------------------------------------------------- */
 
-rp_chunk *rp_tier_uncache_locked(rp_tier *t, rp_stay *stay)
+void rp_tier_uncache_locked(rp_tier *t, rp_stay *stay)
 {
-    rp_chunk *loaded = stay->loaded;
+    rp_loaded *loaded = stay->loaded;
 
     rp_stays_unlink(&t->ring, stay);
     stay->loaded = NULL;
     t->cached -= stay->chunk->wire_bytes;
-    return loaded;
+    loaded->next = t->waste;
+    t->waste = loaded;
 }
 
-/* Makes room by what was not used since the hand passed last. Up to `capacity` references are
- * handed out, to be dropped without the lock. */
-static size_t trim_cache_locked(rp_tier *t, rp_chunk **out, size_t capacity) RP_REQUIRES(t->mu)
+void rp_tier_let_go(rp_loaded *list)
 {
-    size_t count = 0;
+    while (list != NULL) {
+        rp_chunk *chunk = list->chunk;
 
-    while (t->cached > t->cache_limit && count < capacity) {
+        list = list->next; /* it goes with the chunk */
+        rp_chunk_unref(chunk);
+    }
+}
+
+/* Makes room by what was not used since the hand passed last. */
+static void trim_cache_locked(rp_tier *t) RP_REQUIRES(t->mu)
+{
+    while (t->cached > t->cache_limit) {
         rp_stay *stay = t->ring.first;
 
         if (stay->recent) {
@@ -82,19 +86,22 @@ static size_t trim_cache_locked(rp_tier *t, rp_chunk **out, size_t capacity) RP_
             rp_stays_unlink(&t->ring, stay);
             rp_stays_append(&t->ring, stay);
         } else {
-            out[count++] = rp_tier_uncache_locked(t, stay);
+            rp_tier_uncache_locked(t, stay);
         }
     }
-    return count;
 }
 
-static void cache_locked(rp_tier *t, rp_stay *stay, rp_chunk *loaded) RP_REQUIRES(t->mu)
+static void cache_locked(rp_tier *t, rp_stay *stay, rp_loaded *loaded) RP_REQUIRES(t->mu)
 {
-    if (!stay->held || stay->loaded != NULL || loaded->wire_bytes > t->cache_limit / 4) return;
-    stay->loaded = rp_chunk_ref(loaded);
+    uint64_t bytes = loaded->chunk->wire_bytes;
+
+    if (!stay->held || stay->loaded != NULL || bytes > t->cache_limit / 4) return;
+    stay->loaded = loaded;
+    (void)rp_chunk_ref(loaded->chunk);
     stay->recent = false;
     rp_stays_append(&t->ring, stay);
-    t->cached += loaded->wire_bytes;
+    t->cached += bytes;
+    trim_cache_locked(t);
 }
 
 /* --- reading ---------------------------------------------------------------------------------------- */
@@ -114,17 +121,34 @@ static bool same_columns(const rp_chunk *a, const rp_chunk *b)
 }
 
 /* NULL if there is no memory. */
-static read_block *new_block(rp_tier *t, size_t bytes)
+static rp_loaded *new_block(rp_tier *t, size_t bytes)
 {
-    read_block *block;
+    rp_loaded *block;
     size_t size;
 
     if (!rp_size_add(bytes, sizeof *block, &size)) return NULL;
     block = rp_alloc(&t->alloc, size);
     if (block == NULL) return NULL;
-    block->alloc = t->alloc;
-    block->size = size;
+    *block = (rp_loaded){.alloc = t->alloc, .size = size};
     return block;
+}
+
+/* A chunk may be moved, and the segment that it was in be gone, after its place was looked up.
+ */
+static rp_status read_record(rp_tier *t, const rp_want *want, uint8_t *out, rp_error *err)
+{
+    rp_place place = want->place, now;
+    rp_status st = RP_NOT_FOUND;
+
+    for (int tries = 0; st == RP_NOT_FOUND && tries < MAX_MOVES; tries++) {
+        st = rp_segments_read(t->segments, &place, RP_RECORD_CHUNK, out, err);
+        if (st != RP_NOT_FOUND || !rp_segments_place(t->segments, want->base, &now) ||
+            now.size != place.size ||
+            (now.segment == place.segment && now.offset == place.offset))
+            break;
+        place = now;
+    }
+    return st;
 }
 
 /* Takes the block. */
@@ -132,7 +156,7 @@ static rp_status read_chunk(rp_tier *t, const rp_want *want, rp_chunk **out, rp_
 {
     const rp_chunk_limits limits = {SIZE_MAX, (size_t)1 << 30, RP_MAX_COLUMNS};
     size_t bytes = want->base->wire_bytes;
-    read_block *block = want->block;
+    rp_loaded *block = want->block;
     rp_status st;
 
     if (block == NULL) return rp_fail_memory(err, bytes);
@@ -140,8 +164,7 @@ static rp_status read_chunk(rp_tier *t, const rp_want *want, rp_chunk **out, rp_
     if (want->place.size != bytes)
         st = rp_fail(err, RP_CORRUPT, "chunk %llu has %zu bytes, and %u on disk",
                      (unsigned long long)want->base->origin.key, bytes, want->place.size);
-    if (st == RP_OK)
-        st = rp_segments_read(t->segments, &want->place, RP_RECORD_CHUNK, block->bytes, err);
+    if (st == RP_OK) st = read_record(t, want, block->bytes, err);
     if (st == RP_OK) {
         st = rp_chunk_adopt(&t->alloc, block->bytes, bytes, &limits,
                             &(rp_chunk_owner){release_block, block}, out, err);
@@ -151,8 +174,10 @@ static rp_status read_chunk(rp_tier *t, const rp_want *want, rp_chunk **out, rp_
         release_block(block);
         return st;
     }
+    block->chunk = *out;
     if (same_columns(*out, want->base)) return RP_OK;
     rp_chunk_unref(*out);
+    *out = NULL;
     return rp_fail(err, RP_CORRUPT, "another chunk stands where chunk %llu should",
                    (unsigned long long)want->base->origin.key);
 }
@@ -167,6 +192,28 @@ static bool is_tiered(const rp_trajectory *trajectory)
 }
 
 /* --- the end of a load ------------------------------------------------------------------------------ */
+
+/* What was read is kept for others: the sample gets a view of it, so that nobody can put into a
+ * table, and so have spilled, what is in the cache. */
+static void view_loaded(rp_tier *t, job *j)
+{
+    for (size_t i = 0; i < j->count && j->status == RP_OK; i++) {
+        rp_want *want = &j->wants[i];
+        rp_chunk *loaded = want->result;
+        bool is_there;
+
+        if (!want->is_loaded) continue;
+        is_there = rp_chunk_pin(loaded);
+        assert(is_there);
+        (void)is_there;
+        want->result = rp_chunk_view(&t->alloc, loaded);
+        if (want->result == NULL) {
+            rp_chunk_unpin(loaded);
+            j->status = rp_fail_memory(&j->error, sizeof *loaded);
+        }
+        rp_chunk_unref(loaded);
+    }
+}
 
 /* Replaces the trajectories, or none. */
 static void replace(rp_tier *t, job *j)
@@ -209,6 +256,7 @@ static rp_sample_load *end_job(rp_tier *t, job *j)
 {
     rp_sample_load *load = j->load;
 
+    if (j->status == RP_OK) view_loaded(t, j);
     if (j->status == RP_OK) replace(t, j);
     load->status = j->status;
     if (j->status != RP_OK) load->error = j->error;
@@ -233,6 +281,7 @@ static job *settle_locked(rp_tier *t, rp_stay *stay, rp_chunk *loaded, const rp_
 
         if (loaded != NULL) {
             want->result = rp_chunk_ref(loaded);
+            want->is_loaded = true;
         } else if (j->status == RP_OK) {
             j->status = err->code;
             j->error = *err;
@@ -250,8 +299,8 @@ static job *settle_locked(rp_tier *t, rp_stay *stay, rp_chunk *loaded, const rp_
 static void read_one(rp_tier *t, rp_want *want) RP_EXCLUDES(t->mu)
 {
     rp_stay *stay = (rp_stay *)atomic_load_explicit(&want->base->stay, memory_order_acquire);
-    rp_chunk *loaded = NULL, *dropped[16];
-    size_t dropped_count;
+    rp_loaded *block = want->block, *waste;
+    rp_chunk *loaded = NULL;
     rp_error err = {0};
     job *over;
 
@@ -260,13 +309,14 @@ static void read_one(rp_tier *t, rp_want *want) RP_EXCLUDES(t->mu)
     if (loaded != NULL) {
         t->loads++;
         t->load_bytes += loaded->wire_bytes;
-        cache_locked(t, stay, loaded);
+        cache_locked(t, stay, block);
     }
     over = settle_locked(t, stay, loaded, &err); /* the want may be gone after this */
-    dropped_count = trim_cache_locked(t, dropped, 16);
+    waste = t->waste;
+    t->waste = NULL;
     rp_mutex_unlock(&t->mu);
     rp_chunk_unref(loaded);
-    for (size_t i = 0; i < dropped_count; i++) rp_chunk_unref(dropped[i]);
+    rp_tier_let_go(waste);
     while (over != NULL) {
         job *next = over->next;
         rp_sample_load *load = end_job(t, over);
@@ -396,7 +446,7 @@ static bool fetch(rp_tier *t, job *j, rp_want **missing, size_t missing_count)
     size_t new_count = 0, joined = 0;
 
     for (size_t i = 0; i < missing_count; i++)
-        if (!rp_chunk_place(missing[i]->base, &missing[i]->place)) {
+        if (!rp_segments_place(t->segments, missing[i]->base, &missing[i]->place)) {
             j->status = rp_fail(&j->error, RP_INTERNAL, "a chunk without bytes and place");
             return true;
         }
@@ -408,7 +458,8 @@ static bool fetch(rp_tier *t, job *j, rp_want **missing, size_t missing_count)
             (rp_stay *)atomic_load_explicit(&want->base->stay, memory_order_relaxed);
 
         if (stay->loaded != NULL) {
-            want->result = rp_chunk_ref(stay->loaded);
+            want->result = rp_chunk_ref(stay->loaded->chunk);
+            want->is_loaded = true;
             stay->recent = true;
             t->hits++;
             continue;

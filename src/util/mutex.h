@@ -21,6 +21,7 @@ enum {
     RP_RANK_TABLE = 30,
     RP_RANK_BUDGET = 40,
     RP_RANK_TIER = 42,
+    RP_RANK_SEGMENTS = 44,
     RP_RANK_EXTENSION = 45,
     RP_RANK_JOURNAL = 46,
     RP_RANK_CANCEL = 50,
@@ -38,6 +39,7 @@ enum {
     RP_RANK_RUNTIME = 85,
     RP_RANK_SHARED = 87,
     RP_RANK_ARENA = 90,
+    RP_RANK_SEGMENT_INDEX = 92,
 };
 
 typedef struct RP_CAPABILITY("mutex") rp_mutex {

@@ -177,22 +177,45 @@ static rp_status sim_write(rp_file *base, uint64_t offset, const rp_bytes *parts
     return st;
 }
 
-static rp_status sim_read(rp_file *base, uint64_t offset, void *data, size_t size, size_t *got,
-                          rp_error *err)
+/* Reads up to `limit` bytes. */
+static size_t read_rooms(const rp_sim_node *n, uint64_t offset, const rp_room *rooms,
+                         size_t count, uint64_t limit)
+{
+    size_t done = 0;
+
+    for (size_t i = 0; i < count && limit > 0; i++) {
+        size_t size = rooms[i].size < limit ? rooms[i].size : (size_t)limit;
+        done += rp_sim_image_read(&n->now, offset + done, rooms[i].data, size);
+        limit -= size;
+    }
+    return done;
+}
+
+static rp_status sim_read_into(rp_file *base, uint64_t offset, const rp_room *rooms,
+                               size_t count, size_t *got, rp_error *err)
 {
     handle *file = (handle *)base;
     rp_sim *disk = disk_of(base->files);
     rp_status st = begin(disk, "read", file->path, MOVES_BYTES, err);
+    uint64_t total = 0;
 
+    for (size_t i = 0; i < count; i++) total += rooms[i].size;
     if (st == RP_OK) {
-        *got = rp_sim_image_read(&file->node->now, offset, data, size);
-    } else if (size > 0) { /* some of it, and the rest of the buffer spoilt */
+        *got = read_rooms(file->node, offset, rooms, count, total);
+    } else if (total > 0) { /* some of it, and the rest of the buffer spoilt */
         rp_rng rng = rng_of_fault(disk);
-        memset(data, 0xee, size);
-        (void)rp_sim_image_read(&file->node->now, offset, data, rp_rng_below(&rng, size));
+        for (size_t i = 0; i < count; i++)
+            if (rooms[i].size > 0) memset(rooms[i].data, 0xee, rooms[i].size);
+        (void)read_rooms(file->node, offset, rooms, count, rp_rng_below(&rng, total));
     }
     rp_sim_unlock(disk);
     return st;
+}
+
+static rp_status sim_read(rp_file *base, uint64_t offset, void *data, size_t size, size_t *got,
+                          rp_error *err)
+{
+    return sim_read_into(base, offset, &(rp_room){data, size}, 1, got, err);
 }
 
 /* Brings a page to the disk, unless it is held for clean. */
@@ -404,6 +427,7 @@ static const rp_files_ops sim_ops = {
     .close = sim_close,
     .write = sim_write,
     .read = sim_read,
+    .read_into = sim_read_into,
     .sync = sim_sync,
     .size = sim_size,
     .truncate = sim_truncate,

@@ -10,7 +10,8 @@
  * Every file has its contents as written and, beside them, as they are on stable storage; sync
  * brings the second up to the first. What was created, renamed or removed is pending until its
  * directory is synced. In between anything may or may not have reached the disk: sectors of 512
- * bytes one by one, sizes apart from data, names apart from files.
+ * bytes one by one, sizes apart from data, names apart from files. One thing is assumed: bytes
+ * that were not written stay as they are, even if others in their sector were.
  *
  * Contents are pages that images share until one writes to them, so a copy of a disk costs its
  * page pointers. Every call on a mount has a number, from 1. Any thread; one lock for each

@@ -153,13 +153,20 @@ static void put_sector(rp_sim_image *image, size_t sector, const uint8_t *bytes,
            bytes, size);
 }
 
-static void put_garbage(rp_sim_image *image, size_t sector, size_t from, rp_rng *rng)
+/* Garbage where something was written, from byte `from` of the sector on. */
+static void put_garbage(rp_sim_image *to, const rp_sim_image *stored, const rp_sim_image *now,
+                        size_t sector, size_t from, rp_rng *rng)
 {
+    const uint8_t *old = sector_of(stored, sector), *new = sector_of(now, sector);
     uint8_t bytes[RP_SIM_SECTOR];
 
-    memcpy(bytes, sector_of(image, sector), sizeof bytes);
-    for (size_t i = from; i < sizeof bytes; i++) bytes[i] = (uint8_t)rp_rng_next(rng);
-    put_sector(image, sector, bytes, sizeof bytes);
+    memcpy(bytes, sector_of(to, sector), sizeof bytes);
+    for (size_t i = from; i < sizeof bytes; i++) {
+        uint8_t noise = (uint8_t)rp_rng_next(rng);
+        if (old[i] != new[i] || (uint64_t)sector * RP_SIM_SECTOR + i >= stored->size)
+            bytes[i] = noise;
+    }
+    put_sector(to, sector, bytes, sizeof bytes);
 }
 
 /* How much of a sector is new: some of it, and not so much that nothing is missing. */
@@ -189,11 +196,11 @@ static size_t damage_from(rp_sim_image *to, const rp_sim_image *stored, const rp
             left--;
         } else if (!torn) {
             if (sector == SIZE_MAX) sector = at;
-            put_garbage(to, at, 0, rng);
+            put_garbage(to, stored, now, at, 0, rng);
         } else {
             size_t part = tear(sector_of(stored, at), sector_of(now, at), rng);
             put_sector(to, at, sector_of(now, at), part);
-            if (rp_rng_below(rng, 4) == 0) put_garbage(to, at, part, rng);
+            if (rp_rng_below(rng, 4) == 0) put_garbage(to, stored, now, at, part, rng);
             return at;
         }
     }

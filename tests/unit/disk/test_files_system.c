@@ -81,6 +81,26 @@ static void what_is_written_is_read(void **state)
     fs->ops->close(again);
 }
 
+static void a_read_goes_into_several_rooms(void **state)
+{
+    rp_files *fs = ((scene *)*state)->fs;
+    rp_file *file = create(fs, "a");
+    char one[3], two[8] = "";
+    size_t got;
+
+    assert_ok(fs->ops->write(file, 0, &(rp_bytes){"0123456789", 10}, 1, NULL));
+    assert_ok(
+        fs->ops->read_into(file, 2, (rp_room[]){{one, 3}, {NULL, 0}, {two, 4}}, 3, &got, NULL));
+    assert_int_equal(got, 7);
+    assert_memory_equal(one, "234", 3);
+    assert_string_equal(two, "5678");
+    assert_ok(fs->ops->read_into(file, 6, (rp_room[]){{one, 3}, {two, 4}}, 2, &got, NULL));
+    assert_int_equal(got, 4);
+    assert_memory_equal(one, "678", 3);
+    assert_string_equal(two, "9678");
+    fs->ops->close(file);
+}
+
 /* More parts than the system takes in a call. */
 static void many_parts_are_written_in_order(void **state)
 {
@@ -377,6 +397,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, arrange, tidy)
     const struct CMUnitTest tests[] = {
         TEST(what_is_written_is_read),
+        TEST(a_read_goes_into_several_rooms),
         TEST(many_parts_are_written_in_order),
         TEST(statuses_tell_what_is_there),
         TEST(paths_that_lead_out_are_refused),

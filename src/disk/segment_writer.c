@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "disk/segment_writer.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "util/error.h"
+#include "util/little_endian.h"
+#include "util/mem.h"
+
+enum {
+    STAGE_BYTES = (1 << 20) + (1 << 13),
+    MAX_PARTS = 512,
+    CALL_BYTES = 4 << 20, /* a call is over when it has this many */
+    SMALL_BYTES = 4096,   /* payloads up to this are copied */
+};
+
+void rp_segment_writer_init(rp_segment_writer *w, const rp_allocator *alloc, rp_files *files,
+                            const rp_store_id *store)
+{
+    *w = (rp_segment_writer){.alloc = *alloc, .files = files, .store = *store};
+}
+
+void rp_segment_writer_deinit(rp_segment_writer *w)
+{
+    rp_segment_unref(w->segment);
+    rp_hash_free(w->hash);
+    rp_release(&w->alloc, w->stage, STAGE_BYTES);
+    rp_release(&w->alloc, w->parts, MAX_PARTS * sizeof *w->parts);
+    rp_release(&w->alloc, w->offsets, w->capacity * sizeof *w->offsets);
+}
+
+/* Room for what a call needs, and for the offsets of its records. */
+static rp_status reserve(rp_segment_writer *w, size_t count, rp_error *err)
+{
+    if (w->stage == NULL) w->stage = rp_alloc(&w->alloc, STAGE_BYTES);
+    if (w->parts == NULL) w->parts = rp_alloc(&w->alloc, MAX_PARTS * sizeof *w->parts);
+    if (w->hash == NULL) w->hash = rp_hash_new(&w->alloc);
+    if (w->stage == NULL || w->parts == NULL || w->hash == NULL)
+        return rp_fail_memory(err, STAGE_BYTES);
+    if (w->capacity - w->count < count) {
+        size_t more = w->capacity + (w->capacity / 2 < count ? count : w->capacity / 2);
+        if (!rp_resize_array(&w->alloc, (void *)&w->offsets, w->capacity, more,
+                             sizeof *w->offsets))
+            return rp_fail_memory(err, more * sizeof *w->offsets);
+        w->capacity = more;
+    }
+    return RP_OK;
+}
+
+static rp_status make_folder(rp_segment_writer *w, rp_error *err)
+{
+    rp_status st;
+
+    if (w->has_folder) return RP_OK;
+    st = w->files->ops->make_directory(w->files, "seg", err);
+    if (st == RP_OK) w->has_folder = w->folder_is_new = true;
+    return st;
+}
+
+/* Makes the file. Its header is written with the first records. */
+static rp_status begin(rp_segment_writer *w, rp_segment *segment, rp_error *err)
+{
+    rp_file *file = NULL;
+    char path[32];
+    rp_status st = make_folder(w, err);
+
+    if (st == RP_OK)
+        st = w->files->ops->open(w->files, rp_segment_path(path, segment->number),
+                                 RP_OPEN_CREATE, &file, err);
+    if (st != RP_OK) {
+        if (st == RP_EXISTS) { /* what is there is not ours to touch, and the number is taken */
+            w->is_bad = true;
+        }
+        return st;
+    }
+    segment->file = file;
+    rp_segment_ref(segment);
+    w->segment = segment;
+    w->count = 0;
+    w->written = w->synced = 0;
+    w->is_new = true;
+    rp_hash_reset(w->hash);
+    return RP_OK;
+}
+
+static size_t stage_header(rp_segment_writer *w)
+{
+    rp_file_header header = {.version = RP_FORMAT_VERSION,
+                             .kind = RP_FILE_SEGMENT,
+                             .store = w->store,
+                             .number = w->segment->number};
+
+    w->before = rp_file_header_write(w->stage, &header);
+    return RP_FILE_HEADER_BYTES;
+}
+
+/* Hashes and writes the parts of a call. */
+static rp_status put_parts(rp_segment_writer *w, size_t count, rp_error *err)
+{
+    uint64_t bytes = 0;
+    rp_status st;
+
+    for (size_t i = 0; i < count; i++) {
+        rp_hash_update(w->hash, w->parts[i].data, w->parts[i].size);
+        bytes += w->parts[i].size;
+    }
+    st = w->files->ops->write(w->segment->file, w->written, w->parts, count, err);
+    if (st != RP_OK) {
+        w->is_bad = true;
+        return st;
+    }
+    w->written += bytes;
+    return RP_OK;
+}
+
+rp_status rp_segment_writer_write(rp_segment_writer *w, const rp_segment_entry *entries,
+                                  size_t count, size_t *taken, rp_error *err)
+{
+    size_t staged = 0, from = 0, parts = 0, bytes = 0, i;
+    rp_status st = reserve(w, count, err);
+
+    assert(!w->is_bad);
+    if (st == RP_OK && w->segment == NULL) st = begin(w, entries[0].segment, err);
+    if (st != RP_OK) return st;
+    assert(w->segment == entries[0].segment);
+    if (w->written == 0) staged = stage_header(w);
+    for (i = 0; i < count && bytes < CALL_BYTES && parts + 3 <= MAX_PARTS; i++) {
+        const rp_segment_entry *e = &entries[i];
+        size_t copied = e->size <= SMALL_BYTES ? e->size : 0;
+
+        if (e->segment != w->segment || staged + RP_RECORD_HEADER_BYTES + copied > STAGE_BYTES)
+            break;
+        w->before = rp_record_write(w->stage + staged, (rp_record_kind)e->kind, e->number,
+                                    w->before, e->data, e->size);
+        staged += RP_RECORD_HEADER_BYTES;
+        w->offsets[w->count + i] = e->offset;
+        if (copied > 0) memcpy(w->stage + staged, e->data, copied);
+        staged += copied;
+        bytes += RP_RECORD_HEADER_BYTES + (size_t)e->size;
+        if (copied == e->size) continue;
+        w->parts[parts++] = (rp_bytes){w->stage + from, staged - from};
+        w->parts[parts++] = (rp_bytes){e->data, e->size};
+        from = staged;
+    }
+    if (staged > from) w->parts[parts++] = (rp_bytes){w->stage + from, staged - from};
+    st = put_parts(w, parts, err);
+    if (st != RP_OK) return st;
+    w->count += i;
+    *taken = i;
+    return RP_OK;
+}
+
+rp_status rp_segment_writer_sync(rp_segment_writer *w, rp_error *err)
+{
+    const rp_files_ops *ops = w->files->ops;
+    rp_status st;
+
+    assert(!w->is_bad);
+    if (w->segment == NULL || w->synced == w->written) return RP_OK;
+    st = ops->sync(w->segment->file, err);
+    if (st == RP_OK && w->is_new) st = ops->sync_directory(w->files, "seg", err);
+    if (st == RP_OK && w->folder_is_new) st = ops->sync_directory(w->files, "", err);
+    if (st != RP_OK) {
+        w->is_bad = true;
+        return st;
+    }
+    w->is_new = w->folder_is_new = false;
+    w->synced = w->written;
+    /* The file was set before; who sees these bytes may use it. */
+    atomic_store_explicit(&w->segment->readable, w->synced, memory_order_release);
+    return RP_OK;
+}
+
+/* The segment is whole, or given up. */
+static void end_segment(rp_segment_writer *w)
+{
+    rp_segment_unref(w->segment);
+    w->segment = NULL;
+    w->count = 0;
+    w->written = w->synced = 0;
+    w->is_bad = false;
+}
+
+rp_status rp_segment_writer_seal(rp_segment_writer *w, rp_error *err)
+{
+    size_t size = RP_SEAL_FIXED_BYTES + 4 * w->count;
+    uint8_t *payload = rp_alloc(&w->alloc, size);
+    uint8_t header[RP_RECORD_HEADER_BYTES];
+    rp_status st;
+
+    assert(!w->is_bad);
+    if (payload == NULL) return rp_fail_memory(err, size);
+    rp_put_u64(payload, w->count);
+    rp_put_u64(payload + 8, w->written);
+    rp_hash_digest(w->hash, payload + 16);
+    for (size_t i = 0; i < w->count; i++)
+        rp_put_u32(payload + RP_SEAL_FIXED_BYTES + 4 * i, w->offsets[i]);
+    (void)rp_record_write(header, RP_RECORD_SEAL, w->segment->number, w->before, payload, size);
+    w->parts[0] = (rp_bytes){header, sizeof header};
+    w->parts[1] = (rp_bytes){payload, size};
+    st = put_parts(w, 2, err);
+    if (st == RP_OK) st = rp_segment_writer_sync(w, err);
+    rp_release(&w->alloc, payload, size);
+    if (st == RP_OK) end_segment(w);
+    return st;
+}
+
+void rp_segment_writer_leave(rp_segment_writer *w)
+{
+    char path[32];
+
+    if (w->segment != NULL) {
+        if (w->synced > 0)
+            (void)w->files->ops->truncate(w->segment->file, w->synced, NULL);
+        else
+            (void)w->files->ops->remove(w->files, rp_segment_path(path, w->segment->number),
+                                        NULL);
+    }
+    end_segment(w);
+}

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "disk/segments.h"
+
+#include <inttypes.h>
+
+#include "disk/segments_inside.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+enum { DEFAULT_SEGMENT_BYTES = 256 << 20 };
+#define MAX_SEGMENT_BYTES ((uint64_t)2 << 30) /* so that offsets fit 32 bits, with a record */
+
+rp_status rp_segments_new(const rp_segments_options *options, rp_segments **out, rp_error *err)
+{
+    uint64_t bytes =
+        options->segment_bytes != 0 ? options->segment_bytes : DEFAULT_SEGMENT_BYTES;
+    rp_segments *s;
+
+    if (bytes > MAX_SEGMENT_BYTES)
+        return rp_fail(err, RP_INVALID,
+                       "segment_bytes must be at most %" PRIu64 ", got %" PRIu64,
+                       MAX_SEGMENT_BYTES, bytes);
+    if (options->next_number == 0 || options->next_number > UINT32_MAX)
+        return rp_fail(err, RP_INVALID,
+                       "next_number must be within 1 and 2^32 - 1, got %" PRIu64,
+                       options->next_number);
+    s = rp_alloc_zero(options->alloc, sizeof *s);
+    if (s == NULL) return rp_fail_memory(err, sizeof *s);
+    s->index = rp_segment_index_new(options->alloc);
+    if (s->index == NULL) {
+        rp_release(options->alloc, s, sizeof *s);
+        return rp_fail_memory(err, sizeof *s->index);
+    }
+    s->alloc = *options->alloc;
+    s->files = options->files;
+    s->store = options->store;
+    s->segment_bytes = bytes;
+    s->next_number = options->next_number;
+    rp_mutex_init(&s->mu, RP_RANK_SEGMENTS);
+    rp_cond_init(&s->done);
+    rp_segment_writer_init(&s->writer, options->alloc, options->files, &options->store);
+    *out = s;
+    return RP_OK;
+}
+
+void rp_entry_release(rp_segments *s, rp_segment_entry *e)
+{
+    if (e->is_copy) rp_release(&s->alloc, (void *)e->data, (size_t)e->size + 1);
+    rp_chunk_unref(e->chunk);
+}
+
+void rp_segments_free(rp_segments *s)
+{
+    rp_segment *held;
+    rp_allocator alloc;
+
+    if (s == NULL) return;
+    for (size_t i = 0; i < s->count; i++) rp_entry_release(s, rp_entry_at(s, i));
+    rp_segment_writer_deinit(&s->writer);
+    rp_segments_deinit_batch(s);
+    while ((held = rp_segment_index_take_held(s->index)) != NULL) rp_segment_unref(held);
+    rp_segment_index_close(s->index);
+    rp_release(&s->alloc, s->ring, s->capacity * sizeof *s->ring);
+    rp_cond_deinit(&s->done);
+    rp_mutex_deinit(&s->mu);
+    alloc = s->alloc;
+    rp_release(&alloc, s, sizeof *s);
+}
+
+/* --- putting -------------------------------------------------------------------------------------- */
+
+void rp_segments_enter_locked(rp_segments *s, rp_segment *segment)
+{
+    segment->is_held = true;
+    do {
+        segment->number = s->next_number++;
+    } while (!rp_segment_index_add(s->index, segment));
+}
+
+void rp_segments_unhold_locked(rp_segments *s, rp_segment *segment)
+{
+    (void)s;
+    if (!segment->is_held) return;
+    segment->is_held = false;
+    rp_segment_unref(segment);
+}
+
+/* Makes room for an entry, and sees to it that the tail is a segment that can take it. */
+static rp_status reserve_locked(rp_segments *s) RP_REQUIRES(s->mu)
+{
+    if (s->count == s->capacity) {
+        size_t capacity = s->capacity > 0 ? 2 * s->capacity : 64;
+        rp_segment_entry *ring = rp_alloc_array(&s->alloc, capacity, sizeof *ring);
+
+        if (ring == NULL) return RP_NO_RESOURCE;
+        for (size_t i = 0; i < s->count; i++) ring[i] = *rp_entry_at(s, i);
+        rp_release(&s->alloc, s->ring, s->capacity * sizeof *s->ring);
+        s->ring = ring;
+        s->capacity = capacity;
+        s->first = 0;
+    }
+    if (s->must_replace) {
+        rp_status st = rp_segments_replace_locked(s);
+        if (st != RP_OK) return st;
+    }
+    if (s->tail == NULL || s->tail_offset >= s->segment_bytes) {
+        rp_segment *tail = s->next_number <= UINT32_MAX ? rp_segment_new(s->index, 0) : NULL;
+        if (tail == NULL) return RP_NO_RESOURCE;
+        rp_segments_enter_locked(s, tail);
+        s->tail = tail;
+        s->tail_offset = RP_FILE_HEADER_BYTES;
+    }
+    return RP_OK;
+}
+
+/* Appends an entry; there is room. */
+static rp_place append_locked(rp_segments *s, rp_segment_entry *e) RP_REQUIRES(s->mu)
+{
+    e->segment = s->tail;
+    e->offset = (uint32_t)s->tail_offset;
+    *rp_entry_at(s, s->count++) = *e;
+    s->tail_offset += rp_entry_bytes(e);
+    s->queued_bytes += rp_entry_bytes(e);
+    return (rp_place){e->segment->number, e->offset, e->size};
+}
+
+rp_status rp_segments_put(rp_segments *s, rp_record_kind kind, uint64_t number,
+                          const void *payload, size_t size, rp_place *out)
+{
+    rp_segment_entry e = {
+        .number = number, .size = (uint32_t)size, .kind = (uint16_t)kind, .is_copy = true};
+    uint8_t *copy;
+    rp_status st;
+
+    if (size > RP_MAX_RECORD_BYTES) return RP_INVALID;
+    copy = rp_alloc(&s->alloc, size + 1); /* an empty one is one as well */
+    if (copy == NULL) return RP_NO_RESOURCE;
+    if (size > 0) memcpy(copy, payload, size);
+    e.data = copy;
+    rp_mutex_lock(&s->mu);
+    st = reserve_locked(s);
+    if (st == RP_OK) *out = append_locked(s, &e);
+    rp_mutex_unlock(&s->mu);
+    if (st != RP_OK) rp_release(&s->alloc, copy, size + 1);
+    return st;
+}
+
+/* --- homes ----------------------------------------------------------------------------------------- */
+
+/* Frees the list of them. The chunk goes: nobody looks any more. */
+static void homes_free(rp_chunk_home *base)
+{
+    rp_home *home = (rp_home *)base, *next;
+
+    for (; home != NULL; home = next) {
+        rp_segment *segment = home->segment;
+
+        next = home->next;
+        rp_release(&segment->index->alloc, home, sizeof *home);
+        rp_segment_unref(segment);
+    }
+}
+
+/* A home that is to be filled in. NULL if there is no memory. */
+static rp_home *home_new(rp_segments *s, const rp_chunk *chunk)
+{
+    rp_home *home = rp_alloc_zero(&s->alloc, sizeof *home);
+
+    if (home == NULL) return NULL;
+    home->base.free = homes_free;
+    home->index = s->index;
+    home->size = (uint32_t)chunk->wire_bytes;
+    return home;
+}
+
+/* Lets the home be at `where` in `segment`, which it takes a reference to. */
+static void home_set(rp_home *home, rp_segment *segment, uint64_t where, bool stored)
+{
+    rp_segment_ref(segment);
+    rp_segment_unref(home->segment);
+    home->segment = segment;
+    atomic_store_explicit(&home->stored, stored, memory_order_relaxed);
+    atomic_store_explicit(&home->where, where, memory_order_release);
+}
+
+/* Hangs it at the chunk. Another store may do the same at the same time. */
+static void home_hang(rp_home *home, rp_chunk *chunk)
+{
+    rp_chunk_home *first = atomic_load_explicit(&chunk->home, memory_order_acquire);
+
+    do {
+        home->next = (rp_home *)first;
+    } while (!atomic_compare_exchange_weak_explicit(
+        &chunk->home, &first, &home->base, memory_order_acq_rel, memory_order_acquire));
+}
+
+bool rp_chunk_place(const rp_chunk *chunk, rp_place *out)
+{
+    const rp_home *home =
+        (const rp_home *)atomic_load_explicit(&chunk->home, memory_order_acquire);
+
+    if (home != NULL) *out = rp_home_place(home);
+    return home != NULL;
+}
+
+bool rp_segments_place(const rp_segments *s, const rp_chunk *chunk, rp_place *out)
+{
+    const rp_home *home = rp_home_of(chunk, s->index);
+
+    if (home != NULL) *out = rp_home_place(home);
+    return home != NULL;
+}
+
+bool rp_segments_has_stored(const rp_segments *s, const rp_chunk *chunk)
+{
+    const rp_home *home = rp_home_of(chunk, s->index);
+
+    return home != NULL && rp_home_is_stored(home);
+}
+
+rp_status rp_segments_put_chunk(rp_segments *s, rp_chunk *chunk, rp_place *out)
+{
+    rp_segment_entry e = {.chunk = chunk,
+                          .data = chunk->wire,
+                          .number = chunk->origin.key,
+                          .size = (uint32_t)chunk->wire_bytes,
+                          .kind = RP_RECORD_CHUNK};
+    rp_home *home;
+    rp_status st;
+
+    if (rp_segments_place(s, chunk, out)) return RP_OK;
+    if (chunk->wire_bytes > RP_MAX_RECORD_BYTES) return RP_INVALID;
+    home = home_new(s, chunk);
+    if (home == NULL) return RP_NO_RESOURCE;
+    rp_mutex_lock(&s->mu);
+    if (rp_segments_place(s, chunk, out)) { /* somebody was quicker */
+        rp_mutex_unlock(&s->mu);
+        rp_release(&s->alloc, home, sizeof *home);
+        return RP_OK;
+    }
+    st = reserve_locked(s);
+    if (st == RP_OK) {
+        *out = append_locked(s, &e);
+        (void)rp_chunk_ref(chunk);
+        home_set(home, e.segment, rp_home_pack(out->segment, out->offset), false);
+        home_hang(home, chunk);
+    }
+    rp_mutex_unlock(&s->mu);
+    if (st != RP_OK) rp_release(&s->alloc, home, sizeof *home);
+    return st;
+}
+
+/* What is moved is read from the disk, so that it does not matter whether its bytes are in
+ * memory, and damage does not move along. */
+rp_status rp_segments_move_chunk(rp_segments *s, rp_chunk *chunk, rp_place *out, rp_error *err)
+{
+    rp_segment_entry e = {
+        .chunk = chunk, .number = chunk->origin.key, .kind = RP_RECORD_CHUNK, .is_copy = true};
+    rp_home *home = rp_home_of(chunk, s->index);
+    rp_place old;
+    uint8_t *copy;
+    rp_status st;
+
+    if (home == NULL) {
+        st = rp_segments_put_chunk(s, chunk, out);
+        return st == RP_OK ? st : rp_fail(err, st, "a chunk could not be queued");
+    }
+    old = rp_home_place(home);
+    if (!rp_home_is_stored(home)) { /* it is on its way to a new segment */
+        *out = old;
+        return RP_OK;
+    }
+    copy = rp_alloc(&s->alloc, (size_t)old.size + 1);
+    if (copy == NULL) return rp_fail_memory(err, (size_t)old.size + 1);
+    st = rp_segments_read(s, &old, RP_RECORD_CHUNK, copy, err);
+    if (st != RP_OK) {
+        rp_release(&s->alloc, copy, (size_t)old.size + 1);
+        return st;
+    }
+    e.data = copy;
+    e.size = old.size;
+    rp_mutex_lock(&s->mu);
+    st = RP_OK;
+    if (rp_home_is_stored(home)) st = reserve_locked(s);
+    if (st == RP_OK && rp_home_is_stored(home)) {
+        *out = append_locked(s, &e);
+        (void)rp_chunk_ref(chunk);
+        home_set(home, e.segment, rp_home_pack(out->segment, out->offset), false);
+        copy = NULL;
+    } else if (st == RP_OK) { /* somebody else has moved it */
+        *out = rp_home_place(home);
+    }
+    rp_mutex_unlock(&s->mu);
+    if (copy != NULL) rp_release(&s->alloc, copy, (size_t)old.size + 1);
+    return st == RP_OK ? st : rp_fail_memory(err, sizeof e);
+}
+
+rp_status rp_segments_adopt(rp_segments *s, rp_chunk *chunk, const rp_place *place)
+{
+    rp_segment *segment = rp_segment_index_find(s->index, place->segment);
+    rp_home *home;
+
+    if (segment == NULL) return RP_NOT_FOUND;
+    if (place->size != chunk->wire_bytes || place->offset > UINT32_MAX) {
+        rp_segment_unref(segment);
+        return RP_INVALID;
+    }
+    home = home_new(s, chunk);
+    if (home == NULL) {
+        rp_segment_unref(segment);
+        return RP_NO_RESOURCE;
+    }
+    rp_mutex_lock(&s->mu);
+    if (rp_home_of(chunk, s->index) == NULL) {
+        home_set(home, segment, rp_home_pack(place->segment, place->offset), true);
+        home_hang(home, chunk);
+        home = NULL;
+    }
+    rp_mutex_unlock(&s->mu);
+    rp_segment_unref(segment);
+    if (home != NULL) rp_release(&s->alloc, home, sizeof *home);
+    return RP_OK;
+}
+
+/* --- reading ---------------------------------------------------------------------------------------- */
+
+/* The entry at `place`, if it is in the queue; SIZE_MAX if not. They stand in order (S1). */
+static size_t find_entry_locked(const rp_segments *s, const rp_place *place) RP_REQUIRES(s->mu)
+{
+    size_t low = 0, high = s->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const rp_segment_entry *e = rp_entry_at(s, middle);
+
+        if (e->segment->number < place->segment ||
+            (e->segment->number == place->segment && e->offset < place->offset))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < s->count) {
+        const rp_segment_entry *e = rp_entry_at(s, low);
+        if (e->segment->number == place->segment && e->offset == place->offset) return low;
+    }
+    return SIZE_MAX;
+}
+
+/* True if it is in memory: then `*st` says how that went. */
+static bool read_queued(rp_segments *s, const rp_place *place, rp_record_kind kind, void *out,
+                        rp_status *st, rp_error *err)
+{
+    rp_chunk *chunk = NULL;
+    rp_segment_entry e;
+    size_t i;
+
+    rp_mutex_lock(&s->mu);
+    i = find_entry_locked(s, place);
+    if (i == SIZE_MAX) {
+        rp_mutex_unlock(&s->mu);
+        return false;
+    }
+    e = *rp_entry_at(s, i);
+    *st = RP_OK;
+    if (e.kind != (uint16_t)kind || e.size != place->size)
+        *st =
+            rp_fail(err, RP_CORRUPT,
+                    "segment %" PRIu64 ", offset %" PRIu64 ": a record of kind %d with %" PRIu32
+                    " bytes, not of kind %d with %" PRIu32,
+                    place->segment, place->offset, (int)e.kind, e.size, (int)kind, place->size);
+    else if (e.is_copy && e.size > 0) /* it goes with its entry */
+        memcpy(out, e.data, e.size);
+    else if (!e.is_copy)
+        chunk = rp_chunk_ref(e.chunk);
+    rp_mutex_unlock(&s->mu);
+    if (chunk != NULL) {
+        memcpy(out, e.data, e.size);
+        rp_chunk_unref(chunk);
+    }
+    return true;
+}
+
+rp_status rp_segments_read(rp_segments *s, const rp_place *place, rp_record_kind kind,
+                           void *out, rp_error *err)
+{
+    rp_segment *segment;
+    rp_status st;
+
+    if (read_queued(s, place, kind, out, &st, err)) return st;
+    segment = rp_segment_index_find(s->index, place->segment);
+    if (segment == NULL)
+        return rp_fail(err, RP_NOT_FOUND, "there is no segment %" PRIu64, place->segment);
+    st = rp_segment_read(segment, place, kind, out, err);
+    rp_segment_unref(segment);
+    return st;
+}
+
+rp_status rp_segments_open(rp_segments *s, uint64_t number, uint64_t *bytes, rp_error *err)
+{
+    rp_segment *segment = rp_segment_index_find(s->index, number);
+    rp_status st = RP_OK;
+    bool is_ours;
+
+    if (segment == NULL) {
+        segment = rp_segment_new(s->index, number);
+        if (segment == NULL) return rp_fail_memory(err, sizeof *segment);
+        st = rp_segment_open_file(segment, s->files, &s->store, err);
+        segment->is_held = is_ours = st == RP_OK;
+        if (is_ours && !rp_segment_index_add(s->index, segment)) { /* somebody was quicker */
+            segment->is_held = is_ours = false;
+            rp_segment_unref(segment);
+            return rp_segments_open(s, number, bytes, err);
+        }
+        if (is_ours) rp_segment_ref(segment); /* the handle's; the other is for here */
+    }
+    if (st == RP_OK) {
+        uint64_t readable = atomic_load_explicit(&segment->readable, memory_order_acquire);
+        if (readable == 0)
+            st = rp_fail(err, RP_NOT_FOUND, "segment %" PRIu64 " is not written yet", number);
+        else
+            *bytes = readable;
+    }
+    rp_segment_unref(segment);
+    return st;
+}
+
+/* --- what there is ----------------------------------------------------------------------------------- */
+
+uint64_t rp_segments_queued(rp_segments *s)
+{
+    uint64_t bytes;
+
+    rp_mutex_lock(&s->mu);
+    bytes = s->queued_bytes;
+    rp_mutex_unlock(&s->mu);
+    return bytes;
+}
+
+uint64_t rp_segments_generation(rp_segments *s)
+{
+    uint64_t generation;
+
+    rp_mutex_lock(&s->mu);
+    generation = s->generation;
+    rp_mutex_unlock(&s->mu);
+    return generation;
+}
+
+static uint64_t writing_locked(const rp_segments *s) RP_REQUIRES(s->mu)
+{
+    uint64_t number = s->next_number;
+
+    if (s->tail != NULL && s->tail->number < number) number = s->tail->number;
+    if (s->open_number != 0 && s->open_number < number) number = s->open_number;
+    if (s->count > 0 && rp_entry_at(s, 0)->segment->number < number)
+        number = rp_entry_at(s, 0)->segment->number;
+    return number;
+}
+
+uint64_t rp_segments_writing(rp_segments *s)
+{
+    uint64_t number;
+
+    rp_mutex_lock(&s->mu);
+    number = writing_locked(s);
+    rp_mutex_unlock(&s->mu);
+    return number;
+}
+
+bool rp_segments_in_use(rp_segments *s, uint64_t number)
+{
+    rp_segment *segment = rp_segment_index_find(s->index, number);
+    bool in_use;
+
+    if (segment == NULL) return false;
+    rp_mutex_lock(&s->mu);
+    /* Ours for this look, and the handle. Who has none cannot take one but by its number, to
+     * read, and lets go again. */
+    in_use = atomic_load_explicit(&segment->refs, memory_order_acquire) >
+             1 + (uint_fast32_t)segment->is_held;
+    rp_mutex_unlock(&s->mu);
+    rp_segment_unref(segment);
+    return in_use;
+}
+
+rp_status rp_segments_remove(rp_segments *s, uint64_t number, rp_error *err)
+{
+    rp_segment *segment;
+    char path[32];
+    rp_status st;
+
+    rp_mutex_lock(&s->mu);
+    st = number >= writing_locked(s) ? RP_PRECONDITION : RP_OK;
+    rp_mutex_unlock(&s->mu);
+    if (st != RP_OK) return rp_fail(err, st, "segment %" PRIu64 " is being written", number);
+    st = s->files->ops->remove(s->files, rp_segment_path(path, number), err);
+    if (st == RP_OK || st == RP_NOT_FOUND) {
+        segment = rp_segment_index_find(s->index, number);
+        rp_mutex_lock(&s->mu);
+        if (segment != NULL) rp_segments_unhold_locked(s, segment);
+        rp_mutex_unlock(&s->mu);
+        rp_segment_unref(segment);
+    }
+    rp_segment_index_bury(s->index);
+    return st;
+}
+
+/* --- the checker -------------------------------------------------------------------------------------- */
+
+static const char *check_locked(rp_segments *s) RP_REQUIRES(s->mu)
+{
+    uint64_t queued = 0, unsynced = 0;
+    const rp_segment_entry *last = NULL;
+
+    for (size_t i = 0; i < s->count; i++) {
+        const rp_segment_entry *e = rp_entry_at(s, i);
+        bool follows = last != NULL && e->segment == last->segment &&
+                       e->offset == last->offset + rp_entry_bytes(last);
+        bool begins = e->offset == RP_FILE_HEADER_BYTES &&
+                      (last == NULL || e->segment->number > last->segment->number);
+
+        if (last != NULL && !follows && !begins) return "S1";
+        if (!e->segment->is_held) return "S5";
+        if (e->chunk != NULL) {
+            const rp_home *home = rp_home_of(e->chunk, s->index);
+            rp_place place;
+            if (home == NULL || rp_home_is_stored(home)) return "S3";
+            place = rp_home_place(home);
+            if (place.segment != e->segment->number || place.offset != e->offset ||
+                home->segment != e->segment)
+                return "S3";
+        }
+        *(i < s->written ? &unsynced : &queued) += rp_entry_bytes(e);
+        last = e;
+    }
+    if (last != NULL && !s->must_replace &&
+        (s->tail != last->segment || s->tail_offset != last->offset + rp_entry_bytes(last)))
+        return "S2";
+    if (queued != s->queued_bytes || unsynced != s->unsynced_bytes) return "S4";
+    return NULL;
+}
+
+rp_status rp_segments_check(rp_segments *s, rp_error *err)
+{
+    const char *broken;
+
+    rp_mutex_lock(&s->mu);
+    broken = check_locked(s);
+    rp_mutex_unlock(&s->mu);
+    return broken == NULL ? RP_OK
+                          : rp_fail(err, RP_CORRUPT, "segments: %s does not hold", broken);
+}

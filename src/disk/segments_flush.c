@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The worker: who calls for a flush or a sync while there is none becomes it, and does what is
+ * there for all who wait. */
+#include <assert.h>
+
+#include "disk/segments_inside.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+enum {
+    SYNC_BYTES = 8 << 20, /* written and not synced: then it is time */
+    BATCH_ENTRIES = 2560, /* handed to the writer at a time: 1 MiB of records of 400 bytes */
+    RELEASE_AT_ONCE = 256,
+};
+
+void rp_segments_deinit_batch(rp_segments *s)
+{
+    rp_release(&s->alloc, s->batch, BATCH_ENTRIES * sizeof *s->batch);
+    s->batch = NULL;
+}
+
+/* --- after a failure -------------------------------------------------------------------------------- */
+
+/* How many segments the queue needs from scratch. */
+static size_t segments_needed_locked(const rp_segments *s) RP_REQUIRES(s->mu)
+{
+    uint64_t offset = UINT64_MAX;
+    size_t needed = 0;
+
+    for (size_t i = 0; i < s->count; i++) {
+        if (offset >= s->segment_bytes) {
+            offset = RP_FILE_HEADER_BYTES;
+            needed++;
+        }
+        offset += rp_entry_bytes(rp_entry_at(s, i));
+    }
+    return needed;
+}
+
+/* Lets an entry be at the tail; its chunk's home, if it is told by this entry, with it. */
+static void move_entry_locked(rp_segments *s, rp_segment_entry *e) RP_REQUIRES(s->mu)
+{
+    uint64_t old = rp_home_pack(e->segment->number, e->offset);
+    rp_home *home = e->chunk != NULL ? rp_home_of(e->chunk, s->index) : NULL;
+
+    e->segment = s->tail;
+    e->offset = (uint32_t)s->tail_offset;
+    s->tail_offset += rp_entry_bytes(e);
+    if (home == NULL || atomic_load_explicit(&home->where, memory_order_relaxed) != old) return;
+    rp_segment_ref(e->segment);
+    rp_segment_unref(home->segment);
+    home->segment = e->segment;
+    atomic_store_explicit(&home->where, rp_home_pack(e->segment->number, e->offset),
+                          memory_order_release);
+}
+
+/* A segment that was given up: it stays if something in it is safe. */
+static void give_up_locked(rp_segments *s, rp_segment *segment) RP_REQUIRES(s->mu)
+{
+    if (segment != NULL && atomic_load_explicit(&segment->readable, memory_order_relaxed) == 0)
+        rp_segments_unhold_locked(s, segment);
+}
+
+rp_status rp_segments_replace_locked(rp_segments *s)
+{
+    size_t needed = segments_needed_locked(s);
+    rp_segment *fresh = NULL, *segment, *old = s->tail;
+
+    if (needed > UINT32_MAX - s->next_number) return RP_NO_RESOURCE;
+    /* All that can fail comes first. */
+    for (size_t i = 0; i < needed; i++) {
+        segment = rp_segment_new(s->index, 0);
+        if (segment == NULL) {
+            while ((segment = fresh) != NULL) {
+                fresh = segment->next;
+                rp_segment_unref(segment);
+            }
+            return RP_NO_RESOURCE;
+        }
+        segment->next = fresh;
+        fresh = segment;
+    }
+    s->tail = NULL;
+    for (size_t i = 0; i < s->count; i++) {
+        rp_segment_entry *e = rp_entry_at(s, i);
+
+        if (e->segment != old) { /* the last of the one before has left it */
+            if (i > 0) give_up_locked(s, old);
+            old = e->segment;
+        }
+        if (s->tail == NULL || s->tail_offset >= s->segment_bytes) {
+            s->tail = fresh;
+            fresh = fresh->next;
+            rp_segments_enter_locked(s, s->tail);
+            s->tail_offset = RP_FILE_HEADER_BYTES;
+        }
+        move_entry_locked(s, e);
+    }
+    assert(fresh == NULL);
+    give_up_locked(s, old);
+    s->must_replace = false;
+    s->generation++;
+    return RP_OK;
+}
+
+/* The file failed: nothing in it that is not synced counts, and everything in the queue is to
+ * be written elsewhere. */
+static void condemn(rp_segments *s)
+{
+    rp_mutex_lock(&s->mu);
+    s->queued_bytes += s->unsynced_bytes;
+    s->unsynced_bytes = 0;
+    s->written = 0;
+    s->open_number = 0;
+    s->must_replace = true;
+    (void)rp_segments_replace_locked(s); /* or when there is memory again */
+    rp_mutex_unlock(&s->mu);
+    rp_segment_writer_leave(&s->writer);
+}
+
+/* --- working ----------------------------------------------------------------------------------------- */
+
+/* The first `count` entries are on stable storage: lets go of them. */
+static void pop(rp_segments *s, size_t count)
+{
+    rp_segment_entry gone[RELEASE_AT_ONCE];
+
+    while (count > 0) {
+        size_t n = count < RELEASE_AT_ONCE ? count : RELEASE_AT_ONCE;
+
+        rp_mutex_lock(&s->mu);
+        for (size_t i = 0; i < n; i++) {
+            const rp_segment_entry *e = rp_entry_at(s, i);
+            rp_home *home = e->chunk != NULL ? rp_home_of(e->chunk, s->index) : NULL;
+
+            if (home != NULL && atomic_load_explicit(&home->where, memory_order_relaxed) ==
+                                    rp_home_pack(e->segment->number, e->offset))
+                atomic_store_explicit(&home->stored, true, memory_order_release);
+            s->unsynced_bytes -= rp_entry_bytes(e);
+            gone[i] = *e;
+        }
+        s->first = (s->first + n) & (s->capacity - 1);
+        s->count -= n;
+        s->written -= n;
+        s->popped += n;
+        rp_mutex_unlock(&s->mu);
+        for (size_t i = 0; i < n; i++) rp_entry_release(s, &gone[i]);
+        count -= n;
+    }
+}
+
+/* A step that is to leave everything that was written safe: a sync or a seal. */
+static rp_status make_safe(rp_segments *s, rp_status (*step)(rp_segment_writer *, rp_error *),
+                           rp_error *err)
+{
+    rp_status st = step(&s->writer, err);
+    size_t written;
+
+    if (st != RP_OK) {
+        if (s->writer.is_bad) condemn(s);
+        return st;
+    }
+    rp_mutex_lock(&s->mu);
+    written = s->written; /* nobody but us changes it */
+    if (s->writer.segment == NULL) s->open_number = 0;
+    rp_mutex_unlock(&s->mu);
+    pop(s, written);
+    return RP_OK;
+}
+
+typedef enum next_step { NOTHING, WRITE, SEAL } next_step;
+
+/* What comes next; for WRITE copies the entries to be written to the batch. */
+static next_step choose(rp_segments *s, uint64_t target, size_t *count)
+{
+    const rp_segment *open = s->writer.segment;
+    next_step step = NOTHING;
+    size_t left;
+
+    rp_mutex_lock(&s->mu);
+    left = s->count - s->written;
+    if (open != NULL &&
+        (left > 0 ? rp_entry_at(s, s->written)->segment != open : s->tail != open)) {
+        step = SEAL;
+    } else if (left > 0 && s->popped + s->written < target) {
+        const rp_segment *segment = rp_entry_at(s, s->written)->segment;
+        size_t n = 0;
+
+        for (; n < left && n < BATCH_ENTRIES; n++) {
+            const rp_segment_entry *e = rp_entry_at(s, s->written + n);
+            if (e->segment != segment) break;
+            s->batch[n] = *e;
+        }
+        s->open_number = segment->number;
+        *count = n;
+        step = WRITE;
+    }
+    rp_mutex_unlock(&s->mu);
+    return step;
+}
+
+static rp_status write_batch(rp_segments *s, size_t count, rp_error *err)
+{
+    size_t taken = 0;
+    rp_status st = rp_segment_writer_write(&s->writer, s->batch, count, &taken, err);
+    uint64_t bytes = 0;
+    bool is_time;
+
+    if (st != RP_OK) {
+        if (s->writer.is_bad) condemn(s);
+        return st;
+    }
+    for (size_t i = 0; i < taken; i++) bytes += rp_entry_bytes(&s->batch[i]);
+    rp_mutex_lock(&s->mu);
+    s->written += taken;
+    s->queued_bytes -= bytes;
+    s->unsynced_bytes += bytes;
+    is_time = s->unsynced_bytes >= SYNC_BYTES;
+    rp_mutex_unlock(&s->mu);
+    return is_time ? make_safe(s, rp_segment_writer_sync, err) : RP_OK;
+}
+
+/* As the worker: writes the entries up to number `target`, and syncs if asked to. */
+static rp_status work(rp_segments *s, uint64_t target, bool sync, rp_error *err)
+{
+    rp_status st = RP_OK;
+    size_t count = 0;
+
+    rp_segment_index_bury(s->index);
+    if (s->batch == NULL) s->batch = rp_alloc(&s->alloc, BATCH_ENTRIES * sizeof *s->batch);
+    if (s->batch == NULL) return rp_fail_memory(err, BATCH_ENTRIES * sizeof *s->batch);
+    rp_mutex_lock(&s->mu);
+    if (s->must_replace) st = rp_segments_replace_locked(s);
+    rp_mutex_unlock(&s->mu);
+    if (st != RP_OK) return rp_fail_memory(err, sizeof(rp_segment));
+    for (;;) {
+        next_step step = choose(s, target, &count);
+
+        if (step == NOTHING) break;
+        st = step == SEAL ? make_safe(s, rp_segment_writer_seal, err)
+                          : write_batch(s, count, err);
+        if (st != RP_OK) return st;
+    }
+    return sync ? make_safe(s, rp_segment_writer_sync, err) : RP_OK;
+}
+
+static rp_status run(rp_segments *s, bool sync, rp_error *err)
+{
+    uint64_t target;
+    rp_status st = RP_OK;
+
+    rp_mutex_lock(&s->mu);
+    target = s->popped + s->count;
+    while (st == RP_OK && s->popped + (sync ? 0 : s->written) < target) {
+        if (s->is_working) {
+            (void)rp_cond_wait(&s->done, &s->mu, INT64_MAX);
+            continue;
+        }
+        s->is_working = true;
+        rp_mutex_unlock(&s->mu);
+        st = work(s, target, sync, err);
+        rp_mutex_lock(&s->mu);
+        s->is_working = false;
+    }
+    rp_cond_signal(&s->done); /* each wakes the next */
+    rp_mutex_unlock(&s->mu);
+    return st;
+}
+
+rp_status rp_segments_flush(rp_segments *s, rp_error *err)
+{
+    return run(s, false, err);
+}
+
+rp_status rp_segments_sync(rp_segments *s, rp_error *err)
+{
+    return run(s, true, err);
+}
