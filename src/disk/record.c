@@ -140,7 +140,7 @@ rp_status rp_record_header_read(const uint8_t *data, size_t size, rp_record *out
 rp_status rp_record_read(const uint8_t *data, size_t size, const uint32_t *before,
                          rp_record *out, rp_error *err)
 {
-    uint32_t chained, payload_crc, crc;
+    uint32_t chained = 0, payload_crc = 0, crc;
     rp_record record;
     rp_status st = rp_record_header_read(data, size, &record, &chained, &payload_crc, err);
 
