@@ -64,6 +64,28 @@ rp_status rp_journal_piece_add(rp_journal_piece *piece, const rp_journal_options
     return RP_OK;
 }
 
+rp_status rp_journal_piece_pad(rp_journal_piece *piece, const rp_journal_file *file,
+                               uint64_t number)
+{
+    uint64_t end = (file->handle != NULL ? file->offset : 0) + piece->bytes.size;
+    size_t over = (size_t)(end % RP_JOURNAL_SECTOR), whole = RP_JOURNAL_SECTOR - over;
+    uint8_t *to;
+
+    if (over == 0) return RP_OK;
+    if (whole < RP_RECORD_HEADER_BYTES) whole += RP_JOURNAL_SECTOR;
+    to = rp_buf_reserve(&piece->bytes, whole);
+    if (to == NULL) {
+        piece->bytes.bad = false;
+        return RP_NO_RESOURCE;
+    }
+    memset(to, 0, whole);
+    piece->crc = rp_record_write(to, RP_RECORD_PAD, number, piece->crc,
+                                 to + RP_RECORD_HEADER_BYTES, whole - RP_RECORD_HEADER_BYTES);
+    piece->bytes.size += whole;
+    piece->records++;
+    return RP_OK;
+}
+
 static rp_status open_new(rp_journal_file *file, const rp_journal_options *o, uint64_t first,
                           rp_error *err)
 {

@@ -42,7 +42,8 @@ static bool is_change(rp_record_kind kind)
 static bool fits(const rp_record *record, uint64_t first, rp_journal_end *end)
 {
     if (is_change(record->kind)) return record->number == end->lsn + 1;
-    if (record->kind == RP_RECORD_SEAL) return record->number == end->lsn;
+    if (record->kind == RP_RECORD_SEAL || record->kind == RP_RECORD_PAD)
+        return record->number == end->lsn;
     if (record->size != 0 || record->number > end->lsn) return false;
     if (record->kind == RP_RECORD_SYNCED) {
         if (record->number > end->synced) end->synced = record->number;
