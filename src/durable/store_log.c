@@ -248,7 +248,6 @@ rp_status rp_store_log_start(const rp_store_log_options *options, rp_store_log *
         .retry_ns = options->retry_ns,
         .file_bytes = options->file_bytes,
         .max_queued = options->max_queued,
-        .retry_ns = options->retry_ns,
         .encode = on_encode,
         .release = on_release,
         .on_safe = on_safe,
