@@ -163,7 +163,7 @@ static rp_status place_chunk(run *r, rp_chunk *chunk, rp_place *out, rp_error *e
 {
     rp_status st;
 
-    if (rp_chunk_place(chunk, out)) {
+    if (rp_segments_place(r->c->segments, chunk, out)) {
         if (!is_moving(r, out->segment)) return RP_OK;
         return rp_segments_move_chunk(r->c->segments, chunk, out, err);
     }

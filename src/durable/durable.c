@@ -16,7 +16,7 @@ enum { DEFAULT_KEEP = 3, MAX_KEEP = 1000 };
 #define DEFAULT_INTERVAL_NS (INT64_C(100) * 1000 * 1000)
 #define DEFAULT_PERIOD_NS (INT64_C(300) * 1000 * 1000 * 1000)
 #define DEFAULT_SEGMENT_BYTES (UINT64_C(256) << 20)
-#define MAX_SEGMENT_BYTES (UINT64_C(32) << 30) /* offsets have 36 bits (chunk_index.h) */
+#define MAX_SEGMENT_BYTES (UINT64_C(2) << 30)
 
 /* --- options ------------------------------------------------------------------------------------------- */
 
