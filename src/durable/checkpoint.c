@@ -608,7 +608,8 @@ rp_status rp_checkpoint_write(rp_checkpointer *c, rp_checkpoint_result *out, rp_
     }
     if (st == RP_OK) {
         c->last_number = r->result.number;
-        if (RP_PLANTED(8)) (void)rp_retain(c, &r->dead, r->lsn);
+        if (RP_PLANTED(8) && rp_retain(c, &r->dead, r->lsn) != RP_OK)
+            r->result.is_swept = false;
         st = switch_over(r, &stays, err);
         if (!stays)
             rp_catalogue_drop_checkpoint(&c->catalogue, c->catalogue.checkpoint_count - 1);
