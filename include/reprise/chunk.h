@@ -57,7 +57,9 @@ RP_API const rp_chunk_column *rp_chunk_get_column(const rp_chunk *chunk, size_t 
 RP_API rp_codec rp_chunk_codec(const rp_chunk *chunk);
 RP_API bool rp_chunk_is_delta(const rp_chunk *chunk);
 
-/* The serialised message; its size is what the chunk counts for in every byte limit. */
+/* The serialised message; its size is what the chunk counts for in every byte limit. NULL once
+ * a store that keeps only part of its data in memory (durable.h) has put the bytes on disk:
+ * chunks of samples can always be read, one's own that were inserted there cannot. */
 RP_API const uint8_t *rp_chunk_wire(const rp_chunk *chunk, size_t *size);
 
 /* What a parser lets a peer ask for. */

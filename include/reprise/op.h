@@ -19,10 +19,13 @@ struct rp_op {
     const rp_sample_options *options;
     rp_sample *samples;
 
-    int64_t until_ns; /* RP_NOW: never left waiting */
+    int64_t
+        until_ns; /* RP_NOW: never left waiting; but samples that lie on disk are read first:
+                     with an on_done the operation waits for that, without one the call */
     /* Called once if the operation was left waiting, on the thread of whoever made it possible
-     * and with no lock held; perhaps before rp_table_start_insert() or _sample() has returned.
-     * It may start other operations, but must not wait for one. Needed unless until_ns is
+     * or read the last of its samples from disk, and with no lock held; perhaps before
+     * rp_table_start_insert() or _sample() has returned. It may start other operations, but
+     * must not wait for one. Needed unless until_ns is
      * RP_NOW. */
     void (*on_done)(rp_op *op);
     /* Called when some items of an insert have gone in, `done` of them by now, and the rest

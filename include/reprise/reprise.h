@@ -21,6 +21,7 @@
  *   structured_writer.h  the same by patterns; many environments in one call
  *   step_writer.h        the same as Reverb's first writer did
  *   sampler.h            items one by one, or in stacked batches
+ *   data.h               data directories at rest: verify, dump, salvage, convert
  *
  * examples/overlapping.c is the shortest complete program, examples/actor_learner.c the
  * shortest with a client. */
@@ -30,6 +31,8 @@
 #include "reprise/alloc.h"
 #include "reprise/chunk.h"
 #include "reprise/client.h"
+#include "reprise/data.h"
+#include "reprise/durable.h"
 #include "reprise/extension.h"
 #include "reprise/op.h"
 #include "reprise/replay_buffer.h"

@@ -24,29 +24,40 @@ rp_chunk *rp_chunk_alloc(const rp_allocator *alloc, size_t column_count, size_t 
                          uint8_t **wire)
 {
     size_t per_column = sizeof(rp_chunk_column) + sizeof(rp_column_place), size;
+    bool is_apart = wire_bytes >= RP_CHUNK_APART_BYTES;
     rp_chunk *chunk;
 
     if (!rp_size_mul(column_count, per_column, &size) ||
-        !rp_size_add(size, sizeof *chunk, &size) || !rp_size_add(size, wire_bytes, &size))
+        !rp_size_add(size, sizeof *chunk, &size) ||
+        !rp_size_add(size, is_apart ? 0 : wire_bytes, &size))
         return NULL;
     chunk = rp_alloc(alloc, size);
     if (chunk == NULL) return NULL;
+    *wire = is_apart ? rp_alloc(alloc, wire_bytes) : NULL;
+    if (is_apart && *wire == NULL) {
+        rp_release(alloc, chunk, size);
+        return NULL;
+    }
     *chunk = (rp_chunk){.wire_bytes = wire_bytes,
                         .alloc = *alloc,
                         .size_bytes = size,
-                        .column_count = (uint32_t)column_count};
+                        .column_count = (uint32_t)column_count,
+                        .apart = is_apart};
     rp_refcount_init(&chunk->refs);
     chunk->columns = (rp_chunk_column *)(chunk + 1);
     chunk->places = (rp_column_place *)(chunk->columns + column_count);
-    *wire = (uint8_t *)(chunk->places + column_count);
+    if (!is_apart) *wire = (uint8_t *)(chunk->places + column_count);
     chunk->wire = *wire;
     return chunk;
 }
 
-/* What stands behind the places: the message, or the owner of an adopted one. */
-static void *tail_of(const rp_chunk *chunk)
+/* Whose the bytes of an adopted chunk are: it stands last in the block. */
+static rp_chunk_owner owner_of(const rp_chunk *chunk)
 {
-    return chunk->places + chunk->column_count;
+    rp_chunk_owner owner;
+
+    memcpy(&owner, (const char *)chunk + chunk->size_bytes - sizeof owner, sizeof owner);
+    return owner;
 }
 
 /* Parses a message, copying it unless it has an owner. */
@@ -116,17 +127,112 @@ rp_chunk *rp_chunk_ref(rp_chunk *chunk)
 
 void rp_chunk_unref(rp_chunk *chunk)
 {
-    rp_chunk_owner owner = {NULL, NULL};
     rp_chunk_home *home;
+    rp_chunk_stay *stay;
+    rp_chunk_owner owner = {NULL, NULL};
+    bool has_bytes;
     rp_allocator alloc;
 
     if (chunk == NULL || !rp_refcount_dec(&chunk->refs)) return;
     home = atomic_load_explicit(&chunk->home, memory_order_relaxed);
     if (home != NULL) home->free(home);
-    if (chunk->adopted) memcpy(&owner, tail_of(chunk), sizeof owner);
+    stay = atomic_load_explicit(&chunk->stay, memory_order_relaxed);
+    if (stay != NULL) stay->free(stay);
+    has_bytes = atomic_load_explicit(&chunk->pins, memory_order_relaxed) >= 0;
     alloc = chunk->alloc;
+    if (has_bytes && chunk->adopted) owner = owner_of(chunk);
+    if (has_bytes && chunk->apart)
+        rp_release(&alloc, (void *)(uintptr_t)chunk->wire, chunk->wire_bytes);
     rp_release(&alloc, chunk, chunk->size_bytes);
     if (owner.release != NULL) owner.release(owner.ctx);
+}
+
+/* --- bytes that go before their chunk does ------------------------------------------------------ */
+
+bool rp_chunk_pin(rp_chunk *chunk)
+{
+    int_least32_t pins = atomic_load_explicit(&chunk->pins, memory_order_relaxed);
+
+    do
+        if (pins < 0) return false;
+    while (!atomic_compare_exchange_weak_explicit(&chunk->pins, &pins, pins + 1,
+                                                  memory_order_acquire, memory_order_relaxed));
+    return true;
+}
+
+void rp_chunk_unpin(rp_chunk *chunk)
+{
+    int_least32_t before = atomic_fetch_sub_explicit(&chunk->pins, 1, memory_order_release);
+
+    assert(before > 0);
+    (void)before;
+}
+
+bool rp_chunk_give_up_bytes(rp_chunk *chunk)
+{
+    int_least32_t none = 0;
+
+    assert(rp_chunk_can_go(chunk));
+    return atomic_compare_exchange_strong_explicit(&chunk->pins, &none, -1,
+                                                   memory_order_acq_rel, memory_order_relaxed);
+}
+
+void rp_chunk_free_bytes(rp_chunk *chunk)
+{
+    void *wire = (void *)(uintptr_t)chunk->wire;
+    rp_chunk_owner owner;
+
+    assert(atomic_load_explicit(&chunk->pins, memory_order_relaxed) < 0);
+    /* The pointer stays as it is: others may look at it, as long as they do not follow it. */
+    if (chunk->apart) {
+        rp_release(&chunk->alloc, wire, chunk->wire_bytes);
+    } else {
+        owner = owner_of(chunk);
+        owner.release(owner.ctx);
+    }
+}
+
+static void release_view(void *ctx)
+{
+    rp_chunk_unpin(ctx);
+    rp_chunk_unref(ctx);
+}
+
+/* Whose bytes a view is of: of one, so that views of views do not become a chain. */
+static rp_chunk *viewed_by(rp_chunk *chunk)
+{
+    rp_chunk_owner owner;
+
+    if (!chunk->adopted) return chunk;
+    owner = owner_of(chunk);
+    return owner.release == release_view ? owner.ctx : chunk;
+}
+
+rp_chunk *rp_chunk_view(const rp_allocator *alloc, rp_chunk *chunk)
+{
+    rp_chunk_owner owner = {release_view, viewed_by(chunk)};
+    size_t count = chunk->column_count;
+    uint8_t *tail;
+    rp_chunk *view = rp_chunk_alloc(alloc, count, sizeof owner, &tail);
+
+    if (view == NULL) return NULL;
+    memcpy(tail, &owner, sizeof owner);
+    memcpy(view->columns, chunk->columns, count * sizeof *chunk->columns);
+    memcpy(view->places, chunk->places, count * sizeof *chunk->places);
+    view->wire = chunk->wire;
+    view->wire_bytes = chunk->wire_bytes;
+    view->origin = chunk->origin;
+    view->codec = chunk->codec;
+    view->delta = chunk->delta;
+    view->adopted = true;
+    (void)rp_chunk_ref(owner.ctx);
+    if (owner.ctx != chunk) {
+        bool is_there = rp_chunk_pin(owner.ctx); /* as the chunk itself has it pinned */
+        assert(is_there);
+        (void)is_there;
+        rp_chunk_unpin(chunk);
+    }
+    return view;
 }
 
 const rp_chunk_origin *rp_chunk_get_origin(const rp_chunk *chunk)
@@ -158,5 +264,5 @@ bool rp_chunk_is_delta(const rp_chunk *chunk)
 const uint8_t *rp_chunk_wire(const rp_chunk *chunk, size_t *size)
 {
     *size = chunk->wire_bytes;
-    return chunk->wire;
+    return atomic_load_explicit(&chunk->pins, memory_order_relaxed) >= 0 ? chunk->wire : NULL;
 }

@@ -2,7 +2,9 @@
 /* The inside of a chunk, for the modules below the tables and for byte accounting.
  *
  * One allocation: this header, the columns, their places, the serialised message; or, if that
- * is somebody else's memory, whom to tell when it is no longer needed.
+ * is somebody else's memory, whom to tell when it is no longer needed. From
+ * RP_CHUNK_APART_BYTES on the message has a block of its own, so that it can go before the
+ * chunk does.
  *
  *   | rp_chunk | rp_chunk_column x n | rp_column_place x n | wire bytes, or rp_chunk_owner | */
 #ifndef RP_CHUNK_CHUNK_H
@@ -35,6 +37,13 @@ typedef struct rp_chunk_home {
     void (*free)(struct rp_chunk_home *home);
 } rp_chunk_home;
 
+/* What the disk tier knows of a chunk: made by durable/tier.c, freed with the chunk. */
+typedef struct rp_chunk_stay {
+    void (*free)(struct rp_chunk_stay *stay);
+} rp_chunk_stay;
+
+enum { RP_CHUNK_APART_BYTES = 1024 };
+
 /* What sampling and sending look at stands first, what eviction adds to that next, what only a
  * reader of rows needs last. */
 struct rp_chunk {
@@ -42,16 +51,19 @@ struct rp_chunk {
     size_t wire_bytes; /* of the message at `wire` */
     const uint8_t *wire;
     rp_chunk_origin origin;
-    rp_holders holders; /* counted by tables, under their locks */
-    rp_allocator alloc; /* it came from here */
-    size_t size_bytes;  /* of the whole allocation */
+    rp_holders holders;            /* counted by tables, under their locks */
+    rp_allocator alloc;            /* it came from here */
+    size_t size_bytes;             /* of this block; a message that is apart is not in it */
+    _Atomic(rp_chunk_home *) home; /* NULL until it is put on disk */
+    _Atomic(rp_chunk_stay *) stay; /* NULL until a table with a disk tier holds it */
+    atomic_int_least32_t pins;     /* readers of bytes that may go; -1: they have gone */
+    bool adopted;                  /* `wire` is its owner's */
+    bool apart;                    /* `wire` is a block of its own */
+    bool delta;
     rp_codec codec;
     uint32_t column_count;
-    bool delta;
-    bool adopted; /* `wire` is its owner's */
     rp_chunk_column *columns;
     rp_column_place *places;
-    _Atomic(rp_chunk_home *) home; /* NULL until it is put on disk */
 };
 
 /* Who owns the bytes of an adopted chunk. */
@@ -80,5 +92,31 @@ RP_NODISCARD rp_status rp_chunk_adopt(const rp_allocator *alloc, const uint8_t *
                                       size_t size, const rp_chunk_limits *limits,
                                       const rp_chunk_owner *owner, rp_chunk **out,
                                       rp_error *err);
+
+/* --- bytes that go before their chunk does ------------------------------------------------------
+ *
+ * For the disk tier, and for whoever reads a chunk that a table may hold. In a store without a
+ * tier bytes never go. The columns stay. */
+
+/* True if its bytes can go at all: small ones lie in the chunk itself. */
+static inline bool rp_chunk_can_go(const rp_chunk *chunk)
+{
+    return chunk->apart || (chunk->adopted && chunk->wire_bytes >= RP_CHUNK_APART_BYTES);
+}
+
+/* True: the bytes are there and stay until rp_chunk_unpin(). False: they have gone. Takes no
+ * lock. The caller has a reference, which it keeps as long as the pin. */
+bool rp_chunk_pin(rp_chunk *chunk);
+void rp_chunk_unpin(rp_chunk *chunk);
+
+/* Decides that the bytes go: false if somebody has them pinned. They must be readable elsewhere
+ * by then. After true, rp_chunk_free_bytes() with no lock held; until then a reference. */
+bool rp_chunk_give_up_bytes(rp_chunk *chunk);
+void rp_chunk_free_bytes(rp_chunk *chunk);
+
+/* A chunk that reads as `chunk` does, and holds it, pinned, as long as its own bytes are there.
+ * Of no table yet. The bytes must be pinned by the caller already, who hands the pin over; on
+ * failure it stays the caller's. NULL if there is no memory. */
+rp_chunk *rp_chunk_view(const rp_allocator *alloc, rp_chunk *chunk);
 
 #endif

@@ -29,4 +29,10 @@ typedef struct rp_holders {
     atomic_uintptr_t budget; /* 0 until the first holder; then for good */
 } rp_holders;
 
+/* Holders in all. */
+static inline uint32_t rp_holders_count(const rp_holders *holders)
+{
+    return (uint32_t)atomic_load_explicit(&holders->state, memory_order_acquire);
+}
+
 #endif

@@ -290,6 +290,50 @@ rp_status rp_trajectory_new(const rp_allocator *alloc, const rp_slices *columns,
     return st;
 }
 
+/* Which of the trajectory's chunks a slice has: mostly that of the slice before, or the next.
+ */
+static size_t position_of(const rp_trajectory *t, const chunk_set *set, const rp_chunk *chunk,
+                          size_t before)
+{
+    if (t->chunks[before] == chunk) return before;
+    if (set->table != NULL) return *find_slot(set, chunk) - 1;
+    for (size_t i = 0;; i++)
+        if (t->chunks[i] == chunk) return i;
+}
+
+rp_trajectory *rp_trajectory_over(const rp_allocator *alloc, const rp_trajectory *trajectory,
+                                  rp_chunk *const *chunks)
+{
+    const rp_extent *last = rp_trajectory_extents(trajectory) + trajectory->column_count - 1;
+    size_t slice_count = last->first_slice + last->slice_count, at = 0;
+    size_t size = size_of(trajectory->chunk_count, trajectory->column_count, slice_count);
+    chunk_set set = {0};
+    rp_trajectory *t;
+    rp_slice *slices;
+
+    set.chunks = set.few;
+    for (uint32_t i = 0; trajectory->chunk_count > FEW && i < trajectory->chunk_count; i++)
+        if (!add_chunk(alloc, &set, trajectory->chunks[i], trajectory->chunk_count))
+            return NULL; /* only the first that is one too many needs memory */
+    t = rp_alloc(alloc, size);
+    if (t != NULL) {
+        *t = (rp_trajectory){.chunk_count = trajectory->chunk_count,
+                             .column_count = trajectory->column_count,
+                             .bytes = trajectory->bytes,
+                             .alloc = *alloc};
+        rp_refcount_init(&t->refs);
+        memcpy(t->chunks, trajectory->chunks, size - sizeof *t);
+        for (uint32_t i = 0; i < t->chunk_count; i++) t->chunks[i] = rp_chunk_ref(chunks[i]);
+        slices = (rp_slice *)(uintptr_t)rp_trajectory_slices(t, 0).slices;
+        for (size_t i = 0; i < slice_count; i++) {
+            at = position_of(trajectory, &set, slices[i].chunk, at);
+            slices[i].chunk = chunks[at];
+        }
+    }
+    if (set.table != NULL) rp_release(alloc, set.chunks, set_bytes(&set));
+    return t;
+}
+
 rp_trajectory *rp_trajectory_ref(rp_trajectory *trajectory)
 {
     rp_refcount_inc(&trajectory->refs);

@@ -45,6 +45,11 @@ RP_NODISCARD rp_status rp_trajectory_column_check(size_t index,
                                                   const rp_trajectory_column *column,
                                                   const rp_spec *spec, rp_error *err);
 
+/* The same trajectory over other chunks: `chunks`, one for each of its own, in order, with the
+ * same columns, shapes and dtypes. Takes references. NULL if there is no memory. */
+rp_trajectory *rp_trajectory_over(const rp_allocator *alloc, const rp_trajectory *trajectory,
+                                  rp_chunk *const *chunks);
+
 /* Takes or drops `count` references at once. */
 static inline rp_trajectory *rp_trajectory_ref_many(rp_trajectory *trajectory, uint32_t count)
 {

@@ -86,8 +86,8 @@ static const rp_command help_command = {
 
 const rp_command *const rp_commands[] = {
     &serve_command,     &rp_info_command,   &rp_top_command,        &rp_sample_command,
-    &rp_insert_command, &rp_tables_command, &rp_checkpoint_command, &rp_bench_command,
-    &version_command,   &help_command,
+    &rp_insert_command, &rp_tables_command, &rp_checkpoint_command, &rp_data_command,
+    &rp_bench_command,  &version_command,   &help_command,
 };
 
 const size_t rp_command_count = sizeof rp_commands / sizeof rp_commands[0];

@@ -11,6 +11,7 @@ extern const size_t rp_command_count;
 /* One file each. */
 extern const rp_command rp_bench_command;
 extern const rp_command rp_checkpoint_command;
+extern const rp_command rp_data_command;
 extern const rp_command rp_info_command;
 extern const rp_command rp_insert_command;
 extern const rp_command rp_sample_command;

@@ -227,7 +227,12 @@ void rp_tensor_json(rp_sheet *out, const rp_tensor *t)
     size_t elements;
 
     if (rp_shape_elements(&t->shape, &elements) != RP_OK) return;
-    json_level(out, t, 0, t->data);
+    if (elements > 0) {
+        json_level(out, t, 0, t->data);
+    } else { /* the shape beside it says the rest: [1000000000, 0] would be as many brackets */
+        rp_json_open(out, '[');
+        rp_json_close(out, ']');
+    }
 }
 
 /* --- from JSON -------------------------------------------------------------------------------- */

@@ -1,70 +1,148 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The journal's files and its thread: records go in, in order, and become safe in batches.
  *
- * Appending gives a record the next number (LSN) and copies it into a buffer. The thread takes
- * the buffer whole, first flushes the segments (so that a chunk is there before a record speaks
- * of it), writes the records with one call, syncs if the mode says so, and then tells. Chunks
- * of an append must have been put before it.
+ * Appending gives a record the next number (LSN) and copies it into a buffer, in a raw form of
+ * the owner's. The thread takes the buffer whole, first flushes the segments (so that a chunk
+ * is there before a record speaks of it), has the raw records turned into bytes, writes them
+ * with one call, syncs if the mode says so, and then tells. Chunks of an append must have been
+ * put before it. Raw records are kept until they are on stable storage: a file that could not
+ * be written or synced is condemned, and so is one whose records name places in a condemned
+ * segment; all records that are not known to be on stable storage are then made into bytes
+ * again, with the places as they are then, and go into a new file. That is why they are kept
+ * raw and not as bytes: a place is known for good only when its segment is synced.
  *
  *   interval   safe = handed to the kernel; synced at least every `interval_ns`
  *   sync       safe = on stable storage (segments synced, then journal synced)
  *
- * After every sync a RP_RECORD_SYNCED record goes in with the next batch: damage before the
- * last such number is damage, after it a torn tail. A file that could not be written or synced
- * is condemned: all records that are not known to be on stable storage go again into a new
- * file. */
+ * When it cannot write, sync mode makes nothing safe until it can again. Interval mode goes on
+ * without: everything counts as safe at once, as with checkpoints alone, and it says so
+ * (on_trouble). If it has to give up records that wait to be written (there are more than
+ * max_queued bytes of them in interval mode, or there was no memory for one), nothing after
+ * them is of use either: it writes no more until rp_journal_cut() tells of a checkpoint that
+ * has what is missing. In sync mode nothing is safe then before rp_journal_trim() says that the
+ * checkpoint is complete.
+ *
+ * Files are "wal/" and the first LSN in 16 hexadecimal digits. Where two have the same number,
+ * the one that begins later has it right. After every sync a RP_RECORD_SYNCED record goes in
+ * with the next batch: damage before the last such number is damage, after it a torn tail. A
+ * new file is begun only when the records before it are on stable storage. */
 #ifndef RP_DISK_JOURNAL_H
 #define RP_DISK_JOURNAL_H
 
 #include "disk/segments.h"
 #include "reprise/wait.h"
+#include "util/buf.h"
 
 typedef struct rp_journal rp_journal;
 
 typedef struct rp_journal_options {
     const rp_allocator *alloc;
     rp_files *files;
-    rp_segments *segments;
+    rp_segments *segments; /* may be NULL: records speak of no places */
     rp_store_id store;
     uint64_t next_lsn; /* >= 1 */
     bool sync;
     int64_t interval_ns;
-    uint64_t file_bytes; /* a new file is begun when one has this many: 64 MiB */
-    uint64_t max_queued; /* bytes, segments' included: from here on it is behind: 64 MiB */
+    int64_t retry_ns;    /* between tries when it cannot write; 0: a second */
+    uint64_t file_bytes; /* a new file is begun when one has this many; 0: 64 MiB */
+    uint64_t max_queued; /* bytes, segments' included: from here on it is behind; 0: 64 MiB */
+    /* On the journal's thread: appends the payload of a record to `out`; perhaps several times
+     * for one record. NULL: raw records are payloads. RP_NO_RESOURCE: tried again later. */
+    rp_status (*encode)(void *ctx, rp_record_kind kind, const void *raw, size_t size,
+                        rp_buf *out);
+    /* On any thread, without a lock: the record is not needed any more, and what it refers to
+     * can go. Once for each. May be NULL. */
+    void (*release)(void *ctx, rp_record_kind kind, const void *raw, size_t size);
     /* On the journal's thread, after a batch: everything up to `lsn` is safe. */
     void (*on_safe)(void *ctx, uint64_t lsn);
-    /* It cannot write (why), or can again (NULL). It goes on trying, once a second. */
+    /* It cannot write (why), or can again (NULL). It goes on trying. */
     void (*on_trouble)(void *ctx, const rp_error *why);
+    /* After every batch, and every try: less may be queued than before. May be NULL, like the
+     * two above. */
+    void (*on_pass)(void *ctx);
     void *ctx;
 } rp_journal_options;
 
+/* Everything below next_lsn that is there, segments included, is synced first: it was read and
+ * is relied upon. Files from there on are moved to quarantine/. */
 RP_NODISCARD rp_status rp_journal_start(const rp_journal_options *options, rp_journal **out,
                                         rp_error *err);
-/* Writes and syncs what is there, if that is possible, seals the file and ends the thread. */
+/* Writes and syncs what is there, if that is possible, seals the file and ends the thread.
+ * Frees the journal in every case. NULL is fine. */
 rp_status rp_journal_stop(rp_journal *j, rp_error *err);
 
-/* Takes the journal's lock (rank 46) for a copy. Never blocks for I/O. If there is no memory
- * the journal is in trouble, and the number is given all the same. */
+/* Takes the journal's lock (rank 46) for a copy. Never blocks for I/O. `raw` is 8-aligned
+ * whenever it is handed back. If there is no memory the journal is in trouble; the number is
+ * given all the same, and `*is_kept` (may be NULL) is false: `release` will not be called. */
 uint64_t rp_journal_append(rp_journal *j, rp_record_kind kind, const rp_bytes *parts,
-                           size_t count);
+                           size_t count, bool *is_kept);
+/* The number of a record for which there was no memory to make it. */
+uint64_t rp_journal_append_nothing(rp_journal *j);
+/* It has given up, and what is appended is of no use for now. */
+bool rp_journal_is_lost(rp_journal *j);
+/* Any thread, any lock below 44: no lock is taken if there are no segments. */
 bool rp_journal_is_behind(rp_journal *j);
 uint64_t rp_journal_last(rp_journal *j); /* LSN appended */
+/* The same for a checkpoint, while all tables' locks are held: from here on the journal will do
+ * if the checkpoint comes off. */
+uint64_t rp_journal_cut(rp_journal *j);
 uint64_t rp_journal_safe(rp_journal *j);
+/* RP_DEADLINE, RP_CANCELLED, RP_UNAVAILABLE (it cannot write now). */
 RP_NODISCARD rp_status rp_journal_wait(rp_journal *j, uint64_t lsn, rp_wait wait,
                                        rp_error *err);
-/* Has everything up to now written, synced. */
+/* Has everything up to now written, synced. The same statuses. */
 RP_NODISCARD rp_status rp_journal_sync(rp_journal *j, rp_wait wait, rp_error *err);
-/* Removes files whose records are all <= lsn. */
+/* A checkpoint has everything up to `lsn`: removes files whose records are all <= lsn. The
+ * first failure is the status. */
 RP_NODISCARD rp_status rp_journal_trim(rp_journal *j, uint64_t lsn, rp_error *err);
 
-/* Reads all journal files from `from` (exclusive) on, in order. `*last` is the last good
- * number. Damage after the last known synced number is a torn tail: cut there, with
- * `*torn_bytes`; before it RP_CORRUPT, unless `salvage`: then what can be read up to the damage
- * is. A gap in the numbers is damage. */
+typedef struct rp_journal_info {
+    uint64_t last, safe, synced;   /* numbers */
+    uint64_t queued;               /* bytes of raw records to be written */
+    uint64_t kept;                 /* bytes of raw records that are not on stable storage */
+    uint64_t syncs, writes, bytes; /* of journal files, since the start */
+    uint64_t files;
+    uint64_t condemned;       /* files, since the start */
+    bool in_trouble, is_lost; /* it cannot write; it waits for a checkpoint */
+    rp_error trouble;
+} rp_journal_info;
+
+void rp_journal_get_info(rp_journal *j, rp_journal_info *out);
+
+/* Reads all journal files from `from` (exclusive) on, in order, and hands on every change.
+ * `*last` is the last good number, at least `from`. Damage after the last known synced number
+ * is a torn tail: cut there, with `*torn_bytes`; so is a record after it that `each` finds to
+ * speak of something that is not there (RP_NOT_FOUND; nothing may have been changed then).
+ * Before it RP_CORRUPT, unless `salvage`: then what can be read up to the damage is. A gap in
+ * the numbers is damage, unless the journal says itself that it gave up there: then it ends
+ * there. Any other status of `each` ends it. */
 typedef rp_status rp_journal_visit(void *ctx, const rp_record *record, rp_error *err);
 RP_NODISCARD rp_status rp_journal_read(const rp_allocator *alloc, rp_files *files,
                                        const rp_store_id *store, uint64_t from, bool salvage,
                                        rp_journal_visit *each, void *ctx, uint64_t *last,
                                        uint64_t *torn_bytes, rp_error *err);
+
+/* --- pure, for the above and the tests ---------------------------------------------------------------- */
+
+enum { RP_JOURNAL_PATH_BYTES = 32, RP_JOURNAL_SECTOR = 512 };
+
+/* "wal/" and 16 hexadecimal digits. Returns `out`. */
+char *rp_journal_path(char out[RP_JOURNAL_PATH_BYTES], uint64_t first);
+
+/* The end of a journal file's good part. */
+typedef struct rp_journal_end {
+    uint64_t lsn;    /* of the last good change; the one before the first if there is none */
+    uint64_t synced; /* the largest number known to be synced, also from behind the damage; 0:
+                        none */
+    uint64_t offset; /* behind the last good record */
+    bool is_damaged; /* there is something else behind it */
+    bool gave_up;    /* it begins with RP_RECORD_LOST */
+} rp_journal_end;
+
+/* Goes through the bytes of the file that begins with `first`. `each` (may be NULL) is called
+ * for changes alone; its status, if not RP_OK, is returned, with `end` at the record before. */
+RP_NODISCARD rp_status rp_journal_walk(const uint8_t *data, size_t size, uint64_t first,
+                                       const rp_store_id *store, rp_journal_visit *each,
+                                       void *ctx, rp_journal_end *end, rp_error *err);
 
 #endif

@@ -6,41 +6,80 @@
  * whoever writes a chunk that has never been written, reads a table's chunks: samples are given
  * views, chunks of their own over bytes that are held as long as they are used.
  *
- *   dirty     in memory, not flushed to a segment
- *   clean     in memory and in a segment: can go if no view holds it
- *   spilled   in a segment only
+ *   dirty     in memory, not known to be safe in a segment
+ *   writing   the same, and on its way there
+ *   clean     in memory and, synced, in a segment: can go if nobody has it pinned
+ *   spilled   in a segment only: for good, what is read back is a chunk of its own
  *
- * The budget of the store counts chunks that are in memory: what is spilled leaves it, which
- * wakes inserts that wait for bytes. A thread spills, oldest first, whenever the budget is more
- * than three quarters full; a read cache, a fixed share of max_memory, keeps what was loaded
- * last. */
+ * Chunks enter with the first item of any table that refers to them and leave with the last.
+ * Those in memory count against max_memory less the share of the read cache; an insert for
+ * which there is no room waits, whatever the policy of the store's own budget, which goes on
+ * counting all bytes. A thread spills, oldest first, from three quarters full down to three
+ * fifths. The read cache, an eighth of max_memory, at least 16 MiB, at most half, keeps what
+ * was read last.
+ *
+ * What is not counted: chunks below 1 KiB are, but never go to disk; if they alone fill the
+ * memory, inserts wait until items go, and on_event says so. Metadata, for each chunk about 400
+ * bytes and 150 for each column, for each item about 300, is beside max_memory; so are samples
+ * in their readers' hands and inserts that wait.
+ *
+ * A disk that cannot be written: chunks stay in memory, inserts wait when it is full, the
+ * thread tries once a second and on_event tells. A record that cannot be read fails the call
+ * that drew it, and nothing else. */
 #ifndef RP_DURABLE_TIER_H
 #define RP_DURABLE_TIER_H
 
 #include "disk/segments.h"
 #include "store/store.h"
+#include "table/spill.h"
 
 typedef struct rp_tier rp_tier;
+typedef rp_sample_load rp_tier_load;
 
-/* Samples on their way into memory. The caller owns it until on_done. */
-typedef struct rp_tier_load {
-    rp_sample *samples; /* their trajectories are replaced by such that can be read; same
-                           columns, same bytes */
-    size_t count;
-    void (*on_done)(struct rp_tier_load *load); /* on a thread of the tier's; status is set */
-    void *user;
-    rp_status
-        status; /* RP_CORRUPT, RP_UNAVAILABLE, RP_NO_RESOURCE: then all are as they were */
-    rp_error error;
-    /* private */
-    struct rp_tier_load *next;
-    size_t left;
-} rp_tier_load;
+typedef struct rp_tier_options {
+    const rp_allocator *alloc; /* NULL: the store's */
+    rp_store *store;           /* whose tables are empty and which nobody uses yet */
+    rp_segments *segments;     /* both are borrowed and outlive it */
+    uint64_t max_memory;       /* > 0 */
+    uint64_t cache_bytes;      /* of it; 0: as above */
+    size_t readers;            /* threads; 0: 16 */
+    /* Something a person should know, or that it is well again. On a thread of the tier's. */
+    void (*on_event)(void *ctx, bool degraded, const char *text);
+    void *ctx;
+} rp_tier_options;
 
-/* True if it is done at once, with nothing to be read: on_done is not called. */
+/* RP_INVALID, RP_PRECONDITION (the store holds chunks or has a tier), RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_tier_new(const rp_tier_options *options, rp_tier **out,
+                                   rp_error *err);
+/* When nobody uses the store any more and no load is under way; what is spilled cannot be read
+ * from then on. Samples in their readers' hands stay good. NULL is fine. */
+void rp_tier_free(rp_tier *tier);
+
+/* For recovery, before a table holds it: the chunk has been read from the place where it is, on
+ * stable storage (rp_segments_adopt()), so it need not be written, and its bytes go at once if
+ * memory is full enough. RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_tier_admit(rp_tier *tier, rp_chunk *chunk);
+
+/* Brings samples into memory. True if it is done at once, with nothing to be read: on_done is
+ * not called. Tables do that by themselves for what is drawn or looked up. */
 bool rp_tier_start_load(rp_tier *tier, rp_tier_load *load);
 /* The same, waiting. */
 RP_NODISCARD rp_status rp_tier_load_now(rp_tier *tier, rp_sample *samples, size_t count,
                                         rp_error *err);
+
+typedef struct rp_tier_info {
+    uint64_t limit; /* of resident_bytes */
+    uint64_t resident_bytes, spilled_bytes;
+    uint64_t cached_bytes;      /* in the read cache */
+    uint64_t loads, load_bytes; /* chunks read from disk */
+    uint64_t cache_hits;
+    uint64_t written_bytes; /* of chunks that the tier had put on disk */
+    bool degraded;
+} rp_tier_info;
+
+void rp_tier_get_info(rp_tier *tier, rp_tier_info *out);
+
+/* True if every invariant (tier_inside.h) holds: for tests. */
+bool rp_tier_check(rp_tier *tier);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Items by key: Peek, Update, Delete. */
 #include "server/replay_task.h"
+#include "table/spill.h"
+#include "table/table_log.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "wire/replay_calls.h"
@@ -13,7 +15,8 @@ static void refuse_request(rp_task *task, const rp_error *error)
 
 /* --- Update and Delete -------------------------------------------------------------------------- */
 
-static void answer_found(rp_task *task, rp_status st, size_t found, const rp_error *error)
+static void answer_found(rp_task *task, rp_status st, size_t found, uint64_t lsn,
+                         const rp_error *error)
 {
     rp_reply *reply;
 
@@ -24,7 +27,7 @@ static void answer_found(rp_task *task, rp_status st, size_t found, const rp_err
     reply = rp_task_reply(task);
     if (reply == NULL) return;
     rp_wire_write_found(&reply->bytes, found);
-    rp_task_answer(task, reply);
+    rp_task_answer_safely(task, reply, lsn);
 }
 
 static void on_update(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
@@ -37,6 +40,7 @@ static void on_update(rp_task *task, const uint8_t *data, size_t size, rp_block 
     rp_error error;
     rp_status st;
     size_t found = 0;
+    uint64_t lsn = 0;
 
     (void)block;
     if (rp_wire_read_update_request(data, size, worker->limits.keys, &request, &error) !=
@@ -51,11 +55,12 @@ static void on_update(rp_task *task, const uint8_t *data, size_t size, rp_block 
         st = rp_fail_memory(&error, request.count * sizeof *updates);
     } else {
         rp_wire_request_updates(&request, updates);
-        st = rp_table_update(served->table, updates, request.count, &found, &error);
+        st =
+            rp_table_update_logged(served->table, updates, request.count, &found, &lsn, &error);
     }
     rp_release(alloc, updates, (request.count + 1) * sizeof *updates);
     rp_served_unref(served);
-    answer_found(task, st, found, &error);
+    answer_found(task, st, found, lsn, &error);
 }
 
 static void on_delete(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
@@ -68,6 +73,7 @@ static void on_delete(rp_task *task, const uint8_t *data, size_t size, rp_block 
     rp_error error;
     rp_status st;
     size_t found = 0;
+    uint64_t lsn = 0;
 
     (void)block;
     if (rp_wire_read_delete(data, size, worker->limits.keys, &request, &error) != RP_OK) {
@@ -81,11 +87,11 @@ static void on_delete(rp_task *task, const uint8_t *data, size_t size, rp_block 
         st = rp_fail_memory(&error, request.count * sizeof *keys);
     } else {
         rp_wire_request_keys(&request, keys);
-        st = rp_table_delete(served->table, keys, request.count, &found, &error);
+        st = rp_table_delete_logged(served->table, keys, request.count, &found, &lsn, &error);
     }
     rp_release(alloc, keys, (request.count + 1) * sizeof *keys);
     rp_served_unref(served);
-    answer_found(task, st, found, &error);
+    answer_found(task, st, found, lsn, &error);
 }
 
 const rp_task_kind rp_update_kind = {.bytes = sizeof(rp_task), .on_message = on_update};
@@ -93,15 +99,104 @@ const rp_task_kind rp_delete_kind = {.bytes = sizeof(rp_task), .on_message = on_
 
 /* --- Peek --------------------------------------------------------------------------------------- */
 
+typedef struct reading reading;
+
 typedef struct peek_task {
     rp_items_task items;
     uint64_t *keys;
     size_t key_count; /* room for one more */
+    reading *reading; /* that comes from disk */
 } peek_task;
+
+/* Items on their way from disk, which may outlive their call. */
+struct reading {
+    rp_sample_load load;
+    rp_post post;
+    rp_worker *worker;
+    peek_task *peek;   /* NULL: its call is gone */
+    rp_served *served; /* a reference */
+    size_t room;       /* for samples; load.count of them are there */
+};
 
 static peek_task *peek_of(rp_task *task)
 {
     return (peek_task *)(void *)task;
+}
+
+/* With the samples, unless somebody has taken them. */
+static void free_reading(reading *r)
+{
+    rp_samples_room_free(r->worker, r->load.samples, r->room, r->load.count);
+    rp_served_unref(r->served);
+    rp_release(&r->worker->server->alloc, r, sizeof *r);
+}
+
+/* It is over: answers with what it brought. Takes the reading. */
+static void settle(rp_items_task *items, reading *r)
+{
+    if (r->load.status != RP_OK) {
+        rp_task_finish(&items->task, r->load.status, r->load.error.text);
+    } else if (!items->task.is_finished) {
+        items->samples = r->load.samples;
+        r->load.samples = NULL;
+        rp_items_answer(items, r->load.count);
+    }
+    free_reading(r);
+}
+
+static void on_read(rp_post *post)
+{
+    reading *r = (reading *)((char *)post - offsetof(reading, post));
+    rp_worker *worker = r->worker;
+    peek_task *peek = r->peek;
+
+    if (peek == NULL) {
+        free_reading(r);
+    } else {
+        peek->reading = NULL;
+        settle(&peek->items, r);
+    }
+    rp_worker_returned(worker);
+}
+
+static void on_load_done(rp_sample_load *load)
+{
+    reading *r = load->user;
+
+    rp_loop_post(r->worker->loop, &r->post);
+}
+
+/* Has what lies on disk read, without holding up the loop, and answers. */
+static void read_items(peek_task *peek)
+{
+    rp_items_task *items = &peek->items;
+    rp_worker *worker = rp_task_worker(&items->task);
+    reading *r = rp_alloc_zero(&worker->server->alloc, sizeof *r);
+    rp_error error;
+
+    if (r == NULL) {
+        rp_samples_room_free(worker, items->samples, items->room, peek->key_count);
+        items->samples = NULL;
+        (void)rp_fail_memory(&error, sizeof *r);
+        rp_task_refuse(&items->task, RP_REFUSED_MEMORY, &error);
+        return;
+    }
+    r->load = (rp_sample_load){.samples = items->samples,
+                               .count = peek->key_count,
+                               .on_done = on_load_done,
+                               .user = r};
+    items->samples = NULL;
+    r->room = items->room;
+    r->worker = worker;
+    r->peek = peek;
+    r->served = rp_served_ref(items->served);
+    r->post.run = on_read;
+    if (rp_table_start_load(items->served->table, &r->load)) {
+        settle(items, r);
+        return;
+    }
+    worker->outstanding++;
+    peek->reading = r;
 }
 
 static void look(rp_items_task *items)
@@ -110,9 +205,11 @@ static void look(rp_items_task *items)
     size_t found = 0;
     rp_error error;
 
-    if (rp_table_peek(items->served->table, peek->keys, peek->key_count, items->samples, &found,
-                      &error) != RP_OK)
+    if (rp_table_peek_unread(items->served->table, peek->keys, peek->key_count, items->samples,
+                             &found, &error) != RP_OK)
         rp_task_finish(&items->task, error.code, error.text);
+    else if (items->with_chunks && rp_table_has_tier(items->served->table))
+        read_items(peek);
     else
         rp_items_answer(items, peek->key_count);
 }
@@ -167,6 +264,7 @@ static void on_peek_close(rp_task *task)
 {
     peek_task *peek = peek_of(task);
 
+    if (peek->reading != NULL) peek->reading->peek = NULL;
     rp_release(&rp_task_worker(task)->server->alloc, peek->keys,
                (peek->key_count + 1) * sizeof *peek->keys);
     rp_items_close(&peek->items);

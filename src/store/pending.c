@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "chunk/chunk.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -76,7 +77,7 @@ static void tell_tuner(rp_chunk_tuner *tuner, const rp_slices *column)
         steps += column->slices[k].length;
         if (chunk == before) continue;
         before = chunk;
-        (void)rp_chunk_wire(chunk, &wire);
+        wire = chunk->wire_bytes; /* the bytes themselves may be on disk */
         chunk_rows = (int32_t)rp_chunk_get_column(chunk, 0)->shape.dims[0];
         rp_chunk_tuner_on_chunk(tuner, rp_chunk_get_origin(chunk)->key, wire, chunk_rows);
         bytes += wire;

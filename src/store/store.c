@@ -20,12 +20,12 @@ enum { MAX_TABLES = 4096, IDS_PER_WORD = 64 };
 struct rp_store {
     /* fixed at birth: no lock */
     rp_allocator alloc;
-    uint64_t seed;
     int64_t (*wall_ns)(void *ctx);
     void *wall_ctx;
     rp_budget *budget; /* has a lock of its own */
 
-    rp_mutex mu; /* rank 20 */
+    rp_mutex mu;                     /* rank 20 */
+    uint64_t seed RP_GUARDED_BY(mu); /* changes once, when a store is loaded */
     rp_rng keys RP_GUARDED_BY(mu);
     rp_table **tables RP_GUARDED_BY(mu);
     size_t table_count RP_GUARDED_BY(mu);
@@ -92,7 +92,7 @@ void rp_store_close(rp_store *s)
 
 /* FNV-1a: so that each table of a store has a seed of its own, whatever the order they are made
  * in. */
-static uint64_t seed_for(const rp_store *s, const char *name)
+static uint64_t seed_for_locked(const rp_store *s, const char *name) RP_REQUIRES(s->mu)
 {
     uint64_t hash = 0xcbf29ce484222325u;
 
@@ -207,8 +207,8 @@ rp_status rp_store_add_table_logged(rp_store *s, const rp_table_options *options
     rp_status st;
 
     *lsn = 0;
-    if (options->name != NULL) birth.seed = seed_for(s, options->name);
     rp_mutex_lock(&s->mu);
+    if (options->name != NULL) birth.seed = seed_for_locked(s, options->name);
     st = reserve_locked(s, options->name, err);
     if (st == RP_OK) birth.id = take_id_locked(s);
     if (st == RP_OK && birth.id == 0) st = refuse_more(err); /* some are still being dropped */
@@ -321,9 +321,9 @@ void rp_store_get_info(rp_store *s, rp_store_info *out)
         .max_bytes = s->budget->limit,
         .policy = s->budget->policy,
         .bytes = rp_budget_used(s->budget),
-        .seed = s->seed,
     };
     rp_mutex_lock(&s->mu);
+    out->seed = s->seed;
     out->table_count = s->table_count;
     rp_mutex_unlock(&s->mu);
 }
@@ -341,4 +341,29 @@ uint64_t rp_store_new_key(rp_store *s)
 const rp_allocator *rp_store_allocator(rp_store *s)
 {
     return &s->alloc;
+}
+
+rp_budget *rp_store_budget(rp_store *s)
+{
+    return s->budget;
+}
+
+rp_status rp_store_freeze(rp_store *s, rp_store_frozen *body, void *ctx, rp_error *err)
+{
+    rp_store_state state;
+    rp_status st;
+
+    rp_mutex_lock(&s->mu);
+    state = (rp_store_state){s->seed, s->keys};
+    st = body(ctx, s->tables, s->table_count, &state, err);
+    rp_mutex_unlock(&s->mu);
+    return st;
+}
+
+void rp_store_restore(rp_store *s, const rp_store_state *state)
+{
+    rp_mutex_lock(&s->mu);
+    s->seed = state->seed;
+    s->keys = state->keys;
+    rp_mutex_unlock(&s->mu);
 }

@@ -4,10 +4,14 @@
 #define RP_STORE_STORE_H
 
 #include "reprise/store.h"
+#include "table/account.h"
 #include "table/change.h"
+#include "util/rng.h"
 
 /* Valid as long as the store. */
 const rp_allocator *rp_store_allocator(rp_store *store);
+
+rp_budget *rp_store_budget(rp_store *store);
 
 /* Starts or stops (NULL) telling a log of every table there is, of those that come and of those
  * that go (table/table_log.h). Whoever stops it sees to it that nobody is waiting for the log,
@@ -21,5 +25,22 @@ RP_NODISCARD rp_status rp_store_add_table_logged(rp_store *store,
                                                  rp_table **out, uint64_t *lsn, rp_error *err);
 RP_NODISCARD rp_status rp_store_drop_table_logged(rp_store *store, rp_string name,
                                                   uint64_t *lsn, rp_error *err);
+
+/* What a store has besides its tables that decides later results. */
+typedef struct rp_store_state {
+    uint64_t seed;
+    rp_rng keys; /* the generator of keys */
+} rp_store_state;
+
+/* Calls `body` with the tables and the state of one moment, under the store's lock (rank 20):
+ * no table is made or dropped meanwhile. Returns its status. */
+typedef rp_status rp_store_frozen(void *ctx, rp_table *const *tables, size_t count,
+                                  const rp_store_state *state, rp_error *err);
+RP_NODISCARD rp_status rp_store_freeze(rp_store *store, rp_store_frozen *body, void *ctx,
+                                       rp_error *err);
+
+/* Puts a store that is being loaded into that state: seeds of tables made later come from it.
+ */
+void rp_store_restore(rp_store *store, const rp_store_state *state);
 
 #endif

@@ -83,6 +83,35 @@ static int entry_of(uint64_t state, uint16_t id)
     return -1;
 }
 
+/* --- what the disk tier is told ----------------------------------------------------------------- */
+
+static void tell_spill(rp_account *a)
+{
+    rp_spill *spill = a->budget->spill;
+
+    if (a->moved_small != 0)
+        (void)atomic_fetch_add(&spill->resident, (uint_fast64_t)a->moved_small);
+    if (a->moved_count > 0 || atomic_load(&spill->resident) > spill->limit / 4 * 3)
+        spill->moved(spill, a->moved, a->moved_count);
+    a->moved_count = 0;
+    a->moved_bytes = 0;
+    a->moved_small = 0;
+}
+
+/* The first holder of a chunk has come (+1), or the last gone (-1). */
+static void note_move(rp_account *a, rp_chunk *chunk, int come)
+{
+    if (!rp_chunk_can_go(chunk)) {
+        a->moved_small += come * (int64_t)chunk->wire_bytes;
+        return;
+    }
+    a->moved[a->moved_count++] = chunk;
+    if (come > 0) a->moved_bytes += chunk->wire_bytes;
+    if (a->moved_count == RP_MAX_MOVED || a->moved_bytes >= RP_MAX_MOVED_BYTES) tell_spill(a);
+}
+
+/* --- who holds a chunk ---------------------------------------------------------------------------- */
+
 /* Nobody else writes our id, so a relaxed look is enough to find it. */
 static uint64_t state_of(const rp_chunk *chunk)
 {
@@ -146,7 +175,9 @@ static void hold_slowly(rp_account *a, rp_chunk *chunk)
     } else {
         a->bytes += chunk->wire_bytes;
         (void)rp_count_map_add(&a->episodes, chunk->origin.episode);
-        if (become_holder(a, chunk) == 0) a->unsettled += (int64_t)chunk->wire_bytes;
+        if (become_holder(a, chunk) > 0) return;
+        a->unsettled += (int64_t)chunk->wire_bytes;
+        if (a->budget->spill != NULL) note_move(a, chunk, 1);
     }
 }
 
@@ -162,6 +193,7 @@ static void let_go_slowly(rp_account *a, rp_chunk *chunk)
     if (quit_holder(chunk, entry) > 0) return;
     a->unsettled -= (int64_t)chunk->wire_bytes;
     a->freed += chunk->wire_bytes;
+    if (a->budget->spill != NULL) note_move(a, chunk, -1);
 }
 
 /* One reference more, or less, to the chunk. Mostly the first entry is ours and stays it. */
@@ -244,6 +276,18 @@ void rp_account_settle(rp_account *a)
         atomic_fetch_add_explicit(&a->budget->used, (uint_fast64_t)a->unsettled,
                                   memory_order_relaxed);
     a->unsettled = 0;
+    if (a->budget->spill != NULL && (a->moved_count > 0 || a->moved_small != 0)) tell_spill(a);
+}
+
+bool rp_account_has_room(const rp_account *a, const rp_trajectory *trajectory)
+{
+    const rp_spill *spill = a->budget->spill;
+    uint64_t wanted;
+
+    if (spill == NULL) return true;
+    wanted = atomic_load(&spill->resident) + a->moved_bytes + budget_cost(trajectory);
+    if (a->moved_small > 0) wanted += (uint64_t)a->moved_small;
+    return wanted <= spill->limit;
 }
 
 static bool refers_to(const rp_trajectory *trajectory, const rp_chunk *chunk)

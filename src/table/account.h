@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "reprise/store.h"
+#include "table/spill.h"
 #include "util/count_map.h"
 #include "util/mutex.h"
 #include "util/refcount.h"
@@ -23,10 +24,13 @@ typedef struct rp_budget {
     rp_mutex mu;    /* held while chunks enter or leave, if there is a limit: so it is exact */
     uint64_t limit; /* 0: none. Fixed at birth, like the policy */
     rp_budget_policy policy;
+    rp_spill *spill;              /* the disk tier, or NULL. Set while nobody uses the store */
     atomic_uint_fast64_t used;    /* bytes of the chunks that any table holds */
     atomic_uint_fast32_t waiting; /* tables in which somebody waits for bytes: those in line */
     rp_table *first_waiter, *last_waiter RP_GUARDED_BY(mu); /* leave.c */
 } rp_budget;
+
+enum { RP_MAX_MOVED = 64, RP_MAX_MOVED_BYTES = 1 << 20 };
 
 typedef struct rp_account {
     rp_budget *budget;
@@ -37,6 +41,11 @@ typedef struct rp_account {
     rp_count_map spilled;  /* references to chunks that have no room for our count, by chunk */
     int64_t unsettled;     /* change of the budget's bytes that it does not know yet */
     uint64_t freed;        /* bytes that left it since somebody last looked */
+    /* What the disk tier, if there is one, has not been told yet. */
+    size_t moved_count;
+    uint64_t moved_bytes; /* of chunks that came */
+    int64_t moved_small;  /* bytes of chunks that never go to disk: come, less gone */
+    rp_chunk *moved[RP_MAX_MOVED];
 } rp_account;
 
 /* Returns owned, or NULL if there is no memory. */
@@ -81,7 +90,11 @@ void rp_account_add_always(rp_account *a, const rp_trajectory *trajectory);
 /* Counts the chunks of an item that leaves. */
 void rp_account_remove(rp_account *a, const rp_trajectory *trajectory);
 
-/* Tells a budget without a limit what has changed: once a batch, not once an item. */
+/* True if there is room in memory for a trajectory; always if the store has no disk tier. */
+bool rp_account_has_room(const rp_account *a, const rp_trajectory *trajectory);
+
+/* Tells a budget without a limit, and the disk tier, what has changed: once a batch, not once
+ * an item. Before the chunks of what left are let go. */
 void rp_account_settle(rp_account *a);
 
 /* Nothing is in the account any more. The caller has removed each trajectory. Zeroes the

@@ -33,16 +33,21 @@ typedef struct rp_table_state {
                                selectors without one */
 } rp_table_state;
 
+/* The state of a table now: of use alone if there is nothing in it, as in one that was just
+ * made. */
+void rp_table_get_state(rp_table *t, rp_table_state *out);
+
 typedef struct rp_cut rp_cut;
 
 /* Prepares a cut of these tables (takes references). RP_NO_RESOURCE, RP_PRECONDITION (one of
  * them is being cut). */
 RP_NODISCARD rp_status rp_cut_new(const rp_allocator *alloc, rp_table *const *tables,
                                   size_t count, rp_cut **out, rp_error *err);
-/* Takes it. `at_cut` (may be NULL) is called while all locks are held: to note the journal's
- * position.
- * `*held_ns` (may be NULL): how long they were. RP_NO_RESOURCE: a table has grown since; end it
- * and begin anew. */
+/* Takes it, once. `at_cut` (may be NULL) is called while all locks are held: to note the
+ * journal's position. `*held_ns` (may be NULL): how long they were. Tables may have grown since
+ * rp_cut_new(): then it prepares for that itself.
+ * RP_PRECONDITION (taken already), RP_NO_RESOURCE (no memory, or tables that grow faster than
+ * that; end it and begin anew). */
 RP_NODISCARD rp_status rp_cut_take(rp_cut *cut, void (*at_cut)(void *ctx), void *ctx,
                                    int64_t *held_ns, rp_error *err);
 /* Ends it: limbo is let go. If it is `kept`, blocks that did not change after it count as
@@ -54,7 +59,9 @@ size_t rp_cut_block_count(const rp_cut *cut, size_t table); /* of RP_SLOTS_PER_B
 /* Whether anything in the block has changed since the cut before that was kept; true in the
  * first. */
 bool rp_cut_block_changed(const rp_cut *cut, size_t table, size_t block);
-/* Copies a block as it was. Live slots' trajectories are alive until the cut ends. */
+/* Copies a block as it was. Live slots' trajectories are alive until the cut ends: borrowed,
+ * NULL in a free slot. `tag` and `references` mean nothing, nor do slots from slots_used on.
+ * Any order, as often as wanted, from several threads at once. */
 void rp_cut_read_block(rp_cut *cut, size_t table, size_t block,
                        rp_slot out[RP_SLOTS_PER_BLOCK]);
 /* Copies part of the dense set of the sampler (0) or remover (1): slots in their order. */
@@ -68,9 +75,12 @@ uint64_t rp_cut_limbo_bytes(const rp_cut *cut);
 
 /* Where a restore gets the rest from; called in ascending order of blocks. */
 typedef struct rp_restore_source {
-    /* Fills in a block: key, priority, trajectory (a reference for the table), inserted_at_ns,
-     * times_sampled, sequence, turn, next, state; the rest is the table's. */
+    /* Fills in a block, which is all zeroes: of a live slot key, priority, trajectory (a
+     * reference for the table), inserted_at_ns, times_sampled, sequence, turn, state; of a free
+     * one, next. The rest is the table's, and slots from slots_used on stay zero. With RP_OK
+     * every trajectory that is not NULL is the table's, otherwise none is. */
     rp_status (*block)(void *ctx, size_t block, rp_slot out[RP_SLOTS_PER_BLOCK], rp_error *err);
+    /* Fills in the whole of a dense set; called after all blocks, if it is not empty. */
     rp_status (*set)(void *ctx, int which, uint32_t *out, size_t count, rp_error *err);
     void *ctx;
 } rp_restore_source;
@@ -78,10 +88,18 @@ typedef struct rp_restore_source {
 /* Puts a table that has just been made, with options that fit, into that state. Everything is
  * checked, as hostile input: RP_CORRUPT (names the slot and what is wrong); then the table is
  * empty as before.
- * RP_PRECONDITION (it is not new), RP_NO_RESOURCE. The state's options replace those of the
- * table, but for name, signature, extensions. */
+ * RP_PRECONDITION (it is not new, or samples or removes in another way), RP_INVALID (a chunk is
+ * in another store), RP_NO_RESOURCE (memory, or the store's limit of bytes), and what the
+ * source returns. The state's options replace those of the table, but for name, signature,
+ * extensions. Nobody else may use the table meanwhile, but operations may wait in it: they go
+ * on. Its extensions are told nothing. All blocks count as changed: see
+ * rp_table_set_unchanged(). */
 RP_NODISCARD rp_status rp_table_restore(rp_table *t, const rp_table_state *state,
                                         const rp_restore_source *source, rp_error *err);
+
+/* What is in the table now counts as unchanged, as after a cut that was kept: for who has
+ * restored it from blocks that are on disk. No cut of it may be open. */
+void rp_table_set_unchanged(rp_table *t);
 
 /* A hash over everything that decides later results: equal digests, equal behaviour. Takes the
  * lock for a time proportional to the table: for tests and tools. */

@@ -6,7 +6,7 @@
 rp_status rp_dense_set_reserve(rp_dense_set *d, const rp_allocator *alloc, size_t slot_count)
 {
     uint32_t *slots, *places;
-    size_t old_bytes = d->capacity * sizeof *slots, bytes;
+    size_t old_bytes = d->capacity * sizeof *slots, bytes, kept;
 
     if (slot_count <= d->capacity) return RP_OK;
     if (!rp_size_mul(slot_count, sizeof *slots, &bytes)) return RP_NO_RESOURCE;
@@ -18,7 +18,9 @@ rp_status rp_dense_set_reserve(rp_dense_set *d, const rp_allocator *alloc, size_
         rp_release(alloc, places, bytes);
         return RP_NO_RESOURCE;
     }
-    if (d->count > 0) memcpy(slots, d->slots, d->count * sizeof *slots);
+    /* What an open cut has not saved it will look for in the new array. */
+    kept = d->cut != NULL && d->cut->count > d->count ? d->cut->count : d->count;
+    if (kept > 0) memcpy(slots, d->slots, kept * sizeof *slots);
     for (size_t i = 0; i < d->count; i++) places[slots[i]] = (uint32_t)i;
     rp_release(alloc, d->slots, old_bytes);
     rp_release(alloc, d->places, old_bytes);
@@ -35,18 +37,39 @@ void rp_dense_set_deinit(rp_dense_set *d, const rp_allocator *alloc)
     *d = (rp_dense_set){0};
 }
 
+/* Saves the block of a place that is about to be written. */
+static void save(const rp_dense_set *d, size_t place)
+{
+    rp_dense_cut *cut = d->cut;
+    size_t block = place / RP_DENSE_BLOCK, first = block * RP_DENSE_BLOCK;
+    size_t left;
+
+    if (place >= cut->count) return;
+    if (atomic_load_explicit(&cut->saved[block], memory_order_relaxed) != 0) return;
+    left = cut->count - first;
+    memcpy(cut->copies + first, d->slots + first,
+           (left < RP_DENSE_BLOCK ? left : RP_DENSE_BLOCK) * sizeof *d->slots);
+    /* Releases the copy to a reader that has no lock. */
+    atomic_store_explicit(&cut->saved[block], 1, memory_order_release);
+}
+
+static inline void set_place(rp_dense_set *d, size_t place, uint32_t slot)
+{
+    if (d->cut != NULL) save(d, place);
+    d->slots[place] = slot;
+    d->places[slot] = (uint32_t)place;
+}
+
 void rp_dense_set_add(rp_dense_set *d, uint32_t slot)
 {
-    d->slots[d->count] = slot;
-    d->places[slot] = (uint32_t)d->count++;
+    set_place(d, d->count++, slot);
 }
 
 void rp_dense_set_remove(rp_dense_set *d, uint32_t slot)
 {
     uint32_t place = d->places[slot], last = d->slots[--d->count];
 
-    d->slots[place] = last;
-    d->places[last] = place;
+    set_place(d, place, last);
 }
 
 /* Exchanges two places. */
@@ -54,10 +77,8 @@ static void exchange(rp_dense_set *d, size_t a, size_t b)
 {
     uint32_t slot = d->slots[a];
 
-    d->slots[a] = d->slots[b];
-    d->slots[b] = slot;
-    d->places[d->slots[a]] = (uint32_t)a;
-    d->places[d->slots[b]] = (uint32_t)b;
+    set_place(d, a, d->slots[b]);
+    set_place(d, b, slot);
 }
 
 size_t rp_dense_set_pick(rp_dense_set *d, rp_rng *rng, size_t count, bool distinct,

@@ -1,16 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A set of slots that can be drawn from uniformly: the slots in an array without holes, and for
- * each slot its place in it. Removing moves the last one into the hole. */
+ * each slot its place in it. Removing moves the last one into the hole.
+ *
+ * The order of the array decides what is drawn, so a cut (cut.h) wants it: while one is open,
+ * the first change to a block of the array saves it before.
+ *   D1  a block of what the set was at the cut is saved, or as it was then. */
 #ifndef RP_TABLE_DENSE_SET_H
 #define RP_TABLE_DENSE_SET_H
 
+#include <stdatomic.h>
+
 #include "reprise/alloc.h"
 #include "util/rng.h"
+
+enum { RP_DENSE_BLOCK = 4096 }; /* slots: 16 KiB */
+
+/* What an open cut keeps of a set; who may read a copy as in rp_slots_cut. */
+typedef struct rp_dense_cut {
+    size_t count;        /* of the set at the cut */
+    uint32_t *copies;    /* of the saved blocks, each in its place */
+    atomic_uchar *saved; /* by block */
+} rp_dense_cut;
 
 typedef struct rp_dense_set {
     uint32_t *slots;
     uint32_t *places; /* by slot; means nothing for a slot that is not in the set */
     size_t count, capacity;
+    rp_dense_cut *cut; /* NULL, or open: borrowed */
 } rp_dense_set;
 
 /* Room for slots 0 .. slot_count - 1. RP_NO_RESOURCE, with nothing changed. */

@@ -74,7 +74,7 @@ static void count_draw_locked(rp_table *t, rp_slot *slot) RP_REQUIRES(t->mu)
 static void hand_out_locked(rp_table *t, rp_op *op, uint32_t number, double probability)
     RP_REQUIRES(t->mu)
 {
-    rp_slot *slot = rp_slots_at(&t->slots, number);
+    rp_slot *slot = rp_slots_change(&t->slots, number);
 
     if (slot->references == 1) {
         (void)rp_trajectory_ref_many(slot->trajectory, SPARE_REFERENCES);

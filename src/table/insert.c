@@ -143,8 +143,8 @@ void rp_insert_finish(const rp_op *op)
         if (op->items[i].flags & RP_INSERT_TAKE) rp_trajectory_unref(op->items[i].trajectory);
 }
 
-/* Every allocation that inserting `count` items may need (T3). */
-static rp_status reserve_locked(rp_table *t, const rp_insert *items, size_t count)
+/* Every allocation that inserting `count` items into slots that are free may need (T3). */
+static rp_status reserve_free_locked(rp_table *t, const rp_insert *items, size_t count)
     RP_REQUIRES(t->mu)
 {
     size_t most = t->options.soft_limit ? SIZE_MAX : (size_t)t->options.max_size + RP_BLOCK;
@@ -158,6 +158,14 @@ static rp_status reserve_locked(rp_table *t, const rp_insert *items, size_t coun
         rp_account_reserve(&t->account, chunks) != RP_OK)
         return RP_NO_RESOURCE;
     return rp_events_reserve_locked(t, 2 * count);
+}
+
+/* The same; slots of the dead are freed first. */
+static rp_status reserve_locked(rp_table *t, const rp_insert *items, size_t count)
+    RP_REQUIRES(t->mu)
+{
+    return rp_table_exhume_locked(t) != RP_OK ? RP_NO_RESOURCE
+                                              : reserve_free_locked(t, items, count);
 }
 
 /* Which items the next `count` inserts will evict, if that can be known. */
@@ -290,9 +298,35 @@ static rp_progress fit_budget_locked(rp_table *t, rp_op *op, const rp_insert *it
     return RP_READY;
 }
 
+/* In a store with a disk tier an item that memory has no room for waits until others have gone
+ * to disk, whatever the policy of the budget, which counts all bytes. */
+static rp_progress fit_memory_locked(rp_table *t, rp_op *op, const rp_insert *item)
+    RP_REQUIRES(t->mu)
+{
+    const rp_spill *spill = t->account.budget->spill;
+
+    if (rp_account_has_room(&t->account, item->trajectory)) return RP_READY;
+    if (rp_trajectory_bytes(item->trajectory) <= spill->limit) return RP_BLOCKED;
+    return rp_op_end(op, rp_fail(&op->error, RP_NO_RESOURCE,
+                                 "table '%.60s': item with key %llu has %zu bytes, over the "
+                                 "%llu that may be in memory at once",
+                                 t->options.name, (unsigned long long)item->key,
+                                 rp_trajectory_bytes(item->trajectory),
+                                 (unsigned long long)spill->limit));
+}
+
+static rp_progress fit_store_locked(rp_table *t, rp_op *op, const rp_insert *item)
+    RP_REQUIRES(t->mu)
+{
+    rp_progress now = fit_memory_locked(t, op, item);
+
+    return now == RP_READY ? fit_budget_locked(t, op, item) : now;
+}
+
 static bool is_byte_limited(const rp_table *t)
 {
-    return t->options.max_bytes > 0 || t->account.budget->limit > 0;
+    return t->options.max_bytes > 0 || t->account.budget->limit > 0 ||
+           t->account.budget->spill != NULL;
 }
 
 /* Puts an item into a slot. Cannot fail. */
@@ -308,6 +342,7 @@ static void link_locked(rp_table *t, const rp_insert *item, rp_prepared *p, int6
     slot->references = 1;
     p->trajectory = NULL;
     slot->inserted_at_ns = wall_ns;
+    slot->turn = t->next_turn++;
     slot->times_sampled = item->times_sampled;
     slot->tag = p->tag;
     rp_map_insert(&t->keys, p->tag, number);
@@ -331,11 +366,11 @@ static rp_progress count_in_locked(rp_table *t, rp_op *op, const rp_insert *item
     rp_progress now = RP_READY;
 
     if (t->options.max_bytes > 0) now = fit_table_locked(t, op, item);
-    if (now == RP_READY) now = fit_budget_locked(t, op, item);
+    if (now == RP_READY) now = fit_store_locked(t, op, item);
     if (now == RP_BLOCKED && !t->waits_for_bytes) {
         /* Announce it, then look again: bytes freed before that would go unnoticed. */
         rp_table_wait_for_bytes_locked(t);
-        now = fit_budget_locked(t, op, item);
+        now = fit_store_locked(t, op, item);
     }
     if (now != RP_BLOCKED) rp_table_stop_waiting_for_bytes_locked(t);
     return now;
@@ -501,7 +536,7 @@ rp_status rp_insert_replay_locked(rp_table *t, const rp_change *change, rp_error
 
         st = prepare_replay(t, in, &p, err);
         if (st != RP_OK) return st;
-        if (in->trajectory != NULL && reserve_locked(t, &item, 1) != RP_OK)
+        if (in->trajectory != NULL && reserve_free_locked(t, &item, 1) != RP_OK)
             st = rp_fail(err, RP_NO_RESOURCE, "table '%.60s': out of memory", t->options.name);
         if (st == RP_OK) st = replay_one_locked(t, in, &p, change->wall_ns, err);
         rp_trajectory_unref(p.trajectory); /* if it was not taken: somebody else has one too */

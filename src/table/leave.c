@@ -6,23 +6,47 @@
  * tables that wait for bytes given another try. */
 #include "chunk/trajectory.h"
 #include "table/table.h"
+#include "util/mem.h"
+
+enum { KEPT_GRAVE = 4096 /* room in a grave that is kept for the next time */ };
 
 /* What a thread takes with it when it leaves the lock. */
 typedef struct takeaway {
     rp_remains dead[RP_BLOCK];
     size_t dead_count;
     bool more_dead;
+    rp_remains *spent; /* a large grave that is empty now */
+    size_t spent_bytes;
     rp_op *finished;
     bool freed_bytes;
     bool has_deferred;
 } takeaway;
 
+/* Takes up to RP_BLOCK of the dead, first those that have been exhumed already. */
+static void take_dead_locked(rp_table *t, takeaway *out) RP_REQUIRES(t->mu)
+{
+    size_t n = t->grave_count < RP_BLOCK ? t->grave_count : RP_BLOCK;
+
+    out->spent = NULL;
+    if (n > 0) {
+        t->grave_count -= n;
+        memcpy(out->dead, t->grave + t->grave_count, n * sizeof *out->dead);
+        if (t->grave_count == 0 && t->grave_capacity > KEPT_GRAVE) {
+            out->spent = t->grave;
+            out->spent_bytes = t->grave_capacity * sizeof *t->grave;
+            t->grave = NULL;
+            t->grave_capacity = 0;
+        }
+    }
+    out->dead_count = n + rp_slots_exhume(&t->slots, out->dead + n, RP_BLOCK - n);
+    out->more_dead = t->grave_count > 0 || t->slots.dead > 0;
+}
+
 static void take_locked(rp_table *t, takeaway *out) RP_REQUIRES(t->mu)
 {
     rp_table_count_out_locked(t, SIZE_MAX);
     rp_account_settle(&t->account);
-    out->dead_count = rp_slots_exhume(&t->slots, out->dead, RP_BLOCK);
-    out->more_dead = t->slots.dead > 0;
+    take_dead_locked(t, out);
     out->finished = NULL;
     if (t->finished != NULL && !t->calling_back) {
         out->finished = t->finished;
@@ -39,10 +63,10 @@ static void let_go(rp_table *t, takeaway *taken) RP_EXCLUDES(t->mu)
     for (;;) {
         for (size_t i = 0; i < taken->dead_count; i++)
             rp_trajectory_unref_many(taken->dead[i].trajectory, taken->dead[i].references);
+        if (taken->spent != NULL) rp_release(&t->alloc, taken->spent, taken->spent_bytes);
         if (!taken->more_dead) return;
         rp_mutex_lock(&t->mu);
-        taken->dead_count = rp_slots_exhume(&t->slots, taken->dead, RP_BLOCK);
-        taken->more_dead = t->slots.dead > 0;
+        take_dead_locked(t, taken);
         rp_mutex_unlock(&t->mu);
     }
 }
@@ -57,7 +81,7 @@ static void call_back(rp_table *t, rp_op *finished) RP_EXCLUDES(t->mu)
             rp_op *op = finished;
             finished = op->next; /* before the call: the operation is its owner's again */
             rp_op_finish(op);
-            op->on_done(op);
+            if (rp_op_bring_in(op)) op->on_done(op);
         }
         rp_mutex_lock(&t->mu);
         finished = t->finished;
@@ -162,7 +186,7 @@ static rp_table *next_in_line(rp_budget *b)
  *
  * Other threads may do the same at once: then each table's turn comes from one of them, and
  * after the bytes were freed, since the line turns under the lock. */
-static void wake_byte_waiters(rp_budget *b)
+void rp_budget_wake_waiters(rp_budget *b)
 {
     bool freed = true;
 
@@ -188,5 +212,5 @@ void rp_table_leave(rp_table *t)
 {
     rp_budget *b = t->account.budget;
 
-    if (settle(t)) wake_byte_waiters(b);
+    if (settle(t)) rp_budget_wake_waiters(b);
 }

@@ -136,6 +136,13 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
                        "written");
     else if (op->is_insert && !rp_rate_limiter_can_insert(&t->limiter, 1))
         (void)rp_rate_limiter_why_no_insert(&t->limiter, text, size);
+    else if (op->is_insert && b->spill != NULL &&
+             atomic_load(&b->spill->resident) > b->spill->limit / 4 * 3)
+        (void)snprintf(text, size,
+                       "insert waits for memory: %llu of %llu bytes are taken; it goes on as "
+                       "chunks are written to disk",
+                       (unsigned long long)atomic_load(&b->spill->resident),
+                       (unsigned long long)b->spill->limit);
     else if (op->is_insert)
         (void)snprintf(
             text, size,
@@ -289,8 +296,9 @@ bool rp_table_start_sample(rp_table *t, rp_op *op)
     if (!over && t->samples.count == 0) now = rp_sample_run_locked(t, op);
     if (!over) over = now == RP_OVER || wait_or_end_locked(t, op);
     rp_table_leave(t);
-    if (over) rp_sample_finish(op); /* otherwise it may be gone */
-    return over;
+    if (!over) return false; /* it may be gone */
+    rp_sample_finish(op);
+    return rp_op_bring_in(op);
 }
 
 bool rp_op_withdraw(rp_op *op, rp_status status)
@@ -305,8 +313,9 @@ bool rp_op_withdraw(rp_op *op, rp_status status)
         unpark_locked(t, op);
     }
     rp_table_leave(t); /* others may have waited behind it */
-    if (was_parked) rp_op_finish(op);
-    return was_parked;
+    if (!was_parked) return false;
+    rp_op_finish(op);
+    return rp_op_bring_in(op);
 }
 
 int64_t rp_table_expire(rp_table *t, int64_t now_ns)

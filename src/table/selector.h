@@ -2,11 +2,17 @@
 /* Selectors: which of a table's slots to pick next. One interface serves samplers and removers.
  *
  * Selectors work on slot numbers and hash nothing. They hold no lock: the table serialises all
- * calls. Only reserve may fail; the rest is committed. Randomness comes in as an argument. */
+ * calls. Only reserve may fail; the rest is committed. Randomness comes in as an argument.
+ *
+ * What a selector will pick is decided by the slots and their values, and, for some kinds, by
+ * an order: that of inserts (order), that of inserts and updates (heaps), that of a dense set
+ * (uniform, and among weights of 0 prioritized). Inserting the slots in that order into an
+ * empty selector makes one that picks alike: restore.c leans on it. */
 #ifndef RP_TABLE_SELECTOR_H
 #define RP_TABLE_SELECTOR_H
 
 #include "reprise/table.h"
+#include "table/dense_set.h"
 #include "table/power.h"
 #include "util/rng.h"
 
@@ -37,6 +43,9 @@ typedef struct rp_selector_ops {
 
     /* The sum of all weights. NULL if each slot weighs 1. */
     double (*total)(rp_selector *s);
+
+    /* The set whose order decides what is drawn; NULL if there is none. */
+    rp_dense_set *(*dense)(rp_selector *s);
 
     void (*clear)(rp_selector *s);
     bool (*check)(rp_selector *s,

@@ -144,6 +144,11 @@ static double total(rp_selector *s)
     return rp_sumtree_total(((prioritized *)s)->tree);
 }
 
+static rp_dense_set *dense(rp_selector *s)
+{
+    return &((prioritized *)s)->zeros;
+}
+
 static void clear(rp_selector *s)
 {
     prioritized *p = (prioritized *)s;
@@ -185,6 +190,7 @@ rp_selector *rp_selector_prioritized_new(const rp_allocator *alloc)
         .pick = pick,
         .prefetch = prefetch,
         .total = total,
+        .dense = dense,
         .clear = clear,
         .check = check,
         .free = free_prioritized,

@@ -36,6 +36,11 @@ static size_t pick(rp_selector *s, rp_rng *rng, size_t count, bool distinct, uin
     return rp_dense_set_pick(&((uniform *)s)->set, rng, count, distinct, slots, probabilities);
 }
 
+static rp_dense_set *dense(rp_selector *s)
+{
+    return &((uniform *)s)->set;
+}
+
 static void clear(rp_selector *s)
 {
     ((uniform *)s)->set.count = 0;
@@ -63,6 +68,7 @@ rp_selector *rp_selector_uniform_new(const rp_allocator *alloc)
         .update = update,
         .remove = remove_slot,
         .pick = pick,
+        .dense = dense,
         .clear = clear,
         .check = check,
         .free = free_uniform,

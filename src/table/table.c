@@ -28,6 +28,7 @@
 #include "chunk/trajectory.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/planted.h"
 
 enum { MAX_NAME = 255 };
 
@@ -105,6 +106,9 @@ static void free_parts(rp_table *t, bool owns_extensions) RP_NO_THREAD_SAFETY_AN
             rp_account_remove(&t->account, rp_slots_at(&t->slots, i)->trajectory);
     rp_account_settle(&t->account);
     rp_slots_deinit(&t->slots);
+    for (size_t i = 0; i < t->grave_count; i++)
+        rp_trajectory_unref_many(t->grave[i].trajectory, t->grave[i].references);
+    rp_release(&t->alloc, t->grave, t->grave_capacity * sizeof *t->grave);
     rp_map_deinit(&t->keys);
     rp_account_deinit(&t->account);
     rp_selector_free(t->sampler);
@@ -188,7 +192,10 @@ void rp_table_note_priority_locked(rp_table *t, const rp_weighed *w)
 
 void rp_table_set_priority_locked(rp_table *t, uint32_t slot, const rp_weighed *w)
 {
-    rp_slots_at(&t->slots, slot)->priority = w->priority;
+    rp_slot *at = rp_slots_change(&t->slots, slot);
+
+    at->priority = w->priority;
+    at->turn = t->next_turn++;
     t->sampler->ops->update(t->sampler, &slot, &w->sampler_value, 1);
     t->remover->ops->update(t->remover, &slot, &w->remover_value, 1);
     rp_table_note_priority_locked(t, w);
@@ -212,9 +219,32 @@ void rp_table_count_out_locked(rp_table *t, size_t count)
 {
     for (; count > 0 && t->slots.first_uncounted != RP_SLOT_NONE; count--) {
         const rp_slot *slot = rp_slots_at(&t->slots, t->slots.first_uncounted);
+        uint64_t freed = t->account.freed;
+
         rp_account_remove(&t->account, slot->trajectory);
+        if (t->slots.cut != NULL)
+            rp_slots_note_limbo(&t->slots, slot, t->account.freed - freed);
         t->slots.first_uncounted = slot->next;
     }
+}
+
+rp_status rp_table_exhume_locked(rp_table *t)
+{
+    size_t need;
+
+    if (t->slots.dead == 0) return RP_OK;
+    need = t->grave_count + t->slots.dead;
+    if (need > t->grave_capacity) {
+        size_t capacity = need < RP_BLOCK ? RP_BLOCK : need;
+
+        if (!rp_resize_array(&t->alloc, &t->grave, t->grave_capacity, capacity,
+                             sizeof *t->grave))
+            return RP_NO_RESOURCE;
+        t->grave_capacity = capacity;
+    }
+    rp_table_count_out_locked(t, SIZE_MAX);
+    t->grave_count += rp_slots_exhume(&t->slots, t->grave + t->grave_count, t->slots.dead);
+    return RP_OK;
 }
 
 void rp_table_evict_locked(rp_table *t)
@@ -308,10 +338,12 @@ static size_t update_block_locked(rp_table *t, update_block *b, size_t count) RP
     }
     if (t->sampler->ops->prefetch != NULL) t->sampler->ops->prefetch(t->sampler, b->slots, n);
     for (size_t i = 0; i < n; i++) {
-        rp_slot *slot = rp_slots_at(&t->slots, b->slots[i]);
+        rp_slot *slot = RP_PLANTED(13) ? rp_slots_at(&t->slots, b->slots[i])
+                                       : rp_slots_change(&t->slots, b->slots[i]);
         rp_weighed w = {b->priorities[i], b->sampler_values[i], b->remover_values[i]};
 
         slot->priority = w.priority;
+        slot->turn = t->next_turn++;
         rp_table_note_priority_locked(t, &w);
         rp_events_add_locked(t, RP_EVENT_UPDATE, slot);
     }
@@ -484,8 +516,8 @@ rp_status rp_table_delete_logged(rp_table *t, const uint64_t *keys, size_t count
     return st;
 }
 
-rp_status rp_table_peek(rp_table *t, const uint64_t *keys, size_t count, rp_sample *out,
-                        size_t *found, rp_error *err)
+rp_status rp_table_peek_unread(rp_table *t, const uint64_t *keys, size_t count, rp_sample *out,
+                               size_t *found, rp_error *err)
 {
     uint32_t tags[RP_BLOCK], slots[RP_BLOCK];
     size_t in_all = 0, n;
@@ -518,4 +550,16 @@ rp_status rp_table_peek(rp_table *t, const uint64_t *keys, size_t count, rp_samp
     }
     if (found != NULL) *found = in_all;
     return RP_OK;
+}
+
+rp_status rp_table_peek(rp_table *t, const uint64_t *keys, size_t count, rp_sample *out,
+                        size_t *found, rp_error *err)
+{
+    rp_spill *spill = t->account.budget->spill;
+    rp_status st = rp_table_peek_unread(t, keys, count, out, found, err);
+
+    if (spill == NULL || st != RP_OK) return st;
+    st = rp_spill_load(spill, out, count, err);
+    if (st != RP_OK) rp_samples_release(out, count);
+    return st;
 }

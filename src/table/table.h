@@ -3,12 +3,16 @@
  *
  *   table.c       birth and death, changing one item, the calls by key
  *   whole.c       the calls about the whole table
+ *   cut.c         the state of tables at one instant, while they go on
+ *   restore.c     a table from such a state
+ *   digest.c      a hash over all that decides later results
  *   alter.c       changing its options, pausing it
  *   leave.c       leaving the lock
  *   operation.c   inserts and samples: start, park, resume, end
  *   insert.c      how items go in
  *   draw.c        how samples are drawn
  *   blocking.c    threads that wait for an operation
+ *   load.c        samples that come from disk
  *   events.c      telling extensions
  *   table_log.c   telling the log
  *   replay.c      making again what a log was told
@@ -95,7 +99,12 @@ struct rp_table {
     uint32_t *picked RP_GUARDED_BY(mu);  /* scratch for draws */
     double *picked_probability RP_GUARDED_BY(mu);
     size_t picked_capacity RP_GUARDED_BY(mu);
-    rp_weighed max RP_GUARDED_BY(mu); /* the largest priority so far */
+    rp_weighed max RP_GUARDED_BY(mu);     /* the largest priority so far */
+    uint64_t next_turn RP_GUARDED_BY(mu); /* raised with every priority that is set, as heaps do
+                                             with theirs; never goes back */
+    rp_remains *grave RP_GUARDED_BY(mu);  /* exhumed, and to be let go without the lock */
+    size_t grave_count RP_GUARDED_BY(mu), grave_capacity RP_GUARDED_BY(mu);
+    bool being_cut RP_GUARDED_BY(mu); /* there is an rp_cut of it */
     int64_t updates RP_GUARDED_BY(mu);
     int64_t evictions RP_GUARDED_BY(mu);
     int64_t unique_samples RP_GUARDED_BY(mu);
@@ -153,6 +162,11 @@ void rp_table_remove_locked(rp_table *t, uint32_t slot) RP_REQUIRES(t->mu);
 /* Takes the first `count` of the dead that still count out of the account. */
 void rp_table_count_out_locked(rp_table *t, size_t count) RP_REQUIRES(t->mu);
 
+/* Exhumes all dead slots. Before slots are taken, so that those of whatever was removed earlier
+ * can be: then two tables to which the same happens give the same slots to the same items,
+ * whichever threads let go of what when. RP_NO_RESOURCE, with nothing changed. */
+RP_NODISCARD rp_status rp_table_exhume_locked(rp_table *t) RP_REQUIRES(t->mu);
+
 /* Takes out what the remover picks. The table must not be empty. */
 void rp_table_evict_locked(rp_table *t) RP_REQUIRES(t->mu);
 
@@ -165,6 +179,9 @@ rp_status rp_table_refuse_closed(const rp_table *t, rp_error *err);
  * become possible, unlocks; then, without the lock, lets go of what died, calls back what is
  * over, tells deferred extensions and wakes tables that wait for bytes. */
 void rp_table_leave(rp_table *t) RP_RELEASE(t->mu);
+
+/* Gives tables that wait for bytes another try. With no lock held. */
+void rp_budget_wake_waiters(rp_budget *b);
 
 /* The first insert in line waits for bytes, or nobody does any more. */
 void rp_table_wait_for_bytes_locked(rp_table *t) RP_REQUIRES(t->mu);

@@ -213,10 +213,13 @@ static bool check_locked(rp_table *t) RP_REQUIRES(t->mu)
         live++;
         if (slot->trajectory == NULL || slot->tag != rp_map_tag(&t->keys, slot->key))
             return false;
+        if (slot->sequence >= t->slots.next_sequence || slot->turn >= t->next_turn)
+            return false;
         if (rp_table_find_locked(t, slot->key, slot->tag) != i) return false;  /* T1 */
         if (rp_account_cost(&t->account, slot->trajectory) != 0) return false; /* T4 */
     }
     if (live != t->slots.live || live != t->keys.count) return false;
+    if (!rp_slots_check_cut(&t->slots)) return false;                               /* C1, C2 */
     if (!t->options.soft_limit && live > (size_t)t->options.max_size) return false; /* T2 */
     if (t->options.max_bytes > 0 && t->account.bytes > t->options.max_bytes) return false;
     if (t->limiter.inserts - t->limiter.deletes != (int64_t)live) return false; /* T5 */

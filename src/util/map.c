@@ -19,6 +19,13 @@ void rp_map_init(rp_map *map, const rp_allocator *alloc, uint64_t seed)
     map->seed[1] = rp_splitmix64(&seed) | 1;
 }
 
+void rp_map_init_like(rp_map *map, const rp_map *other)
+{
+    rp_map_init(map, &other->alloc, 0);
+    map->seed[0] = other->seed[0];
+    map->seed[1] = other->seed[1];
+}
+
 static size_t bytes_of(uint32_t bits)
 {
     return ((size_t)1 << bits) * sizeof(rp_map_bucket);
@@ -45,6 +52,15 @@ static void place(rp_map *map, uint32_t tag, uint32_t slot)
     map->buckets[at].slots[__builtin_ctz(free_entries)] = slot;
 }
 
+/* Not the seed, which is read without a lock. */
+static void set_buckets(rp_map *map, rp_map_bucket *buckets, uint32_t bits)
+{
+    map->buckets = buckets;
+    map->bits = bits;
+    atomic_store_explicit(&map->hint_buckets, buckets, memory_order_relaxed);
+    atomic_store_explicit(&map->hint_bits, bits, memory_order_relaxed);
+}
+
 rp_status rp_map_reserve(rp_map *map, size_t more)
 {
     rp_map grown = {.bits = map->bits};
@@ -63,11 +79,19 @@ rp_status rp_map_reserve(rp_map *map, size_t more)
                     place(&grown, map->buckets[i].tags[j], map->buckets[i].slots[j]);
         rp_release_aligned(&map->alloc, map->buckets, bytes_of(map->bits));
     }
-    map->buckets = grown.buckets; /* and not the seed, which is read without a lock */
-    map->bits = grown.bits;
-    atomic_store_explicit(&map->hint_buckets, map->buckets, memory_order_relaxed);
-    atomic_store_explicit(&map->hint_bits, map->bits, memory_order_relaxed);
+    set_buckets(map, grown.buckets, grown.bits);
     return RP_OK;
+}
+
+void rp_map_take(rp_map *map, rp_map *from)
+{
+    assert(map->count == 0 && map->seed[0] == from->seed[0] && map->seed[1] == from->seed[1]);
+    if (from->buckets == NULL) return;
+    rp_map_deinit(map);
+    set_buckets(map, from->buckets, from->bits);
+    map->count = from->count;
+    from->buckets = NULL;
+    from->count = 0;
 }
 
 void rp_map_insert(rp_map *map, uint32_t tag, uint32_t slot)

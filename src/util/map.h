@@ -46,6 +46,7 @@ typedef struct rp_map {
 } rp_map;
 
 void rp_map_init(rp_map *map, const rp_allocator *alloc, uint64_t seed);
+void rp_map_init_like(rp_map *map, const rp_map *other); /* the same seed: the same tags */
 void rp_map_deinit(rp_map *map);
 
 /* Makes room for `more` entries. RP_NO_RESOURCE, with nothing changed. */
@@ -134,6 +135,10 @@ void rp_map_insert(rp_map *map, uint32_t tag, uint32_t slot);
 
 /* Removes an entry that is there. */
 void rp_map_remove(rp_map *map, uint32_t tag, uint32_t slot);
+
+/* Gives the entries and the room of `from`, which has the same seed, to `map`, which is empty.
+ */
+void rp_map_take(rp_map *map, rp_map *from);
 
 /* Forgets every entry and keeps the room. */
 void rp_map_clear(rp_map *map);

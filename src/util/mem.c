@@ -140,3 +140,16 @@ void rp_release_aligned(const rp_allocator *a, void *ptr, size_t size)
     memcpy(&raw, (char *)ptr - sizeof raw, sizeof raw);
     rp_release(a, raw, size + 2 * alignment_for(size) + sizeof(void *));
 }
+
+void rp_touch(void *ptr, size_t size)
+{
+#ifdef MADV_POPULATE_WRITE
+    enum { PAGE = 4096 };
+    uintptr_t from = ((uintptr_t)ptr + PAGE - 1) / PAGE * PAGE;
+    uintptr_t to = ((uintptr_t)ptr + size) / PAGE * PAGE;
+
+    if (from < to) (void)madvise((void *)from, to - from, MADV_POPULATE_WRITE);
+#else
+    (void)ptr, (void)size;
+#endif
+}

@@ -52,4 +52,10 @@ bool rp_resize_array(const rp_allocator *a, void *array, size_t old_count, size_
 void *rp_alloc_aligned(const rp_allocator *a, size_t size);
 void rp_release_aligned(const rp_allocator *a, void *ptr, size_t size);
 
+/* Asks the system to put memory behind the whole pages of these bytes now, as a write to them
+ * would later. Changes none of them, so others may use them meanwhile. If it cannot, it does
+ * not.
+ */
+void rp_touch(void *ptr, size_t size);
+
 #endif

@@ -14,6 +14,7 @@ enum { SPIN_ROUNDS = 96, MAX_PAUSES = 32 };
 #ifndef NDEBUG
 enum { MAX_HELD = 8 };
 static _Thread_local int held_ranks[MAX_HELD];
+static _Thread_local int held_times[MAX_HELD]; /* locks of that rank */
 static _Thread_local int held_count;
 
 static void note_lock(int rank)
@@ -24,7 +25,18 @@ static void note_lock(int rank)
         abort();
     }
     if (held_count == MAX_HELD) abort();
-    held_ranks[held_count++] = rank;
+    held_ranks[held_count] = rank;
+    held_times[held_count++] = 1;
+}
+
+static void note_lock_beside(int rank)
+{
+    if (held_count == 0 || held_ranks[held_count - 1] != rank) {
+        (void)fprintf(stderr, "lock order: rank %d taken beside rank %d\n", rank,
+                      held_count == 0 ? 0 : held_ranks[held_count - 1]);
+        abort();
+    }
+    held_times[held_count - 1]++;
 }
 
 static void note_unlock(int rank)
@@ -32,11 +44,19 @@ static void note_unlock(int rank)
     int i = held_count - 1;
     while (i >= 0 && held_ranks[i] != rank) i--;
     if (i < 0) abort(); /* not held */
+    if (--held_times[i] > 0) return;
     held_count--;
-    for (; i < held_count; i++) held_ranks[i] = held_ranks[i + 1];
+    for (; i < held_count; i++) {
+        held_ranks[i] = held_ranks[i + 1];
+        held_times[i] = held_times[i + 1];
+    }
 }
 #else
 static void note_lock(int rank)
+{
+    (void)rank;
+}
+static void note_lock_beside(int rank)
 {
     (void)rank;
 }
@@ -77,11 +97,29 @@ static bool spin(pthread_mutex_t *mu)
     return false;
 }
 
+static void take(rp_mutex *m)
+{
+    if (pthread_mutex_trylock(&m->mu) == 0 || spin(&m->mu)) return;
+    (void)pthread_mutex_lock(&m->mu);
+}
+
 void rp_mutex_lock(rp_mutex *m) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     note_lock(m->rank);
-    if (pthread_mutex_trylock(&m->mu) == 0 || spin(&m->mu)) return;
-    (void)pthread_mutex_lock(&m->mu);
+    take(m);
+}
+
+void rp_mutex_lock_beside(rp_mutex *m) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    note_lock_beside(m->rank);
+    take(m);
+}
+
+bool rp_mutex_try_lock_beside(rp_mutex *m) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    if (pthread_mutex_trylock(&m->mu) != 0 && !spin(&m->mu)) return false;
+    note_lock_beside(m->rank);
+    return true;
 }
 
 bool rp_mutex_try_lock(rp_mutex *m) RP_NO_THREAD_SAFETY_ANALYSIS
@@ -95,6 +133,13 @@ void rp_mutex_unlock(rp_mutex *m) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     note_unlock(m->rank);
     (void)pthread_mutex_unlock(&m->mu);
+}
+
+/* Long enough for a thread that spins to look again. */
+void rp_mutex_unlock_and_pause(rp_mutex *m) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    rp_mutex_unlock(m);
+    for (int i = 0; i < 2 * MAX_PAUSES; i++) pause_briefly();
 }
 
 void rp_cond_init(rp_cond *c)

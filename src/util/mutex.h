@@ -15,11 +15,15 @@
 enum {
     RP_RANK_PUT = 5,
     RP_RANK_SERVER = 10,
+    RP_RANK_LISTENERS = 12,
+    RP_RANK_DURABLE = 15,
     RP_RANK_STORE = 20,
     RP_RANK_TABLE = 30,
     RP_RANK_BUDGET = 40,
+    RP_RANK_TIER = 42,
     RP_RANK_SEGMENTS = 44,
     RP_RANK_EXTENSION = 45,
+    RP_RANK_JOURNAL = 46,
     RP_RANK_CANCEL = 50,
     RP_RANK_WAITER = 60,
     RP_RANK_METRICS = 70,
@@ -54,7 +58,15 @@ void rp_mutex_lock(rp_mutex *m) RP_ACQUIRE(*m);
 /* Takes the lock if that needs no wait: for who can do without, as in the child of a fork,
  * where a thread that is not there may have it. */
 bool rp_mutex_try_lock(rp_mutex *m) RP_TRY_ACQUIRE(true, *m);
+/* Takes one more of the rank that was taken last. For who takes several of one rank while
+ * nobody who has one of them may want another of them: docs/threading.md has the argument. The
+ * second gives up after some microseconds rather than sleep. */
+void rp_mutex_lock_beside(rp_mutex *m) RP_ACQUIRE(*m);
+bool rp_mutex_try_lock_beside(rp_mutex *m) RP_TRY_ACQUIRE(true, *m);
 void rp_mutex_unlock(rp_mutex *m) RP_RELEASE(*m);
+/* The same, and waits a moment: for who takes a lock again and again, so that those who stand
+ * at it get it in between. */
+void rp_mutex_unlock_and_pause(rp_mutex *m) RP_RELEASE(*m);
 
 void rp_cond_init(rp_cond *c);
 void rp_cond_deinit(rp_cond *c);

@@ -261,9 +261,9 @@ static bool read_time(const uint8_t *data, size_t size, int64_t *ns)
     return step == RP_PB_END;
 }
 
-rp_status rp_wire_item_read(const uint8_t *data, size_t size, rp_wire_column *columns,
-                            size_t max_columns, rp_wire_slice *slices, size_t max_slices,
-                            rp_wire_item *out, rp_error *err)
+rp_status rp_wire_item_read_any(const uint8_t *data, size_t size, rp_wire_column *columns,
+                                size_t max_columns, rp_wire_slice *slices, size_t max_slices,
+                                rp_wire_item *out, rp_error *err)
 {
     const item_room room = {columns, max_columns, slices, max_slices};
     rp_pb_reader reader = rp_pb_open(data, size);
@@ -292,8 +292,18 @@ rp_status rp_wire_item_read(const uint8_t *data, size_t size, rp_wire_column *co
     if (out->table.size > MAX_NAME_BYTES)
         return rp_fail(err, RP_INVALID, "a table's name has at most %d bytes, got %zu",
                        MAX_NAME_BYTES, out->table.size);
-    if (out->column_count == 0)
+    return RP_OK;
+}
+
+rp_status rp_wire_item_read(const uint8_t *data, size_t size, rp_wire_column *columns,
+                            size_t max_columns, rp_wire_slice *slices, size_t max_slices,
+                            rp_wire_item *out, rp_error *err)
+{
+    rp_status st =
+        rp_wire_item_read_any(data, size, columns, max_columns, slices, max_slices, out, err);
+
+    if (st == RP_OK && out->column_count == 0)
         return rp_fail(err, RP_INVALID, "item %llu: its trajectory has no columns",
                        (unsigned long long)out->key);
-    return RP_OK;
+    return st;
 }

@@ -89,5 +89,10 @@ RP_NODISCARD rp_status rp_wire_item_read(const uint8_t *data, size_t size,
                                          rp_wire_column *columns, size_t max_columns,
                                          rp_wire_slice *slices, size_t max_slices,
                                          rp_wire_item *out, rp_error *err);
+/* The same, but there may be no columns: old checkpoints have items without a trajectory. */
+RP_NODISCARD rp_status rp_wire_item_read_any(const uint8_t *data, size_t size,
+                                             rp_wire_column *columns, size_t max_columns,
+                                             rp_wire_slice *slices, size_t max_slices,
+                                             rp_wire_item *out, rp_error *err);
 
 #endif

@@ -26,7 +26,7 @@ MAY_INCLUDE = {
 THIRD_PARTY = {
     "chunk": ["snappy-c.h", "zstd.h", "zstd_errors.h", "lz4.h"],
     "disk": ["xxhash.h"],
-    "durable": ["zlib.h"],
+    "durable": ["xxhash.h", "zlib.h"],
     "net": ["openssl/err.h", "openssl/ssl.h", "openssl/x509.h"],
     "wire": ["nghttp2/nghttp2.h"],
     "server": ["microhttpd.h", "openssl/crypto.h", "openssl/sha.h", "openssl/evp.h"],

@@ -264,6 +264,30 @@ static void tags_depend_on_the_seed_and_spread(void **state)
     owner_deinit(&b);
 }
 
+static void entries_can_be_taken_over_with_their_room(void **state)
+{
+    (void)state;
+    owner o;
+    rp_map built;
+    owner_init(&o, 5);
+    add(&o, 77, 1); /* some room of its own, which goes */
+    take(&o, 1);
+    rp_map_init_like(&built, &o.map);
+    assert_ok(rp_map_reserve(&built, 200));
+    for (uint32_t slot = 0; slot < 200; slot++) {
+        o.keys[slot] = 1000 + slot;
+        rp_map_insert(&built, rp_map_tag(&o.map, 1000 + slot), slot);
+    }
+
+    rp_map_take(&o.map, &built);
+
+    o.count = 200;
+    expect_all_found(&o);
+    assert_int_equal(built.count, 0);
+    rp_map_deinit(&built);
+    owner_deinit(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +301,7 @@ int main(void)
         cmocka_unit_test(reserve_without_memory_changes_nothing),
         cmocka_unit_test(reserve_refuses_more_than_there_can_be),
         cmocka_unit_test(clear_forgets_entries_and_keeps_the_room),
+        cmocka_unit_test(entries_can_be_taken_over_with_their_room),
         cmocka_unit_test(tags_depend_on_the_seed_and_spread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

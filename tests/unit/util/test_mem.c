@@ -172,6 +172,22 @@ static void default_allocator_keeps_contents_when_it_resizes(void **state)
     assert_null(a->resize(a->ctx, NULL, 0, 0));
 }
 
+static void touching_memory_changes_none_of_it(void **state)
+{
+    (void)state;
+    enum { BYTES = 100000 };
+    uint8_t *bytes = rp_alloc(rp_allocator_default(), BYTES);
+    assert_non_null(bytes);
+    memset(bytes, 7, BYTES);
+
+    rp_touch(bytes, BYTES);
+    rp_touch(bytes + 5, 3);
+    rp_touch(bytes, 0);
+
+    for (size_t i = 0; i < BYTES; i++) assert_int_equal(bytes[i], 7);
+    rp_release(rp_allocator_default(), bytes, BYTES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +207,7 @@ int main(void)
                                         nothing_is_left),
         cmocka_unit_test(default_allocator_allocates_resizes_and_frees),
         cmocka_unit_test(default_allocator_keeps_contents_when_it_resizes),
+        cmocka_unit_test(touching_memory_changes_none_of_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

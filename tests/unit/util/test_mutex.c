@@ -65,6 +65,53 @@ static void take_one_rank_twice(void) RP_NO_THREAD_SAFETY_ANALYSIS
     rp_mutex_lock(&b);
 }
 
+static void take_many_of_one_rank(void) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    enum { MANY = 40 }; /* more than ranks can be held */
+    rp_mutex all[MANY], above;
+    rp_mutex_init(&above, RP_RANK_BUDGET);
+    for (int i = 0; i < MANY; i++) rp_mutex_init(&all[i], RP_RANK_TABLE);
+
+    for (int round = 0; round < 3; round++) {
+        rp_mutex_lock(&all[0]);
+        for (int i = 1; i < MANY; i++)
+            if (i % 2 == 0)
+                rp_mutex_lock_beside(&all[i]);
+            else if (!rp_mutex_try_lock_beside(&all[i]))
+                abort();
+        rp_mutex_lock(&above);
+        for (int i = 0; i < MANY; i++) rp_mutex_unlock(&all[i]);
+        rp_mutex_unlock_and_pause(&above);
+    }
+}
+
+static void take_beside_nothing(void) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    rp_mutex a;
+    rp_mutex_init(&a, RP_RANK_TABLE);
+    rp_mutex_lock_beside(&a);
+}
+
+static void take_beside_another_rank(void) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    rp_mutex a, b;
+    rp_mutex_init(&a, RP_RANK_STORE);
+    rp_mutex_init(&b, RP_RANK_TABLE);
+    rp_mutex_lock(&a);
+    rp_mutex_lock_beside(&b);
+}
+
+static void take_one_rank_again_while_one_of_several_is_left(void) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    rp_mutex a, b;
+    rp_mutex_init(&a, RP_RANK_TABLE);
+    rp_mutex_init(&b, RP_RANK_TABLE);
+    rp_mutex_lock(&a);
+    rp_mutex_lock_beside(&b);
+    rp_mutex_unlock(&b);
+    rp_mutex_lock(&b);
+}
+
 static void unlock_what_is_not_held(void) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     rp_mutex a;
@@ -102,6 +149,41 @@ static void same_rank_twice_aborts(void **state)
     (void)state;
     skip_without_debug_checks();
     assert_int_equal(signal_of(take_one_rank_twice), SIGABRT);
+}
+
+static void several_of_one_rank_may_be_taken_beside_each_other(void **state)
+{
+    (void)state;
+    assert_int_equal(signal_of(take_many_of_one_rank), 0);
+    skip_without_debug_checks();
+    assert_int_equal(signal_of(take_beside_nothing), SIGABRT);
+    assert_int_equal(signal_of(take_beside_another_rank), SIGABRT);
+    assert_int_equal(signal_of(take_one_rank_again_while_one_of_several_is_left), SIGABRT);
+}
+
+static void *hold_a_while(void *arg) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    rp_mutex *locks = arg;
+
+    rp_mutex_lock(&locks[0]);
+    assert_false(rp_mutex_try_lock_beside(&locks[1]));
+    rp_mutex_unlock(&locks[0]);
+    return NULL;
+}
+
+static void lock_that_is_taken_is_not_waited_for(void **state) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    (void)state;
+    rp_mutex locks[2];
+    pthread_t other;
+    for (int i = 0; i < 2; i++) rp_mutex_init(&locks[i], RP_RANK_TABLE);
+    rp_mutex_lock(&locks[1]);
+
+    assert_int_equal(pthread_create(&other, NULL, hold_a_while, locks), 0);
+    assert_int_equal(pthread_join(other, NULL), 0); /* or it would never end */
+
+    rp_mutex_unlock(&locks[1]);
+    for (int i = 0; i < 2; i++) rp_mutex_deinit(&locks[i]);
 }
 
 static void unlocking_what_is_not_held_aborts(void **state)
@@ -185,6 +267,8 @@ int main(void)
         cmocka_unit_test(ranks_may_be_taken_upwards),
         cmocka_unit_test(lower_rank_under_a_higher_one_aborts),
         cmocka_unit_test(same_rank_twice_aborts),
+        cmocka_unit_test(several_of_one_rank_may_be_taken_beside_each_other),
+        cmocka_unit_test(lock_that_is_taken_is_not_waited_for),
         cmocka_unit_test(unlocking_what_is_not_held_aborts),
         cmocka_unit_test(wait_ends_at_its_deadline_on_the_monotonic_clock),
         cmocka_unit_test(wait_ends_with_a_signal),

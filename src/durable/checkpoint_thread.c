@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who asks for checkpoints, and the thread that writes them, one at a time. A checkpoint
+ * answers those who asked before it began: who asks while one is being written waits for the
+ * next. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "durable/durable_inside.h"
+#include "util/cancel.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/thread.h"
+
+#define FIRST_BACKOFF_NS (INT64_C(1000) * 1000 * 1000)
+#define LAST_BACKOFF_NS (INT64_C(60) * 1000 * 1000 * 1000)
+
+static int64_t later(int64_t now_ns, int64_t by_ns)
+{
+    return by_ns >= RP_FOREVER - now_ns ? RP_FOREVER : now_ns + by_ns;
+}
+
+static void note_success_locked(rp_durable *d, const rp_checkpoint_result *result,
+                                int64_t took_ns) RP_REQUIRES(d->mu)
+{
+    d->info.checkpoints++;
+    d->info.last_checkpoint = result->number;
+    d->info.last_checkpoint_took_ns = took_ns;
+    d->info.last_pause_ns = result->pause_ns;
+    d->info.last_checkpoint_bytes = result->bytes;
+    d->info.segments = result->segments;
+    d->info.disk_bytes = result->disk_bytes;
+    d->info.live_bytes = result->live_bytes;
+    d->last_ended_ns = rp_now_ns();
+    d->backoff_ns = 0;
+    d->due_ns = later(d->last_ended_ns, d->options.period_ns);
+}
+
+static void note_failure_locked(rp_durable *d) RP_REQUIRES(d->mu)
+{
+    int64_t backoff_ns = d->backoff_ns == 0 ? FIRST_BACKOFF_NS : 2 * d->backoff_ns;
+
+    if (backoff_ns > LAST_BACKOFF_NS) backoff_ns = LAST_BACKOFF_NS;
+    if (backoff_ns > d->options.period_ns) backoff_ns = d->options.period_ns;
+    d->info.failed_checkpoints++;
+    d->backoff_ns = backoff_ns;
+    d->due_ns = later(rp_now_ns(), backoff_ns);
+}
+
+rp_status rp_durable_write_checkpoint(rp_durable *d, rp_error *err)
+{
+    int64_t started_ns = rp_now_ns();
+    rp_checkpoint_result result = {0};
+    rp_error why = {0};
+    rp_status st = rp_checkpoint_write(&d->checkpointer, &result, &why);
+
+    rp_mutex_lock(&d->mu);
+    if (st == RP_OK)
+        note_success_locked(d, &result, rp_now_ns() - started_ns);
+    else
+        note_failure_locked(d);
+    rp_mutex_unlock(&d->mu);
+    rp_durable_trouble(d, RP_TROUBLE_CHECKPOINT, st == RP_OK ? NULL : why.text);
+    if (st != RP_OK && err != NULL) *err = why;
+    return st;
+}
+
+/* Answers everybody in the list, the first to ask first. */
+static void answer(rp_durable *d, rp_checkpoint_request *list, rp_status status,
+                   const char *path, const char *text)
+{
+    rp_checkpoint_request *first = NULL, *next;
+
+    for (; list != NULL; list = next) { /* turn it round */
+        next = list->next;
+        list->next = first;
+        first = list;
+    }
+    for (; first != NULL; first = next) {
+        rp_checkpoint_request r = *first;
+
+        next = r.next;
+        if (r.is_allocated) rp_release(&d->alloc, first, sizeof *first);
+        r.on_done(r.ctx, status, path, text);
+    }
+}
+
+static void *run(void *arg)
+{
+    rp_durable *d = arg;
+    char path[RP_DURABLE_PATH_BYTES + RP_MANIFEST_PATH_BYTES], name[RP_MANIFEST_PATH_BYTES];
+
+    rp_mutex_lock(&d->mu);
+    for (;;) {
+        rp_checkpoint_request *list = d->waiting;
+        rp_error err = {0};
+        rp_status st;
+
+        if (list == NULL && d->stopping) break;
+        if (list == NULL && rp_now_ns() < d->due_ns) {
+            (void)rp_cond_wait(&d->wake, &d->mu, d->due_ns);
+            continue;
+        }
+        d->waiting = NULL;
+        rp_mutex_unlock(&d->mu);
+        st = rp_durable_write_checkpoint(d, &err);
+        (void)snprintf(path, sizeof path, "%s/%s", d->directory,
+                       rp_manifest_path(name, d->checkpointer.last_number));
+        answer(d, list, st, st == RP_OK ? path : "", err.text);
+        rp_mutex_lock(&d->mu);
+    }
+    rp_mutex_unlock(&d->mu);
+    return NULL;
+}
+
+rp_status rp_durable_start_thread(rp_durable *d, rp_error *err)
+{
+    rp_mutex_lock(&d->mu);
+    if (d->due_ns == 0) d->due_ns = later(rp_now_ns(), d->options.period_ns);
+    rp_mutex_unlock(&d->mu);
+    d->has_thread = rp_thread_start(&d->thread, "rp-checkpoint", run, d);
+    if (d->has_thread) return RP_OK;
+    return rp_fail(err, RP_NO_RESOURCE, "durable: no thread for checkpoints");
+}
+
+void rp_durable_stop_thread(rp_durable *d)
+{
+    if (!d->has_thread) return;
+    rp_mutex_lock(&d->mu);
+    d->stopping = true;
+    rp_cond_signal(&d->wake);
+    rp_mutex_unlock(&d->mu);
+    (void)pthread_join(d->thread, NULL);
+    d->has_thread = false;
+}
+
+/* --- asking ------------------------------------------------------------------------------------------------ */
+
+static void ask(rp_durable *d, rp_checkpoint_request *request)
+{
+    rp_mutex_lock(&d->mu);
+    request->next = d->waiting;
+    d->waiting = request;
+    rp_cond_signal(&d->wake);
+    rp_mutex_unlock(&d->mu);
+}
+
+/* True if it was still waiting. */
+static bool withdraw(rp_durable *d, const rp_checkpoint_request *request)
+{
+    bool found = false;
+
+    rp_mutex_lock(&d->mu);
+    for (rp_checkpoint_request **at = &d->waiting; *at != NULL && !found; at = &(*at)->next)
+        if (*at == request) {
+            *at = request->next;
+            found = true;
+            break;
+        }
+    rp_mutex_unlock(&d->mu);
+    return found;
+}
+
+rp_status rp_durable_start_checkpoint(rp_durable *d, rp_checkpoint_done *on_done, void *ctx,
+                                      rp_error *err)
+{
+    rp_checkpoint_request *request = rp_alloc_zero(&d->alloc, sizeof *request);
+
+    if (request == NULL) return rp_fail_memory(err, sizeof *request);
+    *request = (rp_checkpoint_request){.on_done = on_done, .ctx = ctx, .is_allocated = true};
+    ask(d, request);
+    return RP_OK;
+}
+
+/* A thread that waits. It may leave before its checkpoint is there, so it is counted: who
+ * leaves last frees it. */
+typedef struct sleeper {
+    rp_cancel_link link; /* first: on_fire gets this */
+    rp_checkpoint_request request;
+    rp_durable *durable;
+    rp_mutex mu; /* rank 60 */
+    rp_cond cv;
+    bool over RP_GUARDED_BY(mu);
+    bool cancelled RP_GUARDED_BY(mu);
+    bool left RP_GUARDED_BY(mu); /* nobody waits any more */
+    rp_status status RP_GUARDED_BY(mu);
+    char path[RP_DURABLE_PATH_BYTES + RP_MANIFEST_PATH_BYTES] RP_GUARDED_BY(mu);
+    char text[RP_ERROR_TEXT_BYTES] RP_GUARDED_BY(mu);
+} sleeper;
+
+static void free_sleeper(sleeper *s)
+{
+    const rp_allocator *alloc = &s->durable->alloc;
+
+    rp_cond_deinit(&s->cv);
+    rp_mutex_deinit(&s->mu);
+    rp_release(alloc, s, sizeof *s);
+}
+
+static void on_cancel(rp_cancel_link *link)
+{
+    sleeper *s = (sleeper *)link;
+
+    rp_mutex_lock(&s->mu);
+    s->cancelled = true;
+    rp_cond_signal(&s->cv);
+    rp_mutex_unlock(&s->mu);
+}
+
+static void on_written(void *ctx, rp_status status, const char *path, const char *text)
+{
+    sleeper *s = ctx;
+    bool left;
+
+    rp_mutex_lock(&s->mu);
+    s->over = true;
+    s->status = status;
+    (void)snprintf(s->path, sizeof s->path, "%s", path);
+    (void)snprintf(s->text, sizeof s->text, "%s", text);
+    left = s->left;
+    rp_cond_signal(&s->cv);
+    rp_mutex_unlock(&s->mu);
+    if (left) free_sleeper(s);
+}
+
+/* RP_OK: it is over. */
+static rp_status sleep_until(sleeper *s, int64_t until_ns)
+{
+    rp_status why = RP_OK;
+
+    rp_mutex_lock(&s->mu);
+    while (!s->over && why == RP_OK) {
+        if (s->cancelled)
+            why = RP_CANCELLED;
+        else if (until_ns == RP_NOW ||
+                 (!rp_cond_wait(&s->cv, &s->mu, until_ns) && !s->over && !s->cancelled))
+            why = RP_DEADLINE;
+    }
+    rp_mutex_unlock(&s->mu);
+    return why;
+}
+
+static rp_status report(sleeper *s, char *path, size_t path_bytes, rp_error *err)
+{
+    rp_status st;
+
+    rp_mutex_lock(&s->mu);
+    st = s->status;
+    if (st == RP_OK && path != NULL && path_bytes > 0)
+        (void)snprintf(path, path_bytes, "%s", s->path);
+    if (st != RP_OK) (void)rp_fail(err, st, "%s", s->text);
+    rp_mutex_unlock(&s->mu);
+    return st;
+}
+
+/* The checkpoint goes on without its sleeper. */
+static rp_status leave(rp_durable *d, sleeper *s, rp_status why, rp_error *err)
+{
+    bool is_over;
+
+    if (withdraw(d, &s->request)) {
+        /* Nobody waits for it, but it was asked for. */
+        rp_mutex_lock(&d->mu);
+        d->due_ns = 0;
+        rp_cond_signal(&d->wake);
+        rp_mutex_unlock(&d->mu);
+        free_sleeper(s);
+    } else {
+        rp_mutex_lock(&s->mu);
+        s->left = true;
+        is_over = s->over;
+        rp_mutex_unlock(&s->mu);
+        if (is_over) free_sleeper(s);
+    }
+    return rp_fail(err, why, "checkpoint: %s; it goes on",
+                   why == RP_CANCELLED ? "the wait was cancelled" : "the deadline passed");
+}
+
+rp_status rp_durable_checkpoint(rp_durable *d, rp_wait wait, char *path, size_t path_bytes,
+                                rp_error *err)
+{
+    sleeper *s = rp_alloc_zero(&d->alloc, sizeof *s);
+    rp_status why, st;
+
+    if (s == NULL) return rp_fail_memory(err, sizeof *s);
+    s->link.on_fire = on_cancel;
+    s->durable = d;
+    s->request = (rp_checkpoint_request){.on_done = on_written, .ctx = s};
+    rp_mutex_init(&s->mu, RP_RANK_WAITER);
+    rp_cond_init(&s->cv);
+    ask(d, &s->request);
+    rp_cancel_join(wait.cancel, &s->link);
+    why = sleep_until(s, wait.until_ns);
+    rp_cancel_part(wait.cancel, &s->link);
+    if (why != RP_OK) return leave(d, s, why, err);
+    st = report(s, path, path_bytes, err);
+    free_sleeper(s);
+    return st;
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "reprise/durable.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "durable/durable_inside.h"
+#include "durable/kill_point.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+enum { DEFAULT_KEEP = 3, MAX_KEEP = 1000 };
+#define DEFAULT_INTERVAL_NS (INT64_C(100) * 1000 * 1000)
+#define DEFAULT_PERIOD_NS (INT64_C(300) * 1000 * 1000 * 1000)
+#define DEFAULT_SEGMENT_BYTES (UINT64_C(256) << 20)
+#define MAX_SEGMENT_BYTES (UINT64_C(2) << 30)
+
+/* --- options ------------------------------------------------------------------------------------------- */
+
+static rp_status set_options(rp_durable *d, const rp_durable_options *options, rp_error *err)
+{
+    rp_durable_options o = *options;
+
+    if (o.directory == NULL || strlen(o.directory) >= sizeof d->directory)
+        return rp_fail(err, RP_INVALID, "durable: a directory of 1 to %zu bytes is needed",
+                       sizeof d->directory - 1);
+    if (o.mode != RP_DURABLE_CHECKPOINT && o.mode != RP_DURABLE_INTERVAL &&
+        o.mode != RP_DURABLE_SYNC)
+        return rp_fail(err, RP_INVALID, "durable: there is no mode %d", (int)o.mode);
+    if (o.interval_ns < 0 || o.period_ns < 0)
+        return rp_fail(err, RP_INVALID, "durable: interval and period must be >= 0");
+    if (o.keep < 0 || o.keep > MAX_KEEP)
+        return rp_fail(err, RP_INVALID, "durable: keep must be in 1 .. %d, got %d", MAX_KEEP,
+                       (int)o.keep);
+    if (o.segment_bytes > MAX_SEGMENT_BYTES)
+        return rp_fail(err, RP_INVALID,
+                       "durable: segments of %" PRIu64 " bytes are over %" PRIu64,
+                       o.segment_bytes, MAX_SEGMENT_BYTES);
+    if (o.interval_ns == 0) o.interval_ns = DEFAULT_INTERVAL_NS;
+    if (o.period_ns == 0) o.period_ns = DEFAULT_PERIOD_NS;
+    if (o.keep == 0) o.keep = DEFAULT_KEEP;
+    if (o.segment_bytes == 0) o.segment_bytes = DEFAULT_SEGMENT_BYTES;
+    memcpy(d->directory, o.directory, strlen(o.directory) + 1);
+    d->options = o;
+    d->options.directory = d->directory;
+    return RP_OK;
+}
+
+/* --- what it says of itself ----------------------------------------------------------------------------- */
+
+void rp_durable_trouble(rp_durable *d, rp_trouble what, const char *text)
+{
+    static const char *const well[RP_TROUBLES] = {
+        [RP_TROUBLE_CHECKPOINT] = "checkpoints are written again",
+        [RP_TROUBLE_JOURNAL] = "the journal is written again",
+        [RP_TROUBLE_TIER] = "the disk tier is well again",
+    };
+    bool was_in_trouble;
+
+    rp_mutex_lock(&d->mu);
+    was_in_trouble = d->troubles[what][0] != '\0';
+    (void)snprintf(d->troubles[what], sizeof d->troubles[what], "%s", text != NULL ? text : "");
+    rp_mutex_unlock(&d->mu);
+    if (d->options.on_event == NULL || (text == NULL && !was_in_trouble)) return;
+    d->options.on_event(d->options.ctx, text != NULL, text != NULL ? text : well[what]);
+}
+
+static void on_tier_event(void *ctx, bool degraded, const char *text)
+{
+    rp_durable_trouble(ctx, RP_TROUBLE_TIER, degraded ? text : NULL);
+}
+
+/* Told while something is loaded: damage is not a state that passes. */
+static void on_recovery_event(void *ctx, bool degraded, const char *text)
+{
+    const rp_durable *d = ctx;
+
+    if (d->options.on_event != NULL) d->options.on_event(d->options.ctx, degraded, text);
+}
+
+static void on_progress(void *ctx, const rp_durable_progress *progress)
+{
+    rp_durable *d = ctx;
+
+    rp_mutex_lock(&d->mu);
+    d->info.progress = *progress;
+    rp_mutex_unlock(&d->mu);
+    if (d->options.on_progress != NULL && progress->what != NULL)
+        d->options.on_progress(d->options.ctx, progress);
+}
+
+void rp_durable_get_info(rp_durable *d, rp_durable_info *out)
+{
+    int64_t now_ns = rp_now_ns();
+
+    rp_mutex_lock(&d->mu);
+    *out = d->info;
+    out->mode = d->options.mode;
+    for (size_t i = 0; i < RP_TROUBLES; i++) {
+        if (d->troubles[i][0] == '\0' || out->degraded) continue;
+        out->degraded = true;
+        memcpy(out->trouble, d->troubles[i], sizeof out->trouble);
+    }
+    out->last_checkpoint_age_ns = d->last_ended_ns > 0 ? now_ns - d->last_ended_ns : -1;
+    rp_mutex_unlock(&d->mu);
+    if (d->journal != NULL) {
+        out->lsn = rp_journal_last(d->journal);
+        out->safe_lsn = rp_journal_safe(d->journal);
+    }
+    if (d->tier != NULL) {
+        rp_tier_info tier;
+
+        rp_tier_get_info(d->tier, &tier);
+        out->resident_bytes = tier.resident_bytes;
+        out->spilled_bytes = tier.spilled_bytes;
+        out->loads = tier.loads;
+        out->load_bytes = tier.load_bytes;
+    }
+}
+
+/* --- opening --------------------------------------------------------------------------------------------- */
+
+/* Keys that were handed out after the checkpoint are not in it: a generator that repeated them
+ * would have new items take the places of old ones. */
+static rp_status jump(void *ctx, rp_table *const *tables, size_t count,
+                      const rp_store_state *state, rp_error *err)
+{
+    (void)tables;
+    (void)count;
+    (void)err;
+    *(rp_store_state *)ctx = *state;
+    return RP_OK;
+}
+
+static void jump_keys(rp_durable *d, uint64_t lsn)
+{
+    rp_store_state state = {0};
+
+    if (rp_store_freeze(d->store, jump, &state, NULL) != RP_OK) return;
+    for (int i = 0; i < 4; i++) {
+        uint64_t mixed = state.keys.s[i] ^ (lsn + (uint64_t)i);
+        state.keys.s[i] = rp_splitmix64(&mixed);
+    }
+    rp_store_restore(d->store, &state);
+}
+
+/* The sizes that the store's tables were made with. A larger one than was saved counts, but
+ * only from here on: what the journal has happened with the one of its time. */
+typedef struct sizes {
+    rp_table **tables; /* references */
+    int64_t *most;
+    size_t count;
+} sizes;
+
+static void free_sizes(rp_durable *d, sizes *s)
+{
+    for (size_t i = 0; i < s->count; i++) rp_table_unref(s->tables[i]);
+    rp_release(&d->alloc, s->tables, s->count * sizeof *s->tables);
+    rp_release(&d->alloc, s->most, s->count * sizeof *s->most);
+}
+
+static rp_status note_sizes(rp_durable *d, sizes *s, rp_error *err)
+{
+    size_t count = rp_store_find_tables(d->store, NULL, 0);
+
+    if (count == 0) return RP_OK;
+    s->tables = rp_alloc_array(&d->alloc, count, sizeof *s->tables);
+    s->most = rp_alloc_array(&d->alloc, count, sizeof *s->most);
+    if (s->tables == NULL || s->most == NULL) {
+        rp_release(&d->alloc, s->tables, count * sizeof *s->tables);
+        rp_release(&d->alloc, s->most, count * sizeof *s->most);
+        return rp_fail_memory(err, count * sizeof *s->tables);
+    }
+    s->count = count; /* nobody else uses the store yet */
+    (void)rp_store_find_tables(d->store, s->tables, count);
+    for (size_t i = 0; i < count; i++) {
+        rp_table_info info;
+
+        rp_table_get_info(s->tables[i], &info);
+        s->most[i] = info.max_size;
+    }
+    return RP_OK;
+}
+
+static rp_status raise_sizes(const sizes *s, bool *raised, rp_error *err)
+{
+    rp_status st = RP_OK;
+
+    for (size_t i = 0; i < s->count && st == RP_OK; i++) {
+        rp_table_change change = {.which = RP_CHANGE_MAX_SIZE, .max_size = s->most[i]};
+        rp_table_info info;
+
+        rp_table_get_info(s->tables[i], &info);
+        if (info.closed || info.max_size >= s->most[i]) continue; /* closed: it was dropped */
+        st = rp_table_alter(s->tables[i], &change, err);
+        *raised = true;
+    }
+    return st;
+}
+
+static rp_status recover(rp_durable *d, bool *needs_checkpoint, rp_error *err)
+{
+    rp_recovery r = {.alloc = &d->alloc,
+                     .files = d->files,
+                     .store = d->store,
+                     .segment_bytes = d->options.segment_bytes,
+                     .max_memory = d->options.max_memory,
+                     .salvage = d->options.salvage,
+                     .accept_changes = d->options.accept_changes,
+                     .meter = &d->meter,
+                     .on_event = on_recovery_event,
+                     .on_tier_event = on_tier_event,
+                     .ctx = d};
+    rp_checkpointer *c = &d->checkpointer;
+    sizes wanted = {0};
+    uint64_t before;
+    bool raised = false;
+    rp_status st = note_sizes(d, &wanted, err);
+
+    if (st == RP_OK) st = rp_recover(&r, err);
+    before = r.lsn;
+    if (st == RP_OK && r.has_journal) st = rp_durable_replay(d, &r, err);
+    if (st == RP_OK) st = raise_sizes(&wanted, &raised, err);
+    free_sizes(d, &wanted);
+    if (st != RP_OK) {
+        rp_recovery_deinit(&r);
+        return st;
+    }
+    if (r.lsn > before) jump_keys(d, r.lsn);
+    d->info.recovered_items = r.items;
+    d->info.last_checkpoint = r.checkpoint;
+    *needs_checkpoint = r.is_fresh || !r.is_whole || !r.is_same || raised ||
+                        (r.has_journal && d->options.mode == RP_DURABLE_CHECKPOINT);
+    d->segments = r.segments;
+    d->tier = r.tier;
+    *c = (rp_checkpointer){.alloc = &d->alloc,
+                           .files = d->files,
+                           .segments = r.segments,
+                           .store = d->store,
+                           .id = r.id,
+                           .keep = (size_t)d->options.keep,
+                           .last_number = r.last_number,
+                           .lsn = r.lsn,
+                           .next_segment = r.next_segment,
+                           .has_old_journal = r.has_journal,
+                           .catalogue = r.catalogue,
+                           .meter = &d->meter};
+    r.segments = NULL;
+    r.tier = NULL;
+    rp_catalogue_init(&r.catalogue, &d->alloc);
+    rp_recovery_deinit(&r);
+    return RP_OK;
+}
+
+static void free_durable(rp_durable *d)
+{
+    rp_allocator alloc = d->alloc;
+
+    rp_catalogue_deinit(&d->checkpointer.catalogue);
+    rp_tier_free(d->tier);
+    rp_segments_free(d->segments);
+    if (d->owns_files && d->files != NULL) d->files->ops->free(d->files);
+    rp_cond_deinit(&d->wake);
+    rp_mutex_deinit(&d->mu);
+    rp_mutex_deinit(&d->listeners_mu);
+    rp_release(&alloc, d, sizeof *d);
+}
+
+static rp_status start(rp_durable *d, rp_error *err)
+{
+    bool needs_checkpoint = false;
+    rp_status st = d->files->ops->lock(d->files, "LOCK", err);
+
+    if (st == RP_OK) st = recover(d, &needs_checkpoint, err);
+    if (st == RP_OK && d->options.mode != RP_DURABLE_CHECKPOINT)
+        st = rp_durable_start_journal(d, err);
+    /* A journal tells what changed since a checkpoint: so there must be one, of all tables. */
+    if (st == RP_OK && needs_checkpoint) st = rp_durable_write_checkpoint(d, err);
+    return st == RP_OK ? rp_durable_start_thread(d, err) : st;
+}
+
+static rp_status new_durable(const rp_durable_options *options, rp_store *store,
+                             rp_durable **out, rp_error *err)
+{
+    const rp_allocator *alloc = rp_store_allocator(store);
+    rp_durable *d = rp_alloc_zero(alloc, sizeof *d);
+    rp_status st;
+
+    if (d == NULL) return rp_fail_memory(err, sizeof *d);
+    d->alloc = *alloc;
+    d->store = store;
+    d->meter.on_progress = on_progress;
+    d->meter.ctx = d;
+    rp_catalogue_init(&d->checkpointer.catalogue, &d->alloc);
+    rp_mutex_init(&d->mu, RP_RANK_DURABLE);
+    rp_cond_init(&d->wake);
+    rp_mutex_init(&d->listeners_mu, RP_RANK_LISTENERS);
+    st = set_options(d, options, err);
+    if (st != RP_OK) {
+        free_durable(d);
+        return st;
+    }
+    *out = d;
+    return RP_OK;
+}
+
+/* Undoes what start() has begun. */
+static rp_status stop(rp_durable *d, rp_error *err)
+{
+    rp_status st;
+
+    rp_durable_stop_thread(d);
+    st = rp_durable_stop_journal(d, err);
+    free_durable(d);
+    return st;
+}
+
+rp_status rp_durable_load_on(rp_files *files, const rp_durable_options *options,
+                             rp_store *store, rp_durable_info *out, rp_error *err)
+{
+    bool needs_checkpoint;
+    rp_durable *d = NULL;
+    rp_status st = new_durable(options, store, &d, err);
+
+    if (st != RP_OK) return st;
+    d->files = files;
+    st = recover(d, &needs_checkpoint, err);
+    *out = d->info;
+    free_durable(d);
+    return st;
+}
+
+rp_status rp_durable_open_on(rp_files *files, const rp_durable_options *options,
+                             rp_store *store, rp_durable **out, rp_error *err)
+{
+    rp_durable_tuning tuning = {0};
+
+    return rp_durable_open_tuned(files, options, &tuning, store, out, err);
+}
+
+rp_status rp_durable_open_tuned(rp_files *files, const rp_durable_options *options,
+                                const rp_durable_tuning *tuning, rp_store *store,
+                                rp_durable **out, rp_error *err)
+{
+    rp_durable *d = NULL;
+    rp_status st = new_durable(options, store, &d, err);
+
+    if (st != RP_OK) return st;
+    d->files = files;
+    d->tuning = *tuning;
+    st = start(d, err);
+    if (st != RP_OK) {
+        (void)stop(d, NULL);
+        return st;
+    }
+    *out = d;
+    return RP_OK;
+}
+
+rp_status rp_durable_open(const rp_durable_options *options, rp_store *store, rp_durable **out,
+                          rp_error *err)
+{
+    char absolute[PATH_MAX];
+    rp_durable *d = NULL;
+    rp_status st = new_durable(options, store, &d, err);
+
+    if (st != RP_OK) return st;
+    st = rp_files_open_directory(&d->alloc, d->directory, &d->files, err);
+    d->owns_files = st == RP_OK;
+    if (st == RP_OK && realpath(d->directory, absolute) != NULL &&
+        strlen(absolute) < sizeof d->directory)
+        memcpy(d->directory, absolute, strlen(absolute) + 1);
+    if (st == RP_OK) st = start(d, err);
+    if (st != RP_OK) {
+        (void)stop(d, NULL);
+        return st;
+    }
+    *out = d;
+    return RP_OK;
+}
+
+rp_status rp_durable_close(rp_durable *d, rp_error *err)
+{
+    rp_status st = RP_OK, end;
+
+    if (d == NULL) return RP_OK;
+    if (d->options.checkpoint_at_end)
+        st = rp_durable_checkpoint(d, rp_wait_forever(), NULL, 0, err);
+    RP_KILL_POINT("durable.close");
+    end = stop(d, st == RP_OK ? err : NULL);
+    return st != RP_OK ? st : end;
+}

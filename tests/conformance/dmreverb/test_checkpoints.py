@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints there and back: dm-reverb writes one, it becomes a data directory, that becomes a
+checkpoint, and dm-reverb loads it. What it then says, and samples, is what it said before."""
+
+import importlib.util
+import pathlib
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+import reverb
+
+import harness
+
+DATA = harness.ROOT / "tests" / "data" / "reverb"
+spec = importlib.util.spec_from_file_location("make", DATA / "make.py")
+make = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(make)
+
+
+def reprise(*words):
+    done = subprocess.run([harness.binary(), *map(str, words)], capture_output=True, text=True,
+                          timeout=60)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return done.stdout
+
+
+def serve(root, tables=None):
+    checkpointer = reverb.checkpointers.DefaultCheckpointer(str(root))
+    return reverb.Server(tables or make.tables(), checkpointer=checkpointer)
+
+
+def described(info):
+    """What a server says of a table, but for what its threads did."""
+    return {name: getattr(info, name) for name in info._fields if name != "table_worker_time"}
+
+
+def drawn(client, name, count):
+    """What sampling gives, by key."""
+    found = {}
+    for sample in client.sample(name, count, emit_timesteps=False):
+        found[int(sample.info.key)] = (sample.info.priority,
+                                       [np.asarray(c).tolist() for c in sample.data])
+    return found
+
+
+def observe(root):
+    """Everything that can be seen of the checkpoint in `root` once dm-reverb has loaded it."""
+    server = serve(root)
+    client = reverb.Client(f"localhost:{server.port}")
+    infos = {name: described(info) for name, info in client.server_info().items()}
+    data = {}
+    for name, info in infos.items():
+        # Random ones often enough to meet each item, but for one chance in 10^9.
+        count = {"uniform": 300, "prioritized": 300}.get(name, 3)
+        data[name] = drawn(client, name, count) if info["current_size"] else {}
+    server.stop()
+    return infos, data
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory):
+    """A root with a checkpoint that dm-reverb has just written."""
+    root = tmp_path_factory.mktemp("checkpoints")
+    server = serve(root)
+    client = reverb.Client(f"localhost:{server.port}")
+    make.fill(client, np.random.default_rng(11))
+    make.use(client)
+    path = client.checkpoint()
+    server.stop()
+    return root, pathlib.Path(path)
+
+
+@pytest.mark.seconds(120)
+def test_there_and_back(checkpoints, tmp_path):
+    root, written = checkpoints
+    before = make.describe(written)
+    reprise("data", "convert", "--from", "reverb", root, tmp_path / "data")
+    assert "all fine" in reprise("data", "verify", tmp_path / "data")
+    said = reprise("data", "convert", "--to", "reverb", tmp_path / "data", tmp_path / "root")
+    folder = pathlib.Path(said.rsplit(": ", 1)[0])
+    assert (folder / "DONE").exists() and folder.parent == tmp_path / "root"
+
+    again = make.describe(folder)
+    assert again["tables"] == before["tables"]
+    infos, data = observe(root)
+    infos_again, data_again = observe(tmp_path / "root")
+    assert infos == infos_again
+    for name, items in data.items():
+        if name not in ("uniform", "prioritized"):
+            assert data_again[name] == items, name
+        for key in items.keys() & data_again[name].keys():
+            assert data_again[name][key] == items[key]
+    assert data["uniform"].keys() == data_again["uniform"].keys()
+
+
+def test_what_a_server_of_ours_wrote_is_loaded(tmp_path):
+    """Items inserted by dm-reverb's client into our server, which keeps them in its own codecs."""
+    shutil.copytree(DATA / "zlib", tmp_path / "root" / "2021-01-01T00:00:00+00:00")
+    reprise("data", "convert", "--from", "reverb", tmp_path / "root", tmp_path / "data")
+    reprise("data", "convert", "--to", "reverb", tmp_path / "data", tmp_path / "again")
+    assert observe(tmp_path / "root")[0] == observe(tmp_path / "again")[0]
+
+
+@pytest.mark.parametrize("name", ["plain", "old"])
+def test_old_forms_mean_the_same_to_both(name, tmp_path):
+    """What dm-reverb makes of a checkpoint of an old form, it makes of ours as well."""
+    shutil.copytree(DATA / name, tmp_path / "root" / "2021-01-01T00:00:00+00:00")
+    reprise("data", "convert", "--from", "reverb", DATA / name, tmp_path / "data")
+    reprise("data", "convert", "--to", "reverb", tmp_path / "data", tmp_path / "again")
+    infos, data = observe(tmp_path / "root")
+    infos_again, data_again = observe(tmp_path / "again")
+    assert infos == infos_again
+    for table in ("small", "ratio", "queue", "stack"):
+        assert data[table] == data_again[table]
