@@ -44,12 +44,15 @@ typedef struct rp_recovery {
     uint64_t last_number, lsn, next_segment;
     bool has_journal; /* files of one are there */
     uint64_t items, dropped;
+    uint64_t *damaged; /* salvage: segments that are not whole, ascending */
+    size_t damaged_count, damaged_capacity;
     /* private */
     size_t reported;
 } rp_recovery;
 
-/* On success the caller may take `segments`, `tier` and `catalogue`, and leave NULL and an
- * empty one behind; rp_recovery_deinit() releases the rest, after a failure too. RP_CORRUPT,
+/* On success the caller may take `segments`, `tier`, `damaged` and `catalogue`, and leave NULL
+ * and an empty one behind; rp_recovery_deinit() releases the rest, after a failure too.
+ * RP_CORRUPT,
  * RP_PRECONDITION, RP_NO_RESOURCE,
  * RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_recover(rp_recovery *r, rp_error *err);
