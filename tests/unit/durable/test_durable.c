@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "support/durable_rig.h"
+#include "support/durable_bed.h"
 #include "util/rng.h"
 
 /* Inserts `count` items with a chunk of `payload` bytes each; keys from `first` on. */
