@@ -223,6 +223,7 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, rp_error *err)
     if (st == RP_OK) st = rp_recover(&r, err);
     before = r.lsn;
     if (st == RP_OK && r.has_journal) st = rp_durable_replay(d, &r, err);
+    if (st == RP_OK) st = rp_recovery_settle(&r, err);
     if (st == RP_OK) st = raise_sizes(&wanted, &raised, err);
     free_sizes(d, &wanted);
     if (st != RP_OK) {

@@ -106,6 +106,8 @@ static rp_status look(rp_recovery *r, directory *d, rp_error *err)
     r->next_segment = d->segments.count > 0 ? d->segments.at[d->segments.count - 1] + 1 : 1;
     r->has_journal = d->journal.count > 0;
     d->current_status = rp_current_load(r->files, &d->current, &d->why);
+    if (d->current_status == RP_OK && d->current.checkpoint > r->last_number)
+        r->last_number = d->current.checkpoint;
     if (d->current_status != RP_OK && d->current_status != RP_NOT_FOUND &&
         d->current_status != RP_CORRUPT) {
         if (err != NULL) *err = d->why;
@@ -277,6 +279,7 @@ static rp_status hold_quarantined(rp_recovery *r, rp_error *err)
         rp_manifest *m = NULL;
 
         (void)snprintf(path, sizeof path, "quarantine/%016" PRIx64, n.at[i]);
+        if (n.at[i] > r->last_number) r->last_number = n.at[i]; /* no number is used twice */
         /* What cannot be read cannot be salvaged either. */
         if (rp_manifest_load(r->alloc, r->files, path, n.at[i], &r->id, &m, NULL) == RP_OK)
             st = hold(r, m, err);
@@ -409,8 +412,20 @@ rp_status rp_recover(rp_recovery *r, rp_error *err)
         st = start_fresh(r, &d, err);
     } else if (st == RP_OK) {
         st = load_any(r, &d, err);
-        RP_KILL_POINT("recovery.loaded");
-        if (st == RP_OK) st = hold_quarantined(r, err);
+    }
+    RP_KILL_POINT("recovery.loaded");
+    free_directory(&d);
+    return st;
+}
+
+rp_status rp_recovery_settle(rp_recovery *r, rp_error *err)
+{
+    directory d = {
+        .manifests.alloc = r->alloc, .segments.alloc = r->alloc, .journal.alloc = r->alloc};
+    rp_status st = look(r, &d, err);
+
+    if (st == RP_OK && !r->is_fresh) {
+        st = hold_quarantined(r, err);
         if (st == RP_OK) st = enter_checkpoints(r, &d, err);
         if (st == RP_OK) st = enter_segments(r, &d, err);
     }
