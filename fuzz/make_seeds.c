@@ -12,6 +12,7 @@
 #include "chunk/protobuf.h"
 #include "disk/hash.h"
 #include "disk/record.h"
+#include "durable/manifest.h"
 #include "fuzz.h"
 #include "reprise/chunk.h"
 #include "reprise/trajectory.h"
@@ -663,6 +664,87 @@ static void save_scans(void)
     rp_hash_free(hash);
 }
 
+static void save_image_seeds(void)
+{
+    static rp_image image;
+    rp_table_state state = {.options = {.name = "t", .max_size = 5},
+                            .slot_capacity = 256,
+                            .slots_used = 3,
+                            .live = 2,
+                            .first_free = 1};
+    rp_buf out;
+
+    rp_buf_init(&out, rp_allocator_default());
+    rp_image_init(&image, rp_allocator_default());
+    for (int mode = 0; mode < 2; mode++) {
+        rp_buf_clear(&out);
+        rp_buf_append(&out, mode == 0 ? "\0" : "\1", 1);
+        rp_image_clear(&image);
+        for (size_t i = 0; i < 40; i++) {
+            rp_place place = {1 + i / 30, 64 + 100 * (i / 2), 68};
+
+            image.slots[i].live = true;
+            image.slots[i].key = i;
+            rp_image_add_column(&image, i, i % 2 == 0);
+            rp_image_add_slice(&image,
+                               &(rp_image_slice){rp_image_add_place(&image, &place), 0, 0, 1});
+        }
+        if (mode == 0)
+            fuzz_check(rp_image_write(&image, &out) == RP_OK);
+        else
+            rp_image_write_table(&out, &state);
+        save("image", mode == 0 ? "block" : "table", out.data, out.size);
+    }
+    rp_image_deinit(&image);
+    rp_buf_deinit(&out);
+}
+
+/* A record as fuzz_manifest.c takes it. */
+static void add_manifest_record(rp_buf *out, uint8_t kind, const rp_buf *payload)
+{
+    uint8_t head[3] = {kind, (uint8_t)payload->size, (uint8_t)(payload->size >> 8)};
+
+    rp_buf_append(out, head, sizeof head);
+    rp_buf_append(out, payload->data, payload->size);
+}
+
+static void save_manifest_seeds(void)
+{
+    static const uint8_t places[] = {0, 1, 2, 200, 1, 9, 1, 2, 3, 4, 5, 6, 7, 8};
+    static const uint8_t segments[] = {1, 1, 200, 2, 9}, end = 255;
+    rp_table_state state = {.options = {.name = "t", .max_size = 5},
+                            .slot_capacity = 256,
+                            .slots_used = 3,
+                            .live = 2,
+                            .first_free = 1};
+    rp_current current = {.checkpoint = 3, .bytes = 500};
+    uint8_t bytes[1 + RP_CURRENT_BYTES] = {1};
+    rp_buf out, payload;
+
+    rp_buf_init(&out, rp_allocator_default());
+    rp_buf_init(&payload, rp_allocator_default());
+    rp_buf_append(&out, "\0", 1);
+    for (int i = 0; i < 64; i++) rp_buf_append(&payload, i % 8 == 0 ? "\1" : "\0", 1);
+    rp_buf_append(&payload, "\1", 1);
+    add_manifest_record(&out, 0, &payload); /* store */
+    rp_buf_clear(&payload);
+    rp_buf_append(&payload, "\1", 1);
+    rp_image_write_table(&payload, &state);
+    add_manifest_record(&out, 1, &payload);
+    rp_buf_clear(&payload);
+    rp_buf_append(&payload, places, sizeof places);
+    add_manifest_record(&out, 2, &payload);
+    rp_buf_clear(&payload);
+    rp_buf_append(&payload, segments, sizeof segments);
+    add_manifest_record(&out, 4, &payload);
+    rp_buf_append(&out, &end, 1);
+    save("manifest", "one_table", out.data, out.size);
+    rp_current_encode(&current, bytes + 1);
+    save("manifest", "current", bytes, sizeof bytes);
+    rp_buf_deinit(&out);
+    rp_buf_deinit(&payload);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -685,5 +767,7 @@ int main(int argc, char **argv)
     save_roundtrips();
     save_records();
     save_scans();
+    save_image_seeds();
+    save_manifest_seeds();
     return 0;
 }
