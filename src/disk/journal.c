@@ -23,6 +23,7 @@
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/mutex.h"
+#include "util/planted.h"
 #include "util/thread.h"
 
 enum {
@@ -293,7 +294,7 @@ rp_status rp_journal_trim(rp_journal *j, uint64_t lsn, rp_error *err)
             j->hold = 0;
             rp_cond_signal(&j->cv);
         }
-        more = j->file_count > 1 && j->files[1] - 1 <= lsn;
+        more = j->file_count > 1 && (j->files[1] - 1 <= lsn || RP_PLANTED(9));
         if (more) {
             file = j->files[0];
             j->file_count--;
@@ -446,6 +447,8 @@ static rp_status sync_file(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_ANA
     if (st == RP_OK)
         st = is_full ? rp_journal_file_seal(&j->file, &j->o, j->written, err)
                      : rp_journal_file_sync(&j->file, &j->o, err);
+    if (st != RP_OK && RP_PLANTED(22) && j->file.handle != NULL)
+        st = rp_journal_file_sync(&j->file, &j->o, err);
     if (st != RP_OK) {
         condemn(j);
         return st;
@@ -537,7 +540,7 @@ static void give_up(rp_journal *j, uint64_t lsn) RP_NO_THREAD_SAFETY_ANALYSIS
 /* What the numbers mean now. Returns the number to tell of, or 0. */
 static uint64_t settle_safe_locked(rp_journal *j) RP_REQUIRES(j->mu)
 {
-    uint64_t safe = j->o.sync ? j->synced : j->written;
+    uint64_t safe = RP_PLANTED(1) ? atomic_load(&j->last) : j->o.sync ? j->synced : j->written;
     bool is_well = !j->info.in_trouble && !j->is_lost && j->hold == 0;
 
     if (!is_well) safe = j->o.sync ? atomic_load(&j->safe) : atomic_load(&j->last);

@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "durable/recovery.h"
+#include "durable/store_log.h"
 #include "util/mutex.h"
 
 enum { RP_MAX_LISTENERS = 64, RP_DURABLE_PATH_BYTES = 4096 };
@@ -36,12 +37,17 @@ typedef enum rp_trouble {
     RP_TROUBLES,
 } rp_trouble;
 
-typedef struct rp_store_log rp_store_log;
+/* What only tests want otherwise. 0: as it is. */
+typedef struct rp_durable_tuning {
+    uint64_t journal_bytes; /* of a file of the journal */
+    int64_t retry_ns;       /* until a journal that failed tries again */
+} rp_durable_tuning;
 
 struct rp_durable {
     rp_allocator alloc;
     rp_durable_options options; /* with its defaults; the directory is `directory` */
     char directory[RP_DURABLE_PATH_BYTES];
+    rp_durable_tuning tuning;
     rp_files *files;
     bool owns_files;
     rp_store *store;
@@ -73,6 +79,9 @@ struct rp_durable {
  * must outlive every chunk of the store. */
 RP_NODISCARD rp_status rp_durable_open_on(rp_files *files, const rp_durable_options *options,
                                           rp_store *store, rp_durable **out, rp_error *err);
+RP_NODISCARD rp_status rp_durable_open_tuned(rp_files *files, const rp_durable_options *options,
+                                             const rp_durable_tuning *tuning, rp_store *store,
+                                             rp_durable **out, rp_error *err);
 
 /* Loads what is in `files` into the store, the journal included, and changes nothing there but
  * what recovery tidies up: over files that are read only (disk/files_look.h), nothing at all. No
@@ -96,9 +105,8 @@ void rp_durable_stop_thread(rp_durable *d);
 
 /* Makes the changes of the journal again, from r->lsn on, which it moves. */
 RP_NODISCARD rp_status rp_durable_replay(rp_durable *d, rp_recovery *r, rp_error *err);
-/* Starts the journal; the tables do not tell it anything yet. */
+/* Starts the journal, and has the tables tell it. */
 RP_NODISCARD rp_status rp_durable_start_journal(rp_durable *d, rp_error *err);
-void rp_durable_attach_journal(rp_durable *d);
 /* Writes what there is, and ends it. */
 RP_NODISCARD rp_status rp_durable_stop_journal(rp_durable *d, rp_error *err);
 

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The journal of a durable store: what it has is made again when it is opened; then it goes on
+ * from there, and tells who listens. */
+#include <inttypes.h>
+
+#include "durable/durable_inside.h"
+#include "durable/kill_point.h"
+#include "util/clock.h"
+#include "util/error.h"
+
+/* --- replay ---------------------------------------------------------------------------------------------- */
+
+typedef struct replay {
+    rp_recovery *recovery;
+    rp_replayer *replayer;
+} replay;
+
+static rp_status find_chunk(void *ctx, const rp_place *place, rp_chunk **out, rp_error *err)
+{
+    rp_recovery *r = ((replay *)ctx)->recovery;
+
+    return rp_chunk_index_get(&r->chunks, r->segments, place, out, err);
+}
+
+static rp_status visit(void *ctx, const rp_record *record, rp_error *err)
+{
+    replay *p = ctx;
+    rp_status st = rp_replayer_visit(p->replayer, record, err);
+
+    rp_progress_add(p->recovery->meter, RP_RECORD_HEADER_BYTES + record->size);
+    RP_KILL_POINT("recovery.replay");
+    return st;
+}
+
+rp_status rp_durable_replay(rp_durable *d, rp_recovery *r, rp_error *err)
+{
+    replay p = {.recovery = r};
+    rp_replayer_options options = {
+        .alloc = &d->alloc, .store = d->store, .chunk = find_chunk, .ctx = &p};
+    uint64_t last = r->lsn, torn = 0, count;
+    rp_status st = rp_replayer_new(&options, &p.replayer, err);
+
+    if (st != RP_OK) return st;
+    rp_progress_begin(r->meter, "replaying", 0);
+    st = rp_journal_read(&d->alloc, d->files, &r->id, r->lsn, r->salvage, visit, &p, &last,
+                         &torn, err);
+    count = rp_replayer_count(p.replayer);
+    rp_replayer_free(p.replayer);
+    rp_progress_end(r->meter);
+    if (st != RP_OK) return st;
+    rp_mutex_lock(&d->mu);
+    d->info.recovered_records = count;
+    d->info.torn_bytes = torn;
+    rp_mutex_unlock(&d->mu);
+    r->lsn = last;
+    return RP_OK;
+}
+
+/* --- while it runs ------------------------------------------------------------------------------------------ */
+
+static void on_safe(void *ctx, uint64_t lsn)
+{
+    rp_durable *d = ctx;
+
+    rp_mutex_lock(&d->listeners_mu);
+    for (size_t i = 0; i < d->listener_count; i++)
+        d->listeners[i].on_safe(d->listeners[i].ctx, lsn);
+    rp_mutex_unlock(&d->listeners_mu);
+}
+
+/* A journal that had to give records up waits for a checkpoint: so one is due. */
+static void on_trouble(void *ctx, const rp_error *why)
+{
+    rp_durable *d = ctx;
+
+    rp_durable_trouble(d, RP_TROUBLE_JOURNAL, why != NULL ? why->text : NULL);
+    rp_mutex_lock(&d->mu);
+    if (why != NULL && d->backoff_ns == 0) d->due_ns = 0;
+    rp_cond_signal(&d->wake);
+    rp_mutex_unlock(&d->mu);
+}
+
+rp_status rp_durable_start_journal(rp_durable *d, rp_error *err)
+{
+    rp_store_log_options options = {.alloc = &d->alloc,
+                                    .store = d->store,
+                                    .files = d->files,
+                                    .segments = d->segments,
+                                    .id = d->checkpointer.id,
+                                    .next_lsn = d->checkpointer.lsn + 1,
+                                    .sync = d->options.mode == RP_DURABLE_SYNC,
+                                    .interval_ns = d->options.interval_ns,
+                                    .file_bytes = d->tuning.journal_bytes,
+                                    .retry_ns = d->tuning.retry_ns,
+                                    .on_safe = on_safe,
+                                    .on_trouble = on_trouble,
+                                    .ctx = d};
+    rp_status st = rp_store_log_start(&options, &d->log, err);
+
+    if (st != RP_OK) return st;
+    d->journal = rp_store_log_journal(d->log);
+    d->checkpointer.journal = d->journal;
+    return RP_OK;
+}
+
+rp_status rp_durable_stop_journal(rp_durable *d, rp_error *err)
+{
+    rp_status st = rp_store_log_stop(d->log, err);
+
+    d->log = NULL;
+    d->journal = NULL;
+    d->checkpointer.journal = NULL;
+    return st;
+}
+
+/* --- who listens ---------------------------------------------------------------------------------------------- */
+
+uint64_t rp_durable_safe(rp_durable *d)
+{
+    return d->journal != NULL ? rp_journal_safe(d->journal) : UINT64_MAX;
+}
+
+rp_status rp_durable_listen(rp_durable *d, rp_safe_listener *listener, void *ctx)
+{
+    rp_status st = RP_NO_RESOURCE;
+
+    rp_mutex_lock(&d->listeners_mu);
+    if (d->listener_count < RP_MAX_LISTENERS) {
+        d->listeners[d->listener_count++] = (rp_listener){listener, ctx};
+        st = RP_OK;
+    }
+    rp_mutex_unlock(&d->listeners_mu);
+    return st;
+}
+
+void rp_durable_unlisten(rp_durable *d, rp_safe_listener *listener, void *ctx)
+{
+    rp_mutex_lock(&d->listeners_mu);
+    for (size_t i = 0; i < d->listener_count; i++)
+        if (d->listeners[i].on_safe == listener && d->listeners[i].ctx == ctx) {
+            d->listeners[i] = d->listeners[--d->listener_count];
+            break;
+        }
+    rp_mutex_unlock(&d->listeners_mu);
+}
