@@ -127,9 +127,9 @@ static void expect_slice(const rp_told *told, uint32_t at, rp_chunk *chunk, uint
     rp_place place;
 
     (void)place_of(NULL, chunk, &place);
-    assert_int_equal(told->places[slice->place].segment, place.segment);
-    assert_int_equal(told->places[slice->place].offset, place.offset);
-    assert_int_equal(told->places[slice->place].size, place.size);
+    assert_int_equal(told->places[slice->place].at.segment, place.segment);
+    assert_int_equal(told->places[slice->place].at.offset, place.offset);
+    assert_int_equal(told->places[slice->place].at.size, place.size);
     assert_int_equal(slice->column, 0);
     assert_int_equal(slice->offset, offset);
     assert_int_equal(slice->length, length);
