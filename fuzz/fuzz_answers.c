@@ -11,6 +11,7 @@
 #include "fuzz.h"
 #include "fuzz_memory.h"
 #include "wire/answers.h"
+#include "wire/durability_wire.h"
 #include "wire/fields.h"
 #include "wire/replay_calls.h"
 #include "wire/reverb_calls.h"
@@ -133,12 +134,34 @@ static void read_server_info(const rp_allocator *alloc, const uint8_t *data, siz
     rp_wire_tables_free(list);
 }
 
+/* What was read, written and read again is the same. */
+static void read_durability(const uint8_t *data, size_t size)
+{
+    rp_durable_info info, again;
+    bool is_there = false;
+    rp_error err = {0};
+    rp_buf out;
+
+    if (!is_read(rp_wire_read_durability(data, size, &is_there, &info, &err), &err)) return;
+    if (!is_there) return;
+    fuzz_check(info.mode <= RP_DURABLE_SYNC);
+    fuzz_check(rp_wire_is_text(info.trouble, strlen(info.trouble)));
+    rp_buf_init(&out, rp_allocator_default());
+    rp_wire_write_durability(&out, &info);
+    fuzz_check(rp_wire_read_durability(out.data, out.size, &is_there, &again, &err) == RP_OK);
+    fuzz_check(is_there && strcmp(info.trouble, again.trouble) == 0);
+    fuzz_check(info.load_bytes == again.load_bytes && info.lsn == again.lsn);
+    fuzz_check(info.progress.what == again.progress.what);
+    rp_buf_deinit(&out);
+}
+
 static void read_status(const rp_allocator *alloc, const uint8_t *data, size_t size)
 {
     rp_wire_tables *list = NULL;
     rp_error err = {0};
     rp_buf out;
 
+    read_durability(data, size);
     if (!is_read(rp_wire_read_status(alloc, data, size, &list, &err), &err)) return;
     rp_buf_init(&out, rp_allocator_default());
     for (size_t i = 0; i < list->count; i++) rp_wire_write_table_status(&out, &list->tables[i]);

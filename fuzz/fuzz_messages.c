@@ -4,6 +4,7 @@
  * counted, and mean the same when it is read again from what we write of it. */
 #include "fuzz.h"
 #include "util/buf.h"
+#include "wire/durability_wire.h"
 #include "wire/fields.h"
 #include "wire/health_calls.h"
 #include "wire/insert_request.h"
@@ -311,10 +312,11 @@ static void read_draw(const uint8_t *data, size_t size)
 
 static void read_status(const uint8_t *data, size_t size)
 {
+    bool without_tables;
     rp_string table;
     rp_error err = {0};
 
-    if (is_read(rp_wire_read_status_request(data, size, &table, &err), &err))
+    if (is_read(rp_wire_read_status_request(data, size, &table, &without_tables, &err), &err))
         check_text(table, data, size);
 }
 

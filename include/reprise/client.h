@@ -21,6 +21,7 @@
 #ifndef REPRISE_CLIENT_H
 #define REPRISE_CLIENT_H
 
+#include "reprise/durable.h"
 #include "reprise/store.h"
 
 RP_BEGIN_DECLS
@@ -49,6 +50,8 @@ typedef struct rp_client_options {
     rp_spread spread;
     bool shared_memory_off; /* on a Unix socket: do not read chunks in the server's memory */
     uint64_t seed;          /* of keys and of the choice of shards; 0: from the system */
+    rp_durable *durable;    /* of the store of rp_client_local(): what its checkpoints are made
+                               with. Borrowed; it must outlive the client. NULL: there is none */
 } rp_client_options;
 
 /* A client of the servers at `addresses`, separated by commas: "host:port" (a name that stands
@@ -112,6 +115,19 @@ RP_API RP_NODISCARD rp_status rp_client_reset(rp_client *client, const char *tab
 RP_API RP_NODISCARD rp_status rp_client_checkpoint(rp_client *client, rp_wait wait, char **path,
                                                    rp_error *err);
 RP_API void rp_client_text_free(rp_client *client, char *text); /* NULL is fine */
+
+/* How durable the data of a shard is. */
+typedef struct rp_client_durability {
+    size_t shard;
+    bool is_durable; /* false: it is in memory only, or this is a Reverb server */
+    rp_durable_info info;
+} rp_client_durability;
+
+/* That of the shards that can be reached, up to `capacity` of them. */
+RP_API RP_NODISCARD rp_status rp_client_get_durability(rp_client *client,
+                                                       rp_client_durability *out,
+                                                       size_t capacity, size_t *count,
+                                                       rp_wait wait, rp_error *err);
 
 /* --- tables made and changed while servers run: reprise servers only ---------------------------
  *

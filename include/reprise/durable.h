@@ -102,7 +102,8 @@ typedef struct rp_durable_info {
     char trouble[RP_ERROR_TEXT_BYTES];
     uint64_t checkpoints, failed_checkpoints; /* since it was opened */
     uint64_t last_checkpoint;                 /* its number; 0: none */
-    int64_t last_checkpoint_age_ns, last_checkpoint_took_ns, last_pause_ns;
+    int64_t last_checkpoint_age_ns; /* -1: it was there when it was opened, or there is none */
+    int64_t last_checkpoint_took_ns, last_pause_ns;
     uint64_t last_checkpoint_bytes; /* written by it */
     uint64_t lsn, safe_lsn;
     uint64_t segments, disk_bytes, live_bytes;

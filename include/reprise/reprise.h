@@ -32,6 +32,7 @@
 #include "reprise/chunk.h"
 #include "reprise/client.h"
 #include "reprise/data.h"
+#include "reprise/durable.h"
 #include "reprise/extension.h"
 #include "reprise/op.h"
 #include "reprise/replay_buffer.h"

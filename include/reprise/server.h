@@ -11,6 +11,7 @@
 #ifndef REPRISE_SERVER_H
 #define REPRISE_SERVER_H
 
+#include "reprise/durable.h"
 #include "reprise/store.h"
 
 RP_BEGIN_DECLS
@@ -44,6 +45,8 @@ typedef struct rp_server_limits {
     int64_t ping_ms;          /* silence before we ask whether a peer lives: 30,000 */
     int64_t ping_timeout_ms;  /* for the answer: 20,000 */
     size_t tables;            /* created over the wire and otherwise: 1,024 */
+    int64_t checkpoint_spacing_ms; /* between checkpoints that are asked for, after a few in a
+                                      row: 10,000 */
 } rp_server_limits;
 
 RP_API rp_server_limits rp_server_limits_default(void);
@@ -92,6 +95,13 @@ typedef struct rp_server_options {
      * where clients of this host can read them in place. */
     bool shared_memory_off;
     size_t shared_memory_bytes; /* at most; 0: half of the memory, at most 64 GiB */
+    /* Of the store: Checkpoint has one written, and answers that tell of changes leave when
+     * these are as safe as its mode promises. Borrowed: it must outlive the server. NULL: there
+     * is none, and Checkpoint is an error; or rp_server_set_durable() will give it. */
+    rp_durable *durable;
+    /* The store is not there yet: listen and say so. The server starts as RP_HEALTH_LOADING and
+     * does not touch the store until it is told to serve: calls get UNAVAILABLE. */
+    bool loading;
 } rp_server_options;
 
 /* Starts a server of `store`, which is borrowed and must outlive it. When it returns RP_OK
@@ -104,7 +114,13 @@ RP_API RP_NODISCARD rp_status rp_server_start(rp_store *store, const rp_server_o
 /* The port of the first TCP address, or 0 if there is none. */
 RP_API int rp_server_port(const rp_server *server);
 
-/* What /healthz says. A server starts as RP_SERVING. */
+/* Gives a server that is loading the durability of its store, as in its options; once, before
+ * it is told to serve. RP_PRECONDITION (it has one, or does not load), RP_NO_RESOURCE. */
+RP_API RP_NODISCARD rp_status rp_server_set_durable(rp_server *server, rp_durable *durable,
+                                                    rp_error *err);
+
+/* What /healthz says. A server starts as RP_HEALTH_SERVING unless it is loading, and is shown
+ * as degraded as long as its durable is. */
 typedef enum rp_health {
     RP_HEALTH_LOADING = 0,
     RP_HEALTH_SERVING = 1,

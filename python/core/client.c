@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reprise._core.Client: a client of servers, or of a store in this process. */
 #include "core.h"
+#include "durable.h"
 #include "sample_steps.h"
 #include "server_call.h"
 #include "store.h"
@@ -15,6 +16,8 @@ typedef struct request {
     rp_update *updates; /* these three by PyMem_RawMalloc() */
     uint64_t *deletes;
     rp_client_waiting *waiting;
+    rp_client_durability *durability; /* `capacity` of them, by PyMem_RawCalloc() */
+    size_t capacity, durability_count;
     size_t update_count, delete_count, waiting_count, waiting_total;
     rp_table_options options;
     rp_table_change change;
@@ -30,6 +33,7 @@ static void clear_request(void *arg)
     PyMem_RawFree(r->updates);
     PyMem_RawFree(r->deletes);
     PyMem_RawFree(r->waiting);
+    PyMem_RawFree(r->durability);
     rp_signature_unref(r->options.signature);
     rp_client_tables_free(r->tables);
     rp_client_text_free(r->client, r->path);
@@ -90,6 +94,13 @@ static rp_status do_checkpoint(void *arg, rp_wait wait, rp_error *err)
 {
     request *r = arg;
     return rp_client_checkpoint(r->client, wait, &r->path, err);
+}
+
+static rp_status do_durability(void *arg, rp_wait wait, rp_error *err)
+{
+    request *r = arg;
+    return rp_client_get_durability(r->client, r->durability, r->capacity, &r->durability_count,
+                                    wait, err);
 }
 
 static rp_status do_create(void *arg, rp_wait wait, rp_error *err)
@@ -664,6 +675,40 @@ static PyObject *client_checkpoint(core_client *self, PyObject *args, PyObject *
     return path;
 }
 
+/* durability(timeout=None): a dict for each shard, with "shard" and, if its data is durable,
+ * what Durable.info() has. */
+static PyObject *client_durability(core_client *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"timeout", NULL};
+    PyObject *timeout = Py_None, *list = NULL;
+    int64_t timeout_ms;
+    request *r;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &timeout) ||
+        core_timeout_s(timeout, &timeout_ms) != 0 || !(r = request_new(self)))
+        return NULL;
+    r->capacity = rp_client_shard_count(self->client);
+    r->durability = PyMem_RawCalloc(r->capacity, sizeof *r->durability);
+    if (r->durability == NULL)
+        PyErr_NoMemory();
+    else if (core_call_server(do_durability, &r->base, CORE_CALL_AGAIN | CORE_CALL_PATIENT,
+                              timeout_ms) == 0)
+        list = PyList_New(0);
+    for (size_t i = 0; list != NULL && i < r->durability_count; i++) {
+        const rp_client_durability *d = &r->durability[i];
+        PyObject *dict = d->is_durable ? core_durable_dict(&d->info) : PyDict_New();
+        PyObject *shard = PyUnicode_FromString(rp_client_shard_address(self->client, d->shard));
+
+        if (dict == NULL || shard == NULL || PyDict_SetItemString(dict, "shard", shard) < 0 ||
+            PyList_Append(list, dict) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(dict);
+        Py_XDECREF(shard);
+    }
+    core_request_drop(&r->base);
+    return list;
+}
+
 static PyObject *waiting_dict(const rp_client_waiting *w)
 {
     return Py_BuildValue("{s:n,s:s,s:s,s:n,s:n,s:d,s:s}", "shard", (Py_ssize_t)w->shard,
@@ -728,6 +773,8 @@ static PyMethodDef client_methods[] = {
     {"reset", WITH_KEYWORDS(client_reset), "reset($self, table, timeout=None)\n--\n\n"},
     {"checkpoint", WITH_KEYWORDS(client_checkpoint),
      "checkpoint($self, timeout=None)\n--\n\nThe path of the checkpoint."},
+    {"durability", WITH_KEYWORDS(client_durability),
+     "durability($self, timeout=None)\n--\n\nHow the data of each shard survives it."},
     {"create_table", WITH_KEYWORDS(client_create_table),
      "create_table($self, name, *, timeout=None, **options)\n--\n\n"
      "Makes a table; the options are those of Store.add_table()."},

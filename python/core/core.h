@@ -8,6 +8,7 @@
  *   signature.c           nests of specs as signatures, and back
  *   wait.c                calls that wait: without the GIL, and Ctrl-C ends them
  *   store.c, server.c     a store and its tables, and a server of it, in this process
+ *   durable.c             a store's data directory
  *   client.c              a client: of servers, or of a store in this process
  *   trajectory_writer.c, trajectory_history.c, trajectory_items.c, column.c
  *   structured_writer.c, step_writer.c

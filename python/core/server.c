@@ -3,6 +3,7 @@
  *
  * Its threads are the library's and never hold the GIL. A forked child has none of them, so
  * there the object forgets its server instead of waiting for threads that will never end. */
+#include "durable.h"
 #include "store.h"
 
 #include <stdio.h>
@@ -14,7 +15,9 @@ enum { MAX_ADDRESSES = 16 };
 typedef struct server_object {
     PyObject_HEAD
     rp_server *server; /* NULL once stopped */
-    PyObject *store;   /* outlives the server */
+    PyObject *store;   /* outlives the server, */
+    PyObject
+        *durable; /* as does this, if it is not NULL: who closes it stops the server first */
     int port;
     int log_level;
     pid_t pid;
@@ -89,6 +92,7 @@ static const limit_field limit_fields[] = {
     MILLIS(ping_ms),
     MILLIS(ping_timeout_ms),
     COUNT(tables),
+    MILLIS(checkpoint_spacing_ms),
 };
 
 static int set_limit(rp_server_limits *limits, const char *name, PyObject *value)
@@ -175,19 +179,20 @@ static int parse(PyObject *args, PyObject *kwargs, server_object *self, PyObject
                             "shared_memory_bytes",
                             "gather",
                             "log",
+                            "durable",
                             NULL};
     rp_server_security *security = &options->security;
-    PyObject *store, *sequence, *limits = Py_None;
+    PyObject *store, *sequence, *limits = Py_None, *durable = Py_None;
     int require = 0, insecure = 0, reset = 1, shared = 1, gather = 1;
     const char *log = NULL;
     Py_ssize_t loops = 0;
     uint64_t shared_bytes = 0;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O!O|$nOzzzpzpppO&pz:Server", names, &core_Store, &store, &sequence,
+            args, kwargs, "O!O|$nOzzzpzpppO&pzO:Server", names, &core_Store, &store, &sequence,
             &loops, &limits, &security->certificate_file, &security->key_file,
             &security->client_ca_file, &require, &security->tokens_file, &insecure, &reset,
-            &shared, core_u64_converter, &shared_bytes, &gather, &log))
+            &shared, core_u64_converter, &shared_bytes, &gather, &log, &durable))
         return -1;
     if (loops < 0) {
         PyErr_Format(PyExc_ValueError, "loops must be >= 0, got %zd", loops);
@@ -210,7 +215,15 @@ static int parse(PyObject *args, PyObject *kwargs, server_object *self, PyObject
     if (*addresses == NULL) return -1;
     Py_INCREF(store);
     self->store = store;
-    return 0;
+    if (durable == Py_None) return 0;
+    if (Py_TYPE(durable) != &core_Durable) {
+        PyErr_Format(PyExc_TypeError, "durable must be a Durable, got %R", durable);
+        return -1;
+    }
+    Py_INCREF(durable);
+    self->durable = durable;
+    options->durable = core_durable_of(durable);
+    return options->durable != NULL ? 0 : -1;
 }
 
 static PyObject *server_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -275,6 +288,7 @@ static void server_dealloc(PyObject *obj)
     server_object *self = (server_object *)obj;
 
     (void)stop(self, 0);
+    Py_XDECREF(self->durable);
     Py_XDECREF(self->store);
     Py_TYPE(obj)->tp_free(obj);
 }
@@ -320,7 +334,7 @@ PyDoc_STRVAR(server_doc,
              "Server(store, addresses, *, loops=0, limits=None, certificate_file=None, "
              "key_file=None, client_ca_file=None, require_client_certificate=False, "
              "tokens_file=None, insecure=False, reset=True, shared_memory=True, "
-             "shared_memory_bytes=0, gather=True, log=None)\n--\n\n"
+             "shared_memory_bytes=0, gather=True, log=None, durable=None)\n--\n\n"
              "The tables of a store, on the network. An address is 'host:port', 'unix:/path' "
              "or 'fd:3'; `limits` are those of reprise/server.h by name.");
 

@@ -7,8 +7,8 @@ change one line:
     import reprise as reverb
 
 What is here beyond Reverb: `Dataset` and `Client.sampler` (batches of stacked NumPy arrays),
-`ReplayBuffer` (everything in one process, three methods), `aio` (the client for asyncio), `specs`
-and `tree`. NumPy is all that is needed; TensorFlow, torch and jax are imported only where they
+`ReplayBuffer` (everything in one process, three methods), `aio` (the client for asyncio), `Storage`
+(data that survives the server), `specs` and `tree`. NumPy is all that is needed; TensorFlow, torch and jax are imported only where they
 are asked for by name.
 """
 
@@ -37,6 +37,7 @@ from reprise.replay_sample import ReplaySample, SampleInfo
 from reprise.reverb_types import TableInfo
 from reprise.server import Server, Table
 from reprise.specs import BoundedTensorSpec, TensorSpec
+from reprise.storage import Storage
 from reprise.trajectory_writer import TrajectoryColumn, TrajectoryWriter
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ __all__ = [
     "SampleInfo",
     "Server",
     "StatusError",
+    "Storage",
     "TFClient",
     "Table",
     "TableInfo",

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpointers: where a server's checkpoints are to be.
-
-See `reprise.platform.checkpointers_lib`: they are not written or read yet.
-"""
+"""Checkpointers: where a server's checkpoints are. See `reprise.platform.checkpointers_lib`."""
 
 from typing import Optional
 

@@ -28,6 +28,7 @@ from reprise import errors, local_path, specs
 __all__ = ["Child", "main"]
 
 _START_TIMEOUT = 60.0
+_LOAD_TIMEOUT = 24 * 3600.0
 _STOP_TIMEOUT = 10.0
 _ASK_TIMEOUT = 30.0
 _POLL = 0.5  # seconds between looks at whether the parent is there
@@ -125,6 +126,7 @@ class Child:
         port: int,
         local_socket: bool,
         store_options: Mapping[str, Any],
+        storage: Optional[Mapping[str, Any]],
         options: Mapping[str, Any],
     ) -> None:
         self._parent = os.getpid()
@@ -132,6 +134,8 @@ class Child:
         self._lock = threading.RLock()
         self._asked = 0
         self._socket: Optional[List[Any]] = None
+        # A last checkpoint takes as long as it takes.
+        self._stop_timeout = _LOAD_TIMEOUT if storage else _STOP_TIMEOUT
         self._process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, json.dumps([str(path) for path in sys.path])],
             stdin=subprocess.PIPE,
@@ -148,6 +152,7 @@ class Child:
             "port": port,
             "local_socket": local_socket,
             "store": dict(store_options),
+            "storage": storage and dict(storage),
             "options": dict(options),
         }
         try:
@@ -165,7 +170,8 @@ class Child:
     def _start(self, config: Mapping[str, Any]) -> Dict[str, Any]:
         try:
             self._write(config)
-            return self._lines.read(_START_TIMEOUT)
+            # What there is to load takes as long as it takes.
+            return self._lines.read(_LOAD_TIMEOUT if config["storage"] else _START_TIMEOUT)
         except TimeoutError:
             text = f"the server's process did not start in {_START_TIMEOUT:g} s"
         except (EOFError, OSError):
@@ -217,7 +223,7 @@ class Child:
             if self._process.poll() is None:
                 try:
                     self._write({"do": "stop", "grace": grace})
-                    self._process.wait(grace + _STOP_TIMEOUT)
+                    self._process.wait(grace + self._stop_timeout)
                 except (OSError, ValueError, subprocess.TimeoutExpired):
                     self._process.kill()
             self._clean_up()
@@ -302,6 +308,7 @@ def _serve(config: Mapping[str, Any]) -> Any:
         config["port"],
         config["local_socket"],
         config["store"],
+        config["storage"],
         config["options"],
     )
 

@@ -331,6 +331,12 @@ class Client:
 
         return server.local_store(self._server_address) is self._store
 
+    def _local_durable(self) -> Optional[_core.Durable]:
+        """The storage of a server of this process that is used without the network."""
+        from reprise import server
+
+        return server.local_durable(self._server_address) if self._client.is_local else None
+
     def _connect(self) -> _core.Client:
         self._inserters = []
         self._store, self._path = self._shortcut()
@@ -677,8 +683,26 @@ class Client:
         self._client.reset(table, timeout)
 
     def checkpoint(self, *, timeout: Optional[float] = None) -> str:
-        """Has the server write a checkpoint, and returns its path there."""
-        return self._client.checkpoint(timeout)
+        """Has the server write a checkpoint, and returns its path there.
+
+        All that was confirmed before is in it.
+
+        Raises:
+          ValueError: the server has neither a checkpointer nor storage.
+        """
+        return (self._local_durable() or self._client).checkpoint(timeout)
+
+    def storage(self, *, timeout: Optional[float] = None) -> List[Dict[str, Any]]:
+        """How the data of each server survives it: a dict with "shard", its address.
+
+        If it does: the mode ("durability"), whether and why it is "degraded", checkpoints and
+        the last of them, the journal ("lsn", "safe_lsn"), bytes on disk and in memory, what was
+        recovered at the start, and "progress" of what is under way.
+        """
+        durable = self._local_durable()
+        if durable is not None:
+            return [dict(durable.info(), shard=self._server_address)]
+        return self._client.durability(timeout)
 
     def why(
         self, table: Optional[str] = None, *, timeout: Optional[float] = None

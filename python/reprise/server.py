@@ -33,6 +33,7 @@ from typing import Tuple, Union
 
 from reprise import _core, errors, item_selectors, local_path, pybind
 from reprise import rate_limiters, reverb_types, specs
+from reprise import storage as storage_module
 from reprise._log import logger
 from reprise.platform import checkpointers_lib
 
@@ -44,8 +45,11 @@ __all__ = ["Server", "Table", "TableExtensionBase", "Waiting", "local_store"]
 # The servers of this process, by port: a client of "localhost:port" in the same process uses
 # the store itself and not the network.
 _servers: Dict[int, _core.Store] = {}
+# What their checkpoints are made with, of those that have storage.
+_durables: Dict[int, _core.Durable] = {}
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_servers.clear)
+    os.register_at_fork(after_in_child=_durables.clear)
 
 _TIMEOUT = 30.0  # seconds, for what is asked of a server that runs elsewhere
 _count = itertools.count()
@@ -63,6 +67,11 @@ def local_store(address: str) -> Optional[_core.Store]:
     """The store behind an address, if a server of this process listens there."""
     host, port = _split(address)
     return _servers.get(port) if port and host in _LOOPBACK else None
+
+
+def local_durable(address: str) -> Optional[_core.Durable]:
+    """The storage behind an address, if a server of this process listens there and has one."""
+    return _durables.get(_split(address)[1]) if local_store(address) is not None else None
 
 
 class Waiting(NamedTuple):
@@ -425,12 +434,15 @@ class _Threads:
         port: int,
         local_socket: bool,
         store_options: Mapping[str, Any],
+        storage: Optional[Mapping[str, Any]],
         options: Mapping[str, Any],
     ) -> None:
         self._pid = os.getpid()
+        self._final = bool(storage and storage["final_checkpoint"])
         self.socket: Optional[Tuple[str, int]] = None  # path and number of the file
         self.store = _core.Store(**store_options)
         self.places = [table._add_to(self.store) for table in tables]
+        self._durable = _open(self.store, storage) if storage is not None else None
         addresses = [f"{host}:{port}" for host in hosts]
         temporary = None
         if local_socket and not _needs_credentials(options):
@@ -439,7 +451,9 @@ class _Threads:
             if temporary is not None:
                 addresses.append("unix:" + temporary)
         try:
-            self._server = _core.Server(self.store, addresses, **options)
+            self._server = _core.Server(
+                self.store, addresses, durable=self._durable, **options
+            )
         except errors.StatusError as error:
             if error.code != "UNAVAILABLE":
                 raise
@@ -447,6 +461,8 @@ class _Threads:
         self.port = self._server.port
         if temporary is not None:
             self._name_socket(temporary)
+        if self._durable is not None:
+            _durables[self.port] = self._durable
         _servers[self.port] = self.store
 
     def _name_socket(self, temporary: str) -> None:
@@ -467,13 +483,29 @@ class _Threads:
             return  # a forked child has a copy of the object, and not the server
         if _servers.get(self.port) is self.store:
             _servers.pop(self.port, None)
+            _durables.pop(self.port, None)
         if self.socket is not None:
             local_path.remove(*self.socket)
             self.socket = None
         if grace > 0:
             self._server.stop(int(grace * 1000))
-        self.store.close()  # ends all waits, so that nothing is left to stop
-        self._server.stop(0)
+        durable, self._durable = self._durable, None
+        try:
+            if durable is not None and self._final:
+                durable.checkpoint()
+        finally:
+            self.store.close()  # ends all waits, so that nothing is left to stop
+            self._server.stop(0)
+            if durable is not None:
+                durable.close()
+
+
+def _open(store: _core.Store, storage: Mapping[str, Any]) -> _core.Durable:
+    """Loads a data directory, or what it is to begin with."""
+    storage_module.begin_with(storage["path"], storage["fallback"])
+    options = {key: value for key, value in storage.items() if key != "fallback"}
+    # The last checkpoint is asked for before the tables are closed.
+    return _core.Durable(store, **dict(options, final_checkpoint=False))
 
 
 def _needs_credentials(options: Mapping[str, Any]) -> bool:
@@ -538,8 +570,8 @@ class Server:
     Args:
       tables: at least one.
       port: to listen on. None or 0: any that is free; see `port`.
-      checkpointer: where checkpoints are to be. They are not written or read yet: it is kept,
-        and a warning logged.
+      checkpointer: where checkpoints are, of which the newest is loaded. They are written when
+        `Client.checkpoint` asks for it. `storage` can do more.
 
     Beyond Reverb:
 
@@ -558,6 +590,8 @@ class Server:
       policy: of an insert that would go over `max_bytes`: "evict" has the remover make room,
         "block" waits, "reject" fails.
       seed: of everything random in the tables. 0: from the system.
+      storage: a directory, or a `reprise.Storage`: the data is kept there, and what is there
+        is loaded.
       local_socket: clients of this host and user find a Unix socket by themselves, and read
         large steps in the server's memory. Left out with certificates and tokens.
       threads: of the server; 0: one a processor.
@@ -586,6 +620,7 @@ class Server:
         max_bytes: int = 0,
         policy: str = "evict",
         seed: int = 0,
+        storage: Union[None, str, "os.PathLike[str]", storage_module.Storage] = None,
         local_socket: bool = True,
         threads: int = 0,
         limits: Optional[Mapping[str, int]] = None,
@@ -594,8 +629,7 @@ class Server:
         self._tables = _check_tables(tables)
         self._checkpointer = checkpointer
         self._stopped = threading.Event()
-        if checkpointer is not None:
-            logger().warning("checkpoints are not written or read yet: %r is kept", checkpointer)
+        stored = storage_module.choose(storage, checkpointer)
         port = _check_port(port)
         hosts = _hosts(address)
         self._host = hosts[0]
@@ -618,16 +652,20 @@ class Server:
         self._where: str = where if isinstance(where, str) else ""
         place: Any
         if where == "process":
-            place = _Threads(self._tables, hosts, port, local_socket, store_options, options)
+            place = _Threads(
+                self._tables, hosts, port, local_socket, store_options, stored, options
+            )
         elif where == "child":
             from reprise import child_server
 
             place = child_server.Child(
-                self._tables, hosts, port, local_socket, store_options, options
+                self._tables, hosts, port, local_socket, store_options, stored, options
             )
         else:
             if port or address is not None:
                 raise ValueError("a server that runs already has its own port and address")
+            if stored is not None:
+                raise ValueError("a server that runs already has its own storage, or none")
             place = _Remote(self._tables, _client_of(where))
             self._where = place.address
         self._place = place

@@ -140,11 +140,21 @@ static rp_status read_tables(rp_config *c, const rp_yaml *node, rp_problem *prob
     return st;
 }
 
+static rp_status read_value(rp_config *c, rp_serve_option option, const char *key,
+                            const rp_yaml *node, rp_problem *problem)
+{
+    rp_setting value;
+    rp_status st = scalar(node, key, &value, problem);
+
+    return st == RP_OK ? rp_config_set(c, option, &value, problem) : st;
+}
+
 static rp_status unknown_key(rp_config *c, const rp_yaml *node, rp_problem *problem)
 {
     rp_nearest nearest;
 
     rp_nearest_init(&nearest, node->key);
+    rp_nearest_offer(&nearest, "storage");
     for (int i = RP_SERVE_TABLE; i < RP_SERVE_OPTIONS; i++) {
         const char *key = rp_config_key(c, (rp_serve_option)i);
 
@@ -158,12 +168,43 @@ static rp_status unknown_key(rp_config *c, const rp_yaml *node, rp_problem *prob
     return rp_problem_set(problem, &node->key_place, "%.100s: unknown key", node->key);
 }
 
+/* Keys below `storage`. */
+static rp_status read_stored(rp_config *c, const rp_yaml *node, rp_problem *problem)
+{
+    const char *name = rp_arena_format(&c->arena, "storage.%s", node->key);
+    rp_nearest nearest;
+
+    if (name == NULL) return rp_problem_memory(problem);
+    rp_nearest_init(&nearest, name);
+    for (int i = RP_SERVE_DATA; i <= RP_SERVE_ACCEPT_CHANGES; i++) {
+        const char *key = rp_config_key(c, (rp_serve_option)i);
+
+        if (key == NULL) return rp_problem_memory(problem);
+        if (strcmp(key, name) == 0)
+            return read_value(c, (rp_serve_option)i, key, node, problem);
+        rp_nearest_offer(&nearest, key);
+    }
+    if (rp_nearest_get(&nearest) != NULL)
+        return rp_problem_set(problem, &node->key_place,
+                              "%.100s: unknown key, did you mean '%s'?", name,
+                              rp_nearest_get(&nearest));
+    return rp_problem_set(problem, &node->key_place, "%.100s: unknown key", name);
+}
+
+static rp_status read_storage(rp_config *c, const rp_yaml *node, rp_problem *problem)
+{
+    rp_status st = expect(node, RP_YAML_MAP, "storage", problem);
+
+    for (const rp_yaml *n = node->first; n != NULL && st == RP_OK; n = n->next)
+        st = read_stored(c, n, problem);
+    return st;
+}
+
 static rp_status read_setting(rp_config *c, const rp_yaml *node, rp_problem *problem)
 {
     int option = RP_SERVE_TABLE; /* those before it are about the file itself */
-    rp_setting value;
-    rp_status st;
 
+    if (strcmp(node->key, "storage") == 0) return read_storage(c, node, problem);
     for (; option < RP_SERVE_OPTIONS; option++) {
         const char *key = rp_config_key(c, (rp_serve_option)option);
 
@@ -174,8 +215,7 @@ static rp_status read_setting(rp_config *c, const rp_yaml *node, rp_problem *pro
     if (option == RP_SERVE_TABLE) return read_tables(c, node, problem);
     if (option == RP_SERVE_LIMIT) return read_limits(c, node, problem);
     if (option == RP_SERVE_LISTEN) return read_listen(c, node, problem);
-    st = scalar(node, node->key, &value, problem);
-    return st == RP_OK ? rp_config_set(c, (rp_serve_option)option, &value, problem) : st;
+    return read_value(c, (rp_serve_option)option, node->key, node, problem);
 }
 
 static rp_status read_root(rp_config *c, const rp_yaml *root, rp_problem *problem)

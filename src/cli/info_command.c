@@ -3,9 +3,17 @@
 #include "cli/remote.h"
 #include "cli/table_list.h"
 
+enum { STORAGE, OPTIONS };
+
+static const rp_option options[OPTIONS] = {
+    [STORAGE] = {"storage", NULL, "how the data survives the servers, not the tables", false,
+                 NULL, NULL},
+};
+
 static const char *const examples[] = {
     "reprise info",
     "reprise info replay",
+    "reprise info --storage --json",
     "reprise info --server localhost:8000 --json",
     NULL,
 };
@@ -29,7 +37,9 @@ static int run(const rp_flags *flags)
         status = rp_remote_fail(&r, st, &err);
         goto out;
     }
-    if (r.json)
+    if (rp_remote_switch(&r, STORAGE))
+        rp_durability_report(&sheet, &list.view, r.json);
+    else if (r.json)
         rp_tables_json(&sheet, &list.view, name);
     else if (name != NULL)
         rp_info_details(&sheet, &list.view, name);
@@ -48,6 +58,8 @@ const rp_command rp_info_command = {
     .summary = "Shows the tables of a server, or everything about one.",
     .usage = "[OPTION...] [TABLE]",
     .examples = examples,
+    .options = options,
+    .option_count = OPTIONS,
     .shared = &rp_remote_options,
     .max_words = 1,
     .run = run,

@@ -156,6 +156,7 @@ void rp_info_glance(rp_sheet *out, const rp_tables_view *v)
     }
     rp_grid_write(&g, out);
     rp_grid_deinit(&g);
+    rp_durability_lines(out, v);
 }
 
 /* --- one table -------------------------------------------------------------------------------- */

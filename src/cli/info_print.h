@@ -12,7 +12,21 @@ typedef struct rp_tables_view {
     size_t count;
     const char *const *shards; /* their addresses */
     size_t shard_count;
+    const rp_client_durability *durability; /* of shards; may be NULL */
+    size_t durability_count;
 } rp_tables_view;
+
+/* How the data of a shard survives it, in a sentence; nothing if it does not. */
+void rp_durability_words(rp_sheet *out, const rp_client_durability *durability);
+/* A line of it for every shard whose data does. */
+void rp_durability_lines(rp_sheet *out, const rp_tables_view *view);
+/* An array of objects, one for each shard. */
+void rp_durability_json(rp_sheet *out, const rp_tables_view *view);
+/* All there is to say of every shard: lines, or a line of JSON. */
+void rp_durability_report(rp_sheet *out, const rp_tables_view *view, bool json);
+
+/* "42 % of 10 GiB, 512 MiB/s, 12 s left": how far something is. Returns `text`. */
+char *rp_progress_words(const rp_durable_progress *progress, char *text, size_t size);
 
 /* A line for each table of each shard, under a line of headings. */
 void rp_info_glance(rp_sheet *out, const rp_tables_view *view);

@@ -50,6 +50,7 @@ static const limit list[] = {
     LIMIT(ping_ms, MS, 1, YEAR),
     LIMIT(ping_timeout_ms, MS, 1, YEAR),
     LIMIT(tables, COUNT, 1, 1 << 20),
+    LIMIT(checkpoint_spacing_ms, MS, 1, YEAR),
 };
 
 enum { LIMITS = sizeof list / sizeof list[0] };

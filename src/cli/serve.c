@@ -13,6 +13,7 @@
 #include "cli/memory_size.h"
 #include "cli/sd_notify.h"
 #include "cli/serve_print.h"
+#include "cli/serve_storage.h"
 #include "cli/signals.h"
 #include "cli/units.h"
 #include "cli/upkeep.h"
@@ -33,12 +34,14 @@ typedef struct process {
     rp_notifier notifier;
     rp_store *store;
     rp_server *server;
+    rp_storage storage;
     uint64_t started_us;
 
     int64_t drain_ms;
     pthread_t main_thread, drain_thread;
     bool draining;
     atomic_bool drained;
+    bool unclean; /* something could not be written at the end; before `drained` */
 } process;
 
 static int misuse(const rp_problem *problem)
@@ -97,6 +100,7 @@ static rp_status start_server(process *p, rp_error *err)
         .limits = p->config.limits,
         .security = p->config.security,
         .log = rp_logger_sink(&p->logger),
+        .loading = p->config.storage.directory != NULL,
     };
 
     return rp_server_start(p->store, &options, &p->server, err);
@@ -108,9 +112,12 @@ static void log_start_failure(process *p, rp_status st, const rp_error *err)
 
     rp_fields_init(&f);
     rp_fields_add(&f, "status", "%s", rp_status_name(st));
+    if (p->server != NULL) rp_fields_add(&f, "data", "%s", p->config.storage.directory);
     rp_fields_add(&f, "error", "%s", err->text);
-    if (st == RP_UNAVAILABLE)
+    if (st == RP_UNAVAILABLE && p->server == NULL)
         rp_fields_add(&f, "try", "another address: --port 8001, or --port 0 for a free one");
+    if (p->server != NULL && rp_storage_hint(st) != NULL)
+        rp_fields_add(&f, "try", "%s", rp_storage_hint(st));
     rp_logger_write(&p->logger, RP_LOG_ERROR, "start_failed", f.text);
 }
 
@@ -176,6 +183,8 @@ static void log_serving(process *p)
         rp_fields_add(&f, "note",
                       "no table was asked for, so there is this one: "
                       "--table NAME:SAMPLER:MAX_SIZE makes others");
+    if (p->config.storage.directory != NULL)
+        rp_fields_add(&f, "data", "%s", p->config.storage.directory);
     rp_fields_add(&f, "max_bytes", "%s",
                   p->config.max_bytes == 0
                       ? "no limit"
@@ -244,11 +253,20 @@ static void reload(process *p)
     rp_notifier_send(&p->notifier, "READY=1");
 }
 
+/* Lets calls finish, ends the rest, and writes what is to be written. */
+static void wind_up(process *p)
+{
+    rp_server_drain(p->server, p->drain_ms);
+    rp_server_free(p->server);
+    p->server = NULL;
+    p->unclean = !rp_storage_close(&p->storage);
+}
+
 static void *drain_main(void *ctx)
 {
     process *p = ctx;
 
-    rp_server_drain(p->server, p->drain_ms);
+    wind_up(p);
     atomic_store(&p->drained, true);
     rp_signals_wake(p->main_thread);
     return NULL;
@@ -268,7 +286,7 @@ static void begin_drain(process *p, int number)
     p->draining = true;
     if (pthread_create(&p->drain_thread, NULL, drain_main, p) == 0) return;
     rp_signals_restore(); /* nobody waits for the second one, so it kills */
-    rp_server_drain(p->server, p->drain_ms);
+    wind_up(p);
     p->draining = false;
     atomic_store(&p->drained, true);
 }
@@ -297,11 +315,35 @@ static void wait_for_the_end(process *p)
         case RP_SIGNAL_RELOAD:
             if (!p->draining) reload(p);
             break;
-        case RP_SIGNAL_NONE: rp_upkeep_trim(p->store); break;
+        case RP_SIGNAL_NONE:
+            if (p->draining) break;
+            rp_upkeep_trim(p->store);
+            rp_storage_tell(&p->storage);
+            break;
         case RP_SIGNAL_WAKE: break;
         }
     }
     if (p->draining) (void)pthread_join(p->drain_thread, NULL);
+}
+
+/* The store is loaded, or not, and then nobody has changed anything: to end is to go. */
+static rp_status load_data(process *p, rp_error *err)
+{
+    rp_status st;
+    int number;
+
+    p->storage.settings = &p->config.storage;
+    p->storage.logger = &p->logger;
+    p->storage.notifier = &p->notifier;
+    p->storage.store = p->store;
+    p->storage.server = p->server;
+    st = rp_storage_begin(&p->storage, err);
+    while (st == RP_OK && !rp_storage_is_loaded(&p->storage))
+        if (rp_signals_wait(TICK_MS, &number) == RP_SIGNAL_STOP) {
+            rp_logger_write(&p->logger, RP_LOG_INFO, "stopped", "note=\"while loading\"");
+            _exit(EXIT_SUCCESS);
+        }
+    return st == RP_OK ? rp_storage_take(&p->storage, err) : st;
 }
 
 static int serve(process *p)
@@ -315,15 +357,17 @@ static int serve(process *p)
     raise_file_limit(p);
     p->started_us = rp_monotonic_us();
     st = start_server(p, &err);
+    if (st == RP_OK && p->config.storage.directory != NULL) st = load_data(p, &err);
     if (st != RP_OK) {
         log_start_failure(p, st, &err);
+        rp_server_free(p->server);
+        (void)rp_storage_close(&p->storage);
         return EXIT_FAILURE;
     }
     log_serving(p);
     wait_for_the_end(p);
-    rp_server_free(p->server);
     log_stopped(p);
-    return EXIT_SUCCESS;
+    return p->unclean ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 static int serve_logged(process *p)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/address_check.h"
@@ -17,7 +18,14 @@ enum {
     MAX_DRAIN_MS = 24 * 60 * 60 * 1000,
     MAX_LOOPS = 256,
     FIRST_SOCKET = 3,
+    DEFAULT_SYNC_MS = 100,
+    MAX_SYNC_MS = 60 * 1000,
+    DEFAULT_CHECKPOINT_MS = 300 * 1000,
+    DEFAULT_KEEP = 3,
+    MAX_KEEP = 1000,
 };
+
+#define MAX_CHECKPOINT_MS (INT64_C(1000) * 60 * 60 * 24 * 365)
 
 static const char default_address[] = "localhost:8000";
 static const char default_table[] = "replay:prioritized:1000000,exponent=0.6";
@@ -37,6 +45,25 @@ const rp_option rp_serve_options[RP_SERVE_OPTIONS] = {
                          false, NULL, "evict block reject"},
     [RP_SERVE_SEED] = {"seed", "N", "of all random choices (0: from the system)", false, NULL,
                        NULL},
+    [RP_SERVE_DATA] = {"data", "DIR", "keep the data there, and load what is there", false,
+                       "Storage", NULL},
+    [RP_SERVE_DURABILITY] = {"durability", "WORD", "checkpoint, interval or sync (checkpoint)",
+                             false, NULL, "checkpoint interval sync"},
+    [RP_SERVE_SYNC_EVERY] = {"sync-every", "TIME", "of the journal, with interval (100ms)",
+                             false, NULL, NULL},
+    [RP_SERVE_CHECKPOINT_EVERY] = {"checkpoint-every", "TIME",
+                                   "between checkpoints; 0: when asked only (5m)", false, NULL,
+                                   NULL},
+    [RP_SERVE_KEEP_CHECKPOINTS] = {"keep-checkpoints", "N", "how many (3)", false, NULL, NULL},
+    [RP_SERVE_NO_FINAL_CHECKPOINT] = {"no-final-checkpoint", NULL,
+                                      "do not write one on SIGTERM", false, NULL, NULL},
+    [RP_SERVE_MAX_MEMORY] = {"max-memory", "SIZE",
+                             "chunks in memory, the rest on disk (0: all)", false, NULL, NULL},
+    [RP_SERVE_SALVAGE] = {"salvage", NULL, "load what can be read of damaged data", false, NULL,
+                          NULL},
+    [RP_SERVE_ACCEPT_CHANGES] = {"accept-changes", NULL,
+                                 "load tables whose selectors differ from those saved", false,
+                                 NULL, NULL},
     [RP_SERVE_LISTEN] = {"listen", "ADDR", "host:port, :port or unix:/path (localhost:8000)",
                          true, "Network", NULL},
     [RP_SERVE_PORT] = {"port", "N", "short for --listen localhost:N", false, NULL, NULL},
@@ -64,6 +91,7 @@ const rp_option rp_serve_options[RP_SERVE_OPTIONS] = {
 };
 
 static const char *const policies[] = {"evict", "block", "reject"};
+static const char *const durabilities[] = {"checkpoint", "interval", "sync"};
 static const char *const levels[] = {"error", "warning", "info", "debug"};
 static const char *const formats[] = {"text", "json"};
 
@@ -85,6 +113,16 @@ static const setting settings[RP_SERVE_OPTIONS] = {
     [RP_SERVE_MAX_BYTES] = {SIZE, AT(max_bytes), 0, 0, NULL},
     [RP_SERVE_POLICY] = {WORD, AT(policy), 0, COUNT_OF(policies), policies},
     [RP_SERVE_SEED] = {SEED, AT(seed), 0, 0, NULL},
+    [RP_SERVE_DATA] = {TEXT, AT(storage.directory), 0, 0, NULL},
+    [RP_SERVE_DURABILITY] = {WORD, AT(storage.mode), 0, COUNT_OF(durabilities), durabilities},
+    [RP_SERVE_SYNC_EVERY] = {SECONDS, AT(storage.sync_ms), 0, MAX_SYNC_MS, NULL},
+    [RP_SERVE_CHECKPOINT_EVERY] = {SECONDS, AT(storage.checkpoint_ms), 0, MAX_CHECKPOINT_MS,
+                                   NULL},
+    [RP_SERVE_KEEP_CHECKPOINTS] = {INTEGER, AT(storage.keep), 1, MAX_KEEP, NULL},
+    [RP_SERVE_NO_FINAL_CHECKPOINT] = {SWITCH, AT(storage.no_final_checkpoint), 0, 0, NULL},
+    [RP_SERVE_MAX_MEMORY] = {SIZE, AT(storage.max_memory), 0, 0, NULL},
+    [RP_SERVE_SALVAGE] = {SWITCH, AT(storage.salvage), 0, 0, NULL},
+    [RP_SERVE_ACCEPT_CHANGES] = {SWITCH, AT(storage.accept_changes), 0, 0, NULL},
     [RP_SERVE_PORT] = {INTEGER, AT(port), 0, 65535, NULL},
     [RP_SERVE_LOOPS] = {INTEGER, AT(loops), 0, MAX_LOOPS, NULL},
     [RP_SERVE_TLS_CERT] = {TEXT, AT(security.certificate_file), 0, 0, NULL},
@@ -107,6 +145,9 @@ void rp_config_init(rp_config *c, const rp_allocator *alloc, uint64_t memory)
         .port = -1,
         .log_level = RP_LOG_INFO,
         .drain_ms = DEFAULT_DRAIN_MS,
+        .storage = {.sync_ms = DEFAULT_SYNC_MS,
+                    .checkpoint_ms = DEFAULT_CHECKPOINT_MS,
+                    .keep = DEFAULT_KEEP},
     };
     rp_arena_init(&c->arena, alloc);
 }
@@ -119,13 +160,19 @@ void rp_config_deinit(rp_config *c)
     rp_arena_deinit(&c->arena);
 }
 
+bool rp_config_is_storage(rp_serve_option option)
+{
+    return option >= RP_SERVE_DATA && option <= RP_SERVE_ACCEPT_CHANGES;
+}
+
 const char *rp_config_key(rp_config *c, rp_serve_option option)
 {
     char *key;
 
     if (option == RP_SERVE_TABLE) return "tables";
     if (option == RP_SERVE_LIMIT) return "limits";
-    key = rp_arena_format(&c->arena, "%s", rp_serve_options[option].name);
+    key = rp_arena_format(&c->arena, "%s%s", rp_config_is_storage(option) ? "storage." : "",
+                          rp_serve_options[option].name);
     for (char *p = key; p != NULL && *p != '\0'; p++)
         if (*p == '-') *p = '_';
     return key;
@@ -336,6 +383,25 @@ static rp_status check_security(rp_config *c, rp_problem *problem)
     return st;
 }
 
+/* A directory that is there must be one, and ours to write in. */
+static rp_status check_storage(rp_config *c, rp_problem *problem)
+{
+    const char *path = c->storage.directory;
+    rp_status st = RP_OK;
+    struct stat info;
+
+    for (int i = RP_SERVE_DURABILITY; i <= RP_SERVE_ACCEPT_CHANGES && st == RP_OK; i++)
+        st = check_pair(c, (rp_serve_option)i, RP_SERVE_DATA, problem);
+    if (st == RP_OK && c->storage.sync_ms == 0) c->storage.sync_ms = DEFAULT_SYNC_MS;
+    if (st != RP_OK || path == NULL || (stat(path, &info) != 0 && errno == ENOENT)) return st;
+    if (stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
+        errno = ENOTDIR;
+    else if (access(path, R_OK | W_OK | X_OK) == 0)
+        return RP_OK;
+    return rp_problem_set(problem, &c->places[RP_SERVE_DATA], "%s: '%.200s': %s",
+                          title_of(c, RP_SERVE_DATA), path, strerror(errno));
+}
+
 /* Without credentials only this machine may reach the server. The server checks that too, and
  * knows what names stand for; here the place is known. */
 static rp_status check_addresses(rp_config *c, rp_problem *problem)
@@ -395,7 +461,9 @@ rp_status rp_config_finish(rp_config *c, rp_problem *problem)
     if (st == RP_OK) st = fill_addresses(c, problem);
     if (st == RP_OK) st = check_addresses(c, problem);
     if (st == RP_OK) st = check_security(c, problem);
-    if (!is_given(c, RP_SERVE_MAX_BYTES))
+    if (st == RP_OK) st = check_storage(c, problem);
+    /* With the rest on disk it is not the memory that bounds the data. */
+    if (!is_given(c, RP_SERVE_MAX_BYTES) && c->storage.max_memory == 0)
         c->max_bytes = (uint64_t)(default_share * (double)c->memory);
     if (c->limits.queued_bytes == 0) /* the server would ask the machine, not the group */
         c->limits.queued_bytes = (size_t)(default_queued_share * (double)c->memory);

@@ -20,6 +20,15 @@ typedef enum rp_serve_option {
     RP_SERVE_MAX_BYTES,
     RP_SERVE_POLICY,
     RP_SERVE_SEED,
+    RP_SERVE_DATA, /* the first of `storage` */
+    RP_SERVE_DURABILITY,
+    RP_SERVE_SYNC_EVERY,
+    RP_SERVE_CHECKPOINT_EVERY,
+    RP_SERVE_KEEP_CHECKPOINTS,
+    RP_SERVE_NO_FINAL_CHECKPOINT,
+    RP_SERVE_MAX_MEMORY,
+    RP_SERVE_SALVAGE,
+    RP_SERVE_ACCEPT_CHANGES, /* the last */
     RP_SERVE_LISTEN,
     RP_SERVE_PORT,
     RP_SERVE_LOOPS,
@@ -43,6 +52,17 @@ enum { RP_CONFIG_MAX_ADDRESSES = 16, RP_CONFIG_MAX_TABLES = 4096 };
 
 typedef enum rp_log_format { RP_LOG_TEXT = 0, RP_LOG_JSON = 1 } rp_log_format;
 
+/* Where the data lies, and how safe it is: `storage` in a file. */
+typedef struct rp_storage_settings {
+    const char *directory; /* NULL: in memory only */
+    int mode;              /* rp_durability */
+    int64_t sync_ms;       /* of RP_DURABLE_INTERVAL */
+    int64_t checkpoint_ms; /* 0: on demand only */
+    int64_t keep;
+    uint64_t max_memory; /* 0: all of it */
+    bool salvage, accept_changes, no_final_checkpoint;
+} rp_storage_settings;
+
 typedef struct rp_config {
     rp_arena arena;  /* everything below points into it, or to argv */
     uint64_t memory; /* what percentages are of */
@@ -57,6 +77,7 @@ typedef struct rp_config {
     uint64_t max_bytes;
     int policy; /* rp_budget_policy */
     uint64_t seed;
+    rp_storage_settings storage;
 
     const char *addresses[RP_CONFIG_MAX_ADDRESSES];
     rp_place address_places[RP_CONFIG_MAX_ADDRESSES];
@@ -79,8 +100,10 @@ typedef struct rp_config {
 void rp_config_init(rp_config *config, const rp_allocator *alloc, uint64_t memory);
 void rp_config_deinit(rp_config *config);
 
-/* The name of an option in a file: its own with '_' for '-', or "tables" and "limits". */
+/* The name of an option in a file: its own with '_' for '-', below "storage." for those of
+ * storage, or "tables" and "limits". NULL if there is no memory. */
 const char *rp_config_key(rp_config *config, rp_serve_option option);
+bool rp_config_is_storage(rp_serve_option option);
 
 /* Sets one option; the texts must live as long as the configuration. RP_SERVE_TABLE and
  * RP_SERVE_LIMIT take "replay:uniform:1000" and "name=value"; RP_SERVE_LISTEN adds an address.

@@ -128,6 +128,29 @@ static void print_security(FILE *out, const rp_server_security *s)
                   yes_no(s->reset_off));
 }
 
+static void print_storage(FILE *out, const rp_storage_settings *s)
+{
+    static const char *const modes[] = {"checkpoint", "interval", "sync"};
+    char text[32];
+
+    if (s->directory == NULL) return;
+    (void)fputs("storage:\n  ", out);
+    print_pair(out, "data", s->directory);
+    (void)fprintf(out, "  durability: %s\n", modes[s->mode]);
+    if (s->mode == RP_DURABLE_INTERVAL)
+        (void)fprintf(out, "  sync_every: %" PRId64 "ms\n", s->sync_ms);
+    (void)fprintf(out, "  checkpoint_every: %s%s\n",
+                  rp_decimal_text((double)s->checkpoint_ms / 1000, text, sizeof text),
+                  s->checkpoint_ms == 0 ? " # when asked only" : "s");
+    (void)fprintf(out, "  keep_checkpoints: %" PRId64 "\n", s->keep);
+    (void)fprintf(out, "  no_final_checkpoint: %s\n", yes_no(s->no_final_checkpoint));
+    (void)fprintf(out, "  max_memory: %" PRIu64 " # %s\n", s->max_memory,
+                  s->max_memory == 0 ? "all of it"
+                                     : rp_size_text(s->max_memory, text, sizeof text));
+    (void)fprintf(out, "  salvage: %s\n  accept_changes: %s\n", yes_no(s->salvage),
+                  yes_no(s->accept_changes));
+}
+
 /* What is taken at the start only. */
 static void print_fixed(FILE *out, const rp_config *c)
 {
@@ -142,6 +165,7 @@ static void print_fixed(FILE *out, const rp_config *c)
     (void)fprintf(out, "policy: %s\n", policies[c->policy]);
     (void)fprintf(out, "seed: %" PRIu64 "%s\n", c->seed,
                   c->seed == 0 ? " # from the system" : "");
+    print_storage(out, &c->storage);
     (void)fputs("listen:\n", out);
     for (size_t i = 0; i < c->address_count; i++) {
         (void)fputs("  - ", out);

@@ -23,6 +23,7 @@ void rp_signals_block(void)
 
     (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of its write */
 }
 
 void rp_signals_restore(void)

@@ -2,6 +2,7 @@
 #include "cli/table_list.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/nearest.h"
@@ -16,13 +17,23 @@ rp_status rp_table_list_fetch(rp_table_list *l, rp_client *client, rp_wait wait,
     if (st != RP_OK) return st;
     if (shards > RP_LISTED_SHARDS) shards = RP_LISTED_SHARDS;
     for (size_t i = 0; i < shards; i++) l->shards[i] = rp_client_shard_address(client, i);
-    l->view = (rp_tables_view){l->tables->tables, l->tables->count, l->shards, shards};
-    return RP_OK;
+    l->view = (rp_tables_view){.tables = l->tables->tables,
+                               .count = l->tables->count,
+                               .shards = l->shards,
+                               .shard_count = shards};
+    l->durability = calloc(shards + 1, sizeof *l->durability);
+    if (l->durability == NULL) return RP_OK; /* the tables are what was asked for */
+    l->view.durability = l->durability;
+    st = rp_client_get_durability(client, l->durability, shards, &l->view.durability_count,
+                                  wait, err);
+    if (st != RP_OK) rp_table_list_deinit(l);
+    return st;
 }
 
 void rp_table_list_deinit(rp_table_list *l)
 {
     rp_client_tables_free(l->tables);
+    free(l->durability);
     *l = (rp_table_list){0};
 }
 

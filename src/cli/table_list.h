@@ -11,6 +11,7 @@ enum { RP_LISTED_SHARDS = 256 };
 typedef struct rp_table_list {
     rp_client_tables *tables;
     const char *shards[RP_LISTED_SHARDS];
+    rp_client_durability *durability;
     rp_tables_view view; /* of the above */
 } rp_table_list;
 

@@ -148,7 +148,25 @@ static void head(painter *p, const rp_top_screen *s, const rp_top_look *now,
                         rp_count_text(sum.samples, samples_text), now->waiting_total);
     }
     end_line(p);
+    for (size_t i = 0; i < now->view.durability_count; i++) {
+        const rp_client_durability *d = &now->view.durability[i];
+
+        if (!d->is_durable) continue;
+        if (now->view.shard_count > 1) rp_sheet_format(&p->line, "%zu/", d->shard);
+        rp_durability_words(&p->line, d);
+        end_line(p);
+    }
     end_line(p);
+}
+
+/* Lines above the tables. */
+static size_t head_lines(const rp_top_look *now)
+{
+    size_t lines = HEAD_LINES;
+
+    for (size_t i = 0; i < now->view.durability_count; i++)
+        if (now->view.durability[i].is_durable) lines++;
+    return lines;
 }
 
 typedef struct widths {
@@ -251,7 +269,7 @@ static size_t table_lines(const rp_top_screen *s, const rp_top_look *now)
     size_t room;
 
     if (s->height == 0) return now->view.count;
-    room = s->height > HEAD_LINES ? s->height - HEAD_LINES : 0;
+    room = s->height > head_lines(now) ? s->height - head_lines(now) : 0;
     if (now->waiting_total > 0 && room > 6) room -= room / 3;
     return now->view.count < room ? now->view.count : room;
 }
@@ -334,6 +352,8 @@ void rp_top_json(rp_sheet *out, const rp_top_look *now, const rp_top_look *befor
     }
     rp_json_close(out, ']');
     json_waiting(out, now);
+    rp_json_key(out, "storage");
+    rp_durability_json(out, &now->view);
     rp_json_close(out, '}');
     rp_sheet_put(out, "\n");
 }

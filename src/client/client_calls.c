@@ -9,7 +9,10 @@
 #include "util/error.h"
 #include "util/mem.h"
 #include "wire/answers.h"
+#include "wire/durability_wire.h"
 #include "wire/request_write.h"
+
+enum { PATH_BYTES = 4096 };
 
 /* Makes a call on all shards, whose answers say nothing. Takes the message. */
 static rp_status call_all(rp_client *client, const char *path, rp_buf *message, bool repeatable,
@@ -178,19 +181,93 @@ static rp_status copy_path(rp_client *client, const rp_unary *u, char **out, rp_
     return rp_fail(err, RP_INTERNAL, "no shard has written a checkpoint");
 }
 
+static rp_status local_checkpoint(rp_client *client, rp_wait wait, char **path, rp_error *err)
+{
+    char *room;
+    rp_status st;
+
+    if (client->options.durable == NULL)
+        return rp_fail(err, RP_INVALID, "no checkpointer is configured for this store");
+    room = rp_alloc(&client->alloc, PATH_BYTES);
+    if (room == NULL) return rp_fail_memory(err, PATH_BYTES);
+    st = rp_durable_checkpoint(client->options.durable, wait, room, PATH_BYTES, err);
+    if (st == RP_OK && path != NULL) {
+        *path = rp_alloc(&client->alloc, strlen(room) + 1);
+        if (*path == NULL)
+            st = rp_fail_memory(err, strlen(room) + 1);
+        else
+            memcpy(*path, room, strlen(room) + 1);
+    }
+    rp_release(&client->alloc, room, PATH_BYTES);
+    return st;
+}
+
 rp_status rp_client_checkpoint(rp_client *client, rp_wait wait, char **path, rp_error *err)
 {
     const rp_unary_request request = {RP_CLIENT_REVERB "Checkpoint", NULL, false};
     rp_unary *u = NULL;
     rp_status st;
 
-    if (client->store != NULL)
-        return rp_fail(err, RP_INVALID, "no checkpointer is configured for this store");
+    if (client->store != NULL) return local_checkpoint(client, wait, path, err);
     st = rp_unary_call(client, &request, 0, client->addresses.count, wait, &u, err);
     if (st == RP_OK) st = rp_unary_result(u, err);
     if (st == RP_OK && path != NULL) st = copy_path(client, u, path, err);
     rp_unary_free(u);
     return st;
+}
+
+/* --- durability ------------------------------------------------------------------------------- */
+
+static rp_status read_durability(const rp_client *client, const rp_unary *u,
+                                 rp_client_durability *out, size_t capacity, size_t *count,
+                                 rp_error *err)
+{
+    for (size_t i = 0; i < rp_unary_count(u) && *count < capacity; i++) {
+        const rp_unary_answer *a = rp_unary_answer_of(u, i);
+        rp_client_durability *d = &out[*count];
+        rp_status st = RP_OK;
+
+        if (a->status != RP_OK && a->status != RP_UNIMPLEMENTED) continue;
+        *d = (rp_client_durability){.shard = i};
+        if (a->status == RP_OK)
+            st = rp_wire_read_durability(a->data, a->size, &d->is_durable, &d->info, err);
+        if (st != RP_OK) return corrupt(client, i, st, err);
+        ++*count;
+    }
+    return RP_OK;
+}
+
+static rp_status ask_durability(rp_client *client, rp_client_durability *out, size_t capacity,
+                                size_t *count, rp_wait wait, rp_error *err)
+{
+    rp_unary *u = NULL;
+    rp_buf message;
+    rp_status st;
+
+    rp_buf_init(&message, &client->alloc);
+    rp_wire_write_status_request(&message, NULL, true);
+    const rp_unary_request request = {RP_CLIENT_REPLAY "Status", &message, true};
+    st = message.bad
+             ? rp_fail(err, RP_NO_RESOURCE, "out of memory for a request")
+             : rp_unary_call(client, &request, 0, client->addresses.count, wait, &u, err);
+    if (st == RP_OK) st = rp_unary_result(u, err);
+    if (st == RP_UNIMPLEMENTED) st = RP_OK; /* a Reverb server */
+    if (st == RP_OK) st = read_durability(client, u, out, capacity, count, err);
+    rp_unary_free(u);
+    rp_buf_deinit(&message);
+    return st;
+}
+
+rp_status rp_client_get_durability(rp_client *client, rp_client_durability *out,
+                                   size_t capacity, size_t *count, rp_wait wait, rp_error *err)
+{
+    *count = 0;
+    if (client->store == NULL) return ask_durability(client, out, capacity, count, wait, err);
+    if (capacity == 0) return RP_OK;
+    *out = (rp_client_durability){.is_durable = client->options.durable != NULL};
+    if (out->is_durable) rp_durable_get_info(client->options.durable, &out->info);
+    *count = 1;
+    return RP_OK;
 }
 
 /* --- tables made and changed ------------------------------------------------------------------ */

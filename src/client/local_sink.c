@@ -19,10 +19,12 @@
 #include <string.h>
 
 #include "reprise/op.h"
-#include "table/table.h"
+#include "table/table_log.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/mutex.h"
+
+enum { SAFE_AGAIN_MS = 50 };
 
 typedef enum batch_state { QUEUED, RUNNING, PARKED, ENDED, HALTED, OVER } batch_state;
 
@@ -40,6 +42,7 @@ struct batch {
     size_t count, at; /* items, and how many are settled */
     /* of those, what the events have not been told */
     size_t confirmed, refused;
+    uint64_t lsn;     /* at which the confirmed are safe (table/table_log.h) */
     rp_error refusal; /* of the first of them */
     uint64_t *keys;   /* confirmed from the front, refused from behind */
     rp_insert items[];
@@ -142,6 +145,7 @@ static void absorb(batch *b)
     size_t tried = b->op.count;
 
     confirm(b, b->op.done);
+    if (b->op.lsn > b->lsn) b->lsn = b->op.lsn;
     if (b->op.status == RP_OK || tried > 1) return;
     if (b->op.status == RP_CANCELLED && rp_table_is_dropped(b->table))
         refuse_gone(b);
@@ -213,10 +217,29 @@ static void run_batch(batch *b)
 
 /* --- telling ---------------------------------------------------------------------------------- */
 
+/* Waits until what was inserted is safe; false if the sink is closed first. A journal that
+ * cannot write is waited for: to confirm would be to lie. */
+static bool wait_safe(batch *b)
+{
+    local_sink *s = b->sink;
+    bool closing = false;
+
+    while (!closing && rp_table_wait_safe(b->table, RP_OK, b->lsn, rp_wait_ms(SAFE_AGAIN_MS),
+                                          NULL) != RP_OK) {
+        rp_mutex_lock(&s->mu);
+        if (!s->closing) (void)rp_cond_wait(&s->cv, &s->mu, rp_wait_ms(SAFE_AGAIN_MS).until_ns);
+        closing = s->closing;
+        rp_mutex_unlock(&s->mu);
+    }
+    return !closing;
+}
+
 /* Tells what is settled and was not told yet. */
 static void tell(batch *b)
 {
     const rp_sink_events *e = &b->sink->events;
+
+    if (b->confirmed > 0 && b->lsn > 0 && !wait_safe(b)) return;
 
     if (b->confirmed > 0) e->on_settled(e->user, b->keys, b->confirmed, RP_OK, "");
     if (b->refused > 0)
@@ -367,6 +390,7 @@ static void close_sink(rp_sink *sink)
 
     rp_mutex_lock(&s->mu);
     s->closing = true;
+    rp_cond_signal(&s->cv); /* the job may be waiting for the journal */
     while (s->busy) (void)rp_cond_wait(&s->cv, &s->mu, RP_FOREVER);
     rp_mutex_unlock(&s->mu);
     withdraw_all(s);

@@ -245,6 +245,7 @@ rp_status rp_store_log_start(const rp_store_log_options *options, rp_store_log *
         .next_lsn = options->next_lsn,
         .sync = options->sync,
         .interval_ns = options->interval_ns,
+        .retry_ns = options->retry_ns,
         .file_bytes = options->file_bytes,
         .max_queued = options->max_queued,
         .encode = on_encode,

@@ -96,6 +96,13 @@ static void begin_task(rp_connection *c, rp_call *call, rp_method method,
     if (kind->on_open != NULL) kind->on_open(task);
 }
 
+/* What does not need the store. */
+static bool works_while_loading(rp_method method)
+{
+    return method == RP_METHOD_HEALTH_CHECK || method == RP_METHOD_HEALTH_WATCH ||
+           method == RP_METHOD_REFLECTION;
+}
+
 /* Whether the call may go on, by what its headers say. */
 static rp_status check_head(rp_connection *c, const rp_request_head *head, const char *path,
                             const char *authorization, rp_method *method, rp_refusal *why,
@@ -113,6 +120,12 @@ static rp_status check_head(rp_connection *c, const rp_request_head *head, const
     if (atomic_load_explicit(&server->draining, memory_order_relaxed)) {
         *why = RP_REFUSED_DRAINING;
         return rp_fail(err, RP_UNAVAILABLE, "the server is shutting down");
+    }
+    /* Acquire: whoever sees it loaded sees all that was done to load it. */
+    if (!atomic_load_explicit(&server->is_loaded, memory_order_acquire) &&
+        !works_while_loading(*method)) {
+        *why = RP_REFUSED_LOADING;
+        return rp_server_fail_loading(server, err);
     }
     if (head->bad_timeout) {
         *why = RP_REFUSED_DECODE;
@@ -178,6 +191,7 @@ static void note_end(rp_task *task, rp_status status)
     task->is_finished = true;
     task->status = status;
     rp_loop_disarm(rp_task_worker(task)->loop, &task->deadline);
+    rp_safe_wait_end(&rp_task_worker(task)->safe_waits, &task->safe);
     if (task->kind->on_end != NULL) task->kind->on_end(task);
     rp_connection_touch(task->connection);
 }
@@ -193,7 +207,11 @@ static void on_message(void *user, rp_call *call, const uint8_t *data, size_t si
     c->turn.messages++;
     if (task == NULL || task->method != RP_METHOD_INSERT_STREAM) c->turn.others = true;
     rp_counter_add(&c->worker->metrics->messages_read, 1);
-    if (task != NULL && !task->is_finished) task->kind->on_message(task, data, size, block);
+    if (task == NULL || task->is_finished) return;
+    if (task->held != NULL)
+        rp_task_abort(task, RP_INVALID, "the call has more than one request message");
+    else
+        task->kind->on_message(task, data, size, block);
 }
 
 static void on_half_close(void *user, rp_call *call)
@@ -201,7 +219,7 @@ static void on_half_close(void *user, rp_call *call)
     rp_task *task = rp_call_user(call);
 
     (void)user;
-    if (task == NULL || task->is_finished) return;
+    if (task == NULL || task->is_finished || task->held != NULL) return;
     if (task->kind->on_half_close != NULL)
         task->kind->on_half_close(task);
     else
@@ -225,7 +243,9 @@ static void on_close(void *user, rp_call *call)
 
     if (task == NULL) return;
     rp_loop_disarm(worker->loop, &task->deadline);
+    rp_safe_wait_end(&worker->safe_waits, &task->safe);
     if (task->kind->on_close != NULL) task->kind->on_close(task);
+    rp_reply_release(&worker->replies, task->held);
     if (task->flushes) {
         rp_task **link = &c->flushes;
         while (*link != task) link = &(*link)->next_flush;
@@ -349,6 +369,30 @@ void rp_task_answer(rp_task *task, rp_reply *reply)
 {
     rp_task_send(task, reply);
     rp_task_finish(task, RP_OK, NULL);
+}
+
+static void send_held(rp_safe_wait *wait)
+{
+    rp_task *task = (rp_task *)(void *)((char *)wait - offsetof(rp_task, safe));
+    rp_reply *reply = task->held;
+
+    task->held = NULL;
+    rp_task_answer(task, reply);
+}
+
+void rp_task_answer_safely(rp_task *task, rp_reply *reply, uint64_t lsn)
+{
+    rp_worker *worker = rp_task_worker(task);
+
+    if (reply == NULL) reply = rp_task_reply(task);
+    if (reply == NULL) return;
+    if (lsn <= rp_safe_now(&worker->server->safety)) {
+        rp_task_answer(task, reply);
+        return;
+    }
+    task->held = reply;
+    task->safe.on_safe = send_held;
+    rp_safe_wait_begin(&worker->safe_waits, &task->safe, lsn);
 }
 
 void rp_task_answer_empty(rp_task *task)

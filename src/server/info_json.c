@@ -159,6 +159,80 @@ static void write_store(rp_buf *out, const rp_store_info *store)
     close_object(out);
 }
 
+static void write_progress(rp_buf *out, const rp_durable_progress *progress)
+{
+    if (progress->what == NULL) {
+        key(out, "progress");
+        rp_buf_text(out, "null");
+        return;
+    }
+    open_object(out, "progress");
+    put_text(out, "what", progress->what);
+    put_count(out, "done_bytes", progress->done);
+    put_count(out, "total_bytes", progress->total);
+    put_seconds(out, "elapsed_seconds", progress->elapsed_ns);
+    put_number(out, "left_seconds",
+               progress->left_ns < 0 ? INFINITY : (double)progress->left_ns / 1e9);
+    close_object(out);
+}
+
+static const char *durability_name(rp_durability mode)
+{
+    static const char *const names[] = {"checkpoint", "interval", "sync"};
+
+    return (size_t)mode < sizeof names / sizeof names[0] ? names[mode] : "unknown";
+}
+
+static void write_last_checkpoint(rp_buf *out, const rp_durable_info *d)
+{
+    if (d->last_checkpoint == 0) {
+        key(out, "last_checkpoint");
+        rp_buf_text(out, "null");
+        return;
+    }
+    open_object(out, "last_checkpoint");
+    put_count(out, "number", d->last_checkpoint);
+    put_number(out, "age_seconds", /* null: it was there when the server started */
+               d->last_checkpoint_age_ns < 0 ? NAN : (double)d->last_checkpoint_age_ns / 1e9);
+    put_seconds(out, "seconds", d->last_checkpoint_took_ns);
+    put_seconds(out, "pause_seconds", d->last_pause_ns);
+    put_count(out, "bytes", d->last_checkpoint_bytes);
+    close_object(out);
+}
+
+/* null of a server that keeps everything in memory only. */
+static void write_durable(rp_buf *out, const rp_server_view *server)
+{
+    const rp_durable_info *d = &server->durable;
+
+    if (!server->is_durable) {
+        key(out, "durable");
+        rp_buf_text(out, "null");
+        return;
+    }
+    open_object(out, "durable");
+    put_text(out, "mode", durability_name(d->mode));
+    put_bool(out, "degraded", d->degraded);
+    put_text(out, "trouble", d->trouble[0] != '\0' ? d->trouble : NULL);
+    put_count(out, "checkpoints", d->checkpoints);
+    put_count(out, "failed_checkpoints", d->failed_checkpoints);
+    write_last_checkpoint(out, d);
+    put_count(out, "lsn", d->lsn);
+    put_count(out, "safe_lsn", d->safe_lsn);
+    put_count(out, "segments", d->segments);
+    put_count(out, "disk_bytes", d->disk_bytes);
+    put_count(out, "live_bytes", d->live_bytes);
+    put_count(out, "recovered_items", d->recovered_items);
+    put_count(out, "recovered_records", d->recovered_records);
+    put_count(out, "torn_bytes", d->torn_bytes);
+    put_count(out, "resident_bytes", d->resident_bytes);
+    put_count(out, "spilled_bytes", d->spilled_bytes);
+    put_count(out, "loads", d->loads);
+    put_count(out, "load_bytes", d->load_bytes);
+    write_progress(out, &d->progress);
+    close_object(out);
+}
+
 /* --- a table ------------------------------------------------------------------------------- */
 
 static void write_selector(rp_buf *out, const char *name, const rp_selector_options *selector)
@@ -332,6 +406,7 @@ void rp_info_json_write(rp_buf *out, const rp_server_view *server, const rp_stor
     rp_buf_text(out, "{");
     write_server(out, server);
     write_store(out, store);
+    write_durable(out, server);
     key(out, "tables");
     rp_buf_text(out, "[");
     for (size_t i = 0; i < table_count; i++) {

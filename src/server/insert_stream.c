@@ -5,9 +5,10 @@
  * the table lets it wait, the stream goes on with what follows, for other tables too, until the
  * table has as many waiting as it takes; then the stream is paused, and its peer held up by
  * flow control, never by an error. Keys are confirmed at the end of the turn, all in one
- * message. */
+ * message; with a journal only those that are safe, the others when they are. */
 #include "chunk/chunk.h"
 #include "chunk/mould.h"
+#include "server/confirmations.h"
 #include "server/served.h"
 #include "server/stream_chunks.h"
 #include "util/clock.h"
@@ -34,8 +35,7 @@ typedef struct insert_stream {
     rp_insert_batch *parked;
     size_t parked_bytes; /* of the messages they came in */
     size_t pinned;       /* counted in the connection's pinned_bytes */
-    uint64_t *confirmed;
-    size_t confirmed_count, confirmed_capacity;
+    rp_confirmations confirmed;
     bool has_ended; /* the peer has sent all */
 } insert_stream;
 
@@ -43,9 +43,10 @@ typedef struct insert_stream {
 struct rp_insert_batch {
     rp_op op;
     rp_post post, progress;
-    atomic_size_t in;        /* items, so far, of an operation that waits */
-    atomic_bool is_progress; /* that has been posted, and not been read */
-    size_t told;             /* items, of those, that the peer knows of */
+    atomic_size_t in;            /* items, so far, of an operation that waits */
+    atomic_uint_fast64_t in_lsn; /* at which they are safe; written before `in` */
+    atomic_bool is_progress;     /* that has been posted, and not been read */
+    size_t told;                 /* items, of those, that the peer knows of */
     rp_worker *worker;
     insert_stream *stream; /* NULL: its call is gone */
     rp_served *served;     /* a reference while in use */
@@ -140,7 +141,8 @@ static void on_batch_progress(rp_op *op)
 {
     rp_insert_batch *batch = op->user;
 
-    atomic_store_explicit(&batch->in, op->done, memory_order_relaxed);
+    atomic_store_explicit(&batch->in_lsn, op->lsn, memory_order_relaxed);
+    atomic_store_explicit(&batch->in, op->done, memory_order_release);
     if (!atomic_exchange_explicit(&batch->is_progress, true, memory_order_acq_rel))
         rp_loop_post(batch->worker->loop, &batch->progress);
 }
@@ -177,30 +179,32 @@ static void drop_items(rp_insert_batch *batch, size_t from)
         rp_trajectory_unref(batch->items[i].trajectory);
 }
 
-/* Keys of items that are in, to be told to the peer. */
-static void confirm(insert_stream *stream, const rp_insert *items, size_t count)
+static rp_safety *safety_of(const insert_stream *stream)
+{
+    return &rp_task_worker(&stream->task)->server->safety;
+}
+
+/* Keys of items that are in, to be told to the peer once that is safe. */
+static void confirm(insert_stream *stream, const rp_insert *items, size_t count, uint64_t lsn)
 {
     rp_task *task = &stream->task;
-    size_t needed = stream->confirmed_count + count;
+    rp_worker *worker = rp_task_worker(task);
+    uint64_t next;
 
-    if (needed > stream->confirmed_capacity) {
-        size_t capacity = needed < 64 ? 64 : 2 * needed;
-        if (!rp_resize_array(&rp_task_worker(task)->server->alloc, &stream->confirmed,
-                             stream->confirmed_capacity, capacity, sizeof(uint64_t))) {
-            rp_task_abort(task, RP_NO_RESOURCE, "out of memory for confirmations");
-            return;
-        }
-        stream->confirmed_capacity = capacity;
+    if (rp_confirmations_add(&stream->confirmed, &worker->server->alloc, items, count, lsn,
+                             rp_safe_now(safety_of(stream))) != RP_OK) {
+        rp_task_abort(task, RP_NO_RESOURCE, "out of memory for confirmations");
+        return;
     }
-    for (size_t i = 0; i < count; i++)
-        stream->confirmed[stream->confirmed_count + i] = items[i].key;
-    stream->confirmed_count = needed;
+    next = rp_confirmations_next(&stream->confirmed);
+    if (next != 0 && task->safe.lsn == 0)
+        rp_safe_wait_begin(&worker->safe_waits, &task->safe, next);
     rp_task_touch(task);
 }
 
 /* The first `done` items are in: tells the peer of those it does not know of, and counts them.
  */
-static void tell(insert_stream *stream, rp_insert_batch *batch, size_t done)
+static void tell(insert_stream *stream, rp_insert_batch *batch, size_t done, uint64_t lsn)
 {
     rp_worker *worker = batch->worker;
     rp_table_counters *counters = rp_table_metrics_loop(batch->served->metrics, worker->index);
@@ -210,14 +214,15 @@ static void tell(insert_stream *stream, rp_insert_batch *batch, size_t done)
     batch->told = done;
     rp_counter_add(&counters->inserted_items, more);
     rp_histogram_record(&counters->insert_ns, rp_now_ns() - batch->came_ns, more);
-    confirm(stream, batch->items + told, more); /* may end the stream, and free the batch */
+    confirm(stream, batch->items + told, more,
+            lsn); /* may end the stream, and free the batch */
 }
 
 /* An operation is over. */
 static void settle(insert_stream *stream, rp_insert_batch *batch)
 {
     drop_items(batch, batch->op.done);
-    tell(stream, batch, batch->op.done);
+    tell(stream, batch, batch->op.done, batch->op.lsn);
     if (batch->op.status != RP_OK)
         rp_task_abort(&stream->task, batch->op.status, batch->op.error.text);
 }
@@ -244,10 +249,13 @@ static void on_progress_posted(rp_post *post)
     rp_insert_batch *batch =
         (rp_insert_batch *)((char *)post - offsetof(rp_insert_batch, progress));
 
+    size_t in;
+
     /* An exchange: what is stored after it is posted again, what was before is read here. */
     (void)atomic_exchange_explicit(&batch->is_progress, false, memory_order_acq_rel);
-    if (batch->stream != NULL)
-        tell(batch->stream, batch, atomic_load_explicit(&batch->in, memory_order_acquire));
+    if (batch->stream == NULL) return;
+    in = atomic_load_explicit(&batch->in, memory_order_acquire); /* before its number */
+    tell(batch->stream, batch, in, atomic_load_explicit(&batch->in_lsn, memory_order_relaxed));
 }
 
 /* A batch that had to wait has come home. */
@@ -703,6 +711,9 @@ static bool must_wait(const insert_stream *stream)
         stream->task.connection->parked_bytes > limits->connection_pinned_bytes)
         return true;
     if (rp_call_queued_bytes(stream->task.call) >= limits->stream_queued_bytes) return true;
+    if (stream->confirmed.count - stream->confirmed.ready >=
+        limits->stream_queued_bytes / sizeof(uint64_t) + 1)
+        return true; /* the journal is behind */
     return stream->parked != NULL && stream->served != NULL &&
            atomic_load_explicit(&stream->served->pending_inserts, memory_order_relaxed) >=
                stream->served->max_pending;
@@ -757,12 +768,15 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
 
 /* --- the stream ------------------------------------------------------------------------------------------ */
 
+static void on_safe(rp_safe_wait *wait);
+
 static void on_open(rp_task *task)
 {
     rp_server *server = rp_task_worker(task)->server;
 
     rp_stream_chunks_init(&stream_of(task)->chunks, &server->alloc,
                           server->hash_seed ^ (uint64_t)(uintptr_t)task);
+    task->safe.on_safe = on_safe;
 }
 
 static void send_confirmations(insert_stream *stream)
@@ -770,15 +784,16 @@ static void send_confirmations(insert_stream *stream)
     rp_task *task = &stream->task;
     rp_reply *reply;
 
-    if (stream->confirmed_count == 0 || task->is_finished) return;
+    if (stream->confirmed.ready == 0 || task->is_finished) return;
     if (rp_call_queued_bytes(task->call) >= rp_task_worker(task)->limits.stream_queued_bytes) {
         rp_call_want_room(task->call); /* a slow reader: the stream waits as well */
         return;
     }
     reply = rp_task_reply(task);
     if (reply == NULL) return;
-    rp_wire_write_insert_response(&reply->bytes, stream->confirmed, stream->confirmed_count);
-    stream->confirmed_count = 0;
+    rp_wire_write_insert_response(&reply->bytes, stream->confirmed.keys,
+                                  stream->confirmed.ready);
+    rp_confirmations_sent(&stream->confirmed);
     rp_task_send(task, reply);
 }
 
@@ -787,7 +802,7 @@ static void on_flush(rp_task *task)
     insert_stream *stream = stream_of(task);
 
     send_confirmations(stream);
-    if (stream->has_ended && stream->parked == NULL && stream->confirmed_count == 0)
+    if (stream->has_ended && stream->parked == NULL && stream->confirmed.count == 0)
         rp_task_finish(task, RP_OK, NULL);
 }
 
@@ -799,6 +814,19 @@ static void go_on(insert_stream *stream)
     if (task->is_finished) return;
     rp_task_touch(task);
     if (rp_call_is_paused(task->call) && !must_wait(stream)) rp_call_resume(task->call);
+}
+
+/* Some of what waits to be confirmed may be. */
+static void on_safe(rp_safe_wait *wait)
+{
+    insert_stream *stream =
+        stream_of((rp_task *)(void *)((char *)wait - offsetof(rp_task, safe)));
+    uint64_t next;
+
+    rp_confirmations_settle(&stream->confirmed, rp_safe_now(safety_of(stream)));
+    next = rp_confirmations_next(&stream->confirmed);
+    if (next != 0) rp_safe_wait_begin(&rp_task_worker(&stream->task)->safe_waits, wait, next);
+    go_on(stream);
 }
 
 static void on_room(rp_task *task)
@@ -845,8 +873,7 @@ static void on_close(rp_task *task)
     rp_counter_sub(&worker->metrics->pinned_bytes, stream->pinned);
     rp_stream_chunks_deinit(&stream->chunks);
     rp_served_unref(stream->served);
-    rp_release(&worker->server->alloc, stream->confirmed,
-               stream->confirmed_capacity * sizeof(uint64_t));
+    rp_confirmations_deinit(&stream->confirmed, &worker->server->alloc);
 }
 
 const rp_task_kind rp_insert_stream_kind = {

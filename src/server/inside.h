@@ -7,11 +7,12 @@
  *   connection.c   a socket: TLS, HTTP/2 or HTTP/1.1, limits of time and memory
  *   lease_link.c   a socket that holds a lease on shared memory
  *   calls.c        requests become tasks, by their method
+ *   safety.c       answers that wait for the journal
  *   insert_stream.c, sample_stream.c, unary_calls.c, ...   the tasks
  *
  * A connection and all of its tasks belong to one worker's thread. What crosses threads: the
- * operations that tables complete (they post to the worker), the tables themselves, the gate,
- * the metrics, and the atomics of rp_server below. */
+ * operations that tables complete and what the journal and checkpoints tell (they post to the
+ * worker), the tables themselves, the gate, the metrics, and the atomics of rp_server below. */
 #ifndef RP_SERVER_INSIDE_H
 #define RP_SERVER_INSIDE_H
 
@@ -19,17 +20,19 @@
 #include <stdatomic.h>
 
 #include "net/link.h"
-#include "net/listener.h"
 #include "net/loop.h"
 #include "reprise/op.h"
 #include "reprise/server.h"
 #include "server/abuse.h"
+#include "server/acceptor.h"
+#include "server/checkpoint_desk.h"
 #include "server/gate.h"
 #include "server/gathering.h"
 #include "server/http_page.h"
 #include "server/lease.h"
 #include "server/metrics.h"
 #include "server/page.h"
+#include "server/safety.h"
 #include "util/mutex.h"
 #include "util/shared_arena.h"
 #include "wire/h2.h"
@@ -49,17 +52,6 @@ typedef struct rp_sample_fetch rp_sample_fetch;
 typedef struct rp_lease_link rp_lease_link;
 
 /* --- the server ----------------------------------------------------------------------------- */
-
-/* A listening descriptor, on the first worker's loop. */
-typedef struct rp_listener_watch {
-    rp_watch watch;
-    rp_server *server;
-} rp_listener_watch;
-
-typedef struct rp_server_listener {
-    rp_listener listener;
-    rp_listener_watch watches[RP_LISTENER_MAX_FDS];
-} rp_server_listener;
 
 struct rp_server {
     rp_allocator alloc;
@@ -84,6 +76,9 @@ struct rp_server {
     uint64_t hash_seed; /* of maps whose keys peers choose */
     int64_t started_ns;
     atomic_bool draining;
+    atomic_bool is_loaded; /* until then the store is somebody else's, and calls are refused */
+    rp_safety safety;      /* its durable is set before is_loaded */
+    rp_checkpoint_desk desk;
     atomic_uint_fast32_t health_version; /* moves when health does */
     atomic_size_t connection_count;
     atomic_size_t queued_bytes; /* messages and answers of all connections */
@@ -108,13 +103,11 @@ struct rp_server {
 RP_NODISCARD rp_status rp_server_new(rp_store *store, const rp_server_options *options,
                                      rp_server **out, rp_error *err);
 
-/* Starts and stops taking connections. Any thread. */
-void rp_server_accept(rp_server *server);
-void rp_server_stop_accepting(rp_server *server);
-
 /* A copy of the limits in force. */
 rp_server_limits rp_server_limits_now(rp_server *server);
 rp_health rp_server_health_now(rp_server *server);
+/* What to say to a call while the store is loaded: RP_UNAVAILABLE. */
+rp_status rp_server_fail_loading(rp_server *server, rp_error *err);
 
 /* Writes a log line; `format` makes the fields. */
 void rp_server_log(rp_server *server, rp_log_level level, const char *event, const char *format,
@@ -131,6 +124,7 @@ struct rp_worker {
     rp_loop_metrics *metrics;
     rp_server_limits limits; /* as last told: see rp_worker_limits() */
     rp_reply_pool replies;
+    rp_safe_waits safe_waits;
     uint8_t *read_buffer;
     rp_connection *connections; /* all of them */
     rp_connection *dirty;       /* with something to write at the end of this turn */
@@ -256,11 +250,16 @@ struct rp_task {
     bool flushes; /* in connection->flushes */
     rp_task *prev, *next, *next_flush;
     rp_timer deadline;
+    rp_safe_wait safe; /* while it waits for the journal */
+    rp_reply *held;    /* the answer that waits, if it does */
 };
 
 /* The handler of every connection's rp_h2; its user is the connection. */
 extern const rp_h2_handler rp_calls_handler;
 
+/* Whether the bytes are a message at all, of a request that says nothing. Ends the call if not.
+ */
+bool rp_task_is_message(rp_task *task, const uint8_t *data, size_t size);
 /* Has on_flush called at the end of this turn. */
 void rp_task_touch(rp_task *task);
 /* Ends the call: after what was sent, or at once. */
@@ -274,7 +273,10 @@ rp_reply *rp_task_reply(rp_task *task);
 void rp_task_send(rp_task *task, rp_reply *reply);
 /* Sends it and ends the call with RP_OK. */
 void rp_task_answer(rp_task *task, rp_reply *reply);
-/* The same with an empty message. */
+/* The same once what was done, under the number `lsn`, is safe. Without a reply: an empty
+ * message. */
+void rp_task_answer_safely(rp_task *task, rp_reply *reply, uint64_t lsn);
+/* An empty message, at once. */
 void rp_task_answer_empty(rp_task *task);
 
 static inline rp_worker *rp_task_worker(const rp_task *task)

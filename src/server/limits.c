@@ -35,7 +35,8 @@ enum { MIB = 1 << 20 };
     X(stall_ms, 60000)                                                                         \
     X(message_grace_ms, 30000)                                                                 \
     X(ping_ms, 30000)                                                                          \
-    X(ping_timeout_ms, 20000)
+    X(ping_timeout_ms, 20000)                                                                  \
+    X(checkpoint_spacing_ms, 10000)
 
 static const int64_t longest_ms = INT64_C(1000) * 60 * 60 * 24 * 365;
 

@@ -174,12 +174,69 @@ static void write_store(rp_buf *out, const rp_store_info *store)
     whole(out, store->table_count);
 }
 
-/* --- tables -------------------------------------------------------------------------------- */
-
 static double seconds(int64_t ns)
 {
     return (double)ns / 1e9;
 }
+
+/* X(name, type, help, expression over `d`, an rp_durable_info) */
+#define DURABLE_METRICS(X)                                                                     \
+    X("degraded", "gauge", "1 if less is safe than the mode promises.", (double)d->degraded)   \
+    X("checkpoints_total", "counter", "Checkpoints written.", (double)d->checkpoints)          \
+    X("failed_checkpoints_total", "counter", "Checkpoints that failed.",                       \
+      (double)d->failed_checkpoints)                                                           \
+    X("last_checkpoint", "gauge", "Number of the newest checkpoint; 0 if there is none.",      \
+      (double)d->last_checkpoint)                                                              \
+    X("last_checkpoint_age_seconds", "gauge",                                                  \
+      "Time since it was written; NaN if that was before the server started.",                 \
+      d->last_checkpoint_age_ns < 0 ? NAN : seconds(d->last_checkpoint_age_ns))                \
+    X("last_checkpoint_seconds", "gauge", "How long it took to write.",                        \
+      seconds(d->last_checkpoint_took_ns))                                                     \
+    X("last_checkpoint_pause_seconds", "gauge", "How long it stopped changes.",                \
+      seconds(d->last_pause_ns))                                                               \
+    X("last_checkpoint_bytes", "gauge", "Bytes it wrote.", (double)d->last_checkpoint_bytes)   \
+    X("lsn", "gauge", "Number of the last change in the journal; 0 without one.",              \
+      (double)d->lsn)                                                                          \
+    X("safe_lsn", "gauge", "Number up to which changes are safe.", (double)d->safe_lsn)        \
+    X("segments", "gauge", "Files of data.", (double)d->segments)                              \
+    X("disk_bytes", "gauge", "Bytes of data on disk.", (double)d->disk_bytes)                  \
+    X("live_bytes", "gauge", "Bytes of them that the newest state needs.",                     \
+      (double)d->live_bytes)                                                                   \
+    X("recovered_items", "gauge", "Items found when the server was started.",                  \
+      (double)d->recovered_items)                                                              \
+    X("recovered_records", "gauge", "Changes of the journal that were made again then.",       \
+      (double)d->recovered_records)                                                            \
+    X("torn_bytes", "gauge", "Bytes of an unfinished write that were cut off then.",           \
+      (double)d->torn_bytes)                                                                   \
+    X("resident_bytes", "gauge", "Bytes of chunks that are in memory.",                        \
+      (double)d->resident_bytes)                                                               \
+    X("spilled_bytes", "gauge", "Bytes of chunks that are on disk only.",                      \
+      (double)d->spilled_bytes)                                                                \
+    X("loads_total", "counter", "Chunks read back from disk.", (double)d->loads)               \
+    X("load_bytes_total", "counter", "Bytes of them.", (double)d->load_bytes)
+
+static const char *const durability_names[] = {"checkpoint", "interval", "sync"};
+
+/* Nothing where there is nothing to tell. */
+static void write_durable(rp_buf *out, const rp_server_view *server)
+{
+    const rp_durable_info *d = &server->durable;
+
+    if (!server->is_durable) return;
+    head(out, "reprise_durable_", "mode", "gauge", "1 for the mode of durability in force.");
+    for (rp_durability mode = RP_DURABLE_CHECKPOINT; mode <= RP_DURABLE_SYNC; mode++) {
+        labelled(out, "durable_mode", "mode", durability_names[mode]);
+        whole(out, mode == d->mode);
+    }
+#define WRITE(name, type, help, number)                                                        \
+    head(out, "reprise_durable_", name, type, help);                                           \
+    rp_buf_text(out, "reprise_durable_" name);                                                 \
+    value(out, number);
+    DURABLE_METRICS(WRITE)
+#undef WRITE
+}
+
+/* --- tables -------------------------------------------------------------------------------- */
 
 /* X(name, type, help, expression over `t`, a view) */
 #define TABLE_METRICS(X)                                                                       \
@@ -338,6 +395,7 @@ void rp_metrics_text(rp_buf *out, const rp_server_view *server, const rp_store_i
     write_identity(out, server);
     write_counters(out, &sums);
     write_store(out, store);
+    write_durable(out, server);
     write_tables(out, server->metrics, tables, table_count);
     write_histograms(out, server->metrics, tables, table_count);
 }

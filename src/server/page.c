@@ -25,11 +25,11 @@ static int write_health(const rp_server_view *server, rp_page_answer *answer)
 /* Both take all tables at once, and then write without looking at them again. */
 static int write_metrics(const rp_server_view *server, rp_page_answer *answer)
 {
-    rp_store_info store;
+    rp_store_info store = {0};
     rp_table_views views;
 
     if (rp_table_views_take(&views, answer->body.alloc, server->store) != RP_OK) return 503;
-    rp_store_get_info(server->store, &store);
+    if (server->store != NULL) rp_store_get_info(server->store, &store);
     rp_metrics_text(&answer->body, server, &store, views.tables, views.count);
     rp_table_views_deinit(&views);
     answer->content_type = "text/plain; version=0.0.4; charset=utf-8";
@@ -38,11 +38,11 @@ static int write_metrics(const rp_server_view *server, rp_page_answer *answer)
 
 static int write_info(const rp_server_view *server, rp_page_answer *answer)
 {
-    rp_store_info store;
+    rp_store_info store = {0};
     rp_table_views views;
 
     if (rp_table_views_take(&views, answer->body.alloc, server->store) != RP_OK) return 503;
-    rp_store_get_info(server->store, &store);
+    if (server->store != NULL) rp_store_get_info(server->store, &store);
     rp_info_json_write(&answer->body, server, &store, views.tables, views.count);
     rp_table_views_deinit(&views);
     answer->content_type = "application/json";

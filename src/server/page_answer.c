@@ -15,8 +15,13 @@ static void describe(void *ctx, rp_server_view *view)
         .addresses = server->addresses,
         .address_count = server->listener_count,
         .metrics = server->metrics,
-        .store = server->store,
     };
+    /* Acquire: whoever sees it loaded sees all that was done to load it. */
+    if (atomic_load_explicit(&server->is_loaded, memory_order_acquire)) {
+        view->store = server->store;
+        view->is_durable = server->safety.durable != NULL;
+    }
+    if (view->is_durable) rp_durable_get_info(server->safety.durable, &view->durable);
     rp_mutex_lock(&server->lock);
     view->health = server->health;
     (void)snprintf(view->why, sizeof view->why, "%s", server->health_why);
@@ -24,6 +29,10 @@ static void describe(void *ctx, rp_server_view *view)
     view->tls = server->tls != NULL;
     rp_mutex_unlock(&server->lock);
     view->open = server->is_open;
+    if (view->health != RP_HEALTH_SERVING || !view->durable.degraded) return;
+    view->health = RP_HEALTH_DEGRADED;
+    (void)snprintf(view->why, sizeof view->why, "%.*s", RP_VIEW_WHY_BYTES - 1,
+                   view->durable.trouble);
 }
 
 rp_page_host rp_page_host_of(rp_server *server)

@@ -43,6 +43,7 @@
     X(DENIED, "denied")                   /* a role too low */                                 \
     X(RESET_OFF, "reset_off")                                                                  \
     X(DRAINING, "draining")                                                                    \
+    X(LOADING, "loading")                                                                      \
     X(PAGE_CONNECTIONS, "page_connections") /* too many at the HTTP/1.1 page */
 
 #define RP_REFUSAL_ENUM(name, word) RP_REFUSED_##name,

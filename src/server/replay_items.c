@@ -2,6 +2,7 @@
 /* Items by key: Peek, Update, Delete. */
 #include "server/replay_task.h"
 #include "table/spill.h"
+#include "table/table_log.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "wire/replay_calls.h"
@@ -14,7 +15,8 @@ static void refuse_request(rp_task *task, const rp_error *error)
 
 /* --- Update and Delete -------------------------------------------------------------------------- */
 
-static void answer_found(rp_task *task, rp_status st, size_t found, const rp_error *error)
+static void answer_found(rp_task *task, rp_status st, size_t found, uint64_t lsn,
+                         const rp_error *error)
 {
     rp_reply *reply;
 
@@ -25,7 +27,7 @@ static void answer_found(rp_task *task, rp_status st, size_t found, const rp_err
     reply = rp_task_reply(task);
     if (reply == NULL) return;
     rp_wire_write_found(&reply->bytes, found);
-    rp_task_answer(task, reply);
+    rp_task_answer_safely(task, reply, lsn);
 }
 
 static void on_update(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
@@ -38,6 +40,7 @@ static void on_update(rp_task *task, const uint8_t *data, size_t size, rp_block 
     rp_error error;
     rp_status st;
     size_t found = 0;
+    uint64_t lsn = 0;
 
     (void)block;
     if (rp_wire_read_update_request(data, size, worker->limits.keys, &request, &error) !=
@@ -52,11 +55,12 @@ static void on_update(rp_task *task, const uint8_t *data, size_t size, rp_block 
         st = rp_fail_memory(&error, request.count * sizeof *updates);
     } else {
         rp_wire_request_updates(&request, updates);
-        st = rp_table_update(served->table, updates, request.count, &found, &error);
+        st =
+            rp_table_update_logged(served->table, updates, request.count, &found, &lsn, &error);
     }
     rp_release(alloc, updates, (request.count + 1) * sizeof *updates);
     rp_served_unref(served);
-    answer_found(task, st, found, &error);
+    answer_found(task, st, found, lsn, &error);
 }
 
 static void on_delete(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
@@ -69,6 +73,7 @@ static void on_delete(rp_task *task, const uint8_t *data, size_t size, rp_block 
     rp_error error;
     rp_status st;
     size_t found = 0;
+    uint64_t lsn = 0;
 
     (void)block;
     if (rp_wire_read_delete(data, size, worker->limits.keys, &request, &error) != RP_OK) {
@@ -82,11 +87,11 @@ static void on_delete(rp_task *task, const uint8_t *data, size_t size, rp_block 
         st = rp_fail_memory(&error, request.count * sizeof *keys);
     } else {
         rp_wire_request_keys(&request, keys);
-        st = rp_table_delete(served->table, keys, request.count, &found, &error);
+        st = rp_table_delete_logged(served->table, keys, request.count, &found, &lsn, &error);
     }
     rp_release(alloc, keys, (request.count + 1) * sizeof *keys);
     rp_served_unref(served);
-    answer_found(task, st, found, &error);
+    answer_found(task, st, found, lsn, &error);
 }
 
 const rp_task_kind rp_update_kind = {.bytes = sizeof(rp_task), .on_message = on_update};

@@ -2,9 +2,12 @@
 /* Tables that come, change and go, and what they make wait: CreateTable, DropTable, AlterTable,
  * PauseTable, ResumeTable, WhyBlocked. */
 #include "server/served.h"
+#include "store/store.h"
+#include "table/table_log.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "wire/durability_wire.h"
 #include "wire/fields.h"
 #include "wire/replay_calls.h"
 #include "wire/signature_wire.h"
@@ -20,10 +23,10 @@ static void copy_name(zero_name *to, rp_string name)
     to->text[name.size] = '\0';
 }
 
-static void end(rp_task *task, rp_status st, const rp_error *error)
+static void end(rp_task *task, rp_status st, uint64_t lsn, const rp_error *error)
 {
     if (st == RP_OK)
-        rp_task_answer_empty(task);
+        rp_task_answer_safely(task, NULL, lsn);
     else
         rp_task_finish(task, st, error->text);
 }
@@ -32,7 +35,7 @@ static void end(rp_task *task, rp_status st, const rp_error *error)
 
 /* The lock keeps others from making one between the check and the making. */
 static rp_status add_table(rp_server *server, const rp_table_options *options, bool *is_over,
-                           rp_error *err)
+                           uint64_t *lsn, rp_error *err)
 {
     rp_store_info info;
     rp_status st;
@@ -44,7 +47,7 @@ static rp_status add_table(rp_server *server, const rp_table_options *options, b
         st = rp_fail(err, RP_NO_RESOURCE, "there are %zu tables, the limit is %zu",
                      info.table_count, server->limits.tables);
     else
-        st = rp_store_add_table(server->store, options, NULL, err);
+        st = rp_store_add_table_logged(server->store, options, NULL, lsn, err);
     rp_mutex_unlock(&server->lock);
     return st;
 }
@@ -63,6 +66,7 @@ static void create(rp_task *task, const rp_wire_table_options *asked)
     };
     rp_status st = RP_OK;
     bool is_over = false;
+    uint64_t lsn = 0;
     zero_name name;
     rp_error error;
 
@@ -71,12 +75,12 @@ static void create(rp_task *task, const rp_wire_table_options *asked)
     if (asked->signature != NULL)
         st = rp_wire_read_signature(&server->alloc, asked->signature, asked->signature_size,
                                     &options.signature, &error);
-    if (st == RP_OK) st = add_table(server, &options, &is_over, &error);
+    if (st == RP_OK) st = add_table(server, &options, &is_over, &lsn, &error);
     rp_signature_unref(options.signature);
     if (is_over)
         rp_task_refuse(task, RP_REFUSED_TABLES, &error);
     else
-        end(task, st, &error);
+        end(task, st, lsn, &error);
 }
 
 static void on_create(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
@@ -105,6 +109,7 @@ static void on_drop(rp_task *task, const uint8_t *data, size_t size, rp_block *b
     zero_name name;
     rp_error error;
     rp_status st;
+    uint64_t lsn = 0;
 
     (void)block;
     if (rp_wire_read_drop_table(data, size, &table, &error) != RP_OK) {
@@ -114,10 +119,10 @@ static void on_drop(rp_task *task, const uint8_t *data, size_t size, rp_block *b
     served = rp_served_of(task, table);
     if (served == NULL) return;
     copy_name(&name, table);
-    st = rp_store_drop_table(server->store, table, &error);
+    st = rp_store_drop_table_logged(server->store, table, &lsn, &error);
     if (st == RP_OK) rp_served_forget(server, name.text);
     rp_served_unref(served);
-    end(task, st, &error);
+    end(task, st, lsn, &error);
 }
 
 const rp_task_kind rp_drop_table_kind = {.bytes = sizeof(rp_task), .on_message = on_drop};
@@ -154,6 +159,7 @@ static void on_alter(rp_task *task, const uint8_t *data, size_t size, rp_block *
     rp_served *served;
     rp_error error;
     rp_status st;
+    uint64_t lsn;
 
     (void)block;
     if (rp_wire_read_alter_table(data, size, &asked, &error) != RP_OK) {
@@ -163,10 +169,10 @@ static void on_alter(rp_task *task, const uint8_t *data, size_t size, rp_block *
     served = rp_served_of(task, asked.table);
     if (served == NULL) return;
     change = change_of(&asked, served->table);
-    st = rp_table_alter(served->table, &change, &error);
+    st = rp_table_alter_logged(served->table, &change, &lsn, &error);
     rp_served_altered(served); /* some of it may be made even if it failed */
     rp_served_unref(served);
-    end(task, st, &error);
+    end(task, st, lsn, &error);
 }
 
 const rp_task_kind rp_alter_table_kind = {.bytes = sizeof(rp_task), .on_message = on_alter};
@@ -181,6 +187,7 @@ static void on_pause_or_resume(rp_task *task, const uint8_t *data, size_t size, 
     uint32_t sides;
     rp_error error;
     rp_status st;
+    uint64_t lsn;
 
     (void)block;
     if (rp_wire_read_pause_table(data, size, &asked, &error) != RP_OK) {
@@ -191,10 +198,9 @@ static void on_pause_or_resume(rp_task *task, const uint8_t *data, size_t size, 
     if (served == NULL) return;
     sides = (asked.inserts ? (uint32_t)RP_SIDE_INSERTS : 0) |
             (asked.samples ? (uint32_t)RP_SIDE_SAMPLES : 0);
-    st = is_pause ? rp_table_pause(served->table, sides, &error)
-                  : rp_table_resume(served->table, sides, &error);
+    st = rp_table_set_paused_logged(served->table, sides, is_pause, &lsn, &error);
     rp_served_unref(served);
-    end(task, st, &error);
+    end(task, st, lsn, &error);
 }
 
 const rp_task_kind rp_pause_table_kind = {.bytes = sizeof(rp_task),
@@ -309,21 +315,29 @@ static void tell_status(void *out, rp_table *table)
 
 static void on_status(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
+    rp_durable *durable = rp_task_worker(task)->server->safety.durable;
+    rp_durable_info info;
+    bool without_tables;
     rp_reply *reply;
     rp_string table;
     rp_error error;
 
     (void)block;
-    if (rp_wire_read_status_request(data, size, &table, &error) != RP_OK) {
+    if (rp_wire_read_status_request(data, size, &table, &without_tables, &error) != RP_OK) {
         rp_task_refuse(task, RP_REFUSED_DECODE, &error);
         return;
     }
     reply = rp_task_reply(task);
     if (reply == NULL) return;
-    if (visit_named(task, table, tell_status, &reply->bytes))
-        rp_task_answer(task, reply);
-    else
+    if (!without_tables && !visit_named(task, table, tell_status, &reply->bytes)) {
         rp_reply_release(&rp_task_worker(task)->replies, reply);
+        return;
+    }
+    if (durable != NULL) {
+        rp_durable_get_info(durable, &info);
+        rp_wire_write_durability(&reply->bytes, &info);
+    }
+    rp_task_answer(task, reply);
 }
 
 const rp_task_kind rp_status_kind = {.bytes = sizeof(rp_task), .on_message = on_status};

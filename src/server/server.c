@@ -63,8 +63,42 @@ void rp_server_set_health(rp_server *server, rp_health health, const char *why)
     rp_mutex_lock(&server->lock);
     server->health = health;
     (void)snprintf(server->health_why, sizeof server->health_why, "%s", why != NULL ? why : "");
+    if (health == RP_HEALTH_SERVING || health == RP_HEALTH_DEGRADED)
+        atomic_store_explicit(&server->is_loaded, true, memory_order_release);
     rp_mutex_unlock(&server->lock);
     atomic_fetch_add_explicit(&server->health_version, 1, memory_order_release);
+}
+
+rp_status rp_server_fail_loading(rp_server *server, rp_error *err)
+{
+    char why[RP_VIEW_WHY_BYTES];
+
+    rp_mutex_lock(&server->lock);
+    memcpy(why, server->health_why, sizeof why);
+    rp_mutex_unlock(&server->lock);
+    return rp_fail(err, RP_UNAVAILABLE, "the server is loading its data%s%.150s",
+                   why[0] != '\0' ? ": " : "", why);
+}
+
+/* --- durability ------------------------------------------------------------------------------- */
+
+/* On the journal's thread. */
+static void on_safe(void *ctx, uint64_t lsn)
+{
+    rp_server *server = ctx;
+
+    if (!rp_safety_raise(&server->safety, lsn)) return;
+    for (size_t i = 0; i < server->worker_count; i++)
+        rp_safe_waits_wake(&server->workers[i].safe_waits);
+}
+
+rp_status rp_server_set_durable(rp_server *server, rp_durable *durable, rp_error *err)
+{
+    if (durable == NULL || server->safety.durable != NULL ||
+        atomic_load_explicit(&server->is_loaded, memory_order_acquire))
+        return rp_fail(err, RP_PRECONDITION,
+                       "a server is given its durable once, while it is loading");
+    return rp_safety_listen(&server->safety, durable, on_safe, server, err);
 }
 
 /* --- credentials ------------------------------------------------------------------------------ */
@@ -264,11 +298,14 @@ rp_status rp_server_new(rp_store *store, const rp_server_options *options, rp_se
     server->state_id[1] = rp_system_seed();
     server->hash_seed = rp_system_seed();
     server->started_ns = rp_now_ns();
+    rp_safety_init(&server->safety);
+    rp_checkpoint_desk_init(&server->desk);
+    atomic_init(&server->is_loaded, !options->loading);
     rp_mutex_init(&server->lock, RP_RANK_SERVER);
     rp_cond_init(&server->changed);
     rp_mutex_lock(&server->lock);
     server->limits = options->limits;
-    server->health = RP_HEALTH_SERVING;
+    server->health = options->loading ? RP_HEALTH_LOADING : RP_HEALTH_SERVING;
     st = rp_server_limits_complete(&server->limits, err);
     rp_mutex_unlock(&server->lock);
     count_descriptors(server);
@@ -318,6 +355,8 @@ rp_status rp_server_start(rp_store *store, const rp_server_options *options, rp_
     st = listen_on_all(server, options, err);
     if (st == RP_OK) open_arena(server, options);
     if (st == RP_OK) st = start_workers(server, err);
+    if (st == RP_OK && options->durable != NULL)
+        st = rp_safety_listen(&server->safety, options->durable, on_safe, server, err);
     if (st != RP_OK) {
         rp_server_free(server);
         return st;
@@ -376,6 +415,7 @@ void rp_server_free(rp_server *server)
         rp_server_stop_accepting(server);
     if (server->arena != NULL) rp_shared_arena_retire(server->arena);
     for (size_t i = 0; i < server->worker_count; i++) rp_worker_stop(&server->workers[i]);
+    rp_safety_unlisten(&server->safety, on_safe, server);
     rp_http_page_free(server->page);
     for (size_t i = 0; i < server->worker_count; i++) rp_worker_deinit(&server->workers[i]);
     rp_release(&server->alloc, server->workers, server->worker_count * sizeof(rp_worker));

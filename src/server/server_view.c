@@ -18,7 +18,7 @@ size_t rp_table_view_described(const rp_table_view *view)
 
 rp_status rp_table_views_take(rp_table_views *views, const rp_allocator *alloc, rp_store *store)
 {
-    size_t capacity = rp_store_find_tables(store, NULL, 0), count;
+    size_t capacity = store != NULL ? rp_store_find_tables(store, NULL, 0) : 0, count;
 
     *views = (rp_table_views){.alloc = alloc, .capacity = capacity};
     if (capacity == 0) return RP_OK;

@@ -35,7 +35,8 @@ enum { RP_VIEW_WAITING = 16, RP_VIEW_WHY_BYTES = 256 };
     X(message_grace_ms)                                                                        \
     X(ping_ms)                                                                                 \
     X(ping_timeout_ms)                                                                         \
-    X(tables)
+    X(tables)                                                                                  \
+    X(checkpoint_spacing_ms)
 
 /* A server, but for its tables. */
 typedef struct rp_server_view {
@@ -49,7 +50,9 @@ typedef struct rp_server_view {
     bool tls, open;          /* encrypted; nobody needs credentials */
     rp_server_limits limits; /* no zeros left */
     rp_metrics *metrics;
-    rp_store *store;
+    rp_store *store; /* NULL: it is being loaded, and nobody may look */
+    bool is_durable;
+    rp_durable_info durable; /* zero if it is not */
 } rp_server_view;
 
 /* A table, and who waits for it. */
@@ -73,7 +76,8 @@ typedef struct rp_table_views {
     const rp_allocator *alloc;
 } rp_table_views;
 
-/* RP_NO_RESOURCE; then there is nothing to give back. */
+/* Of a store that is NULL there are none. RP_NO_RESOURCE; then there is nothing to give back.
+ */
 RP_NODISCARD rp_status rp_table_views_take(rp_table_views *views, const rp_allocator *alloc,
                                            rp_store *store);
 void rp_table_views_deinit(rp_table_views *views);

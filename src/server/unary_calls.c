@@ -2,12 +2,12 @@
 /* Reverb's other calls: a message, an answer. */
 #include "chunk/protobuf.h"
 #include "server/served.h"
+#include "table/table_log.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "wire/reverb_calls.h"
 
-/* Of a request that says nothing it still has to be a message. Ends the call if it is none. */
-static bool is_message(rp_task *task, const uint8_t *data, size_t size)
+bool rp_task_is_message(rp_task *task, const uint8_t *data, size_t size)
 {
     rp_pb_reader reader = rp_pb_open(data, size);
     rp_pb_field field;
@@ -26,16 +26,16 @@ static bool is_message(rp_task *task, const uint8_t *data, size_t size)
 /* Updates first: they are all checked before one is made, so a bad one has changed nothing. Of
  * a key that is in both lists nothing is left either way. */
 static rp_status mutate(rp_table *table, const rp_wire_mutate_request *request,
-                        rp_update *updates, uint64_t *keys, rp_error *err)
+                        rp_update *updates, uint64_t *keys, uint64_t *lsn, rp_error *err)
 {
     rp_status st = RP_OK;
 
     rp_wire_mutate_updates(request, updates);
     rp_wire_mutate_deletes(request, keys);
     if (request->update_count > 0)
-        st = rp_table_update(table, updates, request->update_count, NULL, err);
+        st = rp_table_update_logged(table, updates, request->update_count, NULL, lsn, err);
     if (st == RP_OK && request->delete_count > 0)
-        st = rp_table_delete(table, keys, request->delete_count, NULL, err);
+        st = rp_table_delete_logged(table, keys, request->delete_count, NULL, lsn, err);
     return st;
 }
 
@@ -46,6 +46,7 @@ static void on_mutate(rp_task *task, const uint8_t *data, size_t size, rp_block 
     rp_wire_mutate_request request;
     rp_update *updates = NULL;
     uint64_t *keys = NULL;
+    uint64_t lsn = 0;
     rp_served *served;
     rp_error error;
     rp_status st;
@@ -62,13 +63,13 @@ static void on_mutate(rp_task *task, const uint8_t *data, size_t size, rp_block 
     updates = rp_alloc_array(alloc, request.update_count + 1, sizeof *updates);
     keys = rp_alloc_array(alloc, request.delete_count + 1, sizeof *keys);
     st = updates != NULL && keys != NULL
-             ? mutate(served->table, &request, updates, keys, &error)
+             ? mutate(served->table, &request, updates, keys, &lsn, &error)
              : rp_fail_memory(&error, request.update_count * sizeof *updates);
     rp_release(alloc, updates, (request.update_count + 1) * sizeof *updates);
     rp_release(alloc, keys, (request.delete_count + 1) * sizeof *keys);
     rp_served_unref(served);
     if (st == RP_OK)
-        rp_task_answer_empty(task);
+        rp_task_answer_safely(task, NULL, lsn);
     else
         rp_task_finish(task, st, error.text);
 }
@@ -83,6 +84,7 @@ static void on_reset(rp_task *task, const uint8_t *data, size_t size, rp_block *
     rp_string name;
     rp_error error;
     rp_status st;
+    uint64_t lsn;
 
     (void)block;
     if (rp_wire_read_reset_request(data, size, &name, &error) != RP_OK) {
@@ -91,26 +93,15 @@ static void on_reset(rp_task *task, const uint8_t *data, size_t size, rp_block *
     }
     served = rp_served_of(task, name);
     if (served == NULL) return;
-    st = rp_table_reset(served->table, &error);
+    st = rp_table_reset_logged(served->table, &lsn, &error);
     rp_served_unref(served);
     if (st == RP_OK)
-        rp_task_answer_empty(task);
+        rp_task_answer_safely(task, NULL, lsn);
     else
         rp_task_finish(task, st, error.text);
 }
 
 const rp_task_kind rp_reset_kind = {.bytes = sizeof(rp_task), .on_message = on_reset};
-
-/* --- Checkpoint ------------------------------------------------------------------------------------- */
-
-static void on_checkpoint(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
-{
-    (void)block;
-    if (!is_message(task, data, size)) return;
-    rp_task_finish(task, RP_INVALID, "no checkpointer is configured for this server");
-}
-
-const rp_task_kind rp_checkpoint_kind = {.bytes = sizeof(rp_task), .on_message = on_checkpoint};
 
 /* --- ServerInfo ---------------------------------------------------------------------------------- */
 
@@ -140,7 +131,7 @@ static void answer_server_info(rp_task *task)
 static void on_server_info(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
     (void)block;
-    if (is_message(task, data, size)) answer_server_info(task);
+    if (rp_task_is_message(task, data, size)) answer_server_info(task);
 }
 
 const rp_task_kind rp_server_info_kind = {.bytes = sizeof(rp_task),

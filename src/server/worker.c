@@ -96,6 +96,7 @@ rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index, rp_
     st = rp_loop_new(&server->alloc, &worker->loop, err);
     if (st != RP_OK) return st;
     rp_loop_set_turn_end(worker->loop, end_turn, worker);
+    rp_safe_waits_init(&worker->safe_waits, &server->safety, worker->loop);
     return RP_OK;
 }
 

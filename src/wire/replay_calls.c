@@ -272,12 +272,6 @@ void rp_wire_write_waiting_total(rp_buf *out, size_t total)
     rp_wire_put_number(out, 2, total);
 }
 
-rp_status rp_wire_read_status_request(const uint8_t *data, size_t size, rp_string *table,
-                                      rp_error *err)
-{
-    return rp_wire_read_only_text(data, size, "StatusRequest", "the table's name", table, err);
-}
-
 static void put_waits(rp_buf *out, uint32_t number, const rp_waits *waits)
 {
     size_t mark = rp_wire_begin(out, number);

@@ -79,10 +79,7 @@ void rp_wire_write_waiting_call(rp_buf *out, const char *table, const rp_waiting
                                 int64_t now_ns);
 void rp_wire_write_waiting_total(rp_buf *out, size_t total);
 
-/* StatusRequest; `*table` empty: all tables. */
-RP_NODISCARD rp_status rp_wire_read_status_request(const uint8_t *data, size_t size,
-                                                   rp_string *table, rp_error *err);
-/* Writing a StatusResponse: any number of tables. */
+/* Writing a StatusResponse: any number of tables, and what durability_wire.h adds. */
 void rp_wire_write_table_status(rp_buf *out, const rp_table_info *table);
 
 /* --- items by key ----------------------------------------------------------------------------- */

@@ -135,9 +135,10 @@ void rp_wire_write_why_blocked(rp_buf *out, const char *table, size_t max_calls)
     rp_wire_put_number(out, 2, max_calls);
 }
 
-void rp_wire_write_status_request(rp_buf *out, const char *table)
+void rp_wire_write_status_request(rp_buf *out, const char *table, bool without_tables)
 {
     rp_wire_put_text(out, TABLE, table);
+    rp_wire_put_number(out, 2, without_tables);
 }
 
 /* --- our own: items ------------------------------------------------------------------------------ */

@@ -36,7 +36,8 @@ void rp_wire_write_alter_table(rp_buf *out, const char *table, const rp_table_ch
 void rp_wire_write_pause_table(rp_buf *out, const char *table, uint32_t sides);
 /* NULL: all tables. */
 void rp_wire_write_why_blocked(rp_buf *out, const char *table, size_t max_calls);
-void rp_wire_write_status_request(rp_buf *out, const char *table);
+/* `without_tables`: of none of them. */
+void rp_wire_write_status_request(rp_buf *out, const char *table, bool without_tables);
 
 void rp_wire_write_peek(rp_buf *out, const char *table, const uint64_t *keys, size_t count,
                         bool with_data, bool cut_rows);

@@ -30,6 +30,10 @@ def check(*arguments):
         "--table=q:queue:1000", "--table=s:stack:100", "--port=9000", "--listen=unix:/tmp/x.sock",
         "--policy=block", "--seed=7", "--loops=2", "--insecure", "--no-reset", "--log-level=debug",
         "--log-format=json", "--drain-seconds=2.5", "--limit=streams=9", *FIXED]),
+    ("check_storage", [
+        "--data=/nowhere/data", "--durability=interval", "--sync-every=250ms",
+        "--checkpoint-every=10m", "--keep-checkpoints=5", "--no-final-checkpoint",
+        "--max-memory=1GiB", "--salvage", "--accept-changes"]),
     ("check_file", [f"--config={HERE / 'tables.yaml'}", "--table=second:lifo:5", *FIXED]),
 ])
 def test_what_would_run_is_printed(name, arguments, golden, tmp_path):
@@ -57,6 +61,12 @@ BAD = [
      "got 'much'"),
     ("drain_seconds: -1\n",
      "1:16: drain_seconds: expected a time such as 30 or 30s, at most 86400 s, got '-1'"),
+    ("storage:\n  dta: /x\n", "2:3: storage.dta: unknown key, did you mean 'storage.data'?"),
+    ("storage: /x\n", "1:10: storage: expected a map, got a value"),
+    ("storage:\n  durability: sync\n", "2:15: storage.durability: needs storage.data as well"),
+    ("storage:\n  data: /dev/null\n", "2:9: storage.data: '/dev/null': Not a directory"),
+    ("storage:\n  data: /x\n  keep_checkpoints: 0\n",
+     "3:21: storage.keep_checkpoints: expected a whole number from 1 to 1000, got '0'"),
     ("limits:\n  conections: 5\n",
      "2:15: limits.conections: there is no such limit, did you mean 'connections'?"),
     ("limits: {header_bytes: 100}\n",
@@ -102,6 +112,9 @@ def test_what_is_wrong_has_its_place(text, message, tmp_path):
      "--table r: sampler: there is no 'prioritised', did you mean 'prioritized'? "
      "(fifo, lifo, uniform, prioritized, min_heap, max_heap, queue or stack)"),
     (["--table", "a:fifo", "--table", "a:fifo"], "--table a: given twice"),
+    (["--durability", "sync"], "--durability: needs --data as well"),
+    (["--data", "/x", "--durability", "snyc"],
+     "--durability: there is no 'snyc', did you mean 'sync'? (checkpoint, interval or sync)"),
     (["--limit", "streams"], "--limit: expected NAME=VALUE, got 'streams'"),
     (["--limit", "streems=3"],
      "--limit streems: there is no such limit, did you mean 'streams'?"),
@@ -130,7 +143,7 @@ def test_every_line_of_the_sample_can_be_used(tmp_path):
 
     keys = set(re.findall(r"^ *(\w+):", printed, re.MULTILINE))
     for key in ("samples_per_insert", "error_buffer", "seed", "core_state", "trajectories", "newest",
-                "tls_key", "tls_require_client_cert", "tokens"):
+                "tls_key", "tls_require_client_cert", "tokens", "storage", "keep_checkpoints"):
         assert key in keys, printed
     assert "unix:/run/reprise/reprise.sock" in printed
     assert "localhost:9000" in printed
@@ -142,19 +155,19 @@ def options():
 
 
 def test_pages_name_every_option():
-    assert len(options()) == 20
+    assert len(options()) == 29
     sample = SAMPLE.read_text()
     for name in options():
         assert f"`--{name}" in PAGE, name
         if name not in ("config", "check-config"):
             key = {"table": "tables", "limit": "limits"}.get(name, name.replace("-", "_"))
-            assert re.search(rf"^#?{key}:", sample, re.MULTILINE), key
+            assert re.search(rf"^(#?|#  ){key}:", sample, re.MULTILINE), key
 
 
 def test_pages_name_every_limit_and_every_key_of_a_table():
     limits = check().split("\nlimits:\n")[1]
     names = re.findall(r"^  (\w+):", limits, re.MULTILINE)
-    assert len(names) == 25
+    assert len(names) == 26
     keys = reprise("help", "serve").stdout.split("Keys of a table: ")[1].split(". ")[0]
     keys = re.findall(r"\w+", keys)
     assert len(keys) == 13
@@ -167,8 +180,9 @@ def test_the_page_has_the_defaults_of_the_limits():
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| ([^|]+) \|", PAGE.split("## Limits")[1], re.MULTILINE)
     pairs = [(name.strip("`"), value) for names, values in rows
              for name, value in zip(names.split(", "), values.split(", "))]
-    pairs = [p for p in pairs if p[0] in check().split("\nlimits:\n")[1]]
-    assert len(pairs) == 25
+    limits = re.findall(r"^  (\w+):", check().split("\nlimits:\n")[1], re.MULTILINE)
+    pairs = [p for p in pairs if p[0] in limits]
+    assert len(pairs) == 26
     assert check(*(f"--limit={name}={value}" for name, value in pairs)) == check()
 
 

@@ -27,6 +27,7 @@ def metrics():
     names = re.findall(r'X\(\w+,\s*"(\w+)",\s*"(?:counter|gauge)"', block(header, "RP_LOOP_COUNTERS"))
     names += ["table_" + n for n in re.findall(r'X\(\w+,\s*"(\w+)"', block(header, "RP_TABLE_COUNTERS"))]
     names += ["table_" + n for n in re.findall(r'X\("(\w+)"', block(source, "TABLE_METRICS"))]
+    names += ["durable_" + n for n in re.findall(r'X\("(\w+)"', block(source, "DURABLE_METRICS"))]
     for prefix, name in re.findall(r'head\(out, "reprise_(\w*)",\s*"(\w+)"', source):
         names.append(prefix + name)
     assert len(names) > 50

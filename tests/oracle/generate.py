@@ -207,7 +207,7 @@ class Generator:
         m.total = self.count()
 
     def make_StatusRequest(self, m):
-        m.table = self.text()
+        m.table, m.without_tables = self.text(), self.maybe()
 
     def make_StatusResponse(self, m):
         for _ in self.some():
@@ -222,6 +222,22 @@ class Generator:
                 waits.SetInParent()
                 waits.longest_ns, waits.parked = self.int64(), self.int64()
                 waits.total_ns = self.int64()
+        if self.maybe():
+            self.durability(m.durability)
+
+    def durability(self, d):
+        d.SetInParent()
+        d.mode, d.degraded, d.trouble = self.rng.randrange(3), self.maybe(), self.text()[:60]
+        for field in d.DESCRIPTOR.fields:
+            if field.type == field.TYPE_UINT64:
+                setattr(d, field.name, self.uint64())
+            if field.type == field.TYPE_INT64:
+                setattr(d, field.name, self.int64())
+        if self.maybe():
+            p = d.progress
+            p.what = self.rng.choice(["loading", "replaying", "checkpoint", "verifying"])
+            p.done, p.total = self.uint64(), self.uint64()
+            p.elapsed_ns, p.left_ns = self.int64(), self.int64()
 
     # --- items by key, and samples ---
 

@@ -4,6 +4,7 @@
 #include "support/echo.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "wire/durability_wire.h"
 #include "wire/fields.h"
 #include "wire/health_calls.h"
 #include "wire/insert_request.h"
@@ -309,11 +310,14 @@ static rp_status echo_pause(const uint8_t *data, size_t size, rp_buf *out, rp_er
 static rp_status echo_status_request(const uint8_t *data, size_t size, rp_buf *out,
                                      rp_error *err)
 {
+    bool without_tables = false;
     rp_string table;
-    rp_status st = rp_wire_read_status_request(data, size, &table, err);
+    rp_status st = rp_wire_read_status_request(data, size, &table, &without_tables, err);
 
-    if (st == RP_OK) put_string(out, 1, table);
-    return st;
+    if (st != RP_OK) return st;
+    put_string(out, 1, table);
+    rp_wire_put_number(out, 2, without_tables);
+    return RP_OK;
 }
 
 static rp_status echo_why_blocked(const uint8_t *data, size_t size, rp_buf *out, rp_error *err)

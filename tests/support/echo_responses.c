@@ -7,6 +7,7 @@
 #include "util/error.h"
 #include "util/mem.h"
 #include "wire/answers.h"
+#include "wire/durability_wire.h"
 #include "wire/fields.h"
 #include "wire/health_calls.h"
 #include "wire/insert_request.h"
@@ -150,12 +151,16 @@ static rp_status echo_why_blocked(const uint8_t *data, size_t size, rp_buf *out,
 static rp_status echo_status(const uint8_t *data, size_t size, rp_buf *out, rp_error *err)
 {
     rp_wire_tables *list = NULL;
+    rp_durable_info durable;
+    bool is_durable = false;
     rp_status st = rp_wire_read_status(rp_allocator_default(), data, size, &list, err);
 
     if (st != RP_OK) return st;
     for (size_t i = 0; i < list->count; i++) rp_wire_write_table_status(out, &list->tables[i]);
     rp_wire_tables_free(list);
-    return RP_OK;
+    st = rp_wire_read_durability(data, size, &is_durable, &durable, err);
+    if (st == RP_OK && is_durable) rp_wire_write_durability(out, &durable);
+    return st;
 }
 
 /* --- ServerInfoResponse ----------------------------------------------------------------------- */

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpointers: where a server's checkpoints are to be.
+"""Checkpointers: where a server's checkpoints are.
 
-The server does not write or read checkpoints yet. The classes are here so that programs that
-name one run: they hold their path, a server that is given one says so in its log, and
-`Client.checkpoint()` answers with the server's error.
+A server that is given one loads the newest checkpoint there and writes others when
+`Client.checkpoint` asks for it. `reprise.Storage` has more to choose from: checkpoints at
+intervals, a journal, data that is larger than the memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class DefaultCheckpointer(CheckpointerBase):
     """Checkpoints in a directory.
 
     Args:
-      path: the directory.
+      path: the directory, which no other server may have at the same time.
       group: kept, and without effect.
       fallback_checkpoint_path: a checkpoint to start from if the directory has none.
     """

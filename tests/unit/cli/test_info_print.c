@@ -48,20 +48,26 @@ static void tables_stand_at_a_glance(void **state)
     rp_client_table tables[] = {table("replay", 0), table("a\033[2Jb", 1)};
 
     (void)state;
-    rp_info_glance(&sheet, &(rp_tables_view){tables, 1, shards, 1});
+    rp_info_glance(
+        &sheet,
+        &(rp_tables_view){.tables = tables, .count = 1, .shards = shards, .shard_count = 1});
     assert_sheet("TABLE   SAMPLER          ITEMS   MAX    BYTES  INSERTS  SAMPLES  WAITING\n"
                  "replay  prioritized 0.6    250  1000  1.5 KiB      260     1040  nobody\n");
     tables[1].info.waiting_inserts = 1;
     tables[1].info.waiting_samples = 2;
     tables[1].info.paused = RP_SIDE_INSERTS | RP_SIDE_SAMPLES;
     tables[1].info.sampler.kind = RP_UNIFORM;
-    rp_info_glance(&sheet, &(rp_tables_view){tables, 2, shards, 2});
+    rp_info_glance(
+        &sheet,
+        &(rp_tables_view){.tables = tables, .count = 2, .shards = shards, .shard_count = 2});
     assert_sheet(
         "SHARD  TABLE   SAMPLER          ITEMS   MAX    BYTES  INSERTS  SAMPLES  WAITING\n"
         "a:1    replay  prioritized 0.6    250  1000  1.5 KiB      260     1040  nobody\n"
         "b:2    a?[2Jb  uniform            250  1000  1.5 KiB      260     1040  1 insert, 2 "
         "samples, inserts and samples paused\n");
-    rp_info_glance(&sheet, &(rp_tables_view){tables, 0, shards, 1});
+    rp_info_glance(
+        &sheet,
+        &(rp_tables_view){.tables = tables, .count = 0, .shards = shards, .shard_count = 1});
     assert_sheet("no tables; reprise tables create NAME:SAMPLER:MAX_SIZE makes one\n");
 }
 
@@ -77,7 +83,9 @@ static void one_table_is_told_at_length(void **state)
     t.info.max_bytes = 1 << 20;
     t.info.max_times_sampled = 3;
     t.info.paused = RP_SIDE_SAMPLES;
-    rp_info_details(&sheet, &(rp_tables_view){&t, 1, shards, 1}, "replay");
+    rp_info_details(
+        &sheet, &(rp_tables_view){.tables = &t, .count = 1, .shards = shards, .shard_count = 1},
+        "replay");
     assert_sheet("replay\n"
                  "  sampler       prioritized 0.6\n"
                  "  remover       fifo\n"
@@ -96,7 +104,9 @@ static void one_table_is_told_at_length(void **state)
                  "  signature\n"
                  "    obs     float32 [?,84]\n"
                  "    reward  float64 []\n");
-    rp_info_details(&sheet, &(rp_tables_view){&t, 1, shards, 1}, "other");
+    rp_info_details(
+        &sheet, &(rp_tables_view){.tables = &t, .count = 1, .shards = shards, .shard_count = 1},
+        "other");
     assert_sheet("");
     rp_signature_unref(t.info.signature);
 }
@@ -108,7 +118,10 @@ static void json_has_everything(void **state)
 
     (void)state;
     tables[0].info.limiter = rp_limiter_min_size(1);
-    rp_tables_json(&sheet, &(rp_tables_view){tables, 2, shards, 1}, "replay");
+    rp_tables_json(
+        &sheet,
+        &(rp_tables_view){.tables = tables, .count = 2, .shards = shards, .shard_count = 1},
+        "replay");
     assert_sheet(
         "[{\"table\":\"replay\",\"shard\":\"a:1\",\"sampler\":{\"kind\":\"prioritized\","
         "\"exponent\":0.6},\"remover\":{\"kind\":\"fifo\"},\"limiter\":{\"samples_per_insert\":"
@@ -119,7 +132,10 @@ static void json_has_everything(void **state)
         "\"episodes\":0,\"unique_samples\":0,\"total_weight\":12,\"max_priority\":1,"
         "\"waiting_inserts\":0,\"waiting_samples\":0,\"paused_inserts\":false,"
         "\"paused_samples\":false,\"signature\":null}]\n");
-    rp_tables_json(&sheet, &(rp_tables_view){tables, 0, shards, 1}, NULL);
+    rp_tables_json(
+        &sheet,
+        &(rp_tables_view){.tables = tables, .count = 0, .shards = shards, .shard_count = 1},
+        NULL);
     assert_sheet("[]\n");
 }
 

@@ -33,7 +33,9 @@ static rp_client_table table(const char *name, int64_t inserts, int64_t samples)
 
 static rp_top_look look(const rp_client_table *tables, size_t count, int64_t at_ns)
 {
-    return (rp_top_look){.at_ns = at_ns, .view = {tables, count, shards, 1}};
+    return (rp_top_look){
+        .at_ns = at_ns,
+        .view = {.tables = tables, .count = count, .shards = shards, .shard_count = 1}};
 }
 
 static void a_screen_has_rates_bars_and_those_who_wait(void **state)
@@ -156,7 +158,7 @@ static void json_is_one_line(void **state)
     rp_top_json(&sheet, &now, &old);
     text = rp_sheet_text(&sheet);
     assert_non_null(strstr(text, "\"inserts_per_s\":10,\"samples_per_s\":40"));
-    assert_non_null(strstr(text, "\"waiting\":[],\"waiting_total\":0}\n"));
+    assert_non_null(strstr(text, "\"waiting\":[],\"waiting_total\":0,\"storage\":[]}\n"));
     assert_ptr_equal(strchr(text, '\n'), text + sheet.size - 1);
 }
 

@@ -48,7 +48,7 @@ static const struct {
 #field, offsetof(rp_server_limits, field), usual                                       \
     }
     TIME(handshake_ms, 10000), TIME(stall_ms, 60000),        TIME(message_grace_ms, 30000),
-    TIME(ping_ms, 30000),      TIME(ping_timeout_ms, 20000),
+    TIME(ping_ms, 30000),      TIME(ping_timeout_ms, 20000), TIME(checkpoint_spacing_ms, 10000),
 #undef TIME
 };
 

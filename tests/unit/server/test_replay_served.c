@@ -275,7 +275,7 @@ static rp_wire_tables *status_of(stage *s, const char *table)
     rp_wire_tables *list = NULL;
 
     rp_buf_clear(&s->request);
-    rp_wire_write_status_request(&s->request, table);
+    rp_wire_write_status_request(&s->request, table, false);
     outcome = call(s, REPLAY "Status");
     expect(outcome, OK, "");
     assert_ok(rp_wire_read_status(rp_allocator_default(), outcome->message.data,

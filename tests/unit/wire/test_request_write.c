@@ -5,6 +5,7 @@
 #include <float.h>
 
 #include "support/hex.h"
+#include "wire/durability_wire.h"
 #include "wire/replay_calls.h"
 #include "wire/reverb_calls.h"
 #include "wire/signature_wire.h"
@@ -206,6 +207,7 @@ static void sides_are_told_apart(void **state)
 static void no_table_stands_for_all(void **state)
 {
     rp_buf *out = *state;
+    bool without_tables;
     size_t max_calls;
     rp_string table;
 
@@ -213,11 +215,17 @@ static void no_table_stands_for_all(void **state)
     assert_ok(rp_wire_read_why_blocked(out->data, out->size, &table, &max_calls, NULL));
     assert_true(table.size == 0 && max_calls == 7);
     rp_buf_clear(out);
-    rp_wire_write_status_request(out, NULL);
+    rp_wire_write_status_request(out, NULL, false);
     assert_int_equal(out->size, 0);
-    rp_wire_write_status_request(out, "abc");
-    assert_ok(rp_wire_read_status_request(out->data, out->size, &table, NULL));
+    rp_wire_write_status_request(out, "abc", false);
+    assert_ok(
+        rp_wire_read_status_request(out->data, out->size, &table, &without_tables, NULL));
     expect_name(table, "abc");
+    assert_false(without_tables);
+    rp_wire_write_status_request(out, NULL, true);
+    assert_ok(
+        rp_wire_read_status_request(out->data, out->size, &table, &without_tables, NULL));
+    assert_true(without_tables);
     rp_buf_clear(out);
     rp_wire_write_drop_table(out, "gone");
     assert_ok(rp_wire_read_drop_table(out->data, out->size, &table, NULL));

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a server keeps its data, and how much of it survives what.
+
+>>> import tempfile
+>>> import reprise
+>>> folder = tempfile.mkdtemp()
+>>> def serve():
+...     return reprise.Server([reprise.Table.queue("q", 10)], storage=reprise.Storage(folder))
+>>> with serve() as server:
+...     server.localhost_client().insert([1.0], {"q": 1.0})
+>>> with serve() as server:
+...     server.localhost_client().server_info()["q"].current_size
+1
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Union
+
+from reprise import _core
+
+if TYPE_CHECKING:
+    from reprise.platform.checkpointers_lib import CheckpointerBase
+
+__all__ = ["Storage"]
+
+_DURABILITIES = ("checkpoint", "interval", "sync")
+
+
+class Storage(NamedTuple):
+    """A data directory, for `Server(storage=...)`.
+
+    When a server is stopped and started again it has what it had. What survives a process that
+    is killed, and a machine that loses its power, is the matter of `durability`:
+
+      "checkpoint"   both lose what came after the last checkpoint
+      "interval"     the first loses nothing that was confirmed, the second the last `sync_every`
+      "sync"         neither loses anything that was confirmed
+
+    Fields:
+      path: the directory; made if it is not there. One server at a time has it.
+      durability: as above.
+      sync_every: seconds between two syncs of the journal, with "interval".
+      checkpoint_every: seconds between two checkpoints. None: when `Client.checkpoint` asks.
+      keep: how many checkpoints.
+      max_memory: bytes of steps in memory; the rest is on disk until it is sampled. 0: all.
+      final_checkpoint: write one when the server is stopped.
+      salvage: load what can be read of damaged data.
+      accept_changes: load tables whose selectors are not those that were saved.
+    """
+
+    path: Union[str, "os.PathLike[str]"]
+    durability: str = "checkpoint"
+    sync_every: float = 0.1
+    checkpoint_every: Optional[float] = 300.0
+    keep: int = 3
+    max_memory: int = 0
+    final_checkpoint: bool = True
+    salvage: bool = False
+    accept_changes: bool = False
+
+
+def _ms(name: str, seconds: Any) -> int:
+    try:
+        number = float(seconds)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number of seconds, got {seconds!r}") from None
+    if not 0 < number < 1e9:
+        raise ValueError(f"{name} must be > 0 seconds, got {seconds!r}")
+    return max(1, round(1000 * number))
+
+
+def options_of(storage: Storage) -> Dict[str, Any]:
+    """The arguments of `reprise._core.Durable`, as plain values."""
+    if storage.durability not in _DURABILITIES:
+        raise ValueError(
+            f"durability must be 'checkpoint', 'interval' or 'sync', got {storage.durability!r}"
+        )
+    if not 1 <= storage.keep < 2**31:
+        raise ValueError(f"keep must be >= 1, got {storage.keep!r}")
+    if storage.max_memory < 0:
+        raise ValueError(f"max_memory must be >= 0, got {storage.max_memory!r}")
+    every = storage.checkpoint_every
+    return {
+        "path": os.path.abspath(os.fspath(storage.path)),
+        "durability": storage.durability,
+        "sync_ms": _ms("sync_every", storage.sync_every),
+        "period_ms": -1 if every is None else _ms("checkpoint_every", every),
+        "keep": storage.keep,
+        "max_memory": storage.max_memory,
+        "final_checkpoint": bool(storage.final_checkpoint),
+        "salvage": bool(storage.salvage),
+        "accept_changes": bool(storage.accept_changes),
+    }
+
+
+def begin_with(path: str, fallback: Optional[str]) -> None:
+    """Puts what a directory without a checkpoint is to begin with into it.
+
+    `fallback` is a data directory, a checkpoint in one, or a checkpoint of dm-reverb or the folder
+    that has some.
+    """
+    if not fallback or os.path.exists(os.path.join(path, "CURRENT")):
+        return
+    source = os.path.abspath(fallback)
+    if os.path.isfile(source):  # as Client.checkpoint() gives it
+        source = os.path.dirname(os.path.dirname(source))
+    if os.path.exists(os.path.join(source, "CURRENT")):
+        shutil.copytree(source, path, dirs_exist_ok=True)
+    else:
+        _core.data_from_reverb(source, path)
+
+
+def choose(
+    storage: Union[None, str, "os.PathLike[str]", Storage],
+    checkpointer: Optional[CheckpointerBase],
+) -> Optional[Dict[str, Any]]:
+    """What a server is to use: the one or the other, or None."""
+    if storage is not None and checkpointer is not None:
+        raise ValueError("give storage or a checkpointer, not both")
+    if checkpointer is not None:
+        internal = checkpointer.internal_checkpointer()
+        # As Reverb has it: when it is asked to, and not at the end.
+        made = Storage(internal.path, checkpoint_every=None, final_checkpoint=False)
+        return dict(options_of(made), fallback=internal.fallback_checkpoint_path)
+    if storage is None:
+        return None
+    if not isinstance(storage, Storage):
+        storage = Storage(storage)
+    return dict(options_of(storage), fallback=None)
