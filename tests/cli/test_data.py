@@ -161,7 +161,7 @@ def test_dump_shows_tables_and_items(data):
     lines = text.splitlines()
     assert lines[0].startswith("small: 4 of 4 items, sampler fifo, remover fifo, 9 inserts")
     assert len(lines) == 5
-    assert all("int32 [1], float64 [1, 2]" in line for line in lines[1:])
+    assert all("int32 [1], double [1, 2]" in line for line in lines[1:])
 
 
 def test_dump_has_what_dm_reverb_had(data):
@@ -322,3 +322,15 @@ def test_a_terminal_gets_a_bar(data):
     assert done.returncode == 0 and "all fine" in done.stdout
     assert re.search(r"\rverifying  \[#{30}\]  100 %  \S+ \S+/s", shown)
     assert shown.endswith("\r\x1b[K")
+
+
+def test_examples_do_what_they_say(data, tmp_path):
+    """In their order: one makes what the next takes."""
+    lines = re.findall(r"^  (reprise data .*)$", reprise("help", "data").stdout, re.M)
+    assert len(lines) >= 6
+    for line in lines:
+        words = line.replace("--table replay", "--table uniform").split()[1:]
+        done = reprise(*words, cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, ""), line
+        for told in done.stdout.splitlines() if "--json" in words else ():
+            json.loads(told)
