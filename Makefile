@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 BENCH ?= $(patsubst bench/%.c,%,$(shell grep -l '^int main' bench/*.c 2>/dev/null)) grpcio-client dmreverb-client
 C_FILES = $(shell find include src tests fuzz bench examples python -name '*.[ch]')
 
-.PHONY: all run test bench paper wheel format lint fuzz campaign install clean help
+.PHONY: all run test test-long bench paper wheel format lint fuzz campaign install clean help
 
 all: build/release/build.ninja  ## build the library, its tests, examples and benchmarks
 	@$(MESON) compile -C build/release
@@ -26,10 +26,15 @@ test:  ## everything that has to pass; ONLY="asan lint" for some parts of it
 	@.ci/install
 	@$(PYTHON) tests/run.py $(ONLY)
 
+test-long:  ## crashes, power cuts, errors and damage at full length; SECONDS=600 for a part of it
+	@$(PYTHON) tests/durability/long.py $(if $(SECONDS),--seconds $(SECONDS)) $(ONLY)
+
 bench: all  ## run the benchmarks; BENCH=name for one, QUICK=1 for a short run
 	@set -e; for b in $(BENCH); do case $$b in \
 	*-client) $(PYTHON) bench/$${b%-client}_client.py $(if $(QUICK),--quick) ;; \
 	python) $(PYTHON) bench/python_buffers.py $(if $(QUICK),--quick) ;; \
+	durable) build/release/bench/bench_durable $(if $(QUICK),--quick); \
+		$(PYTHON) bench/durable_pause.py $(if $(QUICK),--quick) ;; \
 	dmreverb) $(PYTHON) bench/dmreverb.py $(if $(QUICK),--quick) ;; \
 	*) build/release/bench/bench_$$b $(if $(QUICK),--quick) ;; esac; done
 
@@ -60,4 +65,4 @@ clean:  ## remove everything that was built
 	@rm -rf build
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16

@@ -12,7 +12,8 @@ corpora; oracle holds our messages against protobuf's own; meta, format and lint
 source; examples and docs use an installed copy as a user would; cli runs the command; conformance
 lets independent clients loose on a server process, attack hostile ones (on those of asan and tsan
 too, if these parts run as well); python builds a wheel and tests the package as it is installed,
-once more with the sanitizers, and counts references. One line per program, the output of what
+once more with the sanitizers, and counts references; plants builds with bugs to be chosen and
+places to be killed at, and planted shows that the tests of durability find them. One line per program, the output of what
 failed, and at the end `N passed, N failed`.
 """
 
@@ -69,6 +70,14 @@ BUILDS = {
         "scale": 0.1,
         "env": {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"},
     },
+    "plants": {
+        "cc": "gcc",
+        "options": ["-Dplants=true", "-Dprograms=false"],
+        "scale": 1.0,
+        "targets": ["test_durability_damage", "test_durability_errors", "test_durability_exact",
+                    "test_durability_points", "test_durability_power", "test_unit_restore"],
+        "tests": {"durability_points"},
+    },
     "cross": {
         "cc": None,  # in the cross file
         "options": [f"--cross-file={ROOT}/tools/cross/{OTHER_MACHINE}-linux-gnu.ini",
@@ -79,10 +88,11 @@ BUILDS = {
     },
 }
 CHECKS = ["replay", "oracle", "meta", "format", "lint", "examples", "docs", "cli", "conformance",
-          "attack", "python"]
+          "attack", "python", "planted"]
 NEEDS = {"replay": {"asan"}, "oracle": {"asan"}, "lint": {"asan"}, "meta": {"release"},
          "examples": {"release"}, "docs": {"release"}, "cli": {"release"},
-         "conformance": {"release"}, "attack": {"release"}, "python": {"release", "asan"}}
+         "conformance": {"release"}, "attack": {"release"}, "python": {"release", "asan"},
+         "planted": {"plants"}}
 ALONE = 9  # order of jobs that measure times: behind all others, one by one
 
 
@@ -184,7 +194,8 @@ def build(name):
         if status != 0:
             return Result(0, 1, output)
         stamp.write_text(json.dumps(options))
-    status, output = run([MESON, "compile", "-C", where, "-j", JOBS, "--ninja-args=-k0"], env=env)
+    status, output = run([MESON, "compile", "-C", where, "-j", JOBS, "--ninja-args=-k0",
+                          *config.get("targets", [])], env=env)
     progress = r"\A.*?(?=^FAILED: )|^\[\d+/\d+\] [^\n]*\n"
     output = re.sub(progress, "", output, flags=re.DOTALL | re.MULTILINE)
     return Result(1, 0) if status == 0 else Result(0, 1, output)
@@ -226,6 +237,8 @@ def test_jobs(name, args):
         if suites & config.get("skip_suites", set()):
             continue
         if args.suite and args.suite not in suites:
+            continue
+        if test["name"] not in config.get("tests", {test["name"]}):
             continue
         env = {**test["env"], **config.get("env", {}),
                "RP_TEST_SCALE": str(config["scale"] * args.scale)}
@@ -558,6 +571,19 @@ def docs_job():
     return result
 
 
+def planted_job():
+    """Each of the planted bugs makes its test fail."""
+    status, output = run([sys.executable, ROOT / "tests" / "durability" / "planted.py",
+                          BUILD / "plants"])
+    result = Result()
+    for line in output.splitlines():
+        if line.startswith(("ok", "not ok")):
+            result.add(line.startswith("ok"), line)
+    if status != 0 and result.failed == 0:
+        result.add(False, f"{output}\n{describe(status)}")
+    return result
+
+
 def check_jobs(part, args):
     if part == "replay":
         return replay_jobs()
@@ -568,8 +594,8 @@ def check_jobs(part, args):
     if part == "python":
         return python_jobs()
     job = {"oracle": oracle_job, "meta": meta_job, "format": format_job, "docs": docs_job,
-           "cli": cli_job}[part]
-    return [(2, part, part, job)]
+           "cli": cli_job, "planted": planted_job}[part]
+    return [(0 if part == "planted" else 2, part, part, job)]
 
 
 def main():

@@ -53,7 +53,7 @@ struct rp_chunk {
     rp_chunk_origin origin;
     rp_holders holders;            /* counted by tables, under their locks */
     rp_allocator alloc;            /* it came from here */
-    size_t size_bytes;             /* of the whole allocation */
+    size_t size_bytes;             /* of this block; a message that is apart is not in it */
     _Atomic(rp_chunk_home *) home; /* NULL until it is put on disk */
     _Atomic(rp_chunk_stay *) stay; /* NULL until a table with a disk tier holds it */
     atomic_int_least32_t pins;     /* readers of bytes that may go; -1: they have gone */

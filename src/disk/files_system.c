@@ -25,6 +25,10 @@
 /* The longest path, with its zero, and the most parts that one call writes. */
 enum { PATH_BYTES = 128, MAX_PARTS = 512 };
 
+/* From this on the system is asked to begin with a write at once, and not when it is synced:
+ * the disk works while we prepare the next. */
+enum { EAGER_BYTES = 256 << 10 };
+
 typedef struct system_files {
     rp_files base;
     rp_allocator alloc;
@@ -105,7 +109,7 @@ static int open_down(int directory, const char *path, int flags, mode_t mode)
 
 static int open_beneath(const system_files *fs, const char *path, int flags, mode_t mode)
 {
-    struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC),
+    struct open_how how = {.flags = (unsigned)(flags | O_CLOEXEC),
                            .mode = mode,
                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
     const char *name = path[0] != '\0' ? path : ".";
@@ -218,6 +222,8 @@ static rp_status system_write(rp_file *base, uint64_t offset, const rp_bytes *pa
         if (wrote < 0 && errno == EINTR) continue;
         if (wrote <= 0) /* nothing, without a reason: a full disk says that in one word more */
             return fail_errno(err, wrote < 0 ? errno : ENOSPC, file->path, "pwritev");
+        if (wrote >= EAGER_BYTES) /* a wish; what goes wrong is told by the sync */
+            (void)sync_file_range(file->fd, (off_t)offset, wrote, SYNC_FILE_RANGE_WRITE);
         offset += (uint64_t)wrote;
         skip += (size_t)wrote;
         for (; count > 0 && skip >= parts->size; parts++, count--) skip -= parts->size;

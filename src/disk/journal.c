@@ -23,6 +23,7 @@
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/mutex.h"
+#include "util/planted.h"
 #include "util/thread.h"
 
 enum {
@@ -121,6 +122,7 @@ static bool is_settled_locked(rp_journal *j, const waiter *w, rp_status *st, rp_
     *st = RP_OK;
     if (is_reached_locked(j, w)) return true;
     if (!j->info.in_trouble && !j->is_lost && j->hold == 0) return false;
+    if (!j->o.sync && !w->for_sync) return false; /* it goes on without, in a moment */
     *st = rp_fail(err, RP_UNAVAILABLE, "the journal cannot be written: %.180s",
                   j->info.trouble.text);
     return true;
@@ -292,7 +294,7 @@ rp_status rp_journal_trim(rp_journal *j, uint64_t lsn, rp_error *err)
             j->hold = 0;
             rp_cond_signal(&j->cv);
         }
-        more = j->file_count > 1 && j->files[1] - 1 <= lsn;
+        more = j->file_count > 1 && (j->files[1] - 1 <= lsn || RP_PLANTED(9));
         if (more) {
             file = j->files[0];
             j->file_count--;
@@ -393,12 +395,12 @@ static rp_status list_file(rp_journal *j, uint64_t first)
 }
 
 /* Makes bytes of the next records, up to a piece. `*last` is the last of them. */
-static rp_status encode_piece(rp_journal *j, uint64_t *last,
+static rp_status encode_piece(rp_journal *j, bool is_sync, uint64_t *last,
                               rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     rp_raw_cursor at = rp_raw_seek(&j->kept, j->written);
     rp_journal_piece *piece = &j->piece;
-    const rp_raw *raw;
+    const rp_raw *raw = NULL;
     rp_status st = rp_journal_piece_begin(piece, &j->file, j->written + 1, &j->o.store);
     rp_journal_options plain = j->o;
 
@@ -413,6 +415,7 @@ static rp_status encode_piece(rp_journal *j, uint64_t *last,
                                   rp_raw_payload(raw), raw->size);
         if (st == RP_OK) *last = raw->lsn;
     }
+    if (st == RP_OK && is_sync) st = rp_journal_piece_pad(piece, &j->file, *last);
     if (st != RP_OK)
         return rp_fail(err, st, "the journal has no memory for the bytes of a record");
     return RP_OK;
@@ -437,8 +440,15 @@ static rp_status sync_file(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_ANA
     if (st != RP_OK) return st;
     if (generation_of(j) != generation)
         return rp_fail(err, RP_UNAVAILABLE, "places have moved"); /* the caller looks */
-    st = is_full ? rp_journal_file_seal(&j->file, &j->o, j->written, err)
-                 : rp_journal_file_sync(&j->file, &j->o, err);
+    st = rp_journal_piece_begin(&j->piece, &j->file, 0, &j->o.store);
+    if (st == RP_OK && !is_full) st = rp_journal_piece_pad(&j->piece, &j->file, j->written);
+    if (st != RP_OK) return rp_fail_memory(err, RP_JOURNAL_SECTOR);
+    st = rp_journal_file_write(&j->file, &j->o, 0, &j->piece, err);
+    if (st == RP_OK)
+        st = is_full ? rp_journal_file_seal(&j->file, &j->o, j->written, err)
+                     : rp_journal_file_sync(&j->file, &j->o, err);
+    if (st != RP_OK && RP_PLANTED(22) && j->file.handle != NULL)
+        st = rp_journal_file_sync(&j->file, &j->o, err);
     if (st != RP_OK) {
         condemn(j);
         return st;
@@ -466,7 +476,7 @@ static rp_status write_piece(rp_journal *j, bool is_sync, bool *done,
     *done = rp_raw_next(&at) == NULL;
     if (*done) return RP_OK;
     first = j->written + 1;
-    st = encode_piece(j, &last, err);
+    st = encode_piece(j, is_sync, &last, err);
     if (st == RP_OK) st = settle_segments(j, is_sync, err);
     if (st != RP_OK) return st;
     if (generation_of(j) != generation) return RP_OK; /* once more, with places as they are */
@@ -530,7 +540,7 @@ static void give_up(rp_journal *j, uint64_t lsn) RP_NO_THREAD_SAFETY_ANALYSIS
 /* What the numbers mean now. Returns the number to tell of, or 0. */
 static uint64_t settle_safe_locked(rp_journal *j) RP_REQUIRES(j->mu)
 {
-    uint64_t safe = j->o.sync ? j->synced : j->written;
+    uint64_t safe = RP_PLANTED(1) ? atomic_load(&j->last) : j->o.sync ? j->synced : j->written;
     bool is_well = !j->info.in_trouble && !j->is_lost && j->hold == 0;
 
     if (!is_well) safe = j->o.sync ? atomic_load(&j->safe) : atomic_load(&j->last);

@@ -124,7 +124,7 @@ RP_NODISCARD rp_status rp_journal_read(const rp_allocator *alloc, rp_files *file
 
 /* --- pure, for the above and the tests ---------------------------------------------------------------- */
 
-enum { RP_JOURNAL_PATH_BYTES = 32 };
+enum { RP_JOURNAL_PATH_BYTES = 32, RP_JOURNAL_SECTOR = 512 };
 
 /* "wal/" and 16 hexadecimal digits. Returns `out`. */
 char *rp_journal_path(char out[RP_JOURNAL_PATH_BYTES], uint64_t first);

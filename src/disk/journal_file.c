@@ -6,6 +6,7 @@
 
 #include "util/error.h"
 #include "util/little_endian.h"
+#include "util/planted.h"
 
 enum { SEAL_BYTES = 24 };
 
@@ -64,6 +65,28 @@ rp_status rp_journal_piece_add(rp_journal_piece *piece, const rp_journal_options
     return RP_OK;
 }
 
+rp_status rp_journal_piece_pad(rp_journal_piece *piece, const rp_journal_file *file,
+                               uint64_t number)
+{
+    uint64_t end = (file->handle != NULL ? file->offset : 0) + piece->bytes.size;
+    size_t over = (size_t)(end % RP_JOURNAL_SECTOR), whole = RP_JOURNAL_SECTOR - over;
+    uint8_t *to;
+
+    if (over == 0) return RP_OK;
+    if (whole < RP_RECORD_HEADER_BYTES) whole += RP_JOURNAL_SECTOR;
+    to = rp_buf_reserve(&piece->bytes, whole);
+    if (to == NULL) {
+        piece->bytes.bad = false;
+        return RP_NO_RESOURCE;
+    }
+    memset(to, 0, whole);
+    piece->crc = rp_record_write(to, RP_RECORD_PAD, number, piece->crc,
+                                 to + RP_RECORD_HEADER_BYTES, whole - RP_RECORD_HEADER_BYTES);
+    piece->bytes.size += whole;
+    piece->records++;
+    return RP_OK;
+}
+
 static rp_status open_new(rp_journal_file *file, const rp_journal_options *o, uint64_t first,
                           rp_error *err)
 {
@@ -105,9 +128,9 @@ rp_status rp_journal_file_write(rp_journal_file *file, const rp_journal_options 
 rp_status rp_journal_file_sync(rp_journal_file *file, const rp_journal_options *o,
                                rp_error *err)
 {
-    rp_status st = o->files->ops->sync(file->handle, err);
+    rp_status st = RP_PLANTED(3) ? RP_OK : o->files->ops->sync(file->handle, err);
 
-    if (st == RP_OK && !file->is_named) {
+    if (st == RP_OK && !file->is_named && !RP_PLANTED(2)) {
         st = o->files->ops->sync_directory(o->files, "wal", err);
         file->is_named = st == RP_OK;
     }

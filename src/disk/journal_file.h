@@ -4,6 +4,8 @@
  *   J1  a file holds records with ascending numbers from `first` on, each chained to the one
  *       before;
  *   J2  when a file is begun, every record before its first is on stable storage;
+ *   J6  what is synced ends with a sector: no later write touches a sector that has something
+ *       that was promised;
  *   J3  nothing is appended to a file after a write or a sync of it has failed. */
 #ifndef RP_DISK_JOURNAL_FILE_H
 #define RP_DISK_JOURNAL_FILE_H
@@ -35,6 +37,11 @@ RP_NODISCARD rp_status rp_journal_piece_begin(rp_journal_piece *piece,
 RP_NODISCARD rp_status rp_journal_piece_add(rp_journal_piece *piece,
                                             const rp_journal_options *o, rp_record_kind kind,
                                             uint64_t number, const void *raw, size_t size);
+
+/* Adds what is missing to a whole sector, if anything is, after the record `number`.
+ * RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_journal_piece_pad(rp_journal_piece *piece,
+                                            const rp_journal_file *file, uint64_t number);
 
 /* Writes a piece; if no file is open, into a new one. After a failure: condemn it. */
 RP_NODISCARD rp_status rp_journal_file_write(rp_journal_file *file, const rp_journal_options *o,

@@ -15,6 +15,7 @@
 /* Bytes of a segment that a block needs. */
 typedef struct rp_share {
     uint64_t segment, bytes;
+    uint64_t end; /* nothing from here on is needed */
 } rp_share;
 
 typedef struct rp_kept_block {

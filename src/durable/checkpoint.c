@@ -143,7 +143,13 @@ static rp_status choose_moving(run *r, rp_error *err)
     for (size_t i = 0; i < last->segment_count; i++) {
         const rp_manifest_segment *s = &last->segments[i];
 
-        if (s->number >= r->dead.floor || s->live >= s->bytes / 4) continue;
+        uint64_t bytes = 0;
+
+        /* All of the file counts, also what nobody needs at its end. */
+        if (s->number >= r->dead.floor ||
+            rp_segments_open(r->c->segments, s->number, &bytes, NULL) != RP_OK ||
+            s->live >= bytes / 4)
+            continue;
         if (s->live > left) continue;
         left -= s->live;
         r->moving[r->moving_count++] = s->number;
@@ -156,7 +162,7 @@ static rp_status place_chunk(run *r, rp_chunk *chunk, rp_place *out, rp_error *e
 {
     rp_status st;
 
-    if (rp_chunk_place(chunk, out)) {
+    if (rp_segments_place(r->c->segments, chunk, out)) {
         if (!is_moving(r, out->segment)) return RP_OK;
         return rp_segments_move_chunk(r->c->segments, chunk, out, err);
     }
@@ -196,15 +202,19 @@ static rp_status add_item(run *r, size_t index, const rp_slot *slot, rp_error *e
     return RP_OK;
 }
 
-/* Adds bytes of a segment to the shares of a block. */
-static void share(rp_kept_block *block, uint64_t segment, uint64_t bytes)
+/* Adds a record to the shares of a block. */
+static void share(rp_kept_block *block, const rp_place *place)
 {
+    uint64_t bytes = (uint64_t)RP_RECORD_HEADER_BYTES + place->size;
+    uint64_t end = place->offset + bytes;
+
     for (uint32_t i = block->share_count; i-- > 0;)
-        if (block->shares[i].segment == segment) {
+        if (block->shares[i].segment == place->segment) {
             block->shares[i].bytes += bytes;
+            if (block->shares[i].end < end) block->shares[i].end = end;
             return;
         }
-    block->shares[block->share_count++] = (rp_share){segment, bytes};
+    block->shares[block->share_count++] = (rp_share){place->segment, bytes, end};
 }
 
 /* Notes which segments a block needs. The scratch array has room for each place to be in one
@@ -218,10 +228,8 @@ static rp_status note_shares(run *r, rp_kept_block *block, rp_error *err)
     if (scratch == NULL) return rp_fail_memory(err, room * sizeof *scratch);
     block->shares = scratch;
     block->share_count = 0;
-    share(block, block->at.place.segment, RP_RECORD_HEADER_BYTES + block->at.place.size);
-    for (size_t i = 0; i < r->image.place_count; i++)
-        share(block, r->image.places[i].segment,
-              (uint64_t)RP_RECORD_HEADER_BYTES + r->image.places[i].size);
+    share(block, &block->at.place);
+    for (size_t i = 0; i < r->image.place_count; i++) share(block, &r->image.places[i]);
     exact = rp_alloc_array(r->c->alloc, block->share_count, sizeof *exact);
     if (exact != NULL) memcpy(exact, scratch, block->share_count * sizeof *exact);
     rp_release(r->c->alloc, scratch, room * sizeof *scratch);
@@ -383,16 +391,18 @@ static rp_status list_segments(run *r, rp_error *err)
                 rp_manifest_segment *s = segment_entry(r, block->shares[i].segment);
                 if (s == NULL) return rp_fail_memory(err, sizeof *s);
                 s->live += block->shares[i].bytes;
+                if (s->bytes < block->shares[i].end) s->bytes = block->shares[i].end;
             }
         }
     for (size_t i = 0; i < r->segment_count; i++) {
         rp_manifest_segment *s = &r->segments[i];
-        rp_status st = rp_segments_open(r->c->segments, s->number, &s->bytes, err);
+        uint64_t bytes = 0;
+        rp_status st = rp_segments_open(r->c->segments, s->number, &bytes, err);
 
         if (st != RP_OK) return st;
         /* A chunk in two blocks was counted twice. */
         if (s->live > s->bytes) s->live = s->bytes;
-        r->result.disk_bytes += s->bytes;
+        r->result.disk_bytes += bytes;
         r->result.live_bytes += s->live;
     }
     r->result.segments = r->segment_count;

@@ -138,7 +138,8 @@ rp_status rp_chunk_index_scan(rp_chunk_index *index, rp_files *files, rp_segment
                                    RP_FILE_SEGMENT, store, scan_record, &s, &header, &end, err);
 
     if (s.status != RP_OK) return s.status;
-    if (st != RP_OK) return st;
+    /* Behind what is needed a crash may have left anything. */
+    if (st != RP_OK && !(st == RP_CORRUPT && bytes > 0 && end >= bytes)) return st;
     if (header.number != number)
         return rp_fail(err, RP_CORRUPT, "%s: it is segment %" PRIu64, path, header.number);
     if (end < bytes)

@@ -6,7 +6,7 @@
 
 #include "disk/segments.h"
 
-enum { RP_INDEX_SEGMENT_BITS = 28, RP_INDEX_OFFSET_BITS = 36 };
+enum { RP_INDEX_SEGMENT_BITS = 32, RP_INDEX_OFFSET_BITS = 32 };
 
 typedef struct rp_index_entry {
     uint64_t key;    /* 0: free */

@@ -16,7 +16,7 @@ enum { DEFAULT_KEEP = 3, MAX_KEEP = 1000 };
 #define DEFAULT_INTERVAL_NS (INT64_C(100) * 1000 * 1000)
 #define DEFAULT_PERIOD_NS (INT64_C(300) * 1000 * 1000 * 1000)
 #define DEFAULT_SEGMENT_BYTES (UINT64_C(256) << 20)
-#define MAX_SEGMENT_BYTES (UINT64_C(32) << 30) /* offsets have 36 bits (chunk_index.h) */
+#define MAX_SEGMENT_BYTES (UINT64_C(2) << 30)
 
 /* --- options ------------------------------------------------------------------------------------------- */
 
@@ -147,6 +147,60 @@ static void jump_keys(rp_durable *d, uint64_t lsn)
     rp_store_restore(d->store, &state);
 }
 
+/* The sizes that the store's tables were made with. A larger one than was saved counts, but
+ * only from here on: what the journal has happened with the one of its time. */
+typedef struct sizes {
+    rp_table **tables; /* references */
+    int64_t *most;
+    size_t count;
+} sizes;
+
+static void free_sizes(rp_durable *d, sizes *s)
+{
+    for (size_t i = 0; i < s->count; i++) rp_table_unref(s->tables[i]);
+    rp_release(&d->alloc, s->tables, s->count * sizeof *s->tables);
+    rp_release(&d->alloc, s->most, s->count * sizeof *s->most);
+}
+
+static rp_status note_sizes(rp_durable *d, sizes *s, rp_error *err)
+{
+    size_t count = rp_store_find_tables(d->store, NULL, 0);
+
+    if (count == 0) return RP_OK;
+    s->tables = rp_alloc_array(&d->alloc, count, sizeof *s->tables);
+    s->most = rp_alloc_array(&d->alloc, count, sizeof *s->most);
+    if (s->tables == NULL || s->most == NULL) {
+        rp_release(&d->alloc, s->tables, count * sizeof *s->tables);
+        rp_release(&d->alloc, s->most, count * sizeof *s->most);
+        return rp_fail_memory(err, count * sizeof *s->tables);
+    }
+    s->count = count; /* nobody else uses the store yet */
+    (void)rp_store_find_tables(d->store, s->tables, count);
+    for (size_t i = 0; i < count; i++) {
+        rp_table_info info;
+
+        rp_table_get_info(s->tables[i], &info);
+        s->most[i] = info.max_size;
+    }
+    return RP_OK;
+}
+
+static rp_status raise_sizes(const sizes *s, bool *raised, rp_error *err)
+{
+    rp_status st = RP_OK;
+
+    for (size_t i = 0; i < s->count && st == RP_OK; i++) {
+        rp_table_change change = {.which = RP_CHANGE_MAX_SIZE, .max_size = s->most[i]};
+        rp_table_info info;
+
+        rp_table_get_info(s->tables[i], &info);
+        if (info.closed || info.max_size >= s->most[i]) continue; /* closed: it was dropped */
+        st = rp_table_alter(s->tables[i], &change, err);
+        *raised = true;
+    }
+    return st;
+}
+
 static rp_status recover(rp_durable *d, bool *needs_checkpoint, rp_error *err)
 {
     rp_recovery r = {.alloc = &d->alloc,
@@ -161,11 +215,16 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, rp_error *err)
                      .on_tier_event = on_tier_event,
                      .ctx = d};
     rp_checkpointer *c = &d->checkpointer;
+    sizes wanted = {0};
     uint64_t before;
-    rp_status st = rp_recover(&r, err);
+    bool raised = false;
+    rp_status st = note_sizes(d, &wanted, err);
 
+    if (st == RP_OK) st = rp_recover(&r, err);
     before = r.lsn;
     if (st == RP_OK && r.has_journal) st = rp_durable_replay(d, &r, err);
+    if (st == RP_OK) st = raise_sizes(&wanted, &raised, err);
+    free_sizes(d, &wanted);
     if (st != RP_OK) {
         rp_recovery_deinit(&r);
         return st;
@@ -173,7 +232,7 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, rp_error *err)
     if (r.lsn > before) jump_keys(d, r.lsn);
     d->info.recovered_items = r.items;
     d->info.last_checkpoint = r.checkpoint;
-    *needs_checkpoint = r.is_fresh || !r.is_whole || !r.is_same ||
+    *needs_checkpoint = r.is_fresh || !r.is_whole || !r.is_same || raised ||
                         (r.has_journal && d->options.mode == RP_DURABLE_CHECKPOINT);
     d->segments = r.segments;
     d->tier = r.tier;
@@ -277,11 +336,21 @@ rp_status rp_durable_load_on(rp_files *files, const rp_durable_options *options,
 rp_status rp_durable_open_on(rp_files *files, const rp_durable_options *options,
                              rp_store *store, rp_durable **out, rp_error *err)
 {
+    rp_durable_tuning tuning = {0};
+
+    return rp_durable_open_tuned(files, options, &tuning, store, out, err);
+}
+
+rp_status rp_durable_open_tuned(rp_files *files, const rp_durable_options *options,
+                                const rp_durable_tuning *tuning, rp_store *store,
+                                rp_durable **out, rp_error *err)
+{
     rp_durable *d = NULL;
     rp_status st = new_durable(options, store, &d, err);
 
     if (st != RP_OK) return st;
     d->files = files;
+    d->tuning = *tuning;
     st = start(d, err);
     if (st != RP_OK) {
         (void)stop(d, NULL);

@@ -37,10 +37,17 @@ typedef enum rp_trouble {
     RP_TROUBLES,
 } rp_trouble;
 
+/* What only tests want otherwise. 0: as it is. */
+typedef struct rp_durable_tuning {
+    uint64_t journal_bytes; /* of a file of the journal */
+    int64_t retry_ns;       /* until a journal that failed tries again */
+} rp_durable_tuning;
+
 struct rp_durable {
     rp_allocator alloc;
     rp_durable_options options; /* with its defaults; the directory is `directory` */
     char directory[RP_DURABLE_PATH_BYTES];
+    rp_durable_tuning tuning;
     rp_files *files;
     bool owns_files;
     rp_store *store;
@@ -72,6 +79,9 @@ struct rp_durable {
  * must outlive every chunk of the store. */
 RP_NODISCARD rp_status rp_durable_open_on(rp_files *files, const rp_durable_options *options,
                                           rp_store *store, rp_durable **out, rp_error *err);
+RP_NODISCARD rp_status rp_durable_open_tuned(rp_files *files, const rp_durable_options *options,
+                                             const rp_durable_tuning *tuning, rp_store *store,
+                                             rp_durable **out, rp_error *err);
 
 /* Loads what is in `files` into the store, the journal included, and changes nothing there but
  * what recovery tidies up: over files that are read only (disk/files_look.h), nothing at all. No

@@ -99,8 +99,9 @@ static rp_status gather_places(rp_journal_encoder *e, const rp_change *change,
             rp_status st;
 
             if (e->index[at].turn == e->turn) continue;
-            st = place_of(ctx, t->chunks[j], &e->places[e->place_count]);
+            st = place_of(ctx, t->chunks[j], &e->places[e->place_count].at);
             if (st != RP_OK) return st;
+            e->places[e->place_count].key = t->chunks[j]->origin.key;
             e->index[at].chunk = t->chunks[j];
             e->index[at].turn = e->turn;
             e->index[at].place = (uint32_t)e->place_count++;
@@ -139,11 +140,12 @@ static rp_status write_insert(rp_journal_encoder *e, const rp_change *change,
     rp_pack_number(out, change->count);
     rp_pack_number(out, e->place_count);
     for (size_t i = 0; i < e->place_count; i++) {
-        const rp_place *p = &e->places[i];
+        const rp_place *p = &e->places[i].at;
 
         rp_pack_change(out, p->segment, before.segment);
         rp_pack_change(out, p->offset, before.offset);
         rp_pack_number(out, p->size);
+        rp_pack_word(out, e->places[i].key);
         before = *p;
     }
     for (size_t i = 0; i < change->count; i++) {
@@ -264,16 +266,17 @@ static size_t read_count(rp_unpack *in, size_t least, uint64_t most)
 static rp_status read_places(rp_told *told, rp_unpack *in)
 {
     rp_place before = {0};
-    size_t count = read_count(in, 3, UINT32_MAX);
+    size_t count = read_count(in, 11, UINT32_MAX);
 
     if (!make_room(told, &told->places, 0, count, &told->place_capacity, sizeof *told->places))
         return RP_NO_RESOURCE;
     for (size_t i = 0; i < count && !in->bad; i++) {
-        rp_place *p = &told->places[i];
+        rp_place *p = &told->places[i].at;
 
         p->segment = rp_unpack_change(in, before.segment);
         p->offset = rp_unpack_change(in, before.offset);
         p->size = (uint32_t)rp_unpack_bounded(in, RP_MAX_RECORD_BYTES);
+        told->places[i].key = rp_unpack_word(in);
         if (p->segment == 0) in->bad = true;
         before = *p;
     }

@@ -25,8 +25,13 @@ typedef rp_status rp_place_of(void *ctx, rp_chunk *chunk, rp_place *out);
 
 /* Appends the payload. `index` (open addressing over the places of one record) is scratch that
  * is kept for the next. RP_NO_RESOURCE, also from `place_of`. */
+typedef struct rp_told_place {
+    rp_place at;
+    uint64_t key; /* of the chunk, so that no other record passes for it */
+} rp_told_place;
+
 typedef struct rp_journal_encoder {
-    rp_place *places;
+    rp_told_place *places;
     size_t place_count, place_capacity;
     struct {
         const rp_chunk *chunk;
@@ -71,7 +76,7 @@ typedef struct rp_told {
     rp_told_item items[RP_JOURNAL_MAX_ITEMS];
     rp_update updates[RP_JOURNAL_MAX_ITEMS];
     uint64_t keys[RP_JOURNAL_MAX_ITEMS];
-    rp_place *places;
+    rp_told_place *places;
     rp_told_column *columns;
     rp_told_slice *slices;
     size_t place_count, column_count, slice_count;

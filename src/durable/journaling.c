@@ -90,6 +90,8 @@ rp_status rp_durable_start_journal(rp_durable *d, rp_error *err)
                                     .next_lsn = d->checkpointer.lsn + 1,
                                     .sync = d->options.mode == RP_DURABLE_SYNC,
                                     .interval_ns = d->options.interval_ns,
+                                    .file_bytes = d->tuning.journal_bytes,
+                                    .retry_ns = d->tuning.retry_ns,
                                     .on_safe = on_safe,
                                     .on_trouble = on_trouble,
                                     .ctx = d};

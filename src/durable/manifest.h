@@ -50,7 +50,7 @@ typedef struct rp_manifest_block {
 
 typedef struct rp_manifest_segment {
     uint64_t number;
-    uint64_t bytes; /* of the file, at least */
+    uint64_t bytes; /* of the file that it needs: what comes later may be anything */
     uint64_t live;  /* of them, those of records that the checkpoint needs, about */
 } rp_manifest_segment;
 

@@ -103,26 +103,28 @@ static rp_status read_block(rp_loading *l, size_t table, size_t index, rp_error 
     return st;
 }
 
-static rp_status add_share(rp_loading *l, rp_kept_block *block, uint64_t segment,
-                           uint64_t bytes)
+static rp_status add_share(rp_loading *l, rp_kept_block *block, const rp_place *place)
 {
+    uint64_t bytes = (uint64_t)RP_RECORD_HEADER_BYTES + place->size;
+    uint64_t end = place->offset + bytes;
+
     for (uint32_t i = block->share_count; i-- > 0;)
-        if (block->shares[i].segment == segment) {
+        if (block->shares[i].segment == place->segment) {
             block->shares[i].bytes += bytes;
+            if (block->shares[i].end < end) block->shares[i].end = end;
             return RP_OK;
         }
     if (!rp_resize_array(l->r->alloc, &block->shares, block->share_count,
                          block->share_count + 1, sizeof *block->shares))
         return RP_NO_RESOURCE;
-    block->shares[block->share_count++] = (rp_share){segment, bytes};
+    block->shares[block->share_count++] = (rp_share){place->segment, bytes, end};
     return RP_OK;
 }
 
 /* Enters the chunks of the block in l->image, and what it needs of which segment. */
 static rp_status note_block(rp_loading *l, rp_kept_block *block, rp_error *err)
 {
-    rp_status st = add_share(l, block, block->at.place.segment,
-                             (uint64_t)RP_RECORD_HEADER_BYTES + block->at.place.size);
+    rp_status st = add_share(l, block, &block->at.place);
 
     for (size_t i = 0; i < l->image.place_count && st == RP_OK; i++) {
         const rp_place *place = &l->image.places[i];
@@ -134,8 +136,7 @@ static rp_status note_block(rp_loading *l, rp_kept_block *block, rp_error *err)
                            block->at.place.segment, block->at.place.offset, place->segment);
         st = rp_chunk_index_want(&l->r->chunks, place, err);
         if (st != RP_OK) return st;
-        st =
-            add_share(l, block, place->segment, (uint64_t)RP_RECORD_HEADER_BYTES + place->size);
+        st = add_share(l, block, place);
     }
     return st == RP_OK ? RP_OK : rp_fail_memory(err, sizeof(rp_share));
 }
@@ -562,10 +563,6 @@ static rp_status restore_table(rp_loading *l, size_t table, rp_error *err)
         l->is_altered = true;
     }
     if (st == RP_OK) {
-        if (t->options.max_size > state.options.max_size) {
-            state.options.max_size = t->options.max_size;
-            l->r->is_same = false;
-        }
         from = (source){l, table, altered ? &s : NULL, &state};
         st = rp_table_restore(t, &state, &given, err);
     }

@@ -93,7 +93,12 @@ static rp_status make_trajectory(rp_replayer *r, const rp_told_item *item, rp_tr
             const rp_told_slice *from = &told->slices[columns[i].first_slice + k];
 
             r->slices[at] = (rp_slice){NULL, from->column, from->offset, from->length};
-            st = r->o.chunk(r->o.ctx, &told->places[from->place], &r->slices[at].chunk, err);
+            st = r->o.chunk(r->o.ctx, &told->places[from->place].at, &r->slices[at].chunk, err);
+            if (st == RP_OK && r->slices[at].chunk->origin.key != told->places[from->place].key)
+                st = rp_fail(err, RP_CORRUPT,
+                             "segment %" PRIu64 ", offset %" PRIu64 ": another chunk is there",
+                             told->places[from->place].at.segment,
+                             told->places[from->place].at.offset);
             if (st == RP_CORRUPT && err != NULL) err->code = RP_NOT_FOUND;
             if (st != RP_OK) return st == RP_CORRUPT ? RP_NOT_FOUND : st;
         }

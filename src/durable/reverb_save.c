@@ -346,6 +346,11 @@ rp_status rp_reverb_save(rp_files *files, rp_store *store, const rp_reverb_optio
     saving s = {.alloc = rp_store_allocator(store), .files = files};
     rp_status st;
 
+    if (rp_store_budget(store)->spill != NULL) /* its chunks are read where they are */
+        return rp_fail(
+            err, RP_PRECONDITION,
+            "a store of which a part lies on disk cannot be exported: open it without "
+            "max_memory");
     if (options != NULL) s.options = *options;
     s.report.compressed = true;
     rp_buf_init(&s.record, s.alloc);

@@ -50,7 +50,7 @@ static rp_status on_prepare(rp_table_log *base, rp_trajectory *const *trajectori
         for (uint32_t j = 0; j < trajectories[i]->chunk_count; j++) {
             rp_chunk *chunk = trajectories[i]->chunks[j];
 
-            if (rp_chunk_place(chunk, &place)) continue;
+            if (rp_segments_place(log->o.segments, chunk, &place)) continue;
             if (rp_segments_put_chunk(log->o.segments, chunk, &place) != RP_OK)
                 return RP_NO_RESOURCE;
         }
@@ -161,7 +161,7 @@ static rp_status place_of(void *ctx, rp_chunk *chunk, rp_place *out)
 {
     rp_store_log *log = ctx;
 
-    if (rp_chunk_place(chunk, out)) return RP_OK;
+    if (rp_segments_place(log->o.segments, chunk, out)) return RP_OK;
     return rp_segments_put_chunk(log->o.segments, chunk, out);
 }
 
@@ -245,6 +245,7 @@ rp_status rp_store_log_start(const rp_store_log_options *options, rp_store_log *
         .next_lsn = options->next_lsn,
         .sync = options->sync,
         .interval_ns = options->interval_ns,
+        .retry_ns = options->retry_ns,
         .file_bytes = options->file_bytes,
         .max_queued = options->max_queued,
         .encode = on_encode,

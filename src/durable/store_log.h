@@ -28,6 +28,7 @@ typedef struct rp_store_log_options {
     uint64_t next_lsn; /* >= 1 */
     bool sync;
     int64_t interval_ns;
+    int64_t retry_ns;                /* 0: the journal's own */
     uint64_t file_bytes, max_queued; /* 0: the journal's own */
     /* The journal's, see there. */
     void (*on_safe)(void *ctx, uint64_t lsn);

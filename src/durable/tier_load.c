@@ -17,6 +17,8 @@
 #include "util/error.h"
 #include "util/mem.h"
 
+enum { MAX_MOVES = 8 /* of a chunk that is being read */ };
+
 typedef struct job job;
 
 static void release_block(void *ctx)
@@ -131,6 +133,24 @@ static rp_loaded *new_block(rp_tier *t, size_t bytes)
     return block;
 }
 
+/* A chunk may be moved, and the segment that it was in be gone, after its place was looked up.
+ */
+static rp_status read_record(rp_tier *t, const rp_want *want, uint8_t *out, rp_error *err)
+{
+    rp_place place = want->place, now;
+    rp_status st = RP_NOT_FOUND;
+
+    for (int tries = 0; st == RP_NOT_FOUND && tries < MAX_MOVES; tries++) {
+        st = rp_segments_read(t->segments, &place, RP_RECORD_CHUNK, out, err);
+        if (st != RP_NOT_FOUND || !rp_segments_place(t->segments, want->base, &now) ||
+            now.size != place.size ||
+            (now.segment == place.segment && now.offset == place.offset))
+            break;
+        place = now;
+    }
+    return st;
+}
+
 /* Takes the block. */
 static rp_status read_chunk(rp_tier *t, const rp_want *want, rp_chunk **out, rp_error *err)
 {
@@ -144,8 +164,7 @@ static rp_status read_chunk(rp_tier *t, const rp_want *want, rp_chunk **out, rp_
     if (want->place.size != bytes)
         st = rp_fail(err, RP_CORRUPT, "chunk %llu has %zu bytes, and %u on disk",
                      (unsigned long long)want->base->origin.key, bytes, want->place.size);
-    if (st == RP_OK)
-        st = rp_segments_read(t->segments, &want->place, RP_RECORD_CHUNK, block->bytes, err);
+    if (st == RP_OK) st = read_record(t, want, block->bytes, err);
     if (st == RP_OK) {
         st = rp_chunk_adopt(&t->alloc, block->bytes, bytes, &limits,
                             &(rp_chunk_owner){release_block, block}, out, err);
@@ -427,7 +446,7 @@ static bool fetch(rp_tier *t, job *j, rp_want **missing, size_t missing_count)
     size_t new_count = 0, joined = 0;
 
     for (size_t i = 0; i < missing_count; i++)
-        if (!rp_chunk_place(missing[i]->base, &missing[i]->place)) {
+        if (!rp_segments_place(t->segments, missing[i]->base, &missing[i]->place)) {
             j->status = rp_fail(&j->error, RP_INTERNAL, "a chunk without bytes and place");
             return true;
         }

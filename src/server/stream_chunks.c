@@ -9,7 +9,9 @@ enum { ENTRY_BYTES = 64 }; /* of an entry and its place in the map, about */
 /* What a chunk takes: a small one is mostly what we know of it. */
 static size_t cost_of(const rp_chunk *chunk)
 {
-    return ENTRY_BYTES + chunk->size_bytes + (chunk->adopted ? chunk->wire_bytes : 0);
+    bool is_elsewhere = chunk->adopted || chunk->apart;
+
+    return ENTRY_BYTES + chunk->size_bytes + (is_elsewhere ? chunk->wire_bytes : 0);
 }
 
 void rp_stream_chunks_init(rp_stream_chunks *chunks, const rp_allocator *alloc, uint64_t seed)

@@ -17,6 +17,7 @@
 #include "chunk/trajectory.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/planted.h"
 
 enum {
     SETS = 2,
@@ -196,7 +197,7 @@ static rp_status check_slot(restore *r, uint32_t number, rp_slot *slot)
         return bad_slot(r, number, "its sequence is to come");
     if (slot->turn >= s->next_turn) return bad_slot(r, number, "its turn is to come");
     if (slot->times_sampled < 0) return bad_slot(r, number, "times_sampled is below 0");
-    if (rp_table_weigh(r->t, slot->priority, &w, &why) != RP_OK)
+    if (rp_table_weigh(r->t, slot->priority, &w, &why) != RP_OK && !RP_PLANTED(25))
         return bad_slot(r, number, why.text);
     if (slot->priority > s->max_priority && !isinf(slot->priority))
         return bad_slot(r, number, "its priority is over the largest");
@@ -247,6 +248,8 @@ static rp_status take_block(restore *r, size_t block, const rp_slot *from)
             *slot = from[i];
             slot->references = 1;
             slot->next = 0;
+            if (RP_PLANTED(14)) slot->sequence = number;
+            if (RP_PLANTED(17)) slot->turn = number;
             r->slots.live++;
             st = check_slot(r, number, slot);
             if (st == RP_OK) st = enter_key(r, number, slot);
@@ -358,6 +361,11 @@ static rp_status read_set(restore *r, int which)
         st = rp_fail_memory(r->err, count * sizeof **r->sets);
     else
         st = r->source->set(r->source->ctx, which, r->sets[which], count, r->err);
+    for (size_t i = 0; RP_PLANTED(18) && i < count / 2; i++) {
+        uint32_t swap = r->sets[which][i];
+        r->sets[which][i] = r->sets[which][count - 1 - i];
+        r->sets[which][count - 1 - i] = swap;
+    }
     if (st == RP_OK) st = check_set(r, which, seen);
     rp_release(&r->t->alloc, seen, bytes);
     return st;
@@ -516,6 +524,7 @@ static rp_status count_in_locked(restore *r) RP_REQUIRES(r->t->mu)
                          "table '%.60s': its items do not fit the store's %llu bytes",
                          r->t->options.name, (unsigned long long)a->budget->limit);
         if (st != RP_OK) break;
+        if (RP_PLANTED(19)) (void)rp_account_add(a, slot->trajectory);
     }
     rp_account_settle(a);
     if (st == RP_OK && most > 0 && a->bytes > most) st = bad(r, "more bytes than max_bytes");
@@ -544,8 +553,10 @@ static rp_status commit_locked(restore *r) RP_REQUIRES(r->t->mu)
     r->slots = empty;
     rp_map_take(&t->keys, &r->keys);
     t->options = options_after(r);
+    if (RP_PLANTED(24)) t->options.max_size++;
     t->limiter = s->limiter;
-    t->rng = s->rng;
+    if (RP_PLANTED(16)) t->limiter.samples = 0;
+    if (!RP_PLANTED(15)) t->rng = s->rng;
     t->max = r->max;
     t->updates = s->updates;
     t->evictions = s->evictions;

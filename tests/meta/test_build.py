@@ -39,7 +39,8 @@ def test_unit_tests_are_listed():
 
 
 def test_other_tests_are_listed():
-    names = {p.stem.removeprefix("test_") for p in sources("tests/fault", "tests/property")}
+    names = {p.stem.removeprefix("test_") for p in sources("tests/durability", "tests/fault",
+                                                       "tests/property")}
     support = {f"support/{p.name}" for p in sources("tests/support")}
     expect_none((names | support) - listed("tests"))
 

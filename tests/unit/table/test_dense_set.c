@@ -104,6 +104,71 @@ static void growth_survives_lack_of_memory(void **state)
     rp_test_survives_oom(grow_twice);
 }
 
+/* A set of three blocks and a half, slot i in place i, with a cut of it. */
+enum { PLACES = 3 * RP_DENSE_BLOCK + RP_DENSE_BLOCK / 2 };
+static uint32_t copies[PLACES];
+static atomic_uchar saved[4];
+
+static void cut_set_init(rp_dense_set *d, rp_dense_cut *cut)
+{
+    *d = (rp_dense_set){0};
+    assert_ok(rp_dense_set_reserve(d, rp_allocator_default(), PLACES + 10));
+    for (uint32_t i = 0; i < PLACES; i++) rp_dense_set_add(d, i);
+    memset(saved, 0, sizeof saved);
+    *cut = (rp_dense_cut){.count = PLACES, .copies = copies, .saved = saved};
+    d->cut = cut;
+}
+
+/* D1 */
+static void expect_as_cut(const rp_dense_set *d, const char *blocks)
+{
+    for (uint32_t i = 0; i < PLACES; i++) {
+        bool is_saved = blocks[i / RP_DENSE_BLOCK] == 'x';
+
+        assert_int_equal(saved[i / RP_DENSE_BLOCK], is_saved);
+        assert_int_equal(is_saved ? copies[i] : d->slots[i], i);
+    }
+    assert_true(rp_dense_set_check(d));
+}
+
+static void blocks_are_saved_before_they_change(void **state)
+{
+    (void)state;
+    rp_dense_set d;
+    rp_dense_cut cut;
+    cut_set_init(&d, &cut);
+
+    rp_dense_set_add(&d, PLACES); /* beyond what was there */
+    expect_as_cut(&d, "....");
+    rp_dense_set_remove(&d, PLACES);
+    rp_dense_set_remove(&d, 5); /* the last, of block 3, moves to block 0 */
+    expect_as_cut(&d, "x...");
+    rp_dense_set_remove(&d, RP_DENSE_BLOCK);
+    expect_as_cut(&d, "xx..");
+    rp_dense_set_add(&d, 5); /* over what was the last but one */
+    expect_as_cut(&d, "xx.x");
+    d.count = 0; /* as a selector is cleared */
+    rp_dense_set_add(&d, 9);
+    expect_as_cut(&d, "xx.x");
+
+    rp_dense_set_deinit(&d, rp_allocator_default());
+}
+
+static void growth_keeps_what_a_cut_has_not_saved(void **state)
+{
+    (void)state;
+    rp_dense_set d;
+    rp_dense_cut cut;
+    cut_set_init(&d, &cut);
+    while (d.count > 100) rp_dense_set_remove(&d, d.slots[0]);
+    expect_as_cut(&d, "x...");
+
+    assert_ok(rp_dense_set_reserve(&d, rp_allocator_default(), 2 * PLACES));
+
+    expect_as_cut(&d, "x...");
+    rp_dense_set_deinit(&d, rp_allocator_default());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +177,8 @@ int main(void)
         cmocka_unit_test(removal_moves_the_last_into_the_hole),
         cmocka_unit_test(growth_keeps_the_order),
         cmocka_unit_test(growth_survives_lack_of_memory),
+        cmocka_unit_test(blocks_are_saved_before_they_change),
+        cmocka_unit_test(growth_keeps_what_a_cut_has_not_saved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,100 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Bugs planted in the sources (src/util/planted.h), and the tests that find them.
+
+    tests/durability/planted.py BUILD [NUMBER...]
+
+BUILD is a build with -Dplants=true. Each test must fail with its bug, within a minute; without
+one, all of them pass, as in every other build.
+"""
+
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LIMIT_S = 60
+
+# Number: what is wrong, and the test that finds it, with the cases it needs of it.
+BUGS = {
+    1: ("the journal acknowledges before it writes", "durability_power"),
+    2: ("the directory of a new journal file is not synced", "durability_power"),
+    3: ("the journal's file is not synced", "durability_power"),
+    4: ("the checksum of a payload is not compared", "durability_damage"),
+    5: ("the checksum of the record before is not compared", "durability_damage"),
+    6: ("a manifest is renamed before it is synced", "durability_power"),
+    7: ("CURRENT is written before the manifest's directory is synced", "durability_power"),
+    8: ("files are removed before CURRENT is on stable storage", "durability_power"),
+    9: ("the journal is trimmed one file too far", "durability_power"),
+    10: ("damage in the middle of the journal is taken for a torn tail", "durability_damage"),
+    11: ("what leaves a table during a cut is not kept", "durability_power"),
+    12: ("a block is not saved before it changes during a cut", "durability_power"),
+    13: ("a priority that is set does not mark its block as changed", "durability_exact"),
+    14: ("the sequence of items is not restored", "durability_exact"),
+    15: ("the state of the random generator is not restored", "durability_exact"),
+    16: ("the samples that the limiter has counted are not restored", "durability_exact"),
+    17: ("the turns of heaps are not restored", "durability_exact"),
+    18: ("the order of a dense set is not restored", "durability_exact"),
+    19: ("a chunk of a restored item is counted once too often", "durability_exact"),
+    20: ("evictions because of bytes are not in the journal", "durability_power"),
+    21: ("samples are not in the journal", "durability_exact"),
+    22: ("a sync that failed is tried again on the same file", "durability_errors"),
+    23: ("places in a segment that was given up stay as they were", "durability_errors"),
+    24: ("max_size is restored one too large", "durability_exact"),
+    25: ("a priority that is no number is restored", "unit_restore"),
+    26: ("a checkpoint does not sync its segments", "durability_power"),
+    27: ("an older checkpoint is taken and nobody is told", "durability_damage"),
+    28: ("a segment that a kept checkpoint needs is removed", "durability_damage"),
+}
+
+
+def find(build, number):
+    """Whether its test fails; and how that went."""
+    what, test = BUGS[number]
+    program = build / "tests" / f"test_{test}"
+    folder = build / "planted" / str(number)
+    folder.mkdir(parents=True, exist_ok=True)
+    env = {**os.environ, "RP_PLANT": str(number), "RP_TEST_SCALE": "0.1",
+           "CMOCKA_MESSAGE_OUTPUT": "TAP"}
+    began = time.monotonic()
+    try:
+        ran = subprocess.run([program], cwd=folder, env=env, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, timeout=LIMIT_S, check=False)
+        status, output = ran.returncode, ran.stdout.decode(errors="replace")
+    except subprocess.TimeoutExpired as late:
+        status, output = None, (late.stdout or b"").decode(errors="replace")
+    seconds = time.monotonic() - began
+    found = status not in (0, None) and ("not ok" in output or status < 0)
+    how = next((line for line in output.splitlines() if line and not line.startswith(
+        ("1..", "ok", "# ", "TAP"))), "") if found else f"status {status}: {output[-500:]}"
+    return found, f"{number:2} {what}: {test} in {seconds:.1f} s: {how[:160]}"
+
+
+def used_numbers():
+    """The numbers that stand in the sources."""
+    return {int(n) for path in (ROOT / "src").rglob("*.[ch]")
+            for n in re.findall(r"RP_PLANTED\((\d+)\)", path.read_text())
+            if path.name != "planted.h"}
+
+
+def main():
+    build = pathlib.Path(sys.argv[1]).resolve()
+    numbers = [int(n) for n in sys.argv[2:]] or sorted(BUGS)
+    bad = 0
+    if used_numbers() != set(BUGS):
+        print(f"not ok - the sources have {sorted(used_numbers())}, the list {sorted(BUGS)}")
+        bad += 1
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        for found, text in pool.map(lambda n: find(build, n), numbers):
+            print(f"{'ok' if found else 'not ok'} - {text}", flush=True)
+            bad += not found
+    print(f"{len(numbers)} bugs, {bad} not found")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

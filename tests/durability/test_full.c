@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A disk that is really full: a data directory on a tmpfs of 64 MiB that something else fills
+ * up. The checkpoint fails and says so, what is on disk loads as before, traffic goes on; when
+ * there is room again the next checkpoint succeeds, without a restart. Where nothing can be
+ * mounted this is left out. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "reprise/durable.h"
+#include "support/fixture.h"
+#include "table/cut.h"
+#include "util/clock.h"
+#include "util/rng.h"
+
+enum { MIB = 1 << 20, CHUNK = 64 << 10, WELL_MS = 10000 };
+
+static char folder[] = "./reprise-full-XXXXXX";
+static bool is_mounted;
+
+static int mount_disk(void **state)
+{
+    (void)state;
+    if (mkdtemp(folder) == NULL) return -1;
+    if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return 0;
+    /* Nobody else is to see it. */
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) return 0;
+    is_mounted = mount("tmpfs", folder, "tmpfs", 0, "size=64m") == 0;
+    return 0;
+}
+
+static int unmount_disk(void **state)
+{
+    (void)state;
+    if (is_mounted) (void)umount2(folder, MNT_DETACH);
+    return rmdir(folder);
+}
+
+static void run(const char *format, const char *a, const char *b)
+{
+    char command[512];
+
+    (void)snprintf(command, sizeof command, format, a, b);
+    assert_int_equal(system(command), 0);
+}
+
+typedef struct side {
+    rp_store *store;
+    rp_durable *durable;
+    rp_table *table;
+    uint64_t next;
+} side;
+
+static void open_side(side *s, const char *directory, rp_durability mode)
+{
+    rp_store_options store = {.seed = 5};
+    rp_durable_options options = {.directory = directory,
+                                  .mode = mode,
+                                  .period_ns = RP_FOREVER,
+                                  .segment_bytes = 4 * MIB};
+    rp_table_options table = rp_test_options("t", RP_UNIFORM, RP_FIFO, 10000);
+    rp_error err = {0};
+
+    memset(s, 0, sizeof *s);
+    assert_ok_err(rp_store_new(&store, &s->store, &err), &err);
+    assert_ok_err(rp_store_add_table(s->store, &table, NULL, &err), &err);
+    assert_ok_err(rp_durable_open(&options, s->store, &s->durable, &err), &err);
+    s->table = rp_store_table(s->store, "t");
+}
+
+static void close_side(side *s)
+{
+    rp_error err = {0};
+
+    assert_ok_err(rp_durable_close(s->durable, &err), &err);
+    rp_store_free(s->store);
+}
+
+/* Inserts so many chunks; returns the digest at the last that was acknowledged, or 0. */
+static uint64_t fill(side *s, size_t count)
+{
+    uint64_t acked = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        rp_insert item = {.key = ++s->next, .priority = 1};
+        rp_status st;
+
+        item.trajectory = rp_test_blob_trajectory(rp_allocator_default(), s->next, 1, CHUNK);
+        st = rp_table_insert(s->table, &item, 1, rp_wait_ms(20), NULL, NULL);
+        rp_trajectory_unref(item.trajectory);
+        if (st == RP_OK) acked = rp_table_digest(s->table);
+    }
+    return acked;
+}
+
+/* Takes all the room there is but so many bytes. */
+static void put_ballast(size_t leave)
+{
+    char path[64];
+    struct statvfs info;
+    int fd;
+
+    (void)snprintf(path, sizeof path, "%s/ballast", folder);
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(fstatvfs(fd, &info), 0);
+    assert_int_equal(posix_fallocate(fd, 0, (off_t)(info.f_bavail * info.f_bsize - leave)), 0);
+    assert_int_equal(close(fd), 0);
+}
+
+static void fill_up(rp_durability mode)
+{
+    char data[64], copy[] = "./reprise-copy-XXXXXX", copied[64], ballast[64];
+    rp_status st = RP_UNAVAILABLE;
+    uint64_t saved, at_end;
+    rp_error err = {0};
+    side s, other;
+
+    (void)snprintf(data, sizeof data, "%s/data", folder);
+    (void)snprintf(ballast, sizeof ballast, "%s/ballast", folder);
+    assert_non_null(mkdtemp(copy));
+    (void)snprintf(copied, sizeof copied, "%s/data", copy);
+    open_side(&s, data, mode);
+    (void)fill(&s, 100);
+    assert_ok_err(rp_durable_checkpoint(s.durable, rp_wait_forever(), NULL, 0, &err), &err);
+    saved = rp_table_digest(s.table);
+    put_ballast(2 * MIB);
+    (void)fill(&s, 100); /* 6 MiB */
+    assert_int_equal(rp_durable_checkpoint(s.durable, rp_wait_forever(), NULL, 0, &err),
+                     RP_NO_RESOURCE);
+    assert_true(strlen(err.text) > 10);
+    /* What is there loads. */
+    run("cp -r '%s' '%s'", data, copied);
+    open_side(&other, copied, mode);
+    assert_true(rp_table_check(other.table));
+    if (mode == RP_DURABLE_CHECKPOINT) assert_true(rp_table_digest(other.table) == saved);
+    assert_true(rp_test_info_of(other.table).size >= 100);
+    close_side(&other);
+    run("rm -rf '%s'%s", copy, "");
+    /* Somebody cleans up. */
+    assert_int_equal(unlink(ballast), 0);
+    for (int ms = 0; st != RP_OK && ms < WELL_MS; ms += 10) {
+        st = rp_durable_checkpoint(s.durable, rp_wait_forever(), NULL, 0, &err);
+        if (st != RP_OK) (void)usleep(10000);
+    }
+    assert_ok_err(st, &err);
+    for (int ms = 0; ms < WELL_MS; ms += 10) {
+        rp_durable_info info;
+        rp_durable_get_info(s.durable, &info);
+        if (!info.degraded) break;
+        assert_true(ms + 10 < WELL_MS);
+        (void)usleep(10000);
+    }
+    assert_true(fill(&s, 10) != 0);
+    assert_ok_err(rp_durable_checkpoint(s.durable, rp_wait_forever(), NULL, 0, &err), &err);
+    at_end = rp_table_digest(s.table);
+    close_side(&s);
+    open_side(&s, data, mode);
+    assert_true(rp_table_digest(s.table) == at_end);
+    assert_int_equal(rp_test_info_of(s.table).size, 210);
+    close_side(&s);
+    run("rm -rf '%s'%s", data, "");
+}
+
+static void checkpoint_mode(void **state)
+{
+    (void)state;
+    if (!is_mounted) skip();
+    fill_up(RP_DURABLE_CHECKPOINT);
+}
+
+static void interval_mode(void **state)
+{
+    (void)state;
+    if (!is_mounted) skip();
+    fill_up(RP_DURABLE_INTERVAL);
+}
+
+static void sync_mode(void **state)
+{
+    (void)state;
+    if (!is_mounted) skip();
+    fill_up(RP_DURABLE_SYNC);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(checkpoint_mode),
+        cmocka_unit_test(interval_mode),
+        cmocka_unit_test(sync_mode),
+    };
+    return cmocka_run_group_tests(tests, mount_disk, unmount_disk);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes that go before their chunk does: pins, views, and that everything is given back once.
+ */
+#include "chunk/chunk.h"
+#include "chunk/trajectory.h"
+#include "support/fixture.h"
+
+static rp_test_oom oom;
+static rp_allocator alloc;
+
+static int set_up(void **state)
+{
+    (void)state;
+    oom = (rp_test_oom)RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
+    alloc = rp_test_oom_allocator(&oom);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    assert_int_equal(oom.live, 0);
+    assert_int_equal(oom.live_bytes, 0);
+    return 0;
+}
+
+static void test_small_ones_stay(void **state)
+{
+    rp_chunk *small = rp_test_try_blob(&alloc, 1, 1, 500);
+    rp_chunk *large = rp_test_try_blob(&alloc, 2, 1, 5000);
+
+    (void)state;
+    assert_false(rp_chunk_can_go(small));
+    assert_true(rp_chunk_can_go(large));
+    rp_chunk_unref(small);
+    rp_chunk_unref(large);
+}
+
+static void test_bytes_go_and_the_chunk_stays(void **state)
+{
+    rp_chunk *chunk = rp_test_try_blob(&alloc, 2, 1, 5000);
+    size_t before = oom.live_bytes, size;
+
+    (void)state;
+    assert_true(rp_chunk_pin(chunk));
+    assert_false(rp_chunk_give_up_bytes(chunk));
+    rp_chunk_unpin(chunk);
+    assert_true(rp_chunk_give_up_bytes(chunk));
+    assert_false(rp_chunk_pin(chunk));
+    assert_null(rp_chunk_wire(chunk, &size));
+    rp_chunk_free_bytes(chunk);
+    assert_true(oom.live_bytes < before - 5000);
+    assert_true(size > 5000);
+    assert_int_equal(rp_chunk_get_column(chunk, 0)->shape.dims[1], 5000);
+    rp_chunk_unref(chunk);
+}
+
+static int released;
+
+static void release(void *ctx)
+{
+    released++;
+    free(ctx);
+}
+
+static rp_chunk *adopt(void)
+{
+    rp_chunk *source = rp_test_try_blob(rp_allocator_default(), 3, 1, 5000), *chunk = NULL;
+    uint8_t *copy = malloc(source->wire_bytes);
+
+    assert_non_null(copy);
+    memcpy(copy, source->wire, source->wire_bytes);
+    released = 0;
+    assert_ok(rp_chunk_adopt(&alloc, copy, source->wire_bytes, NULL,
+                             &(rp_chunk_owner){release, copy}, &chunk, NULL));
+    rp_chunk_unref(source);
+    return chunk;
+}
+
+static void test_owners_are_told_once(void **state)
+{
+    rp_chunk *chunk = adopt();
+
+    (void)state;
+    rp_chunk_unref(chunk);
+    assert_int_equal(released, 1);
+    chunk = adopt();
+    assert_true(rp_chunk_give_up_bytes(chunk));
+    rp_chunk_free_bytes(chunk);
+    assert_int_equal(released, 1);
+    rp_chunk_unref(chunk);
+    assert_int_equal(released, 1);
+}
+
+static void test_views_hold_the_bytes(void **state)
+{
+    rp_chunk *chunk = adopt(), *view, *second;
+
+    (void)state;
+    assert_true(rp_chunk_pin(chunk));
+    view = rp_chunk_view(&alloc, chunk);
+    assert_non_null(view);
+    assert_false(rp_chunk_give_up_bytes(chunk));
+    assert_ptr_equal(view->wire, chunk->wire);
+    assert_true(rp_chunk_pin(view));
+    second = rp_chunk_view(&alloc, view); /* of the same bytes, and not of the view */
+    assert_non_null(second);
+    assert_true(rp_chunk_give_up_bytes(view));
+    rp_chunk_free_bytes(view);
+    assert_false(rp_chunk_give_up_bytes(chunk));
+    assert_int_equal(rp_chunk_get_origin(view)->key, 3);
+    assert_int_equal(rp_chunk_get_column(view, 0)->shape.dims[1], 5000);
+    rp_chunk_unref(second);
+    assert_true(rp_chunk_give_up_bytes(chunk));
+    rp_chunk_free_bytes(chunk);
+    assert_int_equal(released, 1);
+    rp_chunk_unref(chunk);
+    rp_chunk_unref(view);
+    assert_int_equal(released, 1);
+}
+
+/* A long chain of views of views is none. */
+static void test_views_of_views(void **state)
+{
+    rp_chunk *chunk = adopt();
+
+    (void)state;
+    for (int i = 0; i < 100000; i++) {
+        rp_chunk *view;
+        assert_true(rp_chunk_pin(chunk));
+        view = rp_chunk_view(&alloc, chunk);
+        rp_chunk_unref(chunk);
+        chunk = view;
+    }
+    assert_true(oom.live <= 2);
+    rp_chunk_unref(chunk);
+    assert_int_equal(released, 1);
+}
+
+static void test_views_without_memory(void **state)
+{
+    rp_chunk *chunk = rp_test_try_blob(&alloc, 2, 1, 5000);
+
+    (void)state;
+    assert_true(rp_chunk_pin(chunk));
+    oom.left = 0;
+    assert_null(rp_chunk_view(&alloc, chunk));
+    oom.left = RP_TEST_OOM_UNLIMITED;
+    rp_chunk_unpin(chunk);
+    assert_true(rp_chunk_give_up_bytes(chunk));
+    rp_chunk_free_bytes(chunk);
+    rp_chunk_unref(chunk);
+}
+
+/* --- trajectories over other chunks ------------------------------------------------------------- */
+
+/* As many slices in each of two columns, in an order of their own. */
+static void replace_chunks(size_t count)
+{
+    enum { MOST = 60 };
+    rp_chunk *chunks[MOST], *views[MOST], *ordered[MOST];
+    rp_slice slices[2 * MOST];
+    rp_slices columns[2] = {{slices, count, false}, {slices + count, count, false}};
+    rp_trajectory *old = NULL, *made;
+    size_t room = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        chunks[i] = rp_test_try_blob(&alloc, i, 1, 2000);
+        assert_true(rp_chunk_pin(chunks[i]));
+        views[i] = rp_chunk_view(&alloc, chunks[i]);
+    }
+    for (size_t i = 0; i < 2 * count; i++)
+        slices[i] = (rp_slice){.chunk = chunks[i * 7 % count], .length = 1};
+    assert_ok(rp_trajectory_new(&alloc, columns, 2, &old, NULL));
+    for (size_t i = 0; i < count; i++)
+        ordered[i] = views[rp_trajectory_get_chunk(old, i)->origin.key];
+    do {
+        oom.left = room++;
+        made = rp_trajectory_over(&alloc, old, ordered);
+        oom.left = RP_TEST_OOM_UNLIMITED;
+    } while (made == NULL && room < 10);
+    assert_non_null(made);
+    assert_int_equal(room, count > 16 ? 3 : 2);
+    assert_int_equal(rp_trajectory_bytes(made), rp_trajectory_bytes(old));
+    for (size_t c = 0; c < 2; c++)
+        for (size_t i = 0; i < count; i++) {
+            const rp_slice *a = &rp_trajectory_get_slices(old, c)[i];
+            const rp_slice *b = &rp_trajectory_get_slices(made, c)[i];
+
+            assert_ptr_equal(b->chunk, views[a->chunk->origin.key]);
+            assert_int_equal(b->length, a->length);
+        }
+    rp_trajectory_unref(made);
+    rp_trajectory_unref(old);
+    for (size_t i = 0; i < count; i++) {
+        rp_chunk_unref(views[i]);
+        rp_chunk_unref(chunks[i]);
+    }
+}
+
+static void test_trajectories_over_other_chunks(void **state)
+{
+    (void)state;
+    replace_chunks(1);
+    replace_chunks(5);
+    replace_chunks(16);
+    replace_chunks(17);
+    replace_chunks(59);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_small_ones_stay, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_bytes_go_and_the_chunk_stays, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_owners_are_told_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_views_hold_the_bytes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_views_of_views, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_views_without_memory, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_trajectories_over_other_chunks, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

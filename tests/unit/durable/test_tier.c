@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The disk tier: what it keeps in memory, what it brings back, what it does when the disk does
+ * not. */
+#include "support/tier_rig.h"
+#include "table/table.h"
+
+enum { ROW = 4096, MEMORY = 1 << 20, CACHE = 256 << 10 };
+
+static rp_table_options fifo(void)
+{
+    return rp_test_options("t", RP_FIFO, RP_FIFO, 1 << 20);
+}
+
+static void set_up(rp_tier_rig *rig)
+{
+    rp_table_options options = fifo();
+
+    rp_tier_rig_init(rig, NULL, &options, MEMORY, CACHE);
+}
+
+static void peek_and_compare(rp_tier_rig *rig, uint64_t key, size_t row)
+{
+    rp_sample sample;
+    size_t found = 0;
+
+    assert_ok_err(rp_table_peek(rig->table, &key, 1, &sample, &found, &rig->bed.err),
+                  &rig->bed.err);
+    assert_int_equal(found, 1);
+    rp_tier_rig_assert(sample.trajectory, &key, 1, row);
+    rp_samples_release(&sample, 1);
+}
+
+static void fill(rp_tier_rig *rig, uint64_t from, uint64_t to)
+{
+    for (uint64_t key = from; key < to; key++) assert_ok(rp_tier_rig_put(rig, key, ROW, 20000));
+}
+
+/* --- the usual course ------------------------------------------------------------------------- */
+
+static void test_table_larger_than_memory(void **state)
+{
+    enum { ITEMS = 500 }; /* of 8 KiB: four times what may be in memory */
+    rp_tier_rig rig;
+    rp_tier_info info;
+
+    (void)state;
+    set_up(&rig);
+    for (uint64_t key = 1; key <= ITEMS; key++) {
+        assert_ok(rp_tier_rig_put(&rig, key, ROW, 20000));
+        assert_true(rp_tier_rig_info(&rig).resident_bytes <= MEMORY - CACHE);
+    }
+    info = rp_tier_rig_info(&rig);
+    assert_true(info.spilled_bytes > 3 * MEMORY - MEMORY / 4);
+    for (uint64_t key = 1; key <= ITEMS; key++) peek_and_compare(&rig, key, ROW);
+    info = rp_tier_rig_info(&rig);
+    assert_true(info.loads >= 300);
+    assert_in_range(info.load_bytes / info.loads, 2 * ROW, 2 * ROW + 100);
+    assert_true(info.cached_bytes <= CACHE && info.cached_bytes > CACHE / 2);
+    assert_true(rp_tier_check(rig.tier));
+    rp_tier_rig_deinit(&rig);
+}
+
+static void test_all_bytes_are_counted_for_the_table(void **state)
+{
+    rp_tier_rig rig;
+    rp_store_info info;
+
+    (void)state;
+    set_up(&rig);
+    fill(&rig, 1, 300);
+    rp_store_get_info(rig.bed.store, &info);
+    assert_true(info.bytes >= 299 * 2 * ROW); /* in memory or not */
+    assert_true(rp_test_info_of(rig.table).bytes == info.bytes);
+    rp_tier_rig_deinit(&rig);
+}
+
+static void test_items_that_go_leave_nothing(void **state)
+{
+    rp_tier_rig rig;
+    rp_tier_info info;
+
+    (void)state;
+    set_up(&rig);
+    fill(&rig, 1, 300);
+    for (uint64_t key = 1; key < 300; key += 2) peek_and_compare(&rig, key, ROW);
+    assert_ok(rp_table_reset(rig.table, &rig.bed.err));
+    info = rp_tier_rig_info(&rig);
+    assert_int_equal(info.resident_bytes, 0);
+    assert_int_equal(info.spilled_bytes, 0);
+    assert_int_equal(info.cached_bytes, 0);
+    fill(&rig, 1, 20); /* and it goes on */
+    peek_and_compare(&rig, 1, ROW);
+    rp_tier_rig_deinit(&rig);
+}
+
+/* Samples are good whatever becomes of the item and the tier. */
+static void test_samples_outlive_all(void **state)
+{
+    rp_sample_options options = {.count = 40, .distinct = true};
+    rp_sample samples[40];
+    rp_tier_rig rig;
+    size_t drawn = 0;
+
+    (void)state;
+    set_up(&rig);
+    fill(&rig, 1, 300);
+    assert_ok(rp_table_sample(rig.table, &options, samples, &drawn, rp_wait_none(), NULL));
+    assert_int_equal(drawn, 40);
+    assert_ok(rp_table_reset(rig.table, NULL));
+    fill(&rig, 1000, 1300);
+    rp_tier_free(rig.tier);
+    rig.tier = NULL;
+    for (size_t i = 0; i < 40; i++)
+        rp_tier_rig_assert(samples[i].trajectory, &samples[i].key, 1, ROW);
+    rp_samples_release(samples, 40);
+    rp_tier_rig_deinit(&rig);
+}
+
+/* What is in a reader's hands is not dropped below him; what he gives back is. */
+static void test_pinned_chunks_stay(void **state)
+{
+    uint64_t keys[60];
+    rp_sample samples[60];
+    rp_tier_rig rig;
+
+    (void)state;
+    set_up(&rig);
+    fill(&rig, 1, 61); /* below the mark: all in memory */
+    for (uint64_t i = 0; i < 60; i++) keys[i] = i + 1;
+    assert_ok(rp_table_peek(rig.table, keys, 60, samples, NULL, NULL));
+    assert_int_equal(rp_tier_rig_info(&rig).loads, 0);
+    fill(&rig, 61, 400);
+    assert_true(rp_tier_rig_info(&rig).resident_bytes >= 60 * 2 * ROW);
+    for (size_t i = 0; i < 60; i++) rp_tier_rig_assert(samples[i].trajectory, &keys[i], 1, ROW);
+    rp_samples_release(samples, 60);
+    fill(&rig, 400, 700);
+    for (uint64_t key = 1; key < 700; key++) peek_and_compare(&rig, key, ROW);
+    rp_tier_rig_deinit(&rig);
+}
+
+static void test_items_share_chunks_across_tables(void **state)
+{
+    enum { CHUNKS = 200, LONG = 20 };
+    rp_table_options other = rp_test_options("other", RP_FIFO, RP_FIFO, 1 << 20);
+    rp_chunk *chunks[CHUNKS], *some[LONG];
+    rp_tier_rig rig;
+    rp_table *second;
+
+    (void)state;
+    set_up(&rig);
+    second = rp_test_bed_table(&rig.bed, &other);
+    for (uint64_t i = 0; i < CHUNKS; i++) {
+        chunks[i] = rp_tier_rig_chunk(&rig.bed.alloc, i, ROW);
+        if (i + 1 < LONG) continue;
+        for (uint64_t k = 0; k < LONG; k++) some[k] = rp_chunk_ref(chunks[i + 1 - LONG + k]);
+        rp_trajectory *trajectory = rp_tier_rig_join(&rig.bed.alloc, some, LONG);
+        rp_insert item = {.key = i, .priority = 1, .trajectory = trajectory};
+        assert_ok(rp_table_insert(rig.table, &item, 1, rp_wait_ms(20000), NULL, NULL));
+        assert_ok(rp_table_insert(second, &item, 1, rp_wait_ms(20000), NULL, NULL));
+        rp_trajectory_unref(trajectory);
+    }
+    for (size_t i = 0; i < CHUNKS; i++) rp_chunk_unref(chunks[i]);
+    assert_ok(rp_table_reset(rig.table, NULL));
+    assert_true(rp_tier_check(rig.tier));
+    for (uint64_t i = LONG - 1; i < CHUNKS; i++) {
+        uint64_t keys[LONG];
+        rp_sample sample;
+        for (uint64_t k = 0; k < LONG; k++) keys[k] = i + 1 - LONG + k;
+        assert_ok(rp_table_peek(second, &i, 1, &sample, NULL, NULL));
+        rp_tier_rig_assert(sample.trajectory, keys, LONG, ROW);
+        rp_samples_release(&sample, 1);
+    }
+    rp_tier_rig_deinit(&rig);
+}
+
+/* What was sampled may be inserted again. */
+static void test_samples_are_inserted_again(void **state)
+{
+    rp_table_options other = rp_test_options("other", RP_FIFO, RP_FIFO, 1 << 20);
+    rp_tier_rig rig;
+    rp_table *second;
+
+    (void)state;
+    set_up(&rig);
+    second = rp_test_bed_table(&rig.bed, &other);
+    fill(&rig, 1, 200);
+    for (uint64_t key = 1; key < 200; key++) {
+        rp_sample sample;
+        assert_ok(rp_table_peek(rig.table, &key, 1, &sample, NULL, NULL));
+        rp_insert item = {.key = key, .priority = 1, .trajectory = sample.trajectory};
+        assert_ok(rp_table_insert(second, &item, 1, rp_wait_ms(20000), NULL, NULL));
+        rp_samples_release(&sample, 1);
+    }
+    for (uint64_t key = 199; key > 0; key--) peek_and_compare(&rig, key, ROW);
+    assert_ok(rp_table_reset(rig.table, NULL));
+    rig.table = second;
+    for (uint64_t key = 1; key < 200; key++) peek_and_compare(&rig, key, ROW);
+    rp_tier_rig_deinit(&rig);
+}
+
+/* --- without a thread to wait ------------------------------------------------------------------ */
+
+static atomic_int told;
+
+static void count_told(rp_op *op)
+{
+    (void)op;
+    atomic_fetch_add(&told, 1);
+}
+
+static void test_operations_wait_for_the_disk(void **state)
+{
+    rp_sample_options options = {.count = 8, .distinct = true};
+    rp_sample samples[8];
+    rp_op op = {
+        .options = &options, .samples = samples, .until_ns = RP_NOW, .on_done = count_told};
+    rp_tier_rig rig;
+
+    (void)state;
+    set_up(&rig);
+    fill(&rig, 1, 300);
+    atomic_store(&told, 0);
+    assert_false(rp_table_start_sample(rig.table, &op)); /* the oldest are on disk */
+    assert_false(rp_op_withdraw(&op, RP_CANCELLED));
+    rp_tier_rig_await(atomic_load(&told) == 1);
+    assert_int_equal(op.status, RP_OK);
+    assert_int_equal(op.done, 8);
+    for (size_t i = 0; i < 8; i++)
+        rp_tier_rig_assert(samples[i].trajectory, &samples[i].key, 1, ROW);
+    rp_samples_release(samples, 8);
+    assert_true(rp_table_start_sample(rig.table, &op)); /* and now in the cache */
+    assert_int_equal(op.done, 8);
+    rp_samples_release(samples, 8);
+    rp_tier_rig_deinit(&rig);
+}
+
+/* --- when it does not fit ------------------------------------------------------------------------ */
+
+static void test_item_larger_than_memory(void **state)
+{
+    rp_tier_rig rig;
+
+    (void)state;
+    set_up(&rig);
+    assert_int_equal(rp_tier_rig_put(&rig, 1, MEMORY / 2, 1000), RP_NO_RESOURCE);
+    assert_ok(rp_tier_rig_put(&rig, 1, ROW, 0));
+    rp_tier_rig_deinit(&rig);
+}
+
+static void test_small_chunks_stay_and_it_is_said(void **state)
+{
+    rp_tier_rig rig;
+    uint64_t key = 1;
+
+    (void)state;
+    set_up(&rig);
+    while (rp_tier_rig_put(&rig, key, 250, 0) == RP_OK) key++;
+    assert_int_equal(rig.bed.err.code, RP_DEADLINE);
+    assert_non_null(strstr(rig.bed.err.text, "waits for memory"));
+    rp_tier_rig_await(atomic_load(&rig.troubles) == 1);
+    peek_and_compare(&rig, 1, 250);
+    assert_ok(rp_table_delete(rig.table, (uint64_t[]){1, 2, 3}, 3, NULL, NULL));
+    assert_ok(rp_tier_rig_put(&rig, key, 250, 20000)); /* they made room */
+    rp_tier_rig_deinit(&rig);
+}
+
+/* The limit of the store's own budget counts all bytes, and its policy stays its own. */
+static void test_budget_of_the_store_stands_beside_it(void **state)
+{
+    rp_store_options store = {.max_bytes = 2 * MEMORY, .policy = RP_BUDGET_REJECT};
+    rp_table_options options = fifo();
+    rp_tier_rig rig;
+    uint64_t key = 1;
+    rp_status st;
+
+    (void)state;
+    rp_tier_rig_init(&rig, &store, &options, MEMORY, CACHE);
+    while ((st = rp_tier_rig_put(&rig, key, ROW, 20000)) == RP_OK) key++;
+    assert_int_equal(st, RP_NO_RESOURCE);
+    assert_in_range(key, 2 * MEMORY / (2 * ROW + 100), 2 * MEMORY / (2 * ROW));
+    assert_true(rp_tier_rig_info(&rig).spilled_bytes > MEMORY);
+    rp_tier_rig_deinit(&rig);
+}
+
+/* --- when the disk does not ------------------------------------------------------------------------ */
+
+static rp_status peek(rp_tier_rig *rig, uint64_t key)
+{
+    rp_sample sample;
+    rp_status st = rp_table_peek(rig->table, &key, 1, &sample, NULL, &rig->bed.err);
+
+    if (st == RP_OK) {
+        rp_tier_rig_assert(sample.trajectory, &key, 1, ROW);
+        rp_samples_release(&sample, 1);
+    }
+    return st;
+}
+
+static void test_damaged_record_fails_its_sample_alone(void **state)
+{
+    rp_sample_options options = {.count = 4, .distinct = true};
+    rp_sample samples[4];
+    rp_tier_rig rig;
+    rp_place place;
+    rp_sample sample;
+    char path[32];
+    size_t drawn;
+
+    (void)state;
+    set_up(&rig);
+    fill(&rig, 1, 300);
+    assert_ok(rp_table_peek_unread(rig.table, (uint64_t[]){3}, 1, &sample, NULL, NULL));
+    assert_true(rp_chunk_place(rp_trajectory_get_chunk(sample.trajectory, 0), &place));
+    rp_samples_release(&sample, 1);
+    assert_true(rp_sim_flip(rig.disk, rp_segment_path(path, place.segment),
+                            8 * (place.offset + 32 + 5000)));
+    assert_int_equal(peek(&rig, 3), RP_CORRUPT);
+    assert_int_equal(peek(&rig, 3), RP_CORRUPT); /* it is not kept for good either */
+    assert_ok(peek(&rig, 2));
+    assert_ok(peek(&rig, 4));
+    /* It is among the four that a sample draws. */
+    assert_int_equal(
+        rp_table_sample(rig.table, &options, samples, &drawn, rp_wait_none(), &rig.bed.err),
+        RP_CORRUPT);
+    assert_non_null(strstr(rig.bed.err.text, "table 't'"));
+    assert_ok(rp_table_delete(rig.table, (uint64_t[]){3}, 1, NULL, NULL));
+    assert_ok(rp_table_sample(rig.table, &options, samples, &drawn, rp_wait_none(), NULL));
+    for (size_t i = 0; i < drawn; i++)
+        rp_tier_rig_assert(samples[i].trajectory, &samples[i].key, 1, ROW);
+    rp_samples_release(samples, drawn);
+    assert_true(rp_table_check(rig.table));
+    rp_tier_rig_deinit(&rig);
+}
+
+static void fail_from_now_on(rp_tier_rig *rig, rp_sim_error error)
+{
+    rp_sim_fail(rig->disk, &(rp_sim_fault){.call = rp_sim_calls(rig->disk) + 1,
+                                           .error = error,
+                                           .for_good = true,
+                                           .seed = 3});
+}
+
+static void be_well(rp_tier_rig *rig)
+{
+    rp_sim_fail(rig->disk, &(rp_sim_fault){0});
+}
+
+static void test_reads_fail_and_come_back(void **state)
+{
+    rp_tier_rig rig;
+
+    (void)state;
+    set_up(&rig);
+    fill(&rig, 1, 300);
+    fail_from_now_on(&rig, RP_SIM_EIO);
+    assert_int_equal(peek(&rig, 1), RP_UNAVAILABLE);
+    assert_ok(peek(&rig, 299)); /* that is in memory */
+    be_well(&rig);
+    assert_ok(peek(&rig, 1));
+    rp_tier_rig_deinit(&rig);
+}
+
+/* Nothing is lost, inserts wait, somebody is told, and it goes on by itself. */
+static void write_fails(rp_sim_error error)
+{
+    rp_tier_rig rig;
+    uint64_t key = 1;
+
+    set_up(&rig);
+    fill(&rig, key, 150);
+    fail_from_now_on(&rig, error);
+    for (key = 150; rp_tier_rig_put(&rig, key, ROW, 50) == RP_OK; key++) assert_true(key < 400);
+    assert_int_equal(rig.bed.err.code, RP_DEADLINE);
+    rp_tier_rig_await(atomic_load(&rig.troubles) == 1);
+    assert_true(rp_tier_rig_info(&rig).degraded);
+    assert_int_equal(atomic_load(&rig.recoveries), 0);
+    be_well(&rig);
+    for (; key < 400; key++) assert_ok(rp_tier_rig_put(&rig, key, ROW, 20000));
+    assert_int_equal(atomic_load(&rig.recoveries), 1);
+    assert_false(rp_tier_rig_info(&rig).degraded);
+    rp_sim_drop_caches(rig.disk);
+    for (key = 1; key < 400; key++) assert_ok(peek(&rig, key));
+    rp_tier_rig_deinit(&rig);
+}
+
+static void test_writes_fail_and_come_back(void **state)
+{
+    (void)state;
+    write_fails(RP_SIM_ENOSPC);
+    write_fails(RP_SIM_EROFS);
+    write_fails(RP_SIM_SHORT);
+}
+
+/* One call of the disk's fails, whichever it is, once: nothing is lost. */
+static void test_any_call_fails_once(void **state)
+{
+    uint64_t step = (uint64_t)(20 / (rp_test_scale() > 1 ? 1 : rp_test_scale())) / 4 + 1;
+
+    (void)state;
+    for (uint64_t call = 1; call < 60; call += step) {
+        rp_tier_rig rig;
+
+        set_up(&rig);
+        rp_sim_fail(rig.disk, &(rp_sim_fault){.call = call, .error = RP_SIM_EIO, .seed = call});
+        fill(&rig, 1, 200);
+        be_well(&rig);
+        rp_sim_drop_caches(rig.disk);
+        for (uint64_t key = 1; key < 200; key++) assert_ok(peek(&rig, key));
+        assert_true(rp_tier_check(rig.tier));
+        rp_tier_rig_deinit(&rig);
+    }
+}
+
+/* --- when memory does not -------------------------------------------------------------------------- */
+
+static void test_loads_without_memory(void **state)
+{
+    uint64_t keys[] = {1, 2, 3, 4, 298, 299};
+    rp_sample samples[COUNT_OF(keys)];
+    rp_status st = RP_NO_RESOURCE;
+    rp_tier_rig rig;
+
+    (void)state;
+    set_up(&rig);
+    fill(&rig, 1, 300);
+    rp_tier_rig_await(rp_tier_rig_info(&rig).resident_bytes <= (MEMORY - CACHE) / 4 * 3);
+    for (size_t room = 0; st != RP_OK; room++) {
+        assert_true(room < 100);
+        atomic_store(&rig.bed.oom.left, room);
+        st = rp_table_peek(rig.table, keys, COUNT_OF(keys), samples, NULL, &rig.bed.err);
+        atomic_store(&rig.bed.oom.left, RP_TEST_OOM_UNLIMITED);
+        assert_true(st == RP_OK || st == RP_NO_RESOURCE);
+        assert_true(rp_tier_check(rig.tier));
+    }
+    for (size_t i = 0; i < COUNT_OF(keys); i++)
+        rp_tier_rig_assert(samples[i].trajectory, &keys[i], 1, ROW);
+    rp_samples_release(samples, COUNT_OF(keys));
+    rp_tier_rig_deinit(&rig);
+}
+
+/* --- options and recovery ---------------------------------------------------------------------------- */
+
+static void test_options(void **state)
+{
+    rp_tier_options options = {.max_memory = MEMORY};
+    rp_tier *tier = NULL;
+    rp_tier_rig rig;
+
+    (void)state;
+    set_up(&rig);
+    options.store = rig.bed.store;
+    options.segments = rig.segments;
+    assert_int_equal(rp_tier_new(&options, &tier, &rig.bed.err), RP_PRECONDITION);
+    options.max_memory = 0;
+    assert_int_equal(rp_tier_new(&options, &tier, &rig.bed.err), RP_INVALID);
+    options.max_memory = options.cache_bytes = 100;
+    assert_int_equal(rp_tier_new(&options, &tier, &rig.bed.err), RP_INVALID);
+    options.cache_bytes = 0;
+    options.readers = 1000;
+    assert_int_equal(rp_tier_new(&options, &tier, &rig.bed.err), RP_INVALID);
+    assert_null(tier);
+    rp_tier_rig_deinit(&rig);
+}
+
+/* Recovery reads chunks, gives them to the tier, and then to tables: memory never has more than
+ * it may, and nothing is written. */
+static void test_admitted_chunks(void **state)
+{
+    enum { ITEMS = 300 };
+    rp_tier_rig rig;
+    uint64_t calls;
+
+    (void)state;
+    set_up(&rig);
+    for (uint64_t key = 1; key <= ITEMS; key++) {
+        rp_chunk *chunk = rp_tier_rig_chunk(&rig.bed.alloc, key, ROW);
+        rp_insert item = {.key = key, .priority = 1};
+        rp_place place;
+
+        assert_ok(rp_segments_put_chunk(rig.segments, chunk, &place));
+        assert_ok(rp_segments_sync(rig.segments, &rig.bed.err));
+        assert_ok(rp_tier_admit(rig.tier, chunk));
+        item.trajectory = rp_tier_rig_join(&rig.bed.alloc, &chunk, 1);
+        assert_ok(rp_table_insert(rig.table, &item, 1, rp_wait_none(), NULL, &rig.bed.err));
+        rp_trajectory_unref(item.trajectory);
+    }
+    calls = rp_sim_calls(rig.disk);
+    assert_true(rp_tier_rig_info(&rig).resident_bytes <= (MEMORY - CACHE) / 5 * 3);
+    assert_int_equal(rp_tier_rig_info(&rig).written_bytes, 0);
+    for (uint64_t key = 1; key <= ITEMS; key++) assert_ok(peek(&rig, key));
+    assert_true(rp_sim_calls(rig.disk) > calls);
+    rp_tier_rig_deinit(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table_larger_than_memory),
+        cmocka_unit_test(test_all_bytes_are_counted_for_the_table),
+        cmocka_unit_test(test_items_that_go_leave_nothing),
+        cmocka_unit_test(test_samples_outlive_all),
+        cmocka_unit_test(test_pinned_chunks_stay),
+        cmocka_unit_test(test_items_share_chunks_across_tables),
+        cmocka_unit_test(test_samples_are_inserted_again),
+        cmocka_unit_test(test_operations_wait_for_the_disk),
+        cmocka_unit_test(test_item_larger_than_memory),
+        cmocka_unit_test(test_small_chunks_stay_and_it_is_said),
+        cmocka_unit_test(test_budget_of_the_store_stands_beside_it),
+        cmocka_unit_test(test_damaged_record_fails_its_sample_alone),
+        cmocka_unit_test(test_reads_fail_and_come_back),
+        cmocka_unit_test(test_writes_fail_and_come_back),
+        cmocka_unit_test(test_any_call_fails_once),
+        cmocka_unit_test(test_loads_without_memory),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_admitted_chunks),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A server whose tables are larger than memory: what comes in over the network goes to disk and
+ * comes back, by every call that gives items, and calls that end meanwhile leave nothing. */
+#include <unistd.h>
+
+#include "chunk/protobuf.h"
+#include "reprise/client.h"
+#include "reprise/sampler.h"
+#include "reprise/server.h"
+#include "support/caller.h"
+#include "support/live_server.h"
+#include "support/tier_rig.h"
+#include "wire/fields.h"
+
+#define REPLAY "/reprise.v1.Replay/"
+
+enum { MEMORY = 2 << 20, CACHE = 256 << 10, ITEMS = 200, SMALL = 6000, LARGE = 40000 };
+
+typedef struct stage {
+    rp_tier_rig rig;
+    rp_server *server;
+    size_t bytes; /* of an item */
+    rp_buf request;
+} stage;
+
+/* Inserts over a stream; large ones stay in the messages they came in until they are spilled.
+ */
+static void open_stage(stage *s, rp_selector_kind sampler, size_t bytes)
+{
+    static const char *const address = "127.0.0.1:0";
+    rp_server_options options = {.addresses = &address, .address_count = 1, .loops = 2};
+    rp_table_options table = rp_test_options("t", sampler, RP_FIFO, 100000);
+    rp_test_live live = {0};
+    rp_test_client *client;
+
+    rp_tier_rig_init(&s->rig, NULL, &table, bytes == SMALL ? MEMORY / 4 : MEMORY,
+                     bytes == SMALL ? CACHE / 4 : CACHE);
+    options.alloc = &s->rig.bed.alloc;
+    assert_ok_err(rp_server_start(s->rig.bed.store, &options, &s->server, &s->rig.bed.err),
+                  &s->rig.bed.err);
+    live.port = rp_server_port(s->server);
+    client = rp_test_live_connect(&live);
+    assert_non_null(client);
+    rp_test_insert_items(client, "t", 1, ITEMS, bytes);
+    rp_test_client_free(client);
+    s->bytes = bytes;
+    assert_true(rp_tier_rig_info(&s->rig).spilled_bytes > ITEMS / 2 * bytes);
+    rp_buf_init(&s->request, rp_allocator_default());
+}
+
+static void close_stage(stage *s)
+{
+    rp_server_free(s->server);
+    rp_buf_deinit(&s->request);
+    rp_tier_rig_deinit(&s->rig);
+}
+
+/* Items have bytes that are all the low one of their key. */
+static void assert_bytes(const uint8_t *data, size_t size, uint64_t key)
+{
+    for (size_t i = 0; i < size; i++) assert_int_equal(data[i], key & 0xff);
+}
+
+static void sample_with(stage *s, rp_client *client)
+{
+    rp_sampler_options options = {
+        .table = "t", .max_samples = 400, .rate_limiter_timeout_ms = -1};
+    uint8_t *data = malloc(s->bytes);
+    rp_decoder *decoder = NULL;
+    rp_sampler *sampler = NULL;
+    size_t taken = 0, count;
+    rp_sample samples[64];
+
+    assert_non_null(data);
+    assert_ok(rp_decoder_new(rp_allocator_default(), 0, &decoder));
+    assert_ok(rp_sampler_new(client, &options, &sampler, NULL));
+    while (taken < 400) {
+        assert_ok(rp_sampler_next(sampler, samples, 64, &count, rp_wait_ms(20000), NULL));
+        for (size_t i = 0; i < count; i++) {
+            const rp_trajectory *trajectory = samples[i].trajectory;
+            assert_ok(rp_decoder_stack(decoder, &trajectory, 1, 0, data, s->bytes, NULL));
+            assert_bytes(data, s->bytes, samples[i].key);
+        }
+        rp_decoder_clear(decoder);
+        rp_samples_release(samples, count);
+        taken += count;
+    }
+    rp_sampler_free(sampler);
+    rp_decoder_free(decoder);
+    free(data);
+}
+
+static void sample_over_the_network(size_t bytes)
+{
+    rp_client *client = NULL;
+    char address[64];
+    stage s;
+
+    open_stage(&s, RP_UNIFORM, bytes);
+    (void)snprintf(address, sizeof address, "127.0.0.1:%d", rp_server_port(s.server));
+    assert_ok(rp_client_new(address, NULL, &client, NULL));
+    sample_with(&s, client);
+    rp_client_free(client);
+    assert_true(rp_tier_rig_info(&s.rig).loads > 0);
+    close_stage(&s);
+}
+
+static void samples_stream(void **state)
+{
+    (void)state;
+    sample_over_the_network(SMALL);
+    sample_over_the_network(LARGE);
+}
+
+static void samples_in_this_process(void **state)
+{
+    rp_client *client = NULL;
+    stage s;
+
+    (void)state;
+    open_stage(&s, RP_UNIFORM, LARGE);
+    assert_ok(rp_client_local(s.rig.bed.store, NULL, &client, NULL));
+    sample_with(&s, client);
+    rp_client_free(client);
+    close_stage(&s);
+}
+
+/* --- one call, one answer ---------------------------------------------------------------------------- */
+
+static rp_buf *ask_for_samples(stage *s, int64_t count)
+{
+    rp_buf_clear(&s->request);
+    rp_wire_put_text(&s->request, 1, "t");
+    rp_wire_put_int(&s->request, 2, count);
+    return &s->request;
+}
+
+static rp_buf *ask_for_items(stage *s, const uint64_t *keys, size_t count)
+{
+    rp_buf_clear(&s->request);
+    rp_wire_put_text(&s->request, 1, "t");
+    rp_wire_put_packed(&s->request, 2, keys, count);
+    rp_wire_put_number(&s->request, 3, 1);
+    return &s->request;
+}
+
+/* The chunks of an answer are whole. Returns how many. */
+static size_t check_chunks(const rp_test_outcome *outcome, size_t bytes)
+{
+    rp_pb_reader reader = rp_pb_open(outcome->message.data, outcome->message.size);
+    uint8_t *data = malloc(bytes);
+    rp_decoder *decoder = NULL;
+    size_t count = 0;
+    rp_pb_field f;
+
+    assert_non_null(data);
+    assert_int_equal(outcome->status, 0);
+    assert_ok(rp_decoder_new(rp_allocator_default(), 0, &decoder));
+    while (rp_pb_next(&reader, &f) == RP_PB_FIELD) {
+        rp_chunk *chunk = NULL;
+        if (f.number != 1) continue;
+        assert_ok(rp_chunk_parse(rp_allocator_default(), f.data, f.size, NULL, &chunk, NULL));
+        assert_ok(rp_decoder_rows(decoder, chunk, 0, 0, 1, data, bytes, NULL));
+        assert_bytes(data, bytes, rp_chunk_get_origin(chunk)->key);
+        rp_decoder_clear(decoder);
+        rp_chunk_unref(chunk);
+        count++;
+    }
+    rp_decoder_free(decoder);
+    free(data);
+    return count;
+}
+
+static void calls_bring_items_from_disk(void **state)
+{
+    rp_test_caller *caller;
+    uint64_t keys[] = {1, 2, 3, ITEMS, ITEMS - 1, 7, 99999};
+    stage s;
+
+    (void)state;
+    open_stage(&s, RP_FIFO, SMALL);
+    caller = rp_test_caller_open(rp_server_port(s.server));
+    for (int round = 0; round < 2; round++) { /* the second time they are in the cache */
+        rp_buf *request = ask_for_items(&s, keys, COUNT_OF(keys));
+        const rp_test_outcome *outcome =
+            rp_test_call_wait(caller, rp_test_call_start(caller, REPLAY "Peek", request->data,
+                                                         request->size, NULL));
+        assert_int_equal(check_chunks(outcome, SMALL), 6);
+        request = ask_for_samples(&s, 20); /* the same ones: they are not spread over keys */
+        outcome =
+            rp_test_call_wait(caller, rp_test_call_start(caller, REPLAY "Sample", request->data,
+                                                         request->size, NULL));
+        assert_in_range(check_chunks(outcome, SMALL), 1, 20);
+    }
+    assert_true(rp_tier_rig_info(&s.rig).loads > 0);
+    rp_test_caller_close(caller);
+    close_stage(&s);
+}
+
+/* Callers that hang up while the disk is being read. */
+static void calls_end_meanwhile(void **state)
+{
+    uint64_t keys[40];
+    stage s;
+
+    (void)state;
+    open_stage(&s, RP_UNIFORM, SMALL);
+    for (int round = 0; round < 30; round++) {
+        rp_test_caller *caller = rp_test_caller_open(rp_server_port(s.server));
+
+        for (int i = 0; i < 4; i++) {
+            rp_buf *request;
+
+            for (size_t k = 0; k < COUNT_OF(keys); k++)
+                keys[k] = (uint64_t)(round * 7 + i * 3 + (int)k * 5) % ITEMS + 1;
+            request =
+                i % 2 == 0 ? ask_for_items(&s, keys, COUNT_OF(keys)) : ask_for_samples(&s, 40);
+            (void)rp_test_call_start(caller, i % 2 == 0 ? REPLAY "Peek" : REPLAY "Sample",
+                                     request->data, request->size, NULL);
+        }
+        (void)usleep((useconds_t)round * 100);
+        rp_test_caller_close(caller);
+    }
+    close_stage(&s);
+}
+
+/* A record that cannot be read ends the call that drew it, and the server goes on. */
+static void damage_is_told(void **state)
+{
+    uint64_t bad = 2, good = 3;
+    rp_test_caller *caller;
+    rp_buf *request;
+    rp_sample sample;
+    rp_place place;
+    char path[32];
+    stage s;
+
+    (void)state;
+    open_stage(&s, RP_UNIFORM, SMALL);
+    assert_ok(rp_table_peek_unread(s.rig.table, &bad, 1, &sample, NULL, NULL));
+    assert_true(rp_chunk_place(rp_trajectory_get_chunk(sample.trajectory, 0), &place));
+    rp_samples_release(&sample, 1);
+    assert_true(rp_sim_flip(s.rig.disk, rp_segment_path(path, place.segment),
+                            8 * (place.offset + 500)));
+    caller = rp_test_caller_open(rp_server_port(s.server));
+    request = ask_for_items(&s, &bad, 1);
+    assert_int_equal(
+        rp_test_call_wait(caller, rp_test_call_start(caller, REPLAY "Peek", request->data,
+                                                     request->size, NULL))
+            ->status,
+        15); /* DATA_LOSS */
+    request = ask_for_items(&s, &good, 1);
+    assert_int_equal(
+        check_chunks(
+            rp_test_call_wait(caller, rp_test_call_start(caller, REPLAY "Peek", request->data,
+                                                         request->size, NULL)),
+            SMALL),
+        1);
+    rp_test_caller_close(caller);
+    close_stage(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(samples_stream),
+        cmocka_unit_test(samples_in_this_process),
+        cmocka_unit_test(calls_bring_items_from_disk),
+        cmocka_unit_test(calls_end_meanwhile),
+        cmocka_unit_test(damage_is_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
