@@ -6,11 +6,12 @@
 #include <stdlib.h>
 
 #include "chunk/trajectory.h"
-#include "durable/kill_point.h"
 #include "durable/retention.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/kill_point.h"
 #include "util/mem.h"
+#include "util/planted.h"
 
 enum {
     SYNC_BYTES = 8 << 20,
@@ -363,9 +364,12 @@ static rp_status write_segments(run *r, rp_error *err)
         rp_status st = write_tables(r, err);
 
         RP_KILL_POINT("checkpoint.queued");
-        if (st == RP_OK) st = rp_segments_sync(r->c->segments, err);
+        if (st == RP_OK)
+            st = RP_PLANTED(26) ? rp_segments_flush(r->c->segments, err)
+                                : rp_segments_sync(r->c->segments, err);
         if (st != RP_OK) return st;
-        if (rp_segments_generation(r->c->segments) == generation) return RP_OK;
+        if (rp_segments_generation(r->c->segments) == generation || RP_PLANTED(23))
+            return RP_OK;
         rp_kept_tables_free(r->c->alloc, &r->kept, true);
     }
     return rp_fail(err, RP_UNAVAILABLE, "checkpoint: segments fail again and again");
@@ -550,7 +554,7 @@ static rp_status switch_over(run *r, bool *stays, rp_error *err)
     RP_KILL_POINT("checkpoint.verified");
     if (st == RP_OK) st = files->ops->rename(files, temporary, path, err);
     RP_KILL_POINT("checkpoint.renamed");
-    if (st == RP_OK) st = files->ops->sync_directory(files, "manifest", err);
+    if (st == RP_OK && !RP_PLANTED(7)) st = files->ops->sync_directory(files, "manifest", err);
     if (st == RP_OK) st = rp_current_prepare(files, &current, err);
     RP_KILL_POINT("checkpoint.current");
     if (st != RP_OK) {
@@ -622,6 +626,8 @@ rp_status rp_checkpoint_write(rp_checkpointer *c, rp_checkpoint_result *out, rp_
     }
     if (st == RP_OK) {
         c->last_number = r->result.number;
+        if (RP_PLANTED(8) && rp_retain(c, &r->dead, r->lsn) != RP_OK)
+            r->result.is_swept = false;
         st = switch_over(r, &stays, err);
         if (!stays)
             rp_catalogue_drop_checkpoint(&c->catalogue, c->catalogue.checkpoint_count - 1);

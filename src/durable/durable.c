@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "durable/durable_inside.h"
-#include "durable/kill_point.h"
+#include "util/kill_point.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"

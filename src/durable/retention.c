@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "durable/kill_point.h"
+#include "util/kill_point.h"
 #include "util/error.h"
 #include "util/mem.h"
 
