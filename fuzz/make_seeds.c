@@ -806,64 +806,66 @@ static void save_journal(void)
     to += RP_RECORD_HEADER_BYTES;
     (void)rp_record_write(to, RP_RECORD_EVICT, 4, crc, NULL, 0);
     save("journal", "file", file, sizeof file);
-    /* A segment of three records, with a seal and without. */
-    static void save_scans(void)
-    {
-        rp_file_header header = {.version = 1, .kind = RP_FILE_SEGMENT, .number = 1};
-        uint8_t input[1024], seal[32 + 4 * 3] = {3};
-        uint32_t before;
-        size_t at = 1 + RP_FILE_HEADER_BYTES;
-        rp_hash *hash = rp_hash_new(rp_allocator_default());
+}
 
-        fuzz_check(hash != NULL);
-        before = rp_file_header_write(input + 1, &header);
-        for (size_t i = 0; i < 3; i++) {
-            uint8_t *payload = input + at + RP_RECORD_HEADER_BYTES;
-            fill(payload, 50 * i, 1);
-            rp_put_u32(seal + 32 + 4 * i, (uint32_t)(at - 1));
-            before = rp_record_write(input + at, RP_RECORD_CHUNK, i, before, payload, 50 * i);
-            at += RP_RECORD_HEADER_BYTES + 50 * i;
-        }
-        input[0] = 0;
-        save("scan", "open", input, at);
-        input[0] = 3;
-        save("scan", "mended", input, at);
-        input[0] = 4;
-        save("scan", "no_memory", input, at);
-        rp_put_u64(seal + 8, at - 1);
-        rp_hash_update(hash, input + 1, at - 1);
-        rp_hash_digest(hash, seal + 16);
-        (void)rp_record_write(input + at, RP_RECORD_SEAL, 1, before, seal, sizeof seal);
-        memcpy(input + at + RP_RECORD_HEADER_BYTES, seal, sizeof seal);
-        input[0] = 0;
-        save("scan", "sealed", input, at + RP_RECORD_HEADER_BYTES + sizeof seal);
-        rp_hash_free(hash);
+/* A segment of three records, with a seal and without. */
+static void save_scans(void)
+{
+    rp_file_header header = {.version = 1, .kind = RP_FILE_SEGMENT, .number = 1};
+    uint8_t input[1024], seal[32 + 4 * 3] = {3};
+    uint32_t before;
+    size_t at = 1 + RP_FILE_HEADER_BYTES;
+    rp_hash *hash = rp_hash_new(rp_allocator_default());
+
+    fuzz_check(hash != NULL);
+    before = rp_file_header_write(input + 1, &header);
+    for (size_t i = 0; i < 3; i++) {
+        uint8_t *payload = input + at + RP_RECORD_HEADER_BYTES;
+        fill(payload, 50 * i, 1);
+        rp_put_u32(seal + 32 + 4 * i, (uint32_t)(at - 1));
+        before = rp_record_write(input + at, RP_RECORD_CHUNK, i, before, payload, 50 * i);
+        at += RP_RECORD_HEADER_BYTES + 50 * i;
     }
+    input[0] = 0;
+    save("scan", "open", input, at);
+    input[0] = 3;
+    save("scan", "mended", input, at);
+    input[0] = 4;
+    save("scan", "no_memory", input, at);
+    rp_put_u64(seal + 8, at - 1);
+    rp_hash_update(hash, input + 1, at - 1);
+    rp_hash_digest(hash, seal + 16);
+    (void)rp_record_write(input + at, RP_RECORD_SEAL, 1, before, seal, sizeof seal);
+    memcpy(input + at + RP_RECORD_HEADER_BYTES, seal, sizeof seal);
+    input[0] = 0;
+    save("scan", "sealed", input, at + RP_RECORD_HEADER_BYTES + sizeof seal);
+    rp_hash_free(hash);
+}
 
-    int main(int argc, char **argv)
-    {
-        if (argc != 2) {
-            (void)fprintf(stderr, "usage: make_seeds folder\n");
-            return 2;
-        }
-        root = argv[1];
-        save_blocks(RP_CODEC_SNAPPY);
-        save_blocks(RP_CODEC_ZSTD);
-        save_blocks(RP_CODEC_LZ4);
-        save_zstd_modes();
-        save_chunks();
-        save_framing();
-        save_h2_clients();
-        save_messages();
-        save_answers();
-        save_sessions();
-        save_strings();
-        save_tokens();
-        save_roundtrips();
-        save_records();
-        save_journal();
-        save_scans();
-        save_image_seeds();
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        (void)fprintf(stderr, "usage: make_seeds folder\n");
+        return 2;
+    }
+    root = argv[1];
+    save_blocks(RP_CODEC_SNAPPY);
+    save_blocks(RP_CODEC_ZSTD);
+    save_blocks(RP_CODEC_LZ4);
+    save_zstd_modes();
+    save_chunks();
+    save_framing();
+    save_h2_clients();
+    save_messages();
+    save_answers();
+    save_sessions();
+    save_strings();
+    save_tokens();
+    save_roundtrips();
+    save_records();
+    save_journal();
+    save_scans();
+    save_image_seeds();
     save_manifest_seeds();
     return 0;
-    }
+}
