@@ -123,8 +123,11 @@ int main(int argc, char **argv)
     static const char *const names[TABLES] = {"prioritized", "uniform", "queue", "heap"};
     int64_t clock = 1000000;
     rp_store_options store_options = {.seed = 42, .wall_ns = wall_ns, .wall_ctx = &clock};
-    rp_durable_options options = {
-        .mode = RP_DURABLE_SYNC, .period_ns = RP_FOREVER, .segment_bytes = 16384};
+    /* Few syncs: each fills a sector. */
+    rp_durable_options options = {.mode = RP_DURABLE_INTERVAL,
+                                  .interval_ns = INT64_C(60000000000),
+                                  .period_ns = RP_FOREVER,
+                                  .segment_bytes = 16384};
     rp_store *store = NULL;
     rp_durable *durable = NULL;
     rp_table *tables[TABLES];
