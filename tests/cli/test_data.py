@@ -11,7 +11,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import REPRISE, ROOT, clean_environment, reprise
+from conftest import REPRISE, ROOT, answer, clean_environment, reprise
 
 REVERB = ROOT / "tests" / "data" / "reverb"
 
@@ -278,6 +278,29 @@ def test_salvage_keeps_what_can_be_read(data, tmp_path):
     assert 0 < kept < 71
     assert snapshot(data) == before
     good("verify", tmp_path / "new")
+
+
+def test_what_a_killed_server_acknowledged_is_moved(serve, tmp_path):
+    """Its journal has what no checkpoint has; while it lives, looking at it works, with a warning."""
+    server = serve("--data", tmp_path / "data", "--durability", "interval", "--table", "t:fifo:100",
+                   "--port", "0")
+    lines = "".join(f'{{"data": {{"x": {{"dtype": "int32", "data": [{i}, 7]}}}}}}\n'
+                    for i in range(30))
+    answer(server, "insert", "t", "-", input=lines)
+    done = reprise("data", "verify", tmp_path / "data")
+    assert done.returncode == 0, done
+    assert f"process {server.process.pid} is using this directory" in done.stderr
+    server.process.kill()
+    server.process.wait()
+
+    assert "records in the journal" in good("verify", tmp_path / "data")
+    told = json.loads(good("salvage", tmp_path / "data", tmp_path / "new", "--json"))
+    assert (told["items"], told["tables"]) == (30, 1) and told["records"] >= 1
+    items = good("dump", tmp_path / "new").splitlines()[1:]
+    assert len(items) == 30 and all("int32 [2]" in i or "int32 [1, 2]" in i for i in items)
+    told = json.loads(good("convert", "--to", "reverb", tmp_path / "data", tmp_path / "root",
+                           "--json"))
+    assert told["items"] == 30
 
 
 # --- the command line -----------------------------------------------------------------------------
