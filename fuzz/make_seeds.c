@@ -11,7 +11,10 @@
 #include "chunk/codec.h"
 #include "chunk/protobuf.h"
 #include "disk/hash.h"
+#include "disk/journal.h"
 #include "disk/record.h"
+#include "durable/journal_records.h"
+#include "durable/manifest.h"
 #include "fuzz.h"
 #include "reprise/chunk.h"
 #include "reprise/trajectory.h"
@@ -629,6 +632,182 @@ static void save_records(void)
     }
 }
 
+static rp_status some_place(void *ctx, rp_chunk *chunk, rp_place *out)
+{
+    *out = (rp_place){1 + chunk->origin.key, 64 * chunk->origin.key, 100};
+    (void)ctx;
+    return RP_OK;
+}
+
+static void save_image_seeds(void)
+{
+    static rp_image image;
+    rp_table_state state = {.options = {.name = "t", .max_size = 5},
+                            .slot_capacity = 256,
+                            .slots_used = 3,
+                            .live = 2,
+                            .first_free = 1};
+    rp_buf out;
+
+    rp_buf_init(&out, rp_allocator_default());
+    rp_image_init(&image, rp_allocator_default());
+    for (int mode = 0; mode < 2; mode++) {
+        rp_buf_clear(&out);
+        rp_buf_append(&out, mode == 0 ? "\0" : "\1", 1);
+        rp_image_clear(&image);
+        for (size_t i = 0; i < 40; i++) {
+            rp_place place = {1 + i / 30, 64 + 100 * (i / 2), 68};
+
+            image.slots[i].live = true;
+            image.slots[i].key = i;
+            rp_image_add_column(&image, i, i % 2 == 0);
+            rp_image_add_slice(&image,
+                               &(rp_image_slice){rp_image_add_place(&image, &place), 0, 0, 1});
+        }
+        if (mode == 0)
+            fuzz_check(rp_image_write(&image, &out) == RP_OK);
+        else
+            rp_image_write_table(&out, &state);
+        save("image", mode == 0 ? "block" : "table", out.data, out.size);
+    }
+    rp_image_deinit(&image);
+    rp_buf_deinit(&out);
+}
+
+/* A record as fuzz_manifest.c takes it. */
+static void add_manifest_record(rp_buf *out, uint8_t kind, const rp_buf *payload)
+{
+    uint8_t head[3] = {kind, (uint8_t)payload->size, (uint8_t)(payload->size >> 8)};
+
+    rp_buf_append(out, head, sizeof head);
+    rp_buf_append(out, payload->data, payload->size);
+}
+
+static void save_manifest_seeds(void)
+{
+    static const uint8_t places[] = {0, 1, 2, 200, 1, 9, 1, 2, 3, 4, 5, 6, 7, 8};
+    static const uint8_t segments[] = {1, 1, 200, 2, 9}, end = 255;
+    rp_table_state state = {.options = {.name = "t", .max_size = 5},
+                            .slot_capacity = 256,
+                            .slots_used = 3,
+                            .live = 2,
+                            .first_free = 1};
+    rp_current current = {.checkpoint = 3, .bytes = 500};
+    uint8_t bytes[1 + RP_CURRENT_BYTES] = {1};
+    rp_buf out, payload;
+
+    rp_buf_init(&out, rp_allocator_default());
+    rp_buf_init(&payload, rp_allocator_default());
+    rp_buf_append(&out, "\0", 1);
+    for (int i = 0; i < 64; i++) rp_buf_append(&payload, i % 8 == 0 ? "\1" : "\0", 1);
+    rp_buf_append(&payload, "\1", 1);
+    add_manifest_record(&out, 0, &payload); /* store */
+    rp_buf_clear(&payload);
+    rp_buf_append(&payload, "\1", 1);
+    rp_image_write_table(&payload, &state);
+    add_manifest_record(&out, 1, &payload);
+    rp_buf_clear(&payload);
+    rp_buf_append(&payload, places, sizeof places);
+    add_manifest_record(&out, 2, &payload);
+    rp_buf_clear(&payload);
+    rp_buf_append(&payload, segments, sizeof segments);
+    add_manifest_record(&out, 4, &payload);
+    rp_buf_append(&out, &end, 1);
+    save("manifest", "one_table", out.data, out.size);
+    rp_current_encode(&current, bytes + 1);
+    save("manifest", "current", bytes, sizeof bytes);
+    rp_buf_deinit(&out);
+    rp_buf_deinit(&payload);
+}
+
+/* The payload of a change, after the byte that fuzz_journal.c takes first. */
+static void save_change(const char *name, const rp_change *change)
+{
+    rp_journal_encoder encoder;
+    rp_buf out;
+    uint8_t what = (uint8_t)(rp_journal_kind_of(change) - RP_RECORD_INSERT);
+
+    rp_journal_encoder_init(&encoder, rp_allocator_default());
+    rp_buf_init(&out, rp_allocator_default());
+    rp_buf_append(&out, &what, 1);
+    fuzz_check(rp_journal_encode(&encoder, (rp_string){"table", 5}, change, some_place, NULL,
+                                 &out) == RP_OK);
+    save("journal", name, out.data, out.size);
+    rp_buf_deinit(&out);
+    rp_journal_encoder_deinit(&encoder);
+}
+
+static void save_insert(void)
+{
+    rp_spec spec = {"x", RP_INT32, {.rank = 0}};
+    rp_chunk_options plain = {.codec = RP_CODEC_NONE};
+    rp_chunk *chunks[2];
+    rp_slice slices[3];
+    rp_slices columns[2] = {{slices, 2, false}, {slices + 2, 1, true}};
+    rp_trajectory *trajectory = NULL;
+    rp_inserted items[3] = {{.key = 7, .priority = 1.5, .times_sampled = 2, .evicted = 3},
+                            {.key = 8, .priority = 0},
+                            {.key = 9, .priority = 2}};
+    rp_change change = {.kind = RP_CHANGED_INSERT,
+                        .wall_ns = 1234567890,
+                        .dead = 2,
+                        .inserted = items,
+                        .count = 3};
+
+    for (uint64_t i = 0; i < 2; i++) {
+        rp_chunk_builder *builder = NULL;
+        rp_chunk_origin origin = {.key = i, .episode = 1, .last_step = 3};
+
+        fuzz_check(rp_chunk_builder_new(rp_allocator_default(), &spec, 1, &plain, &builder,
+                                        NULL) == RP_OK);
+        for (int32_t row = 0; row < 4; row++) {
+            rp_tensor tensor = {RP_INT32, {.rank = 0}, &row};
+            fuzz_check(rp_chunk_builder_append(builder, &tensor, NULL) == RP_OK);
+        }
+        fuzz_check(rp_chunk_builder_finish(builder, &origin, &chunks[i], NULL) == RP_OK);
+        rp_chunk_builder_free(builder);
+    }
+    for (int i = 0; i < 3; i++) slices[i] = (rp_slice){chunks[i % 2], 0, (uint32_t)i, 1};
+    fuzz_check(rp_trajectory_new(rp_allocator_default(), columns, 2, &trajectory, NULL) ==
+               RP_OK);
+    items[0].trajectory = items[2].trajectory = trajectory;
+    save_change("insert", &change);
+    rp_trajectory_unref(trajectory);
+    for (int i = 0; i < 2; i++) rp_chunk_unref(chunks[i]);
+}
+
+static void save_journal(void)
+{
+    static const rp_update updates[] = {{1, 0.5}, {2, 1.5}};
+    static const uint64_t keys[] = {3, 4, 5};
+    uint8_t file[1 + RP_FILE_HEADER_BYTES + 3 * RP_RECORD_HEADER_BYTES], *to = file + 1;
+    rp_file_header header = {
+        .version = 1, .kind = RP_FILE_JOURNAL, .number = 3, .store = {{1, 2, 3}}};
+    uint32_t crc;
+
+    save_insert();
+    save_change("sample",
+                &(rp_change){.kind = RP_CHANGED_SAMPLE, .count = 5, .distinct = true});
+    save_change("update",
+                &(rp_change){.kind = RP_CHANGED_UPDATE, .updates = updates, .count = 2});
+    save_change("delete", &(rp_change){.kind = RP_CHANGED_DELETE, .keys = keys, .count = 3});
+    save_change("evict", &(rp_change){.kind = RP_CHANGED_EVICT, .count = 300});
+    save_change("reset", &(rp_change){.kind = RP_CHANGED_RESET});
+    save_change("alter", &(rp_change){.kind = RP_CHANGED_ALTER,
+                                      .alter = {.which = 3, .max_size = 10, .max_bytes = 20}});
+    save_change("pause", &(rp_change){.kind = RP_CHANGED_PAUSE, .paused = 1});
+    save_hex("journal", "drop", "09 05 7461626c65");
+    file[0] = RP_RECORD_PAUSE - RP_RECORD_INSERT + 1;
+    crc = rp_file_header_write(to, &header);
+    to += RP_FILE_HEADER_BYTES;
+    crc = rp_record_write(to, RP_RECORD_RESET, 3, crc, NULL, 0);
+    to += RP_RECORD_HEADER_BYTES;
+    crc = rp_record_write(to, RP_RECORD_SYNCED, 3, crc, NULL, 0);
+    to += RP_RECORD_HEADER_BYTES;
+    (void)rp_record_write(to, RP_RECORD_EVICT, 4, crc, NULL, 0);
+    save("journal", "file", file, sizeof file);
+}
+
 /* A segment of three records, with a seal and without. */
 static void save_scans(void)
 {
@@ -684,6 +863,9 @@ int main(int argc, char **argv)
     save_tokens();
     save_roundtrips();
     save_records();
+    save_journal();
     save_scans();
+    save_image_seeds();
+    save_manifest_seeds();
     return 0;
 }

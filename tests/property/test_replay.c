@@ -286,14 +286,15 @@ static uint64_t do_park(side *s, size_t table, rp_rng *rng, uint64_t hash)
     return hash;
 }
 
-static uint64_t step(side *s, rp_rng *rng, bool may_park, uint64_t hash)
+/* `alone`: no other thread is at it. */
+static uint64_t step(side *s, rp_rng *rng, bool alone, uint64_t hash)
 {
     size_t which = rp_rng_below(rng, TABLES);
     rp_table *t = s->tables[which];
     uint64_t dice = rp_rng_below(rng, 100);
     rp_status st = RP_OK;
 
-    s->bed.wall_ns += 3;
+    if (alone) s->bed.wall_ns += 3;
     if (dice < 38)
         hash = do_insert(s, t, rng, hash);
     else if (dice < 64)
@@ -302,7 +303,7 @@ static uint64_t step(side *s, rp_rng *rng, bool may_park, uint64_t hash)
         hash = do_update(t, rng, hash);
     else if (dice < 86)
         hash = do_delete(t, rng, hash);
-    else if (dice < 92 && may_park)
+    else if (dice < 92 && alone)
         hash = do_park(s, which, rng, hash);
     else if (dice < 94)
         st = rp_table_trim(t, NULL, NULL);

@@ -11,7 +11,7 @@ static rp_status on_prepare(rp_table_log *log, rp_trajectory *const *trajectorie
     rp_mutex_lock(&r->mu);
     r->prepared += count > 0;
     rp_mutex_unlock(&r->mu);
-    return RP_OK;
+    return r->prepare_status;
 }
 
 static void *copy(const void *data, size_t count, size_t size)
@@ -74,8 +74,16 @@ static bool is_behind(const rp_table_log *log)
 
 static rp_status on_wait(rp_table_log *log, uint64_t lsn, rp_wait wait, rp_error *err)
 {
-    (void)log, (void)lsn, (void)wait, (void)err;
-    return RP_OK;
+    rp_test_recorder *r = (rp_test_recorder *)log;
+
+    (void)wait;
+    rp_mutex_lock(&r->mu);
+    r->waits++;
+    r->waited = lsn;
+    rp_mutex_unlock(&r->mu);
+    if (r->wait_status != RP_OK && err != NULL)
+        *err = (rp_error){.code = r->wait_status, .text = "the recorder cannot write"};
+    return r->wait_status;
 }
 
 void rp_test_recorder_init(rp_test_recorder *r, rp_trajectory *const *pool, size_t pool_count)

@@ -21,8 +21,11 @@ typedef struct rp_test_recorder {
     rp_mutex mu;
     rp_test_told *told;
     size_t count, capacity;
-    size_t prepared;    /* calls */
-    atomic_bool behind; /* what is_behind answers */
+    size_t prepared;                       /* calls */
+    size_t waits;                          /* calls */
+    uint64_t waited;                       /* for this number, last */
+    rp_status prepare_status, wait_status; /* what they answer */
+    atomic_bool behind;                    /* what is_behind answers */
 } rp_test_recorder;
 
 void rp_test_recorder_init(rp_test_recorder *r, rp_trajectory *const *pool, size_t pool_count);

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The journal's files and what its records say. The first byte chooses: a whole file, or the
+ * payload of one kind. What is accepted is within bounds, and what is read again after it was
+ * written is the same. */
+#include "disk/journal.h"
+#include "durable/journal_records.h"
+#include "fuzz.h"
+
+enum { KINDS = RP_RECORD_PAUSE - RP_RECORD_INSERT + 1, WHOLE_FILE = KINDS, DROP };
+
+static rp_status on_record(void *ctx, const rp_record *record, rp_error *err)
+{
+    uint64_t *last = ctx;
+
+    (void)err;
+    fuzz_check(record->number == *last + 1);
+    *last = record->number;
+    return RP_OK;
+}
+
+static void walk(const uint8_t *data, size_t size)
+{
+    static const rp_store_id store = {{1, 2, 3}};
+    rp_journal_end end;
+    uint64_t last = 2;
+
+    if (rp_journal_walk(data, size, 3, &store, on_record, &last, &end, NULL) != RP_OK) return;
+    fuzz_check(end.lsn == last && end.offset <= size);
+    fuzz_check(end.is_damaged || end.offset == size);
+}
+
+static void check_items(const rp_told *told)
+{
+    for (size_t i = 0; i < told->change.count; i++) {
+        const rp_told_item *item = &told->items[i];
+
+        fuzz_check(told->inserted[i].times_sampled >= 0);
+        fuzz_check((size_t)item->first_column + item->column_count <= told->column_count);
+        for (size_t c = 0; c < item->column_count; c++) {
+            const rp_told_column *column = &told->columns[item->first_column + c];
+
+            fuzz_check(column->slice_count > 0);
+            fuzz_check((size_t)column->first_slice + column->slice_count <= told->slice_count);
+        }
+    }
+    for (size_t i = 0; i < told->slice_count; i++)
+        fuzz_check(told->slices[i].place < told->place_count && told->slices[i].length > 0);
+}
+
+/* Inserts refer to chunks, which are not here. */
+static void write_again(const rp_told *told, rp_record_kind kind)
+{
+    static rp_told again;
+    rp_journal_encoder encoder;
+    rp_buf out;
+
+    rp_journal_encoder_init(&encoder, rp_allocator_default());
+    rp_buf_init(&out, rp_allocator_default());
+    rp_told_init(&again, rp_allocator_default());
+    fuzz_check(rp_journal_encode(&encoder, told->table, &told->change, NULL, NULL, &out) ==
+               RP_OK);
+    fuzz_check(rp_told_read(&again, kind, out.data, out.size, NULL) == RP_OK);
+    fuzz_check(again.change.count == told->change.count &&
+               again.change.distinct == told->change.distinct &&
+               again.change.by_extension == told->change.by_extension &&
+               again.change.paused == told->change.paused);
+    fuzz_check(again.table.size == told->table.size &&
+               memcmp(again.table.data, told->table.data, told->table.size) == 0);
+    if (kind == RP_RECORD_DELETE)
+        fuzz_check(memcmp(again.keys, told->keys, told->change.count * sizeof(uint64_t)) == 0);
+    if (kind == RP_RECORD_UPDATE)
+        fuzz_check(
+            memcmp(again.updates, told->updates, told->change.count * sizeof(rp_update)) == 0);
+    rp_told_deinit(&again);
+    rp_buf_deinit(&out);
+    rp_journal_encoder_deinit(&encoder);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static rp_told told;
+    rp_record_kind kind;
+    rp_string name;
+    rp_error err = {.text = ""};
+    unsigned what;
+    rp_status st;
+
+    if (size == 0 || size > FUZZ_MAX_BYTES) return 0;
+    what = data[0] % (DROP + 1);
+    data++, size--;
+    if (what == WHOLE_FILE) {
+        walk(data, size);
+        return 0;
+    }
+    if (what == DROP) {
+        if (rp_journal_read_drop(data, size, &name, &err) == RP_OK)
+            fuzz_check(name.size > 0 && name.size <= RP_JOURNAL_MAX_NAME_BYTES);
+        return 0;
+    }
+    kind = (rp_record_kind)(RP_RECORD_INSERT + what);
+    rp_told_init(&told, rp_allocator_default());
+    st = rp_told_read(&told, kind, data, size, &err);
+    fuzz_check(st == RP_OK || (st == RP_CORRUPT && err.text[0] != '\0'));
+    if (st == RP_OK) {
+        fuzz_check(rp_journal_kind_of(&told.change) == kind);
+        if (kind == RP_RECORD_INSERT)
+            check_items(&told);
+        else
+            write_again(&told, kind);
+    }
+    rp_told_deinit(&told);
+    return 0;
+}
