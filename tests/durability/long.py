@@ -33,7 +33,7 @@ CAMPAIGNS = {
     "kill_sync": ("kill", ["sync"], 3_334, r"# \w+: (\d+) kills", 2, "release"),
     "kill_interval": ("kill", ["interval"], 3_333, r"# \w+: (\d+) kills", 2, "release"),
     "kill_checkpoint": ("kill", ["checkpoint"], 3_333, r"# \w+: (\d+) kills", 2, "release"),
-    "errors": ("errors", [], 20_000, r"# (\d+) runs", 1, "release"),
+    "errors": ("errors", [], 20_000, r"# (\d+) runs", 6, "release"),
     "damage": ("damage", [], 524_288, r"# (\d+) loads", 8, "release"),
     "exact": ("exact", [], 1, r"^(ok) 2", 50, "release"),
     "points": ("points", [], 1, r"^(ok) 1", 5, "plants"),

@@ -4,8 +4,12 @@
  * succeed; a disk that is full.
  *
  * Whatever fails, what was acknowledged is there in every image of the disk, traffic goes on,
- * and when the errors stop it is well again by itself. RP_TEST_SCALE below 1 leaves calls out,
- * above 1 takes more seeds. */
+ * and when the errors stop it is well again by itself.
+ *
+ *   test_errors [CASES]
+ *
+ * RP_TEST_SCALE below 1 leaves calls out, from 6 on every call has every error, above that
+ * there are more seeds. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -221,10 +225,25 @@ static uint64_t count_calls(uint64_t seed, rp_durability mode)
     return calls;
 }
 
+static rp_sim_fault fault_of(uint64_t call, int kind)
+{
+    return (rp_sim_fault){.call = call,
+                          .error = (rp_sim_error)(kind / 2),
+                          .for_good = kind % 2 == 1,
+                          .seed = call};
+}
+
+/* Every call fails once and for good; with which error changes from call to call, unless there
+ * is time for all of them. */
+static bool is_due(double scale, uint64_t call, int kind)
+{
+    return scale >= RP_SIM_ERRORS || (call + (uint64_t)kind / 2) % RP_SIM_ERRORS == 0;
+}
+
 static void every_call(rp_durability mode)
 {
     double scale = rp_test_scale();
-    size_t seeds = scale > 1 ? (size_t)scale : 1;
+    size_t seeds = scale > RP_SIM_ERRORS ? (size_t)(scale / RP_SIM_ERRORS) : 1;
     uint64_t stride = scale < 1 ? (uint64_t)(1 / scale) : 1;
     tally t = {0};
 
@@ -233,11 +252,8 @@ static void every_call(rp_durability mode)
 
         for (int kind = 0; kind < 2 * RP_SIM_ERRORS; kind++)
             for (uint64_t call = 1 + (uint64_t)kind % stride; call <= calls; call += stride)
-                run_with_fault(&t, seed, mode,
-                               (rp_sim_fault){.call = call,
-                                              .error = (rp_sim_error)(kind / 2),
-                                              .for_good = kind % 2 == 1,
-                                              .seed = call});
+                if (is_due(scale, call, kind))
+                    run_with_fault(&t, seed, mode, fault_of(call, kind));
     }
     print_message("# %zu runs, %zu with an error, %zu recoveries\n", t.runs, t.hit,
                   t.recoveries);
@@ -329,12 +345,8 @@ static void in_recovery(void **state)
         rp_sim_free(copy);
         for (int kind = 0; kind < 2 * RP_SIM_ERRORS; kind++)
             for (uint64_t call = 1; call <= calls; call++)
-                fail_recovery(&r, image, promised,
-                              (rp_sim_fault){.call = call,
-                                             .error = (rp_sim_error)(kind / 2),
-                                             .for_good = kind % 2 == 1,
-                                             .seed = call},
-                              &t);
+                if (is_due(scale, call, kind))
+                    fail_recovery(&r, image, promised, fault_of(call, kind), &t);
         rp_sim_free(image);
         rp_rig_deinit(&r);
         rp_sim_free(disk);
@@ -381,7 +393,7 @@ static void full(void **state)
         }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(under_load_checkpoint),
@@ -390,5 +402,7 @@ int main(void)
         cmocka_unit_test(in_recovery),
         cmocka_unit_test(full),
     };
+
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
