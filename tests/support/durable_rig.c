@@ -332,6 +332,8 @@ bool rp_rig_step(rp_rig *r)
     }
     which = rp_rng_below(&r->rng, RP_RIG_TABLES);
     before = rp_table_digest(r->tables[which]);
+    r->touching = which;
+    for (size_t i = 0; i < RP_RIG_TABLES; i++) r->known[i] = rp_table_digest(r->tables[i]);
     atomic_store(&r->started, step + 1);
     st = change(r, r->tables[which], &awaited);
     /* Before it is acknowledged, so that whoever sees that finds this. */
@@ -398,6 +400,13 @@ bool rp_rig_find(const rp_rig *r, uint64_t digest, size_t from, size_t to, size_
             return true;
         }
     return false;
+}
+
+bool rp_rig_is_next(const rp_rig *r, const rp_rig_recovered *recovered)
+{
+    for (size_t i = 0; i < RP_RIG_TABLES; i++)
+        if (i != r->touching && recovered->digests[i] != r->known[i]) return false;
+    return true;
 }
 
 static bool bytes_are_right(const rp_rig *history, const rp_sample *s)
@@ -473,6 +482,7 @@ static void look(const rp_rig *r, rp_rig *n, rp_files *files, rp_rig_recovered *
     out->status = rp_rig_try_open_on(n, files, &out->err);
     if (out->status != RP_OK) return;
     out->digest = rp_rig_digest(n);
+    for (size_t i = 0; i < RP_RIG_TABLES; i++) out->digests[i] = rp_table_digest(n->tables[i]);
     out->sound = is_sound(n, r);
     rp_durable_get_info(n->durable, &info);
     out->torn_bytes = info.torn_bytes;

@@ -51,6 +51,8 @@ typedef struct rp_rig {
     uint64_t next_chunk;
     int64_t wall_ns;
     size_t changed[RP_RIG_TABLES]; /* the step that did, last */
+    size_t touching;               /* the table that the step under way changes, */
+    uint64_t known[RP_RIG_TABLES]; /* and the digests before it */
     uint64_t *digests;             /* [i]: of all tables after i steps */
     size_t *checkpoints;           /* steps before each checkpoint that was finished */
     size_t checkpoint_count;
@@ -91,10 +93,16 @@ uint64_t rp_rig_digest(rp_rig *r);
 /* Whether some state of steps [from, to] has it. */
 bool rp_rig_find(const rp_rig *r, uint64_t digest, size_t from, size_t to, size_t *step);
 
+/* Whether it may be the state after the step under way, which its process did not live to see:
+ * all other tables are as before. */
+struct rp_rig_recovered;
+bool rp_rig_is_next(const rp_rig *r, const struct rp_rig_recovered *recovered);
+
 typedef struct rp_rig_recovered {
     rp_status status;
     rp_error err;
     uint64_t digest;
+    uint64_t digests[RP_RIG_TABLES]; /* of each table */
     bool sound; /* tables are consistent, and the bytes of chunks those of their keys */
     bool told;  /* on_event or torn bytes: somebody learns of it */
     uint64_t torn_bytes, last_checkpoint;
