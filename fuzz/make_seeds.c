@@ -14,6 +14,7 @@
 #include "disk/journal.h"
 #include "disk/record.h"
 #include "durable/journal_records.h"
+#include "durable/manifest.h"
 #include "fuzz.h"
 #include "reprise/chunk.h"
 #include "reprise/trajectory.h"
@@ -638,6 +639,87 @@ static rp_status some_place(void *ctx, rp_chunk *chunk, rp_place *out)
     return RP_OK;
 }
 
+static void save_image_seeds(void)
+{
+    static rp_image image;
+    rp_table_state state = {.options = {.name = "t", .max_size = 5},
+                            .slot_capacity = 256,
+                            .slots_used = 3,
+                            .live = 2,
+                            .first_free = 1};
+    rp_buf out;
+
+    rp_buf_init(&out, rp_allocator_default());
+    rp_image_init(&image, rp_allocator_default());
+    for (int mode = 0; mode < 2; mode++) {
+        rp_buf_clear(&out);
+        rp_buf_append(&out, mode == 0 ? "\0" : "\1", 1);
+        rp_image_clear(&image);
+        for (size_t i = 0; i < 40; i++) {
+            rp_place place = {1 + i / 30, 64 + 100 * (i / 2), 68};
+
+            image.slots[i].live = true;
+            image.slots[i].key = i;
+            rp_image_add_column(&image, i, i % 2 == 0);
+            rp_image_add_slice(&image,
+                               &(rp_image_slice){rp_image_add_place(&image, &place), 0, 0, 1});
+        }
+        if (mode == 0)
+            fuzz_check(rp_image_write(&image, &out) == RP_OK);
+        else
+            rp_image_write_table(&out, &state);
+        save("image", mode == 0 ? "block" : "table", out.data, out.size);
+    }
+    rp_image_deinit(&image);
+    rp_buf_deinit(&out);
+}
+
+/* A record as fuzz_manifest.c takes it. */
+static void add_manifest_record(rp_buf *out, uint8_t kind, const rp_buf *payload)
+{
+    uint8_t head[3] = {kind, (uint8_t)payload->size, (uint8_t)(payload->size >> 8)};
+
+    rp_buf_append(out, head, sizeof head);
+    rp_buf_append(out, payload->data, payload->size);
+}
+
+static void save_manifest_seeds(void)
+{
+    static const uint8_t places[] = {0, 1, 2, 200, 1, 9, 1, 2, 3, 4, 5, 6, 7, 8};
+    static const uint8_t segments[] = {1, 1, 200, 2, 9}, end = 255;
+    rp_table_state state = {.options = {.name = "t", .max_size = 5},
+                            .slot_capacity = 256,
+                            .slots_used = 3,
+                            .live = 2,
+                            .first_free = 1};
+    rp_current current = {.checkpoint = 3, .bytes = 500};
+    uint8_t bytes[1 + RP_CURRENT_BYTES] = {1};
+    rp_buf out, payload;
+
+    rp_buf_init(&out, rp_allocator_default());
+    rp_buf_init(&payload, rp_allocator_default());
+    rp_buf_append(&out, "\0", 1);
+    for (int i = 0; i < 64; i++) rp_buf_append(&payload, i % 8 == 0 ? "\1" : "\0", 1);
+    rp_buf_append(&payload, "\1", 1);
+    add_manifest_record(&out, 0, &payload); /* store */
+    rp_buf_clear(&payload);
+    rp_buf_append(&payload, "\1", 1);
+    rp_image_write_table(&payload, &state);
+    add_manifest_record(&out, 1, &payload);
+    rp_buf_clear(&payload);
+    rp_buf_append(&payload, places, sizeof places);
+    add_manifest_record(&out, 2, &payload);
+    rp_buf_clear(&payload);
+    rp_buf_append(&payload, segments, sizeof segments);
+    add_manifest_record(&out, 4, &payload);
+    rp_buf_append(&out, &end, 1);
+    save("manifest", "one_table", out.data, out.size);
+    rp_current_encode(&current, bytes + 1);
+    save("manifest", "current", bytes, sizeof bytes);
+    rp_buf_deinit(&out);
+    rp_buf_deinit(&payload);
+}
+
 /* The payload of a change, after the byte that fuzz_journal.c takes first. */
 static void save_change(const char *name, const rp_change *change)
 {
@@ -724,62 +806,66 @@ static void save_journal(void)
     to += RP_RECORD_HEADER_BYTES;
     (void)rp_record_write(to, RP_RECORD_EVICT, 4, crc, NULL, 0);
     save("journal", "file", file, sizeof file);
-    /* A segment of three records, with a seal and without. */
-    static void save_scans(void)
-    {
-        rp_file_header header = {.version = 1, .kind = RP_FILE_SEGMENT, .number = 1};
-        uint8_t input[1024], seal[32 + 4 * 3] = {3};
-        uint32_t before;
-        size_t at = 1 + RP_FILE_HEADER_BYTES;
-        rp_hash *hash = rp_hash_new(rp_allocator_default());
+}
 
-        fuzz_check(hash != NULL);
-        before = rp_file_header_write(input + 1, &header);
-        for (size_t i = 0; i < 3; i++) {
-            uint8_t *payload = input + at + RP_RECORD_HEADER_BYTES;
-            fill(payload, 50 * i, 1);
-            rp_put_u32(seal + 32 + 4 * i, (uint32_t)(at - 1));
-            before = rp_record_write(input + at, RP_RECORD_CHUNK, i, before, payload, 50 * i);
-            at += RP_RECORD_HEADER_BYTES + 50 * i;
-        }
-        input[0] = 0;
-        save("scan", "open", input, at);
-        input[0] = 3;
-        save("scan", "mended", input, at);
-        input[0] = 4;
-        save("scan", "no_memory", input, at);
-        rp_put_u64(seal + 8, at - 1);
-        rp_hash_update(hash, input + 1, at - 1);
-        rp_hash_digest(hash, seal + 16);
-        (void)rp_record_write(input + at, RP_RECORD_SEAL, 1, before, seal, sizeof seal);
-        memcpy(input + at + RP_RECORD_HEADER_BYTES, seal, sizeof seal);
-        input[0] = 0;
-        save("scan", "sealed", input, at + RP_RECORD_HEADER_BYTES + sizeof seal);
-        rp_hash_free(hash);
-    }
+/* A segment of three records, with a seal and without. */
+static void save_scans(void)
+{
+    rp_file_header header = {.version = 1, .kind = RP_FILE_SEGMENT, .number = 1};
+    uint8_t input[1024], seal[32 + 4 * 3] = {3};
+    uint32_t before;
+    size_t at = 1 + RP_FILE_HEADER_BYTES;
+    rp_hash *hash = rp_hash_new(rp_allocator_default());
 
-    int main(int argc, char **argv)
-    {
-        if (argc != 2) {
-            (void)fprintf(stderr, "usage: make_seeds folder\n");
-            return 2;
-        }
-        root = argv[1];
-        save_blocks(RP_CODEC_SNAPPY);
-        save_blocks(RP_CODEC_ZSTD);
-        save_blocks(RP_CODEC_LZ4);
-        save_zstd_modes();
-        save_chunks();
-        save_framing();
-        save_h2_clients();
-        save_messages();
-        save_answers();
-        save_sessions();
-        save_strings();
-        save_tokens();
-        save_roundtrips();
-        save_records();
-        save_journal();
-        save_scans();
-        return 0;
+    fuzz_check(hash != NULL);
+    before = rp_file_header_write(input + 1, &header);
+    for (size_t i = 0; i < 3; i++) {
+        uint8_t *payload = input + at + RP_RECORD_HEADER_BYTES;
+        fill(payload, 50 * i, 1);
+        rp_put_u32(seal + 32 + 4 * i, (uint32_t)(at - 1));
+        before = rp_record_write(input + at, RP_RECORD_CHUNK, i, before, payload, 50 * i);
+        at += RP_RECORD_HEADER_BYTES + 50 * i;
     }
+    input[0] = 0;
+    save("scan", "open", input, at);
+    input[0] = 3;
+    save("scan", "mended", input, at);
+    input[0] = 4;
+    save("scan", "no_memory", input, at);
+    rp_put_u64(seal + 8, at - 1);
+    rp_hash_update(hash, input + 1, at - 1);
+    rp_hash_digest(hash, seal + 16);
+    (void)rp_record_write(input + at, RP_RECORD_SEAL, 1, before, seal, sizeof seal);
+    memcpy(input + at + RP_RECORD_HEADER_BYTES, seal, sizeof seal);
+    input[0] = 0;
+    save("scan", "sealed", input, at + RP_RECORD_HEADER_BYTES + sizeof seal);
+    rp_hash_free(hash);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        (void)fprintf(stderr, "usage: make_seeds folder\n");
+        return 2;
+    }
+    root = argv[1];
+    save_blocks(RP_CODEC_SNAPPY);
+    save_blocks(RP_CODEC_ZSTD);
+    save_blocks(RP_CODEC_LZ4);
+    save_zstd_modes();
+    save_chunks();
+    save_framing();
+    save_h2_clients();
+    save_messages();
+    save_answers();
+    save_sessions();
+    save_strings();
+    save_tokens();
+    save_roundtrips();
+    save_records();
+    save_journal();
+    save_scans();
+    save_image_seeds();
+    save_manifest_seeds();
+    return 0;
+}

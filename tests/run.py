@@ -75,7 +75,8 @@ BUILDS = {
         "options": ["-Dplants=true", "-Dprograms=false"],
         "scale": 1.0,
         "targets": ["test_durability_damage", "test_durability_errors", "test_durability_exact",
-                    "test_durability_points", "test_durability_power", "test_unit_restore"],
+                    "test_durability_points", "test_durability_power", "test_unit_cut",
+                    "test_unit_restore"],
         "tests": {"durability_points"},
     },
     "cross": {

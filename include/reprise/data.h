@@ -61,7 +61,7 @@ typedef struct rp_data_summary {
     uint64_t damaged, torn, unused; /* files */
     uint64_t checkpoint;            /* that a server would load; 0: none */
     uint64_t tables, items, lsn;    /* in it */
-    uint64_t journalled;            /* changes after it, when all is read */
+    uint64_t journalled;            /* records after it, when all is read */
 } rp_data_summary;
 
 /* Zero-initialise it; fields marked * must be set. */

@@ -4,6 +4,7 @@
  * It belongs to the process that made it, as the store does. Calls that use it are counted
  * while the GIL is free, and closing waits for the last of them. */
 #include "durable.h"
+#include "module.h"
 
 #include <string.h>
 #include <time.h>
@@ -277,6 +278,40 @@ static PyObject *durable_info(PyObject *obj, PyObject *Py_UNUSED(ignored))
     self->uses--;
     return core_durable_dict(&info);
 }
+
+/* --- coming from Reverb -------------------------------------------------------------------------- */
+
+PyDoc_STRVAR(from_reverb_doc,
+             "data_from_reverb(source, path)\n--\n\n"
+             "Makes a data directory of dm-reverb's checkpoint, or of the newest in a folder.");
+
+static PyObject *data_from_reverb(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *source = NULL, *path = NULL;
+    rp_data_move_options options = {0};
+    rp_error err = {0};
+    rp_status st;
+
+    if (!PyArg_ParseTuple(args, "O&O&:data_from_reverb", PyUnicode_FSConverter, &source,
+                          PyUnicode_FSConverter, &path)) {
+        Py_XDECREF(source);
+        return NULL;
+    }
+    options.from = PyBytes_AS_STRING(source);
+    options.to = PyBytes_AS_STRING(path);
+    Py_BEGIN_ALLOW_THREADS
+    st = rp_data_from_reverb(&options, NULL, &err);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(source);
+    Py_DECREF(path);
+    if (st != RP_OK) return core_raise(st, &err);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef core_durable_functions[] = {
+    {"data_from_reverb", data_from_reverb, METH_VARARGS, from_reverb_doc},
+    {NULL, NULL, 0, NULL},
+};
 
 static PyMethodDef durable_methods[] = {
     {"checkpoint", (PyCFunction)(void (*)(void))durable_checkpoint,

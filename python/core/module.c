@@ -45,6 +45,7 @@ PyMODINIT_FUNC PyInit__core(void)
     if (core_init_nest(module) < 0 || add_types(module) < 0) goto fail;
     if (PyModule_AddFunctions(module, core_nest_functions) < 0) goto fail;
     if (PyModule_AddFunctions(module, core_signature_functions) < 0) goto fail;
+    if (PyModule_AddFunctions(module, core_durable_functions) < 0) goto fail;
     if (PyModule_AddStringConstant(module, "__version__", RP_VERSION) < 0) goto fail;
     return module;
 fail:

@@ -105,7 +105,7 @@ void rp_data_summary_words(rp_sheet *out, const rp_data_summary *s)
     rp_sheet_format(out, "checkpoint %" PRIu64 ": %" PRIu64 " items in %" PRIu64 " tables",
                     s->checkpoint, s->items, s->tables);
     if (s->journalled > 0)
-        rp_sheet_format(out, ", and %" PRIu64 " changes in the journal", s->journalled);
+        rp_sheet_format(out, ", and %" PRIu64 " records in the journal", s->journalled);
 }
 
 void rp_data_summary_json(rp_sheet *out, const rp_data_summary *s)

@@ -12,7 +12,7 @@ void rp_data_headings(rp_grid *grid);
 void rp_data_row(rp_grid *grid, const rp_data_file *file);
 void rp_data_file_json(rp_sheet *out, const rp_data_file *file);
 
-/* "checkpoint 3: 1000 items in 2 tables, 12 changes behind it in the journal". */
+/* "checkpoint 3: 1000 items in 2 tables, and 12 records in the journal". */
 void rp_data_summary_words(rp_sheet *out, const rp_data_summary *summary);
 /* The members of an object, without its braces. */
 void rp_data_summary_json(rp_sheet *out, const rp_data_summary *summary);

@@ -21,6 +21,7 @@
 #include "util/cancel.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/kill_point.h"
 #include "util/mem.h"
 #include "util/mutex.h"
 #include "util/planted.h"
@@ -196,7 +197,7 @@ static rp_status wait_for(rp_journal *j, uint64_t lsn, bool for_sync, rp_wait wa
 
 rp_status rp_journal_wait(rp_journal *j, uint64_t lsn, rp_wait wait, rp_error *err)
 {
-    if (lsn <= atomic_load(&j->safe) || own_journal == j) return RP_OK;
+    if (lsn <= atomic_load(&j->safe) || own_journal == j || RP_PLANTED(1)) return RP_OK;
     return wait_for(j, lsn, false, wait, err);
 }
 
@@ -298,7 +299,8 @@ rp_status rp_journal_trim(rp_journal *j, uint64_t lsn, rp_error *err)
             j->hold = 0;
             rp_cond_signal(&j->cv);
         }
-        more = j->file_count > 1 && (j->files[1] - 1 <= lsn || RP_PLANTED(9));
+        more = j->file_count > 1 && j->files[1] - 1 <= lsn;
+        if (RP_PLANTED(9)) more = j->file_count > 0 && j->files[0] <= lsn;
         if (more) {
             file = j->files[0];
             j->file_count--;
@@ -306,6 +308,7 @@ rp_status rp_journal_trim(rp_journal *j, uint64_t lsn, rp_error *err)
         }
         rp_mutex_unlock(&j->mu);
         if (!more) break;
+        RP_KILL_POINT("journal.trim");
         st = j->o.files->ops->remove(j->o.files, rp_journal_path(path, file), &why);
         if (st == RP_OK || st == RP_NOT_FOUND || first != RP_OK) continue;
         first = st; /* the next start finds it again */
@@ -331,6 +334,7 @@ void rp_journal_get_info(rp_journal *j, rp_journal_info *out)
 
 static uint64_t generation_of(const rp_journal *j)
 {
+    if (RP_PLANTED(23)) return 0;
     return j->o.segments != NULL ? rp_segments_generation(j->o.segments) : 0;
 }
 
@@ -457,6 +461,7 @@ static rp_status sync_file(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_ANA
         condemn(j);
         return st;
     }
+    RP_KILL_POINT("journal.synced");
     rp_mutex_lock(&j->mu);
     j->info.syncs++;
     j->synced = j->written;
@@ -486,11 +491,13 @@ static rp_status write_piece(rp_journal *j, bool is_sync, bool *done,
     if (generation_of(j) != generation) return RP_OK; /* once more, with places as they are */
     if (j->file.handle == NULL) st = list_file(j, first);
     if (st != RP_OK) return rp_fail_memory(err, sizeof first);
+    RP_KILL_POINT("journal.flushed");
     st = rp_journal_file_write(&j->file, &j->o, first, &j->piece, err);
     if (st != RP_OK) {
         condemn(j);
         return st;
     }
+    RP_KILL_POINT("journal.written");
     j->generation = generation;
     j->has_marker = false;
     rp_mutex_lock(&j->mu);
@@ -544,7 +551,7 @@ static void give_up(rp_journal *j, uint64_t lsn) RP_NO_THREAD_SAFETY_ANALYSIS
 /* What the numbers mean now. Returns the number to tell of, or 0. */
 static uint64_t settle_safe_locked(rp_journal *j) RP_REQUIRES(j->mu)
 {
-    uint64_t safe = RP_PLANTED(1) ? atomic_load(&j->last) : j->o.sync ? j->synced : j->written;
+    uint64_t safe = j->o.sync ? j->synced : j->written;
     bool is_well = !j->info.in_trouble && !j->is_lost && j->hold == 0;
 
     if (!is_well) safe = j->o.sync ? atomic_load(&j->safe) : atomic_load(&j->last);
@@ -570,9 +577,13 @@ static void report(rp_journal *j, rp_status st, const rp_error *err)
     if (st != RP_OK) j->info.trouble = *err;
     j->info.in_trouble = is = st != RP_OK || j->is_lost || j->hold > 0;
     why = j->info.trouble;
+    if (is && !was) { /* first: what counts as safe from here on is safe in name only */
+        rp_mutex_unlock(&j->mu);
+        if (j->o.on_trouble != NULL) j->o.on_trouble(j->o.ctx, &why);
+        rp_mutex_lock(&j->mu);
+    }
     safe = settle_safe_locked(j);
     rp_mutex_unlock(&j->mu);
-    if (is && !was && j->o.on_trouble != NULL) j->o.on_trouble(j->o.ctx, &why);
     if (was && !is && j->o.on_trouble != NULL) j->o.on_trouble(j->o.ctx, NULL);
     if (safe > 0 && j->o.on_safe != NULL) j->o.on_safe(j->o.ctx, safe);
     if (j->o.on_pass != NULL) j->o.on_pass(j->o.ctx);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "util/error.h"
+#include "util/kill_point.h"
 #include "util/little_endian.h"
 #include "util/planted.h"
 
@@ -149,6 +150,7 @@ rp_status rp_journal_file_seal(rp_journal_file *file, const rp_journal_options *
     rp_put_u64(to + 16, last);
     (void)rp_record_write(seal, RP_RECORD_SEAL, last, file->crc, to, SEAL_BYTES);
     st = o->files->ops->write(file->handle, file->offset, &part, 1, err);
+    RP_KILL_POINT("journal.seal");
     if (st == RP_OK) st = rp_journal_file_sync(file, o, err);
     if (st != RP_OK) return st;
     o->files->ops->close(file->handle);

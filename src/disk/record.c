@@ -142,7 +142,7 @@ rp_status rp_record_read(const uint8_t *data, size_t size, const uint32_t *befor
                          rp_record *out, rp_error *err)
 {
     uint32_t chained = 0, payload_crc = 0, crc;
-    rp_record record;
+    rp_record record = {0};
     rp_status st = rp_record_header_read(data, size, &record, &chained, &payload_crc, err);
 
     if (st != RP_OK) return st;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "util/error.h"
+#include "util/kill_point.h"
 #include "util/little_endian.h"
 #include "util/mem.h"
 
@@ -158,7 +159,9 @@ rp_status rp_segment_writer_sync(rp_segment_writer *w, rp_error *err)
 
     assert(!w->is_bad);
     if (w->segment == NULL || w->synced == w->written) return RP_OK;
+    RP_KILL_POINT("segment.written");
     st = ops->sync(w->segment->file, err);
+    RP_KILL_POINT("segment.synced");
     if (st == RP_OK && w->is_new) st = ops->sync_directory(w->files, "seg", err);
     if (st == RP_OK && w->folder_is_new) st = ops->sync_directory(w->files, "", err);
     if (st != RP_OK) {
@@ -200,6 +203,7 @@ rp_status rp_segment_writer_seal(rp_segment_writer *w, rp_error *err)
     w->parts[0] = (rp_bytes){header, sizeof header};
     w->parts[1] = (rp_bytes){payload, size};
     st = put_parts(w, 2, err);
+    RP_KILL_POINT("segment.seal");
     if (st == RP_OK) st = rp_segment_writer_sync(w, err);
     rp_release(&w->alloc, payload, size);
     if (st == RP_OK) end_segment(w);

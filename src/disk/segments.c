@@ -399,19 +399,18 @@ rp_status rp_segments_open(rp_segments *s, uint64_t number, uint64_t *bytes, rp_
 {
     rp_segment *segment = rp_segment_index_find(s->index, number);
     rp_status st = RP_OK;
-    bool is_ours;
 
     if (segment == NULL) {
         segment = rp_segment_new(s->index, number);
         if (segment == NULL) return rp_fail_memory(err, sizeof *segment);
         st = rp_segment_open_file(segment, s->files, &s->store, err);
-        segment->is_held = is_ours = st == RP_OK;
-        if (is_ours && !rp_segment_index_add(s->index, segment)) { /* somebody was quicker */
-            segment->is_held = is_ours = false;
+        segment->is_held = st == RP_OK;
+        if (st == RP_OK && !rp_segment_index_add(s->index, segment)) {
+            segment->is_held = false; /* somebody was quicker */
             rp_segment_unref(segment);
             return rp_segments_open(s, number, bytes, err);
         }
-        if (is_ours) rp_segment_ref(segment); /* the handle's; the other is for here */
+        if (st == RP_OK) rp_segment_ref(segment); /* the handle's; the other is for here */
     }
     if (st == RP_OK) {
         uint64_t readable = atomic_load_explicit(&segment->readable, memory_order_acquire);

@@ -89,6 +89,7 @@ rp_status rp_segments_replace_locked(rp_segments *s)
             old = e->segment;
         }
         if (s->tail == NULL || s->tail_offset >= s->segment_bytes) {
+            assert(fresh != NULL); /* they were counted */
             s->tail = fresh;
             fresh = fresh->next;
             rp_segments_enter_locked(s, s->tail);

@@ -2,6 +2,7 @@
 #include "durable/catalogue.h"
 
 #include "util/mem.h"
+#include "util/planted.h"
 
 void rp_catalogue_init(rp_catalogue *c, const rp_allocator *alloc)
 {
@@ -19,6 +20,7 @@ void rp_catalogue_deinit(rp_catalogue *c)
         free_checkpoint(&c->alloc, &c->checkpoints[i]);
     rp_release(&c->alloc, c->checkpoints, c->checkpoint_capacity * sizeof *c->checkpoints);
     rp_release(&c->alloc, c->segments, c->segment_capacity * sizeof *c->segments);
+    rp_release(&c->alloc, c->held, c->held_capacity * sizeof *c->held);
     rp_kept_tables_free(&c->alloc, &c->last, false);
 }
 
@@ -120,9 +122,23 @@ const rp_manifest_segment *rp_find_segment(const rp_manifest_segment *segments, 
     return NULL;
 }
 
-bool rp_catalogue_needs(const rp_catalogue *c, size_t skip, uint64_t number)
+rp_status rp_catalogue_hold(rp_catalogue *c, const rp_manifest_segment *segments, size_t count)
 {
-    for (size_t i = skip; i < c->checkpoint_count; i++)
+    for (size_t i = 0; i < count; i++) {
+        if (!make_room(&c->alloc, &c->held, c->held_count, &c->held_capacity, sizeof *c->held))
+            return RP_NO_RESOURCE;
+        c->held[c->held_count++] = segments[i].number;
+    }
+    return RP_OK;
+}
+
+bool rp_catalogue_needs(const rp_catalogue *c, uint64_t number)
+{
+    size_t first = RP_PLANTED(28) ? c->checkpoint_count - 1 : 0;
+
+    for (size_t i = 0; i < c->held_count; i++)
+        if (c->held[i] == number) return true;
+    for (size_t i = first; i < c->checkpoint_count; i++)
         if (rp_find_segment(c->checkpoints[i].segments, c->checkpoints[i].segment_count,
                             number) != NULL)
             return true;

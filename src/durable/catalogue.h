@@ -49,6 +49,8 @@ typedef struct rp_catalogue {
     size_t checkpoint_count, checkpoint_capacity;
     uint64_t *segments; /* files that are ours, but for those made since it was opened */
     size_t segment_count, segment_capacity;
+    uint64_t *held; /* segments that checkpoints in quarantine need: never removed */
+    size_t held_count, held_capacity;
     rp_kept_tables last;
 } rp_catalogue;
 
@@ -65,8 +67,12 @@ void rp_catalogue_drop_checkpoint(rp_catalogue *c, size_t index);
 RP_NODISCARD rp_status rp_catalogue_add_segment(rp_catalogue *c, uint64_t number);
 void rp_catalogue_drop_segment(rp_catalogue *c, uint64_t number);
 
-/* True if a checkpoint in it, but for the first `skip`, needs the segment. */
-bool rp_catalogue_needs(const rp_catalogue *c, size_t skip, uint64_t number);
+/* Keeps segments for good. RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_catalogue_hold(rp_catalogue *c, const rp_manifest_segment *segments,
+                                         size_t count);
+
+/* True if a checkpoint in it, or in quarantine, needs the segment. */
+bool rp_catalogue_needs(const rp_catalogue *c, uint64_t number);
 
 /* What the list of a checkpoint says of a segment, or NULL. */
 const rp_manifest_segment *rp_find_segment(const rp_manifest_segment *segments, size_t count,

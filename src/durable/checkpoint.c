@@ -3,13 +3,15 @@
 #include "durable/checkpoint.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "chunk/trajectory.h"
-#include "durable/kill_point.h"
 #include "durable/retention.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/kill_point.h"
 #include "util/mem.h"
+#include "util/planted.h"
 
 enum {
     SYNC_BYTES = 8 << 20,
@@ -127,26 +129,42 @@ static bool is_moving(const run *r, uint64_t segment)
     return false;
 }
 
-/* The segments that are less than a quarter live, the first of them first, as far as what is
- * live there may be moved. */
+static bool is_damaged(const run *r, uint64_t segment)
+{
+    for (size_t i = 0; i < r->c->damaged_count; i++)
+        if (r->c->damaged[i] == segment) return true;
+    return false;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The segments that are damaged; and those that are less than a quarter live, the first of them
+ * first, as far as what is live there may be moved. */
 static rp_status choose_moving(run *r, rp_error *err)
 {
     const rp_catalogue *k = &r->c->catalogue;
     uint64_t left = r->c->max_moved != 0 ? r->c->max_moved : MOVED_BYTES;
-    const rp_kept_checkpoint *last;
+    const rp_kept_checkpoint *last = NULL;
 
-    if (k->checkpoint_count == 0 || k->last.count == 0) return RP_OK;
-    last = &k->checkpoints[k->checkpoint_count - 1];
-    r->moving = rp_alloc_array(r->c->alloc, last->segment_count + 1, sizeof *r->moving);
-    if (r->moving == NULL) return rp_fail_memory(err, last->segment_count * sizeof *r->moving);
-    r->moving_capacity = last->segment_count + 1;
-    for (size_t i = 0; i < last->segment_count; i++) {
+    if (k->checkpoint_count > 0 && k->last.count > 0)
+        last = &k->checkpoints[k->checkpoint_count - 1];
+    r->moving_capacity = r->c->damaged_count + (last != NULL ? last->segment_count : 0);
+    if (r->moving_capacity == 0) return RP_OK;
+    r->moving = rp_alloc_array(r->c->alloc, r->moving_capacity, sizeof *r->moving);
+    if (r->moving == NULL) return rp_fail_memory(err, r->moving_capacity * sizeof *r->moving);
+    for (size_t i = 0; i < r->c->damaged_count; i++)
+        r->moving[r->moving_count++] = r->c->damaged[i];
+    for (size_t i = 0; last != NULL && i < last->segment_count; i++) {
         const rp_manifest_segment *s = &last->segments[i];
 
         uint64_t bytes = 0;
 
         /* All of the file counts, also what nobody needs at its end. */
-        if (s->number >= r->dead.floor ||
+        if (s->number >= r->dead.floor || is_damaged(r, s->number) ||
             rp_segments_open(r->c->segments, s->number, &bytes, NULL) != RP_OK ||
             s->live >= bytes / 4)
             continue;
@@ -155,6 +173,7 @@ static rp_status choose_moving(run *r, rp_error *err)
         r->moving[r->moving_count++] = s->number;
         r->result.moved_bytes += s->live;
     }
+    qsort(r->moving, r->moving_count, sizeof *r->moving, compare_numbers);
     return RP_OK;
 }
 
@@ -345,9 +364,12 @@ static rp_status write_segments(run *r, rp_error *err)
         rp_status st = write_tables(r, err);
 
         RP_KILL_POINT("checkpoint.queued");
-        if (st == RP_OK) st = rp_segments_sync(r->c->segments, err);
+        if (st == RP_OK)
+            st = RP_PLANTED(26) ? rp_segments_flush(r->c->segments, err)
+                                : rp_segments_sync(r->c->segments, err);
         if (st != RP_OK) return st;
-        if (rp_segments_generation(r->c->segments) == generation) return RP_OK;
+        if (rp_segments_generation(r->c->segments) == generation || RP_PLANTED(23))
+            return RP_OK;
         rp_kept_tables_free(r->c->alloc, &r->kept, true);
     }
     return rp_fail(err, RP_UNAVAILABLE, "checkpoint: segments fail again and again");
@@ -532,7 +554,7 @@ static rp_status switch_over(run *r, bool *stays, rp_error *err)
     RP_KILL_POINT("checkpoint.verified");
     if (st == RP_OK) st = files->ops->rename(files, temporary, path, err);
     RP_KILL_POINT("checkpoint.renamed");
-    if (st == RP_OK) st = files->ops->sync_directory(files, "manifest", err);
+    if (st == RP_OK && !RP_PLANTED(7)) st = files->ops->sync_directory(files, "manifest", err);
     if (st == RP_OK) st = rp_current_prepare(files, &current, err);
     RP_KILL_POINT("checkpoint.current");
     if (st != RP_OK) {
@@ -604,12 +626,15 @@ rp_status rp_checkpoint_write(rp_checkpointer *c, rp_checkpoint_result *out, rp_
     }
     if (st == RP_OK) {
         c->last_number = r->result.number;
+        if (RP_PLANTED(8) && rp_retain(c, &r->dead, r->lsn) != RP_OK)
+            r->result.is_swept = false;
         st = switch_over(r, &stays, err);
         if (!stays)
             rp_catalogue_drop_checkpoint(&c->catalogue, c->catalogue.checkpoint_count - 1);
     }
     if (st == RP_OK) {
         keep_tables(r);
+        c->damaged_count = 0;
         r->result.lsn = r->lsn;
         r->result.is_swept = rp_retain(c, &r->dead, r->lsn) == RP_OK;
         *out = r->result;

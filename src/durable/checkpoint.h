@@ -54,6 +54,9 @@ typedef struct rp_checkpointer {
                               catalogue */
     bool has_old_journal;  /* without a journal: files of one are there */
     rp_catalogue catalogue;
+    uint64_t
+        *damaged; /* segments that the next one must leave, ascending; then there are none */
+    size_t damaged_count, damaged_capacity;
     rp_progress_meter *meter;
     /* for tests; 0: as said above */
     uint64_t max_moved, max_limbo;

@@ -92,9 +92,9 @@ static void damage(rp_data_file *file, const rp_error *why)
     (void)snprintf(file->problem, sizeof file->problem, "%s", why->text);
 }
 
-/* Adds a file. The pointer is valid until the next one. */
-static rp_status add_file(look *l, rp_data_kind kind, const char *path, uint64_t number,
-                          rp_data_file **out, rp_error *err)
+/* Adds a file. NULL if there is no memory. The pointer is valid until the next one. */
+static rp_data_file *add_file(look *l, rp_data_kind kind, const char *path, uint64_t number,
+                              rp_error *err)
 {
     size_t capacity = l->capacity < 64 ? 64 : 2 * l->capacity;
     rp_file *file = NULL;
@@ -102,8 +102,10 @@ static rp_status add_file(look *l, rp_data_kind kind, const char *path, uint64_t
     int64_t changed;
 
     if (l->count == l->capacity) {
-        if (!rp_resize_array(l->alloc, &l->all, l->capacity, capacity, sizeof *l->all))
-            return rp_fail_memory(err, capacity * sizeof *l->all);
+        if (!rp_resize_array(l->alloc, &l->all, l->capacity, capacity, sizeof *l->all)) {
+            (void)rp_fail_memory(err, capacity * sizeof *l->all);
+            return NULL;
+        }
         l->capacity = capacity;
     }
     f = &l->all[l->count++];
@@ -114,8 +116,7 @@ static rp_status add_file(look *l, rp_data_kind kind, const char *path, uint64_t
         l->files->ops->close(file);
     }
     if (rp_files_modified(l->o->directory, path, &changed)) f->age_ns = l->now_ns - changed;
-    if (out != NULL) *out = f;
-    return RP_OK;
+    return f;
 }
 
 /* Each name in a folder that is no number: half written, or somebody else's. */
@@ -130,7 +131,7 @@ static void note_stray(void *ctx, const char *name)
 {
     strays *s = ctx;
     char path[RP_DATA_PATH_BYTES];
-    rp_data_file *file = NULL;
+    rp_data_file *file;
     uint64_t number;
 
     if (s->status != RP_OK) return;
@@ -143,8 +144,11 @@ static void note_stray(void *ctx, const char *name)
     if (strlen(s->folder) + strlen(name) + 2 > sizeof path) return;
     (void)snprintf(path, sizeof path, "%s%s%s", s->folder, s->folder[0] != '\0' ? "/" : "",
                    name);
-    s->status = add_file(s->l, RP_DATA_OTHER, path, 0, &file, s->err);
-    if (s->status == RP_OK) file->state = RP_DATA_UNUSED;
+    file = add_file(s->l, RP_DATA_OTHER, path, 0, s->err);
+    if (file != NULL)
+        file->state = RP_DATA_UNUSED;
+    else
+        s->status = RP_NO_RESOURCE;
 }
 
 static rp_status look_at_strays(look *l, rp_error *err)
@@ -168,15 +172,15 @@ static rp_status look_at_current(look *l, bool has_manifests, rp_error *err)
 {
     rp_data_file *file;
     rp_error why = {0};
-    rp_status st = rp_current_load(l->files, &l->current, &why), added;
+    rp_status st = rp_current_load(l->files, &l->current, &why);
 
     if (st == RP_NO_RESOURCE) {
         if (err != NULL) *err = why;
         return st;
     }
     if (st == RP_NOT_FOUND && !has_manifests) return RP_OK;
-    added = add_file(l, RP_DATA_CURRENT, RP_CURRENT_PATH, 0, &file, err);
-    if (added != RP_OK) return added;
+    file = add_file(l, RP_DATA_CURRENT, RP_CURRENT_PATH, 0, err);
+    if (file == NULL) return RP_NO_RESOURCE;
     if (st != RP_OK) {
         damage(file, &why);
         l->current.checkpoint = 0;
@@ -240,9 +244,11 @@ static rp_status look_at_manifests(look *l, rp_error *err)
         rp_data_file *file;
         rp_error why = {0};
 
-        st =
-            add_file(l, RP_DATA_CHECKPOINT, rp_manifest_path(path, number), number, &file, err);
-        if (st != RP_OK) break;
+        file = add_file(l, RP_DATA_CHECKPOINT, rp_manifest_path(path, number), number, err);
+        if (file == NULL) {
+            st = RP_NO_RESOURCE;
+            break;
+        }
         st = load(l, file, &m, &why);
         if (st == RP_OK) {
             consider(l, file, m);
@@ -359,7 +365,7 @@ static rp_status add_all(look *l, const char *folder, rp_data_kind kind, rp_erro
         char path[RP_DATA_PATH_BYTES];
 
         (void)snprintf(path, sizeof path, "%s/%016" PRIx64, folder, number);
-        st = add_file(l, kind, path, number, NULL, err);
+        if (add_file(l, kind, path, number, err) == NULL) st = RP_NO_RESOURCE;
     }
     rp_data_numbers_deinit(&numbers);
     return st;

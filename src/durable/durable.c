@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "durable/durable_inside.h"
-#include "durable/kill_point.h"
+#include "util/kill_point.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -223,6 +223,7 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, rp_error *err)
     if (st == RP_OK) st = rp_recover(&r, err);
     before = r.lsn;
     if (st == RP_OK && r.has_journal) st = rp_durable_replay(d, &r, err);
+    if (st == RP_OK) st = rp_recovery_settle(&r, err);
     if (st == RP_OK) st = raise_sizes(&wanted, &raised, err);
     free_sizes(d, &wanted);
     if (st != RP_OK) {
@@ -247,9 +248,14 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, rp_error *err)
                            .next_segment = r.next_segment,
                            .has_old_journal = r.has_journal,
                            .catalogue = r.catalogue,
+                           .damaged = r.damaged,
+                           .damaged_count = r.damaged_count,
+                           .damaged_capacity = r.damaged_capacity,
                            .meter = &d->meter};
     r.segments = NULL;
     r.tier = NULL;
+    r.damaged = NULL;
+    r.damaged_capacity = 0;
     rp_catalogue_init(&r.catalogue, &d->alloc);
     rp_recovery_deinit(&r);
     return RP_OK;
@@ -260,6 +266,8 @@ static void free_durable(rp_durable *d)
     rp_allocator alloc = d->alloc;
 
     rp_catalogue_deinit(&d->checkpointer.catalogue);
+    rp_release(&d->alloc, d->checkpointer.damaged,
+               d->checkpointer.damaged_capacity * sizeof *d->checkpointer.damaged);
     rp_tier_free(d->tier);
     rp_segments_free(d->segments);
     if (d->owns_files && d->files != NULL) d->files->ops->free(d->files);

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "durable/durable_inside.h"
-#include "durable/kill_point.h"
+#include "util/kill_point.h"
 #include "util/clock.h"
 #include "util/error.h"
 

@@ -7,10 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "durable/kill_point.h"
+#include "util/kill_point.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/planted.h"
 
 enum { MAX_REPORTS = 1000, MAX_FILES = 1 << 20 };
 
@@ -19,7 +20,7 @@ void rp_recovery_report(rp_recovery *r, const char *format, ...)
     char text[2 * RP_ERROR_TEXT_BYTES];
     va_list arguments;
 
-    if (r->on_event == NULL || r->reported > MAX_REPORTS) return;
+    if (r->on_event == NULL || r->reported > MAX_REPORTS || RP_PLANTED(27)) return;
     if (r->reported++ == MAX_REPORTS) {
         r->on_event(r->ctx, true, "there is more, which is not told");
         return;
@@ -106,6 +107,8 @@ static rp_status look(rp_recovery *r, directory *d, rp_error *err)
     r->next_segment = d->segments.count > 0 ? d->segments.at[d->segments.count - 1] + 1 : 1;
     r->has_journal = d->journal.count > 0;
     d->current_status = rp_current_load(r->files, &d->current, &d->why);
+    if (d->current_status == RP_OK && d->current.checkpoint > r->last_number)
+        r->last_number = d->current.checkpoint;
     if (d->current_status != RP_OK && d->current_status != RP_NOT_FOUND &&
         d->current_status != RP_CORRUPT) {
         if (err != NULL) *err = d->why;
@@ -184,6 +187,7 @@ static void forget(rp_recovery *r)
     r->tier = NULL;
     rp_segments_free(r->segments);
     r->segments = NULL;
+    r->damaged_count = 0;
     r->reported = 0;
 }
 
@@ -259,6 +263,33 @@ static void move_away(rp_recovery *r, uint64_t number)
     RP_KILL_POINT("recovery.quarantine");
 }
 
+/* Keeps the segments of a checkpoint in quarantine: somebody may want to salvage it. */
+static rp_status hold(rp_recovery *r, const rp_manifest *m, rp_error *err)
+{
+    if (rp_catalogue_hold(&r->catalogue, m->segments, m->segment_count) == RP_OK) return RP_OK;
+    return rp_fail_memory(err, m->segment_count * sizeof *m->segments);
+}
+
+static rp_status hold_quarantined(rp_recovery *r, rp_error *err)
+{
+    numbers n;
+    rp_status st = list_numbers(r, "quarantine", &n, err);
+
+    for (size_t i = 0; i < n.count && st == RP_OK; i++) {
+        char path[RP_MANIFEST_PATH_BYTES];
+        rp_manifest *m = NULL;
+
+        (void)snprintf(path, sizeof path, "quarantine/%016" PRIx64, n.at[i]);
+        if (n.at[i] > r->last_number) r->last_number = n.at[i]; /* no number is used twice */
+        /* What cannot be read cannot be salvaged either. */
+        if (rp_manifest_load(r->alloc, r->files, path, n.at[i], &r->id, &m, NULL) == RP_OK)
+            st = hold(r, m, err);
+        rp_manifest_free(m);
+    }
+    free_numbers(&n);
+    return st;
+}
+
 /* Enters the other checkpoints; those that cannot be read, or are newer than the one that was
  * loaded though CURRENT did not name it, leave. */
 static rp_status enter_checkpoints(rp_recovery *r, const directory *d, rp_error *err)
@@ -282,6 +313,7 @@ static rp_status enter_checkpoints(rp_recovery *r, const directory *d, rp_error 
         } else if (st == RP_OK || st == RP_CORRUPT || st == RP_PRECONDITION) {
             move_away(r, number);
             st = RP_OK;
+            if (m != NULL) st = hold(r, m, err);
         } else if (err != NULL) {
             *err = why;
         }
@@ -381,7 +413,20 @@ rp_status rp_recover(rp_recovery *r, rp_error *err)
         st = start_fresh(r, &d, err);
     } else if (st == RP_OK) {
         st = load_any(r, &d, err);
-        RP_KILL_POINT("recovery.loaded");
+    }
+    RP_KILL_POINT("recovery.loaded");
+    free_directory(&d);
+    return st;
+}
+
+rp_status rp_recovery_settle(rp_recovery *r, rp_error *err)
+{
+    directory d = {
+        .manifests.alloc = r->alloc, .segments.alloc = r->alloc, .journal.alloc = r->alloc};
+    rp_status st = look(r, &d, err);
+
+    if (st == RP_OK && !r->is_fresh) {
+        st = hold_quarantined(r, err);
         if (st == RP_OK) st = enter_checkpoints(r, &d, err);
         if (st == RP_OK) st = enter_segments(r, &d, err);
     }
@@ -395,6 +440,7 @@ void rp_recovery_deinit(rp_recovery *r)
 {
     rp_chunk_index_deinit(&r->chunks);
     rp_catalogue_deinit(&r->catalogue);
+    rp_release(r->alloc, r->damaged, r->damaged_capacity * sizeof *r->damaged);
     rp_tier_free(r->tier);
     r->tier = NULL;
     rp_segments_free(r->segments);

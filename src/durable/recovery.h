@@ -8,7 +8,8 @@
  *   3  tables are compared with those of the store, made where they are missing, and restored
  *   4  what failed before the one that loaded goes to quarantine; left-over temporary files go
  *
- * The journal is replayed by who asked for this, with the chunks that are still known.
+ * The journal is replayed between 3 and 4 by who asked for this, with the chunks that are
+ * known.
  *
  * Nothing is changed on disk before something has been loaded whole: a directory of which
  * nothing can be loaded is refused, today and tomorrow. */
@@ -44,15 +45,20 @@ typedef struct rp_recovery {
     uint64_t last_number, lsn, next_segment;
     bool has_journal; /* files of one are there */
     uint64_t items, dropped;
+    uint64_t *damaged; /* salvage: segments that are not whole, ascending */
+    size_t damaged_count, damaged_capacity;
     /* private */
     size_t reported;
 } rp_recovery;
 
-/* On success the caller may take `segments`, `tier` and `catalogue`, and leave NULL and an
- * empty one behind; rp_recovery_deinit() releases the rest, after a failure too. RP_CORRUPT,
+/* On success the caller may take `segments`, `tier`, `damaged` and `catalogue`, and leave NULL
+ * and an empty one behind; rp_recovery_deinit() releases the rest, after a failure too.
+ * RP_CORRUPT,
  * RP_PRECONDITION, RP_NO_RESOURCE,
  * RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_recover(rp_recovery *r, rp_error *err);
+/* Step 4, once the journal has been replayed as well: enters what is there in the catalogue. */
+RP_NODISCARD rp_status rp_recovery_settle(rp_recovery *r, rp_error *err);
 void rp_recovery_deinit(rp_recovery *r);
 
 /* Tells a person; salvage says no more than 1,000 things. */

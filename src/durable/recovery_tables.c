@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "durable/kill_point.h"
+#include "util/kill_point.h"
 #include "durable/recovery.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -172,6 +172,21 @@ static void count_bytes(void *ctx, uint64_t bytes)
     rp_progress_add(((rp_loading *)ctx)->r->meter, bytes);
 }
 
+/* Notes that a segment is not whole: the next checkpoint leaves it. */
+static rp_status note_damaged(rp_recovery *r, uint64_t number, rp_error *err)
+{
+    size_t more = 2 * r->damaged_capacity + 8;
+
+    if (r->damaged_count == r->damaged_capacity) {
+        if (!rp_resize_array(r->alloc, &r->damaged, r->damaged_capacity, more,
+                             sizeof *r->damaged))
+            return rp_fail_memory(err, more * sizeof *r->damaged);
+        r->damaged_capacity = more;
+    }
+    r->damaged[r->damaged_count++] = number;
+    return RP_OK;
+}
+
 static rp_status read_segments(rp_loading *l, rp_error *err)
 {
     rp_recovery *r = l->r;
@@ -186,6 +201,7 @@ static rp_status read_segments(rp_loading *l, rp_error *err)
         if ((st != RP_CORRUPT && st != RP_NOT_FOUND) || !r->salvage) return st;
         l->is_damaged = true;
         rp_recovery_report(r, "%s", err != NULL ? err->text : "a segment is damaged");
+        if (note_damaged(r, s->number, err) != RP_OK) return RP_NO_RESOURCE;
     }
     return RP_OK;
 }

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "durable/kill_point.h"
+#include "util/kill_point.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -68,7 +68,7 @@ static rp_status drop_segments(rp_checkpointer *c, const rp_dead_segments *dead)
     for (size_t i = 0; i < dead->count; i++) {
         rp_status st;
 
-        if (rp_catalogue_needs(&c->catalogue, 0, dead->numbers[i])) continue;
+        if (rp_catalogue_needs(&c->catalogue, dead->numbers[i])) continue;
         st = rp_segments_remove(c->segments, dead->numbers[i], NULL);
         if (st == RP_OK || st == RP_NOT_FOUND)
             rp_catalogue_drop_segment(&c->catalogue, dead->numbers[i]);

@@ -236,7 +236,7 @@ rp_status rp_sample_replay_locked(rp_table *t, const rp_change *change, rp_error
             return rp_fail(err, RP_CORRUPT, "table '%.60s': a sample drew fewer than %zu",
                            t->options.name, n);
         for (size_t i = 0; i < n; i++) {
-            rp_slot *slot = rp_slots_at(&t->slots, t->picked[i]);
+            rp_slot *slot = rp_slots_change(&t->slots, t->picked[i]);
 
             count_draw_locked(t, slot);
             if (is_used_up_locked(t, slot)) rp_table_remove_locked(t, t->picked[i]);

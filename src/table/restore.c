@@ -328,10 +328,11 @@ static bool belongs(const restore *r, int which, uint32_t number)
     return s->options.kind == RP_UNIFORM || value_of(s, rp_slots_at(&r->slots, number)) == 0;
 }
 
-static rp_status check_set(restore *r, int which, uint8_t *seen)
+static rp_status check_set(const restore *r, const uint32_t *set, size_t count, int which,
+                           uint8_t *seen)
 {
-    for (size_t i = 0; i < r->set_counts[which]; i++) {
-        uint32_t slot = r->sets[which][i];
+    for (size_t i = 0; i < count; i++) {
+        uint32_t slot = set[i];
         uint8_t bit = (uint8_t)(1 << slot % 8);
 
         if (slot >= r->slots.used || rp_slots_at(&r->slots, slot)->state != RP_SLOT_LIVE)
@@ -348,25 +349,26 @@ static rp_status read_set(restore *r, int which)
 {
     rp_selector_kind kind = selector_of(r->t, which)->options.kind;
     size_t count = r->state->set_counts[which], bytes = r->slots.used / 8 + 1;
+    uint32_t *set;
     uint8_t *seen;
     rp_status st;
 
     if (kind == RP_PRIORITIZED && count != r->zeros[which])
         return bad(r, "the set of slots of weight 0 has more or fewer than there are");
     if (count == 0) return RP_OK;
-    r->sets[which] = rp_alloc_array(&r->t->alloc, count, sizeof **r->sets);
+    set = rp_alloc_array(&r->t->alloc, count, sizeof *set);
+    if (set == NULL) return rp_fail_memory(r->err, count * sizeof *set);
+    r->sets[which] = set;
+    r->set_counts[which] = count;
     seen = rp_alloc_zero(&r->t->alloc, bytes);
-    if (r->sets[which] != NULL) r->set_counts[which] = count;
-    if (r->sets[which] == NULL || seen == NULL)
-        st = rp_fail_memory(r->err, count * sizeof **r->sets);
-    else
-        st = r->source->set(r->source->ctx, which, r->sets[which], count, r->err);
+    if (seen == NULL) return rp_fail_memory(r->err, bytes);
+    st = r->source->set(r->source->ctx, which, set, count, r->err);
     for (size_t i = 0; RP_PLANTED(18) && i < count / 2; i++) {
-        uint32_t swap = r->sets[which][i];
-        r->sets[which][i] = r->sets[which][count - 1 - i];
-        r->sets[which][count - 1 - i] = swap;
+        uint32_t swap = set[i];
+        set[i] = set[count - 1 - i];
+        set[count - 1 - i] = swap;
     }
-    if (st == RP_OK) st = check_set(r, which, seen);
+    if (st == RP_OK) st = check_set(r, set, count, which, seen);
     rp_release(&r->t->alloc, seen, bytes);
     return st;
 }

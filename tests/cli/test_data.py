@@ -11,7 +11,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import REPRISE, ROOT, clean_environment, reprise
+from conftest import REPRISE, ROOT, answer, clean_environment, reprise
 
 REVERB = ROOT / "tests" / "data" / "reverb"
 
@@ -161,7 +161,7 @@ def test_dump_shows_tables_and_items(data):
     lines = text.splitlines()
     assert lines[0].startswith("small: 4 of 4 items, sampler fifo, remover fifo, 9 inserts")
     assert len(lines) == 5
-    assert all("int32 [1], float64 [1, 2]" in line for line in lines[1:])
+    assert all("int32 [1], double [1, 2]" in line for line in lines[1:])
 
 
 def test_dump_has_what_dm_reverb_had(data):
@@ -280,6 +280,29 @@ def test_salvage_keeps_what_can_be_read(data, tmp_path):
     good("verify", tmp_path / "new")
 
 
+def test_what_a_killed_server_acknowledged_is_moved(serve, tmp_path):
+    """Its journal has what no checkpoint has; while it lives, looking at it works, with a warning."""
+    server = serve("--data", tmp_path / "data", "--durability", "interval", "--table", "t:fifo:100",
+                   "--port", "0")
+    lines = "".join(f'{{"data": {{"x": {{"dtype": "int32", "data": [{i}, 7]}}}}}}\n'
+                    for i in range(30))
+    answer(server, "insert", "t", "-", input=lines)
+    done = reprise("data", "verify", tmp_path / "data")
+    assert done.returncode == 0, done
+    assert f"process {server.process.pid} is using this directory" in done.stderr
+    server.process.kill()
+    server.process.wait()
+
+    assert "records in the journal" in good("verify", tmp_path / "data")
+    told = json.loads(good("salvage", tmp_path / "data", tmp_path / "new", "--json"))
+    assert (told["items"], told["tables"]) == (30, 1) and told["records"] >= 1
+    items = good("dump", tmp_path / "new").splitlines()[1:]
+    assert len(items) == 30 and all("int32 [2]" in i or "int32 [1, 2]" in i for i in items)
+    told = json.loads(good("convert", "--to", "reverb", tmp_path / "data", tmp_path / "root",
+                           "--json"))
+    assert told["items"] == 30
+
+
 # --- the command line -----------------------------------------------------------------------------
 
 
@@ -322,3 +345,15 @@ def test_a_terminal_gets_a_bar(data):
     assert done.returncode == 0 and "all fine" in done.stdout
     assert re.search(r"\rverifying  \[#{30}\]  100 %  \S+ \S+/s", shown)
     assert shown.endswith("\r\x1b[K")
+
+
+def test_examples_do_what_they_say(data, tmp_path):
+    """In their order: one makes what the next takes."""
+    lines = re.findall(r"^  (reprise data .*)$", reprise("help", "data").stdout, re.M)
+    assert len(lines) >= 6
+    for line in lines:
+        words = line.replace("--table replay", "--table uniform").split()[1:]
+        done = reprise(*words, cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, ""), line
+        for told in done.stdout.splitlines() if "--json" in words else ():
+            json.loads(told)

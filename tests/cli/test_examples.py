@@ -53,7 +53,8 @@ def test_every_command_has_examples():
     assert [c for c in COMMANDS if not examples(c)] == []
 
 
-@pytest.mark.parametrize("command", [c for c in COMMANDS if c not in ("serve", "top", "checkpoint")])
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c not in ("serve", "top", "checkpoint",
+                                                                "data")])  # test_data.py
 def test_examples_do_what_they_say(shell, command):
     for line in examples(command):
         done = shell(line)

@@ -51,6 +51,32 @@ static void add_file(void *ctx, const char *path, uint64_t size)
     s->count++;
 }
 
+static void drop_newest(rp_sim *image, const store *s)
+{
+    const file *newest = NULL;
+
+    for (size_t i = 0; i < s->count; i++)
+        if (strncmp(s->files[i].path, "manifest/", 9) == 0) newest = &s->files[i];
+    if (newest != NULL) (void)rp_sim_delete(image, newest->path);
+    (void)rp_sim_delete(image, "CURRENT");
+}
+
+/* There is a checkpoint before the last, and it loads. */
+static void check_older(store *s)
+{
+    rp_sim *image = rp_sim_copy(s->disk);
+    rp_rig_recovered got;
+
+    if (s->rig.options.mode == RP_DURABLE_CHECKPOINT) {
+        drop_newest(image, s);
+        rp_rig_recover(&s->rig, image, 0, &got);
+        assert_ok_err(got.status, &got.err);
+        assert_true(rp_rig_find(&s->rig, got.digest, s->rig.checkpoints[1],
+                                s->rig.checkpoints[1], NULL));
+    }
+    rp_sim_free(image);
+}
+
 static void make(store *s, rp_durability mode, uint64_t seed)
 {
     rp_rig_options options = {.seed = seed,
@@ -81,6 +107,7 @@ static void make(store *s, rp_durability mode, uint64_t seed)
     (void)rp_rig_close(&s->rig);
     rp_sim_free(disk);
     rp_sim_list(s->disk, add_file, s);
+    check_older(s);
     print_message("# mode %d: %llu bytes in %zu files\n", (int)mode,
                   (unsigned long long)s->bytes, s->count);
 }
@@ -199,16 +226,6 @@ static bool exchange(store *s, rp_sim *image, uint64_t index, char what[256])
 }
 
 /* --- loading it ----------------------------------------------------------------------------------- */
-
-static void drop_newest(rp_sim *image, const store *s)
-{
-    const file *newest = NULL;
-
-    for (size_t i = 0; i < s->count; i++)
-        if (strncmp(s->files[i].path, "manifest/", 9) == 0) newest = &s->files[i];
-    if (newest != NULL) (void)rp_sim_delete(image, newest->path);
-    (void)rp_sim_delete(image, "CURRENT");
-}
 
 static bool damage(store *s, rp_sim *image, uint64_t index, char what[256])
 {
@@ -436,11 +453,61 @@ static void no_file(void **state)
     }
 }
 
+/* Whatever becomes of the last checkpoint, the one before it is there, whole. */
+static void keep_older(rp_durability mode)
+{
+    rp_rig_options options = {
+        .seed = 9, .mode = mode, .steps = 90, .segment_bytes = 700, .journal_bytes = 600};
+    store *s = calloc(1, sizeof *s);
+    rp_sim *disk = rp_sim_new();
+
+    assert_non_null(s);
+    rp_rig_init(&s->rig, &options);
+    rp_rig_open(&s->rig, disk);
+    while (rp_rig_step(&s->rig)) {
+        rp_rig_recovered got;
+        size_t done = s->rig.checkpoint_count;
+
+        if (atomic_load(&s->rig.started) % 7 != 0) continue;
+        assert_ok_err(rp_rig_checkpoint(&s->rig), &s->rig.err);
+        if (done++ == 0) continue;
+        s->disk = rp_sim_copy(disk);
+        s->count = 0;
+        rp_sim_list(s->disk, add_file, s);
+        drop_newest(s->disk, s);
+        rp_rig_recover(&s->rig, s->disk, 0, &got);
+        /* The journal goes back to the last one: what is between the two would be missing. */
+        if (mode != RP_DURABLE_CHECKPOINT && got.status == RP_CORRUPT) {
+            rp_sim_free(s->disk);
+            continue;
+        }
+        assert_ok_err(got.status, &got.err);
+        assert_true(got.sound);
+        if (mode == RP_DURABLE_CHECKPOINT)
+            assert_true(got.digest == s->rig.digests[s->rig.checkpoints[done - 2]]);
+        else
+            assert_true(rp_rig_find(&s->rig, got.digest, atomic_load(&s->rig.acked),
+                                    atomic_load(&s->rig.started), NULL));
+        rp_sim_free(s->disk);
+    }
+    rp_rig_deinit(&s->rig);
+    rp_sim_free(disk);
+    free(s);
+}
+
+static void older(void **state)
+{
+    (void)state;
+    keep_older(RP_DURABLE_CHECKPOINT);
+    keep_older(RP_DURABLE_INTERVAL);
+    keep_older(RP_DURABLE_SYNC);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_bit), cmocka_unit_test(every_length), cmocka_unit_test(sectors),
-        cmocka_unit_test(records),   cmocka_unit_test(no_file),
+        cmocka_unit_test(records),   cmocka_unit_test(no_file),      cmocka_unit_test(older),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

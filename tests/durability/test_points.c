@@ -124,6 +124,18 @@ static int in_child(shared *s, const char *folder, size_t steps, bool in_order,
     return status;
 }
 
+/* Overwrites some of the manifest with the highest number. */
+static void damage_newest(const char *folder)
+{
+    char command[256];
+
+    (void)snprintf(command, sizeof command,
+                   "printf xx | dd of=\"$(ls %s/manifest/* | tail -1)\" bs=1 seek=100 "
+                   "conv=notrunc 2>/dev/null",
+                   folder);
+    assert_int_equal(system(command), 0);
+}
+
 /* True if the point was reached. */
 static bool die_at(const char *name, int pass, rp_durability mode)
 {
@@ -139,6 +151,8 @@ static bool die_at(const char *name, int pass, rp_durability mode)
     rp_rig_recovered got;
     int status;
 
+    /* What is written in pieces must be large. */
+    if (strcmp(name, "checkpoint.segments") == 0) options.chunk_bytes = 1 << 20;
     assert_true(s != MAP_FAILED);
     assert_non_null(mkdtemp(folder));
     rp_rig_init(&s->rig, &options);
@@ -150,6 +164,11 @@ static bool die_at(const char *name, int pass, rp_durability mode)
     s->rig.crcs = s->crcs;
     status = in_child(s, folder, STEPS / 2, false, NULL);
     if (status != 0) fail_msg("mode %d: the first life ends with %d", (int)mode, status);
+    if (strcmp(name, "recovery.quarantine") == 0) {
+        if (mode != RP_DURABLE_CHECKPOINT) goto out; /* the journal needs the newest */
+        damage_newest(folder);
+        atomic_store(&s->rig.checkpointed, 0); /* the one before will do */
+    }
     s->rig.options.checkpoint_every = 9;
     (void)snprintf(kill_at, sizeof kill_at, "%s:%d", name, pass);
     status = in_child(s, folder, STEPS, true, kill_at);
@@ -162,6 +181,7 @@ static bool die_at(const char *name, int pass, rp_durability mode)
         fail_msg("mode %d, killed at %s: %s %s, sound %d, promised %zu of %zu; %s", (int)mode,
                  kill_at, rp_status_name(got.status), got.err.text, got.sound,
                  rp_rig_promised(&s->rig, false), atomic_load(&s->rig.started), folder);
+out:
     (void)snprintf(command, sizeof command, "rm -rf '%s'", folder);
     assert_int_equal(system(command), 0);
     assert_int_equal(munmap(s, sizeof *s), 0);

@@ -17,6 +17,7 @@ enum {
     MAX_IMAGES = 4096, /* calls of one load */
     THREADS = 2,
     STEPS = 36,
+    ENOUGH = 10, /* failures */
 };
 
 /* The disk as it was before a call. */
@@ -76,7 +77,7 @@ static void load(run *r, uint64_t seed, rp_durability mode)
                               .checkpoint_every = 4 + seed % 12,
                               .beside = true,
                               .segment_bytes = 700 + 400 * (seed % 9),
-                              .journal_bytes = 400 + 300 * (seed % 7)};
+                              .journal_bytes = 600 + 2500 * (seed % 4)};
     rp_sim *disk = rp_sim_new();
 
     rp_rig_init(&r->rig, &options);
@@ -103,7 +104,7 @@ static void complain(run *r, const moment *m, int variant, uint64_t seed, const 
     bool known = rp_rig_find(&r->rig, got->digest, 0, r->rig.options.steps, &step);
 
     (void)pthread_mutex_lock(&r->mu);
-    if (atomic_fetch_add(&r->failures, 1) < 20)
+    if (atomic_fetch_add(&r->failures, 1) < ENOUGH)
         print_error("seed %llu mode %d, before call %llu (%s), variant %d of seed %llu: %s; "
                     "%s %s; promised %zu, started %zu, found %s %zu\n",
                     (unsigned long long)r->rig.options.seed, (int)r->rig.options.mode,
@@ -155,7 +156,9 @@ static void *recover_some(void *ctx)
         size_t i = atomic_fetch_add(&r->next, 1);
         rp_rng rng;
 
-        if (i >= r->count || atomic_load(&r->recovered) >= r->room) return NULL;
+        if (i >= r->count || atomic_load(&r->recovered) >= r->room ||
+            atomic_load(&r->failures) >= ENOUGH)
+            return NULL;
         rp_rng_init(&rng, r->rig.options.seed * 10007 + i);
         for (int v = -1; v < RP_SIM_VARIANTS; v++)
             recover(r, &r->moments[i], v, rp_rng_next(&rng), &rng);

@@ -291,7 +291,8 @@ static uint64_t cut_and_read(run *r, rp_test_image *image, bool kept)
 
 static void drop(run *r, const char *name)
 {
-    expect(r, rp_store_drop_table(r->bed.store, (rp_string){name, strlen(name)}, NULL) == RP_OK);
+    expect(r,
+           rp_store_drop_table(r->bed.store, (rp_string){name, strlen(name)}, NULL) == RP_OK);
 }
 
 /* Puts a table made from the image, and the old twin, in the place of the pair. */

@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpointers hold their path; nothing is written or read yet."""
+"""Checkpointers and storage: what a server had, the next one has."""
 
-import logging
 import os
+import pathlib
+import shutil
+import threading
+import time
 
+import numpy as np
 import pytest
 
 import reprise
 from reprise import checkpointers, pybind
 from reprise.platform import checkpointers_lib
 from reprise.platform.default import checkpointers as default_checkpointers
+
+REVERB = pathlib.Path(__file__).resolve().parents[1] / "data" / "reverb"
 
 
 def test_default_holds_its_arguments():
@@ -54,9 +60,202 @@ def test_modules_agree():
     assert default_checkpointers.default_checkpointer is checkpointers.default_checkpointer
 
 
-def test_server_says_that_it_does_not_use_it(caplog, tmp_path):
+WHERE = ["process", "child"]
+
+
+def serve(where="process", **options):
+    return reprise.Server([reprise.Table.queue("q", 100)], where=where, **options)
+
+
+def insert(client, *values):
+    for value in values:
+        client.insert([np.float64(value)], {"q": 1.0})
+
+
+def values(client):
+    """What is in the queue, which is emptied by that."""
+    count = client.server_info()["q"].current_size
+    return [float(s.data[0][0]) for s in client.sample("q", count, emit_timesteps=False)] if count else []
+
+
+def test_a_path_that_is_in_the_repr(tmp_path):
     checkpointer = checkpointers.DefaultCheckpointer(str(tmp_path))
-    with caplog.at_level(logging.WARNING, "reprise"):
-        with reprise.Server([reprise.Table.queue("q", 1)], checkpointer=checkpointer) as server:
-            assert str(tmp_path) in repr(server)
-    assert "not written" in caplog.text
+    with serve(checkpointer=checkpointer) as server:
+        assert str(tmp_path) in repr(server)
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_a_checkpoint_is_written_and_loaded(where, tmp_path):
+    checkpointer = checkpointers.DefaultCheckpointer(str(tmp_path))
+    with serve(where, checkpointer=checkpointer) as server:
+        client = server.localhost_client()
+        insert(client, 1.0, 2.0)
+        path = client.checkpoint()
+        insert(client, 3.0)
+    assert path.startswith(str(tmp_path)) and os.path.isfile(path)
+    with serve(where, checkpointer=checkpointer) as server:
+        assert values(server.localhost_client()) == [1.0, 2.0]
+
+
+def test_a_client_over_the_network_asks_for_one_too(tmp_path):
+    with serve(storage=tmp_path) as server:
+        client = reprise.Client(server.address, transport="tcp")
+        insert(client, 1.0)
+        assert os.path.isfile(client.checkpoint())
+        [told] = client.storage()
+        assert told["shard"] == server.address and told["last_checkpoint"] >= 1
+
+
+def test_without_one_it_is_an_error():
+    with serve() as server:
+        with pytest.raises(ValueError, match="no checkpointer is configured"):
+            server.localhost_client().checkpoint()
+        assert server.localhost_client().storage() == [{"shard": "local"}]
+
+
+def test_temporary_ones_work():
+    with serve(checkpointer=checkpointers.TempDirCheckpointer()) as server:
+        path = server.localhost_client().checkpoint()
+        assert os.path.isfile(path)
+    shutil.rmtree(os.path.dirname(os.path.dirname(path)))
+
+
+# --- storage ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", WHERE)
+@pytest.mark.parametrize("durability", ["checkpoint", "interval", "sync"])
+def test_what_a_server_had_it_has_again(where, durability, tmp_path):
+    storage = reprise.Storage(tmp_path / "data", durability=durability)
+    with serve(where, storage=storage) as server:
+        client = server.localhost_client()
+        insert(client, 1.0, 2.0, 3.0)
+        assert client.storage()[0]["durability"] == durability
+    with serve(where, storage=storage) as server:
+        assert values(server.localhost_client()) == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("durability", ["interval", "sync"])
+def test_a_child_that_is_killed_loses_nothing_that_was_confirmed(durability, tmp_path):
+    storage = reprise.Storage(tmp_path, durability=durability)
+    server = serve("child", storage=storage)
+    client = server.localhost_client()
+    insert(client, *range(20))
+    server.kill()
+    with serve("child", storage=storage) as server:
+        assert values(server.localhost_client()) == list(range(20))
+
+
+def test_without_a_final_checkpoint_what_came_after_the_last_is_lost(tmp_path):
+    storage = reprise.Storage(tmp_path, final_checkpoint=False)
+    with serve(storage=storage) as server:
+        insert(server.localhost_client(), 1.0)
+    with serve(storage=storage) as server:
+        assert values(server.localhost_client()) == []
+
+
+def test_checkpoints_are_written_every_so_often(tmp_path):
+    with serve(storage=reprise.Storage(tmp_path, checkpoint_every=0.05)) as server:
+        client = server.localhost_client()
+        end = time.monotonic() + 20
+        while client.storage()[0]["checkpoints"] < 3:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+
+
+def test_a_directory_is_one_servers(tmp_path):
+    with serve(storage=tmp_path):
+        with pytest.raises(reprise.StatusError) as error:
+            serve(storage=tmp_path)
+        assert error.value.code == "FAILED_PRECONDITION"
+    serve(storage=tmp_path).stop()
+
+
+def test_a_client_of_a_stopped_server_does_not_use_its_storage(tmp_path):
+    server = serve(storage=tmp_path)
+    client = server.localhost_client()
+    assert client.checkpoint()
+    server.stop()
+    with pytest.raises((reprise.StatusError, reprise.DeadlineExceededError)):
+        client.checkpoint(timeout=0.2)
+
+
+def test_a_server_is_stopped_while_it_writes_a_checkpoint(tmp_path):
+    server = serve(storage=tmp_path)
+    client = server.localhost_client()
+    insert(client, *range(50))
+    stop = threading.Event()
+
+    def ask():
+        while not stop.is_set():
+            try:
+                client.checkpoint(timeout=0.5)
+            except (reprise.StatusError, reprise.DeadlineExceededError):
+                return
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.05)
+    server.stop()
+    stop.set()
+    for thread in threads:
+        thread.join(20)
+        assert not thread.is_alive()
+    with serve(storage=tmp_path) as server:
+        assert values(server.localhost_client()) == list(range(50))
+
+
+@pytest.mark.parametrize("wrong, text", [
+    (dict(durability="always"), "durability"), (dict(keep=0), "keep"),
+    (dict(checkpoint_every=0), "checkpoint_every"), (dict(sync_every=-1), "sync_every"),
+    (dict(max_memory=-1), "max_memory")])
+def test_wrong_values_are_named(wrong, text, tmp_path):
+    with pytest.raises(ValueError, match=text):
+        serve(storage=reprise.Storage(tmp_path, **wrong))
+
+
+def test_storage_or_a_checkpointer_but_not_both(tmp_path):
+    with pytest.raises(ValueError, match="not both"):
+        serve(storage=tmp_path, checkpointer=checkpointers.DefaultCheckpointer(str(tmp_path)))
+    with serve() as server, pytest.raises(ValueError, match="its own storage"):
+        serve(server.address, storage=tmp_path)
+
+
+# --- what to begin with -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["folder", "checkpoint"])
+def test_a_fallback_of_ours(what, tmp_path):
+    first, second = str(tmp_path / "first"), str(tmp_path / "second")
+    with serve(checkpointer=checkpointers.DefaultCheckpointer(first)) as server:
+        client = server.localhost_client()
+        insert(client, 1.0)
+        path = client.checkpoint()
+    made = checkpointers.DefaultCheckpointer(
+        second, fallback_checkpoint_path=path if what == "checkpoint" else first)
+    with serve(checkpointer=made) as server:
+        client = server.localhost_client()
+        insert(client, 2.0)
+        client.checkpoint()
+    with serve(checkpointer=made) as server:  # now it has one of its own
+        assert values(server.localhost_client()) == [1.0, 2.0]
+
+
+def test_a_fallback_of_reverbs(tmp_path):
+    if not REVERB.exists():
+        pytest.skip("no checkpoint of dm-reverb here")
+    made = checkpointers.DefaultCheckpointer(
+        str(tmp_path), fallback_checkpoint_path=str(REVERB))
+    table = reprise.Table.queue("q", 100)
+    with reprise.Server([table], checkpointer=made) as server:
+        info = server.localhost_client().server_info()
+    assert len(info) > 1 and sum(t.current_size for t in info.values()) > 0
+
+
+def test_a_fallback_that_is_not_there(tmp_path):
+    made = checkpointers.DefaultCheckpointer(
+        str(tmp_path / "a"), fallback_checkpoint_path=str(tmp_path / "nowhere"))
+    with pytest.raises(reprise.StatusError) as error:
+        serve(checkpointer=made)
+    assert error.value.code == "NOT_FOUND"

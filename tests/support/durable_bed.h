@@ -19,6 +19,7 @@ enum { RP_TEST_RIG_EVENTS = 16 };
 
 typedef struct rp_test_rig {
     rp_test_bed bed;
+    rp_sim *disk; /* borrowed */
     rp_files *files;
     rp_durable *durable;
     rp_durable_options options;
@@ -40,7 +41,7 @@ static inline void rp_test_rig_on_event(void *ctx, bool degraded, const char *te
 static inline void rp_test_rig_init(rp_test_rig *rig, rp_sim *disk,
                                     const rp_store_options *options)
 {
-    *rig = (rp_test_rig){.files = rp_sim_mount(disk)};
+    *rig = (rp_test_rig){.disk = disk, .files = rp_sim_mount(disk)};
     rp_test_bed_init(&rig->bed, options);
     rig->options = (rp_durable_options){.directory = "sim",
                                         .period_ns = RP_FOREVER,
@@ -84,6 +85,8 @@ static inline void rp_test_rig_close(rp_test_rig *rig)
 
     rig->durable = NULL;
     assert_ok_err(rp_durable_close(d, &rig->err), &rig->err);
+    rig->files->ops->free(rig->files); /* and the lock with it */
+    rig->files = rp_sim_mount(rig->disk);
 }
 
 /* Ends it, whatever the disk says. */

@@ -90,8 +90,7 @@ rp_status rp_rig_try_open_on(rp_rig *r, rp_files *files, rp_error *err)
                                   .max_memory = r->options.max_memory,
                                   .on_event = on_event,
                                   .ctx = r};
-    rp_durable_tuning tuning = {.journal_bytes = r->options.journal_bytes,
-                                .retry_ns = 1000000};
+    rp_durable_tuning tuning = {.journal_bytes = r->options.journal_bytes, .retry_ns = 1000000};
     rp_status st;
 
     assert_null(r->store);
@@ -465,12 +464,6 @@ static const char *go_on(rp_rig *r, rp_sim *disk, rp_error *err)
     return wrong;
 }
 
-static void find_quarantine(void *ctx, const char *path, uint64_t size)
-{
-    (void)size;
-    if (strncmp(path, "quarantine/", 11) == 0) *(bool *)ctx = true;
-}
-
 /* Opens these files with a rig of its own. */
 static void look(const rp_rig *r, rp_rig *n, rp_files *files, rp_rig_recovered *out)
 {
@@ -509,7 +502,6 @@ void rp_rig_recover(const rp_rig *r, rp_sim *disk, int how, rp_rig_recovered *ou
     init_next(r, &n, goes ? MORE_STEPS : 0);
     look(r, &n, rp_sim_mount(disk), out);
     if (out->status == RP_OK && goes) out->stuck = go_on(&n, disk, &out->err);
-    rp_sim_list(disk, find_quarantine, &out->told);
     rp_rig_deinit(&n);
 }
 

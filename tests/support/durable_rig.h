@@ -96,7 +96,7 @@ typedef struct rp_rig_recovered {
     rp_error err;
     uint64_t digest;
     bool sound; /* tables are consistent, and the bytes of chunks those of their keys */
-    bool told;  /* on_event, quarantine or torn bytes: somebody learns of it */
+    bool told;  /* on_event or torn bytes: somebody learns of it */
     uint64_t torn_bytes, last_checkpoint;
     const char *stuck; /* why it cannot be gone on with; NULL: it can, or was not to be */
 } rp_rig_recovered;

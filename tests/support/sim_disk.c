@@ -50,7 +50,7 @@ static void names_unset(rp_sim_names *list, const char *path)
 {
     rp_sim_entry *e = rp_sim_find(list, path);
 
-    if (e == NULL) return;
+    if (e == NULL || list->list == NULL) return;
     rp_sim_node_unref(e->node);
     *e = list->list[--list->count];
 }

@@ -108,7 +108,7 @@ static rp_status sim_open(rp_files *files, const char *path, rp_open_how how, rp
         if (how == RP_OPEN_CREATE) {
             file->node = rp_sim_node_new(false);
             rp_sim_change(disk, RP_SIM_CREATED, "", path, file->node);
-        } else {
+        } else if (e != NULL) {
             file->node = e->node;
         }
         file->node->refs++;
@@ -309,7 +309,7 @@ static rp_status sim_rename(rp_files *files, const char *from, const char *to, r
 
     if (st == RP_OK && (e == NULL || !rp_sim_has_parent(&disk->now, to)))
         st = rp_fail(err, RP_NOT_FOUND, "%s: rename: No such file or directory", from);
-    if (st == RP_OK) {
+    if (st == RP_OK && e != NULL) {
         rp_sim_node *n = e->node;
         size_t length = rp_sim_parent_length(from);
         if (length == rp_sim_parent_length(to) && strncmp(from, to, length) == 0) {
@@ -331,9 +331,9 @@ static rp_status sim_remove(rp_files *files, const char *path, rp_error *err)
 
     if (st == RP_OK && e == NULL)
         st = rp_fail(err, RP_NOT_FOUND, "%s: unlink: No such file or directory", path);
-    if (st == RP_OK && e->node->directory)
+    if (st == RP_OK && e != NULL && e->node->directory)
         st = rp_fail(err, RP_UNAVAILABLE, "%s: unlink: it is a directory", path);
-    if (st == RP_OK) rp_sim_change(disk, RP_SIM_REMOVED, path, "", e->node);
+    if (st == RP_OK && e != NULL) rp_sim_change(disk, RP_SIM_REMOVED, path, "", e->node);
     rp_sim_unlock(disk);
     return st;
 }

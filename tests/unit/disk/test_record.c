@@ -139,7 +139,7 @@ static void a_record_comes_back(void **state)
 
     (void)state;
     crc = rp_record_write(bytes, RP_RECORD_CHUNK, 99, before, "hello", 5);
-    memcpy(bytes + RP_RECORD_HEADER_BYTES, "hello", 5);
+    memcpy(bytes + RP_RECORD_HEADER_BYTES, "hello", sizeof "hello" - 1);
     assert_ok_err(rp_record_read(bytes, sizeof bytes, &before, &got, &err), &err);
     assert_int_equal(got.kind, RP_RECORD_CHUNK);
     assert_int_equal(got.number, 99);

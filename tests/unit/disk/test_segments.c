@@ -213,7 +213,7 @@ static void a_segment_has_the_bytes_of_the_manual(void **state)
     header.store = rp_rig_store;
     crc = rp_file_header_write(expected, &header);
     crc = rp_record_write(expected + 64, RP_RECORD_BLOCK, 8, crc, "block", 5);
-    memcpy(expected + 96, "block", 5);
+    memcpy(expected + 96, "block", sizeof "block" - 1);
     crc = rp_record_write(expected + second, RP_RECORD_BLOCK, 9, crc, payload, sizeof payload);
     memcpy(expected + second + 32, payload, sizeof payload);
     rp_hash_update(hash, expected, end);

@@ -75,8 +75,6 @@ static void what_is_saved_is_loaded_to_the_bit(void **state)
             rp_test_rig_init(&again, disk, NULL);
             again.options.directory = "sim";
             rp_test_rig_close(&rig);
-            rig.files->ops->free(rig.files); /* and the lock with it */
-            rig.files = rp_sim_mount(disk);
             if (remover % 2 == 0) (void)rp_test_bed_table(&again.bed, &o); /* or it is made */
             rp_test_rig_open(&again);
             u = rp_test_rig_find(&again, "t");
@@ -263,13 +261,15 @@ static size_t count_in(rp_sim *disk, const char *folder)
 
 static void damage_anywhere_is_noticed_or_does_not_matter(void **state)
 {
-    uint64_t before, after;
+    uint64_t before, after, empty;
     rp_sim *saved = saved_disk(&before);
+    rp_table_options o = rp_test_options("t", RP_UNIFORM, RP_FIFO, 300);
     rp_test_rig rig;
     names n;
 
     (void)state;
     rp_test_rig_init(&rig, saved, NULL);
+    empty = rp_table_digest(rp_test_bed_table(&rig.bed, &o)); /* the first checkpoint */
     rp_test_rig_open(&rig);
     put_items(&rig, rp_test_rig_find(&rig, "t"), 1000, 5, 50);
     rp_test_rig_save(&rig);
@@ -285,7 +285,7 @@ static void damage_anywhere_is_noticed_or_does_not_matter(void **state)
             rp_test_rig_init(&rig, disk, NULL);
             if (rp_test_rig_try_open(&rig) == RP_OK) {
                 found = rp_table_digest(rp_test_rig_find(&rig, "t"));
-                assert_true(found == before || found == after);
+                assert_true(found == before || found == after || found == empty);
                 if (found != after) assert_true(rig.event_count > 0);
             } else {
                 assert_true(rig.err.code == RP_CORRUPT || rig.err.code == RP_PRECONDITION);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "durable/kill_point.h"
+#include "util/kill_point.h"
 
 #ifdef RP_KILL_POINTS
 

@@ -6,8 +6,8 @@
  *
  * Builds with RP_KILL_POINTS defined ask the environment: RP_KILL=checkpoint.renamed:3 ends the
  * process the third time it comes by. In all others this is nothing. */
-#ifndef RP_DURABLE_KILL_POINT_H
-#define RP_DURABLE_KILL_POINT_H
+#ifndef RP_UTIL_KILL_POINT_H
+#define RP_UTIL_KILL_POINT_H
 
 #ifdef RP_KILL_POINTS
 void rp_kill_point(const char *name);
