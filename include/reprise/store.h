@@ -78,6 +78,11 @@ RP_API size_t rp_store_find_tables(rp_store *store, rp_table **out, size_t capac
 RP_API RP_NODISCARD rp_status rp_store_drop_table(rp_store *store, rp_string name,
                                                   rp_error *err);
 
+/* rp_table_trim() of every table with a soft limit that is over it; but it does not wait until
+ * that is safe (durable.h), so that one thread can look after a store whatever its disk does.
+ */
+RP_API void rp_store_trim(rp_store *store);
+
 typedef struct rp_store_info {
     uint64_t max_bytes;
     rp_budget_policy policy;

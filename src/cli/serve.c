@@ -317,7 +317,7 @@ static void wait_for_the_end(process *p)
             break;
         case RP_SIGNAL_NONE:
             if (p->draining) break;
-            rp_upkeep_trim(p->store);
+            rp_store_trim(p->store);
             rp_storage_tell(&p->storage);
             break;
         case RP_SIGNAL_WAKE: break;

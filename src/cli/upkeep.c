@@ -15,21 +15,6 @@ static void for_each_table(rp_store *store, void (*each)(rp_table *table, void *
     }
 }
 
-static void trim(rp_table *table, void *ctx)
-{
-    rp_table_info info;
-
-    (void)ctx;
-    rp_table_get_info(table, &info);
-    if (!info.soft_limit || info.size <= info.max_size) return;
-    if (rp_table_trim(table, NULL, NULL) != RP_OK) return; /* closed, or short of memory */
-}
-
-void rp_upkeep_trim(rp_store *store)
-{
-    for_each_table(store, trim, NULL);
-}
-
 static void add(rp_table *table, void *ctx)
 {
     rp_upkeep_totals *totals = ctx;

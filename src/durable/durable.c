@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "durable/durable_inside.h"
-#include "util/kill_point.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/kill_point.h"
 #include "util/mem.h"
 
 enum { DEFAULT_KEEP = 3, MAX_KEEP = 1000 };
@@ -333,7 +333,7 @@ rp_status rp_durable_load_on(rp_files *files, const rp_durable_options *options,
     rp_durable *d = NULL;
     rp_status st = new_durable(options, store, &d, err);
 
-    if (st != RP_OK) return st;
+    if (st != RP_OK || d == NULL) return st;
     d->files = files;
     st = recover(d, &needs_checkpoint, err);
     *out = d->info;
@@ -356,7 +356,7 @@ rp_status rp_durable_open_tuned(rp_files *files, const rp_durable_options *optio
     rp_durable *d = NULL;
     rp_status st = new_durable(options, store, &d, err);
 
-    if (st != RP_OK) return st;
+    if (st != RP_OK || d == NULL) return st;
     d->files = files;
     d->tuning = *tuning;
     st = start(d, err);
@@ -375,7 +375,7 @@ rp_status rp_durable_open(const rp_durable_options *options, rp_store *store, rp
     rp_durable *d = NULL;
     rp_status st = new_durable(options, store, &d, err);
 
-    if (st != RP_OK) return st;
+    if (st != RP_OK || d == NULL) return st;
     st = rp_files_open_directory(&d->alloc, d->directory, &d->files, err);
     d->owns_files = st == RP_OK;
     if (st == RP_OK && realpath(d->directory, absolute) != NULL &&

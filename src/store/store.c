@@ -269,6 +269,24 @@ size_t rp_store_find_tables(rp_store *s, rp_table **out, size_t capacity)
     return count;
 }
 
+void rp_store_trim(rp_store *s)
+{
+    rp_table *tables[MAX_TABLES];
+    size_t count = rp_store_find_tables(s, tables, MAX_TABLES);
+
+    for (size_t i = 0; i < count && i < MAX_TABLES; i++) {
+        rp_table_info info;
+        rp_status st = RP_OK;
+        uint64_t lsn;
+
+        rp_table_get_info(tables[i], &info);
+        if (info.soft_limit && info.size > info.max_size)
+            st = rp_table_trim_logged(tables[i], NULL, &lsn, NULL);
+        (void)st; /* closed, or short of memory: the next time */
+        rp_table_unref(tables[i]);
+    }
+}
+
 /* Takes a table out of the list. */
 static rp_status take_locked(rp_store *s, rp_string name, rp_table **out, rp_error *err)
     RP_REQUIRES(s->mu)

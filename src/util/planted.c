@@ -6,7 +6,9 @@
 
 int rp_planted;
 
-__attribute__((constructor)) static void choose(void)
+static void choose(void) __attribute__((constructor));
+
+static void choose(void)
 {
     const char *text = getenv("RP_PLANT");
 

@@ -44,7 +44,7 @@ SYSTEM = {
         dirent.h fcntl.h linux/openat2.h pthread.h sys/file.h sys/stat.h sys/syscall.h sys/types.h sys/uio.h
         unistd.h
         """.split(),
-    "durable": ["pthread.h"],
+    "durable": ["pthread.h", "signal.h"],
     "net": """
         arpa/inet.h fcntl.h netdb.h netinet/in.h netinet/tcp.h sys/epoll.h sys/eventfd.h sys/socket.h
         sys/stat.h sys/types.h sys/uio.h sys/un.h time.h unistd.h

@@ -44,10 +44,10 @@ static void tables_with_a_soft_limit_are_trimmed_and_all_are_counted(void **stat
     assert_int_equal(totals.inserts, 13);
     assert_int_equal(totals.samples, 0);
 
-    rp_upkeep_trim(r.store);
+    rp_store_trim(r.store);
     assert_int_equal(size_of(r.store, "soft"), 4);
     assert_int_equal(size_of(r.store, "hard"), 3);
-    rp_upkeep_trim(r.store);
+    rp_store_trim(r.store);
     assert_int_equal(rp_upkeep_count(r.store).items, 7);
 
     rp_test_rig_deinit(&r); /* nothing is left: every reference was dropped */

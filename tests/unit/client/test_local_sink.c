@@ -4,6 +4,7 @@
 
 #include "support/client_rig.h"
 #include "support/fixture.h"
+#include "table/table_log.h"
 
 static void append(rp_test_client_rig *r, int count)
 {
@@ -65,6 +66,92 @@ static void limiter_delays_confirmations_item_by_item(void **state)
         assert_ok_err(flush(&r, i < 7 ? 6 - (size_t)i : 0, 20000), &r.err);
     }
     assert_int_equal(rp_trajectory_writer_pending(r.writer), 0);
+    rp_test_client_deinit(&r);
+}
+
+/* --- a journal ------------------------------------------------------------------------------ */
+
+/* A log whose changes are safe when the test says so. */
+typedef struct slow_log {
+    rp_table_log log; /* first */
+    atomic_uint_fast64_t lsn, safe;
+    atomic_bool fails; /* it cannot write */
+} slow_log;
+
+static uint64_t on_changed(rp_table_log *log, const rp_table *table, const rp_change *change)
+{
+    (void)table, (void)change;
+    return atomic_fetch_add(&((slow_log *)log)->lsn, 1) + 1;
+}
+
+static rp_status on_prepare(rp_table_log *log, rp_trajectory *const *list, size_t count)
+{
+    (void)log, (void)list, (void)count;
+    return RP_OK;
+}
+
+static bool is_behind(const rp_table_log *log)
+{
+    (void)log;
+    return false;
+}
+
+static rp_status on_wait(rp_table_log *log, uint64_t lsn, rp_wait wait, rp_error *err)
+{
+    slow_log *slow = (slow_log *)log;
+
+    (void)err;
+    while (atomic_load(&slow->safe) < lsn) {
+        if (atomic_load(&slow->fails)) return RP_UNAVAILABLE;
+        if (rp_now_ns() > wait.until_ns) return RP_DEADLINE;
+    }
+    return RP_OK;
+}
+
+static void begin_log(rp_test_client_rig *r, slow_log *slow)
+{
+    *slow = (slow_log){.log = {.prepare = on_prepare,
+                               .changed = on_changed,
+                               .is_behind = is_behind,
+                               .wait = on_wait}};
+    rp_table_set_log(r->in.a, &slow->log);
+}
+
+static void with_a_journal_confirmed_means_safe(void **state)
+{
+    rp_test_client_rig r;
+    slow_log slow;
+    (void)state;
+    rp_test_client_init(&r, 10, 1, true);
+    begin_log(&r, &slow);
+    append(&r, 1);
+    (void)item(&r, "a", 1);
+
+    assert_int_equal(flush(&r, 0, 200), RP_DEADLINE);
+    assert_int_equal(rp_test_info(r.in.a).size, 1);
+    atomic_store(&slow.fails, true);
+    assert_int_equal(flush(&r, 0, 200), RP_DEADLINE);
+    atomic_store(&slow.safe, 100);
+    assert_ok_err(flush(&r, 0, 20000), &r.err);
+    rp_table_set_log(r.in.a, NULL);
+    rp_test_client_deinit(&r);
+}
+
+static void a_sink_is_closed_although_the_journal_cannot_write(void **state)
+{
+    rp_test_client_rig r;
+    slow_log slow;
+    (void)state;
+    rp_test_client_init(&r, 10, 1, true);
+    begin_log(&r, &slow);
+    append(&r, 1);
+    (void)item(&r, "a", 1);
+    assert_int_equal(flush(&r, 0, 100), RP_DEADLINE);
+    atomic_store(&slow.fails, true);
+    rp_trajectory_writer_free(r.writer);
+    r.writer = NULL;
+    assert_int_equal(rp_test_info(r.in.a).size, 1);
+    rp_table_set_log(r.in.a, NULL);
     rp_test_client_deinit(&r);
 }
 
@@ -231,6 +318,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limiter_delays_confirmations_item_by_item),
+        cmocka_unit_test(with_a_journal_confirmed_means_safe),
+        cmocka_unit_test(a_sink_is_closed_although_the_journal_cannot_write),
         cmocka_unit_test(other_tables_are_not_held_up),
         cmocka_unit_test(bad_item_is_refused_alone),
         cmocka_unit_test(table_that_is_gone_refuses),

@@ -546,9 +546,128 @@ static void keys_are_not_given_twice(void **state)
     rp_sim_free(disk);
 }
 
+/* --- asking ---------------------------------------------------------------------------------------------- */
+
+static void await(rp_test_rig *rig, uint64_t checkpoints)
+{
+    int64_t until_ns = rp_now_ns() + INT64_C(20000000000);
+
+    while (rp_test_rig_info(rig).checkpoints < checkpoints && rp_now_ns() < until_ns)
+        (void)rp_test_rig_info(rig);
+    assert_true(rp_test_rig_info(rig).checkpoints >= checkpoints);
+}
+
+/* A disk that holds a checkpoint up until it is told to go on. */
+typedef struct hold {
+    atomic_bool is_held, may_go;
+    atomic_size_t answered;
+} hold;
+
+static void hold_up(void *ctx, rp_sim *disk, uint64_t number, const char *call,
+                    const char *path)
+{
+    hold *h = ctx;
+
+    (void)disk, (void)number, (void)call, (void)path;
+    atomic_store(&h->is_held, true);
+    while (!atomic_load(&h->may_go)) {}
+}
+
+static void count_answer(void *ctx, rp_status status, const char *path, const char *text)
+{
+    hold *h = ctx;
+
+    (void)text;
+    assert_int_equal(status, RP_OK);
+    assert_non_null(strstr(path, "sim/manifest/"));
+    atomic_fetch_add(&h->answered, 1);
+}
+
+static void who_asks_while_one_is_written_waits_for_the_next(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    hold h = {0};
+    rp_test_rig rig;
+    uint64_t first;
+
+    (void)state;
+    rp_test_rig_init(&rig, disk, NULL);
+    rp_test_rig_open(&rig);
+    first = rp_test_rig_info(&rig).checkpoints;
+    rp_sim_on_call(disk, hold_up, &h);
+    assert_ok(rp_durable_start_checkpoint(rig.durable, count_answer, &h, NULL));
+    while (!atomic_load(&h.is_held)) {}
+    for (int i = 0; i < 5; i++) /* they share one */
+        assert_ok(rp_durable_start_checkpoint(rig.durable, count_answer, &h, NULL));
+    atomic_store(&h.may_go, true);
+    await(&rig, first + 2);
+    rp_test_rig_close(&rig);
+    assert_int_equal(atomic_load(&h.answered), 6);
+    rp_sim_on_call(disk, NULL, NULL);
+    rp_test_rig_open(&rig);
+    assert_int_equal(rp_test_rig_info(&rig).last_checkpoint, first + 2);
+    rp_test_rig_deinit(&rig);
+    rp_sim_free(disk);
+}
+
+static void a_checkpoint_goes_on_without_who_asked_for_it(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    rp_cancel *cancel = NULL;
+    rp_test_rig rig;
+    uint64_t first;
+    char path[100];
+
+    (void)state;
+    rp_test_rig_init(&rig, disk, NULL);
+    rp_test_rig_open(&rig);
+    first = rp_test_rig_info(&rig).checkpoints;
+    assert_fails(rp_durable_checkpoint(rig.durable, rp_wait_none(), NULL, 0, &rig.err),
+                 RP_DEADLINE, &rig.err, "it goes on");
+    await(&rig, first + 1);
+    assert_ok(rp_cancel_new(&cancel));
+    rp_cancel_fire(cancel);
+    assert_int_equal(
+        rp_durable_checkpoint(rig.durable, (rp_wait){RP_FOREVER, cancel}, NULL, 0, NULL),
+        RP_CANCELLED);
+    await(&rig, first + 2);
+    rp_cancel_free(cancel);
+    assert_ok(rp_durable_checkpoint(rig.durable, rp_wait_forever(), path, sizeof path, NULL));
+    assert_string_equal(path, "sim/manifest/0000000000000004");
+    rp_test_rig_deinit(&rig);
+    rp_sim_free(disk);
+}
+
+static void checkpoints_come_by_themselves_and_come_back(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    rp_test_rig rig;
+    uint64_t first;
+
+    (void)state;
+    rp_test_rig_init(&rig, disk, NULL);
+    rig.options.period_ns = 2000000;
+    rp_test_rig_open(&rig);
+    first = rp_test_rig_info(&rig).checkpoints;
+    await(&rig, first + 3);
+    rp_sim_fail(disk, &(rp_sim_fault){.call = 1, .error = RP_SIM_ENOSPC, .for_good = true});
+    while (rp_test_rig_info(&rig).failed_checkpoints < 3) {}
+    assert_true(rp_test_rig_info(&rig).degraded);
+    assert_true(strlen(rp_test_rig_info(&rig).trouble) > 0);
+    assert_true(rig.degraded_count >= 3);
+    rp_sim_fail(disk, &(rp_sim_fault){0});
+    await(&rig, rp_test_rig_info(&rig).checkpoints + 2);
+    assert_false(rp_test_rig_info(&rig).degraded);
+    rp_test_rig_deinit(&rig);
+    rp_sim_free(disk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_asks_while_one_is_written_waits_for_the_next),
+        cmocka_unit_test(a_checkpoint_goes_on_without_who_asked_for_it),
+        cmocka_unit_test(checkpoints_come_by_themselves_and_come_back),
         cmocka_unit_test(what_is_saved_is_loaded_to_the_bit),
         cmocka_unit_test(a_small_change_makes_a_small_checkpoint),
         cmocka_unit_test(a_call_that_fails_leaves_the_checkpoint_before),
