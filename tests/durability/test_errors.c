@@ -6,7 +6,7 @@
  * Whatever fails, what was acknowledged is there in every image of the disk, traffic goes on,
  * and when the errors stop it is well again by itself.
  *
- *   test_errors [CASES]
+ *   test_errors [checkpoint|interval|sync|recovery|full]
  *
  * RP_TEST_SCALE below 1 leaves calls out, from 6 on every call has every error, above that
  * there are more seeds. */
@@ -395,6 +395,7 @@ static void full(void **state)
 
 int main(int argc, char **argv)
 {
+    static char pattern[64];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(under_load_checkpoint),
         cmocka_unit_test(under_load_interval),
@@ -403,6 +404,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(full),
     };
 
-    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    if (argc > 1) {
+        (void)snprintf(pattern, sizeof pattern, "*%s", argv[1]);
+        cmocka_set_test_filter(pattern);
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
