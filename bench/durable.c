@@ -144,6 +144,15 @@ static uint64_t checkpoint(data *d)
     return info.last_checkpoint_bytes;
 }
 
+/* What this process has used of the processors. */
+static double cpu_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
 /* --- durable.write -------------------------------------------------------------------------------- */
 
 static double write_plainly(uint64_t bytes)
@@ -175,26 +184,32 @@ static double write_plainly(uint64_t bytes)
 
 static void measure_write(size_t items, size_t item_bytes, const char *name)
 {
-    bench_best ours = {0}, plain = {0};
+    bench_best ours = {0}, plain = {0}, ours_cpu = {0}, plain_cpu = {0};
     uint64_t bytes = 0;
     char text[48];
 
     for (int round = 0; round < ROUNDS; round++) {
-        double began;
+        double began, cpu;
         data d;
 
         open_data(&d, "write", items, item_bytes, RP_FIFO);
         insert(&d, items);
         sync();
         began = bench_seconds();
+        cpu = cpu_seconds();
         bytes = checkpoint(&d);
         bench_keep(&ours, began);
+        bench_keep_seconds(&ours_cpu, cpu_seconds() - cpu);
         close_data(&d);
         sync();
+        cpu = cpu_seconds();
         bench_keep_seconds(&plain, write_plainly(bytes));
+        bench_keep_seconds(&plain_cpu, cpu_seconds() - cpu);
     }
-    printf("# a checkpoint of %zu items of %zu B: %.0f MB, %.2f s\n", items, item_bytes,
-           (double)bytes / 1e6, ours.seconds);
+    printf("# a checkpoint of %zu items of %zu B: %.0f MB, %.2f s; of the processors %.2f s, "
+           "plain writes %.2f s\n",
+           items, item_bytes, (double)bytes / 1e6, ours.seconds, ours_cpu.seconds,
+           plain_cpu.seconds);
     snprintf(text, sizeof text, "durable.write%s", name);
     bench_ratio(text, (double)bytes / ours.seconds, "plain writes",
                 (double)bytes / plain.seconds, "B/s");

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a checkpoint holds up: the same load on dm-reverb's server and on ours.
 
-Each side has a server in a process of its own with 200,000 items of 400 B. One client inserts
-without a pause, one item at a time, each confirmed; a second asks for a checkpoint, three times.
-What counts is the longest insert that a checkpoint fell into. The two sides take turns.
+Each side has a server in a process of its own with 200,000 items of 400 B, and dm-reverb's client
+in another. One writer inserts without a pause, one item at a time, each confirmed; a call asks for
+a checkpoint, three times. What counts is the longest insert that a checkpoint fell into. The two
+sides take turns.
 
     make bench BENCH=durable
     python3 bench/durable_pause.py --quick
@@ -133,19 +134,19 @@ class Process(dmreverb.Process):
         dmreverb.__file__ = kept
 
 
-def compare(rounds, items):
+def compare(python, rounds, items):
     folder = tempfile.mkdtemp(prefix="bench-durable-", dir=ROOT / "build")
     started, found = [], {PEER: [], "ours": []}
     try:
         sides = {}
-        for who, (module, python, site) in dmreverb.interpreters().items():
+        for who in found:
             if who == "ours":
                 server = Ours(folder)
                 port = server.port
             else:
-                server = Process(python, site, "--serve", module, folder)
+                server = Process(python, None, "--serve", "reverb", folder)
                 port = server.hear()
-            sides[who] = Process(python, site, "--work", module, f"127.0.0.1:{port}")
+            sides[who] = Process(python, None, "--work", "reverb", f"127.0.0.1:{port}")
             started += [server, sides[who]]
             sides[who].ask("fill", items)
         for _ in range(rounds):
@@ -170,8 +171,8 @@ def main():
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     print(f"# what a checkpoint holds up{' (quick)' if options.quick else ''}", flush=True)
-    environment.interpreter("reverb", __file__)  # or ends here
-    compare(1 if options.quick else 3, ITEMS // 10 if options.quick else ITEMS)
+    python = environment.interpreter("reverb", __file__)  # or ends here
+    compare(python, 1 if options.quick else 3, ITEMS // 10 if options.quick else ITEMS)
 
 
 if __name__ == "__main__":

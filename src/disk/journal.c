@@ -79,6 +79,10 @@ struct rp_journal {
     int64_t retry_at, due_at; /* the next try after a failure; the next sync */
 };
 
+/* The journal whose thread this is. It runs what its owner is told, and that must not wait for
+ * the thread itself. */
+static _Thread_local const rp_journal *own_journal;
+
 /* --- waiting --------------------------------------------------------------------------------------- */
 
 static void cancel_waiter(rp_cancel_link *link)
@@ -193,7 +197,7 @@ static rp_status wait_for(rp_journal *j, uint64_t lsn, bool for_sync, rp_wait wa
 
 rp_status rp_journal_wait(rp_journal *j, uint64_t lsn, rp_wait wait, rp_error *err)
 {
-    if (lsn <= atomic_load(&j->safe) || RP_PLANTED(1)) return RP_OK;
+    if (lsn <= atomic_load(&j->safe) || own_journal == j || RP_PLANTED(1)) return RP_OK;
     return wait_for(j, lsn, false, wait, err);
 }
 
@@ -678,6 +682,7 @@ static void *run(void *arg)
 {
     rp_journal *j = arg;
 
+    own_journal = j;
     while (wait_for_work(j)) pass(j, false);
     pass(j, true);
     return NULL;

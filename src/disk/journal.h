@@ -87,7 +87,9 @@ uint64_t rp_journal_last(rp_journal *j); /* LSN appended */
  * if the checkpoint comes off. */
 uint64_t rp_journal_cut(rp_journal *j);
 uint64_t rp_journal_safe(rp_journal *j);
-/* RP_DEADLINE, RP_CANCELLED, RP_UNAVAILABLE (it cannot write now). */
+/* RP_DEADLINE, RP_CANCELLED, RP_UNAVAILABLE (it cannot write now). On the journal's own thread,
+ * where callbacks of operations may run that were held up, RP_OK at once: it would wait for
+ * itself. */
 RP_NODISCARD rp_status rp_journal_wait(rp_journal *j, uint64_t lsn, rp_wait wait,
                                        rp_error *err);
 /* Has everything up to now written, synced. The same statuses. */

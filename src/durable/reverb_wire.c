@@ -381,15 +381,15 @@ char *rp_reverb_name(char out[RP_REVERB_NAME_BYTES], int64_t wall_ns)
     const int64_t day_ns = 86400000000000;
     int64_t day = wall_ns / day_ns, rest = wall_ns % day_ns, year;
     char fraction[16] = "";
-    int month, day_of_month, seconds, digits = 0;
+    int month, day_of_month, seconds;
 
     if (rest < 0) day--, rest += day_ns;
     civil_date(day, &year, &month, &day_of_month);
     seconds = (int)(rest / 1000000000);
     rest %= 1000000000;
     if (rest != 0) {
-        digits = snprintf(fraction, sizeof fraction, ".%09d", (int)rest);
-        while (fraction[digits - 1] == '0') fraction[--digits] = '\0';
+        (void)snprintf(fraction, sizeof fraction, ".%09d", (int)rest);
+        for (size_t last = 9; last > 0 && fraction[last] == '0'; last--) fraction[last] = '\0';
     }
     (void)snprintf(out, RP_REVERB_NAME_BYTES, "%04d-%02d-%02dT%02d:%02d:%02d%s+00:00",
                    (int)year, month, day_of_month, seconds / 3600, seconds / 60 % 60,

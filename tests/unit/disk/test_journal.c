@@ -432,26 +432,21 @@ static void every_call_may_fail(void **state)
 }
 
 /* An older checkpoint has the numbers up to the gap, and no error. */
-static void expect_gap(rp_journal *j, rp_sim *disk, uint64_t cut)
+static void expect_gap(rp_sim *disk, uint64_t cut)
 {
-    rp_journal_info info;
-    uint64_t last, torn;
+    uint64_t last = 0, torn = 0;
     rp_error err;
-    rp_sim *image;
-    rp_files *files;
 
-    for (int i = 0; i < 5000; i++) {
-        rp_journal_get_info(j, &info);
-        if (info.files > 1) break;
+    for (int i = 0; i < 5000 && torn == 0; i++) { /* until the thread has written the gap */
+        rp_sim *image = rp_sim_copy(disk);
+        rp_files *files = rp_sim_mount(image);
+
+        assert_ok_err(read_back(files, 3, false, &last, &torn, &err), &err);
+        files->ops->free(files);
+        rp_sim_free(image);
         (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
     }
-    (void)nanosleep(&(struct timespec){0, 20000000}, NULL);
-    image = rp_sim_copy(disk);
-    files = rp_sim_mount(image);
-    assert_ok_err(read_back(files, 3, false, &last, &torn, &err), &err);
     assert_true(last >= 10 && last < cut && torn > 0);
-    files->ops->free(files);
-    rp_sim_free(image);
 }
 
 /* With a disk that is away for good, sync mode promises nothing, and interval mode everything
@@ -501,7 +496,7 @@ static void a_disk_that_is_away(void **state)
             cut = rp_journal_cut(j);
             for (int i = 0; i < 7; i++) (void)append(j);
             assert_ok(rp_journal_trim(j, 0, &err)); /* not that one */
-            expect_gap(j, disk, cut);
+            expect_gap(disk, cut);
             assert_ok(rp_journal_trim(j, cut, &err));
             work_through(j, 5);
             for (int i = 0; i < 5000; i++) {
@@ -680,7 +675,7 @@ static void memory_may_run_out(void **state)
         o.alloc = &alloc;
         if (rp_journal_start(&o, &j, &err) == RP_OK) {
             for (int i = 0; i < 30; i++)
-                (void)rp_journal_wait(j, append(j), rp_wait_ms(100), &err);
+                if (rp_journal_wait(j, append(j), rp_wait_ms(100), &err) != RP_OK) continue;
             safe = rp_journal_safe(j);
             (void)rp_journal_stop(j, &err);
             assert_int_equal(atomic_load(&alive), 0);

@@ -156,11 +156,11 @@ static void act_reset(world *w)
 
 static void act_alter(world *w)
 {
-    rp_table_change change = {.which = RP_CHANGE_MAX_SIZE | RP_CHANGE_LIMITER,
-                              .max_size = 40,
-                              .limiter = rp_limiter_min_size(9)};
+    rp_table_change to = {.which = RP_CHANGE_MAX_SIZE | RP_CHANGE_LIMITER,
+                          .max_size = 40,
+                          .limiter = rp_limiter_min_size(9)};
 
-    assert_ok(rp_table_alter(w->table, &change, NULL));
+    assert_ok(rp_table_alter(w->table, &to, NULL));
     assert_ok(rp_table_pause(w->table, RP_SIDE_SAMPLES, NULL));
 }
 
