@@ -84,8 +84,8 @@ RP_NODISCARD rp_status rp_durable_open_tuned(rp_files *files, const rp_durable_o
                                              rp_durable **out, rp_error *err);
 
 /* Loads what is in `files` into the store, the journal included, and changes nothing there but
- * what recovery tidies up: over files that are read only (disk/files_look.h), nothing at all. No
- * lock, no thread, no checkpoint. The files must outlive every chunk of the store. `out` has
+ * what recovery tidies up: over files that are read only (disk/files_look.h), nothing at all.
+ * No lock, no thread, no checkpoint. The files must outlive every chunk of the store. `out` has
  * what was recovered. */
 RP_NODISCARD rp_status rp_durable_load_on(rp_files *files, const rp_durable_options *options,
                                           rp_store *store, rp_durable_info *out, rp_error *err);

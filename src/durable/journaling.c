@@ -4,9 +4,9 @@
 #include <inttypes.h>
 
 #include "durable/durable_inside.h"
-#include "util/kill_point.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/kill_point.h"
 
 /* --- replay ---------------------------------------------------------------------------------------------- */
 

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "util/kill_point.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/kill_point.h"
 #include "util/mem.h"
 #include "util/planted.h"
 

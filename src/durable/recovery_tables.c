@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "util/kill_point.h"
 #include "durable/recovery.h"
 #include "util/error.h"
+#include "util/kill_point.h"
 #include "util/mem.h"
 
 /* What of a table cannot be taken as it is saved. Made when something was dropped, or the

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "util/kill_point.h"
 #include "util/error.h"
+#include "util/kill_point.h"
 #include "util/mem.h"
 
 rp_status rp_dead_segments_find(rp_checkpointer *c, rp_dead_segments *out, rp_error *err)
