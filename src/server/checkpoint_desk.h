@@ -17,11 +17,10 @@
 typedef struct rp_checkpoint_call rp_checkpoint_call;
 
 typedef struct rp_checkpoint_desk {
-    rp_checkpoint_call
-        *waiting; /* for the next; under the server's lock, as the next four */
+    rp_checkpoint_call *waiting; /* for the next; under the server's lock, as the next four */
     rp_checkpoint_call *running; /* who share the one being written */
-    bool is_busy;                   /* one is being written */
-    bool is_nudged;                 /* the post is on its way to the first worker */
+    bool is_busy;                /* one is being written */
+    bool is_nudged;              /* the post is on its way to the first worker */
     rp_bucket bucket;
     rp_post nudge;
     rp_timer timer; /* the first worker's thread */

@@ -614,6 +614,7 @@ static void a_checkpoint_goes_on_without_who_asked_for_it(void **state)
 {
     rp_sim *disk = rp_sim_new();
     rp_cancel *cancel = NULL;
+    hold h = {0};
     rp_test_rig rig;
     uint64_t first;
     char path[100];
@@ -622,14 +623,18 @@ static void a_checkpoint_goes_on_without_who_asked_for_it(void **state)
     rp_test_rig_init(&rig, disk, NULL);
     rp_test_rig_open(&rig);
     first = rp_test_rig_info(&rig).checkpoints;
+    rp_sim_on_call(disk, hold_up, &h);
     assert_fails(rp_durable_checkpoint(rig.durable, rp_wait_none(), NULL, 0, &rig.err),
                  RP_DEADLINE, &rig.err, "it goes on");
+    atomic_store(&h.may_go, true);
     await(&rig, first + 1);
+    atomic_store(&h.may_go, false);
     assert_ok(rp_cancel_new(&cancel));
     rp_cancel_fire(cancel);
     assert_int_equal(
         rp_durable_checkpoint(rig.durable, (rp_wait){RP_FOREVER, cancel}, NULL, 0, NULL),
         RP_CANCELLED);
+    atomic_store(&h.may_go, true);
     await(&rig, first + 2);
     rp_cancel_free(cancel);
     assert_ok(rp_durable_checkpoint(rig.durable, rp_wait_forever(), path, sizeof path, NULL));

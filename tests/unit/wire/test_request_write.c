@@ -218,13 +218,11 @@ static void no_table_stands_for_all(void **state)
     rp_wire_write_status_request(out, NULL, false);
     assert_int_equal(out->size, 0);
     rp_wire_write_status_request(out, "abc", false);
-    assert_ok(
-        rp_wire_read_status_request(out->data, out->size, &table, &without_tables, NULL));
+    assert_ok(rp_wire_read_status_request(out->data, out->size, &table, &without_tables, NULL));
     expect_name(table, "abc");
     assert_false(without_tables);
     rp_wire_write_status_request(out, NULL, true);
-    assert_ok(
-        rp_wire_read_status_request(out->data, out->size, &table, &without_tables, NULL));
+    assert_ok(rp_wire_read_status_request(out->data, out->size, &table, &without_tables, NULL));
     assert_true(without_tables);
     rp_buf_clear(out);
     rp_wire_write_drop_table(out, "gone");
