@@ -368,8 +368,7 @@ static rp_status write_segments(run *r, rp_error *err)
             st = RP_PLANTED(26) ? rp_segments_flush(r->c->segments, err)
                                 : rp_segments_sync(r->c->segments, err);
         if (st != RP_OK) return st;
-        if (rp_segments_generation(r->c->segments) == generation || RP_PLANTED(23))
-            return RP_OK;
+        if (rp_segments_generation(r->c->segments) == generation) return RP_OK;
         rp_kept_tables_free(r->c->alloc, &r->kept, true);
     }
     return rp_fail(err, RP_UNAVAILABLE, "checkpoint: segments fail again and again");

@@ -77,7 +77,8 @@ def build(kind):
         subprocess.run([MESON, "setup", folder, ROOT, "-Dtests=enabled", *OPTIONS[kind]],
                        check=True, stdout=subprocess.DEVNULL)
     names = sorted({f"test_durability_{c[0]}" for c in CAMPAIGNS.values()})
-    subprocess.run([MESON, "compile", "-C", folder, *names, "reprise"], check=True,
+    subprocess.run([MESON, "compile", "-C", folder, *names,
+                    "src/cli/reprise:executable"], check=True,
                    stdout=subprocess.DEVNULL)
     return folder
 
