@@ -55,7 +55,8 @@ typedef struct rp_journal_options {
     void (*release)(void *ctx, rp_record_kind kind, const void *raw, size_t size);
     /* On the journal's thread, after a batch: everything up to `lsn` is safe. */
     void (*on_safe)(void *ctx, uint64_t lsn);
-    /* It cannot write (why), or can again (NULL). It goes on trying. */
+    /* It cannot write (why), or can again (NULL). It goes on trying. Also whenever it has given
+     * up records, so that a checkpoint is needed which has not begun yet. */
     void (*on_trouble)(void *ctx, const rp_error *why);
     /* After every batch, and every try: less may be queued than before. May be NULL, like the
      * two above. */

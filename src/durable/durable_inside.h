@@ -64,6 +64,7 @@ struct rp_durable {
     rp_cond wake RP_GUARDED_BY(mu);
     rp_checkpoint_request *waiting RP_GUARDED_BY(mu); /* for the next one, last first */
     bool stopping RP_GUARDED_BY(mu);
+    bool is_wanted RP_GUARDED_BY(mu); /* another one, but nobody waits for it */
     int64_t due_ns RP_GUARDED_BY(mu);
     int64_t backoff_ns RP_GUARDED_BY(mu);    /* 0: the last one went well */
     int64_t last_ended_ns RP_GUARDED_BY(mu); /* of those that went well; 0: none yet */
@@ -84,8 +85,8 @@ RP_NODISCARD rp_status rp_durable_open_tuned(rp_files *files, const rp_durable_o
                                              rp_durable **out, rp_error *err);
 
 /* Loads what is in `files` into the store, the journal included, and changes nothing there but
- * what recovery tidies up: over files that are read only (disk/files_look.h), nothing at all. No
- * lock, no thread, no checkpoint. The files must outlive every chunk of the store. `out` has
+ * what recovery tidies up: over files that are read only (disk/files_look.h), nothing at all.
+ * No lock, no thread, no checkpoint. The files must outlive every chunk of the store. `out` has
  * what was recovered. */
 RP_NODISCARD rp_status rp_durable_load_on(rp_files *files, const rp_durable_options *options,
                                           rp_store *store, rp_durable_info *out, rp_error *err);

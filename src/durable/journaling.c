@@ -75,7 +75,7 @@ static void on_trouble(void *ctx, const rp_error *why)
 
     rp_durable_trouble(d, RP_TROUBLE_JOURNAL, why != NULL ? why->text : NULL);
     rp_mutex_lock(&d->mu);
-    if (why != NULL && d->backoff_ns == 0) d->due_ns = 0;
+    if (why != NULL && d->backoff_ns == 0) d->is_wanted = true;
     rp_cond_signal(&d->wake);
     rp_mutex_unlock(&d->mu);
 }

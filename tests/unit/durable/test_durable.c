@@ -638,6 +638,29 @@ static void a_checkpoint_goes_on_without_who_asked_for_it(void **state)
     rp_sim_free(disk);
 }
 
+/* Also if one is being written, which has not what he wanted saved. */
+static void who_leaves_while_one_is_written_gets_the_next(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    hold h = {0};
+    rp_test_rig rig;
+    uint64_t first;
+
+    (void)state;
+    rp_test_rig_init(&rig, disk, NULL);
+    rp_test_rig_open(&rig);
+    first = rp_test_rig_info(&rig).checkpoints;
+    rp_sim_on_call(disk, hold_up, &h);
+    assert_ok(rp_durable_start_checkpoint(rig.durable, count_answer, &h, NULL));
+    while (!atomic_load(&h.is_held)) {}
+    assert_int_equal(rp_durable_checkpoint(rig.durable, rp_wait_none(), NULL, 0, NULL),
+                     RP_DEADLINE);
+    atomic_store(&h.may_go, true);
+    await(&rig, first + 2);
+    rp_test_rig_deinit(&rig);
+    rp_sim_free(disk);
+}
+
 static void checkpoints_come_by_themselves_and_come_back(void **state)
 {
     rp_sim *disk = rp_sim_new();
@@ -667,6 +690,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_asks_while_one_is_written_waits_for_the_next),
         cmocka_unit_test(a_checkpoint_goes_on_without_who_asked_for_it),
+        cmocka_unit_test(who_leaves_while_one_is_written_gets_the_next),
         cmocka_unit_test(checkpoints_come_by_themselves_and_come_back),
         cmocka_unit_test(what_is_saved_is_loaded_to_the_bit),
         cmocka_unit_test(a_small_change_makes_a_small_checkpoint),
