@@ -522,6 +522,37 @@ static void what_the_journal_has_is_made_again(void **state)
     }
 }
 
+/* What a killed process had only handed to the system is read, and a checkpoint built upon it:
+ * so it must be made safe, and not only where a journal goes on. */
+static void a_checkpoint_instead_of_a_journal_survives_a_power_cut(void **state)
+{
+    rp_table_options o = rp_test_options("t", RP_PRIORITIZED, RP_FIFO, 150);
+    rp_sim *disk = rp_sim_new(), *killed, *cut;
+    rp_test_rig rig, next;
+    uint64_t digest;
+    rp_table *t;
+
+    (void)state;
+    rp_test_rig_init(&rig, disk, NULL);
+    rig.options.mode = RP_DURABLE_INTERVAL;
+    rig.options.interval_ns = RP_FOREVER / 4;
+    t = rp_test_bed_table(&rig.bed, &o);
+    rp_test_rig_open(&rig);
+    put_items(&rig, t, 1, 100, 200);
+    digest = rp_table_digest(t);
+    killed = rp_sim_copy(disk);
+    rp_test_rig_init(&next, killed, NULL);
+    rp_test_rig_open(&next);
+    assert_int_equal(rp_table_digest(rp_test_rig_find(&next, "t")), digest);
+    cut = rp_sim_after(killed, RP_SIM_NONE, 1);
+    assert_int_equal(rp_test_digest_on(cut, "t"), digest);
+    rp_test_rig_deinit(&next);
+    rp_test_rig_deinit(&rig);
+    rp_sim_free(cut);
+    rp_sim_free(killed);
+    rp_sim_free(disk);
+}
+
 static void keys_are_not_given_twice(void **state)
 {
     rp_table_options o = rp_test_options("t", RP_UNIFORM, RP_FIFO, 150);
@@ -705,6 +736,7 @@ int main(void)
         cmocka_unit_test(what_nobody_needs_goes_and_nothing_else),
         cmocka_unit_test(segments_that_are_nearly_empty_are_emptied),
         cmocka_unit_test(what_the_journal_has_is_made_again),
+        cmocka_unit_test(a_checkpoint_instead_of_a_journal_survives_a_power_cut),
         cmocka_unit_test(keys_are_not_given_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
