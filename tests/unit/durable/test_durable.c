@@ -522,6 +522,41 @@ static void what_the_journal_has_is_made_again(void **state)
     }
 }
 
+/* What comes after damage in the journal is lost with salvage, but not in silence. */
+static void salvage_tells_where_the_journal_is_damaged(void **state)
+{
+    rp_durable_tuning tuning = {.journal_bytes = 2000};
+    rp_table_options o = rp_test_options("t", RP_UNIFORM, RP_FIFO, 150);
+    rp_sim *disk = rp_sim_new();
+    rp_test_rig rig;
+    rp_table *t;
+
+    (void)state;
+    rp_test_rig_init(&rig, disk, NULL);
+    rig.options.mode = RP_DURABLE_SYNC;
+    t = rp_test_bed_table(&rig.bed, &o);
+    assert_ok(rp_durable_open_tuned(rig.files, &rig.options, &tuning, rig.bed.store,
+                                    &rig.durable, &rig.err));
+    put_items(&rig, t, 1, 50, 10);
+    rp_test_rig_deinit(&rig);
+    assert_true(rp_sim_flip(disk, "wal/0000000000000001", 1200 * 8));
+    for (int salvage = 0; salvage < 2; salvage++) {
+        rp_test_rig_init(&rig, disk, NULL);
+        rig.options.mode = RP_DURABLE_SYNC;
+        rig.options.salvage = salvage;
+        assert_int_equal(rp_test_rig_try_open(&rig), salvage ? RP_OK : RP_CORRUPT);
+        if (salvage) {
+            int64_t left = rp_test_info_of(rp_test_rig_find(&rig, "t")).size;
+
+            assert_true(left > 0 && left < 50);
+            assert_int_equal(atomic_load(&rig.degraded_count), 1);
+            assert_non_null(strstr(rig.event, "wal/0000000000000001"));
+        }
+        rp_test_rig_deinit(&rig);
+    }
+    rp_sim_free(disk);
+}
+
 /* What a killed process had only handed to the system is read, and a checkpoint built upon it:
  * so it must be made safe, and not only where a journal goes on. */
 static void a_checkpoint_instead_of_a_journal_survives_a_power_cut(void **state)
@@ -736,6 +771,7 @@ int main(void)
         cmocka_unit_test(what_nobody_needs_goes_and_nothing_else),
         cmocka_unit_test(segments_that_are_nearly_empty_are_emptied),
         cmocka_unit_test(what_the_journal_has_is_made_again),
+        cmocka_unit_test(salvage_tells_where_the_journal_is_damaged),
         cmocka_unit_test(a_checkpoint_instead_of_a_journal_survives_a_power_cut),
         cmocka_unit_test(keys_are_not_given_twice),
     };
