@@ -61,6 +61,7 @@ struct rp_journal {
     uint64_t written, synced RP_GUARDED_BY(mu); /* changed by the thread */
     uint64_t sync_wanted RP_GUARDED_BY(mu);     /* up to here, by somebody */
     atomic_bool is_lost;               /* records have been given up. Set under the lock */
+    uint64_t losses RP_GUARDED_BY(mu); /* how often */
     uint64_t resume RP_GUARDED_BY(mu); /* the first number after those given up; 0: none were */
     uint64_t hold RP_GUARDED_BY(mu);   /* a checkpoint up to here must be complete first; 0 */
     bool is_stopping RP_GUARDED_BY(mu);
@@ -74,6 +75,7 @@ struct rp_journal {
     rp_journal_file file;
     rp_journal_piece piece;
     uint64_t generation;      /* of the places in records written and not synced */
+    uint64_t told_losses;     /* of `losses`, those that on_trouble was told of */
     bool has_marker;          /* SYNCED is to be written */
     bool begins_after_gap;    /* the next file begins with LOST */
     int64_t retry_at, due_at; /* the next try after a failure; the next sync */
@@ -213,6 +215,12 @@ static void release(const rp_journal *j, rp_record_kind kind, const void *raw, s
     if (j->o.release != NULL) j->o.release(j->o.ctx, kind, raw, size);
 }
 
+static void lose_locked(rp_journal *j) RP_REQUIRES(j->mu)
+{
+    j->is_lost = true;
+    j->losses++;
+}
+
 uint64_t rp_journal_append(rp_journal *j, rp_record_kind kind, const rp_bytes *parts,
                            size_t count, bool *is_kept)
 {
@@ -224,7 +232,7 @@ uint64_t rp_journal_append(rp_journal *j, rp_record_kind kind, const rp_bytes *p
     before = j->queue.bytes;
     ok = rp_raw_queue_append(&j->queue, &j->alloc, &j->spare, lsn, kind, parts, count);
     if (!ok && !j->is_lost) {
-        j->is_lost = true;
+        lose_locked(j);
         (void)rp_fail(&j->info.trouble, RP_NO_RESOURCE,
                       "no memory for a record: it needs a checkpoint to go on");
     }
@@ -568,7 +576,7 @@ static uint64_t settle_safe_locked(rp_journal *j) RP_REQUIRES(j->mu)
 static void report(rp_journal *j, rp_status st, const rp_error *err)
 {
     rp_error why = {.text = ""};
-    bool was, is;
+    bool was, is, is_news;
     uint64_t safe;
 
     rp_mutex_lock(&j->mu);
@@ -576,7 +584,10 @@ static void report(rp_journal *j, rp_status st, const rp_error *err)
     if (st != RP_OK) j->info.trouble = *err;
     j->info.in_trouble = is = st != RP_OK || j->is_lost || j->hold > 0;
     why = j->info.trouble;
-    if (is && !was) { /* first: what counts as safe from here on is safe in name only */
+    /* A checkpoint that began before it gave up again will not do: so that is told as well. */
+    is_news = is && (!was || j->losses > j->told_losses);
+    j->told_losses = j->losses;
+    if (is_news) { /* first: what counts as safe from here on is safe in name only */
         rp_mutex_unlock(&j->mu);
         if (j->o.on_trouble != NULL) j->o.on_trouble(j->o.ctx, &why);
         rp_mutex_lock(&j->mu);
@@ -600,7 +611,7 @@ static bool wait_for_work(rp_journal *j)
 
         if (j->queue.first != NULL || is_held) break;
         if (j->sync_wanted > j->synced && j->retry_at == 0 && !j->is_lost) break;
-        if (j->is_lost && (!j->info.in_trouble || j->kept.first != NULL)) break;
+        if (j->losses > j->told_losses || (j->is_lost && j->kept.first != NULL)) break;
         if (j->retry_at != 0)
             until = j->retry_at;
         else if (j->written > j->synced)
@@ -624,7 +635,7 @@ static bool skip_lost(rp_journal *j)
     if (j->o.segments != NULL) bytes += rp_segments_queued(j->o.segments);
     rp_mutex_lock(&j->mu);
     if (!j->is_lost && j->info.in_trouble && !j->o.sync && bytes > j->o.max_queued)
-        j->is_lost = true; /* the trouble says why */
+        lose_locked(j); /* the trouble says why */
     is_lost = j->is_lost;
     resume = j->resume;
     up_to = is_lost ? atomic_load(&j->last) : resume > 0 ? resume - 1 : 0;

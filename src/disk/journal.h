@@ -55,7 +55,8 @@ typedef struct rp_journal_options {
     void (*release)(void *ctx, rp_record_kind kind, const void *raw, size_t size);
     /* On the journal's thread, after a batch: everything up to `lsn` is safe. */
     void (*on_safe)(void *ctx, uint64_t lsn);
-    /* It cannot write (why), or can again (NULL). It goes on trying. */
+    /* It cannot write (why), or can again (NULL). It goes on trying. Also whenever it has given
+     * up records, so that a checkpoint is needed which has not begun yet. */
     void (*on_trouble)(void *ctx, const rp_error *why);
     /* After every batch, and every try: less may be queued than before. May be NULL, like the
      * two above. */
@@ -115,9 +116,10 @@ void rp_journal_get_info(rp_journal *j, rp_journal_info *out);
  * `*last` is the last good number, at least `from`. Damage after the last known synced number
  * is a torn tail: cut there, with `*torn_bytes`; so is a record after it that `each` finds to
  * speak of something that is not there (RP_NOT_FOUND; nothing may have been changed then).
- * Before it RP_CORRUPT, unless `salvage`: then what can be read up to the damage is. A gap in
- * the numbers is damage, unless the journal says itself that it gave up there: then it ends
- * there. Any other status of `each` ends it. */
+ * Before it RP_CORRUPT, unless `salvage`: then what can be read up to the damage is, and `err`
+ * has RP_CORRUPT and why, though the status is RP_OK. A gap in the numbers is damage, unless
+ * the journal says itself that it gave up there: then it ends there. Any other status of `each`
+ * ends it. */
 typedef rp_status rp_journal_visit(void *ctx, const rp_record *record, rp_error *err);
 RP_NODISCARD rp_status rp_journal_read(const rp_allocator *alloc, rp_files *files,
                                        const rp_store_id *store, uint64_t from, bool salvage,

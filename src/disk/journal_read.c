@@ -294,17 +294,19 @@ rp_status rp_journal_read(const rp_allocator *alloc, rp_files *files, const rp_s
         .alloc = alloc, .files = files, .store = store, .last = from, .each = each, .ctx = ctx};
     uint64_t synced = 0;
     bool is_end = false;
-    rp_status st = files->ops->list(files, "wal", note_name, &r, err);
+    rp_error why = {0};
+    rp_status st = files->ops->list(files, "wal", note_name, &r, &why);
 
     *last = from;
     *torn_bytes = 0;
     if (st == RP_NOT_FOUND) st = RP_OK; /* there is no journal */
-    if (st == RP_OK && r.bad) st = rp_fail_memory(err, r.capacity * sizeof *r.firsts);
-    if (st == RP_OK) st = find_last_synced(&r, &synced, err);
+    if (st == RP_OK && r.bad) st = rp_fail_memory(&why, r.capacity * sizeof *r.firsts);
+    if (st == RP_OK) st = find_last_synced(&r, &synced, &why);
     for (size_t i = 0; st == RP_OK && !is_end && i < r.count; i++) {
         if (i + 1 < r.count && r.firsts[i + 1] - 1 <= from) continue; /* all of it is older */
-        st = read_one(&r, i, synced, &is_end, torn_bytes, err);
+        st = read_one(&r, i, synced, &is_end, torn_bytes, &why);
     }
+    if (st != RP_OK && err != NULL) *err = why;
     if (st == RP_CORRUPT && salvage) st = RP_OK;
     *last = r.last;
     drop_data(&r);

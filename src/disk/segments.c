@@ -423,6 +423,19 @@ rp_status rp_segments_open(rp_segments *s, uint64_t number, uint64_t *bytes, rp_
     return st;
 }
 
+rp_status rp_segments_sync_opened(rp_segments *s, uint64_t number, rp_error *err)
+{
+    rp_segment *segment = rp_segment_index_find(s->index, number);
+    rp_status st;
+
+    if (segment == NULL || !segment->is_old)
+        st = rp_fail(err, RP_NOT_FOUND, "segment %" PRIu64 " was not opened", number);
+    else
+        st = s->files->ops->sync(segment->file, err);
+    rp_segment_unref(segment);
+    return st;
+}
+
 /* --- what there is ----------------------------------------------------------------------------------- */
 
 uint64_t rp_segments_queued(rp_segments *s)

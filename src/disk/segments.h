@@ -96,6 +96,11 @@ RP_NODISCARD rp_status rp_segments_read(rp_segments *s, const rp_place *place,
 RP_NODISCARD rp_status rp_segments_open(rp_segments *s, uint64_t number, uint64_t *bytes,
                                         rp_error *err);
 
+/* Syncs the file of a segment that was opened: a process before us may have left it to the
+ * system, and what was read of it is relied upon from now on.
+ * RP_NOT_FOUND (it is not open), RP_UNAVAILABLE, RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_segments_sync_opened(rp_segments *s, uint64_t number, rp_error *err);
+
 /* Goes through the records of a file one after the other: for recovery and the tools. `each`
  * returns false to stop. A segment's seal is held against the file. `store` may be NULL: any.
  *

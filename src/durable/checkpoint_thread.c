@@ -97,11 +97,12 @@ static void *run(void *arg)
         rp_status st;
 
         if (list == NULL && d->stopping) break;
-        if (list == NULL && rp_now_ns() < d->due_ns) {
+        if (list == NULL && !d->is_wanted && rp_now_ns() < d->due_ns) {
             (void)rp_cond_wait(&d->wake, &d->mu, d->due_ns);
             continue;
         }
         d->waiting = NULL;
+        d->is_wanted = false;
         rp_mutex_unlock(&d->mu);
         st = rp_durable_write_checkpoint(d, &err);
         (void)snprintf(path, sizeof path, "%s/%s", d->directory,
@@ -261,7 +262,7 @@ static rp_status leave(rp_durable *d, sleeper *s, rp_status why, rp_error *err)
     if (withdraw(d, &s->request)) {
         /* Nobody waits for it, but it was asked for. */
         rp_mutex_lock(&d->mu);
-        d->due_ns = 0;
+        d->is_wanted = true;
         rp_cond_signal(&d->wake);
         rp_mutex_unlock(&d->mu);
         free_sleeper(s);

@@ -277,6 +277,21 @@ static void free_durable(rp_durable *d)
     rp_release(&alloc, d, sizeof *d);
 }
 
+/* A journal that goes on syncs what the process before us left to the system
+ * (rp_journal_start); where none does, the checkpoint that takes its place needs that as much.
+ */
+static rp_status sync_segments(rp_durable *d, rp_error *err)
+{
+    const rp_catalogue *k = &d->checkpointer.catalogue;
+    rp_status st = RP_OK;
+
+    for (size_t i = 0; i < k->segment_count && st == RP_OK; i++) {
+        st = rp_segments_sync_opened(d->segments, k->segments[i], err);
+        if (st == RP_NOT_FOUND) st = RP_OK; /* then nothing was read there */
+    }
+    return st == RP_OK ? d->files->ops->sync_directory(d->files, "seg", err) : st;
+}
+
 static rp_status start(rp_durable *d, rp_error *err)
 {
     bool needs_checkpoint = false;
@@ -285,6 +300,8 @@ static rp_status start(rp_durable *d, rp_error *err)
     if (st == RP_OK) st = recover(d, &needs_checkpoint, err);
     if (st == RP_OK && d->options.mode != RP_DURABLE_CHECKPOINT)
         st = rp_durable_start_journal(d, err);
+    else if (st == RP_OK && d->checkpointer.has_old_journal)
+        st = sync_segments(d, err);
     /* A journal tells what changed since a checkpoint: so there must be one, of all tables. */
     if (st == RP_OK && needs_checkpoint) st = rp_durable_write_checkpoint(d, err);
     return st == RP_OK ? rp_durable_start_thread(d, err) : st;

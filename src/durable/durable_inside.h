@@ -64,6 +64,7 @@ struct rp_durable {
     rp_cond wake RP_GUARDED_BY(mu);
     rp_checkpoint_request *waiting RP_GUARDED_BY(mu); /* for the next one, last first */
     bool stopping RP_GUARDED_BY(mu);
+    bool is_wanted RP_GUARDED_BY(mu); /* another one, but nobody waits for it */
     int64_t due_ns RP_GUARDED_BY(mu);
     int64_t backoff_ns RP_GUARDED_BY(mu);    /* 0: the last one went well */
     int64_t last_ended_ns RP_GUARDED_BY(mu); /* of those that went well; 0: none yet */

@@ -38,16 +38,25 @@ rp_status rp_durable_replay(rp_durable *d, rp_recovery *r, rp_error *err)
     rp_replayer_options options = {
         .alloc = &d->alloc, .store = d->store, .chunk = find_chunk, .ctx = &p};
     uint64_t last = r->lsn, torn = 0, count;
+    rp_error why = {0};
     rp_status st = rp_replayer_new(&options, &p.replayer, err);
 
     if (st != RP_OK) return st;
     rp_progress_begin(r->meter, "replaying", 0);
     st = rp_journal_read(&d->alloc, d->files, &r->id, r->lsn, r->salvage, visit, &p, &last,
-                         &torn, err);
+                         &torn, &why);
     count = rp_replayer_count(p.replayer);
     rp_replayer_free(p.replayer);
     rp_progress_end(r->meter);
-    if (st != RP_OK) return st;
+    if (st != RP_OK) {
+        if (err != NULL) *err = why;
+        return st;
+    }
+    if (why.code == RP_CORRUPT) {
+        rp_recovery_report(r, "the journal is lost from %" PRIu64 " on: %s", last + 1,
+                           why.text);
+        r->is_whole = false;
+    }
     rp_mutex_lock(&d->mu);
     d->info.recovered_records = count;
     d->info.torn_bytes = torn;
@@ -75,7 +84,7 @@ static void on_trouble(void *ctx, const rp_error *why)
 
     rp_durable_trouble(d, RP_TROUBLE_JOURNAL, why != NULL ? why->text : NULL);
     rp_mutex_lock(&d->mu);
-    if (why != NULL && d->backoff_ns == 0) d->due_ns = 0;
+    if (why != NULL && d->backoff_ns == 0) d->is_wanted = true;
     rp_cond_signal(&d->wake);
     rp_mutex_unlock(&d->mu);
 }

@@ -515,6 +515,51 @@ static void a_disk_that_is_away(void **state)
     }
 }
 
+static void count_trouble(void *ctx, const rp_error *why)
+{
+    if (why != NULL) (void)atomic_fetch_add((atomic_size_t *)ctx, 1);
+}
+
+static void expect_told(atomic_size_t *told, size_t count)
+{
+    for (int i = 0; i < 5000 && atomic_load(told) < count; i++)
+        (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+    assert_int_equal(atomic_load(told), count);
+}
+
+/* A checkpoint that began before has not what is given up while it is written: whoever has
+ * checkpoints made is told that another is needed. */
+static void what_is_given_up_again_is_told_again(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    rp_files *files = rp_sim_mount(disk);
+    rp_journal_options o = options_for(files, true);
+    atomic_size_t told = 0;
+    uint64_t cut;
+    rp_error err;
+    rp_journal *j;
+
+    (void)state;
+    o.on_trouble = count_trouble;
+    o.ctx = &told;
+    j = start(&o);
+    (void)rp_journal_append_nothing(j);
+    expect_told(&told, 1);
+    cut = rp_journal_cut(j);
+    (void)rp_journal_append_nothing(j);
+    expect_told(&told, 2);
+    assert_ok(rp_journal_trim(j, cut, &err));
+    assert_true(rp_journal_is_lost(j));
+    cut = rp_journal_cut(j);
+    assert_ok(rp_journal_trim(j, cut, &err));
+    work_through(j, 5);
+    expect_told(&told, 2);
+    assert_int_equal(rp_journal_safe(j), cut + 5);
+    stop(j);
+    files->ops->free(files);
+    rp_sim_free(disk);
+}
+
 /* --- damage ------------------------------------------------------------------------------------------------ */
 
 typedef struct victim {
@@ -699,6 +744,7 @@ int main(void)
         cmocka_unit_test(power_cuts_leave_a_prefix),
         cmocka_unit_test(every_call_may_fail),
         cmocka_unit_test(a_disk_that_is_away),
+        cmocka_unit_test(what_is_given_up_again_is_told_again),
         cmocka_unit_test(damage_is_noticed),
         cmocka_unit_test(a_middle_that_is_damaged_is_no_tail),
         cmocka_unit_test(what_is_not_there_ends_it),

@@ -522,6 +522,72 @@ static void what_the_journal_has_is_made_again(void **state)
     }
 }
 
+/* What comes after damage in the journal is lost with salvage, but not in silence. */
+static void salvage_tells_where_the_journal_is_damaged(void **state)
+{
+    rp_durable_tuning tuning = {.journal_bytes = 2000};
+    rp_table_options o = rp_test_options("t", RP_UNIFORM, RP_FIFO, 150);
+    rp_sim *disk = rp_sim_new();
+    rp_test_rig rig;
+    rp_table *t;
+
+    (void)state;
+    rp_test_rig_init(&rig, disk, NULL);
+    rig.options.mode = RP_DURABLE_SYNC;
+    t = rp_test_bed_table(&rig.bed, &o);
+    assert_ok(rp_durable_open_tuned(rig.files, &rig.options, &tuning, rig.bed.store,
+                                    &rig.durable, &rig.err));
+    put_items(&rig, t, 1, 50, 10);
+    rp_test_rig_deinit(&rig);
+    assert_true(rp_sim_flip(disk, "wal/0000000000000001", 1200 * 8));
+    for (int salvage = 0; salvage < 2; salvage++) {
+        rp_test_rig_init(&rig, disk, NULL);
+        rig.options.mode = RP_DURABLE_SYNC;
+        rig.options.salvage = salvage;
+        assert_int_equal(rp_test_rig_try_open(&rig), salvage ? RP_OK : RP_CORRUPT);
+        if (salvage) {
+            int64_t left = rp_test_info_of(rp_test_rig_find(&rig, "t")).size;
+
+            assert_true(left > 0 && left < 50);
+            assert_int_equal(atomic_load(&rig.degraded_count), 1);
+            assert_non_null(strstr(rig.event, "wal/0000000000000001"));
+        }
+        rp_test_rig_deinit(&rig);
+    }
+    rp_sim_free(disk);
+}
+
+/* What a killed process had only handed to the system is read, and a checkpoint built upon it:
+ * so it must be made safe, and not only where a journal goes on. */
+static void a_checkpoint_instead_of_a_journal_survives_a_power_cut(void **state)
+{
+    rp_table_options o = rp_test_options("t", RP_PRIORITIZED, RP_FIFO, 150);
+    rp_sim *disk = rp_sim_new(), *killed, *cut;
+    rp_test_rig rig, next;
+    uint64_t digest;
+    rp_table *t;
+
+    (void)state;
+    rp_test_rig_init(&rig, disk, NULL);
+    rig.options.mode = RP_DURABLE_INTERVAL;
+    rig.options.interval_ns = RP_FOREVER / 4;
+    t = rp_test_bed_table(&rig.bed, &o);
+    rp_test_rig_open(&rig);
+    put_items(&rig, t, 1, 100, 200);
+    digest = rp_table_digest(t);
+    killed = rp_sim_copy(disk);
+    rp_test_rig_init(&next, killed, NULL);
+    rp_test_rig_open(&next);
+    assert_int_equal(rp_table_digest(rp_test_rig_find(&next, "t")), digest);
+    cut = rp_sim_after(killed, RP_SIM_NONE, 1);
+    assert_int_equal(rp_test_digest_on(cut, "t"), digest);
+    rp_test_rig_deinit(&next);
+    rp_test_rig_deinit(&rig);
+    rp_sim_free(cut);
+    rp_sim_free(killed);
+    rp_sim_free(disk);
+}
+
 static void keys_are_not_given_twice(void **state)
 {
     rp_table_options o = rp_test_options("t", RP_UNIFORM, RP_FIFO, 150);
@@ -643,6 +709,29 @@ static void a_checkpoint_goes_on_without_who_asked_for_it(void **state)
     rp_sim_free(disk);
 }
 
+/* Also if one is being written, which has not what he wanted saved. */
+static void who_leaves_while_one_is_written_gets_the_next(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    hold h = {0};
+    rp_test_rig rig;
+    uint64_t first;
+
+    (void)state;
+    rp_test_rig_init(&rig, disk, NULL);
+    rp_test_rig_open(&rig);
+    first = rp_test_rig_info(&rig).checkpoints;
+    rp_sim_on_call(disk, hold_up, &h);
+    assert_ok(rp_durable_start_checkpoint(rig.durable, count_answer, &h, NULL));
+    while (!atomic_load(&h.is_held)) {}
+    assert_int_equal(rp_durable_checkpoint(rig.durable, rp_wait_none(), NULL, 0, NULL),
+                     RP_DEADLINE);
+    atomic_store(&h.may_go, true);
+    await(&rig, first + 2);
+    rp_test_rig_deinit(&rig);
+    rp_sim_free(disk);
+}
+
 static void checkpoints_come_by_themselves_and_come_back(void **state)
 {
     rp_sim *disk = rp_sim_new();
@@ -672,6 +761,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_asks_while_one_is_written_waits_for_the_next),
         cmocka_unit_test(a_checkpoint_goes_on_without_who_asked_for_it),
+        cmocka_unit_test(who_leaves_while_one_is_written_gets_the_next),
         cmocka_unit_test(checkpoints_come_by_themselves_and_come_back),
         cmocka_unit_test(what_is_saved_is_loaded_to_the_bit),
         cmocka_unit_test(a_small_change_makes_a_small_checkpoint),
@@ -686,6 +776,8 @@ int main(void)
         cmocka_unit_test(what_nobody_needs_goes_and_nothing_else),
         cmocka_unit_test(segments_that_are_nearly_empty_are_emptied),
         cmocka_unit_test(what_the_journal_has_is_made_again),
+        cmocka_unit_test(salvage_tells_where_the_journal_is_damaged),
+        cmocka_unit_test(a_checkpoint_instead_of_a_journal_survives_a_power_cut),
         cmocka_unit_test(keys_are_not_given_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
