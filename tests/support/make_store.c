@@ -6,6 +6,7 @@
  * Two checkpoints, and a journal behind the second: tables with every kind of state, chunks
  * that items share, of several codecs, strings, squeezed columns, a signature, free slots. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "reprise/durable.h"
