@@ -634,7 +634,9 @@ static bool skip_lost(rp_journal *j)
 
     if (j->o.segments != NULL) bytes += rp_segments_queued(j->o.segments);
     rp_mutex_lock(&j->mu);
-    if (!j->is_lost && j->info.in_trouble && !j->o.sync && bytes > j->o.max_queued)
+    if (!j->is_lost && j->resume > 0 && j->synced < j->resume - 1)
+        j->retry_at = 0; /* since the cut nothing has failed yet */
+    if (!j->is_lost && j->retry_at != 0 && !j->o.sync && bytes > j->o.max_queued)
         lose_locked(j); /* the trouble says why */
     is_lost = j->is_lost;
     resume = j->resume;
@@ -644,7 +646,7 @@ static bool skip_lost(rp_journal *j)
         give_up(j, up_to);
         return true;
     }
-    if (resume > 0 && j->written < up_to) {
+    if (resume > 0 && j->synced < up_to) { /* also what is written and not synced */
         give_up(j, up_to);
         set_written(j, up_to, up_to);
         j->begins_after_gap = true;

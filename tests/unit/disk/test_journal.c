@@ -8,6 +8,7 @@
 #include "support/fixture.h"
 #include "support/sim_files.h"
 #include "util/clock.h"
+#include "util/error.h"
 #include "util/rng.h"
 #include "util/thread.h"
 
@@ -560,6 +561,90 @@ static void what_is_given_up_again_is_told_again(void **state)
     rp_sim_free(disk);
 }
 
+/* A disk that makes no new segments, and a record for one as soon as the journal has written.
+ */
+static struct full {
+    const rp_files_ops *real;
+    rp_segments *segments;
+    atomic_bool is_full, is_armed;
+} full;
+
+static rp_status open_unless_full(rp_files *fs, const char *path, rp_open_how how,
+                                  rp_file **out, rp_error *err)
+{
+    if (atomic_load(&full.is_full) && strncmp(path, "seg/", 4) == 0)
+        return rp_fail(err, RP_NO_RESOURCE, "%s: full", path);
+    return full.real->open(fs, path, how, out, err);
+}
+
+static rp_status write_then_put(rp_file *file, uint64_t offset, const rp_bytes *parts,
+                                size_t count, rp_error *err)
+{
+    static const uint8_t block[5000];
+    rp_status st = full.real->write(file, offset, parts, count, err);
+    rp_place place;
+
+    if (atomic_exchange(&full.is_armed, false))
+        assert_ok(
+            rp_segments_put(full.segments, RP_RECORD_BLOCK, 1, block, sizeof block, &place));
+    return st;
+}
+
+/* What was written and not synced is given up as well: a power cut leaves no more of it than
+ * of what was not written. */
+static void what_is_given_up_may_be_written(void **state)
+{
+    rp_sim *disk = rp_sim_new(), *image;
+    rp_files *files = rp_sim_mount(disk);
+    rp_files_ops ops = *files->ops;
+    rp_segments_options so = {
+        .alloc = rp_allocator_default(), .files = files, .store = id, .next_number = 1};
+    rp_journal_options o = options_for(files, false);
+    rp_journal_info info = {0};
+    uint64_t last, torn, cut;
+    rp_error err;
+    rp_journal *j;
+
+    (void)state;
+    full = (struct full){.real = files->ops};
+    ops.open = open_unless_full;
+    ops.write = write_then_put;
+    files->ops = &ops;
+    assert_ok_err(rp_segments_new(&so, &full.segments, &err), &err);
+    o.segments = full.segments;
+    o.max_queued = 4000;
+    o.file_bytes = 1 << 20;
+    j = start(&o);
+    work_through(j, 10);
+    assert_ok_err(rp_journal_sync(j, rp_wait_forever(), &err), &err);
+    atomic_store(&full.is_full, true);
+    atomic_store(&full.is_armed, true);
+    (void)append(j);
+    for (int i = 0; !rp_journal_is_lost(j) && i < 5000; i++)
+        (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+    assert_true(rp_journal_is_lost(j));
+    cut = rp_journal_cut(j);
+    atomic_store(&full.is_full, false);
+    for (int i = 0; i < 5; i++) (void)append(j);
+    for (int i = 0; info.synced < cut + 5 && i < 5000; i++) {
+        rp_journal_get_info(j, &info);
+        (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    image = rp_sim_after(disk, RP_SIM_NONE, 1);
+    assert_ok_err(rp_journal_trim(j, cut, &err), &err);
+    work_through(j, 1);
+    stop(j);
+    files->ops = full.real;
+    rp_segments_free(full.segments);
+    files->ops->free(files);
+    files = rp_sim_mount(image);
+    assert_ok_err(read_back(files, 3, false, &last, &torn, &err), &err);
+    assert_int_equal(last, 10);
+    files->ops->free(files);
+    rp_sim_free(image);
+    rp_sim_free(disk);
+}
+
 /* --- damage ------------------------------------------------------------------------------------------------ */
 
 typedef struct victim {
@@ -745,6 +830,7 @@ int main(void)
         cmocka_unit_test(every_call_may_fail),
         cmocka_unit_test(a_disk_that_is_away),
         cmocka_unit_test(what_is_given_up_again_is_told_again),
+        cmocka_unit_test(what_is_given_up_may_be_written),
         cmocka_unit_test(damage_is_noticed),
         cmocka_unit_test(a_middle_that_is_damaged_is_no_tail),
         cmocka_unit_test(what_is_not_there_ends_it),
