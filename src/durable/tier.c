@@ -119,9 +119,17 @@ static void leave_locked(rp_tier *t, rp_stay *stay) RP_REQUIRES(t->mu)
     if (stay->loaded != NULL) rp_tier_uncache_locked(t, stay);
 }
 
+/* What may be in memory before the spiller has to begin, or at most when it has done. */
+static uint64_t mark_locked(const rp_tier *t, uint64_t mark) RP_REQUIRES(t->mu)
+{
+    return mark < t->spill.limit - t->wanted ? mark : t->spill.limit - t->wanted;
+}
+
 static void wake_spiller_locked(rp_tier *t) RP_REQUIRES(t->mu)
 {
-    if (t->spiller_waits && (atomic_load(&t->spill.resident) > t->high || t->waste != NULL)) {
+    uint64_t high = mark_locked(t, t->high);
+
+    if (t->spiller_waits && (atomic_load(&t->spill.resident) > high || t->waste != NULL)) {
         t->spiller_waits = false;
         rp_cond_signal(&t->spill_cv);
     }
@@ -146,6 +154,16 @@ static void on_moved(rp_spill *spill, rp_chunk *const *chunks, size_t count)
             leave_locked(t, stay);
     }
     wake_spiller_locked(t); /* also to let go of what was cached: here a table is locked */
+    rp_mutex_unlock(&t->mu);
+}
+
+static void make_room(rp_spill *spill, uint64_t bytes)
+{
+    rp_tier *t = (rp_tier *)spill;
+
+    rp_mutex_lock(&t->mu);
+    if (t->wanted < bytes) t->wanted = bytes;
+    wake_spiller_locked(t);
     rp_mutex_unlock(&t->mu);
 }
 
@@ -249,12 +267,13 @@ static bool write_some_locked(rp_tier *t, bool *wrote) RP_REQUIRES(t->mu)
  * go now goes to the end of the list. */
 static size_t drop_some_locked(rp_tier *t) RP_REQUIRES(t->mu)
 {
+    uint64_t low = mark_locked(t, t->low);
     size_t count = 0;
 
     for (size_t looks = 0; looks < LOOKS_AT_ONCE && count < DROPS_AT_ONCE; looks++) {
         rp_stay *s = t->clean.first;
 
-        if (s == NULL || atomic_load(&t->spill.resident) <= t->low) break;
+        if (s == NULL || atomic_load(&t->spill.resident) <= low) break;
         rp_stays_unlink(&t->clean, s);
         if (!rp_chunk_give_up_bytes(s->chunk)) {
             rp_stays_append(&t->clean, s);
@@ -314,6 +333,16 @@ static void let_go_of_waste_locked(rp_tier *t) RP_REQUIRES(t->mu)
     }
 }
 
+/* Has those who wait for room ask again, if they still do. */
+static void forget_wanted_locked(rp_tier *t) RP_REQUIRES(t->mu)
+{
+    if (t->wanted == 0) return;
+    t->wanted = 0;
+    rp_mutex_unlock(&t->mu);
+    rp_budget_wake_waiters(t->budget);
+    rp_mutex_lock(&t->mu);
+}
+
 static void *run_spiller(void *arg)
 {
     rp_tier *t = arg;
@@ -324,7 +353,12 @@ static void *run_spiller(void *arg)
         bool wrote, ok;
 
         let_go_of_waste_locked(t);
-        is_spilling = atomic_load(&t->spill.resident) > (is_spilling ? t->low : t->high);
+        is_spilling =
+            atomic_load(&t->spill.resident) > mark_locked(t, is_spilling ? t->low : t->high);
+        if (!is_spilling && t->wanted > 0) {
+            forget_wanted_locked(t);
+            continue;
+        }
         if (!is_spilling) {
             t->is_stuck = false;
             wait_locked(t, RP_FOREVER);
@@ -335,6 +369,7 @@ static void *run_spiller(void *arg)
         if (ok && wrote) continue;
         if (ok) tell_stuck_locked(t);
         if (!t->stopping) wait_locked(t, ok ? PINNED_RETRY_NS : RETRY_NS);
+        forget_wanted_locked(t);
     }
     rp_mutex_unlock(&t->mu);
     return NULL;
@@ -388,6 +423,7 @@ static void set_up(rp_tier *t, const rp_tier_options *o)
     t->high = t->spill.limit / 4 * 3;
     t->low = t->spill.limit / 5 * 3;
     t->spill.moved = on_moved;
+    t->spill.make_room = make_room;
     t->spill.start_load = start_load;
     atomic_init(&t->spill.resident, 0);
     rp_mutex_init(&t->mu, RP_RANK_TIER);

@@ -15,8 +15,8 @@
  * Those in memory count against max_memory less the share of the read cache; an insert for
  * which there is no room waits, whatever the policy of the store's own budget, which goes on
  * counting all bytes. A thread spills, oldest first, from three quarters full down to three
- * fifths. The read cache, an eighth of max_memory, at least 16 MiB, at most half, keeps what
- * was read last.
+ * fifths, or as far as an insert that waits needs. The read cache, an eighth of max_memory, at
+ * least 16 MiB, at most half, keeps what was read last.
  *
  * What is not counted: chunks below 1 KiB are, but never go to disk; if they alone fill the
  * memory, inserts wait until items go, and on_event says so. Metadata, for each chunk about 400

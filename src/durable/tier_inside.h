@@ -86,7 +86,8 @@ struct rp_tier {
     uint64_t resident RP_GUARDED_BY(mu);
     uint64_t spilled RP_GUARDED_BY(mu);
     uint64_t cached RP_GUARDED_BY(mu);
-    uint64_t admitted RP_GUARDED_BY(mu);               /* by recovery, and in memory */
+    uint64_t admitted RP_GUARDED_BY(mu); /* by recovery, and in memory */
+    uint64_t wanted RP_GUARDED_BY(mu);   /* by the largest insert that waits; <= the limit */
     rp_want *first_want, *last_want RP_GUARDED_BY(mu); /* to be read */
     size_t idle_readers RP_GUARDED_BY(mu);
     rp_loaded *waste RP_GUARDED_BY(mu); /* no longer cached, and still to be let go */

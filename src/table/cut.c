@@ -252,19 +252,15 @@ void rp_cut_free(rp_cut *cut, bool kept)
 
 /* --- taking it ---------------------------------------------------------------------------------- */
 
-/* Lets go of the dead a few at a time, if there are so many that it would take a while. */
-static void bury_deep(rp_table *t)
+/* Lets go of the dead a few at a time, if there are more than that. */
+static void bury_deep(rp_table *t, size_t few)
 {
-    bool many = true;
+    bool many;
 
-    while (many) {
-        rp_mutex_lock(&t->mu);
-        many = t->slots.dead + t->grave_count > FEW_DEAD;
-        if (many)
-            rp_table_leave(t);
-        else
-            rp_mutex_unlock(&t->mu);
-    }
+    rp_mutex_lock(&t->mu);
+    many = t->slots.dead + t->grave_count > few;
+    rp_mutex_unlock(&t->mu);
+    if (many) rp_table_let_go(t);
 }
 
 /* Tries to take all locks, the one numbered `*first` before the others, and waits for none
@@ -393,20 +389,6 @@ static rp_status take_locked(rp_cut *cut, bool patient) RP_NO_THREAD_SAFETY_ANAL
     return RP_OK;
 }
 
-/* Lets go of what was exhumed. */
-static void leave_all(const rp_cut *cut)
-{
-    for (size_t i = 0; i < cut->count; i++) {
-        rp_table *t = cut->parts[i].table;
-
-        rp_mutex_lock(&t->mu);
-        if (t->grave_count > 0)
-            rp_table_leave(t);
-        else
-            rp_mutex_unlock(&t->mu);
-    }
-}
-
 rp_status rp_cut_take(rp_cut *cut, void (*at_cut)(void *ctx), void *ctx, int64_t *held_ns,
                       rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
 {
@@ -419,14 +401,14 @@ rp_status rp_cut_take(rp_cut *cut, void (*at_cut)(void *ctx), void *ctx, int64_t
         for (size_t i = 0; i < cut->count; i++) {
             st = prepare(&cut->alloc, &cut->parts[i], err);
             if (st != RP_OK) return st;
-            bury_deep(cut->parts[i].table);
+            bury_deep(cut->parts[i].table, FEW_DEAD);
         }
         since_ns = lock_all(cut);
         st = take_locked(cut, try < MAX_TRIES - 1);
         if (st == RP_OK && at_cut != NULL) at_cut(ctx);
         unlock_all(cut);
         if (held_ns != NULL) *held_ns = rp_now_ns() - since_ns;
-        leave_all(cut);
+        for (size_t i = 0; i < cut->count; i++) bury_deep(cut->parts[i].table, 0);
     }
     cut->taken = st == RP_OK;
     if (st == RP_OK) return RP_OK;

@@ -45,7 +45,8 @@ RP_NODISCARD rp_status rp_cut_new(const rp_allocator *alloc, rp_table *const *ta
                                   size_t count, rp_cut **out, rp_error *err);
 /* Takes it, once. `at_cut` (may be NULL) is called while all locks are held: to note the
  * journal's position. `*held_ns` (may be NULL): how long they were. Tables may have grown since
- * rp_cut_new(): then it prepares for that itself.
+ * rp_cut_new(): then it prepares for that itself. Nobody is called back: whoever takes it may
+ * hold the store's lock.
  * RP_PRECONDITION (taken already), RP_NO_RESOURCE (no memory, or tables that grow faster than
  * that; end it and begin anew). */
 RP_NODISCARD rp_status rp_cut_take(rp_cut *cut, void (*at_cut)(void *ctx), void *ctx,

@@ -303,10 +303,14 @@ static rp_progress fit_budget_locked(rp_table *t, rp_op *op, const rp_insert *it
 static rp_progress fit_memory_locked(rp_table *t, rp_op *op, const rp_insert *item)
     RP_REQUIRES(t->mu)
 {
-    const rp_spill *spill = t->account.budget->spill;
+    rp_spill *spill = t->account.budget->spill;
 
     if (rp_account_has_room(&t->account, item->trajectory)) return RP_READY;
-    if (rp_trajectory_bytes(item->trajectory) <= spill->limit) return RP_BLOCKED;
+    if (rp_trajectory_bytes(item->trajectory) <= spill->limit) {
+        rp_account_settle(&t->account); /* it makes room by what it knows of */
+        spill->make_room(spill, rp_trajectory_bytes(item->trajectory));
+        return RP_BLOCKED;
+    }
     return rp_op_end(op, rp_fail(&op->error, RP_NO_RESOURCE,
                                  "table '%.60s': item with key %llu has %zu bytes, over the "
                                  "%llu that may be in memory at once",

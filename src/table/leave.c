@@ -71,6 +71,13 @@ static void let_go(rp_table *t, takeaway *taken) RP_EXCLUDES(t->mu)
     }
 }
 
+void rp_table_let_go(rp_table *t)
+{
+    takeaway taken = {.more_dead = true};
+
+    let_go(t, &taken);
+}
+
 /* Tells the owners of operations that are over. One thread at a time: if an owner starts
  * something that ends other operations, they are told by the loop here and not by a call within
  * the call. */

@@ -136,8 +136,7 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
                        "written");
     else if (op->is_insert && !rp_rate_limiter_can_insert(&t->limiter, 1))
         (void)rp_rate_limiter_why_no_insert(&t->limiter, text, size);
-    else if (op->is_insert && b->spill != NULL &&
-             atomic_load(&b->spill->resident) > b->spill->limit / 4 * 3)
+    else if (op->is_insert && !rp_account_has_room(&t->account, op->items[op->done].trajectory))
         (void)snprintf(text, size,
                        "insert waits for memory: %llu of %llu bytes are taken; it goes on as "
                        "chunks are written to disk",

@@ -31,6 +31,10 @@ struct rp_spill {
      * lets go of the chunks; cannot fail. Only chunks whose bytes can go; none: memory has
      * become full of others. */
     void (*moved)(rp_spill *spill, rp_chunk *const *chunks, size_t count);
+    /* An insert waits until so many bytes more fit into memory. It is given another try when
+     * they do, or when that may take a while: if it still waits then, it asks again. Under its
+     * table's lock. */
+    void (*make_room)(rp_spill *spill, uint64_t bytes);
     /* True if it is over at once, with nothing to be read: on_done is not called. */
     bool (*start_load)(rp_spill *spill, rp_sample_load *load);
     uint64_t limit;                /* bytes of chunks in memory; fixed at birth */

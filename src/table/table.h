@@ -180,6 +180,10 @@ rp_status rp_table_refuse_closed(const rp_table *t, rp_error *err);
  * over, tells deferred extensions and wakes tables that wait for bytes. */
 void rp_table_leave(rp_table *t) RP_RELEASE(t->mu);
 
+/* Lets go of what died, and does nothing else: nobody is called back, so locks of a lower rank
+ * may be held. */
+void rp_table_let_go(rp_table *t) RP_EXCLUDES(t->mu);
+
 /* Gives tables that wait for bytes another try. With no lock held. */
 void rp_budget_wake_waiters(rp_budget *b);
 

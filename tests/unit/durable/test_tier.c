@@ -247,6 +247,45 @@ static void test_item_larger_than_memory(void **state)
     rp_tier_rig_deinit(&rig);
 }
 
+/* Where memory is not so full that chunks would go to disk by themselves. */
+static void test_room_is_made_for_a_large_item(void **state)
+{
+    enum { LARGE = (MEMORY - CACHE) / 10 * 3 }; /* a row: three fifths in all */
+    rp_tier_rig rig;
+
+    (void)state;
+    set_up(&rig);
+    fill(&rig, 1, 40); /* two fifths: below the mark */
+    assert_int_equal(rp_tier_rig_info(&rig).spilled_bytes, 0);
+    for (uint64_t key = 101; key < 106; key++)
+        assert_ok_err(rp_tier_rig_put(&rig, key, LARGE, 20000), &rig.bed.err);
+    for (uint64_t key = 101; key < 106; key++) peek_and_compare(&rig, key, LARGE);
+    for (uint64_t key = 1; key < 40; key++) peek_and_compare(&rig, key, ROW);
+    rp_tier_rig_deinit(&rig);
+}
+
+/* A large item that is given up, and one for which room cannot be made yet. */
+static void test_large_item_waits_for_readers(void **state)
+{
+    enum { LARGE = (MEMORY - CACHE) / 10 * 3 };
+    uint64_t keys[39];
+    rp_sample samples[39];
+    rp_tier_rig rig;
+
+    (void)state;
+    set_up(&rig);
+    fill(&rig, 1, 40);
+    for (uint64_t i = 0; i < 39; i++) keys[i] = i + 1;
+    assert_ok(rp_table_peek(rig.table, keys, 39, samples, NULL, NULL));
+    assert_int_equal(rp_tier_rig_put(&rig, 101, LARGE, 50), RP_DEADLINE);
+    assert_non_null(strstr(rig.bed.err.text, "waits for memory"));
+    assert_int_equal(rp_tier_rig_info(&rig).spilled_bytes, 0);
+    rp_samples_release(samples, 39);
+    assert_ok_err(rp_tier_rig_put(&rig, 102, LARGE, 20000), &rig.bed.err);
+    peek_and_compare(&rig, 102, LARGE);
+    rp_tier_rig_deinit(&rig);
+}
+
 static void test_small_chunks_stay_and_it_is_said(void **state)
 {
     rp_tier_rig rig;
@@ -504,6 +543,8 @@ int main(void)
         cmocka_unit_test(test_samples_are_inserted_again),
         cmocka_unit_test(test_operations_wait_for_the_disk),
         cmocka_unit_test(test_item_larger_than_memory),
+        cmocka_unit_test(test_room_is_made_for_a_large_item),
+        cmocka_unit_test(test_large_item_waits_for_readers),
         cmocka_unit_test(test_small_chunks_stay_and_it_is_said),
         cmocka_unit_test(test_budget_of_the_store_stands_beside_it),
         cmocka_unit_test(test_damaged_record_fails_its_sample_alone),

@@ -412,6 +412,7 @@ typedef struct mourner {
     void (*act)(struct mourner *m);
     const uint8_t *wire;
     size_t wire_bytes;
+    void *user;
 } mourner;
 
 static void one_died(void *ctx)
@@ -468,6 +469,62 @@ static void slots_that_are_dead_at_the_cut_are_free_in_it(void **state)
     assert_ok(rp_table_reset(w.table, NULL));
 
     assert_int_equal(m.left, 1 - 700);
+    assert_true(rp_table_check(w.table));
+    rp_chunk_unref(blob);
+    rp_test_bed_deinit(&w.bed);
+}
+
+/* What a cut is taken under may be a lock of the store's: nobody is called back there. */
+typedef struct listener {
+    bool is_cutting;
+    size_t told, told_while_cutting;
+} listener;
+
+static void hear(void *ctx, rp_table_view *view, const rp_event *events, size_t count)
+{
+    listener *l = ctx;
+
+    (void)view, (void)events;
+    l->told += count;
+    if (l->is_cutting) l->told_while_cutting += count;
+}
+
+static void act_cut_with_a_listener(mourner *m)
+{
+    listener *l = m->user;
+
+    l->is_cutting = true;
+    open_cut(m->w);
+    l->is_cutting = false;
+    end_cut(m->w, true);
+}
+
+static void taking_a_cut_calls_nobody(void **state)
+{
+    (void)state;
+    enum { MANY = 3000 };
+    world w;
+    rp_chunk *blob;
+    listener l = {.is_cutting = false};
+    mourner m = {.w = &w, .act = act_cut_with_a_listener, .left = MANY + 1, .user = &l};
+    rp_extension e = {.deferred = true, .ctx = &l, .on_events = hear};
+    rp_table_options o = rp_test_options("heard", RP_UNIFORM, RP_FIFO, 100000);
+    world_init(&w, RP_UNIFORM, RP_FIFO, 0);
+    o.extensions = &e;
+    o.extension_count = 1;
+    w.table = rp_test_bed_table(&w.bed, &o);
+    blob = rp_test_try_blob(&w.bed.alloc, 3, 3, 8);
+    assert_non_null(blob);
+    m.wire = rp_chunk_wire(blob, &m.wire_bytes);
+    for (uint64_t i = 0; i < MANY; i++) put_adopted(&m, w.table, i);
+    l.told = 0;
+    m.left = 1; /* it acts with most of them dead, and the reset not yet told */
+
+    assert_ok(rp_table_reset(w.table, NULL));
+
+    assert_int_equal(m.left, 1 - MANY);
+    assert_int_equal(l.told, 1);
+    assert_int_equal(l.told_while_cutting, 0);
     assert_true(rp_table_check(w.table));
     rp_chunk_unref(blob);
     rp_test_bed_deinit(&w.bed);
@@ -599,6 +656,7 @@ int main(void)
         cmocka_unit_test(items_of_the_cut_stay_alive_until_it_ends),
         cmocka_unit_test(dropped_table_goes_with_its_cut),
         cmocka_unit_test(slots_that_are_dead_at_the_cut_are_free_in_it),
+        cmocka_unit_test(taking_a_cut_calls_nobody),
         cmocka_unit_test(slots_do_not_depend_on_when_trajectories_are_let_go),
         cmocka_unit_test(table_is_in_one_cut_at_a_time),
         cmocka_unit_test(tables_are_cut_together),
