@@ -54,6 +54,9 @@ typedef struct rp_files_ops {
     /* fdatasync. After a failure nothing of the file that was not synced before is to be
      * trusted, ever. */
     rp_status (*sync)(rp_file *file, rp_error *err);
+    /* Has the system begin to write what it holds of these bytes, so that a later sync finds
+     * little left to do. Promises nothing and tells of no error: sync does. May be NULL. */
+    void (*start_sync)(rp_file *file, uint64_t offset, uint64_t size);
     rp_status (*size)(rp_file *file, uint64_t *out, rp_error *err);
     rp_status (*truncate)(rp_file *file, uint64_t size, rp_error *err);
 

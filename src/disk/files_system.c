@@ -285,6 +285,13 @@ static rp_status system_sync(rp_file *base, rp_error *err)
     return RP_OK;
 }
 
+static void system_start_sync(rp_file *base, uint64_t offset, uint64_t size)
+{
+    const system_file *file = (const system_file *)base;
+
+    (void)sync_file_range(file->fd, (off_t)offset, (off_t)size, SYNC_FILE_RANGE_WRITE);
+}
+
 static rp_status system_size(rp_file *base, uint64_t *out, rp_error *err)
 {
     system_file *file = (system_file *)base;
@@ -468,6 +475,7 @@ static const rp_files_ops system_ops = {
     .read = system_read,
     .read_into = system_read_into,
     .sync = system_sync,
+    .start_sync = system_start_sync,
     .size = system_size,
     .truncate = system_truncate,
     .rename = system_rename,

@@ -12,8 +12,9 @@
 enum {
     STAGE_BYTES = (1 << 20) + (1 << 13),
     MAX_PARTS = 512,
-    CALL_BYTES = 4 << 20, /* a call is over when it has this many */
-    SMALL_BYTES = 4096,   /* payloads up to this are copied */
+    CALL_BYTES = 4 << 20,  /* a call is over when it has this many */
+    SMALL_BYTES = 4096,    /* payloads up to this are copied */
+    START_BYTES = 4 << 20, /* written since the system was last asked to begin */
 };
 
 void rp_segment_writer_init(rp_segment_writer *w, const rp_allocator *alloc, rp_files *files,
@@ -79,7 +80,7 @@ static rp_status begin(rp_segment_writer *w, rp_segment *segment, rp_error *err)
     rp_segment_ref(segment);
     w->segment = segment;
     w->count = 0;
-    w->written = w->synced = 0;
+    w->written = w->synced = w->started = 0;
     w->is_new = true;
     rp_hash_reset(w->hash);
     return RP_OK;
@@ -152,6 +153,16 @@ rp_status rp_segment_writer_write(rp_segment_writer *w, const rp_segment_entry *
     return RP_OK;
 }
 
+void rp_segment_writer_start_sync(rp_segment_writer *w)
+{
+    const rp_files_ops *ops = w->files->ops;
+
+    if (ops->start_sync == NULL || w->segment == NULL || w->is_bad) return;
+    if (w->written - w->started < START_BYTES) return;
+    ops->start_sync(w->segment->file, w->started, w->written - w->started);
+    w->started = w->written;
+}
+
 rp_status rp_segment_writer_sync(rp_segment_writer *w, rp_error *err)
 {
     const rp_files_ops *ops = w->files->ops;
@@ -181,7 +192,7 @@ static void end_segment(rp_segment_writer *w)
     rp_segment_unref(w->segment);
     w->segment = NULL;
     w->count = 0;
-    w->written = w->synced = 0;
+    w->written = w->synced = w->started = 0;
     w->is_bad = false;
 }
 

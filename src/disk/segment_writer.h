@@ -40,6 +40,7 @@ typedef struct rp_segment_writer {
     uint32_t *offsets;
     size_t count, capacity; /* of records so far, and room for them */
     uint64_t written, synced;
+    uint64_t started;   /* up to here the system has been asked to write it */
     uint32_t before;    /* what the next record has to follow */
     bool is_new;        /* its name is not synced */
     bool has_folder;    /* "seg" is there */
@@ -58,6 +59,8 @@ void rp_segment_writer_deinit(rp_segment_writer *w);
 RP_NODISCARD rp_status rp_segment_writer_write(rp_segment_writer *w,
                                                const rp_segment_entry *entries, size_t count,
                                                size_t *taken, rp_error *err);
+/* Has the system begin with what is written, if that is some megabytes. */
+void rp_segment_writer_start_sync(rp_segment_writer *w);
 /* Brings what is written to stable storage, and the file's name. */
 RP_NODISCARD rp_status rp_segment_writer_sync(rp_segment_writer *w, rp_error *err);
 /* Writes the seal, syncs, and is ready for the next segment. */

@@ -9,7 +9,9 @@
 #include "util/planted.h"
 
 enum {
-    SYNC_BYTES = 8 << 20, /* written and not synced: then it is time */
+    /* Written and not synced: then it is time. It is kept in memory until then, and the system
+     * has been writing most of it for a while (rp_segment_writer_start_sync()). */
+    SYNC_BYTES = 64 << 20,
     BATCH_ENTRIES = 2560, /* handed to the writer at a time: 1 MiB of records of 400 bytes */
     RELEASE_AT_ONCE = 256,
 };
@@ -214,6 +216,7 @@ static rp_status write_batch(rp_segments *s, size_t count, rp_error *err)
         if (s->writer.is_bad) condemn(s);
         return st;
     }
+    rp_segment_writer_start_sync(&s->writer);
     for (size_t i = 0; i < taken; i++) bytes += rp_entry_bytes(&s->batch[i]);
     rp_mutex_lock(&s->mu);
     s->written += taken;

@@ -14,7 +14,7 @@
 #include "util/planted.h"
 
 enum {
-    SYNC_BYTES = 8 << 20,
+    FLUSH_BYTES = 8 << 20,
     MOVED_BYTES = 64 << 20,
     LIMBO_BYTES = 256 << 20, /* or a quarter of the store's, if that is more */
     MAX_TRIES = 8,
@@ -301,7 +301,7 @@ static rp_status breathe(run *r, rp_error *err)
 {
     uint64_t limbo;
 
-    if (rp_segments_queued(r->c->segments) < SYNC_BYTES) return RP_OK;
+    if (rp_segments_queued(r->c->segments) < FLUSH_BYTES) return RP_OK;
     RP_KILL_POINT("checkpoint.segments");
     limbo = rp_cut_limbo_bytes(r->cut);
     if (limbo > r->limbo_limit)
@@ -309,7 +309,7 @@ static rp_status breathe(run *r, rp_error *err)
                        "checkpoint: %" PRIu64 " bytes that have left the tables are held back "
                        "for it, more than %" PRIu64,
                        limbo, r->limbo_limit);
-    return rp_segments_sync(r->c->segments, err);
+    return rp_segments_flush(r->c->segments, err);
 }
 
 static rp_status write_table(run *r, size_t index, rp_kept_table *out, rp_error *err)
