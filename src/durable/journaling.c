@@ -7,18 +7,76 @@
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/kill_point.h"
+#include "util/mem.h"
 
 /* --- replay ---------------------------------------------------------------------------------------------- */
+
+/* How much of a segment is good, from its beginning. */
+typedef struct good_part {
+    uint64_t segment, end;
+} good_part;
 
 typedef struct replay {
     rp_recovery *recovery;
     rp_replayer *replayer;
+    good_part *parts; /* of segments that were looked at */
+    size_t count, capacity;
 } replay;
 
+static bool go_on(void *ctx, uint64_t offset, const rp_record *record)
+{
+    (void)ctx;
+    (void)offset;
+    (void)record;
+    return true;
+}
+
+static rp_status find_good_part(replay *p, uint64_t segment, uint64_t *end, rp_error *err)
+{
+    rp_recovery *r = p->recovery;
+    rp_file_header header;
+    char path[32];
+    rp_status st;
+
+    for (size_t i = p->count; i-- > 0;)
+        if (p->parts[i].segment == segment) {
+            *end = p->parts[i].end;
+            return RP_OK;
+        }
+    if (p->count == p->capacity) {
+        size_t capacity = p->capacity < 64 ? 64 : 2 * p->capacity;
+
+        if (!rp_resize_array(r->alloc, &p->parts, p->capacity, capacity, sizeof *p->parts))
+            return rp_fail_memory(err, capacity * sizeof *p->parts);
+        p->capacity = capacity;
+    }
+    st = rp_records_scan(r->alloc, r->files, rp_segment_path(path, segment), RP_FILE_SEGMENT,
+                         &r->id, go_on, NULL, &header, end, err);
+    if (st != RP_OK && st != RP_CORRUPT) return st;
+    p->parts[p->count++] = (good_part){segment, *end};
+    return RP_OK;
+}
+
+/* A chunk counts only if all of its segment before it is good: that is how the next checkpoint
+ * will be read, and what comes after a hole was not on stable storage. */
 static rp_status find_chunk(void *ctx, const rp_place *place, rp_chunk **out, rp_error *err)
 {
     rp_recovery *r = ((replay *)ctx)->recovery;
+    const rp_index_entry *entry =
+        rp_chunk_index_find(&r->chunks, place->segment, place->offset);
+    uint64_t end = 0;
+    rp_status st;
 
+    if (entry == NULL || entry->chunk == NULL) {
+        st = find_good_part(ctx, place->segment, &end, err);
+        if (st != RP_OK) return st;
+        if (place->offset > end ||
+            (uint64_t)RP_RECORD_HEADER_BYTES + place->size > end - place->offset)
+            return rp_fail(err, RP_CORRUPT,
+                           "segment %" PRIu64 ", offset %" PRIu64 ": only %" PRIu64
+                           " bytes of it are good",
+                           place->segment, place->offset, end);
+    }
     return rp_chunk_index_get(&r->chunks, r->segments, place, out, err);
 }
 
@@ -47,6 +105,7 @@ rp_status rp_durable_replay(rp_durable *d, rp_recovery *r, rp_error *err)
                          &torn, &why);
     count = rp_replayer_count(p.replayer);
     rp_replayer_free(p.replayer);
+    rp_release(r->alloc, p.parts, p.capacity * sizeof *p.parts);
     rp_progress_end(r->meter);
     if (st != RP_OK) {
         if (err != NULL) *err = why;

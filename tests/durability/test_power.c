@@ -214,12 +214,14 @@ static void sync_mode(void **state)
     campaign(RP_DURABLE_SYNC);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checkpoints),
         cmocka_unit_test(interval),
         cmocka_unit_test(sync_mode),
     };
+
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

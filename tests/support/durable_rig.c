@@ -22,7 +22,8 @@ static void on_event(void *ctx, bool degraded, const char *text)
     rp_rig *r = ctx;
 
     if (getenv("RP_RIG_TRACE") != NULL) print_message("# %d: %s\n", degraded, text);
-    atomic_fetch_add(&r->events, 1);
+    if (atomic_fetch_add(&r->events, 1) == 0)
+        (void)snprintf(r->event, sizeof r->event, "%s", text);
     atomic_store(&r->degraded, degraded);
 }
 
@@ -465,9 +466,10 @@ static const char *go_on(rp_rig *r, rp_sim *disk, rp_error *err)
         return "it does not close";
     }
     rp_rig_init(&again, &r->options);
-    if (rp_rig_try_open(&again, disk, err) != RP_OK)
+    if (rp_rig_try_open(&again, disk, err) != RP_OK) {
         wrong = "it does not open again";
-    else if (rp_rig_digest(&again) != digest || !is_sound(&again, r))
+        if (again.event[0] != '\0') memcpy(err->text, again.event, sizeof err->text);
+    } else if (rp_rig_digest(&again) != digest || !is_sound(&again, r))
         wrong = "something else is there when it is opened again";
     rp_rig_deinit(&again);
     return wrong;

@@ -65,7 +65,8 @@ typedef struct rp_rig {
     atomic_size_t started, acked, synced, checkpointed;
     atomic_bool degraded;
     atomic_size_t events;
-    uint32_t *crcs; /* by key, of the wire bytes of chunks */
+    char event[RP_ERROR_TEXT_BYTES]; /* the first, for who has to find out what happened */
+    uint32_t *crcs;                  /* by key, of the wire bytes of chunks */
 } rp_rig;
 
 void rp_rig_init(rp_rig *r, const rp_rig_options *options);
