@@ -379,7 +379,7 @@ static void set_written(rp_journal *j, uint64_t written, uint64_t synced)
 static void condemn(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     if (j->file.handle == NULL) return;
-    rp_journal_file_condemn(&j->file, &j->o, j->synced);
+    rp_journal_file_condemn(&j->file, &j->o);
     rp_mutex_lock(&j->mu);
     j->info.condemned++;
     rp_mutex_unlock(&j->mu);

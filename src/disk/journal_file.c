@@ -95,7 +95,7 @@ static rp_status open_new(rp_journal_file *file, const rp_journal_options *o, ui
     rp_status st = o->files->ops->open(o->files, rp_journal_path(path, first), RP_OPEN_CREATE,
                                        &file->handle, err);
 
-    if (st == RP_EXISTS) { /* one that was condemned before anything of it was synced */
+    if (st == RP_EXISTS) { /* one that was condemned: all that was in it comes again */
         st = o->files->ops->remove(o->files, path, err);
         if (st == RP_OK)
             st = o->files->ops->open(o->files, path, RP_OPEN_CREATE, &file->handle, err);
@@ -158,15 +158,8 @@ rp_status rp_journal_file_seal(rp_journal_file *file, const rp_journal_options *
     return RP_OK;
 }
 
-void rp_journal_file_condemn(rp_journal_file *file, const rp_journal_options *o,
-                             uint64_t synced)
+void rp_journal_file_condemn(rp_journal_file *file, const rp_journal_options *o)
 {
-    char path[RP_JOURNAL_PATH_BYTES];
-
-    if (file->handle == NULL) return;
-    o->files->ops->close(file->handle);
+    if (file->handle != NULL) o->files->ops->close(file->handle);
     file->handle = NULL;
-    /* If that fails, it is removed when the next one wants its name. */
-    if (synced < file->first)
-        (void)o->files->ops->remove(o->files, rp_journal_path(path, file->first), NULL);
 }

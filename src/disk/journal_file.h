@@ -52,8 +52,8 @@ RP_NODISCARD rp_status rp_journal_file_sync(rp_journal_file *file, const rp_jour
 /* Writes the last record, syncs, closes. */
 RP_NODISCARD rp_status rp_journal_file_seal(rp_journal_file *file, const rp_journal_options *o,
                                             uint64_t last, rp_error *err);
-/* Gives it up; removes it if nothing of it is on stable storage. */
-void rp_journal_file_condemn(rp_journal_file *file, const rp_journal_options *o,
-                             uint64_t synced);
+/* Gives it up. What is there stays until the next file wants its name: whoever is killed before
+ * that may find it useful. */
+void rp_journal_file_condemn(rp_journal_file *file, const rp_journal_options *o);
 
 #endif
