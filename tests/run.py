@@ -476,7 +476,7 @@ def format_job():
 
 
 # How far clang's analyzer follows a function; its own bound is four times that, and takes as much longer.
-ANALYZER_NODES = 60000
+ANALYZER_NODES = 20000
 
 
 def lint_jobs():

@@ -483,7 +483,7 @@ static rp_status sync_file(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_ANA
 static rp_status write_piece(rp_journal *j, bool is_sync, bool *done,
                              rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
 {
-    uint64_t generation = generation_of(j), last, first = j->written + 1;
+    uint64_t generation = generation_of(j), last, first;
     rp_raw_cursor at;
     rp_status st;
 

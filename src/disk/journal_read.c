@@ -177,9 +177,9 @@ static rp_status load(reader *r, uint64_t first, rp_error *err)
     }
     if (st == RP_OK) st = ops->read(file, 0, r->data, r->size, &got, err);
     ops->close(file);
-    if (st == RP_OK && got != r->size) { /* it cannot shrink: nobody else is there */
+    if (st == RP_OK && r->data != NULL &&
+        got != r->size) /* nobody else is there to shrink it */
         memset(r->data + got, 0, r->size - got);
-    }
     return st;
 }
 

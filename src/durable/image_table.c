@@ -160,7 +160,7 @@ rp_status rp_image_read_table(const rp_allocator *alloc, const uint8_t *data, si
     name = rp_unpack_bytes(&in, name_size);
     if (name == NULL || name_size == 0 || memchr(name, 0, name_size) != NULL) in.bad = true;
     read_numbers(&in, &state);
-    if (in.bad)
+    if (in.bad || name == NULL)
         return rp_fail(err, RP_CORRUPT, "table: malformed at byte %zu of %zu",
                        (size_t)(in.at - data), size);
     copy = rp_alloc(alloc, name_size + 1);

@@ -225,7 +225,7 @@ static void replace(rp_tier *t, job *j)
 
     made = rp_alloc_array(&t->alloc, load->count, sizeof(rp_trajectory *));
     if (made == NULL) j->status = rp_fail_memory(&j->error, load->count * sizeof *made);
-    for (; j->status == RP_OK && n < load->count && at < j->count; n++) {
+    for (; made != NULL && j->status == RP_OK && n < load->count && at < j->count; n++) {
         const rp_trajectory *old = load->samples[n].trajectory;
         size_t count;
 
