@@ -191,7 +191,7 @@ static void one_died(void *ctx)
     if (++deaths != 1) return;
     assert_ok(rp_cut_new(&where->bed.alloc, &bereaved, 1, &cut, NULL));
     atomic_store(&where->bed.oom.left, 0);
-    assert_ok(rp_cut_take(cut, NULL, NULL, NULL, NULL));
+    assert_int_equal(rp_cut_take(cut, NULL, NULL, NULL, NULL), RP_NO_RESOURCE);
     assert_int_equal(rp_test_try_put(bereaved, 1, 1, where->bed.plain, NULL), RP_OK);
     atomic_store(&where->bed.oom.left, RP_TEST_OOM_UNLIMITED);
     rp_cut_free(cut, false);
