@@ -4,7 +4,7 @@
 RP_SANITIZED=1, which tests/run.py sets, says that the extension has the sanitizers inside. Servers
 in a process of their own and over TCP run the same code of the extension as those in this process,
 Reverb's suite the same as the package's own tests, and the C of the library has sanitized tests of
-its own.
+its own. Of what is left, every other case runs.
 """
 
 import os
@@ -23,6 +23,7 @@ def is_costly(item):
 
 def pytest_collection_modifyitems(config, items):
     if os.environ.get("RP_SANITIZED"):
-        left_out = [item for item in items if is_costly(item)]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not is_costly(item)]
+        kept = [item for item in items if not is_costly(item)][::2]
+        chosen = set(kept)
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = kept
