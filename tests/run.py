@@ -381,7 +381,8 @@ def wheel_job():
         return Result(0, 1, output)
     print(f"     python      wheel built and installed in {time.monotonic() - started:.0f} s")
     # Away from the sources, so that nothing but the installed package can be imported.
-    return pytest_job(installed, "tests/python", {"RP_BUILD": str(BUILD / "release")})
+    return pytest_job(installed, "tests/python",
+                      {"RP_BUILD": str(BUILD / "release"), "RP_SHORT": "1"})
 
 
 PYTHON_VERSION = "{}{}".format(*sys.version_info[:2])
