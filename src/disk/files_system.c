@@ -80,6 +80,15 @@ static bool is_fine(const char *path)
     return true;
 }
 
+/* O_DIRECTORY says of a link that it is no directory; openat2() says that it is a link. */
+static int errno_of_component(int at, const char *name, int number)
+{
+    struct stat about;
+
+    if (number != ENOTDIR || fstatat(at, name, &about, AT_SYMLINK_NOFOLLOW) != 0) return number;
+    return S_ISLNK(about.st_mode) ? ELOOP : ENOTDIR;
+}
+
 /* Opens directory after directory, then the last component; for systems without openat2(). */
 static int open_down(int directory, const char *path, int flags, mode_t mode)
 {
@@ -96,6 +105,7 @@ static int open_down(int directory, const char *path, int flags, mode_t mode)
             fd = last ? openat(at, name, flags | O_NOFOLLOW | O_CLOEXEC, mode)
                       : openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         } while (fd < 0 && errno == EINTR);
+        if (fd < 0) errno = errno_of_component(at, name, errno);
         if (at != directory) {
             int number = errno;
             (void)close(at);
