@@ -428,8 +428,7 @@ def test_memory_of_atari_stacks(noise):
 
     assert len(buffer) == count
     assert buffer.nbytes < plain / (6 if noise else 8)
-    if not os.environ.get("RP_SANITIZED"):  # which keeps what was freed
-        assert resident() - before < 1.3 * buffer.nbytes + (8 << 20)
+    assert resident() - before < 1.3 * buffer.nbytes + (8 << 20)
 
 
 # --- saving ------------------------------------------------------------------------------------
