@@ -86,7 +86,7 @@ RP_NODISCARD rp_status rp_reverb_chunk_for(const rp_allocator *alloc, rp_decoder
 
 /* --- names -------------------------------------------------------------------------------------- */
 
-enum { RP_REVERB_NAME_BYTES = 48 };
+enum { RP_REVERB_NAME_BYTES = 64 };
 
 /* The name of a checkpoint's folder: the time in UTC as Abseil writes it, RFC 3339 with as many
  * digits behind the seconds as needed. Returns `out`. */
