@@ -10,8 +10,8 @@
 Parts: release, asan, tsan and cross build the library and run its tests; replay runs the fuzz
 corpora; oracle holds our messages against protobuf's own; meta, format and lint look at the
 source; examples and docs use an installed copy as a user would; cli runs the command; conformance
-lets independent clients loose on a server process, attack hostile ones (on those of asan and tsan
-too, if these parts run as well); python builds a wheel and tests the package as it is installed,
+lets independent clients loose on a server process, attack hostile ones (on those of asan and tsan,
+if these parts run as well); python builds a wheel and tests the package as it is installed,
 once more with the sanitizers, and counts references; plants builds with bugs to be chosen and
 places to be killed at, and planted shows that the tests of durability find them. One line per program, the output of what
 failed, and at the end `N passed, N failed`.
@@ -45,7 +45,7 @@ OTHER_MACHINE = "x86_64" if platform.machine() == "aarch64" else "aarch64"
 # what a plain build manages in a minute.
 # Sanitized builds have what a stack trace needs and no more: a fifth of the time to compile.
 SANITIZED = ["-Dbuildtype=debugoptimized", "-Doptimization=1", "-Ddebug=false",
-             "-Db_lundef=false", "-Dprograms=false"]
+             "-Db_lundef=false", "-Dprograms=false", "-Dc_link_args=-fuse-ld=lld"]
 BUILDS = {
     "release": {
         "cc": "gcc",
@@ -69,12 +69,13 @@ BUILDS = {
         "cc": "clang",
         "options": SANITIZED + ["-Db_sanitize=thread", "-Dc_args=-gline-tables-only"],
         "scale": 0.1,
-        "without": {"durability_damage", "durability_exact"},  # one thread
+        "threaded": True,
+        "without": {"durability_damage", "durability_exact"},  # next to nothing in their threads
         "env": {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"},
     },
     "plants": {
         "cc": "gcc",
-        "options": ["-Dplants=true", "-Dprograms=false"],
+        "options": ["-Dplants=true", "-Dprograms=false", "-Doptimization=1"],
         "scale": 1.0,
         "targets": ["test_durability_damage", "test_durability_errors", "test_durability_exact",
                     "test_durability_points", "test_durability_power", "test_unit_cut",
@@ -180,6 +181,14 @@ def fixed_addresses():
         return []
 
 
+def threaded():
+    """The test programs that can start a thread: for the others there is nothing that the thread
+    sanitizer could find. Linked statically, a program has of the library only what it uses, so the
+    plain build tells; without it, all of them."""
+    programs = [p for p in (BUILD / "release" / "tests").glob("test_*") if p.is_file()]
+    return sorted(p.name for p in programs if "pthread_create" in run(["nm", "-Du", p])[1])
+
+
 def build(name):
     """Configures and builds one configuration with warnings as errors. A directory configured
     with other options is made anew."""
@@ -197,8 +206,11 @@ def build(name):
         if status != 0:
             return Result(0, 1, output)
         stamp.write_text(json.dumps(options))
+    targets = config.get("targets", [])
+    if config.get("threaded") and threaded():
+        targets = [*threaded(), "src/cli/reprise:executable"]
     status, output = run([MESON, "compile", "-C", where, "-j", JOBS, "--ninja-args=-k0",
-                          *config.get("targets", [])], env=env)
+                          *targets], env=env)
     progress = r"\A.*?(?=^FAILED: )|^\[\d+/\d+\] [^\n]*\n"
     output = re.sub(progress, "", output, flags=re.DOTALL | re.MULTILINE)
     return Result(1, 0) if status == 0 else Result(0, 1, output)
@@ -234,6 +246,7 @@ def test_jobs(name, args):
     status, output = run([MESON, "introspect", "--tests", where])
     assert status == 0, output
     wrapper = fixed_addresses() if config.get("env") else config.get("wrapper", [])
+    chosen = threaded() if config.get("threaded") else []
     jobs = []
     for test in json.loads(output):
         suites = {s.split(":")[-1] for s in test["suite"]}
@@ -244,6 +257,8 @@ def test_jobs(name, args):
         if test["name"] not in config.get("tests", {test["name"]}):
             continue
         if test["name"] in config.get("without", set()):
+            continue
+        if chosen and pathlib.Path(test["cmd"][0]).name not in chosen:
             continue
         env = {**test["env"], **config.get("env", {}),
                "RP_TEST_SCALE": str(config["scale"] * args.scale)}
@@ -315,10 +330,12 @@ def cli_job():
 
 
 def attack_jobs(built):
-    """The attack pack on each build that there is; under tsan the mixed load only."""
+    """The attack pack, on a server with the sanitizers if there is one; under tsan the mixed load
+    only, and what is timed on the plain build."""
     latency, load = "tests/attack/test_latency.py", "tests/attack/test_load.py"
-    runs = [(0, "release", "release", "tests/attack"), (0, "asan", "asan", "tests/attack"),
-            (0, "tsan", "tsan", load), (ALONE, "latency", "release", latency)]
+    victim = "asan" if "asan" in built else "release"
+    runs = [(0, victim, victim, "tests/attack"), (0, "tsan", "tsan", load),
+            (ALONE, "latency", "release", latency)]
     jobs = []
     for order, name, build, what in runs:
         env = {**BUILDS[build].get("env", {}), "RP_BUILD": str(BUILD / build)}
@@ -372,7 +389,7 @@ def wheel_job():
     package there."""
     started = time.monotonic()
     python = "/usr/bin/python3"
-    status, output = run([sys.executable, ROOT / "tools" / "wheel.py", python], 900)
+    status, output = run([sys.executable, ROOT / "tools" / "wheel.py", "--quick", python], 900)
     if status != 0:
         return Result(0, 1, output)
     installed = ROOT / "build" / "python" / f"installed{PYTHON_VERSION}" / "bin" / "python"

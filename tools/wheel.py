@@ -5,6 +5,7 @@
     tools/wheel.py                    for every CPython from 3.9 on that this machine has
     tools/wheel.py python3.12         for these only
     tools/wheel.py --no-check ...     builds, and does not install them anywhere
+    tools/wheel.py --quick ...        compiles with little optimization, for tests
 
 The wheels lie in build/wheels. A wheel is built as `pip wheel .` does, isolated, with what
 pyproject.toml names; auditwheel then puts the libraries into it that not every Linux has. Each is
@@ -93,7 +94,7 @@ def tools():
     return where / "bin"
 
 
-def build(python):
+def build(python, settings):
     """The repaired wheel for an interpreter."""
     version = "".join(str(x) for x in version_of(python))
     audit = tools()
@@ -102,7 +103,7 @@ def build(python):
         environment(python, maker)
     with tempfile.TemporaryDirectory() as folder:
         run([maker / "bin" / "python", "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder,
-             f"--config-settings=builddir={WORK / f'cp{version}'}", ROOT], 1200)
+             f"--config-settings=builddir={WORK / f'cp{version}'}", *settings, ROOT], 1200)
         [raw] = pathlib.Path(folder).glob("*.whl")
         WHEELS.mkdir(parents=True, exist_ok=True)
         for old in WHEELS.glob(f"reprise-*-cp{version}-*.whl"):
@@ -144,13 +145,15 @@ def main():
     parser = argparse.ArgumentParser(description="Builds wheels; see the top of the file.")
     parser.add_argument("pythons", nargs="*", metavar="PYTHON", help="interpreters")
     parser.add_argument("--no-check", action="store_true", help="do not install the wheels")
+    parser.add_argument("--quick", action="store_true", help="compile with little optimization")
     args = parser.parse_args()
+    settings = ["--config-settings=setup-args=-Doptimization=1"] if args.quick else []
     pythons = args.pythons or interpreters()
     for python in pythons:
         version = version_of(python)
         if version is None or version < OLDEST:
             parser.error(f"{python} is no CPython of 3.9 or newer with its header files")
-        wheel = build(python)
+        wheel = build(python, settings)
         if not args.no_check:
             check(python, wheel)
         print(f"{wheel.relative_to(ROOT)}  {wheel.stat().st_size / 1e6:.1f} MB", flush=True)

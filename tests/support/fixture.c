@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/fixture.h"
 
-double rp_test_scale(void)
-{
-    const char *text = getenv("RP_TEST_SCALE");
-    double scale = text != NULL ? strtod(text, NULL) : 1.0;
-
-    return scale > 0 ? scale : 1.0;
-}
-
 size_t rp_test_scaled(size_t count, size_t least)
 {
     double n = (double)count * rp_test_scale();

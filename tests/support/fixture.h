@@ -13,9 +13,6 @@
 #include "reprise/reprise.h"
 #include "support/unit.h"
 
-/* How much a long test should do: RP_TEST_SCALE, or 1. */
-double rp_test_scale(void);
-
 /* `count` times the scale, at least `least`. */
 size_t rp_test_scaled(size_t count, size_t least);
 

@@ -24,13 +24,28 @@
 #endif
 #endif
 
-/* For tests that fork while there are threads: an emulator ends a child that starts some. Where
- * the tests are made small enough for one, they are left out. */
-static inline void rp_test_skip_fork_if_emulated(void)
+/* How much a long test should do: RP_TEST_SCALE, which is 1 in a plain build, a tenth under
+ * sanitizers and a hundredth in an emulator. */
+static inline double rp_test_scale(void)
 {
-    const char *scale = getenv("RP_TEST_SCALE");
+    const char *text = getenv("RP_TEST_SCALE");
+    double scale = text != NULL ? strtod(text, NULL) : 1.0;
 
-    if (scale != NULL && strtod(scale, NULL) < 0.05) skip();
+    return scale > 0 ? scale : 1.0;
+}
+
+/* For tests that an emulator cannot run: it ends a child of a process with threads that starts
+ * some itself, and much of what is resident is its own. */
+static inline void rp_test_skip_if_emulated(void)
+{
+    if (rp_test_scale() < 0.05) skip();
+}
+
+/* The step of a loop over all places where something may go wrong: `step` in a plain build,
+ * `wider` where everything is slower. */
+static inline size_t rp_test_step(size_t step, size_t wider)
+{
+    return rp_test_scale() < 0.5 ? wider : step;
 }
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))

@@ -506,7 +506,7 @@ static void try_fork(rp_test_live *live, const rp_client_options *options)
 
 static void a_child_connects_anew(void **state)
 {
-    rp_test_skip_fork_if_emulated();
+    rp_test_skip_if_emulated();
     rp_test_live live;
 
     (void)state;
@@ -517,7 +517,7 @@ static void a_child_connects_anew(void **state)
 
 static void a_child_connects_anew_under_tls(void **state)
 {
-    rp_test_skip_fork_if_emulated();
+    rp_test_skip_if_emulated();
     rp_test_certificates c;
     rp_server_options options = {0};
     rp_test_identity identity;
@@ -554,7 +554,7 @@ static void *keep_busy(void *arg)
 
 static void a_fork_in_the_middle_of_calls(void **state)
 {
-    rp_test_skip_fork_if_emulated();
+    rp_test_skip_if_emulated();
     busy b = {.stop = false};
     pthread_t threads[3];
     rp_test_live live;
@@ -575,7 +575,7 @@ static void a_fork_in_the_middle_of_calls(void **state)
 /* A child that never uses its client does not keep the parent's connection open. */
 static void a_child_holds_no_connection(void **state)
 {
-    rp_test_skip_fork_if_emulated();
+    rp_test_skip_if_emulated();
     int out[2], status;
     char byte, rest[256];
     rp_client *client;

@@ -204,7 +204,7 @@ static void *be_restless(void *arg)
 
 static void a_child_has_threads_of_its_own(void **state)
 {
-    rp_test_skip_fork_if_emulated();
+    rp_test_skip_if_emulated();
     rp_runtime *r = get();
 
     (void)state;
@@ -214,7 +214,7 @@ static void a_child_has_threads_of_its_own(void **state)
 
 static void a_fork_may_come_at_any_moment(void **state)
 {
-    rp_test_skip_fork_if_emulated();
+    rp_test_skip_if_emulated();
     enum { THREADS = 3, FORKS = 60 };
     restless r = {.stop = false};
     pthread_t threads[THREADS];

@@ -191,8 +191,9 @@ static void a_call_that_fails_leaves_the_checkpoint_before(void **state)
     (void)state;
     for (int error = 0; error < RP_SIM_ERRORS; error++)
         for (int for_good = 0; for_good < 2; for_good++)
-            for (uint64_t nth = 1;
-                 save_with_fault(saved, before, nth, (rp_sim_error)error, for_good); nth++) {}
+            for (uint64_t nth = 1 + (uint64_t)error;
+                 save_with_fault(saved, before, nth, (rp_sim_error)error, for_good);
+                 nth += rp_test_step(1, RP_SIM_ERRORS)) {}
     rp_sim_free(saved);
 }
 
@@ -277,7 +278,9 @@ static void damage_anywhere_is_noticed_or_does_not_matter(void **state)
     rp_test_rig_deinit(&rig);
     n = list_files(saved);
     for (size_t i = 0; i < n.count; i++)
-        for (uint64_t byte = 0; byte<n.sizes[i]; byte += n.sizes[i]> 4096 ? 61 : 7) {
+        for (uint64_t byte = 0; byte<n.sizes[i]; byte += n.sizes[i]> 4096
+                                    ? rp_test_step(61, 367)
+                                    : rp_test_step(7, 41)) {
             rp_sim *disk = rp_sim_copy(saved);
             uint64_t found;
 

@@ -76,6 +76,7 @@ static void test_memory_is_what_was_asked_for(void **state)
 
     (void)state;
     if (RP_SANITIZED) skip();
+    rp_test_skip_if_emulated();
     assert_non_null(mkdtemp(directory));
     assert_ok(rp_files_open_directory(rp_allocator_default(), directory,
                                       &segments_options.files, &err));

@@ -104,13 +104,14 @@ static void block_freed_last_is_given_next(void **state)
 
 static void do_anything(void)
 {
-    enum { PIECES = 20000, STEPS = 400000 };
+    enum { PIECES = 20000 };
+    size_t steps = 400000 / rp_test_step(1, 4);
     piece *pieces = calloc(PIECES, sizeof *pieces);
     rp_rng rng;
     assert_non_null(pieces);
     rp_rng_init(&rng, 5);
 
-    for (size_t step = 0; step < STEPS; step++) {
+    for (size_t step = 0; step < steps; step++) {
         piece *p = &pieces[rp_rng_below(&rng, PIECES)];
         size_t most = step / 40000 % 2 == 0 ? RP_POOL_MAX_BYTES : 100;
 
