@@ -291,7 +291,7 @@ uint64_t rp_journal_cut(rp_journal *j)
     return last;
 }
 
-rp_status rp_journal_trim(rp_journal *j, uint64_t lsn, rp_error *err)
+rp_status rp_journal_trim(rp_journal *j, uint64_t covered, uint64_t base, rp_error *err)
 {
     char path[RP_JOURNAL_PATH_BYTES];
     rp_status first = RP_OK;
@@ -303,12 +303,12 @@ rp_status rp_journal_trim(rp_journal *j, uint64_t lsn, rp_error *err)
         rp_status st;
 
         rp_mutex_lock(&j->mu);
-        if (j->hold > 0 && lsn >= j->hold) {
+        if (j->hold > 0 && covered >= j->hold) {
             j->hold = 0;
             rp_cond_signal(&j->cv);
         }
-        more = j->file_count > 1 && j->files[1] - 1 <= lsn;
-        if (RP_PLANTED(9)) more = j->file_count > 0 && j->files[0] <= lsn;
+        more = j->file_count > 1 && j->files[1] - 1 <= base;
+        if (RP_PLANTED(9)) more = j->file_count > 0 && j->files[0] <= covered;
         if (more) {
             file = j->files[0];
             j->file_count--;

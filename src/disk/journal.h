@@ -95,9 +95,10 @@ RP_NODISCARD rp_status rp_journal_wait(rp_journal *j, uint64_t lsn, rp_wait wait
                                        rp_error *err);
 /* Has everything up to now written, synced. The same statuses. */
 RP_NODISCARD rp_status rp_journal_sync(rp_journal *j, rp_wait wait, rp_error *err);
-/* A checkpoint has everything up to `lsn`: removes files whose records are all <= lsn. The
- * first failure is the status. */
-RP_NODISCARD rp_status rp_journal_trim(rp_journal *j, uint64_t lsn, rp_error *err);
+/* A checkpoint has everything up to `covered`: removes files whose records are all <= `base`,
+ * which an older one has. The first failure is the status. */
+RP_NODISCARD rp_status rp_journal_trim(rp_journal *j, uint64_t covered, uint64_t base,
+                                       rp_error *err);
 
 typedef struct rp_journal_info {
     uint64_t last, safe, synced;   /* numbers */
@@ -116,15 +117,23 @@ void rp_journal_get_info(rp_journal *j, rp_journal_info *out);
  * `*last` is the last good number, at least `from`. Damage after the last known synced number
  * is a torn tail: cut there, with `*torn_bytes`; so is a record after it that `each` finds to
  * speak of something that is not there (RP_NOT_FOUND; nothing may have been changed then).
- * Before it RP_CORRUPT, unless `salvage`: then what can be read up to the damage is, and `err`
- * has RP_CORRUPT and why, though the status is RP_OK. A gap in the numbers is damage, unless
- * the journal says itself that it gave up there: then it ends there. Any other status of `each`
- * ends it. */
+ * Before it RP_CORRUPT, unless it is salvaged: then what can be read up to the damage is, and
+ * `err` has RP_CORRUPT and why, though the status is RP_OK. A gap in the numbers is damage,
+ * unless the journal says itself that it gave up there: then it ends there. Any other status of
+ * `each` ends it. */
+typedef enum rp_journal_reading {
+    RP_JOURNAL_LIVE,    /* for the newest checkpoint */
+    RP_JOURNAL_OLDER,   /* for one before: a checkpoint had what was given up, so that is damage
+                         */
+    RP_JOURNAL_SALVAGE, /* whatever can be read */
+} rp_journal_reading;
+
 typedef rp_status rp_journal_visit(void *ctx, const rp_record *record, rp_error *err);
 RP_NODISCARD rp_status rp_journal_read(const rp_allocator *alloc, rp_files *files,
-                                       const rp_store_id *store, uint64_t from, bool salvage,
-                                       rp_journal_visit *each, void *ctx, uint64_t *last,
-                                       uint64_t *torn_bytes, rp_error *err);
+                                       const rp_store_id *store, uint64_t from,
+                                       rp_journal_reading how, rp_journal_visit *each,
+                                       void *ctx, uint64_t *last, uint64_t *torn_bytes,
+                                       rp_error *err);
 
 /* --- pure, for the above and the tests ---------------------------------------------------------------- */
 

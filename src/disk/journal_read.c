@@ -102,6 +102,7 @@ typedef struct reader {
     const rp_allocator *alloc;
     rp_files *files;
     const rp_store_id *store;
+    rp_journal_reading how;
     uint64_t *firsts; /* ascending */
     size_t count, capacity;
     bool bad;
@@ -216,7 +217,7 @@ static rp_status visit(void *ctx, const rp_record *record, rp_error *err)
     return st;
 }
 
-/* Whether the journal gave up before the next file. */
+/* Whether the journal gave up before the file, and that may be. */
 static rp_status gave_up_before(reader *r, size_t index, bool *out, rp_error *err)
 {
     rp_journal_end end;
@@ -225,7 +226,7 @@ static rp_status gave_up_before(reader *r, size_t index, bool *out, rp_error *er
     if (st == RP_OK)
         st = rp_journal_walk(r->data, r->size, r->firsts[index], r->store, NULL, NULL, &end,
                              err);
-    *out = st == RP_OK && end.gave_up;
+    *out = st == RP_OK && end.gave_up && r->how != RP_JOURNAL_OLDER;
     return st;
 }
 
@@ -287,11 +288,16 @@ static rp_status read_one(reader *r, size_t index, uint64_t synced, bool *is_end
 }
 
 rp_status rp_journal_read(const rp_allocator *alloc, rp_files *files, const rp_store_id *store,
-                          uint64_t from, bool salvage, rp_journal_visit *each, void *ctx,
-                          uint64_t *last, uint64_t *torn_bytes, rp_error *err)
+                          uint64_t from, rp_journal_reading how, rp_journal_visit *each,
+                          void *ctx, uint64_t *last, uint64_t *torn_bytes, rp_error *err)
 {
-    reader r = {
-        .alloc = alloc, .files = files, .store = store, .last = from, .each = each, .ctx = ctx};
+    reader r = {.alloc = alloc,
+                .files = files,
+                .store = store,
+                .how = how,
+                .last = from,
+                .each = each,
+                .ctx = ctx};
     uint64_t synced = 0;
     bool is_end = false;
     rp_error why = {0};
@@ -307,7 +313,7 @@ rp_status rp_journal_read(const rp_allocator *alloc, rp_files *files, const rp_s
         st = read_one(&r, i, synced, &is_end, torn_bytes, &why);
     }
     if (st != RP_OK && err != NULL) *err = why;
-    if (st == RP_CORRUPT && salvage) st = RP_OK;
+    if (st == RP_CORRUPT && how == RP_JOURNAL_SALVAGE) st = RP_OK;
     *last = r.last;
     drop_data(&r);
     rp_release(alloc, r.firsts, r.capacity * sizeof *r.firsts);

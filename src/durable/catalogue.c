@@ -75,7 +75,7 @@ static size_t place_of(const rp_catalogue *c, uint64_t number)
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (c->segments[middle] < number)
+        if (c->segments[middle].number < number)
             low = middle + 1;
         else
             high = middle;
@@ -87,12 +87,13 @@ rp_status rp_catalogue_add_segment(rp_catalogue *c, uint64_t number)
 {
     size_t at = place_of(c, number);
 
-    if (at < c->segment_count && c->segments[at] == number) return RP_OK;
+    if (at < c->segment_count && c->segments[at].number == number) return RP_OK;
     if (!make_room(&c->alloc, &c->segments, c->segment_count, &c->segment_capacity,
-                   sizeof number))
+                   sizeof *c->segments))
         return RP_NO_RESOURCE;
-    memmove(c->segments + at + 1, c->segments + at, (c->segment_count - at) * sizeof number);
-    c->segments[at] = number;
+    memmove(c->segments + at + 1, c->segments + at,
+            (c->segment_count - at) * sizeof *c->segments);
+    c->segments[at] = (rp_owned_segment){.number = number};
     c->segment_count++;
     return RP_OK;
 }
@@ -101,9 +102,10 @@ void rp_catalogue_drop_segment(rp_catalogue *c, uint64_t number)
 {
     size_t at = place_of(c, number);
 
-    if (at == c->segment_count || c->segments[at] != number) return;
+    if (at == c->segment_count || c->segments[at].number != number) return;
     c->segment_count--;
-    memmove(c->segments + at, c->segments + at + 1, (c->segment_count - at) * sizeof number);
+    memmove(c->segments + at, c->segments + at + 1,
+            (c->segment_count - at) * sizeof *c->segments);
 }
 
 const rp_manifest_segment *rp_find_segment(const rp_manifest_segment *segments, size_t count,

@@ -43,11 +43,17 @@ typedef struct rp_kept_checkpoint {
     size_t segment_count;
 } rp_kept_checkpoint;
 
+typedef struct rp_owned_segment {
+    uint64_t number;
+    uint64_t
+        dead_at; /* the checkpoint before whose cut nothing in memory lay in it; 0: alive */
+} rp_owned_segment;
+
 typedef struct rp_catalogue {
     rp_allocator alloc;
     rp_kept_checkpoint *checkpoints;
     size_t checkpoint_count, checkpoint_capacity;
-    uint64_t *segments; /* files that are ours, but for those made since it was opened */
+    rp_owned_segment *segments; /* that are ours, but for those made since it was opened */
     size_t segment_count, segment_capacity;
     uint64_t *held; /* segments that checkpoints in quarantine need: never removed */
     size_t held_count, held_capacity;

@@ -38,7 +38,6 @@ typedef struct run {
     rp_image image;
     rp_buf payload;
     rp_slot *slots; /* of one block */
-    rp_dead_segments dead;
     uint64_t limbo_limit;
     rp_checkpoint_result result;
 } run;
@@ -75,6 +74,10 @@ static void note_lsn(void *ctx)
 {
     run *r = ctx;
 
+    /* Without a journal, a leap: what one tells that begins after this checkpoint must not seem
+     * to follow on those before it, nor what is torn at the end of an old one on this. */
+    if (r->c->journal == NULL && r->c->catalogue.checkpoint_count > 0)
+        r->c->lsn += RP_LSN_LEAP;
     r->lsn = r->c->journal != NULL ? rp_journal_cut(r->c->journal) : r->c->lsn;
 }
 
@@ -163,8 +166,9 @@ static rp_status choose_moving(run *r, rp_error *err)
 
         uint64_t bytes = 0;
 
-        /* All of the file counts, also what nobody needs at its end. */
-        if (s->number >= r->dead.floor || is_damaged(r, s->number) ||
+        /* Of one that is not written any more all of the file counts, also what nobody needs at
+         * its end. */
+        if (s->number >= r->c->next_segment || is_damaged(r, s->number) ||
             rp_segments_open(r->c->segments, s->number, &bytes, NULL) != RP_OK ||
             s->live >= bytes / 4)
             continue;
@@ -582,7 +586,7 @@ static rp_status begin(run *r, rp_error *err)
     r->slots = rp_alloc(r->c->alloc, BLOCK_BYTES);
     if (r->slots == NULL) return rp_fail_memory(err, BLOCK_BYTES);
     /* Before the cut: who has no chunk in memory now is needed by no change after it. */
-    st = rp_dead_segments_find(r->c, &r->dead, err);
+    st = rp_retention_note(r->c, r->result.number, err);
     if (st == RP_OK) st = choose_moving(r, err);
     if (st == RP_OK) st = take_cut(r, err);
     return st;
@@ -598,7 +602,6 @@ static void end(run *r, bool kept)
     rp_release(r->c->alloc, r->slots, BLOCK_BYTES);
     rp_image_deinit(&r->image);
     rp_buf_deinit(&r->payload);
-    rp_dead_segments_deinit(r->c, &r->dead);
     rp_progress_end(r->c->meter);
 }
 
@@ -625,8 +628,7 @@ rp_status rp_checkpoint_write(rp_checkpointer *c, rp_checkpoint_result *out, rp_
     }
     if (st == RP_OK) {
         c->last_number = r->result.number;
-        if (RP_PLANTED(8) && rp_retain(c, &r->dead, r->lsn) != RP_OK)
-            r->result.is_swept = false;
+        if (RP_PLANTED(8) && rp_retain(c) != RP_OK) r->result.is_swept = false;
         st = switch_over(r, &stays, err);
         if (!stays)
             rp_catalogue_drop_checkpoint(&c->catalogue, c->catalogue.checkpoint_count - 1);
@@ -635,7 +637,7 @@ rp_status rp_checkpoint_write(rp_checkpointer *c, rp_checkpoint_result *out, rp_
         keep_tables(r);
         c->damaged_count = 0;
         r->result.lsn = r->lsn;
-        r->result.is_swept = rp_retain(c, &r->dead, r->lsn) == RP_OK;
+        r->result.is_swept = rp_retain(c) == RP_OK;
         *out = r->result;
     }
     end(r, st == RP_OK);

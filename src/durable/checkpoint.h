@@ -39,20 +39,24 @@ static inline void rp_progress_reach(rp_progress_meter *m, uint64_t done)
 }
 void rp_progress_end(rp_progress_meter *m);
 
+/* More than the changes of a journal's torn tail. */
+#define RP_LSN_LEAP (UINT64_C(1) << 32)
+
 /* One for a data directory. One thread at a time. */
 typedef struct rp_checkpointer {
     const rp_allocator *alloc;
     rp_files *files;
     rp_segments *segments;
-    rp_journal *journal; /* NULL: none */
+    rp_journal *journal; /* NULL: none, or none yet */
+    bool has_journal;    /* the mode has one */
     rp_store *store;
     rp_store_id id;
     size_t keep;
     uint64_t last_number;  /* of any manifest ever written here */
-    uint64_t lsn;          /* without a journal: the last there was */
+    uint64_t lsn;          /* while there is no journal: the last number used */
     uint64_t next_segment; /* those from here on were made since, and are not yet in the
                               catalogue */
-    bool has_old_journal;  /* without a journal: files of one are there */
+    bool has_old_journal;  /* the mode has none, but files of one are there */
     rp_catalogue catalogue;
     uint64_t
         *damaged; /* segments that the next one must leave, ascending; then there are none */

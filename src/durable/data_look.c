@@ -494,8 +494,8 @@ static rp_status check_journal(look *l, rp_error *err)
         if (f->state == RP_DATA_DAMAGED || f->state == RP_DATA_TORN) broken = f;
     }
     if (first == NULL || !l->has_id) return RP_OK;
-    st = rp_journal_read(l->alloc, l->files, &l->id, from, false, count_change, l, &last, &torn,
-                         &why);
+    st = rp_journal_read(l->alloc, l->files, &l->id, from, RP_JOURNAL_LIVE, count_change, l,
+                         &last, &torn, &why);
     if (st == RP_NO_RESOURCE) {
         if (err != NULL) *err = why;
         return st;

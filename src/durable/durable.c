@@ -201,7 +201,9 @@ static rp_status raise_sizes(const sizes *s, bool *raised, rp_error *err)
     return st;
 }
 
-static rp_status recover(rp_durable *d, bool *needs_checkpoint, rp_error *err)
+/* `*found_journal`: files of one were there. */
+static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_journal,
+                         rp_error *err)
 {
     rp_recovery r = {.alloc = &d->alloc,
                      .files = d->files,
@@ -235,6 +237,7 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, rp_error *err)
     d->info.last_checkpoint = r.checkpoint;
     *needs_checkpoint = r.is_fresh || !r.is_whole || !r.is_same || raised ||
                         (r.has_journal && d->options.mode == RP_DURABLE_CHECKPOINT);
+    *found_journal = r.has_journal;
     d->segments = r.segments;
     d->tier = r.tier;
     *c = (rp_checkpointer){.alloc = &d->alloc,
@@ -246,7 +249,9 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, rp_error *err)
                            .last_number = r.last_number,
                            .lsn = r.lsn,
                            .next_segment = r.next_segment,
-                           .has_old_journal = r.has_journal,
+                           .has_journal = d->options.mode != RP_DURABLE_CHECKPOINT,
+                           .has_old_journal =
+                               r.has_journal && d->options.mode == RP_DURABLE_CHECKPOINT,
                            .catalogue = r.catalogue,
                            .damaged = r.damaged,
                            .damaged_count = r.damaged_count,
@@ -286,24 +291,24 @@ static rp_status sync_segments(rp_durable *d, rp_error *err)
     rp_status st = RP_OK;
 
     for (size_t i = 0; i < k->segment_count && st == RP_OK; i++) {
-        st = rp_segments_sync_opened(d->segments, k->segments[i], err);
+        st = rp_segments_sync_opened(d->segments, k->segments[i].number, err);
         if (st == RP_NOT_FOUND) st = RP_OK; /* then nothing was read there */
     }
     return st == RP_OK ? d->files->ops->sync_directory(d->files, "seg", err) : st;
 }
 
+/* A journal tells what changed since a checkpoint: so there must be one, of all tables, before
+ * it begins. What opening has changed is in none. */
 static rp_status start(rp_durable *d, rp_error *err)
 {
-    bool needs_checkpoint = false;
+    bool needs_checkpoint = false, found_journal = false;
     rp_status st = d->files->ops->lock(d->files, "LOCK", err);
 
-    if (st == RP_OK) st = recover(d, &needs_checkpoint, err);
+    if (st == RP_OK) st = recover(d, &needs_checkpoint, &found_journal, err);
+    if (st == RP_OK && found_journal && needs_checkpoint) st = sync_segments(d, err);
+    if (st == RP_OK && needs_checkpoint) st = rp_durable_write_checkpoint(d, err);
     if (st == RP_OK && d->options.mode != RP_DURABLE_CHECKPOINT)
         st = rp_durable_start_journal(d, err);
-    else if (st == RP_OK && d->checkpointer.has_old_journal)
-        st = sync_segments(d, err);
-    /* A journal tells what changed since a checkpoint: so there must be one, of all tables. */
-    if (st == RP_OK && needs_checkpoint) st = rp_durable_write_checkpoint(d, err);
     return st == RP_OK ? rp_durable_start_thread(d, err) : st;
 }
 
@@ -346,13 +351,13 @@ static rp_status stop(rp_durable *d, rp_error *err)
 rp_status rp_durable_load_on(rp_files *files, const rp_durable_options *options,
                              rp_store *store, rp_durable_info *out, rp_error *err)
 {
-    bool needs_checkpoint;
+    bool needs_checkpoint, found_journal;
     rp_durable *d = NULL;
     rp_status st = new_durable(options, store, &d, err);
 
     if (st != RP_OK || d == NULL) return st;
     d->files = files;
-    st = recover(d, &needs_checkpoint, err);
+    st = recover(d, &needs_checkpoint, &found_journal, err);
     *out = d->info;
     free_durable(d);
     return st;

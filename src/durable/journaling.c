@@ -97,12 +97,15 @@ rp_status rp_durable_replay(rp_durable *d, rp_recovery *r, rp_error *err)
         .alloc = &d->alloc, .store = d->store, .chunk = find_chunk, .ctx = &p};
     uint64_t last = r->lsn, torn = 0, count;
     rp_error why = {0};
+    rp_journal_reading how = r->salvage    ? RP_JOURNAL_SALVAGE
+                             : r->is_older ? RP_JOURNAL_OLDER
+                                           : RP_JOURNAL_LIVE;
     rp_status st = rp_replayer_new(&options, &p.replayer, err);
 
     if (st != RP_OK) return st;
     rp_progress_begin(r->meter, "replaying", 0);
-    st = rp_journal_read(&d->alloc, d->files, &r->id, r->lsn, r->salvage, visit, &p, &last,
-                         &torn, &why);
+    st = rp_journal_read(&d->alloc, d->files, &r->id, r->lsn, how, visit, &p, &last, &torn,
+                         &why);
     count = rp_replayer_count(p.replayer);
     rp_replayer_free(p.replayer);
     rp_release(r->alloc, p.parts, p.capacity * sizeof *p.parts);

@@ -237,6 +237,7 @@ static rp_status load_any(rp_recovery *r, directory *d, rp_error *err)
             if (d->why.code == RP_OK) d->why = why;
             rp_recovery_report(r, "checkpoint not loaded: %s", why.text);
             r->is_whole = false;
+            r->is_older = true;
         }
         why = (rp_error){0};
         if (has_current && d->manifests.at[i] >= first) continue;

@@ -34,6 +34,7 @@ typedef struct rp_recovery {
     void *ctx;
     /* found */
     bool is_fresh; /* nothing was there */
+    bool is_older; /* a newer one could not be read */
     bool is_whole; /* the newest, and nothing of it was dropped or altered */
     bool is_same;  /* and the store has no tables or bounds that are not saved */
     rp_store_id id;

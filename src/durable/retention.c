@@ -6,33 +6,25 @@
 
 #include "util/error.h"
 #include "util/kill_point.h"
-#include "util/mem.h"
+#include "util/planted.h"
 
-rp_status rp_dead_segments_find(rp_checkpointer *c, rp_dead_segments *out, rp_error *err)
+rp_status rp_retention_note(rp_checkpointer *c, uint64_t number, rp_error *err)
 {
     rp_catalogue *k = &c->catalogue;
-    rp_dead_segments dead = {.floor = rp_segments_writing(c->segments)};
+    uint64_t written = rp_segments_writing(c->segments); /* from here on they still are */
 
-    for (; c->next_segment < dead.floor; c->next_segment++)
+    for (; c->next_segment < written; c->next_segment++)
         if (rp_catalogue_add_segment(k, c->next_segment) != RP_OK)
-            return rp_fail_memory(err, sizeof c->next_segment);
-    dead.capacity = k->segment_count;
-    if (dead.capacity > 0) {
-        dead.numbers = rp_alloc_array(c->alloc, dead.capacity, sizeof *dead.numbers);
-        if (dead.numbers == NULL)
-            return rp_fail_memory(err, dead.capacity * sizeof *dead.numbers);
-    }
-    for (size_t i = 0; i < k->segment_count; i++)
-        if (k->segments[i] < dead.floor && !rp_segments_in_use(c->segments, k->segments[i]))
-            dead.numbers[dead.count++] = k->segments[i];
-    *out = dead;
-    return RP_OK;
-}
+            return rp_fail_memory(err, sizeof *k->segments);
+    for (size_t i = 0; i < k->segment_count; i++) {
+        rp_owned_segment *segment = &k->segments[i];
 
-void rp_dead_segments_deinit(const rp_checkpointer *c, rp_dead_segments *dead)
-{
-    rp_release(c->alloc, dead->numbers, dead->capacity * sizeof *dead->numbers);
-    *dead = (rp_dead_segments){0};
+        if (segment->number >= written || rp_segments_in_use(c->segments, segment->number))
+            segment->dead_at = 0;
+        else if (segment->dead_at == 0)
+            segment->dead_at = number;
+    }
+    return RP_OK;
 }
 
 static rp_status drop_manifests(rp_checkpointer *c)
@@ -61,17 +53,20 @@ static rp_status drop_manifests(rp_checkpointer *c)
     return first;
 }
 
-static rp_status drop_segments(rp_checkpointer *c, const rp_dead_segments *dead)
+static rp_status drop_segments(rp_checkpointer *c, uint64_t base)
 {
+    rp_catalogue *k = &c->catalogue;
     rp_status first = RP_OK;
 
-    for (size_t i = 0; i < dead->count; i++) {
+    for (size_t i = k->segment_count; i-- > 0;) {
+        rp_owned_segment segment = k->segments[i];
         rp_status st;
 
-        if (rp_catalogue_needs(&c->catalogue, dead->numbers[i])) continue;
-        st = rp_segments_remove(c->segments, dead->numbers[i], NULL);
+        if (segment.dead_at == 0 || segment.dead_at > base) continue;
+        if (rp_catalogue_needs(k, segment.number)) continue;
+        st = rp_segments_remove(c->segments, segment.number, NULL);
         if (st == RP_OK || st == RP_NOT_FOUND)
-            rp_catalogue_drop_segment(&c->catalogue, dead->numbers[i]);
+            rp_catalogue_drop_segment(k, segment.number);
         else if (first == RP_OK)
             first = st;
         RP_KILL_POINT("retention.segment");
@@ -99,15 +94,19 @@ static rp_status drop_old_journal(rp_checkpointer *c)
     return c->files->ops->list(c->files, "wal", drop_old_file, c, NULL);
 }
 
-rp_status rp_retain(rp_checkpointer *c, const rp_dead_segments *dead, uint64_t lsn)
+rp_status rp_retain(rp_checkpointer *c)
 {
-    rp_status first = drop_manifests(c), st;
+    const rp_catalogue *k = &c->catalogue;
+    rp_status first = drop_manifests(c), st = RP_OK;
+    const rp_kept_checkpoint *newest = &k->checkpoints[k->checkpoint_count - 1];
+    const rp_kept_checkpoint *base =
+        c->has_journal && k->checkpoint_count > 1 && !RP_PLANTED(29) ? newest - 1 : newest;
 
-    if (first == RP_OK) first = drop_segments(c, dead);
+    if (first == RP_OK) first = drop_segments(c, base->number);
     if (c->journal != NULL)
-        st = rp_journal_trim(c->journal, lsn, NULL);
-    else
-        st = c->has_old_journal ? drop_old_journal(c) : RP_OK;
+        st = rp_journal_trim(c->journal, newest->lsn, base->lsn, NULL);
+    else if (c->has_old_journal)
+        st = drop_old_journal(c);
     RP_KILL_POINT("retention.journal");
     return first != RP_OK ? first : st;
 }

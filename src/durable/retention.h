@@ -3,9 +3,11 @@
  * of those:
  *
  *   manifests   all but the newest `keep`
- *   segments    that no kept manifest lists, in which, before the cut, no chunk in memory had
- *               its place, and that are not written any more
- *   journal     files whose changes are all in the checkpoint
+ *   segments    that no kept manifest lists and that were dead before the cut of the base
+ *   journal     files whose changes are all in the base
+ *
+ * The base is the checkpoint that the journal is kept for: the one before the newest, so that
+ * it and the journal have everything if the newest is damaged. Without a journal, the newest.
  *
  * Why before the cut: a chunk that dies after it may stand in the journal after the cut, and is
  * wanted when that is replayed. */
@@ -14,22 +16,13 @@
 
 #include "durable/checkpoint.h"
 
-/* Segments in which nothing in memory has its place. */
-typedef struct rp_dead_segments {
-    uint64_t floor; /* from here on they are still written */
-    uint64_t *numbers;
-    size_t count, capacity;
-} rp_dead_segments;
-
-/* RP_NO_RESOURCE. */
-RP_NODISCARD rp_status rp_dead_segments_find(rp_checkpointer *c, rp_dead_segments *out,
-                                             rp_error *err);
-void rp_dead_segments_deinit(const rp_checkpointer *c, rp_dead_segments *dead);
+/* Notes which segments are dead before the cut of checkpoint `number`: nothing in memory has
+ * its place in them, and they are not written any more. RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_retention_note(rp_checkpointer *c, uint64_t number, rp_error *err);
 
 /* Removes what may go. What cannot be removed stays in the catalogue: the status of the first.
  */
-RP_NODISCARD rp_status rp_retain(rp_checkpointer *c, const rp_dead_segments *dead,
-                                 uint64_t lsn);
+RP_NODISCARD rp_status rp_retain(rp_checkpointer *c);
 
 /* RP_CORRUPT (it is smaller than it should be), RP_NOT_FOUND, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_check_segment_size(rp_files *files,

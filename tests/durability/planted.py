@@ -51,6 +51,7 @@ BUGS = {
     26: ("a checkpoint does not sync its segments", "durability_power"),
     27: ("an older checkpoint is taken and nobody is told", "durability_damage"),
     28: ("a segment that a kept checkpoint needs is removed", "durability_damage"),
+    29: ("the journal is kept for the newest checkpoint alone", "durability_damage"),
 }
 
 

@@ -75,6 +75,7 @@ static void load(run *r, uint64_t seed, rp_durability mode)
                               .mode = mode,
                               .steps = STEPS,
                               .checkpoint_every = 4 + seed % 12,
+                              .keep = 1 + (int32_t)((seed + 2) % 3),
                               .beside = true,
                               .segment_bytes = 700 + 400 * (seed % 9),
                               .journal_bytes = 600 + 2500 * (seed % 4)};

@@ -86,7 +86,7 @@ rp_status rp_rig_try_open_on(rp_rig *r, rp_files *files, rp_error *err)
                                   .mode = r->options.mode,
                                   .interval_ns = 2000000,
                                   .period_ns = RP_FOREVER,
-                                  .keep = 2,
+                                  .keep = r->options.keep != 0 ? r->options.keep : 2,
                                   .segment_bytes = r->options.segment_bytes,
                                   .max_memory = r->options.max_memory,
                                   .on_event = on_event,

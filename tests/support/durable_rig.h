@@ -30,6 +30,7 @@ typedef struct rp_rig_options {
     rp_durability mode;
     size_t steps;
     size_t checkpoint_every; /* steps, about; 0: never */
+    int32_t keep;            /* checkpoints; 0: 2 */
     bool beside;             /* every other checkpoint is written while the steps go on */
     size_t chunk_bytes;      /* at most; 0: 200 */
     uint64_t segment_bytes;  /* 0: 3000 */

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The newest checkpoint is damaged: the one before it and the journal since then have
+ * everything, or the directory is refused. */
+#include <inttypes.h>
+
+#include "support/durable_bed.h"
+
+enum { SIZE = 60, PAYLOAD = 700 };
+
+static void put(rp_test_rig *rig, uint64_t first, size_t count)
+{
+    rp_table *t = rp_test_rig_find(rig, "t");
+
+    for (uint64_t key = first; key < first + count; key++) {
+        rp_trajectory *trajectory =
+            rp_test_blob_trajectory(&rig->bed.alloc, key, key / 10, PAYLOAD);
+
+        rp_test_put(t, key, (double)(key % 17), trajectory);
+        rp_trajectory_unref(trajectory);
+    }
+}
+
+/* Opens the disk with table "t". */
+static void open_as(rp_test_rig *rig, rp_sim *disk, rp_durability mode)
+{
+    rp_table_options o = rp_test_options("t", RP_UNIFORM, RP_FIFO, SIZE);
+
+    rp_test_rig_init(rig, disk, NULL);
+    rig->options.mode = mode;
+    rig->options.segment_bytes = 8192;
+    rig->options.keep = 2;
+    (void)rp_test_bed_table(&rig->bed, &o);
+    rp_test_rig_open(rig);
+}
+
+typedef struct newest {
+    char path[RP_SIM_PATH];
+} newest;
+
+static void note_manifest(void *ctx, const char *path, uint64_t size)
+{
+    newest *n = ctx;
+
+    (void)size;
+    if (strncmp(path, "manifest/", 9) == 0 && strcmp(path, n->path) > 0)
+        (void)snprintf(n->path, sizeof n->path, "%s", path);
+}
+
+static void damage_newest(rp_sim *disk)
+{
+    newest n = {""};
+
+    rp_sim_list(disk, note_manifest, &n);
+    assert_true(rp_sim_flip(disk, n.path, 8 * 70));
+}
+
+/* Through a dozen checkpoints, between which all data is replaced, at any time. */
+static void the_one_before_and_the_journal_have_everything(void **state)
+{
+    (void)state;
+    for (int mode = RP_DURABLE_INTERVAL; mode <= RP_DURABLE_SYNC; mode++) {
+        rp_sim *disk = rp_sim_new();
+        rp_test_rig rig;
+
+        open_as(&rig, disk, (rp_durability)mode);
+        for (uint64_t round = 1; round < 24; round++) {
+            uint64_t digest;
+            rp_test_rig again;
+            rp_sim *image;
+
+            put(&rig, 100 * round, 50);
+            if (round % 2 == 0) rp_test_rig_save(&rig);
+            put(&rig, 100 * round + 50, round % 5); /* and none, sometimes */
+            if (round < 4) continue;
+            digest = rp_table_digest(rp_test_rig_find(&rig, "t"));
+            image = rp_sim_copy(disk);
+            damage_newest(image);
+            open_as(&again, image, (rp_durability)mode);
+            assert_true(again.degraded_count > 0); /* somebody is told */
+            assert_int_equal(rp_table_digest(rp_test_rig_find(&again, "t")), digest);
+            put(&again, 100000, 20); /* and it goes on from there */
+            digest = rp_table_digest(rp_test_rig_find(&again, "t"));
+            rp_test_rig_deinit(&again);
+            assert_int_equal(rp_test_digest_on(image, "t"), digest);
+            rp_sim_free(image);
+        }
+        rp_test_rig_deinit(&rig);
+        rp_sim_free(disk);
+    }
+}
+
+/* Checkpoints alone have no journal between them, and what one tells that begins later is no
+ * use without the newest. */
+static void a_journal_does_not_follow_on_an_older_checkpoint(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    uint64_t digest;
+    rp_test_rig rig;
+
+    (void)state;
+    open_as(&rig, disk, RP_DURABLE_CHECKPOINT);
+    put(&rig, 1, 30);
+    rp_test_rig_save(&rig);
+    put(&rig, 101, 3);
+    rp_test_rig_save(&rig);
+    rp_test_rig_deinit(&rig);
+    open_as(&rig, disk, RP_DURABLE_SYNC);
+    put(&rig, 201, 5);
+    digest = rp_table_digest(rp_test_rig_find(&rig, "t"));
+    rp_test_rig_deinit(&rig);
+    open_as(&rig, disk, RP_DURABLE_SYNC);
+    assert_int_equal(rp_table_digest(rp_test_rig_find(&rig, "t")), digest);
+    rp_test_rig_deinit(&rig);
+    damage_newest(disk);
+    rp_test_rig_init(&rig, disk, NULL);
+    rig.options.mode = RP_DURABLE_SYNC;
+    assert_fails(rp_test_rig_try_open(&rig), RP_CORRUPT, &rig.err, "journal");
+    rp_test_rig_deinit(&rig);
+    rp_sim_free(disk);
+}
+
+/* A table grows by its configuration, which is in no journal either. */
+static void nor_on_one_before_a_change_of_the_configuration(void **state)
+{
+    rp_table_options wider = rp_test_options("t", RP_UNIFORM, RP_FIFO, 2 * SIZE);
+    rp_sim *disk = rp_sim_new(), *image;
+    uint64_t digest;
+    rp_test_rig rig;
+
+    (void)state;
+    open_as(&rig, disk, RP_DURABLE_SYNC);
+    put(&rig, 1, SIZE);
+    rp_test_rig_deinit(&rig);
+    rp_test_rig_init(&rig, disk, NULL);
+    rig.options.mode = RP_DURABLE_SYNC;
+    (void)rp_test_bed_table(&rig.bed, &wider);
+    rp_test_rig_open(&rig);
+    put(&rig, 101, SIZE);
+    digest = rp_table_digest(rp_test_rig_find(&rig, "t"));
+    rp_test_rig_deinit(&rig);
+    image = rp_sim_copy(disk);
+    assert_int_equal(rp_test_digest_on(image, "t"), digest);
+    rp_sim_free(image);
+    damage_newest(disk);
+    rp_test_rig_init(&rig, disk, NULL);
+    rig.options.mode = RP_DURABLE_SYNC;
+    (void)rp_test_bed_table(&rig.bed, &wider);
+    assert_fails(rp_test_rig_try_open(&rig), RP_CORRUPT, &rig.err, "wal/");
+    rp_test_rig_deinit(&rig);
+    rp_sim_free(disk);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_one_before_and_the_journal_have_everything),
+        cmocka_unit_test(a_journal_does_not_follow_on_an_older_checkpoint),
+        cmocka_unit_test(nor_on_one_before_a_change_of_the_configuration),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
