@@ -8,11 +8,11 @@ C_FILES = $(shell find include src tests fuzz bench examples python -name '*.[ch
 
 .PHONY: all run test test-long bench paper wheel format lint fuzz campaign install clean help
 
-all: build/release/build.ninja  ## build the library, its tests, examples and benchmarks
+all: build/release/build.ninja  ## build the library, the command, examples and benchmarks
 	@$(MESON) compile -C build/release
 
 build/release/build.ninja:
-	@$(MESON) setup build/release --prefix=$(PREFIX)
+	@$(MESON) setup build/release --prefix=$(PREFIX) -Db_lto=true -Dtests=disabled
 
 run: all  ## build a server and start it on localhost:8000
 	@echo 'A server with one table, "replay". Try in another terminal:'

@@ -147,7 +147,8 @@ def main():
     parser.add_argument("--no-check", action="store_true", help="do not install the wheels")
     parser.add_argument("--quick", action="store_true", help="compile with little optimization")
     args = parser.parse_args()
-    settings = ["--config-settings=setup-args=-Doptimization=1"] if args.quick else []
+    settings = ["--config-settings=setup-args=-Doptimization=1",
+                "--config-settings=setup-args=-Db_lto=false"] if args.quick else []
     pythons = args.pythons or interpreters()
     for python in pythons:
         version = version_of(python)

@@ -16,7 +16,6 @@
 enum {
     FLUSH_BYTES = 8 << 20,
     MOVED_BYTES = 64 << 20,
-    LIMBO_BYTES = 256 << 20, /* or a quarter of the store's, if that is more */
     MAX_TRIES = 8,
     SET_PAGE = 1 << 14,
     BLOCK_BYTES = RP_SLOTS_PER_BLOCK * sizeof(rp_slot),
@@ -38,7 +37,6 @@ typedef struct run {
     rp_image image;
     rp_buf payload;
     rp_slot *slots; /* of one block */
-    uint64_t limbo_limit;
     rp_checkpoint_result result;
 } run;
 
@@ -76,8 +74,7 @@ static void note_lsn(void *ctx)
 
     /* Without a journal, a leap: what one tells that begins after this checkpoint must not seem
      * to follow on those before it, nor what is torn at the end of an old one on this. */
-    if (r->c->journal == NULL && r->c->catalogue.checkpoint_count > 0)
-        r->c->lsn += RP_LSN_LEAP;
+    if (r->c->journal == NULL && r->c->catalogue.checkpoint_count > 0) r->c->lsn += RP_LSN_LEAP;
     r->lsn = r->c->journal != NULL ? rp_journal_cut(r->c->journal) : r->c->lsn;
 }
 
@@ -300,19 +297,11 @@ static bool touches_moving(const run *r, const rp_kept_block *block)
     return false;
 }
 
-/* Every now and then: writes what is queued, and looks whether it may go on. */
+/* Every now and then: writes what is queued. */
 static rp_status breathe(run *r, rp_error *err)
 {
-    uint64_t limbo;
-
     if (rp_segments_queued(r->c->segments) < FLUSH_BYTES) return RP_OK;
     RP_KILL_POINT("checkpoint.segments");
-    limbo = rp_cut_limbo_bytes(r->cut);
-    if (limbo > r->limbo_limit)
-        return rp_fail(err, RP_NO_RESOURCE,
-                       "checkpoint: %" PRIu64 " bytes that have left the tables are held back "
-                       "for it, more than %" PRIu64,
-                       limbo, r->limbo_limit);
     return rp_segments_flush(r->c->segments, err);
 }
 
@@ -575,13 +564,8 @@ static rp_status switch_over(run *r, bool *stays, rp_error *err)
 
 static rp_status begin(run *r, rp_error *err)
 {
-    rp_store_info info;
     rp_status st;
 
-    rp_store_get_info(r->c->store, &info);
-    r->limbo_limit = r->c->max_limbo != 0           ? r->c->max_limbo
-                     : info.bytes / 4 > LIMBO_BYTES ? info.bytes / 4
-                                                    : LIMBO_BYTES;
     r->result.number = r->c->last_number + 1;
     r->slots = rp_alloc(r->c->alloc, BLOCK_BYTES);
     if (r->slots == NULL) return rp_fail_memory(err, BLOCK_BYTES);

@@ -62,8 +62,7 @@ typedef struct rp_checkpointer {
         *damaged; /* segments that the next one must leave, ascending; then there are none */
     size_t damaged_count, damaged_capacity;
     rp_progress_meter *meter;
-    /* for tests; 0: as said above */
-    uint64_t max_moved, max_limbo;
+    uint64_t max_moved; /* for tests; 0: as said above */
 } rp_checkpointer;
 
 typedef struct rp_checkpoint_result {
@@ -75,7 +74,7 @@ typedef struct rp_checkpoint_result {
     bool is_swept; /* what nobody needs any more has gone; if not, the next one tries again */
 } rp_checkpoint_result;
 
-/* RP_NO_RESOURCE (disk, memory, or too much is held back for it), RP_UNAVAILABLE, RP_CORRUPT
+/* RP_NO_RESOURCE (disk or memory), RP_UNAVAILABLE, RP_CORRUPT
  * (what was written does not read back). */
 RP_NODISCARD rp_status rp_checkpoint_write(rp_checkpointer *c, rp_checkpoint_result *out,
                                            rp_error *err);
