@@ -5,9 +5,10 @@
     tests/durability/long.py                     everything that is not done yet
     tests/durability/long.py --seconds 600       as far as it comes in ten minutes
     tests/durability/long.py power kill_sync     these only
+    tests/durability/long.py --at-once 8 ...     more slices at a time: kills wait more than they work
 
 A campaign is a number to be reached in slices of a few minutes, each with seeds of its own, two
-at a time. What is done is written to build/durability/ledger.json after each slice, so it may be
+at a time or as many as is said. What is done is written to build/durability/ledger.json after each slice, so it may be
 stopped at any time and goes on where it was. A ledger is for one state of the sources: --anew
 begins another.
 """
@@ -112,6 +113,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=float("inf"),
                         help="begin no slice after this time")
     parser.add_argument("--anew", action="store_true", help="forget what was done")
+    parser.add_argument("--at-once", type=int, default=2, help="slices at a time")
     options = parser.parse_args()
     for name in options.campaigns:
         if name not in CAMPAIGNS:
@@ -133,8 +135,8 @@ def main():
                 if not run_slice(ledger, name, number):
                     failed.set()
 
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for future in [pool.submit(work) for _ in range(2)]:
+    with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
+        for future in [pool.submit(work) for _ in range(options.at_once)]:
             future.result()
     print()
     missing = False

@@ -40,6 +40,7 @@ enum {
     KEPT = 2400,  /* of those of a writer, the newest so many are looked at */
     ROUND = 8,    /* items sent before they are waited for */
     PER_CYCLE = 600,
+    AHEAD = 400, /* of the slowest writer: what it has confirmed must not have to go */
     PEEKED = 600,
     SERVING_MS = 30000,
     BYTES = 64,
@@ -224,6 +225,17 @@ static bool change_some(writer *w, rp_test_client *client, rp_buf *message)
     return true;
 }
 
+static bool is_ahead(writer *w)
+{
+    uint64_t slowest = UINT64_MAX;
+
+    (void)pthread_mutex_lock(&w->rig->mu);
+    for (size_t i = 0; i < WRITERS; i++)
+        if (w->rig->writers[i].acked < slowest) slowest = w->rig->writers[i].acked;
+    (void)pthread_mutex_unlock(&w->rig->mu);
+    return w->sent > slowest + AHEAD;
+}
+
 static void *write_items(void *user)
 {
     writer *w = user;
@@ -239,6 +251,10 @@ static void *write_items(void *user)
         while (!atomic_load(&w->rig->stopping) && w->sent < last) {
             size_t count = 1 + rp_rng_below(&w->rng, ROUND);
 
+            if (is_ahead(w)) {
+                (void)usleep(1000);
+                continue;
+            }
             for (size_t i = 0; i < count; i++) {
                 w->sent++;
                 rp_test_put_insert(&message, "t", key_of(w, w->sent), BYTES);

@@ -357,7 +357,7 @@ static void an_answer_that_is_too_large_is_refused(void **state)
 static void cuts_stop_where_their_bytes_are_used_up(void **state)
 {
     rp_chunk *chunks[8];
-    rp_sample samples[8];
+    rp_sample samples[8] = {{0}};
     rp_replay_material material = material_of(samples, 8);
     size_t whole = 0;
     reading r;
@@ -418,7 +418,7 @@ static void a_long_answer_takes_many_steps_and_a_short_one_a_single_step(void **
 {
     enum { COUNT = 50 };
     rp_chunk *chunks[COUNT];
-    rp_sample samples[COUNT];
+    rp_sample samples[COUNT] = {{0}};
     rp_replay_material material = material_of(samples, COUNT);
     rp_reply_pool pool;
     size_t steps;
