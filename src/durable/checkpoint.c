@@ -319,11 +319,11 @@ static rp_status write_table(run *r, size_t index, rp_kept_table *out, rp_error 
             before != NULL && b < before->block_count ? &before->blocks[b] : NULL;
 
         rp_progress_add(r->c->meter, BLOCK_BYTES);
-        if (old != NULL && !rp_cut_block_changed(r->cut, index, b) && !touches_moving(r, old)) {
+        if (old != NULL && !rp_cut_block_changed(r->cut, index, b) && !touches_moving(r, old))
             out->blocks[b] = *old; /* its shares are borrowed, until this one is kept */
-            continue;
-        }
-        st = write_block(r, index, b, &out->blocks[b], err);
+        else
+            st = write_block(r, index, b, &out->blocks[b], err);
+        rp_cut_release_block(r->cut, index, b);
         if (st == RP_OK) st = breathe(r, err);
     }
     return st;
@@ -348,23 +348,20 @@ static rp_status write_tables(run *r, rp_error *err)
     return st;
 }
 
-/* Writes until all of it lies where its places say: a segment that fails on the way gives what
- * was in it new places. */
+/* If a segment fails on the way, what was in it gets new places: those in the blocks are wrong
+ * then, and what they were made of is gone. */
 static rp_status write_segments(run *r, rp_error *err)
 {
-    for (int i = 0; i < MAX_TRIES; i++) {
-        uint64_t generation = rp_segments_generation(r->c->segments);
-        rp_status st = write_tables(r, err);
+    uint64_t generation = rp_segments_generation(r->c->segments);
+    rp_status st = write_tables(r, err);
 
-        RP_KILL_POINT("checkpoint.queued");
-        if (st == RP_OK)
-            st = RP_PLANTED(26) ? rp_segments_flush(r->c->segments, err)
-                                : rp_segments_sync(r->c->segments, err);
-        if (st != RP_OK) return st;
-        if (rp_segments_generation(r->c->segments) == generation) return RP_OK;
-        rp_kept_tables_free(r->c->alloc, &r->kept, true);
-    }
-    return rp_fail(err, RP_UNAVAILABLE, "checkpoint: segments fail again and again");
+    RP_KILL_POINT("checkpoint.queued");
+    if (st == RP_OK)
+        st = RP_PLANTED(26) ? rp_segments_flush(r->c->segments, err)
+                            : rp_segments_sync(r->c->segments, err);
+    if (st == RP_OK && rp_segments_generation(r->c->segments) != generation)
+        st = rp_fail(err, RP_UNAVAILABLE, "checkpoint: a segment failed on the way");
+    return st;
 }
 
 /* --- 3: the manifest ------------------------------------------------------------------------------ */

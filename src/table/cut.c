@@ -73,6 +73,7 @@ static void release_slots(const rp_allocator *alloc, part *p)
     rp_release(alloc, p->slots.copies, p->slot_room * sizeof *p->slots.copies);
     rp_release(alloc, p->slots.limbo, p->slot_room * sizeof *p->slots.limbo);
     rp_release(alloc, p->slots.saved, blocks * sizeof *p->slots.saved);
+    rp_release(alloc, p->slots.done, blocks);
     rp_release(alloc, p->marks, p->mark_room);
     p->slots = (rp_slots_cut){0};
     atomic_store_explicit(&p->touched, 0, memory_order_relaxed);
@@ -117,10 +118,11 @@ static bool reserve_slots(const rp_allocator *alloc, part *p, size_t slots)
     p->slots.copies = rp_alloc(alloc, slots * sizeof *p->slots.copies);
     p->slots.limbo = rp_alloc(alloc, slots * sizeof *p->slots.limbo);
     p->slots.saved = rp_alloc_array(alloc, blocks, sizeof *p->slots.saved);
+    p->slots.done = rp_alloc_array(alloc, blocks, 1);
     p->marks = rp_alloc_array(alloc, blocks, 1);
     p->mark_room = blocks;
     if (p->slots.copies != NULL && p->slots.limbo != NULL && p->slots.saved != NULL &&
-        p->marks != NULL) {
+        p->slots.done != NULL && p->marks != NULL) {
         touch_ahead(p, FIRST_COPIES);
         return true;
     }
@@ -465,6 +467,19 @@ void rp_cut_read_block(rp_cut *cut, size_t table, size_t block, rp_slot out[RP_S
     help_writers(p);
 }
 
+void rp_cut_release_block(rp_cut *cut, size_t table, size_t block)
+{
+    part *p = &cut->parts[table];
+    rp_remains gone[RP_SLOTS_PER_BLOCK];
+    size_t count;
+
+    rp_mutex_lock(&p->table->mu);
+    count = rp_slots_let_go(&p->slots, block, gone);
+    rp_mutex_unlock_and_pause(&p->table->mu);
+    for (size_t i = 0; i < count; i++)
+        rp_trajectory_unref_many(gone[i].trajectory, gone[i].references);
+}
+
 /* Part of one block of a set. */
 static void read_set_block(part *p, int which, size_t from, size_t count, uint32_t *out)
 {
@@ -492,13 +507,4 @@ void rp_cut_read_set(rp_cut *cut, size_t table, int which, size_t from, size_t c
         read_set_block(&cut->parts[table], which, from, n, out);
         from += n, out += n, count -= n;
     }
-}
-
-uint64_t rp_cut_limbo_bytes(const rp_cut *cut)
-{
-    uint64_t bytes = 0;
-
-    for (size_t i = 0; i < cut->count; i++)
-        bytes += atomic_load_explicit(&cut->parts[i].slots.limbo_bytes, memory_order_relaxed);
-    return bytes;
 }

@@ -5,7 +5,7 @@
  * how much is in them: it notes the counters and opens a copy-on-write over the arrays. From
  * then on the first change to a block of 16 KiB saves what it was; the reader takes the others
  * one by one. Trajectories that leave a table while a cut of it is open, and were in it at the
- * cut, are kept (in limbo) until the cut ends.
+ * cut, are kept (in limbo) until the cut ends, or lets go of their block.
  *
  * Also: which blocks of slots have changed since the last cut that was kept, so that a
  * checkpoint writes only those. One cut of a table may be open at a time. */
@@ -60,17 +60,17 @@ size_t rp_cut_block_count(const rp_cut *cut, size_t table); /* of RP_SLOTS_PER_B
 /* Whether anything in the block has changed since the cut before that was kept; true in the
  * first. */
 bool rp_cut_block_changed(const rp_cut *cut, size_t table, size_t block);
-/* Copies a block as it was. Live slots' trajectories are alive until the cut ends: borrowed,
+/* Copies a block as it was. Live slots' trajectories are alive until then: borrowed,
  * NULL in a free slot. `tag` and `references` mean nothing, nor do slots from slots_used on.
  * Any order, as often as wanted, from several threads at once. */
 void rp_cut_read_block(rp_cut *cut, size_t table, size_t block,
                        rp_slot out[RP_SLOTS_PER_BLOCK]);
+/* Lets go of a block that has been read, or is not wanted: what of it has left the table is
+ * freed now and not at the end. It cannot be read any more. */
+void rp_cut_release_block(rp_cut *cut, size_t table, size_t block);
 /* Copies part of the dense set of the sampler (0) or remover (1): slots in their order. */
 void rp_cut_read_set(rp_cut *cut, size_t table, int which, size_t from, size_t count,
                      uint32_t *out);
-
-/* Bytes of chunks held by nothing but limbo, about: for the budget. */
-uint64_t rp_cut_limbo_bytes(const rp_cut *cut);
 
 /* --- the way back -------------------------------------------------------------------------------------- */
 

@@ -86,7 +86,7 @@ void rp_slots_mark(rp_slots *s, size_t block)
     size_t copy, first;
 
     s->marks[block] = 1;
-    if (cut == NULL || block >= cut->block_count || RP_PLANTED(12)) return;
+    if (cut == NULL || block >= cut->block_count || cut->done[block] || RP_PLANTED(12)) return;
     copy = atomic_load_explicit(&cut->copy_count, memory_order_relaxed);
     first = copy * RP_SLOTS_PER_BLOCK;
     memcpy(cut->copies + first, s->blocks[block], BLOCK_BYTES);
@@ -120,7 +120,7 @@ size_t rp_slots_exhume(rp_slots *s, rp_remains *out, size_t count)
         uint32_t slot = s->first_dead;
         rp_slot *at = rp_slots_change(s, slot);
 
-        if (is_cut(s, at) && !RP_PLANTED(11))
+        if (is_cut(s, at) && !s->cut->done[slot / RP_SLOTS_PER_BLOCK] && !RP_PLANTED(11))
             *limbo_of(s, slot) = at->references;
         else
             out[n++] = (rp_remains){at->trajectory, at->references};
@@ -134,10 +134,17 @@ size_t rp_slots_exhume(rp_slots *s, rp_remains *out, size_t count)
     return n;
 }
 
-void rp_slots_note_limbo(rp_slots *s, const rp_slot *slot, uint64_t bytes)
+size_t rp_slots_let_go(rp_slots_cut *cut, size_t block, rp_remains out[RP_SLOTS_PER_BLOCK])
 {
-    if (is_cut(s, slot))
-        atomic_fetch_add_explicit(&s->cut->limbo_bytes, bytes, memory_order_relaxed);
+    size_t copy = rp_slots_copy_of(cut, block), n = 0;
+
+    cut->done[block] = 1;
+    for (size_t i = copy; copy != RP_NOT_SAVED && i < copy + RP_SLOTS_PER_BLOCK; i++) {
+        if (cut->limbo[i] == 0) continue;
+        out[n++] = (rp_remains){cut->copies[i].trajectory, cut->limbo[i]};
+        cut->limbo[i] = 0;
+    }
+    return n;
 }
 
 bool rp_slots_check_cut(const rp_slots *s)
@@ -149,6 +156,10 @@ bool rp_slots_check_cut(const rp_slots *s)
         size_t block = i / RP_SLOTS_PER_BLOCK, first = rp_slots_copy_of(cut, block);
         const rp_slot *at = rp_slots_at(s, i), *copy;
 
+        if (cut->done[block]) {
+            if (first != RP_NOT_SAVED && *limbo_of(s, i) != 0) return false;
+            continue;
+        }
         if ((first != RP_NOT_SAVED) != (s->marks[block] != 0)) return false;
         if (first == RP_NOT_SAVED) continue;
         copy = &cut->copies[first + i % RP_SLOTS_PER_BLOCK];

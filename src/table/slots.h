@@ -11,7 +11,9 @@
  * While a cut is open (cut.h), the first change to a block saves it before:
  *   C1  a block that was in use at the cut is saved, or as it was then;
  *   C2  an item that was there at the cut and has been exhumed is in the cut's limbo: the
- *       block is saved, and the references stand beside the copy.
+ *       block is saved, and the references stand beside the copy;
+ *   C3  of a block that the cut has let go of, neither holds: nothing is saved any more, and
+ *       nothing of it is in limbo.
  * Dead slots are exhumed in the order in which they died, and taken again the last first, so
  * which slot an item gets is decided by what happened to the table, never by when trajectories
  * were let go: see rp_table_exhume_locked(). */
@@ -68,14 +70,14 @@ typedef struct rp_slab {
  * somebody can touch it ahead of them. Written under the table's lock; a copy may be read
  * without it by who has seen, with acquire, that the block is saved. */
 typedef struct rp_slots_cut {
-    size_t block_count;        /* blocks in use at the cut */
-    uint64_t next_sequence;    /* at the cut: items below it were there */
-    rp_slot *copies;           /* of the saved blocks */
-    uint32_t *limbo;           /* beside each slot of them: references to its trajectory that
-                                  nobody holds any more; 0: none */
-    atomic_uint *saved;        /* by block: which of the copies is its, from 1; 0: none */
-    atomic_size_t copy_count;  /* blocks */
-    atomic_ullong limbo_bytes; /* of chunks that left the account with an item of the cut */
+    size_t block_count;       /* blocks in use at the cut */
+    uint64_t next_sequence;   /* at the cut: items below it were there */
+    rp_slot *copies;          /* of the saved blocks */
+    uint32_t *limbo;          /* beside each slot of them: references to its trajectory that
+                                 nobody holds any more; 0: none */
+    atomic_uint *saved;       /* by block: which of the copies is its, from 1; 0: none */
+    uint8_t *done;            /* by block: it was let go of */
+    atomic_size_t copy_count; /* blocks */
 } rp_slots_cut;
 
 /* Where in `copies` a block begins, or RP_NOT_SAVED. Acquires the copy from who made it. */
@@ -170,8 +172,9 @@ static inline void rp_slots_bury(rp_slots *s, uint32_t slot)
  * how many that are; those of items that an open cut may still want go to its limbo. */
 size_t rp_slots_exhume(rp_slots *s, rp_remains *out, size_t count);
 
-/* Bytes have left the account with this dead slot while a cut was open. */
-void rp_slots_note_limbo(rp_slots *s, const rp_slot *slot, uint64_t bytes);
+/* The open cut lets go of a block. Moves what it had of it in limbo to `out`, and returns how
+ * many that are. */
+size_t rp_slots_let_go(rp_slots_cut *cut, size_t block, rp_remains out[RP_SLOTS_PER_BLOCK]);
 
 /* C1 and C2, as far as they can be seen. */
 bool rp_slots_check_cut(const rp_slots *s);

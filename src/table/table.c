@@ -219,11 +219,8 @@ void rp_table_count_out_locked(rp_table *t, size_t count)
 {
     for (; count > 0 && t->slots.first_uncounted != RP_SLOT_NONE; count--) {
         const rp_slot *slot = rp_slots_at(&t->slots, t->slots.first_uncounted);
-        uint64_t freed = t->account.freed;
 
         rp_account_remove(&t->account, slot->trajectory);
-        if (t->slots.cut != NULL)
-            rp_slots_note_limbo(&t->slots, slot, t->account.freed - freed);
         t->slots.first_uncounted = slot->next;
     }
 }

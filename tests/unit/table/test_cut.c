@@ -355,20 +355,15 @@ static void items_of_the_cut_stay_alive_until_it_ends(void **state)
     }
     with_items = w.bed.oom.live;
     open_cut(&w);
-    assert_int_equal(rp_cut_limbo_bytes(w.cut), 0);
-
     for (uint64_t i = 0; i < 20; i++) {
         (void)rp_test_draw(w.table); /* some references to hand out */
         assert_ok(rp_table_delete(w.table, &i, 1, NULL, NULL));
     }
-    assert_true(rp_cut_limbo_bytes(w.cut) >= 20000);
-    assert_true(rp_cut_limbo_bytes(w.cut) < 30000);
     /* An item that came later is none of the cut's. */
     rp_trajectory *t = rp_test_blob_trajectory(&w.bed.alloc, 90, 90, 100000);
     rp_test_put(w.table, 2000, 1, t);
     rp_trajectory_unref(t);
     assert_ok(rp_table_delete(w.table, &(uint64_t){2000}, 1, NULL, NULL));
-    assert_true(rp_cut_limbo_bytes(w.cut) < 30000);
     assert_true(w.bed.oom.live > with_items);
 
     rp_cut_read_block(w.cut, 0, 0, slots);
@@ -378,6 +373,42 @@ static void items_of_the_cut_stay_alive_until_it_ends(void **state)
     }
     end_cut(&w, true);
     assert_int_equal(w.bed.oom.live, before);
+    rp_test_bed_deinit(&w.bed);
+}
+
+static void what_a_cut_lets_go_of_is_freed(void **state)
+{
+    (void)state;
+    world w;
+    rp_slot slots[BLOCK];
+    size_t before, held;
+    world_init(&w, RP_FIFO, RP_FIFO, 0);
+    rp_test_put(w.table, 1000, 1, w.bed.plain);
+    for (uint64_t i = 0; i < 2 * BLOCK; i++) {
+        rp_trajectory *t = rp_test_blob_trajectory(&w.bed.alloc, 50 + i, 50 + i, 1000);
+        rp_test_put(w.table, i, 1, t);
+        rp_trajectory_unref(t);
+    }
+    open_cut(&w);
+    before = w.bed.oom.live;
+    for (uint64_t i = 0; i < 2 * BLOCK; i += 2) /* half of two blocks */
+        assert_ok(rp_table_delete(w.table, &i, 1, NULL, NULL));
+    held = w.bed.oom.live;
+    assert_int_equal(held, before); /* all of it */
+    rp_cut_read_block(w.cut, 0, 0, slots);
+    rp_cut_release_block(w.cut, 0, 0);
+    assert_true(held - w.bed.oom.live >= 3 * 120); /* blocks of memory */
+    held = w.bed.oom.live;
+    for (uint64_t i = 1; i < BLOCK - 2; i += 2) /* now at once */
+        assert_ok(rp_table_delete(w.table, &i, 1, NULL, NULL));
+    assert_true(held - w.bed.oom.live >= 3 * 120); /* blocks of memory */
+    assert_true(rp_table_check(w.table));
+    rp_cut_read_block(w.cut, 0, 1, slots); /* the others are as they were */
+    for (size_t i = 0; i < BLOCK; i++)
+        assert_int_equal(rp_trajectory_get_chunk(slots[i].trajectory, 0)->origin.key,
+                         49 + BLOCK + i);
+    rp_cut_release_block(w.cut, 0, 1);
+    end_cut(&w, true);
     rp_test_bed_deinit(&w.bed);
 }
 
@@ -654,6 +685,7 @@ int main(void)
         cmocka_unit_test(cut_that_was_never_taken_changes_nothing),
         cmocka_unit_test(restored_table_can_count_as_unchanged),
         cmocka_unit_test(items_of_the_cut_stay_alive_until_it_ends),
+        cmocka_unit_test(what_a_cut_lets_go_of_is_freed),
         cmocka_unit_test(dropped_table_goes_with_its_cut),
         cmocka_unit_test(slots_that_are_dead_at_the_cut_are_free_in_it),
         cmocka_unit_test(taking_a_cut_calls_nobody),
