@@ -27,7 +27,8 @@ test:  ## everything that has to pass; ONLY="asan lint" for some parts of it
 	@$(PYTHON) tests/run.py $(ONLY)
 
 test-long:  ## crashes, power cuts, errors and damage at full length; SECONDS=600 for a part of it
-	@$(PYTHON) tests/durability/long.py $(if $(SECONDS),--seconds $(SECONDS)) $(ONLY)
+	@$(PYTHON) tests/durability/long.py $(if $(SECONDS),--seconds $(SECONDS)) \
+		$(if $(AT_ONCE),--at-once $(AT_ONCE)) $(ONLY)
 
 bench: all  ## run the benchmarks; BENCH=name for one, QUICK=1 for a short run
 	@set -e; for b in $(BENCH); do case $$b in \

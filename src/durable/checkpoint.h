@@ -39,7 +39,8 @@ static inline void rp_progress_reach(rp_progress_meter *m, uint64_t done)
 }
 void rp_progress_end(rp_progress_meter *m);
 
-/* More than the changes of a journal's torn tail. */
+/* More than the changes of a journal's torn tail: what begins behind a leap follows on nothing
+ * that is there. */
 #define RP_LSN_LEAP (UINT64_C(1) << 32)
 
 /* One for a data directory. One thread at a time. */

@@ -257,6 +257,9 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_jour
                            .damaged_count = r.damaged_count,
                            .damaged_capacity = r.damaged_capacity,
                            .meter = &d->meter};
+    /* What does not go on where a journal ends leaps over all that there is. */
+    if ((*needs_checkpoint || !c->has_journal) && r.highest_lsn > c->lsn)
+        c->lsn = r.highest_lsn;
     r.segments = NULL;
     r.tier = NULL;
     r.damaged = NULL;

@@ -114,6 +114,11 @@ rp_status rp_durable_replay(rp_durable *d, rp_recovery *r, rp_error *err)
         if (err != NULL) *err = why;
         return st;
     }
+    if (r->is_older && !r->salvage && last < r->wanted_lsn)
+        return rp_fail(err, RP_CORRUPT,
+                       "the newest checkpoint is damaged, and the journal has changes up to "
+                       "%" PRIu64 " of the %" PRIu64 " that it had",
+                       last, r->wanted_lsn);
     if (why.code == RP_CORRUPT) {
         rp_recovery_report(r, "the journal is lost from %" PRIu64 " on: %s", last + 1,
                            why.text);

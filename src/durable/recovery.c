@@ -14,6 +14,7 @@
 #include "util/planted.h"
 
 enum { MAX_REPORTS = 1000, MAX_FILES = 1 << 20 };
+#define MAX_LSN (UINT64_MAX / 2) /* there is room to leap (RP_LSN_LEAP) */
 
 void rp_recovery_report(rp_recovery *r, const char *format, ...)
 {
@@ -106,6 +107,10 @@ static rp_status look(rp_recovery *r, directory *d, rp_error *err)
     if (d->manifests.count > 0) r->last_number = d->manifests.at[d->manifests.count - 1];
     r->next_segment = d->segments.count > 0 ? d->segments.at[d->segments.count - 1] + 1 : 1;
     r->has_journal = d->journal.count > 0;
+    if (r->has_journal) r->highest_lsn = d->journal.at[d->journal.count - 1];
+    if (r->highest_lsn > MAX_LSN)
+        return rp_fail(err, RP_CORRUPT, "wal/%016" PRIx64 ": no journal has come so far",
+                       r->highest_lsn);
     d->current_status = rp_current_load(r->files, &d->current, &d->why);
     if (d->current_status == RP_OK && d->current.checkpoint > r->last_number)
         r->last_number = d->current.checkpoint;
@@ -125,6 +130,12 @@ static void free_directory(directory *d)
 }
 
 /* --- one checkpoint --------------------------------------------------------------------------------------- */
+
+/* Numbers in the directory, of whatever became of them. */
+static void note_lsn(rp_recovery *r, const rp_manifest *m)
+{
+    if (m != NULL && m->store.lsn > r->highest_lsn) r->highest_lsn = m->store.lsn;
+}
 
 static rp_status load_manifest(rp_recovery *r, const directory *d, uint64_t number,
                                rp_manifest **out, rp_error *err)
@@ -199,6 +210,7 @@ static rp_status load(rp_recovery *r, const directory *d, uint64_t number, bool 
     rp_loading *l = NULL;
     rp_status st = load_manifest(r, d, number, &m, err);
 
+    if (st == RP_OK && m->store.lsn > r->wanted_lsn) r->wanted_lsn = m->store.lsn;
     if (st == RP_OK) st = open_segments(r, &m->store_id, err);
     if (st == RP_OK) st = rp_loading_new(r, m, &l, err);
     if (st == RP_OK) st = rp_loading_read(l, err);
@@ -285,14 +297,16 @@ static rp_status hold_quarantined(rp_recovery *r, rp_error *err)
         /* What cannot be read cannot be salvaged either. */
         if (rp_manifest_load(r->alloc, r->files, path, n.at[i], &r->id, &m, NULL) == RP_OK)
             st = hold(r, m, err);
+        note_lsn(r, m);
         rp_manifest_free(m);
     }
     free_numbers(&n);
     return st;
 }
 
-/* Enters the other checkpoints; those that cannot be read, or are newer than the one that was
- * loaded though CURRENT did not name it, leave. */
+/* Enters the other checkpoints. Those that cannot be read, or could not be loaded, are put
+ * aside; those that are newer than CURRENT's were never live, what came after has happened
+ * otherwise, and they go: for good, before anything is built upon that. */
 static rp_status enter_checkpoints(rp_recovery *r, const directory *d, rp_error *err)
 {
     rp_status st = RP_OK;
@@ -302,12 +316,16 @@ static rp_status enter_checkpoints(rp_recovery *r, const directory *d, rp_error 
         char path[RP_MANIFEST_PATH_BYTES];
         rp_manifest *m = NULL;
         rp_error why = {0};
-        bool was_tried = number > r->checkpoint &&
-                         (d->current_status != RP_OK || number <= d->current.checkpoint);
+        bool was_live = d->current_status != RP_OK || number <= d->current.checkpoint;
+        bool was_tried = number > r->checkpoint && was_live;
 
         st = rp_manifest_load(r->alloc, r->files, rp_manifest_path(path, number), number,
                               &r->id, &m, &why);
-        if (st == RP_OK && !was_tried) {
+        note_lsn(r, m);
+        if (st == RP_OK && !was_live) {
+            st = r->files->ops->remove(r->files, path, err);
+            if (st == RP_OK) st = r->files->ops->sync_directory(r->files, "manifest", err);
+        } else if (st == RP_OK && !was_tried) {
             st = rp_catalogue_add_checkpoint(&r->catalogue, number, m->store.lsn, m->segments,
                                              m->segment_count);
             if (st != RP_OK) st = rp_fail_memory(err, m->segment_count);

@@ -33,10 +33,12 @@ typedef struct rp_recovery {
     void (*on_tier_event)(void *ctx, bool degraded, const char *text); /* for its whole life */
     void *ctx;
     /* found */
-    bool is_fresh; /* nothing was there */
-    bool is_older; /* a newer one could not be read */
-    bool is_whole; /* the newest, and nothing of it was dropped or altered */
-    bool is_same;  /* and the store has no tables or bounds that are not saved */
+    bool is_fresh;        /* nothing was there */
+    bool is_older;        /* a newer one could not be loaded */
+    uint64_t wanted_lsn;  /* of the newest whose manifest could be read */
+    uint64_t highest_lsn; /* of all manifests and journal files, put aside or not */
+    bool is_whole;        /* the newest, and nothing of it was dropped or altered */
+    bool is_same;         /* and the store has no tables or bounds that are not saved */
     rp_store_id id;
     rp_segments *segments; /* owned */
     rp_tier *tier;         /* owned; NULL: none */

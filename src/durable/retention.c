@@ -104,7 +104,8 @@ rp_status rp_retain(rp_checkpointer *c)
 
     if (first == RP_OK) first = drop_segments(c, base->number);
     if (c->journal != NULL)
-        st = rp_journal_trim(c->journal, newest->lsn, base->lsn, NULL);
+        st = rp_journal_trim(c->journal, newest->lsn,
+                             base->lsn < newest->lsn ? base->lsn : newest->lsn, NULL);
     else if (c->has_old_journal)
         st = drop_old_journal(c);
     RP_KILL_POINT("retention.journal");

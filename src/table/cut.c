@@ -6,6 +6,7 @@
  *   read   saved blocks where they are, others from the table      none; or the table's, for
  * one
  *                                                                  block of 16 KiB
+ *   release  let go of one block's limbo                          the table's, briefly
  *   free   unhang; let go of what is in limbo                      the table's; none
  *
  * The marks of a table's blocks serve two ends. Until a cut they say which blocks have changed
@@ -475,7 +476,7 @@ void rp_cut_release_block(rp_cut *cut, size_t table, size_t block)
 
     rp_mutex_lock(&p->table->mu);
     count = rp_slots_let_go(&p->slots, block, gone);
-    rp_mutex_unlock_and_pause(&p->table->mu);
+    rp_mutex_unlock(&p->table->mu);
     for (size_t i = 0; i < count; i++)
         rp_trajectory_unref_many(gone[i].trajectory, gone[i].references);
 }

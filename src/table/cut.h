@@ -60,9 +60,10 @@ size_t rp_cut_block_count(const rp_cut *cut, size_t table); /* of RP_SLOTS_PER_B
 /* Whether anything in the block has changed since the cut before that was kept; true in the
  * first. */
 bool rp_cut_block_changed(const rp_cut *cut, size_t table, size_t block);
-/* Copies a block as it was. Live slots' trajectories are alive until then: borrowed,
- * NULL in a free slot. `tag` and `references` mean nothing, nor do slots from slots_used on.
- * Any order, as often as wanted, from several threads at once. */
+/* Copies a block as it was. Live slots' trajectories are alive until the block is let
+ * go of or the cut ends: borrowed, NULL in a free slot. `tag` and `references` mean nothing,
+ * nor do slots from slots_used on. Any order, as often as wanted, from several threads at once.
+ */
 void rp_cut_read_block(rp_cut *cut, size_t table, size_t block,
                        rp_slot out[RP_SLOTS_PER_BLOCK]);
 /* Lets go of a block that has been read, or is not wanted: what of it has left the table is

@@ -176,7 +176,7 @@ size_t rp_slots_exhume(rp_slots *s, rp_remains *out, size_t count);
  * many that are. */
 size_t rp_slots_let_go(rp_slots_cut *cut, size_t block, rp_remains out[RP_SLOTS_PER_BLOCK]);
 
-/* C1 and C2, as far as they can be seen. */
+/* C1 to C3, as far as they can be seen. */
 bool rp_slots_check_cut(const rp_slots *s);
 
 #endif

@@ -94,13 +94,14 @@ static void the_one_before_and_the_journal_have_everything(void **state)
 static void a_journal_does_not_follow_on_an_older_checkpoint(void **state)
 {
     rp_sim *disk = rp_sim_new();
-    uint64_t digest;
+    uint64_t digest, older;
     rp_test_rig rig;
 
     (void)state;
     open_as(&rig, disk, RP_DURABLE_CHECKPOINT);
     put(&rig, 1, 30);
     rp_test_rig_save(&rig);
+    older = rp_table_digest(rp_test_rig_find(&rig, "t"));
     put(&rig, 101, 3);
     rp_test_rig_save(&rig);
     rp_test_rig_deinit(&rig);
@@ -115,6 +116,16 @@ static void a_journal_does_not_follow_on_an_older_checkpoint(void **state)
     rp_test_rig_init(&rig, disk, NULL);
     rig.options.mode = RP_DURABLE_SYNC;
     assert_fails(rp_test_rig_try_open(&rig), RP_CORRUPT, &rig.err, "journal");
+    rp_test_rig_deinit(&rig);
+    /* Salvaged, the older one counts, and the journal never again. */
+    rp_test_rig_init(&rig, disk, NULL);
+    rig.options.mode = RP_DURABLE_SYNC;
+    rig.options.salvage = true;
+    rp_test_rig_open(&rig);
+    assert_int_equal(rp_table_digest(rp_test_rig_find(&rig, "t")), older);
+    rp_test_rig_deinit(&rig);
+    open_as(&rig, disk, RP_DURABLE_SYNC);
+    assert_int_equal(rp_table_digest(rp_test_rig_find(&rig, "t")), older);
     rp_test_rig_deinit(&rig);
     rp_sim_free(disk);
 }
