@@ -113,6 +113,13 @@ typedef struct rp_journal_info {
 
 void rp_journal_get_info(rp_journal *j, rp_journal_info *out);
 
+/* What the journal is read for. */
+typedef enum rp_journal_reading {
+    RP_JOURNAL_LIVE,    /* the newest checkpoint */
+    RP_JOURNAL_OLDER,   /* one before: what was given up, the newest had, so it is damage */
+    RP_JOURNAL_SALVAGE, /* whatever can be read */
+} rp_journal_reading;
+
 /* Reads all journal files from `from` (exclusive) on, in order, and hands on every change.
  * `*last` is the last good number, at least `from`. Damage after the last known synced number
  * is a torn tail: cut there, with `*torn_bytes`; so is a record after it that `each` finds to
@@ -121,13 +128,6 @@ void rp_journal_get_info(rp_journal *j, rp_journal_info *out);
  * `err` has RP_CORRUPT and why, though the status is RP_OK. A gap in the numbers is damage,
  * unless the journal says itself that it gave up there: then it ends there. Any other status of
  * `each` ends it. */
-typedef enum rp_journal_reading {
-    RP_JOURNAL_LIVE,    /* for the newest checkpoint */
-    RP_JOURNAL_OLDER,   /* for one before: a checkpoint had what was given up, so that is damage
-                         */
-    RP_JOURNAL_SALVAGE, /* whatever can be read */
-} rp_journal_reading;
-
 typedef rp_status rp_journal_visit(void *ctx, const rp_record *record, rp_error *err);
 RP_NODISCARD rp_status rp_journal_read(const rp_allocator *alloc, rp_files *files,
                                        const rp_store_id *store, uint64_t from,
