@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chunks by their places: what recovery keeps so that a chunk is read once and shared by all
- * items that refer to it. One thread. */
+ * items that refer to it. One thread.
+ *
+ * A chunk can be at two places, both of them named: compaction has moved it, and the checkpoint
+ * that is loaded and the journal behind it come from before and after that. So one that is read
+ * on its own account is held against the one of the same key that is there already, and if both
+ * have the same bytes, they are one. */
 #ifndef RP_DURABLE_CHUNK_INDEX_H
 #define RP_DURABLE_CHUNK_INDEX_H
 
 #include "disk/segments.h"
+#include "util/map.h"
 
 enum { RP_INDEX_SEGMENT_BITS = 32, RP_INDEX_OFFSET_BITS = 32 };
 
@@ -18,12 +24,16 @@ typedef struct rp_chunk_index {
     rp_index_entry *entries; /* open addressing, at most three quarters full */
     size_t count, capacity;
     uint64_t wanted_bytes; /* of payloads */
+    rp_map by_key;         /* keys of chunks, to numbers of `known`; made when first needed */
+    rp_chunk **known;      /* one of each key, the latest; borrowed of the entries */
+    size_t known_count, known_capacity;
     /* Set by the owner, or NULL: told of each chunk that was read, once. RP_NO_RESOURCE. */
     rp_status (*on_chunk)(void *ctx, rp_chunk *chunk);
     void *ctx;
 } rp_chunk_index;
 
-void rp_chunk_index_init(rp_chunk_index *index, const rp_allocator *alloc);
+/* `seed` is not for peers to know: they choose the keys of chunks. */
+void rp_chunk_index_init(rp_chunk_index *index, const rp_allocator *alloc, uint64_t seed);
 void rp_chunk_index_deinit(rp_chunk_index *index); /* lets go of the chunks */
 
 /* Enters a place. RP_NO_RESOURCE, RP_CORRUPT (no segment is as large, or has that number). */

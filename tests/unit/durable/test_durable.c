@@ -615,6 +615,51 @@ static void keys_are_not_given_twice(void **state)
     rp_sim_free(disk);
 }
 
+/* Replaces everything, whenever the checkpoint does something. */
+typedef struct replacer {
+    rp_test_rig *rig;
+    uint64_t next;
+} replacer;
+
+static void replace_all(void *ctx, rp_sim *disk, uint64_t number, const char *call,
+                        const char *path)
+{
+    replacer *r = ctx;
+
+    (void)disk, (void)number, (void)call, (void)path;
+    put_items(r->rig, rp_test_rig_find(r->rig, "t"), r->next, 300, 900);
+    r->next += 300;
+}
+
+static void a_checkpoint_is_of_its_instant_whatever_happens_meanwhile(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    rp_test_rig rig;
+    replacer r = {&rig, 1000};
+    rp_table_options o = rp_test_options("t", RP_PRIORITIZED, RP_FIFO, 300);
+
+    (void)state;
+    rp_test_rig_init(&rig, disk, NULL);
+    rig.options.segment_bytes = 4096;
+    (void)rp_test_bed_table(&rig.bed, &o);
+    rp_test_rig_open(&rig);
+    put_items(&rig, rp_test_rig_find(&rig, "t"), 1, 300, 900);
+    for (int round = 0; round < 3; round++) {
+        uint64_t digest = rp_table_digest(rp_test_rig_find(&rig, "t"));
+        rp_sim *image;
+
+        rp_sim_on_call(disk, replace_all, &r);
+        rp_test_rig_save(&rig);
+        rp_sim_on_call(disk, NULL, NULL);
+        image = rp_sim_copy(disk);
+        assert_int_equal(rp_test_digest_on(image, "t"), digest);
+        rp_sim_free(image);
+    }
+    assert_true(r.next > 30 * 300);
+    rp_test_rig_deinit(&rig);
+    rp_sim_free(disk);
+}
+
 /* --- asking ---------------------------------------------------------------------------------------------- */
 
 static void await(rp_test_rig *rig, uint64_t checkpoints)
@@ -766,6 +811,7 @@ int main(void)
         cmocka_unit_test(a_checkpoint_goes_on_without_who_asked_for_it),
         cmocka_unit_test(who_leaves_while_one_is_written_gets_the_next),
         cmocka_unit_test(checkpoints_come_by_themselves_and_come_back),
+        cmocka_unit_test(a_checkpoint_is_of_its_instant_whatever_happens_meanwhile),
         cmocka_unit_test(what_is_saved_is_loaded_to_the_bit),
         cmocka_unit_test(a_small_change_makes_a_small_checkpoint),
         cmocka_unit_test(a_call_that_fails_leaves_the_checkpoint_before),

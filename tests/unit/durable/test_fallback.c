@@ -3,6 +3,7 @@
  * everything, or the directory is refused. */
 #include <inttypes.h>
 
+#include "chunk/trajectory.h"
 #include "support/durable_bed.h"
 
 enum { SIZE = 60, PAYLOAD = 700 };
@@ -34,23 +35,34 @@ static void open_as(rp_test_rig *rig, rp_sim *disk, rp_durability mode)
 }
 
 typedef struct newest {
+    const char *directory;
     char path[RP_SIM_PATH];
+    uint64_t size;
 } newest;
 
-static void note_manifest(void *ctx, const char *path, uint64_t size)
+static void note_newest(void *ctx, const char *path, uint64_t size)
 {
     newest *n = ctx;
 
-    (void)size;
-    if (strncmp(path, "manifest/", 9) == 0 && strcmp(path, n->path) > 0)
-        (void)snprintf(n->path, sizeof n->path, "%s", path);
+    if (strncmp(path, n->directory, strlen(n->directory)) != 0 || strstr(path, ".tmp") != NULL)
+        return;
+    (void)snprintf(n->path, sizeof n->path, "%s", path);
+    n->size = size;
+}
+
+static newest find_newest(rp_sim *disk, const char *directory)
+{
+    newest n = {.directory = directory};
+
+    rp_sim_list(disk, note_newest, &n);
+    assert_true(n.path[0] != '\0');
+    return n;
 }
 
 static void damage_newest(rp_sim *disk)
 {
-    newest n = {""};
+    newest n = find_newest(disk, "manifest/");
 
-    rp_sim_list(disk, note_manifest, &n);
     assert_true(rp_sim_flip(disk, n.path, 8 * 70));
 }
 
@@ -194,12 +206,131 @@ static void nor_on_one_before_a_change_of_the_configuration(void **state)
     rp_sim_free(disk);
 }
 
+/* It was written, and power failed before it counted. What happens then is another history than
+ * that which it belongs to, so it must not be there to fall back on. */
+static void one_that_never_counted_goes(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    past p = {.count = 0};
+    size_t had_it = 0;
+    rp_test_rig rig;
+
+    (void)state;
+    open_as(&rig, disk, RP_DURABLE_SYNC);
+    put(&rig, 1, 20);
+    rp_test_rig_save(&rig);
+    put(&rig, 101, 10);
+    rp_sim_on_call(disk, keep_disk, &p);
+    rp_test_rig_save(&rig);
+    rp_sim_on_call(disk, NULL, NULL);
+    rp_test_rig_deinit(&rig);
+    for (size_t i = 0; i < p.count; i++) {
+        newest was = find_newest(p.disks[i], "manifest/"), is;
+        uint64_t digest;
+
+        open_as(&rig, p.disks[i], RP_DURABLE_SYNC);
+        is = find_newest(p.disks[i], "manifest/");
+        had_it += strcmp(is.path, was.path) < 0;
+        put(&rig, 201, 15);
+        digest = rp_table_digest(rp_test_rig_find(&rig, "t"));
+        rp_test_rig_save(&rig);
+        rp_test_rig_deinit(&rig);
+        damage_newest(p.disks[i]);
+        assert_int_equal(rp_test_digest_on(p.disks[i], "t"), digest);
+        rp_sim_free(p.disks[i]);
+    }
+    assert_true(had_it > 0);
+    rp_sim_free(disk);
+}
+
+/* The newest can be read so far that it tells what it had; the journal has less. */
+static void an_older_one_with_half_a_journal_is_refused(void **state)
+{
+    rp_sim *disk = rp_sim_new(), *image;
+    newest segment, journal;
+    rp_test_rig rig;
+
+    (void)state;
+    open_as(&rig, disk, RP_DURABLE_SYNC);
+    put(&rig, 1, 20);
+    rp_test_rig_save(&rig);
+    put(&rig, 101, 10);
+    journal = find_newest(disk, "wal/"); /* it ends with the tenth */
+    rp_test_rig_save(&rig);
+    segment = find_newest(disk, "seg/"); /* whose last record is a block of the checkpoint */
+    assert_true(rp_sim_flip(disk, segment.path, 8 * (segment.size - 10)));
+    for (uint64_t lost = 0; lost <= 512; lost += 512) {
+        rp_test_rig again;
+        rp_status st;
+
+        image = rp_sim_copy(disk);
+        assert_true(rp_sim_resize(image, journal.path, journal.size - lost));
+        rp_test_rig_init(&again, image, NULL);
+        again.options.mode = RP_DURABLE_SYNC;
+        st = rp_test_rig_try_open(&again);
+        if (lost == 0) {
+            assert_ok_err(st, &again.err);
+            assert_true(again.degraded_count > 0);
+            assert_int_equal(rp_table_digest(rp_test_rig_find(&again, "t")),
+                             rp_table_digest(rp_test_rig_find(&rig, "t")));
+        } else {
+            assert_fails(st, RP_CORRUPT, &again.err,
+                         "the journal has changes up to 29 of the 30");
+        }
+        rp_test_rig_deinit(&again);
+        rp_sim_free(image);
+    }
+    rp_test_rig_deinit(&rig);
+    rp_sim_free(disk);
+}
+
+/* Compaction moves a chunk between two checkpoints: the older names one place of it, the
+ * journal since the newer another. It is one chunk all the same, and counts once. */
+static void a_chunk_that_was_moved_is_one_chunk(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    rp_place before = {0}, after = {0};
+    rp_trajectory *trajectory;
+    rp_test_rig rig;
+
+    (void)state;
+    open_as(&rig, disk, RP_DURABLE_SYNC);
+    trajectory = rp_test_blob_trajectory(&rig.bed.alloc, 1, 0, PAYLOAD);
+    rp_test_put(rp_test_rig_find(&rig, "t"), 1, 1, trajectory);
+    put(&rig, 2, SIZE - 2);
+    rp_test_rig_save(&rig);
+    assert_true(rp_chunk_place(trajectory->chunks[0], &before));
+    for (uint64_t key = 2; key < SIZE; key++)
+        assert_ok(rp_table_delete(rp_test_rig_find(&rig, "t"), &key, 1, NULL, NULL));
+    for (uint64_t key = 1000; key < 1008; key++) { /* each with another checkpoint before it */
+        rp_test_rig_save(&rig);
+        rp_test_put(rp_test_rig_find(&rig, "t"), key, 1, trajectory);
+        if (rp_chunk_place(trajectory->chunks[0], &after) && after.segment != before.segment)
+            break;
+    }
+    assert_int_not_equal(after.segment, before.segment);
+    for (int older = 0; older < 2; older++) {
+        rp_sim *image = rp_sim_copy(disk);
+
+        if (older) damage_newest(image);
+        assert_int_equal(rp_test_digest_on(image, "t"),
+                         rp_table_digest(rp_test_rig_find(&rig, "t")));
+        rp_sim_free(image);
+    }
+    rp_trajectory_unref(trajectory);
+    rp_test_rig_deinit(&rig);
+    rp_sim_free(disk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_one_before_and_the_journal_have_everything),
         cmocka_unit_test(a_journal_does_not_follow_on_an_older_checkpoint),
         cmocka_unit_test(nor_on_one_before_a_change_of_the_configuration),
+        cmocka_unit_test(one_that_never_counted_goes),
+        cmocka_unit_test(an_older_one_with_half_a_journal_is_refused),
+        cmocka_unit_test(a_chunk_that_was_moved_is_one_chunk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
