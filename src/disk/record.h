@@ -32,6 +32,7 @@ typedef enum rp_record_kind {
     RP_RECORD_BLOCK = 2, /* 256 slots of a table: durable/image.h */
     RP_RECORD_SEAL =
         3, /* last of a finished segment or journal file: count, bytes, XXH3-128, offsets */
+    RP_RECORD_MOVED = 4, /* a chunk, too; its number: where it was before */
     /* in manifests and CURRENT */
     RP_RECORD_STORE = 16,
     RP_RECORD_TABLE = 17,
@@ -75,6 +76,12 @@ typedef struct rp_record {
     size_t size;
     uint32_t crc; /* of the header: what the next has as `before` */
 } rp_record;
+
+/* Whether a record can be had where one of kind `wanted` should be. */
+static inline bool rp_record_is(rp_record_kind kind, rp_record_kind wanted)
+{
+    return kind == wanted || (kind == RP_RECORD_MOVED && wanted == RP_RECORD_CHUNK);
+}
 
 /* Hardware where there is some. `crc` of nothing is 0. */
 uint32_t rp_crc32c(uint32_t crc, const void *data, size_t size);

@@ -239,7 +239,7 @@ rp_status rp_segment_read(rp_segment *segment, const rp_place *place, rp_record_
     if (st != RP_OK)
         return rp_fail(err, st, "segment %" PRIu64 ", offset %" PRIu64 ": %s", place->segment,
                        place->offset, why.text);
-    if (record.kind != kind || record.size != place->size)
+    if (!rp_record_is(record.kind, kind) || record.size != place->size)
         return rp_fail(err, RP_CORRUPT,
                        "segment %" PRIu64 ", offset %" PRIu64
                        ": a record of kind %d with %zu bytes, not of kind %d with %" PRIu32,

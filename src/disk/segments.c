@@ -254,8 +254,7 @@ rp_status rp_segments_put_chunk(rp_segments *s, rp_chunk *chunk, rp_place *out)
  * memory, and damage does not move along. */
 rp_status rp_segments_move_chunk(rp_segments *s, rp_chunk *chunk, rp_place *out, rp_error *err)
 {
-    rp_segment_entry e = {
-        .chunk = chunk, .number = chunk->origin.key, .kind = RP_RECORD_CHUNK, .is_copy = true};
+    rp_segment_entry e = {.chunk = chunk, .kind = RP_RECORD_MOVED, .is_copy = true};
     rp_home *home = rp_home_of(chunk, s->index);
     rp_place old;
     uint8_t *copy;
@@ -277,6 +276,7 @@ rp_status rp_segments_move_chunk(rp_segments *s, rp_chunk *chunk, rp_place *out,
         rp_release(&s->alloc, copy, (size_t)old.size + 1);
         return st;
     }
+    e.number = rp_home_pack(old.segment, old.offset);
     e.data = copy;
     e.size = old.size;
     rp_mutex_lock(&s->mu);
@@ -362,7 +362,7 @@ static bool read_queued(rp_segments *s, const rp_place *place, rp_record_kind ki
     }
     e = *rp_entry_at(s, i);
     *st = RP_OK;
-    if (e.kind != (uint16_t)kind || e.size != place->size)
+    if (!rp_record_is((rp_record_kind)e.kind, kind) || e.size != place->size)
         *st =
             rp_fail(err, RP_CORRUPT,
                     "segment %" PRIu64 ", offset %" PRIu64 ": a record of kind %d with %" PRIu32

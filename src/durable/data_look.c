@@ -413,7 +413,8 @@ static rp_status check_place(const look *l, const rp_place *place, rp_record_kin
     const found *f = find_record(l, place->segment, place->offset);
     char path[32];
 
-    if (f != NULL && f->kind == (uint32_t)kind && f->size == place->size) return RP_OK;
+    if (f != NULL && rp_record_is((rp_record_kind)f->kind, kind) && f->size == place->size)
+        return RP_OK;
     return rp_fail(err, RP_CORRUPT, "%s: offset %" PRIu64 ": there is no good %s",
                    rp_segment_path(path, place->segment), place->offset,
                    kind == RP_RECORD_BLOCK ? "block" : "chunk");

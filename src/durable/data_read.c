@@ -53,7 +53,7 @@ rp_status rp_data_reader_get(rp_data_reader *r, const rp_place *place, rp_record
     if (st != RP_OK)
         return rp_fail(err, st, "%s: offset %" PRIu64 ": %.160s", path, place->offset,
                        why.text);
-    if (out->kind != kind || out->size != place->size)
+    if (!rp_record_is(out->kind, kind) || out->size != place->size)
         return rp_fail(err, RP_CORRUPT, "%s: offset %" PRIu64 ": it is another record", path,
                        place->offset);
     return RP_OK;

@@ -194,7 +194,6 @@ static rp_status open_segments(rp_recovery *r, const rp_store_id *id, rp_error *
 static void forget(rp_recovery *r)
 {
     rp_chunk_index_deinit(&r->chunks);
-    rp_chunk_index_init(&r->chunks, r->alloc, rp_system_seed());
     rp_tier_free(r->tier);
     r->tier = NULL;
     rp_segments_free(r->segments);
@@ -424,7 +423,7 @@ rp_status rp_recover(rp_recovery *r, rp_error *err)
         .manifests.alloc = r->alloc, .segments.alloc = r->alloc, .journal.alloc = r->alloc};
     rp_status st;
 
-    rp_chunk_index_init(&r->chunks, r->alloc, rp_system_seed());
+    rp_chunk_index_init(&r->chunks, r->alloc);
     rp_catalogue_init(&r->catalogue, r->alloc);
     r->is_whole = r->is_same = true;
     st = look(r, &d, err);

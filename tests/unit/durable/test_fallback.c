@@ -3,7 +3,6 @@
  * everything, or the directory is refused. */
 #include <inttypes.h>
 
-#include "chunk/trajectory.h"
 #include "support/durable_bed.h"
 
 enum { SIZE = 60, PAYLOAD = 700 };
@@ -284,44 +283,6 @@ static void an_older_one_with_half_a_journal_is_refused(void **state)
     rp_sim_free(disk);
 }
 
-/* Compaction moves a chunk between two checkpoints: the older names one place of it, the
- * journal since the newer another. It is one chunk all the same, and counts once. */
-static void a_chunk_that_was_moved_is_one_chunk(void **state)
-{
-    rp_sim *disk = rp_sim_new();
-    rp_place before = {0}, after = {0};
-    rp_trajectory *trajectory;
-    rp_test_rig rig;
-
-    (void)state;
-    open_as(&rig, disk, RP_DURABLE_SYNC);
-    trajectory = rp_test_blob_trajectory(&rig.bed.alloc, 1, 0, PAYLOAD);
-    rp_test_put(rp_test_rig_find(&rig, "t"), 1, 1, trajectory);
-    put(&rig, 2, SIZE - 2);
-    rp_test_rig_save(&rig);
-    assert_true(rp_chunk_place(trajectory->chunks[0], &before));
-    for (uint64_t key = 2; key < SIZE; key++)
-        assert_ok(rp_table_delete(rp_test_rig_find(&rig, "t"), &key, 1, NULL, NULL));
-    for (uint64_t key = 1000; key < 1008; key++) { /* each with another checkpoint before it */
-        rp_test_rig_save(&rig);
-        rp_test_put(rp_test_rig_find(&rig, "t"), key, 1, trajectory);
-        if (rp_chunk_place(trajectory->chunks[0], &after) && after.segment != before.segment)
-            break;
-    }
-    assert_int_not_equal(after.segment, before.segment);
-    for (int older = 0; older < 2; older++) {
-        rp_sim *image = rp_sim_copy(disk);
-
-        if (older) damage_newest(image);
-        assert_int_equal(rp_test_digest_on(image, "t"),
-                         rp_table_digest(rp_test_rig_find(&rig, "t")));
-        rp_sim_free(image);
-    }
-    rp_trajectory_unref(trajectory);
-    rp_test_rig_deinit(&rig);
-    rp_sim_free(disk);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,7 +291,6 @@ int main(void)
         cmocka_unit_test(nor_on_one_before_a_change_of_the_configuration),
         cmocka_unit_test(one_that_never_counted_goes),
         cmocka_unit_test(an_older_one_with_half_a_journal_is_refused),
-        cmocka_unit_test(a_chunk_that_was_moved_is_one_chunk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

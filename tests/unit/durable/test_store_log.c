@@ -206,7 +206,7 @@ static uint64_t recover(rp_sim *disk, uint64_t *digest)
     add_tables(&bed);
     o.store = bed.store;
     assert_ok_err(rp_segments_new(&segments, &r.segments, &err), &err);
-    rp_chunk_index_init(&r.index, rp_allocator_default(), 1);
+    rp_chunk_index_init(&r.index, rp_allocator_default());
     assert_ok_err(rp_replayer_new(&o, &replayer, &err), &err);
     assert_ok_err(rp_journal_read(rp_allocator_default(), files, &id, 0, RP_JOURNAL_LIVE,
                                   rp_replayer_visit, replayer, &last, &torn, &err),
