@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes a golden store: make_store <directory>. What it writes was kept when the format was
- * made (tests/data/stores/v1) and is read by tests/unit/durable/test_golden.c from then on; it
- * is not written again. It prints the digests that the test has.
+/* Writes a golden store: make_store <directory> [moved]. What it writes was kept when the
+ * format was made (tests/data/stores/v1, v1_moved) and is read by
+ * tests/unit/durable/test_golden.c from then on; it is not written again. It prints the digests
+ * that the test has.
  *
  * Two checkpoints, and a journal behind the second: tables with every kind of state, chunks
- * that items share, of several codecs, strings, squeezed columns, a signature, free slots. */
+ * that items share, of several codecs, strings, squeezed columns, a signature, free slots.
+ * "moved": another two, between which most goes and the rest is moved, and a journal. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +121,24 @@ static void work(rp_table **tables, rp_rng *rng, uint64_t first, uint64_t count)
     rp_chunk_unref(before);
 }
 
+/* Only what was put last stays, and two chunks of the beginning, in new places. */
+static void move(rp_table **tables, rp_durable *durable, rp_chunk *a, rp_chunk *b)
+{
+    rp_error err;
+
+    put(tables[3], 900001, 100, a, b);
+    check(rp_durable_checkpoint(durable, rp_wait_forever(), NULL, 0, &err), &err);
+    for (uint64_t key = 1; key < 1000; key++)
+        for (size_t i = 0; i < TABLES; i++) {
+            uint64_t keys[2] = {key, key + 100000};
+
+            check(rp_table_delete(tables[i], keys, 2, NULL, &err), &err);
+        }
+    for (int i = 0; i < 2; i++)
+        check(rp_durable_checkpoint(durable, rp_wait_forever(), NULL, 0, &err), &err);
+    put(tables[3], 900002, 100, a, b);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const names[TABLES] = {"prioritized", "uniform", "queue", "heap"};
@@ -132,10 +152,11 @@ int main(int argc, char **argv)
     rp_store *store = NULL;
     rp_durable *durable = NULL;
     rp_table *tables[TABLES];
+    rp_chunk *a = make_chunk(5000), *b = make_chunk(5001);
     rp_rng rng;
     rp_error err;
 
-    if (argc != 2) return 2;
+    if (argc < 2) return 2;
     options.directory = argv[1];
     rp_rng_init(&rng, 7);
     check(rp_store_new(&store_options, &store, &err), &err);
@@ -144,12 +165,14 @@ int main(int argc, char **argv)
     tables[2] = add(store, names[2], RP_FIFO, RP_FIFO, rp_limiter_queue(1000));
     tables[3] = add(store, names[3], RP_MAX_HEAP, RP_MIN_HEAP, rp_limiter_min_size(1));
     check(rp_durable_open(&options, store, &durable, &err), &err);
+    if (argc > 2) put(tables[3], 900000, 100, a, b);
     work(tables, &rng, 0, 250);
     check(rp_durable_checkpoint(durable, rp_wait_forever(), NULL, 0, &err), &err);
     work(tables, &rng, 1000, 40);
     check(rp_table_pause(tables[3], RP_SIDE_SAMPLES, &err), &err);
     check(rp_durable_checkpoint(durable, rp_wait_forever(), NULL, 0, &err), &err);
     work(tables, &rng, 2000, 40);
+    if (argc > 2) move(tables, durable, a, b);
     for (size_t i = 0; i < TABLES; i++) {
         rp_table_info info;
 
@@ -158,6 +181,8 @@ int main(int argc, char **argv)
                      (long long)info.inserts, (long long)info.samples,
                      (unsigned long long)rp_table_digest(tables[i]));
     }
+    rp_chunk_unref(a);
+    rp_chunk_unref(b);
     check(rp_durable_close(durable, &err), &err);
     rp_store_free(store);
     return 0;

@@ -19,6 +19,14 @@ static const known v1[] = {
     {"heap", 110, 110, 54, 0x5c3958259a37eff9},
 };
 
+/* The same of v1_moved. */
+static const known v1_moved[] = {
+    {"prioritized", 26, 109, 60, 0x8e7fa914381cb243},
+    {"uniform", 27, 110, 57, 0xa45579dade5f3c7e},
+    {"queue", 27, 111, 62, 0xa5872f4bd15464f6},
+    {"heap", 30, 113, 54, 0x4e4ac3d573407739},
+};
+
 static void copy_file(rp_sim *disk, const char *root, const char *path)
 {
     static char bytes[1 << 20];
@@ -63,14 +71,17 @@ static rp_sim *disk_of(const char *root)
     return disk;
 }
 
-static void check_store(const char *root, const known *tables, size_t count)
+/* `damaged`: a file that is; NULL: none. */
+static void check_store(const char *root, const char *damaged, const known *tables,
+                        size_t count)
 {
     rp_sim *disk = disk_of(root);
     rp_test_rig rig;
 
+    if (damaged != NULL) assert_true(rp_sim_flip(disk, damaged, 8 * 70));
     rp_test_rig_init(&rig, disk, NULL);
     rp_test_rig_open(&rig);
-    assert_int_equal(rig.event_count, 0);
+    assert_int_equal(rig.event_count > 0, damaged != NULL);
     assert_true(rp_test_rig_info(&rig).recovered_records > 0);
     assert_int_equal(rp_store_tables(rig.bed.store, NULL, 0), count);
     for (size_t i = 0; i < count; i++) {
@@ -91,7 +102,11 @@ static void check_store(const char *root, const known *tables, size_t count)
 static void a_store_of_version_1_is_read(void **state)
 {
     (void)state;
-    check_store(RP_TEST_DATA "/stores/v1", v1, COUNT_OF(v1));
+    check_store(RP_TEST_DATA "/stores/v1", NULL, v1, COUNT_OF(v1));
+    check_store(RP_TEST_DATA "/stores/v1_moved", NULL, v1_moved, COUNT_OF(v1_moved));
+    /* The one before names other places of chunks than the journal does. */
+    check_store(RP_TEST_DATA "/stores/v1_moved", "manifest/0000000000000006", v1_moved,
+                COUNT_OF(v1_moved));
 }
 
 /* A version, or a feature, of tomorrow. */
