@@ -121,7 +121,7 @@ class Tally:
         self.lock = threading.Lock()
         self.sums = {}
 
-    def report(self, part, name, result, seconds):
+    def report(self, part, name, result, seconds, cpu):
         with self.lock:
             sums = self.sums.setdefault(part, [0, 0, 0])
             for i, n in enumerate((result.passed, result.failed, result.skipped)):
@@ -131,7 +131,8 @@ class Tally:
             detail = f"{result.failed} of {cases} failed" if result.failed else f"{cases}"
             if result.skipped and not cases:
                 state, detail = "SKIP", f"{result.skipped} skipped"
-            print(f"{state:4} {part:11} {name:30} {detail:>16} {seconds:7.1f} s", flush=True)
+            print(f"{state:4} {part:11} {name:30} {detail:>16} {seconds:7.1f} s {cpu:7.1f} s of "
+                  "processors", flush=True)
             if result.failed or state == "SKIP":
                 for line in result.text.rstrip().splitlines()[-200:]:
                     print(f"     | {line}", flush=True)
@@ -146,6 +147,9 @@ class Tally:
         return 1 if failed or not passed else 0
 
 
+spent = threading.local()  # seconds of processors, by the programs that a thread has run
+
+
 def run(command, timeout=600, env=None, cwd=ROOT):
     """Runs a command; returns its exit status and its output. Past the timeout the whole process
     group is killed, and the status is None."""
@@ -153,14 +157,23 @@ def run(command, timeout=600, env=None, cwd=ROOT):
         [str(c) for c in command], cwd=cwd, env={**os.environ, **(env or {})},
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         start_new_session=True)
-    try:
-        output, _ = process.communicate(timeout=timeout)
-        status = process.returncode
-    except subprocess.TimeoutExpired:
+    late = threading.Event()
+
+    def end():
+        late.set()
         os.killpg(process.pid, signal.SIGKILL)
-        output, _ = process.communicate()
-        status = None
-    return status, output.decode(errors="replace")
+
+    timer = threading.Timer(timeout, end)
+    timer.start()
+    with process.stdout:
+        output = process.stdout.read()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # its number is its own until
+    timer.cancel()                                             # it is waited for below
+    timer.join()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    spent.cpu = getattr(spent, "cpu", 0) + usage.ru_utime + usage.ru_stime
+    return None if late.is_set() else process.returncode, output.decode(errors="replace")
 
 
 def describe(status, timeout=600):
@@ -645,13 +658,13 @@ def main():
     built = set()
     for name in BUILDS:
         if name in wanted or any(name in NEEDS.get(p, ()) for p in wanted):
-            start = time.monotonic()
+            start, spent.cpu = time.monotonic(), 0
             result = build(name)
             if result.failed == 0 and name == "release":
                 shutil.rmtree(STAGE, ignore_errors=True)
                 status, output = run([MESON, "install", "-C", BUILD / name, "--quiet"])
                 result.add(status == 0, output)
-            tally.report(name, "build", result, time.monotonic() - start)
+            tally.report(name, "build", result, time.monotonic() - start, spent.cpu)
             if result.failed == 0:
                 built.add(name)
 
@@ -668,12 +681,12 @@ def main():
 
     def timed(entry):
         _, part, name, job = entry
-        start = time.monotonic()
+        start, spent.cpu = time.monotonic(), 0
         try:
             result = job()
         except Exception as error:  # a broken check is a failed one
             result = Result(0, 1, f"{type(error).__name__}: {error}")
-        tally.report(part, name, result, time.monotonic() - start)
+        tally.report(part, name, result, time.monotonic() - start, spent.cpu)
 
     jobs.sort(key=lambda j: j[0])
     # Two more than there are processors: many tests wait for something most of the time.

@@ -22,6 +22,8 @@ typedef struct rp_home {
     const rp_segment_index *index; /* whose it is; fixed */
     rp_segment *segment;           /* counted; changed only under the lock of its rp_segments */
     atomic_uint_least64_t where;
+    uint64_t
+        first; /* the place from which it was moved first; 0: never. Under that lock, too */
     atomic_bool stored; /* on stable storage */
     uint32_t size;      /* of the payload */
 } rp_home;

@@ -32,7 +32,7 @@ typedef enum rp_record_kind {
     RP_RECORD_BLOCK = 2, /* 256 slots of a table: durable/image.h */
     RP_RECORD_SEAL =
         3, /* last of a finished segment or journal file: count, bytes, XXH3-128, offsets */
-    RP_RECORD_MOVED = 4, /* a chunk, too; its number: where it was before */
+    RP_RECORD_MOVED = 4, /* a chunk, too; its number: where it was first */
     /* in manifests and CURRENT */
     RP_RECORD_STORE = 16,
     RP_RECORD_TABLE = 17,
@@ -81,6 +81,12 @@ typedef struct rp_record {
 static inline bool rp_record_is(rp_record_kind kind, rp_record_kind wanted)
 {
     return kind == wanted || (kind == RP_RECORD_MOVED && wanted == RP_RECORD_CHUNK);
+}
+
+/* Where the chunk of a record was first, if it was moved; otherwise 0. */
+static inline uint64_t rp_record_first(rp_record_kind kind, uint64_t number)
+{
+    return kind == RP_RECORD_MOVED ? number : 0;
 }
 
 /* Hardware where there is some. `crc` of nothing is 0. */

@@ -213,7 +213,7 @@ rp_status rp_segment_open_file(rp_segment *segment, rp_files *files, const rp_st
 }
 
 rp_status rp_segment_read(rp_segment *segment, const rp_place *place, rp_record_kind kind,
-                          void *out, rp_error *err)
+                          void *out, uint64_t *first, rp_error *err)
 {
     uint64_t readable = atomic_load_explicit(&segment->readable, memory_order_acquire);
     uint64_t bytes = RP_RECORD_HEADER_BYTES + (uint64_t)place->size;
@@ -249,6 +249,7 @@ rp_status rp_segment_read(rp_segment *segment, const rp_place *place, rp_record_
         return rp_fail(err, RP_CORRUPT,
                        "segment %" PRIu64 ", offset %" PRIu64 ": the payload is damaged",
                        place->segment, place->offset);
+    if (first != NULL) *first = rp_record_first(record.kind, record.number);
     return RP_OK;
 }
 

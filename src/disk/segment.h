@@ -67,7 +67,8 @@ RP_NODISCARD rp_status rp_segment_open_file(rp_segment *segment, rp_files *files
 /* Reads the record at `place` and checks it. RP_NOT_FOUND (nothing is written there),
  * RP_CORRUPT, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segment_read(rp_segment *segment, const rp_place *place,
-                                       rp_record_kind kind, void *out, rp_error *err);
+                                       rp_record_kind kind, void *out, uint64_t *first,
+                                       rp_error *err);
 
 /* --- the seal ---------------------------------------------------------------------------------- */
 

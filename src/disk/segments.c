@@ -271,18 +271,19 @@ rp_status rp_segments_move_chunk(rp_segments *s, rp_chunk *chunk, rp_place *out,
     }
     copy = rp_alloc(&s->alloc, (size_t)old.size + 1);
     if (copy == NULL) return rp_fail_memory(err, (size_t)old.size + 1);
-    st = rp_segments_read(s, &old, RP_RECORD_CHUNK, copy, err);
+    st = rp_segments_read(s, &old, RP_RECORD_CHUNK, copy, NULL, err);
     if (st != RP_OK) {
         rp_release(&s->alloc, copy, (size_t)old.size + 1);
         return st;
     }
-    e.number = rp_home_pack(old.segment, old.offset);
     e.data = copy;
     e.size = old.size;
     rp_mutex_lock(&s->mu);
     st = RP_OK;
     if (rp_home_is_stored(home)) st = reserve_locked(s);
     if (st == RP_OK && rp_home_is_stored(home)) {
+        if (home->first == 0) home->first = rp_home_pack(old.segment, old.offset);
+        e.number = home->first;
         *out = append_locked(s, &e);
         (void)rp_chunk_ref(chunk);
         home_set(home, e.segment, rp_home_pack(out->segment, out->offset), false);
@@ -295,7 +296,8 @@ rp_status rp_segments_move_chunk(rp_segments *s, rp_chunk *chunk, rp_place *out,
     return st == RP_OK ? st : rp_fail_memory(err, sizeof e);
 }
 
-rp_status rp_segments_adopt(rp_segments *s, rp_chunk *chunk, const rp_place *place)
+rp_status rp_segments_adopt(rp_segments *s, rp_chunk *chunk, const rp_place *place,
+                            uint64_t first)
 {
     rp_segment *segment = rp_segment_index_find(s->index, place->segment);
     rp_home *home;
@@ -313,6 +315,7 @@ rp_status rp_segments_adopt(rp_segments *s, rp_chunk *chunk, const rp_place *pla
     rp_mutex_lock(&s->mu);
     if (rp_home_of(chunk, s->index) == NULL) {
         home_set(home, segment, rp_home_pack(place->segment, place->offset), true);
+        home->first = first;
         home_hang(home, chunk);
         home = NULL;
     }
@@ -348,7 +351,7 @@ static size_t find_entry_locked(const rp_segments *s, const rp_place *place) RP_
 
 /* True if it is in memory: then `*st` says how that went. */
 static bool read_queued(rp_segments *s, const rp_place *place, rp_record_kind kind, void *out,
-                        rp_status *st, rp_error *err)
+                        uint64_t *first, rp_status *st, rp_error *err)
 {
     rp_chunk *chunk = NULL;
     rp_segment_entry e;
@@ -362,6 +365,7 @@ static bool read_queued(rp_segments *s, const rp_place *place, rp_record_kind ki
     }
     e = *rp_entry_at(s, i);
     *st = RP_OK;
+    if (first != NULL) *first = rp_record_first((rp_record_kind)e.kind, e.number);
     if (!rp_record_is((rp_record_kind)e.kind, kind) || e.size != place->size)
         *st =
             rp_fail(err, RP_CORRUPT,
@@ -381,16 +385,16 @@ static bool read_queued(rp_segments *s, const rp_place *place, rp_record_kind ki
 }
 
 rp_status rp_segments_read(rp_segments *s, const rp_place *place, rp_record_kind kind,
-                           void *out, rp_error *err)
+                           void *out, uint64_t *first, rp_error *err)
 {
     rp_segment *segment;
     rp_status st;
 
-    if (read_queued(s, place, kind, out, &st, err)) return st;
+    if (read_queued(s, place, kind, out, first, &st, err)) return st;
     segment = rp_segment_index_find(s->index, place->segment);
     if (segment == NULL)
         return rp_fail(err, RP_NOT_FOUND, "there is no segment %" PRIu64, place->segment);
-    st = rp_segment_read(segment, place, kind, out, err);
+    st = rp_segment_read(segment, place, kind, out, first, err);
     rp_segment_unref(segment);
     return st;
 }

@@ -54,17 +54,19 @@ bool rp_segments_has_stored(const rp_segments *s, const rp_chunk *chunk);
  * RP_NO_RESOURCE, RP_INVALID (over RP_MAX_RECORD_BYTES). */
 RP_NODISCARD rp_status rp_segments_put_chunk(rp_segments *s, rp_chunk *chunk, rp_place *out);
 /* The same for a chunk that has a place, which it leaves for a new one: for compaction. Reads
- * it from the disk; one that is still on its way there stays where it is.
+ * it from the disk; one that is still on its way there stays where it is. Its new record says
+ * where it was first: no other chunk has ever been or will be there, so that is who it is.
  * RP_NO_RESOURCE, RP_CORRUPT, RP_NOT_FOUND, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_move_chunk(rp_segments *s, rp_chunk *chunk, rp_place *out,
                                               rp_error *err);
 /* Queues a copy of any other record. The same statuses. */
 RP_NODISCARD rp_status rp_segments_put(rp_segments *s, rp_record_kind kind, uint64_t number,
                                        const void *payload, size_t size, rp_place *out);
-/* Tells a chunk that was read from there where it is: for recovery. The segment must be open.
- * RP_NOT_FOUND, RP_NO_RESOURCE, RP_INVALID (another size). */
-RP_NODISCARD rp_status rp_segments_adopt(rp_segments *s, rp_chunk *chunk,
-                                         const rp_place *place);
+/* Tells a chunk that was read from there where it is, and where it was first, or 0: for
+ * recovery. The segment must be open. RP_NOT_FOUND, RP_NO_RESOURCE, RP_INVALID (another size).
+ */
+RP_NODISCARD rp_status rp_segments_adopt(rp_segments *s, rp_chunk *chunk, const rp_place *place,
+                                         uint64_t first);
 
 /* --- writing ------------------------------------------------------------------------------------------ */
 
@@ -85,10 +87,12 @@ uint64_t rp_segments_generation(rp_segments *s);
 /* --- reading ------------------------------------------------------------------------------------------- */
 
 /* Reads and checks the record at `place` into `out`, which has room for place->size bytes. What
- * is not on stable storage yet is read from memory. RP_NOT_FOUND also for a place of before a
- * segment was condemned: ask the chunk again. RP_CORRUPT, RP_UNAVAILABLE. */
+ * is not on stable storage yet is read from memory. `*first` (may be NULL) is where a chunk
+ * that was moved has been first, segment << 32 | offset; otherwise 0. RP_NOT_FOUND also for a
+ * place of before a segment was condemned: ask the chunk again. RP_CORRUPT, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_read(rp_segments *s, const rp_place *place,
-                                        rp_record_kind kind, void *out, rp_error *err);
+                                        rp_record_kind kind, void *out, uint64_t *first,
+                                        rp_error *err);
 
 /* Opens a segment that is in the directory for reading, if it is not open; `*bytes` are those
  * that can be read. For recovery, and to know how large it has become.

@@ -8,7 +8,17 @@
 
 enum { FIRST_CAPACITY = 1024 };
 
-/* --- places ------------------------------------------------------------------------------------ */
+void rp_chunk_index_init(rp_chunk_index *index, const rp_allocator *alloc)
+{
+    *index = (rp_chunk_index){.alloc = *alloc};
+}
+
+void rp_chunk_index_deinit(rp_chunk_index *index)
+{
+    for (size_t i = 0; i < index->capacity; i++) rp_chunk_unref(index->entries[i].chunk);
+    rp_release(&index->alloc, index->entries, index->capacity * sizeof *index->entries);
+    *index = (rp_chunk_index){.alloc = index->alloc};
+}
 
 /* 0 if there can be no such place. */
 static uint64_t key_of(uint64_t segment, uint64_t offset)
@@ -17,67 +27,46 @@ static uint64_t key_of(uint64_t segment, uint64_t offset)
     return segment << RP_INDEX_OFFSET_BITS | offset;
 }
 
-static rp_index_entry *slot_of(const rp_place_map *map, uint64_t key)
+static rp_index_entry *slot_of(const rp_chunk_index *index, uint64_t key)
 {
     uint64_t hash = (key ^ key >> 29) * 0x9e3779b97f4a7c15u;
-    size_t at = (size_t)(hash >> 20) & (map->capacity - 1);
+    size_t at = (size_t)(hash >> 20) & (index->capacity - 1);
 
-    while (map->entries[at].key != 0 && map->entries[at].key != key)
-        at = (at + 1) & (map->capacity - 1);
-    return &map->entries[at];
+    while (index->entries[at].key != 0 && index->entries[at].key != key)
+        at = (at + 1) & (index->capacity - 1);
+    return &index->entries[at];
 }
 
-static rp_index_entry *find(const rp_place_map *map, uint64_t key)
+/* NULL if there is none. */
+static rp_index_entry *find(const rp_chunk_index *index, uint64_t key)
 {
-    rp_index_entry *entry = key != 0 && map->capacity > 0 ? slot_of(map, key) : NULL;
+    rp_index_entry *entry = key != 0 && index->capacity > 0 ? slot_of(index, key) : NULL;
 
     return entry != NULL && entry->key == key ? entry : NULL;
 }
 
-/* The entry of a key, a new one if there is none. NULL if there is no memory. */
-static rp_index_entry *enter(const rp_allocator *alloc, rp_place_map *map, uint64_t key)
+/* Enters a key, with a chunk or NULL, unless it is there with one. False if there is no memory.
+ */
+static bool enter(rp_chunk_index *index, uint64_t key, rp_chunk *chunk)
 {
-    rp_place_map more = *map;
+    rp_chunk_index more = *index;
     rp_index_entry *entry;
 
-    if (map->count >= map->capacity / 4 * 3) {
-        more.capacity = map->capacity == 0 ? FIRST_CAPACITY : 2 * map->capacity;
-        more.entries = rp_alloc_array(alloc, more.capacity, sizeof *more.entries);
-        if (more.entries == NULL) return NULL;
-        for (size_t i = 0; i < map->capacity; i++)
-            if (map->entries[i].key != 0)
-                *slot_of(&more, map->entries[i].key) = map->entries[i];
-        rp_release(alloc, map->entries, map->capacity * sizeof *map->entries);
-        *map = more;
+    if (index->count >= index->capacity / 4 * 3) {
+        more.capacity = index->capacity == 0 ? FIRST_CAPACITY : 2 * index->capacity;
+        more.entries = rp_alloc_array(&index->alloc, more.capacity, sizeof *more.entries);
+        if (more.entries == NULL) return false;
+        for (size_t i = 0; i < index->capacity; i++)
+            if (index->entries[i].key != 0)
+                *slot_of(&more, index->entries[i].key) = index->entries[i];
+        rp_release(&index->alloc, index->entries, index->capacity * sizeof *index->entries);
+        *index = more;
     }
-    entry = slot_of(map, key);
-    if (entry->key == 0) {
-        entry->key = key;
-        map->count++;
-    }
-    return entry;
-}
-
-/* The first place that is known of the chunk there. */
-static uint64_t first_key(const rp_chunk_index *index, uint64_t key)
-{
-    for (const rp_index_entry *e; (e = find(&index->moved, key)) != NULL;) key = e->before;
-    return key;
-}
-
-void rp_chunk_index_init(rp_chunk_index *index, const rp_allocator *alloc)
-{
-    *index = (rp_chunk_index){.alloc = *alloc};
-}
-
-void rp_chunk_index_deinit(rp_chunk_index *index)
-{
-    rp_place_map *chunks = &index->chunks, *moved = &index->moved;
-
-    for (size_t i = 0; i < chunks->capacity; i++) rp_chunk_unref(chunks->entries[i].chunk);
-    rp_release(&index->alloc, chunks->entries, chunks->capacity * sizeof *chunks->entries);
-    rp_release(&index->alloc, moved->entries, moved->capacity * sizeof *moved->entries);
-    *index = (rp_chunk_index){.alloc = index->alloc};
+    entry = slot_of(index, key);
+    if (entry->key == 0) index->count++;
+    entry->key = key;
+    if (entry->chunk == NULL && chunk != NULL) entry->chunk = rp_chunk_ref(chunk);
+    return true;
 }
 
 rp_status rp_chunk_index_want(rp_chunk_index *index, const rp_place *place, rp_error *err)
@@ -87,73 +76,51 @@ rp_status rp_chunk_index_want(rp_chunk_index *index, const rp_place *place, rp_e
     if (key == 0)
         return rp_fail(err, RP_CORRUPT, "no segment %" PRIu64 " has an offset %" PRIu64,
                        place->segment, place->offset);
-    if (enter(&index->alloc, &index->chunks, key) == NULL)
-        return rp_fail_memory(err, index->chunks.capacity * sizeof(rp_index_entry));
+    if (!enter(index, key, NULL))
+        return rp_fail_memory(err, index->capacity * sizeof *index->entries);
     return RP_OK;
 }
 
 rp_chunk *rp_chunk_index_find(const rp_chunk_index *index, const rp_place *place)
 {
-    uint64_t key = first_key(index, key_of(place->segment, place->offset));
-    const rp_index_entry *entry = find(&index->chunks, key);
+    const rp_index_entry *entry = find(index, key_of(place->segment, place->offset));
 
     return entry != NULL ? entry->chunk : NULL;
 }
 
-uint64_t rp_chunk_index_first_segment(const rp_chunk_index *index, const rp_place *place)
-{
-    uint64_t key = key_of(place->segment, place->offset);
-
-    return first_key(index, key) >> RP_INDEX_OFFSET_BITS;
-}
-
-rp_status rp_chunk_index_note(rp_chunk_index *index, uint64_t segment, uint64_t offset,
-                              const rp_record *record, rp_error *err)
-{
-    uint64_t key = key_of(segment, offset);
-    rp_index_entry *at, *first, *link;
-
-    if (record->kind != RP_RECORD_MOVED || record->number == 0 || record->number >= key ||
-        find(&index->moved, key) != NULL)
-        return RP_OK;
-    first = enter(&index->alloc, &index->chunks, first_key(index, record->number));
-    link = first != NULL ? enter(&index->alloc, &index->moved, key) : NULL;
-    if (link == NULL) return rp_fail_memory(err, index->chunks.capacity * sizeof *link);
-    link->before = first->key;
-    at = find(&index->chunks, key);
-    if (at != NULL && first->chunk == NULL) {
-        first->chunk = at->chunk;
-        at->chunk = NULL;
-    }
-    return RP_OK;
-}
-
-/* --- chunks ------------------------------------------------------------------------------------ */
-
-/* Parses the chunk at a place, tells it where it is, and keeps it. Limits are those of the
- * format: it was let in. */
+/* Parses a chunk and tells it where it is. Limits are those of the format: it was let in. */
 static rp_status parse(rp_chunk_index *index, rp_segments *segments, const rp_place *place,
-                       const uint8_t *payload, rp_error *err)
+                       uint64_t first, const uint8_t *payload, rp_chunk **out, rp_error *err)
 {
     const rp_chunk_limits limits = {RP_MAX_RECORD_BYTES, SIZE_MAX, RP_MAX_COLUMNS};
-    uint64_t key = first_key(index, key_of(place->segment, place->offset));
-    rp_index_entry *entry = enter(&index->alloc, &index->chunks, key);
-    rp_chunk *chunk = NULL;
-    rp_status st;
+    rp_status st = rp_chunk_parse(&index->alloc, payload, place->size, &limits, out, err);
 
-    if (entry == NULL) return rp_fail_memory(err, sizeof *entry);
-    st = rp_chunk_parse(&index->alloc, payload, place->size, &limits, &chunk, err);
     if (st == RP_INVALID) st = RP_CORRUPT;
-    if (st == RP_OK && rp_segments_adopt(segments, chunk, place) != RP_OK)
+    if (st == RP_OK && rp_segments_adopt(segments, *out, place, first) != RP_OK)
         st = rp_fail_memory(err, sizeof *place);
-    if (st == RP_OK && index->on_chunk != NULL && index->on_chunk(index->ctx, chunk) != RP_OK)
+    if (st == RP_OK && index->on_chunk != NULL && index->on_chunk(index->ctx, *out) != RP_OK)
         st = rp_fail_memory(err, sizeof *place);
-    if (st != RP_OK) {
-        rp_chunk_unref(chunk);
-        return st;
-    }
-    entry->chunk = chunk;
-    return RP_OK;
+    return st;
+}
+
+/* Enters what was read from a place: it is there already, if it was moved and has been read
+ * from another. */
+static rp_status add(rp_chunk_index *index, rp_segments *segments, const rp_place *place,
+                     uint64_t first, const uint8_t *payload, rp_error *err)
+{
+    const rp_index_entry *other = find(index, first);
+    rp_chunk *chunk = NULL;
+    rp_status st = RP_OK;
+
+    if (other != NULL && other->chunk != NULL)
+        chunk = rp_chunk_ref(other->chunk);
+    else
+        st = parse(index, segments, place, first, payload, &chunk, err);
+    if (st == RP_OK && (!enter(index, key_of(place->segment, place->offset), chunk) ||
+                        (first != 0 && !enter(index, first, chunk))))
+        st = rp_fail_memory(err, index->capacity * sizeof *index->entries);
+    rp_chunk_unref(chunk);
+    return st;
 }
 
 typedef struct scan {
@@ -170,13 +137,14 @@ static bool scan_record(void *ctx, uint64_t offset, const rp_record *record)
 {
     scan *s = ctx;
     rp_place place = {s->number, offset, (uint32_t)record->size};
+    const rp_index_entry *entry;
 
     s->on_bytes(s->ctx, RP_RECORD_HEADER_BYTES + record->size);
     if (!rp_record_is(record->kind, RP_RECORD_CHUNK)) return true;
-    s->status = rp_chunk_index_note(s->index, s->number, offset, record, s->err);
-    if (s->status == RP_OK && find(&s->index->chunks, key_of(s->number, offset)) != NULL &&
-        rp_chunk_index_find(s->index, &place) == NULL)
-        s->status = parse(s->index, s->segments, &place, record->payload, s->err);
+    entry = find(s->index, key_of(s->number, offset));
+    if (entry == NULL || entry->chunk != NULL) return true;
+    s->status = add(s->index, s->segments, &place,
+                    rp_record_first(record->kind, record->number), record->payload, s->err);
     return s->status == RP_OK;
 }
 
@@ -208,7 +176,7 @@ rp_status rp_chunk_index_get(rp_chunk_index *index, rp_segments *segments,
                              const rp_place *place, rp_chunk **out, rp_error *err)
 {
     rp_chunk *chunk = rp_chunk_index_find(index, place);
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, first = 0;
     uint8_t *payload;
     rp_status st;
 
@@ -222,8 +190,8 @@ rp_status rp_chunk_index_get(rp_chunk_index *index, rp_segments *segments,
         if (st != RP_OK) return st;
         payload = rp_alloc(&index->alloc, (size_t)place->size + 1);
         if (payload == NULL) return rp_fail_memory(err, place->size);
-        st = rp_segments_read(segments, place, RP_RECORD_CHUNK, payload, err);
-        if (st == RP_OK) st = parse(index, segments, place, payload, err);
+        st = rp_segments_read(segments, place, RP_RECORD_CHUNK, payload, &first, err);
+        if (st == RP_OK) st = add(index, segments, place, first, payload, err);
         rp_release(&index->alloc, payload, (size_t)place->size + 1);
         if (st != RP_OK) return st;
         chunk = rp_chunk_index_find(index, place);

@@ -3,8 +3,8 @@
  * items that refer to it. One thread.
  *
  * Compaction moves chunks, and a checkpoint and the journal behind it may name different places
- * of one. The record of a chunk that was moved says where it was before: each place is followed
- * back to the first that is known, and the chunk is kept there. */
+ * of one. The record of a chunk that was moved says where it was first, and there it is
+ * entered, too. */
 #ifndef RP_DURABLE_CHUNK_INDEX_H
 #define RP_DURABLE_CHUNK_INDEX_H
 
@@ -13,22 +13,14 @@
 enum { RP_INDEX_SEGMENT_BITS = 32, RP_INDEX_OFFSET_BITS = 32 };
 
 typedef struct rp_index_entry {
-    uint64_t key; /* a place; 0: free */
-    union {
-        rp_chunk *chunk; /* a reference, or NULL: wanted, and not found yet */
-        uint64_t before; /* the key of an earlier place */
-    };
+    uint64_t key;    /* 0: free */
+    rp_chunk *chunk; /* a reference, or NULL: wanted, and not found yet */
 } rp_index_entry;
-
-typedef struct rp_place_map {
-    rp_index_entry *entries; /* open addressing, at most three quarters full */
-    size_t count, capacity;
-} rp_place_map;
 
 typedef struct rp_chunk_index {
     rp_allocator alloc;
-    rp_place_map chunks;
-    rp_place_map moved; /* from where; each to a lower key, so there are no circles */
+    rp_index_entry *entries; /* open addressing, at most three quarters full */
+    size_t count, capacity;
     /* Set by the owner, or NULL: told of each chunk that was read, once. RP_NO_RESOURCE. */
     rp_status (*on_chunk)(void *ctx, rp_chunk *chunk);
     void *ctx;
@@ -43,17 +35,9 @@ RP_NODISCARD rp_status rp_chunk_index_want(rp_chunk_index *index, const rp_place
 /* The chunk at a place, borrowed, or NULL if it has not been read. */
 rp_chunk *rp_chunk_index_find(const rp_chunk_index *index, const rp_place *place);
 
-/* Notes a record that is at `offset` of a segment: if it is of a chunk that was moved, from
- * where. RP_NO_RESOURCE. */
-RP_NODISCARD rp_status rp_chunk_index_note(rp_chunk_index *index, uint64_t segment,
-                                           uint64_t offset, const rp_record *record,
-                                           rp_error *err);
-/* The segment of the first place that is known of the chunk at `place`. */
-uint64_t rp_chunk_index_first_segment(const rp_chunk_index *index, const rp_place *place);
-
 /* Goes through a segment, from its first record to its last, and parses the chunks that are
- * wanted. Every record is checked, and noted. RP_CORRUPT, also if fewer than `bytes` bytes are
- * there and good; what was found until then stays found. */
+ * wanted. Every record is checked. RP_CORRUPT, also if fewer than `bytes` bytes are there and
+ * good; what was found until then stays found. */
 RP_NODISCARD rp_status rp_chunk_index_scan(rp_chunk_index *index, rp_files *files,
                                            rp_segments *segments, const rp_store_id *store,
                                            uint64_t number, uint64_t bytes,

@@ -23,26 +23,17 @@ typedef struct replay {
     size_t count, capacity;
 } replay;
 
-/* Going through a segment. */
-typedef struct walk {
-    rp_chunk_index *chunks;
-    uint64_t segment;
-    rp_status status;
-    rp_error *err;
-} walk;
-
-static bool note_record(void *ctx, uint64_t offset, const rp_record *record)
+static bool go_on(void *ctx, uint64_t offset, const rp_record *record)
 {
-    walk *w = ctx;
-
-    w->status = rp_chunk_index_note(w->chunks, w->segment, offset, record, w->err);
-    return w->status == RP_OK;
+    (void)ctx;
+    (void)offset;
+    (void)record;
+    return true;
 }
 
 static rp_status find_good_part(replay *p, uint64_t segment, uint64_t *end, rp_error *err)
 {
     rp_recovery *r = p->recovery;
-    walk w = {&r->chunks, segment, RP_OK, err};
     rp_file_header header;
     char path[32];
     rp_status st;
@@ -60,25 +51,9 @@ static rp_status find_good_part(replay *p, uint64_t segment, uint64_t *end, rp_e
         p->capacity = capacity;
     }
     st = rp_records_scan(r->alloc, r->files, rp_segment_path(path, segment), RP_FILE_SEGMENT,
-                         &r->id, note_record, &w, &header, end, err);
-    if (w.status != RP_OK) return w.status;
+                         &r->id, go_on, NULL, &header, end, err);
     if (st != RP_OK && st != RP_CORRUPT) return st;
     p->parts[p->count++] = (good_part){segment, *end};
-    return RP_OK;
-}
-
-/* Learns where the chunk at a place has been before, as far back as there are segments. */
-static rp_status find_first(replay *p, const rp_place *place, rp_error *err)
-{
-    uint64_t segment = place->segment, first, end;
-    rp_status st;
-
-    while ((first = rp_chunk_index_first_segment(&p->recovery->chunks, place)) != segment) {
-        segment = first;
-        st = find_good_part(p, segment, &end, err);
-        if (st == RP_NOT_FOUND) break; /* then nobody names that place any more */
-        if (st != RP_OK) return st;
-    }
     return RP_OK;
 }
 
@@ -99,8 +74,6 @@ static rp_status find_chunk(void *ctx, const rp_place *place, rp_chunk **out, rp
                            "segment %" PRIu64 ", offset %" PRIu64 ": only %" PRIu64
                            " bytes of it are good",
                            place->segment, place->offset, end);
-        st = find_first(ctx, place, err);
-        if (st != RP_OK) return st;
     }
     return rp_chunk_index_get(&r->chunks, r->segments, place, out, err);
 }

@@ -94,7 +94,8 @@ static rp_status read_block(rp_loading *l, size_t table, size_t index, rp_error 
             return rp_fail_memory(err, block->place.size);
         l->payload_capacity = block->place.size;
     }
-    st = rp_segments_read(l->r->segments, &block->place, RP_RECORD_BLOCK, l->payload, err);
+    st =
+        rp_segments_read(l->r->segments, &block->place, RP_RECORD_BLOCK, l->payload, NULL, err);
     if (st == RP_OK && rp_manifest_hash_block(l->payload, block->place.size) != block->hash)
         st = rp_fail(err, RP_CORRUPT,
                      "segment %" PRIu64 ": offset %" PRIu64 ": not the block that was written",

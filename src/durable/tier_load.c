@@ -141,7 +141,7 @@ static rp_status read_record(rp_tier *t, const rp_want *want, uint8_t *out, rp_e
     rp_status st = RP_NOT_FOUND;
 
     for (int tries = 0; st == RP_NOT_FOUND && tries < MAX_MOVES; tries++) {
-        st = rp_segments_read(t->segments, &place, RP_RECORD_CHUNK, out, err);
+        st = rp_segments_read(t->segments, &place, RP_RECORD_CHUNK, out, NULL, err);
         if (st != RP_NOT_FOUND || !rp_segments_place(t->segments, want->base, &now) ||
             now.size != place.size ||
             (now.segment == place.segment && now.offset == place.offset))

@@ -71,7 +71,7 @@ static inline rp_status rp_rig_compare(rp_segments *s, const rp_place *place,
     rp_status st;
 
     if (place->size != chunk->wire_bytes || place->size > sizeof data) return RP_INVALID;
-    st = rp_segments_read(s, place, RP_RECORD_CHUNK, data, err);
+    st = rp_segments_read(s, place, RP_RECORD_CHUNK, data, NULL, err);
     if (st == RP_OK && memcmp(data, chunk->wire, place->size) != 0) st = RP_INTERNAL;
     return st;
 }

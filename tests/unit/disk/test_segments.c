@@ -100,10 +100,10 @@ static void what_is_queued_is_read_from_memory(void **state)
     (void)state;
     assert_ok(rp_segments_put(rig.segments, RP_RECORD_BLOCK, 0, "block", 5, &b));
     expect(&rig, &a, chunk);
-    assert_ok(rp_segments_read(rig.segments, &b, RP_RECORD_BLOCK, data, NULL));
+    assert_ok(rp_segments_read(rig.segments, &b, RP_RECORD_BLOCK, data, NULL, NULL));
     assert_string_equal(data, "block");
     assert_int_equal(rp_sim_calls(rig.disk), 0);
-    assert_int_equal(rp_segments_read(rig.segments, &b, RP_RECORD_CHUNK, data, NULL),
+    assert_int_equal(rp_segments_read(rig.segments, &b, RP_RECORD_CHUNK, data, NULL, NULL),
                      RP_CORRUPT);
     assert_ok(rp_segments_flush(rig.segments, NULL));
     assert_int_equal(rp_segments_queued(rig.segments), 0);
@@ -162,7 +162,7 @@ static void wrong_places_are_refused(void **state)
     sync_all(&rig);
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         assert_int_equal(
-            rp_segments_read(rig.segments, &rows[i].place, rows[i].kind, out, NULL),
+            rp_segments_read(rig.segments, &rows[i].place, rows[i].kind, out, NULL, NULL),
             rows[i].status);
     rp_chunk_unref(chunk);
     rp_rig_close(&rig);
@@ -456,7 +456,7 @@ static void a_removed_segment_stays_readable_for_its_chunks(void **state)
     assert_int_equal(rp_sim_open_handles(rig.disk), 2);
     rp_chunk_unref(chunk);
     assert_false(rp_segments_in_use(rig.segments, 1));
-    assert_int_equal(rp_segments_read(rig.segments, &a, RP_RECORD_CHUNK, &bytes, NULL),
+    assert_int_equal(rp_segments_read(rig.segments, &a, RP_RECORD_CHUNK, &bytes, NULL, NULL),
                      RP_NOT_FOUND);
     assert_int_equal(rp_segments_remove(rig.segments, 1, &err), RP_NOT_FOUND);
     assert_int_equal(rp_sim_open_handles(rig.disk), 1); /* closed by then */
@@ -519,13 +519,13 @@ static void a_chunk_that_was_read_is_adopted(void **state)
     (void)state;
     sync_all(&rig);
     rig = reopen(&rig, 2);
-    assert_int_equal(rp_segments_adopt(rig.segments, same, &place), RP_NOT_FOUND);
+    assert_int_equal(rp_segments_adopt(rig.segments, same, &place, 0), RP_NOT_FOUND);
     assert_ok(rp_segments_open(rig.segments, 1, &bytes, NULL));
     place.size++;
-    assert_int_equal(rp_segments_adopt(rig.segments, same, &place), RP_INVALID);
+    assert_int_equal(rp_segments_adopt(rig.segments, same, &place, 0), RP_INVALID);
     place.size--;
-    assert_ok(rp_segments_adopt(rig.segments, same, &place));
-    assert_ok(rp_segments_adopt(rig.segments, same, &place));
+    assert_ok(rp_segments_adopt(rig.segments, same, &place, 0));
+    assert_ok(rp_segments_adopt(rig.segments, same, &place, 0));
     assert_true(rp_segments_has_stored(rig.segments, same));
     assert_ok(rp_segments_put_chunk(rig.segments, same, &got));
     same_place(&got, &place);

@@ -111,9 +111,9 @@ static void expect_safe(script *c, rp_sim_variant variant, uint64_t seed)
     assert_ok_err(read_all(c, after.segments, places, c->safe, &err), &err);
     if (c->block_is_safe) {
         assert_ok(rp_segments_open(after.segments, c->block_place.segment, &bytes, NULL));
-        assert_ok_err(
-            rp_segments_read(after.segments, &c->block_place, RP_RECORD_BLOCK, block, &err),
-            &err);
+        assert_ok_err(rp_segments_read(after.segments, &c->block_place, RP_RECORD_BLOCK, block,
+                                       NULL, &err),
+                      &err);
         assert_memory_equal(block, c->block, BLOCK_BYTES);
     }
     rp_rig_close(&after);
@@ -359,7 +359,7 @@ static rp_status open_read_and_move(const rp_allocator *alloc)
     st = rp_rig_try_open(&rig, rp_sim_copy(first.disk), alloc, 2);
     if (st == RP_OK) st = rp_segments_open(rig.segments, 1, &bytes, NULL);
     if (st == RP_OK) st = rp_rig_compare(rig.segments, &place, chunk, NULL);
-    if (st == RP_OK) st = rp_segments_adopt(rig.segments, same, &place);
+    if (st == RP_OK) st = rp_segments_adopt(rig.segments, same, &place, 0);
     if (st == RP_OK) st = rp_segments_move_chunk(rig.segments, same, &moved, NULL);
     if (st == RP_OK) st = rp_segments_sync(rig.segments, NULL);
     if (st == RP_OK) assert_ok(rp_rig_compare(rig.segments, &moved, chunk, NULL));
