@@ -89,6 +89,9 @@ BUILDS = {
         "scale": 0.01,
         "wrapper": [f"qemu-{OTHER_MACHINE}"],
         "skip_suites": {"slow"},
+        # What depends on the other side of a connection and not on the machine, at length.
+        "without": {"unit_remote_sink", "unit_remote_source", "unit_shard_sink", "fault_durable",
+                    "property_tier"},
     },
 }
 CHECKS = ["replay", "oracle", "meta", "format", "lint", "examples", "docs", "cli", "conformance",
@@ -98,6 +101,7 @@ NEEDS = {"replay": {"asan"}, "oracle": {"asan"}, "lint": {"asan"}, "meta": {"rel
          "conformance": {"release"}, "attack": {"release"}, "python": {"release", "asan"},
          "planted": {"plants"}}
 ALONE = 9  # order of jobs that measure times: behind all others, one by one
+WAITS = -1  # of jobs that wait nearly all the time: beside the others, one by one
 
 
 class Result:
@@ -283,6 +287,8 @@ def test_jobs(name, args):
 
         # Long ones first, so that the last to finish is a short one.
         order = 0 if "slow" in suites else 1 if "property" in suites else 2
+        if test["name"].startswith("durability_kill"):
+            order = WAITS
         jobs.append((order, name, test["name"], job))
     return jobs
 
@@ -690,8 +696,10 @@ def main():
 
     jobs.sort(key=lambda j: j[0])
     # Two more than there are processors: many tests wait for something most of the time.
-    with concurrent.futures.ThreadPoolExecutor(JOBS + 2) as pool:
-        list(pool.map(timed, (j for j in jobs if j[0] != ALONE)))
+    with concurrent.futures.ThreadPoolExecutor(1) as beside, \
+            concurrent.futures.ThreadPoolExecutor(JOBS + 2) as pool:
+        beside.map(timed, (j for j in jobs if j[0] == WAITS))
+        pool.map(timed, (j for j in jobs if j[0] not in (ALONE, WAITS)))
     for entry in jobs:
         if entry[0] == ALONE:
             timed(entry)

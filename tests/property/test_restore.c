@@ -390,6 +390,7 @@ static void restored_tables_with_another_limiter_do_as_their_twins(void **state)
 static void large_restored_tables_do_as_their_twins(void **state)
 {
     (void)state;
+    rp_test_skip_if_emulated();
     run_limiter(4);
 }
 

@@ -35,7 +35,7 @@ static inline double rp_test_scale(void)
 }
 
 /* For tests that an emulator cannot run: it ends a child of a process with threads that starts
- * some itself, and much of what is resident is its own. */
+ * some itself, and much of what is resident is its own; and for those that take it too long. */
 static inline void rp_test_skip_if_emulated(void)
 {
     if (rp_test_scale() < 0.05) skip();

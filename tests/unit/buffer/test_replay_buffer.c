@@ -512,6 +512,7 @@ static void framed_columns_agree_with_a_plain_ring(void **state)
 static void memory_is_an_eighth_for_stacks(void **state)
 {
     (void)state;
+    rp_test_skip_if_emulated();
     enum { ROWS = 20000, BYTES = 1764 };
     const rp_replay_column columns[] = {{"obs", STACK * BYTES, STACK},
                                         {"next_obs", STACK * BYTES, STACK}};
