@@ -11,6 +11,7 @@
 #include "server/confirmations.h"
 #include "server/served.h"
 #include "server/stream_chunks.h"
+#include "table/table.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -31,7 +32,9 @@ typedef struct insert_stream {
     rp_task task;
     rp_stream_chunks chunks;
     rp_chunk_mould mould; /* of the last small chunk: the next is likely of the same form */
-    rp_served *served;    /* of the last item; a reference */
+    rp_served *served;    /* of the last item: recent[at] */
+    rp_served *recent[MAX_OPEN]; /* tables of the last items, references */
+    size_t recent_count, at;
     rp_insert_batch *parked;
     size_t parked_bytes; /* of the messages they came in */
     size_t pinned;       /* counted in the connection's pinned_bytes */
@@ -421,20 +424,28 @@ static rp_status make_trajectory(insert_stream *stream, const rp_wire_item *item
                              err);
 }
 
-/* The table of an item: mostly that of the item before. */
-static rp_status find_table(insert_stream *stream, const batches *open, rp_string name,
-                            rp_error *err)
+/* The table of an item: mostly that of the item before, or the one that came after it the last
+ * time. One that was dropped may have been made anew. */
+static rp_status find_table(insert_stream *stream, rp_string name, rp_error *err)
 {
     rp_served *served = NULL;
+    size_t at = stream->at;
 
     if (rp_served_is(stream->served, name)) return RP_OK;
-    for (size_t i = 0; i < open->count && served == NULL; i++)
-        if (rp_served_is(open->batches[i]->served, name))
-            served = rp_served_ref(open->batches[i]->served);
-    if (served == NULL)
+    for (size_t i = 0; i < stream->recent_count && served == NULL; i++) {
+        at = at + 1 < stream->recent_count ? at + 1 : 0;
+        if (rp_served_is(stream->recent[at], name) &&
+            !rp_table_is_dropped(stream->recent[at]->table))
+            served = stream->recent[at];
+    }
+    if (served == NULL) {
         served = rp_served_find(rp_task_worker(&stream->task)->server, name, err);
-    if (served == NULL) return err->code;
-    rp_served_unref(stream->served);
+        if (served == NULL) return err->code;
+        at = stream->recent_count < MAX_OPEN ? stream->recent_count++ : (at + 1) % MAX_OPEN;
+        rp_served_unref(stream->recent[at]);
+        stream->recent[at] = served;
+    }
+    stream->at = at;
     stream->served = served;
     return RP_OK;
 }
@@ -630,7 +641,7 @@ static rp_status add_item(insert_stream *stream, batches *open, const rp_wire_it
     rp_insert_batch *batch = NULL;
     rp_status st = make_trajectory(stream, item, &trajectory, err);
 
-    if (st == RP_OK) st = find_table(stream, open, item->table, err);
+    if (st == RP_OK) st = find_table(stream, item->table, err);
     if (st == RP_OK) {
         batch = batch_for(stream, open, err);
         if (batch == NULL) st = err->code;
@@ -872,7 +883,7 @@ static void on_close(rp_task *task)
     task->connection->pinned_bytes -= stream->pinned;
     rp_counter_sub(&worker->metrics->pinned_bytes, stream->pinned);
     rp_stream_chunks_deinit(&stream->chunks);
-    rp_served_unref(stream->served);
+    for (size_t i = 0; i < stream->recent_count; i++) rp_served_unref(stream->recent[i]);
     rp_confirmations_deinit(&stream->confirmed, &worker->server->alloc);
 }
 

@@ -366,6 +366,50 @@ static void a_table_may_be_dropped_under_its_streams(void **state)
     rp_test_live_stop(&live);
 }
 
+/* A stream that goes from table to table, more of them than it remembers, and of these one is
+ * made anew. */
+static void a_stream_finds_a_table_that_was_made_anew(void **state)
+{
+    enum { TABLES = 11 };
+    rp_test_live live;
+    rp_test_client *client;
+    rp_test_stream *stream;
+    char names[TABLES][8];
+    uint64_t key = 1;
+    rp_buf message;
+
+    (void)state;
+    rp_test_live_start(&live, NULL);
+    for (int i = 0; i < TABLES; i++) {
+        rp_table_options o = rp_test_options(names[i], RP_UNIFORM, RP_FIFO, 100);
+
+        (void)snprintf(names[i], sizeof names[i], "t%d", i);
+        assert_ok(rp_store_add_table(live.store, &o, NULL, NULL));
+    }
+    client = rp_test_live_connect(&live);
+    assert_non_null(client);
+    rp_buf_init(&message, rp_allocator_default());
+    stream = rp_test_client_open(client, RP_TEST_REVERB "InsertStream");
+    for (int count = 2; count <= TABLES; count += 3)
+        for (int round = 0; round < 3; round++) {
+            rp_table_options o = rp_test_options(names[0], RP_UNIFORM, RP_FIFO, 100);
+
+            for (int i = 0; i < 2 * count; i++, key++) {
+                rp_test_put_insert(&message, names[i % count], key, 50);
+                rp_test_stream_put(stream, &message);
+            }
+            assert_true(rp_test_await_confirmed(stream, key - 1));
+            assert_int_equal(rp_test_live_info(&live, names[0]).size, 2);
+            assert_ok(rp_store_drop_table(live.store, (rp_string){names[0], 2}, NULL));
+            assert_ok(rp_store_add_table(live.store, &o, NULL, NULL));
+        }
+    assert_int_equal(rp_test_live_info(&live, names[1]).size, 4 * 3 * 2);
+    assert_int_equal(stream->status, -1);
+    rp_test_client_free(client);
+    rp_buf_deinit(&message);
+    rp_test_live_stop(&live);
+}
+
 static void the_store_may_be_closed_under_the_server(void **state)
 {
     (void)state;
@@ -396,6 +440,7 @@ int main(void)
         cmocka_unit_test(operations_may_complete_while_the_server_is_freed),
         cmocka_unit_test(operations_may_complete_while_their_calls_are_taken_back),
         cmocka_unit_test(a_table_may_be_dropped_under_its_streams),
+        cmocka_unit_test(a_stream_finds_a_table_that_was_made_anew),
         cmocka_unit_test(the_store_may_be_closed_under_the_server),
     };
 
