@@ -55,7 +55,8 @@ bool rp_segments_has_stored(const rp_segments *s, const rp_chunk *chunk);
 RP_NODISCARD rp_status rp_segments_put_chunk(rp_segments *s, rp_chunk *chunk, rp_place *out);
 /* The same for a chunk that has a place, which it leaves for a new one: for compaction. Reads
  * it from the disk; one that is still on its way there stays where it is. Its new record says
- * where it was first: no other chunk has ever been or will be there, so that is who it is.
+ * where it was first, and while it is there no other chunk can come to that place, since new
+ * segments have higher numbers: so that is who it is.
  * RP_NO_RESOURCE, RP_CORRUPT, RP_NOT_FOUND, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_move_chunk(rp_segments *s, rp_chunk *chunk, rp_place *out,
                                               rp_error *err);
