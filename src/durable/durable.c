@@ -201,6 +201,24 @@ static rp_status raise_sizes(const sizes *s, bool *raised, rp_error *err)
     return st;
 }
 
+/* What the newest checkpoint has on disk, until there is one after it. */
+static void note_storage(rp_durable *d)
+{
+    const rp_catalogue *k = &d->checkpointer.catalogue;
+    const rp_kept_checkpoint *newest;
+
+    if (k->checkpoint_count == 0) return;
+    newest = &k->checkpoints[k->checkpoint_count - 1];
+    d->info.segments = newest->segment_count;
+    for (size_t i = 0; i < newest->segment_count; i++) {
+        uint64_t bytes = 0;
+
+        if (rp_segments_open(d->segments, newest->segments[i].number, &bytes, NULL) == RP_OK)
+            d->info.disk_bytes += bytes;
+        d->info.live_bytes += newest->segments[i].live;
+    }
+}
+
 /* `*found_journal`: files of one were there. */
 static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_journal,
                          rp_error *err)
@@ -266,6 +284,7 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_jour
     r.damaged_capacity = 0;
     rp_catalogue_init(&r.catalogue, &d->alloc);
     rp_recovery_deinit(&r);
+    note_storage(d);
     return RP_OK;
 }
 

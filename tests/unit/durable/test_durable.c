@@ -60,6 +60,7 @@ static void what_is_saved_is_loaded_to_the_bit(void **state)
                 rp_test_options("t", (rp_selector_kind)sampler, (rp_selector_kind)remover, 290);
             rp_sim *disk = rp_sim_new();
             rp_test_rig rig, again;
+            rp_durable_info was, is;
             rp_table *t, *u;
             uint64_t key;
 
@@ -72,6 +73,7 @@ static void what_is_saved_is_loaded_to_the_bit(void **state)
             churn(&rig, t, 99, 100); /* some blocks change, some do not */
             rp_test_rig_save(&rig);
 
+            was = rp_test_rig_info(&rig);
             rp_test_rig_init(&again, disk, NULL);
             again.options.directory = "sim";
             rp_test_rig_close(&rig);
@@ -80,7 +82,11 @@ static void what_is_saved_is_loaded_to_the_bit(void **state)
             u = rp_test_rig_find(&again, "t");
             assert_true(rp_table_check(u));
             assert_int_equal(rp_table_digest(t), rp_table_digest(u));
-            assert_int_equal(rp_test_rig_info(&again).recovered_items, rp_test_info_of(u).size);
+            is = rp_test_rig_info(&again);
+            assert_int_equal(is.recovered_items, rp_test_info_of(u).size);
+            assert_int_equal(is.segments, was.segments);
+            assert_int_equal(is.live_bytes, was.live_bytes);
+            assert_true(is.live_bytes > 0 && is.disk_bytes >= is.live_bytes);
             key = rp_store_new_key(rig.bed.store);
             assert_int_equal(key, rp_store_new_key(again.bed.store));
             again.bed.wall_ns = rig.bed.wall_ns;
