@@ -236,8 +236,6 @@ static void compare_large(const session *s)
 
 /* --- ours alone ------------------------------------------------------------------------------- */
 
-/* --- clients and tables that become more ------------------------------------------------------ */
-
 enum { LANES = 5, TURNS = 15 };
 
 /* One number of clients, or of tables. */

@@ -119,4 +119,38 @@ static inline uint64_t rp_test_digest_on(rp_sim *disk, const char *name)
     return digest;
 }
 
+/* The newest file of a directory, but for those that are still being made. */
+typedef struct rp_test_newest {
+    const char *directory;
+    char path[RP_SIM_PATH];
+    uint64_t size;
+} rp_test_newest;
+
+static inline void rp_test_note_newest(void *ctx, const char *path, uint64_t size)
+{
+    rp_test_newest *n = ctx;
+
+    if (strncmp(path, n->directory, strlen(n->directory)) != 0 || strstr(path, ".tmp") != NULL)
+        return;
+    (void)snprintf(n->path, sizeof n->path, "%s", path);
+    n->size = size;
+}
+
+static inline rp_test_newest rp_test_newest_in(rp_sim *disk, const char *directory)
+{
+    rp_test_newest n = {.directory = directory};
+
+    rp_sim_list(disk, rp_test_note_newest, &n);
+    assert_true(n.path[0] != '\0');
+    return n;
+}
+
+/* The newest checkpoint can be read no more. */
+static inline void rp_test_damage_newest(rp_sim *disk)
+{
+    rp_test_newest n = rp_test_newest_in(disk, "manifest/");
+
+    assert_true(rp_sim_flip(disk, n.path, 8 * 70));
+}
+
 #endif

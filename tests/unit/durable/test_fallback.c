@@ -33,38 +33,6 @@ static void open_as(rp_test_rig *rig, rp_sim *disk, rp_durability mode)
     rp_test_rig_open(rig);
 }
 
-typedef struct newest {
-    const char *directory;
-    char path[RP_SIM_PATH];
-    uint64_t size;
-} newest;
-
-static void note_newest(void *ctx, const char *path, uint64_t size)
-{
-    newest *n = ctx;
-
-    if (strncmp(path, n->directory, strlen(n->directory)) != 0 || strstr(path, ".tmp") != NULL)
-        return;
-    (void)snprintf(n->path, sizeof n->path, "%s", path);
-    n->size = size;
-}
-
-static newest find_newest(rp_sim *disk, const char *directory)
-{
-    newest n = {.directory = directory};
-
-    rp_sim_list(disk, note_newest, &n);
-    assert_true(n.path[0] != '\0');
-    return n;
-}
-
-static void damage_newest(rp_sim *disk)
-{
-    newest n = find_newest(disk, "manifest/");
-
-    assert_true(rp_sim_flip(disk, n.path, 8 * 70));
-}
-
 /* Through a dozen checkpoints, between which all data is replaced, at any time. */
 static void the_one_before_and_the_journal_have_everything(void **state)
 {
@@ -85,7 +53,7 @@ static void the_one_before_and_the_journal_have_everything(void **state)
             if (round < 4) continue;
             digest = rp_table_digest(rp_test_rig_find(&rig, "t"));
             image = rp_sim_copy(disk);
-            damage_newest(image);
+            rp_test_damage_newest(image);
             open_as(&again, image, (rp_durability)mode);
             assert_true(again.degraded_count > 0); /* somebody is told */
             assert_int_equal(rp_table_digest(rp_test_rig_find(&again, "t")), digest);
@@ -143,7 +111,7 @@ static void a_journal_does_not_follow_on_an_older_checkpoint(void **state)
     open_as(&rig, disk, RP_DURABLE_SYNC);
     assert_int_equal(rp_table_digest(rp_test_rig_find(&rig, "t")), digest);
     rp_test_rig_deinit(&rig);
-    damage_newest(disk);
+    rp_test_damage_newest(disk);
     rp_test_rig_init(&rig, disk, NULL);
     rig.options.mode = RP_DURABLE_SYNC;
     assert_fails(rp_test_rig_try_open(&rig), RP_CORRUPT, &rig.err, "journal");
@@ -196,7 +164,7 @@ static void nor_on_one_before_a_change_of_the_configuration(void **state)
     image = rp_sim_copy(disk);
     assert_int_equal(rp_test_digest_on(image, "t"), digest);
     rp_sim_free(image);
-    damage_newest(disk);
+    rp_test_damage_newest(disk);
     rp_test_rig_init(&rig, disk, NULL);
     rig.options.mode = RP_DURABLE_SYNC;
     (void)rp_test_bed_table(&rig.bed, &wider);
@@ -224,17 +192,17 @@ static void one_that_never_counted_goes(void **state)
     rp_sim_on_call(disk, NULL, NULL);
     rp_test_rig_deinit(&rig);
     for (size_t i = 0; i < p.count; i++) {
-        newest was = find_newest(p.disks[i], "manifest/"), is;
+        rp_test_newest was = rp_test_newest_in(p.disks[i], "manifest/"), is;
         uint64_t digest;
 
         open_as(&rig, p.disks[i], RP_DURABLE_SYNC);
-        is = find_newest(p.disks[i], "manifest/");
+        is = rp_test_newest_in(p.disks[i], "manifest/");
         had_it += strcmp(is.path, was.path) < 0;
         put(&rig, 201, 15);
         digest = rp_table_digest(rp_test_rig_find(&rig, "t"));
         rp_test_rig_save(&rig);
         rp_test_rig_deinit(&rig);
-        damage_newest(p.disks[i]);
+        rp_test_damage_newest(p.disks[i]);
         assert_int_equal(rp_test_digest_on(p.disks[i], "t"), digest);
         rp_sim_free(p.disks[i]);
     }
@@ -246,7 +214,7 @@ static void one_that_never_counted_goes(void **state)
 static void an_older_one_with_half_a_journal_is_refused(void **state)
 {
     rp_sim *disk = rp_sim_new(), *image;
-    newest segment, journal;
+    rp_test_newest segment, journal;
     rp_test_rig rig;
 
     (void)state;
@@ -254,9 +222,10 @@ static void an_older_one_with_half_a_journal_is_refused(void **state)
     put(&rig, 1, 20);
     rp_test_rig_save(&rig);
     put(&rig, 101, 10);
-    journal = find_newest(disk, "wal/"); /* it ends with the tenth */
+    journal = rp_test_newest_in(disk, "wal/"); /* it ends with the tenth */
     rp_test_rig_save(&rig);
-    segment = find_newest(disk, "seg/"); /* whose last record is a block of the checkpoint */
+    segment =
+        rp_test_newest_in(disk, "seg/"); /* whose last record is a block of the checkpoint */
     assert_true(rp_sim_flip(disk, segment.path, 8 * (segment.size - 10)));
     for (uint64_t lost = 0; lost <= 512; lost += 512) {
         rp_test_rig again;
