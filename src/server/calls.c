@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "server/inside.h"
+#include "server/insert_stream.h"
 #include "server/page_answer.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -154,6 +154,7 @@ static void on_request(void *user, rp_call *call, const rp_request_head *head)
     rp_refusal why = RP_REFUSED_DECODE;
     rp_error error = {0};
 
+    rp_insert_start_open(c->worker);
     if (head->path.size < sizeof path) memcpy(path, head->path.data, head->path.size);
     if (head->authorization.size < sizeof authorization)
         memcpy(authorization, head->authorization.data, head->authorization.size);
@@ -207,6 +208,7 @@ static void on_message(void *user, rp_call *call, const uint8_t *data, size_t si
     c->turn.messages++;
     if (task == NULL || task->method != RP_METHOD_INSERT_STREAM) c->turn.others = true;
     rp_counter_add(&c->worker->metrics->messages_read, 1);
+    rp_insert_make_way(c->worker, task);
     if (task == NULL || task->is_finished) return;
     if (task->held != NULL)
         rp_task_abort(task, RP_INVALID, "the call has more than one request message");
@@ -216,9 +218,10 @@ static void on_message(void *user, rp_call *call, const uint8_t *data, size_t si
 
 static void on_half_close(void *user, rp_call *call)
 {
+    rp_connection *c = user;
     rp_task *task = rp_call_user(call);
 
-    (void)user;
+    rp_insert_make_way(c->worker, task);
     if (task == NULL || task->is_finished || task->held != NULL) return;
     if (task->kind->on_half_close != NULL)
         task->kind->on_half_close(task);
@@ -228,9 +231,10 @@ static void on_half_close(void *user, rp_call *call)
 
 static void on_room(void *user, rp_call *call)
 {
+    rp_connection *c = user;
     rp_task *task = rp_call_user(call);
 
-    (void)user;
+    rp_insert_make_way(c->worker, task);
     if (task != NULL && !task->is_finished && task->kind->on_room != NULL)
         task->kind->on_room(task);
 }
@@ -244,6 +248,8 @@ static void on_close(void *user, rp_call *call)
     if (task == NULL) return;
     rp_loop_disarm(worker->loop, &task->deadline);
     rp_safe_wait_end(&worker->safe_waits, &task->safe);
+    if (!task->is_finished) task->status = RP_CANCELLED;
+    task->is_finished = true;
     if (task->kind->on_close != NULL) task->kind->on_close(task);
     rp_reply_release(&worker->replies, task->held);
     if (task->flushes) {
@@ -253,7 +259,6 @@ static void on_close(void *user, rp_call *call)
     }
     *(task->prev != NULL ? &task->prev->next : &c->tasks) = task->next;
     if (task->next != NULL) task->next->prev = task->prev;
-    if (!task->is_finished) task->status = RP_CANCELLED;
     rp_counter_add(&worker->metrics->calls[task->method][task->status], 1);
     rp_counter_sub(&worker->metrics->streams, 1);
     rp_release(&worker->server->alloc, task, task->kind->bytes);

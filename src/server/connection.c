@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "server/insert_stream.h"
 #include "server/lease_link.h"
 #include "util/mem.h"
 
@@ -350,6 +351,7 @@ static bool read_some(rp_connection *c, size_t *total)
     if (in_place > 0) alive = rp_h2_receive(c->h2, place, in_place);
     if (alive && moved > in_place)
         alive = rp_h2_receive(c->h2, worker->read_buffer, moved - in_place);
+    rp_insert_start_open(worker);
     if (!alive) {
         begin_closing(c);
         return false;

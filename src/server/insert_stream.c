@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* InsertStream: chunks and items come in, keys of items that are in go out.
  *
- * The items of a message that go to one table are one batch, one operation of that table. If
- * the table lets it wait, the stream goes on with what follows, for other tables too, until the
- * table has as many waiting as it takes; then the stream is paused, and its peer held up by
- * flow control, never by an error. Keys are confirmed at the end of the turn, all in one
- * message; with a journal only those that are safe, the others when they are. */
+ * Items that go to one table are one batch, one operation of that table. A batch stays open for
+ * the messages that were read together with its first, and is started before anything else is
+ * done for any call (insert_stream.h): so nobody can tell it from one that was started with its
+ * message. If the table lets it wait, the stream goes on with what follows, for other tables
+ * too, until the table has as many waiting as it takes; then the stream is paused, and its peer
+ * held up by flow control, never by an error. Keys are confirmed at the end of the turn, all in
+ * one message; with a journal only those that are safe, the others when they are. */
+#include "server/insert_stream.h"
+
+#include <assert.h>
+
 #include "chunk/chunk.h"
 #include "chunk/mould.h"
 #include "server/confirmations.h"
@@ -19,13 +25,10 @@
 #include "wire/reverb_calls.h"
 
 enum {
-    MAX_BATCH = 256,        /* items in one operation */
-    MAX_OPEN = 8,           /* tables that one message may alternate between cheaply */
+    MAX_BATCH = RP_BLOCK,   /* items in one operation: all are checked before the first is in */
+    FIRST_BATCH = 16,       /* items there is room for at first */
     ADOPT_BYTES = 32 << 10, /* chunks from here on stay in the message they came in */
     MAX_IDLE_BATCHES = 64,
-    FIRST_COLUMNS = 16,
-    FIRST_SLICES = 64,
-    KEPT_ROOM = 16 << 10, /* slices and keys: room for more is given back after a message */
 };
 
 typedef struct insert_stream {
@@ -33,8 +36,9 @@ typedef struct insert_stream {
     rp_stream_chunks chunks;
     rp_chunk_mould mould; /* of the last small chunk: the next is likely of the same form */
     rp_served *served;    /* of the last item: recent[at] */
-    rp_served *recent[MAX_OPEN]; /* tables of the last items, references */
+    rp_served *recent[RP_OPEN_BATCHES]; /* tables of the last items, references */
     size_t recent_count, at;
+    uint64_t messages; /* with items, so far */
     rp_insert_batch *parked;
     size_t parked_bytes; /* of the messages they came in */
     size_t pinned;       /* counted in the connection's pinned_bytes */
@@ -56,28 +60,10 @@ struct rp_insert_batch {
     rp_insert_batch *prev, *next;
     rp_insert *items;
     size_t count, capacity;
-    size_t bytes;
-    int64_t came_ns;
-};
-
-/* The batches of a message that is being read, one for each of the last few tables. */
-typedef struct batches {
-    rp_insert_batch *batches[MAX_OPEN];
-    size_t count;
-    size_t size; /* items in each, at most */
-    size_t message_bytes;
-} batches;
-
-/* Where items are taken apart: the worker's, used by one message at a time. */
-struct rp_item_room {
-    rp_wire_column *wire_columns;
-    rp_wire_slice *wire_slices;
-    rp_slices *columns;
-    rp_slice *slices;
-    uint64_t *keep;
-    size_t wire_column_capacity, wire_slice_capacity; /* at least the two below */
-    size_t column_capacity, slice_capacity;
-    size_t keep_capacity;
+    bool begins[MAX_BATCH]; /* whether an item is the first of its message here */
+    uint64_t message;       /* the stream's number of the last item's */
+    size_t bytes;           /* of all of its messages */
+    int64_t came_ns;        /* the first */
 };
 
 static insert_stream *stream_of(rp_task *task)
@@ -110,23 +96,12 @@ static void release_batch(rp_insert_batch *batch)
 
 void rp_insert_batches_free(rp_worker *worker)
 {
-    const rp_allocator *alloc = &worker->server->alloc;
-    struct rp_item_room *room = worker->item_room;
-
     while (worker->idle_batches != NULL) {
         rp_insert_batch *batch = worker->idle_batches;
         worker->idle_batches = batch->next;
         free_batch(worker, batch);
     }
-    if (room == NULL) return;
-    rp_release(alloc, room->wire_columns,
-               room->wire_column_capacity * sizeof *room->wire_columns);
-    rp_release(alloc, room->columns, room->column_capacity * sizeof *room->columns);
-    rp_release(alloc, room->wire_slices, room->wire_slice_capacity * sizeof *room->wire_slices);
-    rp_release(alloc, room->slices, room->slice_capacity * sizeof *room->slices);
-    rp_release(alloc, room->keep, room->keep_capacity * sizeof *room->keep);
-    rp_release(alloc, room, sizeof *room);
-    worker->item_room = NULL;
+    rp_item_room_deinit(&worker->item_room, &worker->server->alloc);
 }
 
 static void on_batch_posted(rp_post *post);
@@ -150,7 +125,7 @@ static void on_batch_progress(rp_op *op)
         rp_loop_post(batch->worker->loop, &batch->progress);
 }
 
-static rp_insert_batch *new_batch(rp_worker *worker, size_t capacity)
+static rp_insert_batch *new_batch(rp_worker *worker)
 {
     rp_insert_batch *batch = worker->idle_batches;
 
@@ -164,16 +139,23 @@ static rp_insert_batch *new_batch(rp_worker *worker, size_t capacity)
         batch->post.run = on_batch_posted;
         batch->progress.run = on_progress_posted;
     }
-    if (batch->capacity < capacity) {
-        if (!rp_resize_array(&worker->server->alloc, &batch->items, batch->capacity, capacity,
-                             sizeof *batch->items)) {
-            release_batch(batch);
-            return NULL;
-        }
-        batch->capacity = capacity;
-    }
     batch->count = 0;
+    batch->message = 0;
+    batch->bytes = 0;
     return batch;
+}
+
+/* Makes room for one item more. */
+static bool reserve_item(rp_insert_batch *batch)
+{
+    size_t capacity = batch->capacity < FIRST_BATCH ? FIRST_BATCH : 2 * batch->capacity;
+
+    if (batch->count < batch->capacity) return true;
+    if (!rp_resize_array(&batch->worker->server->alloc, &batch->items, batch->capacity,
+                         capacity, sizeof *batch->items))
+        return false;
+    batch->capacity = capacity;
+    return true;
 }
 
 static void drop_items(rp_insert_batch *batch, size_t from)
@@ -194,6 +176,7 @@ static void confirm(insert_stream *stream, const rp_insert *items, size_t count,
     rp_worker *worker = rp_task_worker(task);
     uint64_t next;
 
+    if (task->is_finished) return; /* nobody is there to be told */
     if (rp_confirmations_add(&stream->confirmed, &worker->server->alloc, items, count, lsn,
                              rp_safe_now(safety_of(stream))) != RP_OK) {
         rp_task_abort(task, RP_NO_RESOURCE, "out of memory for confirmations");
@@ -281,15 +264,9 @@ static void on_batch_posted(rp_post *post)
     rp_worker_returned(worker);
 }
 
-/* Starts the operation; takes the batch. False if the stream is over. */
-static bool start(insert_stream *stream, rp_insert_batch *batch)
+/* Starts the operation. True if it is over already. */
+static bool run(rp_insert_batch *batch)
 {
-    rp_worker *worker = batch->worker;
-
-    if (batch->count == 0) {
-        release_batch(batch);
-        return true;
-    }
     batch->op = (rp_op){
         .items = batch->items,
         .count = batch->count,
@@ -298,111 +275,87 @@ static bool start(insert_stream *stream, rp_insert_batch *batch)
         .on_progress = on_batch_progress,
         .user = batch,
     };
-    batch->stream = stream;
     batch->told = 0;
     atomic_fetch_add_explicit(&batch->served->pending_inserts, batch->count,
                               memory_order_relaxed);
-    if (rp_table_start_insert(batch->served->table, &batch->op)) {
-        forget_pending(batch);
-        settle(stream, batch);
-        release_batch(batch);
-        return !stream->task.is_finished;
-    }
-    worker->outstanding++;
+    if (!rp_table_start_insert(batch->served->table, &batch->op)) return false;
+    forget_pending(batch);
+    return true;
+}
+
+static void park(insert_stream *stream, rp_insert_batch *batch)
+{
+    batch->worker->outstanding++;
     batch->prev = NULL;
     batch->next = stream->parked;
     if (batch->next != NULL) batch->next->prev = batch;
     stream->parked = batch;
     stream->parked_bytes += batch->bytes;
     stream->task.connection->parked_bytes += batch->bytes;
+}
+
+/* A table that refuses an item has taken none of its operation. The messages before that of the
+ * item have nothing to do with it: leaves them in the batch. False if there are none. */
+static bool cut(rp_insert_batch *batch)
+{
+    size_t begin = batch->op.refused;
+
+    assert(batch->op.done == 0 && begin < batch->count);
+    while (!batch->begins[begin]) begin--;
+    if (begin == 0) return false;
+    drop_items(batch, begin);
+    batch->count = begin;
     return true;
+}
+
+/* Starts a batch, and takes it. */
+static void start(insert_stream *stream, rp_insert_batch *batch)
+{
+    bool is_over = run(batch);
+    rp_error refusal;
+
+    if (is_over && batch->op.status == RP_INVALID && cut(batch)) {
+        refusal = batch->op.error;
+        is_over = run(batch);
+        if (is_over)
+            settle(stream, batch);
+        else
+            park(stream, batch); /* ... until the stream has been ended */
+        rp_task_abort(&stream->task, refusal.code, refusal.text);
+    } else if (is_over) {
+        settle(stream, batch);
+    } else {
+        park(stream, batch);
+    }
+    if (is_over) release_batch(batch);
+}
+
+static bool must_wait(const insert_stream *stream);
+
+void rp_insert_start_open(rp_worker *worker)
+{
+    while (worker->open_count > 0) {
+        rp_insert_batch *batch = worker->open[--worker->open_count];
+        insert_stream *stream = batch->stream;
+        start(stream, batch);
+        if (!stream->task.is_finished && must_wait(stream)) rp_call_pause(stream->task.call);
+    }
+}
+
+void rp_insert_make_way(rp_worker *worker, const rp_task *task)
+{
+    if (worker->open_count > 0 && &worker->open[0]->stream->task != task)
+        rp_insert_start_open(worker);
 }
 
 /* --- taking items apart ----------------------------------------------------------------------------- */
-
-static bool grow(const rp_allocator *alloc, void *array, size_t *capacity, size_t count,
-                 size_t element_size)
-{
-    if (count <= *capacity) return true;
-    if (!rp_resize_array(alloc, array, *capacity, count, element_size)) return false;
-    *capacity = count;
-    return true;
-}
-
-static bool room_for(rp_worker *worker, size_t columns, size_t slices)
-{
-    const rp_allocator *alloc = &worker->server->alloc;
-    struct rp_item_room *room = worker->item_room;
-
-    if (room == NULL) {
-        room = worker->item_room = rp_alloc_zero(alloc, sizeof *room);
-        if (room == NULL) return false;
-    }
-    return grow(alloc, &room->wire_columns, &room->wire_column_capacity, columns,
-                sizeof *room->wire_columns) &&
-           grow(alloc, &room->columns, &room->column_capacity, columns,
-                sizeof *room->columns) &&
-           grow(alloc, &room->wire_slices, &room->wire_slice_capacity, slices,
-                sizeof *room->wire_slices) &&
-           grow(alloc, &room->slices, &room->slice_capacity, slices, sizeof *room->slices);
-}
-
-/* Makes an array smaller that has grown; `array` is the address of its pointer. */
-static void trim(const rp_allocator *alloc, void *array, size_t *capacity, size_t element_size)
-{
-    if (*capacity > KEPT_ROOM &&
-        rp_resize_array(alloc, array, *capacity, KEPT_ROOM, element_size))
-        *capacity = KEPT_ROOM;
-}
-
-/* A message in a thousand needs this much room; the others shall not pay for it. */
-static void trim_room(rp_worker *worker)
-{
-    const rp_allocator *alloc = &worker->server->alloc;
-    struct rp_item_room *room = worker->item_room;
-
-    if (room == NULL) return;
-    trim(alloc, &room->slices, &room->slice_capacity, sizeof *room->slices);
-    if (room->slice_capacity <= KEPT_ROOM)
-        trim(alloc, &room->wire_slices, &room->wire_slice_capacity, sizeof *room->wire_slices);
-    trim(alloc, &room->keep, &room->keep_capacity, sizeof *room->keep);
-}
-
-static size_t lower(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Reads an item, with as much room as it takes up to the limits. */
-static rp_status read_item(rp_worker *worker, const uint8_t *data, size_t size,
-                           size_t slices_left, rp_wire_item *item, rp_error *err)
-{
-    const rp_server_limits *limits = &worker->limits;
-
-    if (worker->item_room == NULL && !room_for(worker, FIRST_COLUMNS, FIRST_SLICES))
-        return rp_fail_memory(err, FIRST_SLICES * sizeof(rp_slice));
-    for (;;) {
-        struct rp_item_room *room = worker->item_room;
-        size_t columns = lower(room->column_capacity, limits->columns);
-        size_t slices = lower(room->slice_capacity, slices_left);
-        rp_status st = rp_wire_item_read(data, size, room->wire_columns, columns,
-                                         room->wire_slices, slices, item, err);
-        if (st != RP_NO_RESOURCE || (columns == limits->columns && slices == slices_left))
-            return st;
-        if (item->column_count == columns) columns = lower(4 * columns, limits->columns);
-        if (item->slice_count == slices) slices = lower(4 * slices, slices_left);
-        if (columns <= room->column_capacity && slices <= room->slice_capacity) return st;
-        if (!room_for(worker, columns, slices))
-            return rp_fail_memory(err, slices * sizeof(rp_slice));
-    }
-}
 
 /* Turns what was read into a trajectory over the stream's chunks. */
 static rp_status make_trajectory(insert_stream *stream, const rp_wire_item *item,
                                  rp_trajectory **out, rp_error *err)
 {
     rp_worker *worker = rp_task_worker(&stream->task);
-    struct rp_item_room *room = worker->item_room;
+    rp_item_room *room = &worker->item_room;
     size_t first = 0;
 
     for (size_t i = 0; i < item->slice_count; i++) {
@@ -441,7 +394,8 @@ static rp_status find_table(insert_stream *stream, rp_string name, rp_error *err
     if (served == NULL) {
         served = rp_served_find(rp_task_worker(&stream->task)->server, name, err);
         if (served == NULL) return err->code;
-        at = stream->recent_count < MAX_OPEN ? stream->recent_count++ : (at + 1) % MAX_OPEN;
+        at = stream->recent_count < RP_OPEN_BATCHES ? stream->recent_count++
+                                                    : (at + 1) % RP_OPEN_BATCHES;
         rp_served_unref(stream->recent[at]);
         stream->recent[at] = served;
     }
@@ -596,46 +550,73 @@ static bool add_chunks(insert_stream *stream, const rp_insert_request *request, 
     return request->item_count > 0 || !pins_too_much(stream);
 }
 
-/* Starts a batch of those that are open. False if the stream is over. */
-static bool start_open(insert_stream *stream, batches *open, size_t index)
+/* Starts one of the open batches. */
+static void start_one(rp_worker *worker, size_t index)
 {
-    rp_insert_batch *batch = open->batches[index];
+    rp_insert_batch *batch = worker->open[index];
 
-    open->batches[index] = open->batches[--open->count];
-    return start(stream, batch);
+    worker->open[index] = worker->open[--worker->open_count];
+    start(batch->stream, batch);
 }
 
-/* The open batch of the stream's table, with room for an item; NULL with `*err` filled in, or
- * with the stream over. */
-static rp_insert_batch *batch_for(insert_stream *stream, batches *open, rp_error *err)
+/* True if an item of the message that is being read does not belong into the batch any more: a
+ * message is not torn apart that a table could refuse as a whole. */
+static bool is_full(const insert_stream *stream, const rp_insert_batch *batch, size_t items)
 {
-    rp_worker *worker = rp_task_worker(&stream->task);
-    rp_insert_batch *batch;
+    if (batch->message == stream->messages) return batch->count == MAX_BATCH;
+    return batch->count + (items < MAX_BATCH ? items : MAX_BATCH) > MAX_BATCH;
+}
+
+/* An open batch to give way to another: one that the message that is being read is not in, if
+ * there is one. */
+static size_t find_done(const insert_stream *stream, const rp_worker *worker)
+{
     size_t i = 0;
 
-    while (i < open->count && open->batches[i]->served != stream->served) i++;
-    if (i < open->count && open->batches[i]->count < open->size) return open->batches[i];
-    if (i < open->count || open->count == MAX_OPEN) {
-        if (!start_open(stream, open, i < open->count ? i : 0)) {
-            (void)rp_fail(err, RP_CANCELLED, "the stream is over");
-            return NULL;
-        }
+    while (i < worker->open_count && worker->open[i]->message == stream->messages) i++;
+    return i < worker->open_count ? i : 0;
+}
+
+/* The open batch of the stream's table, with room for an item of a message of so many; NULL
+ * with `*err` filled in, or with the stream over. */
+static rp_insert_batch *batch_for(insert_stream *stream, const rp_insert_request *request,
+                                  rp_error *err)
+{
+    rp_worker *worker = rp_task_worker(&stream->task);
+    rp_insert_batch *batch = NULL;
+    size_t i = 0;
+
+    while (i < worker->open_count && worker->open[i]->served != stream->served) i++;
+    if (i < worker->open_count) batch = worker->open[i];
+    if (batch != NULL && is_full(stream, batch, request->item_count)) {
+        start_one(worker, i);
+        batch = NULL;
+    } else if (batch == NULL && worker->open_count == RP_OPEN_BATCHES) {
+        start_one(worker, find_done(stream, worker));
     }
-    batch = new_batch(worker, open->size);
-    if (batch == NULL) {
-        (void)rp_fail_memory(err, open->size * sizeof(rp_insert));
+    if (stream->task.is_finished) {
+        (void)rp_fail(err, RP_CANCELLED, "the stream is over");
         return NULL;
     }
-    batch->served = rp_served_ref(stream->served);
-    batch->bytes = open->message_bytes;
-    batch->came_ns = rp_loop_now(worker->loop);
-    open->batches[open->count++] = batch;
-    return batch;
+    if (batch == NULL) {
+        batch = new_batch(worker);
+        if (batch == NULL) {
+            (void)rp_fail_memory(err, sizeof *batch);
+            return NULL;
+        }
+        batch->stream = stream;
+        batch->served = rp_served_ref(stream->served);
+        batch->came_ns = rp_loop_now(worker->loop);
+        worker->open[worker->open_count++] = batch;
+    }
+    if (reserve_item(batch)) return batch;
+    (void)rp_fail_memory(err, 2 * batch->capacity * sizeof(rp_insert));
+    return NULL;
 }
 
 /* Adds an item to the open batch of its table. */
-static rp_status add_item(insert_stream *stream, batches *open, const rp_wire_item *item,
-                          rp_error *err)
+static rp_status add_item(insert_stream *stream, const rp_insert_request *request,
+                          const rp_wire_item *item, rp_error *err)
 {
     rp_trajectory *trajectory = NULL;
     rp_insert_batch *batch = NULL;
@@ -643,13 +624,16 @@ static rp_status add_item(insert_stream *stream, batches *open, const rp_wire_it
 
     if (st == RP_OK) st = find_table(stream, item->table, err);
     if (st == RP_OK) {
-        batch = batch_for(stream, open, err);
+        batch = batch_for(stream, request, err);
         if (batch == NULL) st = err->code;
     }
     if (batch == NULL) {
         rp_trajectory_unref(trajectory);
         return st;
     }
+    batch->begins[batch->count] = batch->message != stream->messages;
+    if (batch->message != stream->messages) batch->bytes += request->size;
+    batch->message = stream->messages;
     batch->items[batch->count++] = (rp_insert){
         .key = item->key,
         .priority = item->priority,
@@ -664,23 +648,23 @@ static bool add_items(insert_stream *stream, const rp_insert_request *request)
 {
     rp_worker *worker = rp_task_worker(&stream->task);
     rp_pb_reader reader = rp_insert_request_parts(request);
-    batches open = {.size = lower(request->item_count, MAX_BATCH),
-                    .message_bytes = request->size};
     size_t slices_left = worker->limits.slices, size;
     rp_wire_item item = {0};
     rp_status st = RP_OK;
     const uint8_t *data;
     rp_error error = {0};
 
+    assert(worker->open_count == 0 || worker->open[0]->stream == stream);
+    stream->messages++;
     while (st == RP_OK && rp_insert_request_next_item(&reader, &data, &size)) {
-        st = read_item(worker, data, size, slices_left, &item, &error);
+        st = rp_item_room_read(&worker->item_room, &worker->server->alloc, data, size,
+                               worker->limits.columns, slices_left, &item, &error);
         if (st != RP_OK) break;
         slices_left -= item.slice_count;
-        st = add_item(stream, &open, &item, &error);
+        st = add_item(stream, request, &item, &error);
     }
-    while (open.count > 0)
-        (void)start_open(stream, &open, 0); /* also what came before a bad item */
     if (st == RP_OK || stream->task.is_finished) return !stream->task.is_finished;
+    rp_insert_start_open(worker); /* also what came before a bad item */
     if (error.code == RP_NOT_FOUND || error.code == RP_INTERNAL)
         rp_task_abort(&stream->task, error.code, error.text);
     else
@@ -691,19 +675,15 @@ static bool add_items(insert_stream *stream, const rp_insert_request *request)
 static void keep_chunks(insert_stream *stream, const rp_insert_request *request)
 {
     rp_worker *worker = rp_task_worker(&stream->task);
-    struct rp_item_room *room = worker->item_room;
+    rp_item_room *room = &worker->item_room;
     size_t before = stream->chunks.count;
 
-    if (request->keep_count > room->keep_capacity) {
-        if (!rp_resize_array(&worker->server->alloc, &room->keep, room->keep_capacity,
-                             request->keep_count, sizeof *room->keep)) {
-            rp_task_abort(&stream->task, RP_NO_RESOURCE, "out of memory for keys to keep");
-            return;
-        }
-        room->keep_capacity = request->keep_count;
+    if (rp_item_room_keys(room, &worker->server->alloc, request->keep_count) != RP_OK) {
+        rp_task_abort(&stream->task, RP_NO_RESOURCE, "out of memory for keys to keep");
+        return;
     }
-    if (request->keep_count > 0) rp_insert_request_keep(request, room->keep);
-    if (rp_stream_chunks_keep(&stream->chunks, room->keep, request->keep_count)) return;
+    if (request->keep_count > 0) rp_insert_request_keep(request, room->keys);
+    if (rp_stream_chunks_keep(&stream->chunks, room->keys, request->keep_count)) return;
     rp_error error;
     (void)rp_fail(&error, RP_PRECONDITION,
                   "keep_chunk_keys has %zu keys, but not all of them are among the %zu chunks "
@@ -774,7 +754,7 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
         if (!task->is_finished && !pins_too_much(stream) && must_wait(stream))
             rp_call_pause(task->call);
     }
-    trim_room(rp_task_worker(task));
+    rp_item_room_trim(&rp_task_worker(task)->item_room, &rp_task_worker(task)->server->alloc);
 }
 
 /* --- the stream ------------------------------------------------------------------------------------------ */
@@ -824,7 +804,9 @@ static void go_on(insert_stream *stream)
 
     if (task->is_finished) return;
     rp_task_touch(task);
-    if (rp_call_is_paused(task->call) && !must_wait(stream)) rp_call_resume(task->call);
+    if (!rp_call_is_paused(task->call) || must_wait(stream)) return;
+    rp_call_resume(task->call);
+    rp_insert_start_open(rp_task_worker(task)); /* what had come meanwhile */
 }
 
 /* Some of what waits to be confirmed may be. */
@@ -852,12 +834,14 @@ static void on_half_close(rp_task *task)
     rp_task_touch(task);
 }
 
-/* What still waits is taken back: nobody was told that it is in. */
+/* What came is inserted; what still waits is taken back: nobody was told that it is in. */
 static void on_end(rp_task *task)
 {
     insert_stream *stream = stream_of(task);
     rp_worker *worker = rp_task_worker(task);
 
+    if (worker->open_count > 0 && worker->open[0]->stream == stream)
+        rp_insert_start_open(worker);
     while (stream->parked != NULL) {
         rp_insert_batch *batch = stream->parked;
         unpark(stream, batch);

@@ -29,6 +29,7 @@
 #include "server/gate.h"
 #include "server/gathering.h"
 #include "server/http_page.h"
+#include "server/item_room.h"
 #include "server/lease.h"
 #include "server/metrics.h"
 #include "server/page.h"
@@ -42,6 +43,7 @@ enum {
     RP_READ_TURN_BYTES = 4 << 20, /* of one connection in one turn */
     RP_PEER_BYTES = 64,
     RP_LISTENERS = 16,
+    RP_OPEN_BATCHES = 8, /* tables whose items are gathered at a time */
 };
 
 typedef struct rp_worker rp_worker;
@@ -130,10 +132,10 @@ struct rp_worker {
     rp_connection *dirty;       /* with something to write at the end of this turn */
     rp_insert_batch *idle_batches;
     rp_sample_fetch *idle_fetches;
-    size_t idle_batch_count, idle_fetch_count;
-    struct rp_item_room *item_room; /* insert_stream.c */
-    size_t
-        outstanding; /* operations that a table will complete, whatever becomes of the call */
+    size_t idle_batch_count, idle_fetch_count, open_count;
+    rp_item_room item_room;
+    rp_insert_batch *open[RP_OPEN_BATCHES]; /* of one stream: insert_stream.h */
+    size_t outstanding; /* operations that a table will complete, whatever the call does */
     rp_post stop, drain, new_limits;
     atomic_bool limits_posted; /* and not taken yet */
     bool stopping;
@@ -257,8 +259,7 @@ struct rp_task {
 /* The handler of every connection's rp_h2; its user is the connection. */
 extern const rp_h2_handler rp_calls_handler;
 
-/* Whether the bytes are a message at all, of a request that says nothing. Ends the call if not.
- */
+/* Whether the bytes are a message at all, of a request that says nothing. If not, ends it. */
 bool rp_task_is_message(rp_task *task, const uint8_t *data, size_t size);
 /* Has on_flush called at the end of this turn. */
 void rp_task_touch(rp_task *task);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker: a thread, its loop, and the connections that live there. */
+#include <assert.h>
+
 #include "server/inside.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -9,6 +11,7 @@ static void end_turn(void *user)
 {
     rp_worker *worker = user;
 
+    assert(worker->open_count == 0); /* W1 */
     while (worker->dirty != NULL) {
         rp_connection *connection = worker->dirty;
         worker->dirty = connection->next_dirty;

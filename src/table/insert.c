@@ -107,7 +107,7 @@ static rp_status prepare_log(const rp_table *t, const rp_insert *items, size_t c
 /* Everything about a block of items that needs no lock. After success, rp_insert_clean_up(). A
  * parked operation does not take what is offered, but drops it when it is over: then there is
  * no lock (L2). */
-rp_status rp_insert_prepare(const rp_table *t, const rp_op *op, size_t first, size_t count,
+rp_status rp_insert_prepare(const rp_table *t, rp_op *op, size_t first, size_t count,
                             rp_prepared *block, rp_error *err)
 {
     const rp_insert *items = op->items + first;
@@ -124,6 +124,7 @@ rp_status rp_insert_prepare(const rp_table *t, const rp_op *op, size_t first, si
         size_t bad = find_bad(t, items, count);
         assert(bad < count);
         explain_bad(t, &items[bad], first + bad, err);
+        op->refused = first + bad;
         return RP_INVALID;
     }
     if (rp_table_log_of(t) != NULL && prepare_log(t, items, count, err) != RP_OK)
@@ -473,6 +474,7 @@ rp_status rp_insert_check(const rp_table *t, rp_op *op)
     bad = find_bad(t, op->items, op->count);
     if (bad == op->count) return RP_OK;
     explain_bad(t, &op->items[bad], bad, &op->error);
+    op->refused = bad;
     return RP_INVALID;
 }
 

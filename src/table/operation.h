@@ -50,7 +50,7 @@ RP_NODISCARD rp_status rp_insert_check(const rp_table *t, rp_op *op);
 
 /* Prepares items [first, first + count). RP_INVALID, RP_NO_RESOURCE. After success,
  * rp_insert_clean_up(). */
-RP_NODISCARD rp_status rp_insert_prepare(const rp_table *t, const rp_op *op, size_t first,
+RP_NODISCARD rp_status rp_insert_prepare(const rp_table *t, rp_op *op, size_t first,
                                          size_t count, rp_prepared *block, rp_error *err);
 
 /* Drops the references that the table did not need, of a block of which the first `done` items

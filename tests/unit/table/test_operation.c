@@ -220,6 +220,25 @@ static void bad_item_anywhere_in_a_batch_changes_nothing(void **state)
     }
 }
 
+static void refused_item_is_named(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {1, 256, 1000}, places[] = {0, 200, 900};
+    rp_table *t = make(RP_FIFO, RP_FIFO, 5000);
+
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        rp_insert *items = make_items(0, sizes[i]);
+        rp_op op = {.items = items, .count = sizes[i], .until_ns = RP_NOW};
+        items[places[i]].priority = NAN;
+
+        assert_true(rp_table_start_insert(t, &op));
+
+        assert_true(op.status == RP_INVALID && op.done == 0);
+        assert_int_equal(op.refused, places[i]);
+        free(items);
+    }
+}
+
 static void unknown_flags_are_refused(void **state)
 {
     (void)state;
@@ -720,6 +739,7 @@ int main(void)
         TEST(batches_of_many_blocks_go_in_as_single_inserts_would),
         TEST(inserting_nothing_is_fine),
         TEST(bad_item_anywhere_in_a_batch_changes_nothing),
+        TEST(refused_item_is_named),
         TEST(unknown_flags_are_refused),
         TEST(refused_batch_leaves_its_chunks_free_for_another_store),
         TEST(too_large_batches_are_refused),

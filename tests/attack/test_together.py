@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages that are read together are inserted together, and nobody can tell: whatever comes
+behind an insert on its connection finds its items there, and what a table refuses takes no other
+message along."""
+
+import math
+
+import pytest
+
+import frames as f
+import messages as m
+
+EIGHT = ("a", "fifo", "lifo", "prioritized", "min_heap", "max_heap", "weighed_out", "empty")
+NAN = math.nan
+
+
+def frames_of(stream, *payloads, end=False):
+    """Messages of a call, for a longer run of frames."""
+    return f.data(stream, b"".join(f.message(p) for p in payloads), end)
+
+
+def keys_of(call):
+    """All keys that an insert has confirmed so far."""
+    return [key for reply in call.messages() for key in m.confirmed(reply)]
+
+
+def size(target, table="a"):
+    return target.metrics()[f'table_size{{table="{table}"}}']
+
+
+def reset(target, *tables):
+    with target.peer() as peer:
+        for table in tables:
+            assert peer.ask(m.RESET, m.octets(1, table)).status == m.OK
+
+
+@pytest.fixture
+def changing(attack):
+    """A target whose tables may change and are emptied afterwards."""
+    target = attack()
+    target.may_change = True
+    yield target
+    reset(target, *EIGHT, "queue")
+
+
+def confirm(peer, stream, keys):
+    """Waits until so many keys, and those, are confirmed."""
+    found = []
+    call = peer.calls[stream]
+
+    def there():
+        found.extend(keys_of(call))
+        return len(found) >= len(keys) or call.over
+
+    peer.until(there)
+    assert sorted(found) == sorted(keys)
+
+
+def test_many_messages_in_one_read(changing):
+    """Into one table, and into eight in turns: all are confirmed, once each."""
+    with changing.peer() as peer:
+        stream = peer.open(m.INSERT)
+        peer.send(b"".join(frames_of(stream, m.one(key)) for key in range(600)))
+        confirm(peer, stream, range(600))
+        assert size(changing) == 600
+        peer.send(b"".join(frames_of(stream, m.one(1000 + i, EIGHT[i % 8])) for i in range(400)))
+        confirm(peer, stream, range(1000, 1400))
+        for table in EIGHT:
+            assert size(changing, table) == (650 if table == "a" else 50)
+
+
+def test_a_call_behind_an_insert_sees_it(changing):
+    """In one run of bytes: inserts, then a sample, an update, a deletion and an end."""
+    with changing.peer() as peer:
+        insert, sample, mutate, info = (peer.stream() for _ in range(4))
+        peer.send(f.headers(insert, f.request_block(m.INSERT))
+                  + frames_of(insert, m.one(1), m.one(2))
+                  + f.headers(sample, f.request_block(m.SAMPLE))
+                  + frames_of(sample, m.sample("a", 1, 0), end=True)
+                  + frames_of(insert, m.one(3), m.one(4))
+                  + f.headers(mutate, f.request_block(m.MUTATE))
+                  + frames_of(mutate, m.mutate("a", [(3, 5.0)], [4]), end=True)
+                  + frames_of(insert, m.one(5), end=True)
+                  + f.headers(info, f.request_block(m.INFO)) + frames_of(info, b"", end=True))
+        assert peer.result(sample).status == m.OK and peer.calls[sample].body
+        assert peer.result(mutate).status == m.OK
+        assert peer.result(insert).status == m.OK
+        assert sorted(keys_of(peer.calls[insert])) == [1, 2, 3, 4, 5]
+        assert peer.result(info).status == m.OK
+    assert size(changing) == 4
+    assert changing.metrics()['table_updates_total{table="a"}'] > 0
+
+
+def test_a_page_behind_an_insert_tells_of_it(changing):
+    with changing.peer() as peer:
+        insert, page = peer.stream(), peer.stream()
+        peer.send(f.headers(insert, f.request_block(m.INSERT)) + frames_of(insert, m.one(1))
+                  + f.headers(page, f.request_block("/metrics", method="GET", content_type=None,
+                                                    te=None), True))
+        assert b'table_size{table="a"} 1\n' in peer.result(page).body
+
+
+def test_two_streams_in_turns(changing):
+    with changing.peer() as peer:
+        streams = [peer.open(m.INSERT) for _ in range(3)]
+        peer.send(b"".join(frames_of(streams[i % 3], m.one(i)) for i in range(300)))
+        for i, stream in enumerate(streams):
+            confirm(peer, stream, range(i, 300, 3))
+    assert size(changing) == 300
+
+
+@pytest.mark.parametrize("end", ["reset", "hang up", "half close", "garbage", "go away"])
+def test_what_came_before_the_end_is_in(changing, end):
+    """However a stream ends in the same run of bytes."""
+    with changing.peer() as peer:
+        stream = peer.open(m.INSERT)
+        octets = b"".join(frames_of(stream, m.one(key)) for key in range(20))
+        last = {"reset": f.rst(stream), "hang up": b"", "half close": f.data(stream, b"", True),
+                "garbage": frames_of(stream, b"\xff" * 20),
+                "go away": f.frame(f.GOAWAY, 0, 0, b"\0" * 8)}[end]
+        peer.send(octets + last)
+        if end == "half close":
+            assert peer.result(stream).status == m.OK
+            assert sorted(keys_of(peer.calls[stream])) == list(range(20))
+        elif end == "garbage":
+            assert peer.result(stream).status == m.INVALID
+        elif end == "hang up":
+            peer.close()
+        with changing.peer() as other:
+            other.until(lambda: size(changing) == 20)
+    assert size(changing) == 20
+
+
+BAD = {
+    "a priority that is none": (m.insert([m.chunk(90)], [m.item(90, "a", NAN)]), m.INVALID),
+    "no such table": (m.insert([m.chunk(90)], [m.item(90, "nowhere")]), m.NOT_FOUND),
+    "no such chunk": (m.insert([m.chunk(90)], [m.item(90, chunk_key=91)]), m.INTERNAL),
+    "no such rows": (m.insert([m.chunk(90)], [m.item(90, columns=[m.column([m.piece(90, 7)])])]),
+                     m.INVALID),
+    "nothing at all": (b"", m.INVALID),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("before", [1, 30, 256, 300])
+def test_a_bad_message_takes_none_before_it_along(changing, name, before):
+    bad, status = BAD[name]
+    with changing.peer() as peer:
+        stream = peer.open(m.INSERT)
+        peer.send(b"".join(frames_of(stream, m.one(100 + i)) for i in range(before))
+                  + frames_of(stream, bad) + frames_of(stream, m.one(99)))
+        call = peer.result(stream)
+        assert call.status == status, call
+    assert size(changing) == before
+
+
+def test_a_refused_message_behind_one_that_waits(changing):
+    """Both are the stream's last: what waits is taken back, as the stream is over."""
+    with changing.peer() as peer:
+        stream = peer.open(m.INSERT)
+        peer.send(b"".join(frames_of(stream, m.one(i, "queue")) for i in range(4))
+                  + frames_of(stream, m.one(9, "queue", NAN)))
+        call = peer.result(stream)
+        assert call.status == m.INVALID and "key 9" in call.text, call
+    assert size(changing, "queue") == 2
+    assert changing.metrics()['table_waiting_inserts{table="queue"}'] == 0
+
+
+TORN = {
+    "over the end of a batch": [
+        *(m.one(i) for i in range(250)),
+        m.insert([m.chunk(300)], [m.item(300 + i, "a", NAN if i == 9 else 1.0, chunk_key=300)
+                                  for i in range(10)])],
+    "over a ninth table": [
+        *(m.one(i, table) for i, table in enumerate(EIGHT)),
+        m.insert([m.chunk(300)], [m.item(300, chunk_key=300),
+                                  m.item(301, "queue", chunk_key=300),
+                                  m.item(302, "a", NAN, chunk_key=300)])],
+}
+
+
+@pytest.mark.parametrize("name", TORN)
+def test_a_refused_message_is_not_torn_apart(changing, name):
+    """A table takes all items of a message, up to 256, or none."""
+    messages = TORN[name]
+    with changing.peer() as peer:
+        stream = peer.open(m.INSERT)
+        peer.send(b"".join(frames_of(stream, message) for message in messages))
+        assert peer.result(stream).status == m.INVALID
+    assert size(changing) == (250 if len(messages) == 251 else 1)
+
+
+def test_a_waiting_table_holds_its_stream_up(attack):
+    """A run of messages into a table that takes none: the stream is paused, and when there is
+    room again it goes on, each item once, in order."""
+    target = attack(fresh=True, tables={"queue": "queue:2", "a": "uniform:1000",
+                                        "bystander": "uniform:1000"})
+    target.may_change = True
+    with target.peer() as peer:
+        stream = peer.open(m.INSERT)
+        peer.send(b"".join(frames_of(stream, m.one(i, "queue" if i % 2 else "a"))
+                           for i in range(200)))
+        for _ in range(50):
+            call = peer.ask(m.SAMPLE, m.sample("queue", 2, 5000))
+            assert call.status == m.OK and sum(map(m.samples, call.messages())) == 2
+        confirm(peer, stream, range(200))
+    assert size(target, "queue") == 0 and size(target) == 100
