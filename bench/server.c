@@ -12,6 +12,7 @@
  *   bench_server serve TABLES SIZE   our server alone: prints its port, runs until its input
  * ends
  *   bench_server figures [--quick]   figures 5 to 7 of the paper, as CSV */
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -236,24 +237,51 @@ static void compare_large(const session *s)
 
 /* --- ours alone ------------------------------------------------------------------------------- */
 
-enum { LANES = 5, TURNS = 15 };
+enum { LANES = 5, TURNS = 20, QUICK_TURNS = 6 };
 
 /* One number of clients, or of tables. */
 typedef struct lane {
     size_t number;
     h2_load_options options;
     side best;
-    double mean; /* rate, of all rounds */
+    double rates[TURNS];
 } lane;
+
+/* The last lane against the best one, in one kind of work. */
+typedef struct contest {
+    double last, best;
+} contest;
+
+static int descending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x < y) - (x > y);
+}
+
+/* The rate that a quarter of a lane's rounds reached, of every other one from `first` on: the
+ * best round of a machine that is half as fast for seconds at a time says less. */
+static double good_rate(const lane *lane, int turns, int first)
+{
+    double rates[TURNS];
+    size_t count = 0;
+
+    for (int turn = first; turn < turns; turn += 2) rates[count++] = lane->rates[turn];
+    qsort(rates, count, sizeof *rates, descending);
+    return rates[count / 4];
+}
 
 /* Many short rounds in which the lanes take turns. What 200 clients may send before they are
  * answered takes a good part of a second to arrive, and the system has to find memory for it:
- * only then is it overload that is measured, and not its beginning. Returns the best rate. */
-static double take_turns(const session *s, const char *what, const char *unit, lane *lanes,
-                         size_t count)
+ * only then is it overload that is measured, and not its beginning.
+ *
+ * Half of the rounds choose the best lane, the others measure it: the largest of several noisy
+ * numbers is too large, and would beat itself. */
+static contest take_turns(const session *s, const char *what, const char *unit, lane *lanes,
+                          size_t count)
 {
-    int turns = s->quick ? 5 : TURNS;
-    double best = 0;
+    int turns = s->quick ? QUICK_TURNS : TURNS;
+    size_t best = 0;
 
     for (int turn = 0; turn < turns; turn++)
         for (size_t i = 0; i < count; i++) {
@@ -264,16 +292,16 @@ static double take_turns(const session *s, const char *what, const char *unit, l
             options.seconds = 0.4;
             r = h2_load_run(&options);
             keep_best(&lanes[i].best, &r);
-            lanes[i].mean += (double)r.items / r.seconds / turns;
+            lanes[i].rates[turn] = (double)r.items / r.seconds;
         }
     for (size_t i = 0; i < count; i++) {
-        if (lanes[i].best.rate > best) best = lanes[i].best.rate;
-        printf("%s 400 B, %3zu %s %10s at best", what, lanes[i].number, unit,
-               bench_scaled(lanes[i].best.rate, "/s").text);
-        printf(", %10s in the mean; server %6.3f us an item at best\n",
-               bench_scaled(lanes[i].mean, "/s").text, lanes[i].best.server_us);
+        if (good_rate(&lanes[i], turns, 0) > good_rate(&lanes[best], turns, 0)) best = i;
+        printf("%s 400 B, %3zu %s %10s in a quarter of rounds", what, lanes[i].number, unit,
+               bench_scaled(good_rate(&lanes[i], turns, 1), "/s").text);
+        printf(", %10s at best; server %6.3f us an item at best\n",
+               bench_scaled(lanes[i].best.rate, "/s").text, lanes[i].best.server_us);
     }
-    return best;
+    return (contest){good_rate(&lanes[count - 1], turns, 1), good_rate(&lanes[best], turns, 1)};
 }
 
 static void measure_overload(const session *s)
@@ -281,8 +309,7 @@ static void measure_overload(const session *s)
     static const size_t counts[LANES] = {1, 5, 20, 50, 200};
     static const char *const names[] = {"insert", "sample"};
     server_process ours = run_ours(s, 1, KEPT_BYTES, SMALL);
-    double last[2], best[2];
-    int worst;
+    contest found[2], *worst;
 
     fill(s, &ours, SMALL, KEPT_BYTES);
     for (h2_kind kind = H2_INSERT; kind <= H2_SAMPLE; kind++) {
@@ -294,11 +321,10 @@ static void measure_overload(const session *s)
             lanes[i].options.connections = counts[i];
             lanes[i].options.samples = CLIENT_SAMPLES;
         }
-        best[kind] = take_turns(s, names[kind], "clients", lanes, LANES);
-        last[kind] = lanes[LANES - 1].best.rate;
+        found[kind] = take_turns(s, names[kind], "clients", lanes, LANES);
     }
-    worst = last[1] / best[1] < last[0] / best[0];
-    bench_ratio("server.overload", last[worst], "best of 1 to 200", best[worst], "/s");
+    worst = &found[found[1].last * found[0].best < found[0].last * found[1].best];
+    bench_ratio("server.overload", worst->last, "best of 1 to 200", worst->best, "/s");
     server_process_stop(&ours);
 }
 
@@ -307,7 +333,7 @@ static void measure_tables(const session *s)
     enum { COUNTS = 4 };
     server_process servers[COUNTS];
     lane lanes[COUNTS] = {0};
-    double best;
+    contest found;
 
     for (size_t i = 0; i < COUNTS; i++) {
         lanes[i].number = (size_t)1 << i;
@@ -316,8 +342,8 @@ static void measure_tables(const session *s)
         lanes[i].options.table_count = lanes[i].number;
         fill(s, &servers[i], SMALL, KEPT_BYTES);
     }
-    best = take_turns(s, "insert", "tables", lanes, COUNTS);
-    bench_ratio("server.tables", lanes[COUNTS - 1].best.rate, "best of 1 to 8", best, "/s");
+    found = take_turns(s, "insert", "tables", lanes, COUNTS);
+    bench_ratio("server.tables", found.last, "best of 1 to 8", found.best, "/s");
     for (size_t i = 0; i < COUNTS; i++) server_process_stop(&servers[i]);
 }
 
