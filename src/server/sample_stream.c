@@ -26,7 +26,7 @@ enum {
     FETCH_BYTES = 1 << 20, /* of chunks, about */
     SHARED_FETCH_BYTES = 16 << 20,
     RESPONSE_BYTES = 2 << 20, /* of chunks in one message; one chunk more at most */
-    COPIED_BYTES = 64 << 10,  /* in one message */
+    COPIED_BYTES = 192 << 10, /* in one message */
     MAX_IDLE_FETCHES = 64,
     TRAJECTORIES_AHEAD = 32, /* samples */
     CHUNKS_AHEAD = 16,

@@ -95,6 +95,7 @@ void rp_wire_mutate_deletes(const rp_wire_mutate_request *request, uint64_t *key
     rp_pb_reader reader = rp_pb_open(request->data, request->size);
     rp_pb_field f;
 
+    if (request->delete_count == 0) return;
     while (rp_pb_next(&reader, &f) == RP_PB_FIELD)
         if (f.number == MUTATE_DELETE) keys = rp_wire_copy_numbers(&f, keys);
 }
