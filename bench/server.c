@@ -261,12 +261,12 @@ static int descending(const void *a, const void *b)
 
 /* The rate that a quarter of a lane's rounds reached, of every other one from `first` on: the
  * best round of a machine that is half as fast for seconds at a time says less. */
-static double good_rate(const lane *lane, int turns, int first)
+static double good_rate(const lane *of, int turns, int first)
 {
     double rates[TURNS];
     size_t count = 0;
 
-    for (int turn = first; turn < turns; turn += 2) rates[count++] = lane->rates[turn];
+    for (int turn = first; turn < turns; turn += 2) rates[count++] = of->rates[turn];
     qsort(rates, count, sizeof *rates, descending);
     return rates[count / 4];
 }
