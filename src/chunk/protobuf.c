@@ -1,21 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chunk/protobuf.h"
 
-#include <string.h>
-
 enum { MAX_FIELD_NUMBER = (1 << 29) - 1 };
-
-/* Eight bytes as the number they are on the wire. */
-static uint64_t load64(const uint8_t *at)
-{
-    uint64_t v;
-
-    memcpy(&v, at, sizeof v);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    v = __builtin_bswap64(v);
-#endif
-    return v;
-}
 
 /* The low seven bits of each byte, moved together. */
 static uint64_t gather_sevens(uint64_t v)
@@ -29,7 +15,7 @@ static uint64_t gather_sevens(uint64_t v)
 static inline bool get_long_varint(const uint8_t **at, uint64_t *value)
 {
     const uint8_t *p = *at;
-    uint64_t v = load64(p), stops = ~v & 0x8080808080808080;
+    uint64_t v = rp_pb_load64(p), stops = ~v & 0x8080808080808080;
 
     if (stops != 0) {
         unsigned bits = (unsigned)__builtin_ctzll(stops) + 1; /* of the varint */
@@ -75,7 +61,7 @@ static bool get_fixed(rp_pb_reader *reader, unsigned bytes, uint64_t *value)
     *value = 0;
     if ((size_t)(reader->end - reader->at) < bytes) return false;
     if (bytes == 8) {
-        *value = load64(reader->at);
+        *value = rp_pb_load64(reader->at);
         reader->at += 8;
         return true;
     }
@@ -102,7 +88,7 @@ static rp_pb_step next_number(rp_pb_reader *reader, rp_pb_field *field)
 
     *field = (rp_pb_field){.number = *reader->at >> 3, .type = (rp_pb_type)(*reader->at & 7)};
     if (field->type == RP_PB_FIXED64) {
-        field->value = load64(at);
+        field->value = rp_pb_load64(at);
         reader->at = at + 8;
         return RP_PB_FIELD;
     }

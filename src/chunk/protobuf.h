@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef enum rp_pb_type {
     RP_PB_VARINT = 0,
@@ -82,6 +83,18 @@ static inline rp_pb_step rp_pb_next(rp_pb_reader *reader, rp_pb_field *field)
  * ten bytes, or does not fit 64 bits. */
 bool rp_pb_get_varint(const uint8_t **at, const uint8_t *end, uint64_t *value);
 
+/* Eight bytes as the number they are on the wire: little-endian. */
+static inline uint64_t rp_pb_load64(const uint8_t *at)
+{
+    uint64_t v;
+
+    memcpy(&v, at, sizeof v);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    v = __builtin_bswap64(v);
+#endif
+    return v;
+}
+
 /* True if `field` has this number and type. */
 static inline bool rp_pb_is(const rp_pb_field *field, uint32_t number, rp_pb_type type)
 {
@@ -102,6 +115,13 @@ static inline uint8_t *rp_pb_put_varint(uint8_t *at, uint64_t value)
         value >>= 7;
     }
     *at++ = (uint8_t)value;
+    return at;
+}
+
+/* Writes eight bytes and returns the end of them. */
+static inline uint8_t *rp_pb_put_fixed64(uint8_t *at, uint64_t value)
+{
+    for (unsigned i = 0; i < 8; i++) *at++ = (uint8_t)(value >> (8 * i));
     return at;
 }
 

@@ -115,6 +115,14 @@ uint64_t *rp_wire_copy_numbers(const rp_pb_field *field, uint64_t *out)
     return out;
 }
 
+enum {
+    MAX_VARINT = 10,
+    MAX_TAG = 5,
+    KEY_TAG = 1 << 3 | RP_PB_VARINT,
+    PRIORITY_TAG = 2 << 3 | RP_PB_FIXED64,
+    PRIORITY_BYTES = 9, /* with its tag */
+};
+
 static bool read_update(const rp_pb_field *field, rp_update *update)
 {
     rp_pb_reader reader = rp_pb_open(field->data, field->size);
@@ -136,18 +144,37 @@ bool rp_wire_is_update(const rp_pb_field *field)
     return read_update(field, &update);
 }
 
+bool rp_wire_next_update(rp_pb_reader *reader, uint32_t number, rp_update *update)
+{
+    const uint8_t *start = reader->at, *at = start + 3;
+    uint64_t key, bits;
+
+    if (reader->end - start < 3 + MAX_VARINT + PRIORITY_BYTES ||
+        start[0] != (number << 3 | RP_PB_BYTES) || start[2] != KEY_TAG)
+        return false;
+    if (!rp_pb_get_varint(&at, reader->end, &key) || *at != PRIORITY_TAG ||
+        at + PRIORITY_BYTES != start + 2 + start[1])
+        return false;
+    bits = rp_pb_load64(at + 1);
+    update->key = key;
+    memcpy(&update->priority, &bits, sizeof bits);
+    reader->at = at + PRIORITY_BYTES;
+    return true;
+}
+
 void rp_wire_copy_updates(const uint8_t *data, size_t size, uint32_t number, rp_update *updates)
 {
     rp_pb_reader reader = rp_pb_open(data, size);
     rp_pb_field f;
 
-    while (rp_pb_next(&reader, &f) == RP_PB_FIELD)
+    for (;;) {
+        while (rp_wire_next_update(&reader, number, updates)) updates++;
+        if (rp_pb_next(&reader, &f) != RP_PB_FIELD) return;
         if (rp_pb_is(&f, number, RP_PB_BYTES)) (void)read_update(&f, updates++);
+    }
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */
-
-enum { MAX_VARINT = 10, MAX_TAG = 5 };
 
 static void put_varint(rp_buf *out, uint64_t value)
 {
@@ -181,7 +208,7 @@ void rp_wire_put_double(rp_buf *out, uint32_t number, double value)
 
     memcpy(&bits, &value, sizeof bits);
     if (bits == 0) return;
-    for (unsigned i = 0; i < 8; i++) bytes[i] = (uint8_t)(bits >> (8 * i));
+    (void)rp_pb_put_fixed64(bytes, bits);
     put_varint(out, rp_pb_tag(number, RP_PB_FIXED64));
     rp_buf_append(out, bytes, sizeof bytes);
 }
@@ -202,6 +229,27 @@ void rp_wire_put_bytes(rp_buf *out, uint32_t number, const void *data, size_t si
 void rp_wire_put_text(rp_buf *out, uint32_t number, const char *text)
 {
     if (text != NULL) rp_wire_put_bytes(out, number, text, strlen(text));
+}
+
+void rp_wire_put_updates(rp_buf *out, uint32_t number, const rp_update *updates, size_t count)
+{
+    uint8_t *at = rp_buf_reserve(out, count * (MAX_TAG + 2 + MAX_VARINT + PRIORITY_BYTES));
+
+    if (at == NULL) return;
+    for (size_t i = 0; i < count; i++) {
+        uint8_t *start = rp_pb_put_varint(at, rp_pb_tag(number, RP_PB_BYTES)) + 1;
+        uint64_t bits;
+
+        at = start;
+        memcpy(&bits, &updates[i].priority, sizeof bits);
+        if (updates[i].key != 0) at = rp_pb_put_varint_field(at, 1, updates[i].key);
+        if (bits != 0) {
+            *at++ = PRIORITY_TAG;
+            at = rp_pb_put_fixed64(at, bits);
+        }
+        start[-1] = (uint8_t)(at - start); /* its length: one byte */
+    }
+    out->size = (size_t)(at - out->data);
 }
 
 void rp_wire_put_packed(rp_buf *out, uint32_t number, const uint64_t *values, size_t count)

@@ -50,6 +50,11 @@ uint64_t *rp_wire_copy_numbers(const rp_pb_field *field, uint64_t *out);
 /* True if the field is a KeyWithPriority; checks nothing but its form. */
 RP_NODISCARD bool rp_wire_is_update(const rp_pb_field *field);
 
+/* Takes the next field if it is a KeyWithPriority of that number, below 16, with a key and a
+ * priority in this order, as all the world writes them. False: leaves it to who looks closer.
+ */
+RP_NODISCARD bool rp_wire_next_update(rp_pb_reader *reader, uint32_t number, rp_update *update);
+
 /* Copies the KeyWithPriority fields of that number of a message that has been checked. */
 void rp_wire_copy_updates(const uint8_t *data, size_t size, uint32_t number,
                           rp_update *updates);
@@ -79,6 +84,9 @@ void rp_wire_put_text(rp_buf *out, uint32_t number, const char *text); /* NULL i
 /* The same, written even if it has its default: for oneofs and optional fields. */
 void rp_wire_put_number_always(rp_buf *out, uint32_t number, uint64_t value);
 void rp_wire_put_bytes_always(rp_buf *out, uint32_t number, const void *data, size_t size);
+
+/* KeyWithPriority, as often as there are updates. */
+void rp_wire_put_updates(rp_buf *out, uint32_t number, const rp_update *updates, size_t count);
 
 /* Repeated numbers, packed; none: nothing. */
 void rp_wire_put_packed(rp_buf *out, uint32_t number, const uint64_t *values, size_t count);

@@ -7,17 +7,6 @@
 /* Most requests begin with the name of a table. */
 enum { TABLE = 1 };
 
-/* KeyWithPriority, as often as there are updates. */
-static void put_updates(rp_buf *out, uint32_t number, const rp_update *updates, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        size_t mark = rp_wire_begin(out, number);
-        rp_wire_put_number(out, 1, updates[i].key);
-        rp_wire_put_double(out, 2, updates[i].priority);
-        rp_wire_end(out, mark);
-    }
-}
-
 /* --- Reverb's service --------------------------------------------------------------------------- */
 
 void rp_wire_write_sample_request(rp_buf *out, const char *table, int64_t num_samples,
@@ -43,7 +32,7 @@ void rp_wire_write_mutate_request(rp_buf *out, const char *table, const rp_updat
                                   size_t delete_count)
 {
     rp_wire_put_text(out, TABLE, table);
-    put_updates(out, 2, updates, update_count);
+    rp_wire_put_updates(out, 2, updates, update_count);
     rp_wire_put_packed(out, 3, deletes, delete_count);
 }
 
@@ -63,14 +52,13 @@ void rp_wire_write_initialize_request(rp_buf *out, int64_t pid, const char *tabl
 /* The fields are optional ones: 0 is said too. */
 static void put_double_always(rp_buf *out, uint32_t number, double value)
 {
-    uint8_t *at = rp_buf_reserve(out, 9), *start = at;
+    uint8_t *at = rp_buf_reserve(out, 9);
     uint64_t bits;
 
     if (at == NULL) return;
     memcpy(&bits, &value, sizeof bits);
-    *at++ = (uint8_t)rp_pb_tag(number, RP_PB_FIXED64);
-    for (unsigned i = 0; i < 8; i++) *at++ = (uint8_t)(bits >> (8 * i));
-    out->size += (size_t)(at - start);
+    *at = (uint8_t)rp_pb_tag(number, RP_PB_FIXED64);
+    out->size += (size_t)(rp_pb_put_fixed64(at + 1, bits) - at);
 }
 
 static void put_limiter(rp_buf *out, uint32_t number, const rp_limiter_options *limiter)
@@ -156,7 +144,7 @@ void rp_wire_write_update(rp_buf *out, const char *table, const rp_update *updat
                           size_t count)
 {
     rp_wire_put_text(out, TABLE, table);
-    put_updates(out, 2, updates, count);
+    rp_wire_put_updates(out, 2, updates, count);
 }
 
 void rp_wire_write_delete(rp_buf *out, const char *table, const uint64_t *keys, size_t count)

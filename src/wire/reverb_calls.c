@@ -69,17 +69,20 @@ rp_status rp_wire_read_mutate_request(const uint8_t *data, size_t size, size_t m
     rp_pb_reader reader = rp_pb_open(data, size);
     rp_wire_mutate_request found = {.table = {"", 0}, .data = data, .size = size};
     rp_pb_field f;
-    rp_pb_step step = RP_PB_END;
-    rp_status st;
+    rp_pb_step step;
+    rp_update ignored;
+    rp_status st = RP_OK;
     bool ok = true;
 
-    while (ok && (step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
-        st = read_mutation(&f, &found, &ok, err);
+    do {
+        while (rp_wire_next_update(&reader, MUTATE_UPDATE, &ignored)) found.update_count++;
+        step = rp_pb_next(&reader, &f);
+        if (step == RP_PB_FIELD) st = read_mutation(&f, &found, &ok, err);
         if (st != RP_OK) return st;
         /* Each takes a byte of the message or more: the sum does not overflow. */
         if (found.update_count + found.delete_count > max_keys)
             return rp_fail(err, RP_NO_RESOURCE, "more than %zu keys in one message", max_keys);
-    }
+    } while (ok && step == RP_PB_FIELD);
     if (!ok || step != RP_PB_END) return rp_wire_malformed(err, "MutatePrioritiesRequest");
     *out = found;
     return RP_OK;

@@ -6,6 +6,7 @@
 #include "support/chunks.h"
 #include "support/echo.h"
 #include "support/hex.h"
+#include "util/rng.h"
 #include "wire/fields.h"
 
 #define INSERT_REQUEST                                                                         \
@@ -160,6 +161,61 @@ static void updates_and_keys_are_counted_then_copied(void **state)
     assert_true(updates[1].key == 0 && updates[1].priority == 0.0);
     assert_true(updates[2].key == 9 && updates[2].priority == 0.0);
     assert_true(keys[0] == 4 && keys[1] == 5 && keys[2] == 6);
+}
+
+/* A message of one update; with a long field behind it, there is room to read it at a glance.
+ */
+static rp_status read_update(const uint8_t *content, size_t size, bool at_a_glance,
+                             rp_update *update)
+{
+    static const uint8_t long_field[] = {0x7a, 30};
+    uint8_t message[64] = {0x12, (uint8_t)size};
+    rp_wire_mutate_request request;
+    size_t bytes = 2 + size;
+    rp_status st;
+
+    memcpy(message + 2, content, size);
+    if (at_a_glance) {
+        memcpy(message + bytes, long_field, sizeof long_field);
+        bytes += sizeof long_field + 30;
+    }
+    st = rp_wire_read_mutate_request(message, bytes, 1, &request, NULL);
+    if (st == RP_OK) {
+        assert_int_equal(request.update_count, 1);
+        rp_wire_mutate_updates(&request, update);
+    }
+    return st;
+}
+
+static void updates_read_at_a_glance_are_those_read_closely(void **state)
+{
+    enum { ROUNDS = 200000, LONGEST = 19 };
+    size_t plain = 0, refused = 0;
+    rp_rng rng;
+
+    (void)state;
+    rp_rng_init(&rng, 7);
+    for (int i = 0; i < ROUNDS; i++) {
+        uint8_t content[LONGEST] = {0x08};
+        rp_update closely = {1, 2}, at_a_glance = {3, 4};
+        size_t key = 1 + rp_rng_below(&rng, 9), size = 1 + key + 9;
+        rp_status st;
+
+        for (size_t k = 1; k < size; k++)
+            content[k] = (uint8_t)(rp_rng_next(&rng) | (k < key ? 0x80 : 0));
+        content[key] &= 0x7f;
+        content[1 + key] = 0x11;
+        for (uint64_t broken = rp_rng_below(&rng, 3); broken > 0; broken--)
+            content[rp_rng_below(&rng, size)] = (uint8_t)rp_rng_next(&rng);
+        size -= rp_rng_below(&rng, 8) == 0;
+        st = read_update(content, size, false, &closely);
+        assert_int_equal(read_update(content, size, true, &at_a_glance), st);
+        refused += st != RP_OK;
+        if (st != RP_OK) continue;
+        plain++;
+        assert_memory_equal(&closely, &at_a_glance, sizeof closely);
+    }
+    assert_true(plain > ROUNDS / 10 && refused > ROUNDS / 10);
 }
 
 static void one_key_more_than_allowed_is_refused(void **state)
@@ -320,6 +376,7 @@ int main(void)
         cmocka_unit_test(fields_may_come_twice_in_any_order_and_unknown),
         cmocka_unit_test(bytes_that_are_no_message_are_refused_with_a_sentence),
         cmocka_unit_test(updates_and_keys_are_counted_then_copied),
+        cmocka_unit_test(updates_read_at_a_glance_are_those_read_closely),
         cmocka_unit_test(one_key_more_than_allowed_is_refused),
         cmocka_unit_test(initialize_requests_say_who_wants_which_table),
         cmocka_unit_test(confirmations_are_packed),
