@@ -193,6 +193,27 @@ void rp_channel_resume(rp_channel_call *call)
     rp_call_resume(call->call);
 }
 
+int rp_channel_lend(rp_channel *c)
+{
+    if (c->state != RP_CHANNEL_UP || c->lent != NULL || c->options.tls != NULL) return -1;
+    c->lent = c->current;
+    rp_peer_touch(c->lent);
+    return c->lent->link.fd;
+}
+
+void rp_channel_read(rp_channel *c, int fd)
+{
+    if (c->lent != NULL && c->lent->link.fd == fd && c->lent->state == RP_PEER_UP)
+        rp_peer_read(c->lent);
+}
+
+void rp_channel_take_back(rp_channel *c, int fd)
+{
+    if (c->lent == NULL || c->lent->link.fd != fd) return;
+    rp_peer_touch(c->lent);
+    c->lent = NULL;
+}
+
 /* --- attempts --------------------------------------------------------------------------------- */
 
 /* Ends the calls that were not to wait any longer than this attempt. */

@@ -83,6 +83,15 @@ size_t rp_channel_queued_bytes(const rp_channel_call *call);
 void rp_channel_pause(rp_channel_call *call);
 void rp_channel_resume(rp_channel_call *call);
 
+/* Has whoever waits for an answer watch the connection's descriptor, instead of the loop; the
+ * loop is not woken for what comes there. -1: there is no connection, or somebody does so
+ * already. Otherwise, until it is taken back: when the descriptor is readable,
+ * rp_channel_read(). */
+int rp_channel_lend(rp_channel *channel);
+void rp_channel_read(rp_channel *channel,
+                     int fd); /* nothing if the connection is another now */
+void rp_channel_take_back(rp_channel *channel, int fd);
+
 /* Why there is no connection, as a sentence; "" if there is one. This and the next: any thread.
  */
 void rp_channel_why(const rp_channel *channel, char *text, size_t size);

@@ -120,6 +120,7 @@ void rp_peer_free(rp_peer *p, bool politely)
     rp_channel *channel = p->channel;
 
     p->is_closing = true;
+    if (channel->lent == p) channel->lent = NULL;
     rp_loop_disarm(channel->loop, &p->timer);
     rp_loop_forget(channel->loop, &p->watch);
     rp_h2_free(p->h2);
@@ -286,7 +287,7 @@ static bool read_some(rp_peer *p, size_t *total)
     return p->state != RP_PEER_OVER && moved == place_bytes + room;
 }
 
-static void read_all(rp_peer *p)
+void rp_peer_read(rp_peer *p)
 {
     size_t total = 0;
     uint64_t bytes;
@@ -315,7 +316,7 @@ static void on_ready(rp_watch *watch, uint32_t events)
         shake_hands(p);
     else if (p->state != RP_PEER_OVER && reads &&
              (events != RP_WRITABLE || p->link.ssl != NULL))
-        read_all(p);
+        rp_peer_read(p);
     else
         rp_peer_touch(p);
 }
@@ -334,7 +335,7 @@ static bool write_all(rp_peer *p)
 
         if (result == RP_LINK_BROKEN || result == RP_LINK_END) {
             /* What it said before may still be read, and say why. */
-            if (p->state == RP_PEER_UP) read_all(p);
+            if (p->state == RP_PEER_UP) rp_peer_read(p);
             end_broken(p, RP_LINK_BROKEN);
             return false;
         }
@@ -367,6 +368,7 @@ static void on_turn_end(rp_turn_end *turn)
         return;
     }
     events = p->link.read_waits != 0 ? p->link.read_waits : RP_READABLE;
+    if (c->lent == p) events = 0;
     if (!all) events |= p->link.write_waits != 0 ? p->link.write_waits : RP_WRITABLE;
     rp_loop_change(c->loop, &p->watch, events);
     if (c->waiting != NULL && p == c->current && rp_h2_can_begin(p->h2)) rp_channel_touch(c);

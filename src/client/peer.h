@@ -65,6 +65,7 @@ struct rp_channel {
     rp_connector connector;
     rp_peer *current; /* greeting or up */
     rp_peer *leaving; /* those that only finish their calls */
+    rp_peer *lent;    /* whose descriptor somebody else watches; NULL: none is */
     rp_channel_call *waiting, *last_waiting;
     rp_timer timer; /* of RESTING */
     rp_turn_end turn;
@@ -87,6 +88,8 @@ rp_peer *rp_peer_new(rp_channel *channel, int fd, int64_t until_ns);
 void rp_peer_free(rp_peer *peer, bool politely);
 /* Something has to be written. */
 void rp_peer_touch(rp_peer *peer);
+/* Something has come. */
+void rp_peer_read(rp_peer *peer);
 /* Whether no more calls can begin on it, ever. */
 bool rp_peer_is_leaving(const rp_peer *peer);
 /* A call more has begun. */

@@ -301,6 +301,7 @@ static rp_runtime *make_runtime(rp_status *st, rp_error *err)
     rp_mutex_init(&r->mu, RP_RANK_RUNTIME);
     rp_cond_init(&r->cv);
     rp_loop_set_turn_end(r->loop, end_turn, r);
+    rp_loop_share(r->loop);
     start_threads(r);
     return r;
 }

@@ -3,14 +3,21 @@
  *
  * Whoever waits sleeps until the last part is over; deadlines are kept by the channels. A token
  * that is fired wakes it too: then it has the loop take the parts back, and what had ended by
- * then stays as it is. */
+ * then stays as it is.
+ *
+ * Two threads that hand a call over and back take longer than the call itself. So if the loop
+ * sleeps, the one who calls sends it, watches the connection for a while and reads the answer.
+ */
 #include "client/unary.h"
 
+#include <poll.h>
 #include <stdio.h>
 
 #include "util/cancel.h"
 #include "util/error.h"
 #include "util/mem.h"
+
+enum { WATCH_NS = 500000 }; /* without a word, before the loop does it */
 
 typedef struct part {
     rp_channel_call call; /* first */
@@ -188,6 +195,40 @@ static bool sleep_until_over(rp_unary *u)
     return over;
 }
 
+/* Waits for the answer where it comes in, for a moment. */
+static void watch_for(rp_unary *u, rp_loop *loop, int fd)
+{
+    struct pollfd watched = {.fd = fd, .events = POLLIN};
+    const struct timespec moment = {.tv_nsec = WATCH_NS};
+    rp_channel *channel = u->parts[0].channel;
+    bool is_done;
+
+    do {
+        bool is_late = ppoll(&watched, 1, &moment, NULL) <= 0;
+
+        rp_loop_enter(loop);
+        if (!is_late) rp_channel_read(channel, fd);
+        is_done = u->left == 0 || is_late;
+        if (is_done) rp_channel_take_back(channel, fd);
+        rp_loop_leave(loop);
+    } while (!is_done);
+}
+
+/* Does the call on this thread, as far as it is quick. False if the loop has other things to
+ * do.
+ */
+static bool call_here(rp_unary *u, rp_loop *loop)
+{
+    int fd;
+
+    if (u->count != 1 || !rp_loop_try_enter(loop)) return false;
+    begin_all(&u->post);
+    fd = rp_channel_lend(u->parts[0].channel);
+    rp_loop_leave(loop);
+    if (fd >= 0) watch_for(u, loop, fd);
+    return true;
+}
+
 static size_t bytes_of(size_t count)
 {
     return sizeof(rp_unary) + count * sizeof(part);
@@ -218,7 +259,8 @@ rp_status rp_unary_call(rp_client *client, const rp_unary_request *request, size
     }
     rp_cancel_join(wait.cancel, &u->cancel);
     if (!is_fired(u)) {
-        rp_loop_post(rp_runtime_loop(live->runtime), &u->post);
+        rp_loop *loop = rp_runtime_loop(live->runtime);
+        if (!call_here(u, loop)) rp_loop_post(loop, &u->post);
         if (!sleep_until_over(u)) rp_runtime_run_on_loop(live->runtime, cancel_all, u);
     }
     rp_cancel_part(wait.cancel, &u->cancel);

@@ -24,6 +24,11 @@
  * being freed. It touches the loop then only if it has to wake it, and that is counted in
  * `wakers` before the push: rp_loop_free() waits until the count is zero.
  *
+ * Guests. In a shared loop whoever is in a turn has the lock `turn`; the loop's thread lets go
+ * of it to sleep. What epoll has told it by then may be out of date when it has the lock again:
+ * if there was a guest, it asks anew, and since descriptors are level-triggered nothing is
+ * lost.
+ *
  * Timers. A binary heap whose root is heap[1]; a timer knows its place, 0 for none. Each entry
  * carries its time, so that comparing does not touch the timers. */
 #include <errno.h>
@@ -37,6 +42,7 @@
 #include "reprise/wait.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/mutex.h"
 
 enum { READY_MAX = 128 }; /* descriptors of one turn */
 
@@ -60,6 +66,10 @@ struct rp_loop {
     bool stopped;
     bool no_pwait2; /* the system cannot wait in nanoseconds */
     bool in_due;    /* timers are being called */
+    bool is_shared;
+    rp_mutex turn;           /* if it is shared: guards what follows and all above */
+    uint64_t guests;         /* that have been there */
+    int64_t sleeps_until_ns; /* if it sleeps */
     int64_t now_ns;
     void (*on_turn_end)(void *user);
     void *turn_end_user;
@@ -116,6 +126,7 @@ void rp_loop_free(rp_loop *loop)
     if (loop->event_fd >= 0) (void)close(loop->event_fd);
     if (loop->epoll_fd >= 0) (void)close(loop->epoll_fd);
     rp_release(&loop->alloc, loop->heap, loop->heap_capacity * sizeof *loop->heap);
+    if (loop->is_shared) rp_mutex_deinit(&loop->turn);
     rp_allocator alloc = loop->alloc;
     rp_release_aligned(&alloc, loop, sizeof *loop);
 }
@@ -128,9 +139,16 @@ void rp_loop_abandon(rp_loop *loop)
 
 /* --- posts ---------------------------------------------------------------------------------- */
 
-void rp_loop_post(rp_loop *loop, rp_post *post)
+/* It cannot fail: the counter would have to be near 2^64. */
+static void wake(const rp_loop *loop)
 {
     static const uint64_t one = 1;
+
+    while (write(loop->event_fd, &one, sizeof one) < 0 && errno == EINTR) {}
+}
+
+void rp_loop_post(rp_loop *loop, rp_post *post)
+{
     rp_post *newest = atomic_load_explicit(&loop->posts, memory_order_relaxed);
     bool wakes;
 
@@ -146,8 +164,7 @@ void rp_loop_post(rp_loop *loop, rp_post *post)
         if (wakes) atomic_fetch_sub_explicit(&loop->wakers, 1, memory_order_release);
     }
     if (!wakes) return; /* the loop may be gone from here on */
-    /* It cannot fail: the counter would have to be near 2^64. */
-    while (write(loop->event_fd, &one, sizeof one) < 0 && errno == EINTR) {}
+    wake(loop);
     atomic_fetch_sub_explicit(&loop->wakers, 1, memory_order_release);
 }
 
@@ -354,23 +371,40 @@ static int wait_ready(rp_loop *loop, int64_t wait_ns)
     return epoll_wait(loop->epoll_fd, loop->ready, READY_MAX, (int)wait_ms);
 }
 
+static void lock_turn(rp_loop *loop) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    if (loop->is_shared) rp_mutex_lock(&loop->turn);
+}
+
+static void unlock_turn(rp_loop *loop) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    if (loop->is_shared) rp_mutex_unlock(&loop->turn);
+}
+
 /* Sleeps until there is something to do, unless there is already. */
 static void await(rp_loop *loop)
 {
     int64_t wait_ns = INT64_MAX;
+    uint64_t guests = loop->guests;
     rp_post *none = NULL;
     int n;
 
+    loop->sleeps_until_ns = INT64_MAX;
     if (loop->heap_count > 0) {
         int64_t now_ns = rp_now_ns(), due_ns = loop->heap[1].due_ns;
         wait_ns = due_ns > now_ns ? due_ns - now_ns : 0;
+        loop->sleeps_until_ns = due_ns;
     }
     /* Relaxed: it publishes nothing, and taking the posts acquires. */
     if (wait_ns > 0 &&
         !atomic_compare_exchange_strong_explicit(&loop->posts, &none, &loop->asleep,
                                                  memory_order_relaxed, memory_order_relaxed))
         wait_ns = 0;
+    unlock_turn(loop);
     n = wait_ready(loop, wait_ns);
+    lock_turn(loop);
+    if (loop->guests != guests && n > 0)
+        n = epoll_wait(loop->epoll_fd, loop->ready, READY_MAX, 0);
     loop->ready_next = 0;
     loop->ready_count = n > 0 ? (size_t)n : 0;
     loop->now_ns = rp_now_ns();
@@ -378,6 +412,7 @@ static void await(rp_loop *loop)
 
 void rp_loop_run(rp_loop *loop)
 {
+    lock_turn(loop);
     while (!loop->stopped) {
         await(loop);
         run_posts(take_posts(loop));
@@ -389,4 +424,40 @@ void rp_loop_run(rp_loop *loop)
     }
     loop->stopped = false; /* so that it can run again */
     loop->ready_count = 0; /* epoll names them anew */
+    unlock_turn(loop);
+}
+
+/* --- guests --------------------------------------------------------------------------------- */
+
+void rp_loop_share(rp_loop *loop)
+{
+    rp_mutex_init(&loop->turn, RP_RANK_LOOP);
+    loop->is_shared = true;
+}
+
+void rp_loop_enter(rp_loop *loop)
+{
+    lock_turn(loop);
+    loop->guests++;
+    loop->now_ns = rp_now_ns();
+}
+
+bool rp_loop_try_enter(rp_loop *loop) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    if (!loop->is_shared || !rp_mutex_try_lock(&loop->turn)) return false;
+    /* Relaxed: what was posted is not looked at, only whether there is anything. */
+    if (atomic_load_explicit(&loop->posts, memory_order_relaxed) != &loop->asleep) {
+        rp_mutex_unlock(&loop->turn);
+        return false;
+    }
+    loop->guests++;
+    loop->now_ns = rp_now_ns();
+    return true;
+}
+
+void rp_loop_leave(rp_loop *loop)
+{
+    if (loop->on_turn_end != NULL) loop->on_turn_end(loop->turn_end_user);
+    if (loop->heap_count > 0 && loop->heap[1].due_ns < loop->sleeps_until_ns) wake(loop);
+    unlock_turn(loop);
 }

@@ -81,6 +81,18 @@ struct rp_post {
  * are run before rp_loop_run() returns. */
 void rp_loop_post(rp_loop *loop, rp_post *post);
 
+/* --- guests --------------------------------------------------------------------------------- */
+
+/* Lets other threads do the loop's work for a moment, while its own sleeps: whoever has only
+ * this one thing to do need not wake it for that. Before it runs. */
+void rp_loop_share(rp_loop *loop);
+/* Until rp_loop_leave() the caller is the loop's thread. The first waits until the turn that
+ * runs is over; the second says false instead, or if there is more to do already. */
+void rp_loop_enter(rp_loop *loop);
+RP_NODISCARD bool rp_loop_try_enter(rp_loop *loop);
+/* Ends the turn. */
+void rp_loop_leave(rp_loop *loop);
+
 /* Called at the end of every turn, when all that was ready has been dealt with and before the
  * loop sleeps: the place to write what has been gathered. */
 void rp_loop_set_turn_end(rp_loop *loop, void (*on_turn_end)(void *user), void *user);

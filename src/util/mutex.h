@@ -13,6 +13,7 @@
 #include "util/thread_safety.h"
 
 enum {
+    RP_RANK_LOOP = 3,
     RP_RANK_PUT = 5,
     RP_RANK_SERVER = 10,
     RP_RANK_LISTENERS = 12,
