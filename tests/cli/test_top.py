@@ -119,8 +119,9 @@ def test_it_says_who_waits_and_why(server, terminal):
                                env=clean_environment(REPRISE_SERVER=f"localhost:{server.port}"))
     try:
         top = terminal(server, "--interval", "0.1")
-        screen = top.wait_for(has("WAITING"))
-        assert any(re.search(r"^queue .*\] 1s$", line) for line in screen)
+        # What tables tell and who waits are asked for one after the other.
+        screen = top.wait_for(lambda s: has("WAITING")(s) and any(
+            re.search(r"^queue .*\] 1s$", line) for line in s))
         assert any(line.startswith("queue  sample  ") and "waits" in line for line in screen)
         answer(server, "insert", "queue", "-", input='{"data": [1]}\n')
         assert waiting.wait(SECONDS) == 0
