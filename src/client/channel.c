@@ -87,6 +87,7 @@ void rp_channel_detach(rp_channel_call *call)
     rp_peer *p = call->peer;
 
     rp_loop_disarm(c->loop, &call->timer);
+    if (c->borrower == call) c->borrower = NULL;
     if (p == NULL) {
         remove_waiting(c, call);
     } else {
@@ -193,25 +194,33 @@ void rp_channel_resume(rp_channel_call *call)
     rp_call_resume(call->call);
 }
 
-int rp_channel_lend(rp_channel *c)
+int rp_channel_borrow(rp_channel_call *call)
 {
-    if (c->state != RP_CHANNEL_UP || c->lent != NULL || c->options.tls != NULL) return -1;
-    c->lent = c->current;
-    rp_peer_touch(c->lent);
-    return c->lent->link.fd;
+    rp_channel *c = call->channel;
+
+    /* What TLS holds, no descriptor announces. */
+    if (c == NULL || call->peer == NULL || c->borrower != NULL || c->options.tls != NULL)
+        return -1;
+    c->borrower = call;
+    rp_peer_touch(call->peer);
+    return call->peer->link.fd;
 }
 
-void rp_channel_read(rp_channel *c, int fd)
+bool rp_channel_borrows(const rp_channel_call *call)
 {
-    if (c->lent != NULL && c->lent->link.fd == fd && c->lent->state == RP_PEER_UP)
-        rp_peer_read(c->lent);
+    return call->channel != NULL && call->channel->borrower == call;
 }
 
-void rp_channel_take_back(rp_channel *c, int fd)
+void rp_channel_read(rp_channel_call *call)
 {
-    if (c->lent == NULL || c->lent->link.fd != fd) return;
-    rp_peer_touch(c->lent);
-    c->lent = NULL;
+    if (rp_channel_borrows(call) && call->peer->state == RP_PEER_UP) rp_peer_read(call->peer);
+}
+
+void rp_channel_give_back(rp_channel_call *call)
+{
+    if (!rp_channel_borrows(call)) return;
+    call->channel->borrower = NULL;
+    rp_peer_touch(call->peer);
 }
 
 /* --- attempts --------------------------------------------------------------------------------- */

@@ -2,7 +2,8 @@
 /* A connection to one server that is made when a call needs it and made again when it breaks,
  * and the calls on it.
  *
- * All of it runs on the client's loop thread, but for what says otherwise. A call waits for the
+ * All of it runs on the client's loop thread (or on that of a guest, net/loop.h), but for what
+ * says otherwise. A call waits for the
  * connection; when it ends, for whatever reason, on_end is told and it can be begun again.
  * Calls without a deadline wait for ever for a server; retrying is the caller's business only
  * for what it had sent. */
@@ -83,14 +84,14 @@ size_t rp_channel_queued_bytes(const rp_channel_call *call);
 void rp_channel_pause(rp_channel_call *call);
 void rp_channel_resume(rp_channel_call *call);
 
-/* Has whoever waits for an answer watch the connection's descriptor, instead of the loop; the
- * loop is not woken for what comes there. -1: there is no connection, or somebody does so
- * already. Otherwise, until it is taken back: when the descriptor is readable,
- * rp_channel_read(). */
-int rp_channel_lend(rp_channel *channel);
-void rp_channel_read(rp_channel *channel,
-                     int fd); /* nothing if the connection is another now */
-void rp_channel_take_back(rp_channel *channel, int fd);
+/* Has whoever waits for the call watch its connection's descriptor instead of the loop, which
+ * is not woken for what comes there. -1: it has not begun, it is over, or the connection has
+ * been borrowed by another. Ends with the call at the latest. */
+int rp_channel_borrow(rp_channel_call *call);
+bool rp_channel_borrows(const rp_channel_call *call);
+/* Reads what has come, of all calls. Nothing if it has not borrowed. */
+void rp_channel_read(rp_channel_call *call);
+void rp_channel_give_back(rp_channel_call *call);
 
 /* Why there is no connection, as a sentence; "" if there is one. This and the next: any thread.
  */

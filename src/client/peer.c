@@ -120,7 +120,6 @@ void rp_peer_free(rp_peer *p, bool politely)
     rp_channel *channel = p->channel;
 
     p->is_closing = true;
-    if (channel->lent == p) channel->lent = NULL;
     rp_loop_disarm(channel->loop, &p->timer);
     rp_loop_forget(channel->loop, &p->watch);
     rp_h2_free(p->h2);
@@ -368,7 +367,7 @@ static void on_turn_end(rp_turn_end *turn)
         return;
     }
     events = p->link.read_waits != 0 ? p->link.read_waits : RP_READABLE;
-    if (c->lent == p) events = 0;
+    if (c->borrower != NULL && c->borrower->peer == p) events = 0;
     if (!all) events |= p->link.write_waits != 0 ? p->link.write_waits : RP_WRITABLE;
     rp_loop_change(c->loop, &p->watch, events);
     if (c->waiting != NULL && p == c->current && rp_h2_can_begin(p->h2)) rp_channel_touch(c);

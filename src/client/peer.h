@@ -65,7 +65,8 @@ struct rp_channel {
     rp_connector connector;
     rp_peer *current; /* greeting or up */
     rp_peer *leaving; /* those that only finish their calls */
-    rp_peer *lent;    /* whose descriptor somebody else watches; NULL: none is */
+    rp_channel_call
+        *borrower; /* who waits for it watches its connection; NULL: the loop does */
     rp_channel_call *waiting, *last_waiting;
     rp_timer timer; /* of RESTING */
     rp_turn_end turn;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call on several shards: begun on the loop's thread by a post, ended there, waited for here.
+/* A call on several shards: begun by a post as the loop's thread, ended by whoever that is, and
+ * waited for here.
  *
  * Whoever waits sleeps until the last part is over; deadlines are kept by the channels. A token
  * that is fired wakes it too: then it has the loop take the parts back, and what had ended by
@@ -17,7 +18,7 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-enum { WATCH_NS = 500000 }; /* without a word, before the loop does it */
+enum { WATCH_NS = 500000 }; /* for how long; then the loop does it */
 
 typedef struct part {
     rp_channel_call call; /* first */
@@ -198,32 +199,34 @@ static bool sleep_until_over(rp_unary *u)
 /* Waits for the answer where it comes in, for a moment. */
 static void watch_for(rp_unary *u, rp_loop *loop, int fd)
 {
+    const int64_t until_ns = rp_now_ns() + WATCH_NS;
     struct pollfd watched = {.fd = fd, .events = POLLIN};
-    const struct timespec moment = {.tv_nsec = WATCH_NS};
-    rp_channel *channel = u->parts[0].channel;
-    bool is_done;
+    rp_channel_call *call = &u->parts[0].call;
+    bool goes_on;
 
     do {
-        bool is_late = ppoll(&watched, 1, &moment, NULL) <= 0;
+        int64_t left_ns = until_ns - rp_now_ns();
+        const struct timespec left = {.tv_nsec = (long)left_ns};
 
+        goes_on = left_ns > 0 && ppoll(&watched, 1, &left, NULL) > 0;
         rp_loop_enter(loop);
-        if (!is_late) rp_channel_read(channel, fd);
-        is_done = u->left == 0 || is_late;
-        if (is_done) rp_channel_take_back(channel, fd);
+        if (goes_on) rp_channel_read(call);
+        goes_on = goes_on && rp_channel_borrows(call); /* or it is over, or its connection is */
+        if (!goes_on) rp_channel_give_back(call);
         rp_loop_leave(loop);
-    } while (!is_done);
+    } while (goes_on);
 }
 
 /* Does the call on this thread, as far as it is quick. False if the loop has other things to
- * do.
- */
+ * do. */
 static bool call_here(rp_unary *u, rp_loop *loop)
 {
     int fd;
 
     if (u->count != 1 || !rp_loop_try_enter(loop)) return false;
     begin_all(&u->post);
-    fd = rp_channel_lend(u->parts[0].channel);
+    rp_loop_end_turn(loop); /* it is sent, if there is a connection */
+    fd = rp_channel_borrow(&u->parts[0].call);
     rp_loop_leave(loop);
     if (fd >= 0) watch_for(u, loop, fd);
     return true;

@@ -31,6 +31,7 @@
  *
  * Timers. A binary heap whose root is heap[1]; a timer knows its place, 0 for none. Each entry
  * carries its time, so that comparing does not touch the timers. */
+#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
@@ -67,8 +68,9 @@ struct rp_loop {
     bool no_pwait2; /* the system cannot wait in nanoseconds */
     bool in_due;    /* timers are being called */
     bool is_shared;
-    rp_mutex turn;           /* if it is shared: guards what follows and all above */
-    uint64_t guests;         /* that have been there */
+    rp_mutex turn;   /* if it is shared: guards all of this but `ready` and no_pwait2 while the
+                        loop sleeps; nobody looks at those then */
+    uint64_t guests; /* that have been there */
     int64_t sleeps_until_ns; /* if it sleeps */
     int64_t now_ns;
     void (*on_turn_end)(void *user);
@@ -400,6 +402,7 @@ static void await(rp_loop *loop)
         !atomic_compare_exchange_strong_explicit(&loop->posts, &none, &loop->asleep,
                                                  memory_order_relaxed, memory_order_relaxed))
         wait_ns = 0;
+    assert(loop->ready_next >= loop->ready_count); /* a guest finds nothing to forget there */
     unlock_turn(loop);
     n = wait_ready(loop, wait_ns);
     lock_turn(loop);
@@ -420,7 +423,7 @@ void rp_loop_run(rp_loop *loop)
             call_ready(loop);
             call_due(loop);
         }
-        if (loop->on_turn_end != NULL) loop->on_turn_end(loop->turn_end_user);
+        rp_loop_end_turn(loop);
     }
     loop->stopped = false; /* so that it can run again */
     loop->ready_count = 0; /* epoll names them anew */
@@ -437,6 +440,7 @@ void rp_loop_share(rp_loop *loop)
 
 void rp_loop_enter(rp_loop *loop)
 {
+    assert(loop->is_shared);
     lock_turn(loop);
     loop->guests++;
     loop->now_ns = rp_now_ns();
@@ -455,9 +459,14 @@ bool rp_loop_try_enter(rp_loop *loop) RP_NO_THREAD_SAFETY_ANALYSIS
     return true;
 }
 
-void rp_loop_leave(rp_loop *loop)
+void rp_loop_end_turn(rp_loop *loop)
 {
     if (loop->on_turn_end != NULL) loop->on_turn_end(loop->turn_end_user);
+}
+
+void rp_loop_leave(rp_loop *loop)
+{
+    rp_loop_end_turn(loop);
     if (loop->heap_count > 0 && loop->heap[1].due_ns < loop->sleeps_until_ns) wake(loop);
     unlock_turn(loop);
 }

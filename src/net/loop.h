@@ -2,8 +2,9 @@
 /* An event loop: descriptors that become ready, times that come, messages from other threads.
  *
  * One thread runs it. Everything but post and stop belongs to that thread (or to whoever set
- * the loop up before it runs). Nothing here is called from inside itself: a callback may watch,
- * forget, arm, disarm and post as it likes, also for the thing it was called for. */
+ * the loop up before it runs, or is its guest). Nothing here is called from inside itself: a
+ * callback may watch, forget, arm, disarm and post as it likes, also for the thing it was
+ * called for. */
 #ifndef RP_NET_LOOP_H
 #define RP_NET_LOOP_H
 
@@ -90,8 +91,9 @@ void rp_loop_share(rp_loop *loop);
  * runs is over; the second says false instead, or if there is more to do already. */
 void rp_loop_enter(rp_loop *loop);
 RP_NODISCARD bool rp_loop_try_enter(rp_loop *loop);
-/* Ends the turn. */
+/* Ends the turn; and what that does, for a guest who goes on after it. */
 void rp_loop_leave(rp_loop *loop);
+void rp_loop_end_turn(rp_loop *loop);
 
 /* Called at the end of every turn, when all that was ready has been dealt with and before the
  * loop sleeps: the place to write what has been gathered. */

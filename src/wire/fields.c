@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/fields.h"
 
+#include <assert.h>
+
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -146,12 +148,14 @@ bool rp_wire_is_update(const rp_pb_field *field)
 
 bool rp_wire_next_update(rp_pb_reader *reader, uint32_t number, rp_update *update)
 {
-    const uint8_t *start = reader->at, *at = start + 3;
+    const uint8_t *start = reader->at, *at;
     uint64_t key, bits;
 
+    assert(number < 16); /* its tag is one byte */
     if (reader->end - start < 3 + MAX_VARINT + PRIORITY_BYTES ||
         start[0] != (number << 3 | RP_PB_BYTES) || start[2] != KEY_TAG)
         return false;
+    at = start + 3;
     if (!rp_pb_get_varint(&at, reader->end, &key) || *at != PRIORITY_TAG ||
         at + PRIORITY_BYTES != start + 2 + start[1])
         return false;
@@ -233,8 +237,10 @@ void rp_wire_put_text(rp_buf *out, uint32_t number, const char *text)
 
 void rp_wire_put_updates(rp_buf *out, uint32_t number, const rp_update *updates, size_t count)
 {
-    uint8_t *at = rp_buf_reserve(out, count * (MAX_TAG + 2 + MAX_VARINT + PRIORITY_BYTES));
+    uint8_t *at;
 
+    if (count == 0) return;
+    at = rp_buf_reserve(out, count * (MAX_TAG + 2 + MAX_VARINT + PRIORITY_BYTES));
     if (at == NULL) return;
     for (size_t i = 0; i < count; i++) {
         uint8_t *start = rp_pb_put_varint(at, rp_pb_tag(number, RP_PB_BYTES)) + 1;

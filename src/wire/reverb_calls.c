@@ -76,12 +76,12 @@ rp_status rp_wire_read_mutate_request(const uint8_t *data, size_t size, size_t m
 
     do {
         while (rp_wire_next_update(&reader, MUTATE_UPDATE, &ignored)) found.update_count++;
-        step = rp_pb_next(&reader, &f);
-        if (step == RP_PB_FIELD) st = read_mutation(&f, &found, &ok, err);
-        if (st != RP_OK) return st;
         /* Each takes a byte of the message or more: the sum does not overflow. */
         if (found.update_count + found.delete_count > max_keys)
             return rp_fail(err, RP_NO_RESOURCE, "more than %zu keys in one message", max_keys);
+        step = rp_pb_next(&reader, &f);
+        if (step == RP_PB_FIELD) st = read_mutation(&f, &found, &ok, err);
+        if (st != RP_OK) return st;
     } while (ok && step == RP_PB_FIELD);
     if (!ok || step != RP_PB_END) return rp_wire_malformed(err, "MutatePrioritiesRequest");
     *out = found;

@@ -65,7 +65,8 @@ static inline void scripted_frame(int fd, uint8_t type, uint8_t flags, uint32_t 
     (void)!send(fd, frame, 9 + size, MSG_NOSIGNAL);
 }
 
-enum { DATA = 0, HEADERS = 1, SETTINGS = 4, GOAWAY = 7, END_STREAM = 1, END_HEADERS = 4 };
+enum { DATA = 0, HEADERS = 1, SETTINGS = 4, PING = 6, GOAWAY = 7 };
+enum { END_STREAM = 1, ACK = 1, END_HEADERS = 4 };
 
 /* The next connection, greeted; -1 once it is stopped. */
 static inline int scripted_accept(scripted *s)

@@ -185,7 +185,7 @@ static void a_silent_peer_is_asked_and_given_up(void **state)
 
 static void *answer_pings(void *arg)
 {
-    enum { PING = 6, ACK = 1, PINGS = 5 };
+    enum { PINGS = 5 };
     int fd = scripted_accept(arg), pings = 0;
     uint32_t stream = scripted_await_call(fd);
     uint8_t head[9], body[256];

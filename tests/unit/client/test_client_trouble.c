@@ -253,6 +253,91 @@ static void a_wait_can_be_cancelled(void **state)
     scripted_stop(&s);
 }
 
+static void *chatter(void *arg)
+{
+    int fd = scripted_accept(arg);
+    uint32_t stream = scripted_await_call(fd);
+
+    /* Never an answer, and never silence. */
+    while (stream != 0 && send(fd, "", 0, MSG_NOSIGNAL) == 0) {
+        char ignored[256];
+
+        scripted_frame(fd, PING, 0, 0, "nothing!", 8);
+        if (recv(fd, ignored, sizeof ignored, MSG_DONTWAIT) == 0) break;
+        (void)usleep(50);
+    }
+    (void)close(fd);
+    return NULL;
+}
+
+static void a_wait_can_be_cancelled_while_others_talk(void **state)
+{
+    firing f = {.after_ms = 20};
+    rp_client *client;
+    pthread_t thread;
+    scripted s;
+    rp_error err;
+    int64_t then = rp_now_ns();
+
+    (void)state;
+    scripted_start(&s, chatter);
+    client = new_client(s.address, NULL);
+    assert_int_equal(ask(client, rp_wait_ms(30), &err), RP_DEADLINE);
+    assert_ok(rp_cancel_new(&f.cancel));
+    assert_int_equal(pthread_create(&thread, NULL, fire_later, &f), 0);
+    assert_int_equal(ask(client, (rp_wait){RP_FOREVER, f.cancel}, &err), RP_CANCELLED);
+    assert_true(rp_now_ns() - then < 5000 * MS);
+    (void)pthread_join(thread, NULL);
+    rp_cancel_free(f.cancel);
+    rp_client_free(client);
+    scripted_stop(&s);
+}
+
+/* Hangs up before it has greeted, so that the client will make pauses; then on every second
+ * call. */
+static void *hang_up_on_calls(void *arg)
+{
+    int fd = accept4(((scripted *)arg)->listener, NULL, NULL, SOCK_CLOEXEC);
+
+    (void)close(fd);
+    while ((fd = scripted_accept(arg)) >= 0) {
+        if (scripted_await_call(fd) != 0) (void)scripted_await_call(fd);
+        (void)close(fd);
+    }
+    return NULL;
+}
+
+static int64_t processor_ns(void)
+{
+    struct timespec used;
+
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
+}
+
+static void a_connection_that_is_gone_is_not_watched(void **state)
+{
+    const rp_client_options options = {.retry_min_ms = 400, .retry_max_ms = 400};
+    rp_client *client;
+    scripted s;
+    rp_error err;
+    int64_t then, used;
+
+    (void)state;
+    scripted_start(&s, hang_up_on_calls);
+    client = new_client(s.address, &options);
+    assert_int_equal(ask(client, rp_wait_ms(20000), &err), RP_UNAVAILABLE);
+    assert_int_equal(ask(client, rp_wait_ms(1000), &err), RP_DEADLINE); /* connected */
+    then = rp_now_ns();
+    used = processor_ns();
+    assert_int_equal(ask(client, rp_wait_ms(800), &err), RP_DEADLINE); /* sent, and again */
+    used = processor_ns() - used;
+    assert_true(rp_now_ns() - then >= 180 * MS); /* there was a pause, */
+    assert_true(used < 100 * MS);                /* in which nobody was busy */
+    rp_client_free(client);
+    scripted_stop(&s);
+}
+
 static void no_wait_is_no_call(void **state)
 {
     rp_client *client = new_client("127.0.0.1:1", NULL);
@@ -651,6 +736,8 @@ int main(void)
         cmocka_unit_test(one_that_speaks_something_else_is_told),
         cmocka_unit_test(half_an_answer_is_waited_for_until_the_deadline),
         cmocka_unit_test(a_wait_can_be_cancelled),
+        cmocka_unit_test(a_wait_can_be_cancelled_while_others_talk),
+        cmocka_unit_test(a_connection_that_is_gone_is_not_watched),
         cmocka_unit_test(no_wait_is_no_call),
         cmocka_unit_test(a_server_may_be_restarted_between_calls),
         cmocka_unit_test(after_goodbye_new_calls_go_elsewhere),
