@@ -39,11 +39,10 @@ struct rp_op {
     size_t done;  /* items inserted or drawn */
     rp_status status;
     rp_error error;
-    size_t
-        refused; /* RP_INVALID: the item that the table does not take; none after `done` are in */
-    uint64_t lsn; /* the number in the journal of the last change that the operation made, or
-                     waited for: it is safe when everything up to here is
-                     (reprise/durable.h). 0: there is no journal, or nothing was done */
+    size_t refused; /* RP_INVALID: an item that the table does not take; 0 if that is not why */
+    uint64_t lsn;   /* the number in the journal of the last change that the operation made, or
+                       waited for: it is safe when everything up to here is
+                       (reprise/durable.h). 0: there is no journal, or nothing was done */
 
     /* private */
     rp_table *table;

@@ -246,6 +246,7 @@ static void on_close(void *user, rp_call *call)
     rp_task *task = rp_call_user(call);
 
     if (task == NULL) return;
+    rp_insert_make_way(worker, task);
     rp_loop_disarm(worker->loop, &task->deadline);
     rp_safe_wait_end(&worker->safe_waits, &task->safe);
     if (!task->is_finished) task->status = RP_CANCELLED;
@@ -297,9 +298,11 @@ static void on_fault(void *user, rp_call *call, rp_call_fault fault, rp_status s
         [RP_FAULT_FRAMING] = RP_REFUSED_FRAMING,
         [RP_FAULT_MEMORY] = RP_REFUSED_MEMORY,
     };
+    rp_connection *c = user;
     rp_task *task = rp_call_user(call);
 
-    rp_connection_refused(user, reasons[fault]);
+    rp_insert_make_way(c->worker, task);
+    rp_connection_refused(c, reasons[fault]);
     if (task != NULL && !task->is_finished) note_end(task, status);
 }
 

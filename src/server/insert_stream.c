@@ -3,11 +3,11 @@
  *
  * Items that go to one table are one batch, one operation of that table. A batch stays open for
  * the messages that were read together with its first, and is started before anything else is
- * done for any call (insert_stream.h): so nobody can tell it from one that was started with its
- * message. If the table lets it wait, the stream goes on with what follows, for other tables
- * too, until the table has as many waiting as it takes; then the stream is paused, and its peer
- * held up by flow control, never by an error. Keys are confirmed at the end of the turn, all in
- * one message; with a journal only those that are safe, the others when they are. */
+ * done for any call (insert_stream.h). If the table lets it wait, the stream goes on with what
+ * follows, for other tables too, until the table has as many waiting as it takes; then the
+ * stream is paused, and its peer held up by flow control, never by an error. Keys are confirmed
+ * at the end of the turn, all in one message; with a journal only those that are safe, the
+ * others when they are. */
 #include "server/insert_stream.h"
 
 #include <assert.h>
@@ -40,7 +40,7 @@ typedef struct insert_stream {
     size_t recent_count, at;
     uint64_t messages; /* with items, so far */
     rp_insert_batch *parked;
-    size_t parked_bytes; /* of the messages they came in */
+    size_t parked_bytes; /* of them and the messages they came in */
     size_t pinned;       /* counted in the connection's pinned_bytes */
     rp_confirmations confirmed;
     bool has_ended; /* the peer has sent all */
@@ -63,6 +63,7 @@ struct rp_insert_batch {
     bool begins[MAX_BATCH]; /* whether an item is the first of its message here */
     uint64_t message;       /* the stream's number of the last item's */
     size_t bytes;           /* of all of its messages */
+    size_t held;            /* with them and by itself, while it is parked */
     int64_t came_ns;        /* the first */
 };
 
@@ -197,6 +198,7 @@ static void tell(insert_stream *stream, rp_insert_batch *batch, size_t done, uin
     size_t told = batch->told, more = done - told;
 
     if (more == 0) return;
+    if (told == 0) rp_counter_add(&counters->inserted_bytes, batch->bytes);
     batch->told = done;
     rp_counter_add(&counters->inserted_items, more);
     rp_histogram_record(&counters->insert_ns, rp_now_ns() - batch->came_ns, more);
@@ -217,8 +219,8 @@ static void unpark(insert_stream *stream, rp_insert_batch *batch)
 {
     *(batch->prev != NULL ? &batch->prev->next : &stream->parked) = batch->next;
     if (batch->next != NULL) batch->next->prev = batch->prev;
-    stream->parked_bytes -= batch->bytes;
-    stream->task.connection->parked_bytes -= batch->bytes;
+    stream->parked_bytes -= batch->held;
+    stream->task.connection->parked_bytes -= batch->held;
 }
 
 static void forget_pending(rp_insert_batch *batch)
@@ -290,8 +292,9 @@ static void park(insert_stream *stream, rp_insert_batch *batch)
     batch->next = stream->parked;
     if (batch->next != NULL) batch->next->prev = batch;
     stream->parked = batch;
-    stream->parked_bytes += batch->bytes;
-    stream->task.connection->parked_bytes += batch->bytes;
+    batch->held = batch->bytes + sizeof *batch + batch->capacity * sizeof *batch->items;
+    stream->parked_bytes += batch->held;
+    stream->task.connection->parked_bytes += batch->held;
 }
 
 /* A table that refuses an item has taken none of its operation. The messages before that of the
@@ -312,22 +315,29 @@ static bool cut(rp_insert_batch *batch)
 static void start(insert_stream *stream, rp_insert_batch *batch)
 {
     bool is_over = run(batch);
-    rp_error refusal;
+    rp_error refusal = {.code = RP_OK};
 
-    if (is_over && batch->op.status == RP_INVALID && cut(batch)) {
+    while (is_over && batch->op.status == RP_INVALID && cut(batch)) {
         refusal = batch->op.error;
         is_over = run(batch);
-        if (is_over)
-            settle(stream, batch);
-        else
-            park(stream, batch); /* ... until the stream has been ended */
-        rp_task_abort(&stream->task, refusal.code, refusal.text);
-    } else if (is_over) {
-        settle(stream, batch);
-    } else {
-        park(stream, batch);
     }
+    if (is_over)
+        settle(stream, batch);
+    else
+        park(stream, batch);
+    if (refusal.code != RP_OK) rp_task_abort(&stream->task, refusal.code, refusal.text);
     if (is_over) release_batch(batch);
+}
+
+/* Starts one of the open batches; the others stay in order. */
+static void start_open(rp_worker *worker, size_t index)
+{
+    rp_insert_batch *batch = worker->open[index];
+
+    for (size_t i = index + 1; i < worker->open_count; i++)
+        worker->open[i - 1] = worker->open[i];
+    worker->open_count--;
+    start(batch->stream, batch);
 }
 
 static bool must_wait(const insert_stream *stream);
@@ -335,9 +345,8 @@ static bool must_wait(const insert_stream *stream);
 void rp_insert_start_open(rp_worker *worker)
 {
     while (worker->open_count > 0) {
-        rp_insert_batch *batch = worker->open[--worker->open_count];
-        insert_stream *stream = batch->stream;
-        start(stream, batch);
+        insert_stream *stream = worker->open[0]->stream;
+        start_open(worker, 0);
         if (!stream->task.is_finished && must_wait(stream)) rp_call_pause(stream->task.call);
     }
 }
@@ -550,26 +559,22 @@ static bool add_chunks(insert_stream *stream, const rp_insert_request *request, 
     return request->item_count > 0 || !pins_too_much(stream);
 }
 
-/* Starts one of the open batches. */
-static void start_one(rp_worker *worker, size_t index)
+/* Starts the batches in which a message of so many items may not find room: it is not torn
+ * apart, as a table may refuse it as a whole. */
+static void make_room(rp_worker *worker, size_t items)
 {
-    rp_insert_batch *batch = worker->open[index];
+    size_t room = MAX_BATCH - (items < MAX_BATCH ? items : MAX_BATCH);
 
-    worker->open[index] = worker->open[--worker->open_count];
-    start(batch->stream, batch);
-}
-
-/* True if an item of the message that is being read does not belong into the batch any more: a
- * message is not torn apart that a table could refuse as a whole. */
-static bool is_full(const insert_stream *stream, const rp_insert_batch *batch, size_t items)
-{
-    if (batch->message == stream->messages) return batch->count == MAX_BATCH;
-    return batch->count + (items < MAX_BATCH ? items : MAX_BATCH) > MAX_BATCH;
+    for (size_t i = 0; i < worker->open_count;)
+        if (worker->open[i]->count > room)
+            start_open(worker, i);
+        else
+            i++;
 }
 
 /* An open batch to give way to another: one that the message that is being read is not in, if
  * there is one. */
-static size_t find_done(const insert_stream *stream, const rp_worker *worker)
+static size_t find_other(const insert_stream *stream, const rp_worker *worker)
 {
     size_t i = 0;
 
@@ -577,10 +582,9 @@ static size_t find_done(const insert_stream *stream, const rp_worker *worker)
     return i < worker->open_count ? i : 0;
 }
 
-/* The open batch of the stream's table, with room for an item of a message of so many; NULL
- * with `*err` filled in, or with the stream over. */
-static rp_insert_batch *batch_for(insert_stream *stream, const rp_insert_request *request,
-                                  rp_error *err)
+/* The open batch of the stream's table, with room for an item; NULL with `*err` filled in, or
+ * with the stream over. */
+static rp_insert_batch *batch_for(insert_stream *stream, rp_error *err)
 {
     rp_worker *worker = rp_task_worker(&stream->task);
     rp_insert_batch *batch = NULL;
@@ -588,11 +592,11 @@ static rp_insert_batch *batch_for(insert_stream *stream, const rp_insert_request
 
     while (i < worker->open_count && worker->open[i]->served != stream->served) i++;
     if (i < worker->open_count) batch = worker->open[i];
-    if (batch != NULL && is_full(stream, batch, request->item_count)) {
-        start_one(worker, i);
+    if (batch != NULL && batch->count == MAX_BATCH) {
+        start_open(worker, i);
         batch = NULL;
     } else if (batch == NULL && worker->open_count == RP_OPEN_BATCHES) {
-        start_one(worker, find_done(stream, worker));
+        start_open(worker, find_other(stream, worker));
     }
     if (stream->task.is_finished) {
         (void)rp_fail(err, RP_CANCELLED, "the stream is over");
@@ -610,7 +614,7 @@ static rp_insert_batch *batch_for(insert_stream *stream, const rp_insert_request
         worker->open[worker->open_count++] = batch;
     }
     if (reserve_item(batch)) return batch;
-    (void)rp_fail_memory(err, 2 * batch->capacity * sizeof(rp_insert));
+    (void)rp_fail_memory(err, MAX_BATCH * sizeof(rp_insert));
     return NULL;
 }
 
@@ -624,7 +628,7 @@ static rp_status add_item(insert_stream *stream, const rp_insert_request *reques
 
     if (st == RP_OK) st = find_table(stream, item->table, err);
     if (st == RP_OK) {
-        batch = batch_for(stream, request, err);
+        batch = batch_for(stream, err);
         if (batch == NULL) st = err->code;
     }
     if (batch == NULL) {
@@ -656,7 +660,9 @@ static bool add_items(insert_stream *stream, const rp_insert_request *request)
 
     assert(worker->open_count == 0 || worker->open[0]->stream == stream);
     stream->messages++;
-    while (st == RP_OK && rp_insert_request_next_item(&reader, &data, &size)) {
+    make_room(worker, request->item_count);
+    while (st == RP_OK && !stream->task.is_finished &&
+           rp_insert_request_next_item(&reader, &data, &size)) {
         st = rp_item_room_read(&worker->item_room, &worker->server->alloc, data, size,
                                worker->limits.columns, slices_left, &item, &error);
         if (st != RP_OK) break;
@@ -705,9 +711,11 @@ static bool must_wait(const insert_stream *stream)
     if (stream->confirmed.count - stream->confirmed.ready >=
         limits->stream_queued_bytes / sizeof(uint64_t) + 1)
         return true; /* the journal is behind */
-    return stream->parked != NULL && stream->served != NULL &&
-           atomic_load_explicit(&stream->served->pending_inserts, memory_order_relaxed) >=
-               stream->served->max_pending;
+    for (size_t i = 0; stream->parked != NULL && i < stream->recent_count; i++)
+        if (atomic_load_explicit(&stream->recent[i]->pending_inserts, memory_order_relaxed) >=
+            stream->recent[i]->max_pending)
+            return true;
+    return false;
 }
 
 /* Streams that wait are paused; so many new ones that wait too are refused. */
@@ -745,11 +753,6 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
     if (waits_too_much(stream) || !add_chunks(stream, &request, block)) return;
     if (request.item_count == 0) return;
     if (add_items(stream, &request)) {
-        if (stream->served != NULL)
-            rp_counter_add(
-                &rp_table_metrics_loop(stream->served->metrics, rp_task_worker(task)->index)
-                     ->inserted_bytes,
-                size);
         keep_chunks(stream, &request);
         if (!task->is_finished && !pins_too_much(stream) && must_wait(stream))
             rp_call_pause(task->call);

@@ -2,9 +2,9 @@
 /* Inserting together what was read together.
  *
  * While messages are read, items wait in the worker's open batches, one for each table, all of
- * one stream: so a lock is taken for many messages. Nobody can see that they do. Whoever reads
- * from a connection starts them when it has; and whatever else happens meanwhile, for whichever
- * call, starts them first:
+ * one stream: so a lock is taken for many messages. Whoever reads from a connection starts them
+ * when it has; and whatever else happens meanwhile, for whichever call, starts them first. So
+ * all that can be told is that items for one table may be in before earlier ones for another:
  *
  *   W1  between turns of the worker's loop no batch is open;
  *   W2  while any are, their stream is the only one whose messages are read;

@@ -241,6 +241,7 @@ static rp_status begin(rp_table *t, rp_op *op, bool is_insert)
     op->table = t;
     op->is_insert = is_insert;
     op->done = 0;
+    op->refused = 0;
     op->lsn = 0;
     op->status = RP_OK;
     op->parked = op->was_parked = false;

@@ -6,7 +6,7 @@
 enum {
     MAX_IDLE = 4096,               /* that a pool keeps */
     MAX_IDLE_BYTES = 16 << 20,     /* of all of them, */
-    MAX_IDLE_ONE_BYTES = 256 << 10 /* and of one */
+    MAX_IDLE_ONE_BYTES = 512 << 10 /* and of one: the server's largest that it copies fit */
 };
 
 static size_t memory_of(const rp_reply *reply)
