@@ -223,7 +223,8 @@ static bool call_here(rp_unary *u, rp_loop *loop)
 {
     int fd;
 
-    if (u->count != 1 || !rp_loop_try_enter(loop)) return false;
+    /* One that has no time is not to be sent: the loop looks at times first. */
+    if (u->count != 1 || u->until_ns <= rp_now_ns() || !rp_loop_try_enter(loop)) return false;
     begin_all(&u->post);
     rp_loop_end_turn(loop); /* it is sent, if there is a connection */
     fd = rp_channel_borrow(&u->parts[0].call);
