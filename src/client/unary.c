@@ -11,9 +11,9 @@
  */
 #include "client/unary.h"
 
-#include <poll.h>
 #include <stdio.h>
 
+#include "net/link.h"
 #include "util/cancel.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -200,15 +200,11 @@ static bool sleep_until_over(rp_unary *u)
 static void watch_for(rp_unary *u, rp_loop *loop, int fd)
 {
     const int64_t until_ns = rp_now_ns() + WATCH_NS;
-    struct pollfd watched = {.fd = fd, .events = POLLIN};
     rp_channel_call *call = &u->parts[0].call;
     bool goes_on;
 
     do {
-        int64_t left_ns = until_ns - rp_now_ns();
-        const struct timespec left = {.tv_nsec = (long)left_ns};
-
-        goes_on = left_ns > 0 && ppoll(&watched, 1, &left, NULL) > 0;
+        goes_on = rp_link_await(fd, until_ns - rp_now_ns());
         rp_loop_enter(loop);
         if (goes_on) rp_channel_read(call);
         goes_on = goes_on && rp_channel_borrows(call); /* or it is over, or its connection is */

@@ -19,6 +19,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -380,6 +381,14 @@ rp_link_result rp_link_write(rp_link *link, const struct iovec *parts, int part_
     if (result != RP_LINK_OK) return result;
     if (link->ssl != NULL) return tls_write(link, parts, part_count, more, moved);
     return plain_write(link, parts, part_count, more, moved);
+}
+
+bool rp_link_await(int fd, int64_t wait_ns)
+{
+    struct pollfd watched = {.fd = fd, .events = POLLIN};
+    const struct timespec wait = {.tv_nsec = (long)wait_ns};
+
+    return wait_ns > 0 && ppoll(&watched, 1, &wait, NULL) > 0;
 }
 
 void rp_link_end_writing(rp_link *link)

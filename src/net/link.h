@@ -73,6 +73,10 @@ rp_link_result rp_link_write(rp_link *link, const struct iovec *parts, int part_
 /* Looks at up to `size` first bytes without taking them. Plain links only. */
 rp_link_result rp_link_peek(rp_link *link, void *data, size_t size, size_t *moved);
 
+/* Sleeps until the descriptor of a plain link can be read from, or has ended. False: not within
+ * `wait_ns`, less than a second. */
+bool rp_link_await(int fd, int64_t wait_ns);
+
 /* Says that nothing more will be written (shutdown, close_notify). */
 void rp_link_end_writing(rp_link *link);
 
