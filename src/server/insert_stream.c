@@ -198,7 +198,6 @@ static void tell(insert_stream *stream, rp_insert_batch *batch, size_t done, uin
     size_t told = batch->told, more = done - told;
 
     if (more == 0) return;
-    if (told == 0) rp_counter_add(&counters->inserted_bytes, batch->bytes);
     batch->told = done;
     rp_counter_add(&counters->inserted_items, more);
     rp_histogram_record(&counters->insert_ns, rp_now_ns() - batch->came_ns, more);
@@ -702,6 +701,7 @@ static void keep_chunks(insert_stream *stream, const rp_insert_request *request)
 static bool must_wait(const insert_stream *stream)
 {
     const rp_server_limits *limits = &rp_task_worker(&stream->task)->limits;
+    size_t looks = 2 * RP_OPEN_BATCHES; /* at what was parked last */
 
     if (stream->parked_bytes > limits->stream_pinned_bytes) return true;
     if (stream->parked != NULL &&
@@ -711,9 +711,11 @@ static bool must_wait(const insert_stream *stream)
     if (stream->confirmed.count - stream->confirmed.ready >=
         limits->stream_queued_bytes / sizeof(uint64_t) + 1)
         return true; /* the journal is behind */
-    for (size_t i = 0; stream->parked != NULL && i < stream->recent_count; i++)
-        if (atomic_load_explicit(&stream->recent[i]->pending_inserts, memory_order_relaxed) >=
-            stream->recent[i]->max_pending)
+    /* Tables that it waits for itself: when one of them moves, it is told. */
+    for (const rp_insert_batch *batch = stream->parked; batch != NULL && looks > 0;
+         batch = batch->next, looks--)
+        if (atomic_load_explicit(&batch->served->pending_inserts, memory_order_relaxed) >=
+            batch->served->max_pending)
             return true;
     return false;
 }
@@ -753,6 +755,11 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
     if (waits_too_much(stream) || !add_chunks(stream, &request, block)) return;
     if (request.item_count == 0) return;
     if (add_items(stream, &request)) {
+        if (stream->served != NULL)
+            rp_counter_add(
+                &rp_table_metrics_loop(stream->served->metrics, rp_task_worker(task)->index)
+                     ->inserted_bytes,
+                size);
         keep_chunks(stream, &request);
         if (!task->is_finished && !pins_too_much(stream) && must_wait(stream))
             rp_call_pause(task->call);
