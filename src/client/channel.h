@@ -3,10 +3,9 @@
  * and the calls on it.
  *
  * All of it runs on the client's loop thread (or on that of a guest, net/loop.h), but for what
- * says otherwise. A call waits for the
- * connection; when it ends, for whatever reason, on_end is told and it can be begun again.
- * Calls without a deadline wait for ever for a server; retrying is the caller's business only
- * for what it had sent. */
+ * says otherwise. A call waits for the connection; when it ends, for whatever reason, on_end is
+ * told and it can be begun again. Calls without a deadline wait for ever for a server; retrying
+ * is the caller's business only for what it had sent. */
 #ifndef RP_CLIENT_CHANNEL_H
 #define RP_CLIENT_CHANNEL_H
 

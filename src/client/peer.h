@@ -63,10 +63,9 @@ struct rp_channel {
 
     rp_channel_state state;
     rp_connector connector;
-    rp_peer *current; /* greeting or up */
-    rp_peer *leaving; /* those that only finish their calls */
-    rp_channel_call
-        *borrower; /* who waits for it watches its connection; NULL: the loop does */
+    rp_peer *current;          /* greeting or up */
+    rp_peer *leaving;          /* those that only finish their calls */
+    rp_channel_call *borrower; /* whose caller watches the connection; NULL: the loop does */
     rp_channel_call *waiting, *last_waiting;
     rp_timer timer; /* of RESTING */
     rp_turn_end turn;
