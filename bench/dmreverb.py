@@ -116,6 +116,8 @@ class Side:
     def read(self, seconds, table, dtype, shape):
         if table not in self.iterators:
             self.iterators[table] = self.batches(table, dtype, shape)
+        began = time.monotonic()
+        while time.monotonic() < began + seconds / 2:  # batches that were waiting do not count
             next(self.iterators[table])
         count, began = 0, time.monotonic()
         while time.monotonic() < began + seconds:
