@@ -189,11 +189,16 @@ def ratio(name, value, ours, theirs):
 class Comparison:
     """Runs work on both servers in turn; keeps the best rate and the least processor time."""
 
-    def __init__(self, rounds, seconds):
-        self.rounds, self.seconds = rounds, seconds
+    def __init__(self, rounds, seconds, chosen):
+        self.rounds, self.seconds, self.chosen = rounds, seconds, chosen
         self.cpu_ratios = []
 
+    def wants(self, name):
+        return not self.chosen or name in self.chosen
+
     def rates(self, name, servers, work, payload_bytes=0, **more):
+        if not self.wants(name):
+            return
         best, least = {}, {}
         if payload_bytes:
             more["payload_bytes"] = payload_bytes
@@ -213,6 +218,8 @@ class Comparison:
         self.cpu_ratios.append((least[PEER] / least["ours"], least["ours"], least[PEER]))
 
     def latencies(self, name, servers):
+        if not self.wants(name):
+            return
         median, late = {}, {}
         for _ in range(self.rounds):
             for server in servers:
@@ -232,10 +239,11 @@ def silence():
         os.dup2(nowhere.fileno(), 2)
 
 
-def compare(quick):
+def compare(quick, chosen):
     silence()
     print(f"# dm-reverb's client on our server and on its own{' (quick)' if quick else ''}")
-    comparison = Comparison(rounds=3 if quick else 6, seconds=0.5 if quick else 1.5)
+    comparison = Comparison(rounds=3 if quick else 6, seconds=0.5 if quick else 1.5,
+                            chosen=chosen)
     datasets = Datasets()
     with both(size=500_000) as servers:
         for server in servers:
@@ -246,8 +254,9 @@ def compare(quick):
         comparison.rates("sample", servers, sample)
         comparison.rates("dataset", servers, datasets)
         print("threads: " + ", ".join(f"{s.name} {s.threads()}" for s in servers))
-    smallest = min(comparison.cpu_ratios)
-    ratio("cpu", smallest[0], f"{smallest[1]:.2f} us", f"{smallest[2]:.2f} us")
+    if comparison.cpu_ratios:
+        smallest = min(comparison.cpu_ratios)
+        ratio("cpu", smallest[0], f"{smallest[1]:.2f} us", f"{smallest[2]:.2f} us")
     with both(size=500) as servers:
         for server in servers:
             insert(server, 0.5, LARGE)
@@ -263,17 +272,18 @@ def compare(quick):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("works", nargs="*", metavar="WORK", help="insert, dataset.400kB ...: only these")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--serve", nargs="+", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
         serve_theirs(options.serve[0], options.serve[1:])
     elif options.inside:
-        compare(options.quick)
+        compare(options.quick, options.works)
     else:
         quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1",
                  "GRPC_VERBOSITY": "ERROR"}
-        environment.run_inside("reverb", __file__, ["--quick"] * options.quick,
+        environment.run_inside("reverb", __file__, [*["--quick"] * options.quick, *options.works],
                                {**os.environ, **quiet})
 
 
