@@ -9,6 +9,7 @@
  *
  *   bench_server [--quick]           compare
  *   bench_server overload            1 to 200 clients and 1 to 8 tables alone
+ *   bench_server tables              1 to 8 tables alone
  *   bench_server serve TABLES SIZE   our server alone: prints its port, runs until its input
  * ends
  *   bench_server figures [--quick]   figures 5 to 7 of the paper, as CSV */
@@ -148,11 +149,13 @@ static h2_load_options load_of(const session *s, const server_process *process, 
     };
 }
 
-/* Puts so many bytes of items into our server. */
-static void fill(const session *s, const server_process *process, size_t payload, size_t bytes)
+/* Puts so many bytes of items into our server, in so many tables. */
+static void fill(const session *s, const server_process *process, size_t tables, size_t payload,
+                 size_t bytes)
 {
     h2_load_options options = load_of(s, process, H2_INSERT, payload);
 
+    options.table_count = tables;
     options.item_limit = bytes / payload;
     h2_load_run(&options);
 }
@@ -203,13 +206,13 @@ static void compare_small(const session *s)
 
     ours = run_ours(s, 1, KEPT_BYTES, SMALL);
     compare_roundtrip(s, &yard, &ours);
-    fill(s, &ours, SMALL, KEPT_BYTES);
+    fill(s, &ours, 1, SMALL, KEPT_BYTES);
     compare(s, "insert 400 B", "server.insert.400B.batched", H2_INSERT, SMALL, &yard, items,
             &ours);
     server_process_stop(&ours);
 
     ours = run_ours(s, 1, POOL_BYTES, SMALL);
-    fill(s, &ours, SMALL, POOL_BYTES);
+    fill(s, &ours, 1, SMALL, POOL_BYTES);
     compare(s, "sample 400 B", "server.sample.400B.batched", H2_SAMPLE, SMALL, &yard, items,
             &ours);
     server_process_stop(&yard);
@@ -225,11 +228,11 @@ static void compare_large(const session *s)
 {
     server_process yard = run_yardstick(s, LARGE, 1), ours = run_ours(s, 1, KEPT_BYTES, LARGE);
 
-    fill(s, &ours, LARGE, KEPT_BYTES);
+    fill(s, &ours, 1, LARGE, KEPT_BYTES);
     compare(s, "insert 400 kB", "server.insert.400kB", H2_INSERT, LARGE, &yard, 1, &ours);
     server_process_stop(&ours);
     ours = run_ours(s, 1, POOL_BYTES, LARGE);
-    fill(s, &ours, LARGE, POOL_BYTES);
+    fill(s, &ours, 1, LARGE, POOL_BYTES);
     compare(s, "sample 400 kB", "server.sample.400kB", H2_SAMPLE, LARGE, &yard, 1, &ours);
     server_process_stop(&ours);
     server_process_stop(&yard);
@@ -237,81 +240,94 @@ static void compare_large(const session *s)
 
 /* --- ours alone ------------------------------------------------------------------------------- */
 
-enum { LANES = 5, TURNS = 20, QUICK_TURNS = 6 };
+enum { LANES = 5, MAX_TURNS = 48 };
 
 /* One number of clients, or of tables. */
 typedef struct lane {
     size_t number;
     h2_load_options options;
     side best;
-    double rates[TURNS];
+    double rates[MAX_TURNS];
 } lane;
 
-/* The last lane against the best one, in one kind of work. */
+/* Rounds in which all lanes take turns. */
 typedef struct contest {
-    double last, best;
+    const char *what, *unit;
+    lane *lanes;
+    size_t count;
+    int turns;
+    double warm, seconds; /* of a round */
 } contest;
 
-static int descending(const void *a, const void *b)
+/* The last lane against the best one. */
+typedef struct outcome {
+    double last, best;
+} outcome;
+
+static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
-    return (x < y) - (x > y);
+    return (x > y) - (x < y);
 }
 
-/* The rate that a quarter of a lane's rounds reached, of every other one from `first` on: the
- * best round of a machine that is half as fast for seconds at a time says less. */
-static double good_rate(const lane *of, int turns, int first)
+/* The median of a lane's rates in every other turn from `first` on, each divided by that of
+ * another lane in the same turn, if there is one: a machine that is half as fast for seconds at
+ * a time is so for both. */
+static double median_rate(const contest *c, const lane *of, const lane *by, int first)
 {
-    double rates[TURNS];
+    double rates[MAX_TURNS];
     size_t count = 0;
 
-    for (int turn = first; turn < turns; turn += 2) rates[count++] = of->rates[turn];
-    qsort(rates, count, sizeof *rates, descending);
-    return rates[count / 4];
+    for (int turn = first; turn < c->turns; turn += 2)
+        rates[count++] = of->rates[turn] / (by != NULL ? by->rates[turn] : 1);
+    qsort(rates, count, sizeof *rates, ascending);
+    return rates[count / 2];
 }
 
-/* Many short rounds in which the lanes take turns. What 200 clients may send before they are
- * answered takes a good part of a second to arrive, and the system has to find memory for it:
- * only then is it overload that is measured, and not its beginning.
+/* There and back, so that what only gets slower, or faster, favours no lane.
  *
  * Half of the rounds choose the best lane, the others measure it: the largest of several noisy
  * numbers is too large, and would beat itself. */
-static contest take_turns(const session *s, const char *what, const char *unit, lane *lanes,
-                          size_t count)
+static outcome take_turns(const contest *c)
 {
-    int turns = s->quick ? QUICK_TURNS : TURNS;
-    size_t best = 0;
+    lane *last = &c->lanes[c->count - 1], *best = c->lanes;
+    double rate;
 
-    for (int turn = 0; turn < turns; turn++)
-        for (size_t i = 0; i < count; i++) {
-            h2_load_options options = lanes[i].options;
+    for (int turn = 0; turn < c->turns; turn++)
+        for (size_t i = 0; i < c->count; i++) {
+            lane *at = &c->lanes[turn / 2 % 2 == 0 ? i : c->count - 1 - i];
+            h2_load_options options = at->options;
             h2_load_result r;
 
-            options.warm_seconds = 0.6;
-            options.seconds = 0.4;
+            options.warm_seconds = c->warm;
+            options.seconds = c->seconds;
             r = h2_load_run(&options);
-            keep_best(&lanes[i].best, &r);
-            lanes[i].rates[turn] = (double)r.items / r.seconds;
+            keep_best(&at->best, &r);
+            at->rates[turn] = (double)r.items / r.seconds;
         }
-    for (size_t i = 0; i < count; i++) {
-        if (good_rate(&lanes[i], turns, 0) > good_rate(&lanes[best], turns, 0)) best = i;
-        printf("%s 400 B, %3zu %s %10s in a quarter of rounds", what, lanes[i].number, unit,
-               bench_scaled(good_rate(&lanes[i], turns, 1), "/s").text);
+    for (lane *at = c->lanes; at <= last; at++) {
+        if (median_rate(c, at, NULL, 0) > median_rate(c, best, NULL, 0)) best = at;
+        printf("%s 400 B, %3zu %s %10s in half of the rounds", c->what, at->number, c->unit,
+               bench_scaled(median_rate(c, at, NULL, 1), "/s").text);
         printf(", %10s at best; server %6.3f us an item at best\n",
-               bench_scaled(lanes[i].best.rate, "/s").text, lanes[i].best.server_us);
+               bench_scaled(at->best.rate, "/s").text, at->best.server_us);
     }
-    return (contest){good_rate(&lanes[count - 1], turns, 1), good_rate(&lanes[best], turns, 1)};
+    rate = median_rate(c, best, NULL, 1);
+    return (outcome){rate * median_rate(c, last, best, 1), rate};
 }
 
+/* What 200 clients may send before they are answered takes a good part of a second to arrive,
+ * and the system has to find memory for it: only then is it overload that is measured, and not
+ * its beginning. */
 static void measure_overload(const session *s)
 {
     static const size_t counts[LANES] = {1, 5, 20, 50, 200};
     static const char *const names[] = {"insert", "sample"};
     server_process ours = run_ours(s, 1, KEPT_BYTES, SMALL);
-    contest found[2], *worst;
+    outcome found[2], *worst;
 
-    fill(s, &ours, SMALL, KEPT_BYTES);
+    fill(s, &ours, 1, SMALL, KEPT_BYTES);
     for (h2_kind kind = H2_INSERT; kind <= H2_SAMPLE; kind++) {
         lane lanes[LANES] = {0};
 
@@ -321,7 +337,13 @@ static void measure_overload(const session *s)
             lanes[i].options.connections = counts[i];
             lanes[i].options.samples = CLIENT_SAMPLES;
         }
-        found[kind] = take_turns(s, names[kind], "clients", lanes, LANES);
+        found[kind] = take_turns(&(contest){.what = names[kind],
+                                            .unit = "clients",
+                                            .lanes = lanes,
+                                            .count = LANES,
+                                            .turns = s->quick ? 6 : 20,
+                                            .warm = 0.6,
+                                            .seconds = 0.4});
     }
     worst = &found[found[1].last * found[0].best < found[0].last * found[1].best];
     bench_ratio("server.overload", worst->last, "best of 1 to 200", worst->best, "/s");
@@ -333,16 +355,22 @@ static void measure_tables(const session *s)
     enum { COUNTS = 4 };
     server_process servers[COUNTS];
     lane lanes[COUNTS] = {0};
-    contest found;
+    outcome found;
 
     for (size_t i = 0; i < COUNTS; i++) {
         lanes[i].number = (size_t)1 << i;
         servers[i] = run_ours(s, lanes[i].number, KEPT_BYTES, SMALL);
         lanes[i].options = load_of(s, &servers[i], H2_INSERT, SMALL);
         lanes[i].options.table_count = lanes[i].number;
-        fill(s, &servers[i], SMALL, KEPT_BYTES);
+        fill(s, &servers[i], lanes[i].number, SMALL, KEPT_BYTES);
     }
-    found = take_turns(s, "insert", "tables", lanes, COUNTS);
+    found = take_turns(&(contest){.what = "insert",
+                                  .unit = "tables",
+                                  .lanes = lanes,
+                                  .count = COUNTS,
+                                  .turns = s->quick ? 8 : MAX_TURNS,
+                                  .warm = 0.1,
+                                  .seconds = 0.2});
     bench_ratio("server.tables", found.last, "best of 1 to 8", found.best, "/s");
     for (size_t i = 0; i < COUNTS; i++) server_process_stop(&servers[i]);
 }
@@ -351,7 +379,7 @@ static void measure_idle(const session *s)
 {
     for (int call = 0; call < 2; call++) {
         server_process ours = run_ours(s, 1, KEPT_BYTES, SMALL);
-        fill(s, &ours, SMALL, SMALL * 1000);
+        fill(s, &ours, 1, SMALL, SMALL * 1000);
         server_idle idle = server_idle_measure(&ours, IDLE, call == 1, s->quick ? 1.5 : 5);
         const char *name = call == 1 ? "idle_with_call" : "idle";
         printf("%zu idle connections%s\n", idle.connections,
@@ -391,8 +419,9 @@ int main(int argc, char **argv)
     if (argc >= 2 && strcmp(argv[1], "figures") == 0) return server_figures(argc > 2);
 
     bool overload = argc == 2 && strcmp(argv[1], "overload") == 0;
+    bool tables = argc == 2 && strcmp(argv[1], "tables") == 0;
     bench_options options =
-        bench_parse(overload ? 1 : argc, argv, "a server against raw nghttp2");
+        bench_parse(overload || tables ? 1 : argc, argv, "a server against raw nghttp2");
     session s = {
         .cpus = server_cpus_get(),
         .quick = options.quick,
@@ -404,8 +433,8 @@ int main(int argc, char **argv)
            "request\n",
            s.cpus.serve_count, s.cpus.load_count, CONNECTIONS * s.cpus.load_count,
            h2_load_default_items(SMALL));
-    if (overload) {
-        measure_overload(&s);
+    if (overload) measure_overload(&s);
+    if (overload || tables) {
         measure_tables(&s);
         return 0;
     }

@@ -558,17 +558,16 @@ static bool add_chunks(insert_stream *stream, const rp_insert_request *request, 
     return request->item_count > 0 || !pins_too_much(stream);
 }
 
-/* Starts the batches in which a message of so many items may not find room: it is not torn
- * apart, as a table may refuse it as a whole. */
+/* Starts the open batches if a message of so many items would not find room in any one of them:
+ * it is not torn apart, as a table may refuse it as a whole. Nor do they have more items
+ * together than one table's may: those that were read first are still in the cache. */
 static void make_room(rp_worker *worker, size_t items)
 {
-    size_t room = MAX_BATCH - (items < MAX_BATCH ? items : MAX_BATCH);
+    size_t open = 0;
 
-    for (size_t i = 0; i < worker->open_count;)
-        if (worker->open[i]->count > room)
-            start_open(worker, i);
-        else
-            i++;
+    for (size_t i = 0; i < worker->open_count; i++) open += worker->open[i]->count;
+    if (open + items <= MAX_BATCH) return;
+    while (worker->open_count > 0) start_open(worker, 0);
 }
 
 /* An open batch to give way to another: one that the message that is being read is not in, if
