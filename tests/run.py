@@ -12,7 +12,7 @@ corpora; oracle holds our messages against protobuf's own; meta, format and lint
 source; examples and docs use an installed copy as a user would; cli runs the command; conformance
 lets independent clients loose on a server process, attack hostile ones (on those of asan and tsan,
 if these parts run as well); python builds a wheel and tests the package as it is installed,
-once more with the sanitizers, and counts references; plants builds with bugs to be chosen and
+once more with the sanitizers, beside TensorFlow (if conformance runs as well), and counts references; plants builds with bugs to be chosen and
 places to be killed at, and planted shows that the tests of durability find them. One line per program, the output of what
 failed, and at the end `N passed, N failed`.
 """
@@ -315,12 +315,13 @@ def replay_jobs():
     return jobs
 
 
-def pytest_job(python, folder, env, timeout=600):
-    """Runs the tests of a folder and counts them."""
+def pytest_job(python, folders, env, timeout=600):
+    """Runs the tests of a folder, or of several, and counts them."""
     python = python if isinstance(python, list) else [python]
+    folders = folders if isinstance(folders, list) else [folders]
     with tempfile.NamedTemporaryFile(suffix=".xml") as report:
         status, output = run([*python, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-                              "--tb=short", f"--junitxml={report.name}", folder], timeout,
+                              "--tb=short", f"--junitxml={report.name}", *folders], timeout,
                              {"PYTHONDONTWRITEBYTECODE": "1", **env})
         try:
             suite = xml.etree.ElementTree.parse(report.name).getroot().find("testsuite")
@@ -385,6 +386,26 @@ class Peers:
                 for suite, name in {"dmreverb": "reverb", "reverb_suite": "reverb",
                                     "grpcio": "grpc"}.items()]
 
+    def test_package(self):
+        """The wheel beside TensorFlow, and with the NumPy of its time."""
+        self.made["reverb"].join()
+        wheel_tried.wait()
+        wheels = list((ROOT / "build" / "wheels").glob("*-cp311-*.whl"))
+        tests = [ROOT / "tests" / "python" / f"test_{name}.py"
+                 for name in ("tf_datasets", "replay_sample", "specs", "package")]
+        if self.said["reverb"][0] != 0 or not wheels:
+            return Result(0, 0, f"no TensorFlow, or no wheel: {self.said['reverb'][1]}", len(tests))
+        python = ROOT / "build" / "peers" / "reverb" / "bin" / "python"
+        site = ROOT / "build" / "python" / "beside-tensorflow"
+        shutil.rmtree(site, ignore_errors=True)
+        status, output = run([python, "-m", "pip", "install", "-q", "--no-deps", "--target", site,
+                              wheels[0]])
+        if status != 0:
+            return Result(0, 1, output)
+        return pytest_job(python, tests,
+                          {"PYTHONPATH": str(site), "RP_BUILD": str(BUILD / "release"),
+                           "RP_SHORT": "1", "TF_CPP_MIN_LOG_LEVEL": "3"})
+
     def test(self, suite, name):
         self.made[name].join()
         status, output = self.said[name]
@@ -403,12 +424,16 @@ class Peers:
         return pytest_job(ROOT / "build" / "peers" / name / "bin" / "python", folder, env)
 
 
+wheel_tried = threading.Event()
+
+
 def wheel_job():
     """Builds a wheel as pip does, installs it into a new environment, and runs the tests of the
     package there."""
     started = time.monotonic()
     python = "/usr/bin/python3"
     status, output = run([sys.executable, ROOT / "tools" / "wheel.py", "--quick", python], 900)
+    wheel_tried.set()
     if status != 0:
         return Result(0, 1, output)
     installed = ROOT / "build" / "python" / f"installed{PYTHON_VERSION}" / "bin" / "python"
@@ -422,7 +447,8 @@ def wheel_job():
 
 
 PYTHON_VERSION = "{}{}".format(*sys.version_info[:2])
-PYTHON_TEST_PACKAGES = ["pytest==8.4.2", "dm-tree==0.1.9", "ml_dtypes==0.5.3"]
+PYTHON_TEST_PACKAGES = ["pytest==8.4.2", "dm-tree==0.1.9", "ml_dtypes==0.5.3", "dm-env==1.6",
+                        "gymnasium==1.2.2"]
 
 
 def stage_python(build):
@@ -500,9 +526,12 @@ def refcount_job():
     return parse_tap(status, output, 300)
 
 
-def python_jobs():
-    return [(0, "python", "installed wheel", wheel_job), (0, "python", "sanitizers", sanitized_job),
+def python_jobs(peers):
+    jobs = [(0, "python", "installed wheel", wheel_job), (0, "python", "sanitizers", sanitized_job),
             (1, "python", "references", refcount_job)]
+    if peers is not None:
+        jobs.append((1, "python", "beside TensorFlow", peers.test_package))
+    return jobs
 
 
 def c_files(*folders):
@@ -639,7 +668,7 @@ def check_jobs(part, args):
     if part == "examples":
         return example_jobs()
     if part == "python":
-        return python_jobs()
+        return python_jobs(args.peers)
     job = {"oracle": oracle_job, "meta": meta_job, "format": format_job, "docs": docs_job,
            "cli": cli_job, "planted": planted_job}[part]
     return [(0 if part == "planted" else 2, part, part, job)]
@@ -660,7 +689,7 @@ def main():
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash is reported, not kept
     tally = Tally()
-    peers = Peers() if "conformance" in wanted else None
+    args.peers = peers = Peers() if "conformance" in wanted else None
     built = set()
     for name in BUILDS:
         if name in wanted or any(name in NEEDS.get(p, ()) for p in wanted):
