@@ -510,15 +510,16 @@ static double shards_rate(const session *s, size_t shards)
 
 static void measure_shards(const session *s)
 {
-    static const size_t counts[] = {1, 2, SHARDS};
-    double best[3] = {0};
+    enum { COUNTS = 3 };
+    static const size_t counts[COUNTS] = {1, 2, SHARDS};
+    double best[COUNTS] = {0};
 
-    for (int round = 0; round < s->rounds; round++)
-        for (size_t i = 0; i < 3; i++) {
+    for (int round = 0; round < s->rounds && s->cpus.load_count > 1; round++)
+        for (size_t i = 0; i < COUNTS; i++) {
             double rate = s->cpus.load_count < counts[i] ? 0 : shards_rate(s, counts[i]);
             if (rate > best[i]) best[i] = rate;
         }
-    for (size_t i = 1; i < 3; i++) {
+    for (size_t i = 1; i < COUNTS; i++) {
         char name[32];
         snprintf(name, sizeof name, "client.shards.%zu", counts[i]);
         if (best[i] > 0)

@@ -22,6 +22,8 @@ SERVER = ROOT / "build" / "release" / "bench" / "bench_server"
 PEER = "dm-reverb"
 SMALL, LARGE = 400, 400_000
 TABLE = "t0"
+WORKS = ["insert", "insert.2", "roundtrip", "sample", "dataset", "insert.400kB", "sample.400kB",
+         "dataset.400kB"]
 
 
 # --- servers -----------------------------------------------------------------------------------
@@ -254,7 +256,7 @@ def compare(quick, chosen):
         comparison.rates("sample", servers, sample)
         comparison.rates("dataset", servers, datasets)
         print("threads: " + ", ".join(f"{s.name} {s.threads()}" for s in servers))
-    if comparison.cpu_ratios:
+    if not chosen:
         smallest = min(comparison.cpu_ratios)
         ratio("cpu", smallest[0], f"{smallest[1]:.2f} us", f"{smallest[2]:.2f} us")
     with both(size=500) as servers:
@@ -272,10 +274,13 @@ def compare(quick, chosen):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("works", nargs="*", metavar="WORK", help="insert, dataset.400kB ...: only these")
+    parser.add_argument("works", nargs="*", metavar="WORK", help="only these: " + ", ".join(WORKS))
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--serve", nargs="+", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    unknown = set(options.works) - set(WORKS)
+    if unknown:
+        parser.error(f"no such work: {', '.join(unknown)}")
     if options.serve:
         serve_theirs(options.serve[0], options.serve[1:])
     elif options.inside:

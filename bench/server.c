@@ -8,11 +8,12 @@
  * load.
  *
  *   bench_server [--quick]           compare
- *   bench_server overload            1 to 200 clients and 1 to 8 tables alone
- *   bench_server tables              1 to 8 tables alone
+ *   bench_server overload [--quick]  1 to 200 clients and 1 to 8 tables alone
+ *   bench_server tables [--quick]    1 to 8 tables alone
  *   bench_server serve TABLES SIZE   our server alone: prints its port, runs until its input
  * ends
  *   bench_server figures [--quick]   figures 5 to 7 of the paper, as CSV */
+#include <assert.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -259,9 +260,9 @@ typedef struct contest {
     double warm, seconds; /* of a round */
 } contest;
 
-/* The last lane against the best one. */
+/* What the last lane has of the best one, and the rate of that. */
 typedef struct outcome {
-    double last, best;
+    double part, best;
 } outcome;
 
 static int ascending(const void *a, const void *b)
@@ -272,8 +273,8 @@ static int ascending(const void *a, const void *b)
 }
 
 /* The median of a lane's rates in every other turn from `first` on, each divided by that of
- * another lane in the same turn, if there is one: a machine that is half as fast for seconds at
- * a time is so for both. */
+ * another lane in the same turn, if there is one: a machine that is half as fast for a while is
+ * so for both. */
 static double median_rate(const contest *c, const lane *of, const lane *by, int first)
 {
     double rates[MAX_TURNS];
@@ -282,7 +283,7 @@ static double median_rate(const contest *c, const lane *of, const lane *by, int 
     for (int turn = first; turn < c->turns; turn += 2)
         rates[count++] = of->rates[turn] / (by != NULL ? by->rates[turn] : 1);
     qsort(rates, count, sizeof *rates, ascending);
-    return rates[count / 2];
+    return (rates[(count - 1) / 2] + rates[count / 2]) / 2;
 }
 
 /* There and back, so that what only gets slower, or faster, favours no lane.
@@ -292,8 +293,8 @@ static double median_rate(const contest *c, const lane *of, const lane *by, int 
 static outcome take_turns(const contest *c)
 {
     lane *last = &c->lanes[c->count - 1], *best = c->lanes;
-    double rate;
 
+    assert(c->turns % 4 == 0 && c->turns <= MAX_TURNS);
     for (int turn = 0; turn < c->turns; turn++)
         for (size_t i = 0; i < c->count; i++) {
             lane *at = &c->lanes[turn / 2 % 2 == 0 ? i : c->count - 1 - i];
@@ -313,8 +314,13 @@ static outcome take_turns(const contest *c)
         printf(", %10s at best; server %6.3f us an item at best\n",
                bench_scaled(at->best.rate, "/s").text, at->best.server_us);
     }
-    rate = median_rate(c, best, NULL, 1);
-    return (outcome){rate * median_rate(c, last, best, 1), rate};
+    return (outcome){median_rate(c, last, best, 1), median_rate(c, best, NULL, 1)};
+}
+
+/* Of the last lane, what it would have where the best one has its median. */
+static void show_outcome(const char *name, const outcome *o, const char *peer)
+{
+    bench_ratio(name, o->part * o->best, peer, o->best, "/s");
 }
 
 /* What 200 clients may send before they are answered takes a good part of a second to arrive,
@@ -341,12 +347,12 @@ static void measure_overload(const session *s)
                                             .unit = "clients",
                                             .lanes = lanes,
                                             .count = LANES,
-                                            .turns = s->quick ? 6 : 20,
+                                            .turns = s->quick ? 8 : 20,
                                             .warm = 0.6,
                                             .seconds = 0.4});
     }
-    worst = &found[found[1].last * found[0].best < found[0].last * found[1].best];
-    bench_ratio("server.overload", worst->last, "best of 1 to 200", worst->best, "/s");
+    worst = &found[found[1].part < found[0].part];
+    show_outcome("server.overload", worst, "best of 1 to 200");
     server_process_stop(&ours);
 }
 
@@ -371,7 +377,7 @@ static void measure_tables(const session *s)
                                   .turns = s->quick ? 8 : MAX_TURNS,
                                   .warm = 0.1,
                                   .seconds = 0.2});
-    bench_ratio("server.tables", found.last, "best of 1 to 8", found.best, "/s");
+    show_outcome("server.tables", &found, "best of 1 to 8");
     for (size_t i = 0; i < COUNTS; i++) server_process_stop(&servers[i]);
 }
 
@@ -418,10 +424,11 @@ int main(int argc, char **argv)
     server_idle_raise_limit();
     if (argc >= 2 && strcmp(argv[1], "figures") == 0) return server_figures(argc > 2);
 
-    bool overload = argc == 2 && strcmp(argv[1], "overload") == 0;
-    bool tables = argc == 2 && strcmp(argv[1], "tables") == 0;
+    bool overload = argc >= 2 && strcmp(argv[1], "overload") == 0;
+    bool tables = argc >= 2 && strcmp(argv[1], "tables") == 0;
+    int skipped = overload || tables ? 1 : 0;
     bench_options options =
-        bench_parse(overload || tables ? 1 : argc, argv, "a server against raw nghttp2");
+        bench_parse(argc - skipped, argv + skipped, "a server against raw nghttp2");
     session s = {
         .cpus = server_cpus_get(),
         .quick = options.quick,

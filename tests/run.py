@@ -11,10 +11,11 @@ Parts: release, asan, tsan and cross build the library and run its tests; replay
 corpora; oracle holds our messages against protobuf's own; meta, format and lint look at the
 source; examples and docs use an installed copy as a user would; cli runs the command; conformance
 lets independent clients loose on a server process, attack hostile ones (on those of asan and tsan,
-if these parts run as well); python builds a wheel and tests the package as it is installed,
-once more with the sanitizers, beside TensorFlow (if conformance runs as well), and counts references; plants builds with bugs to be chosen and
-places to be killed at, and planted shows that the tests of durability find them. One line per program, the output of what
-failed, and at the end `N passed, N failed`.
+if these parts run as well); python builds a wheel and tests the package as it is installed, once
+more with the sanitizers, beside TensorFlow (if conformance runs as well), and counts references;
+plants builds with bugs to be chosen and places to be killed at, and planted shows that the tests of
+durability find them. One line per program, the output of what failed, and at the end `N passed, N
+failed`.
 """
 
 import argparse
@@ -315,13 +316,13 @@ def replay_jobs():
     return jobs
 
 
-def pytest_job(python, folders, env, timeout=600):
-    """Runs the tests of a folder, or of several, and counts them."""
+def pytest_job(python, paths, env, timeout=600):
+    """Runs the tests of a folder, or of a list of files, and counts them."""
     python = python if isinstance(python, list) else [python]
-    folders = folders if isinstance(folders, list) else [folders]
+    paths = paths if isinstance(paths, list) else [paths]
     with tempfile.NamedTemporaryFile(suffix=".xml") as report:
         status, output = run([*python, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-                              "--tb=short", f"--junitxml={report.name}", *folders], timeout,
+                              "--tb=short", f"--junitxml={report.name}", *paths], timeout,
                              {"PYTHONDONTWRITEBYTECODE": "1", **env})
         try:
             suite = xml.etree.ElementTree.parse(report.name).getroot().find("testsuite")
@@ -367,6 +368,12 @@ def attack_jobs(built):
     return jobs
 
 
+def left_out(files, why):
+    """Tests that cannot run here: their number at least, with two transports each."""
+    tests = 2 * sum(f.read_text().count("\ndef test_") for f in files)
+    return Result(0, 0, f"at least {tests} tests were left out: {why}", tests)
+
+
 class Peers:
     """The environments of independent clients: made while the builds run, and then waited for.
     Those of gRPC have to be had; dm-reverb may be missing, and then its tests count as skipped."""
@@ -389,20 +396,22 @@ class Peers:
     def test_package(self):
         """The wheel beside TensorFlow, and with the NumPy of its time."""
         self.made["reverb"].join()
-        wheel_tried.wait()
-        wheels = list((ROOT / "build" / "wheels").glob("*-cp311-*.whl"))
-        tests = [ROOT / "tests" / "python" / f"test_{name}.py"
+        status, output = self.said["reverb"]
+        wheel = wheel_made.result()
+        files = [ROOT / "tests" / "python" / f"test_{name}.py"
                  for name in ("tf_datasets", "replay_sample", "specs", "package")]
-        if self.said["reverb"][0] != 0 or not wheels:
-            return Result(0, 0, f"no TensorFlow, or no wheel: {self.said['reverb'][1]}", len(tests))
+        if status == 0 and (wheel is None or "-cp311-" not in wheel.name):
+            status, output = 1, f"there is no wheel for TensorFlow's Python 3.11: {wheel}"
+        if status != 0:
+            return left_out(files, output)
         python = ROOT / "build" / "peers" / "reverb" / "bin" / "python"
         site = ROOT / "build" / "python" / "beside-tensorflow"
         shutil.rmtree(site, ignore_errors=True)
         status, output = run([python, "-m", "pip", "install", "-q", "--no-deps", "--target", site,
-                              wheels[0]])
+                              wheel])
         if status != 0:
             return Result(0, 1, output)
-        return pytest_job(python, tests,
+        return pytest_job(python, files,
                           {"PYTHONPATH": str(site), "RP_BUILD": str(BUILD / "release"),
                            "RP_SHORT": "1", "TF_CPP_MIN_LOG_LEVEL": "3"})
 
@@ -413,8 +422,7 @@ class Peers:
         if suite == "reverb_suite":  # the tests of the package, on dm-reverb itself
             folder = ROOT / "tests" / "python" / suite
         if status != 0 and name == "reverb":
-            tests = sum(f.read_text().count("\ndef test_") for f in folder.glob("test_*.py"))
-            return Result(0, 0, f"at least {2 * tests} tests were left out: {output}", 2 * tests)
+            return left_out(folder.glob("test_*.py"), output)
         if status != 0:
             return Result(0, 1, output)
         binary = BUILD / "release" / "src" / "cli" / "reprise"
@@ -424,7 +432,7 @@ class Peers:
         return pytest_job(ROOT / "build" / "peers" / name / "bin" / "python", folder, env)
 
 
-wheel_tried = threading.Event()
+wheel_made = concurrent.futures.Future()  # its path; None: it could not be made
 
 
 def wheel_job():
@@ -432,8 +440,13 @@ def wheel_job():
     package there."""
     started = time.monotonic()
     python = "/usr/bin/python3"
-    status, output = run([sys.executable, ROOT / "tools" / "wheel.py", "--quick", python], 900)
-    wheel_tried.set()
+    wheel = None
+    try:
+        status, output = run([sys.executable, ROOT / "tools" / "wheel.py", "--quick", python], 900)
+        if status == 0:
+            [wheel] = (ROOT / "build" / "wheels").glob(f"*-cp{PYTHON_VERSION}-*.whl")
+    finally:
+        wheel_made.set_result(wheel)
     if status != 0:
         return Result(0, 1, output)
     installed = ROOT / "build" / "python" / f"installed{PYTHON_VERSION}" / "bin" / "python"
@@ -660,7 +673,7 @@ def planted_job():
     return result
 
 
-def check_jobs(part, args):
+def check_jobs(part, args, peers):
     if part == "replay":
         return replay_jobs()
     if part == "lint":
@@ -668,7 +681,7 @@ def check_jobs(part, args):
     if part == "examples":
         return example_jobs()
     if part == "python":
-        return python_jobs(args.peers)
+        return python_jobs(peers)
     job = {"oracle": oracle_job, "meta": meta_job, "format": format_job, "docs": docs_job,
            "cli": cli_job, "planted": planted_job}[part]
     return [(0 if part == "planted" else 2, part, part, job)]
@@ -689,7 +702,7 @@ def main():
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash is reported, not kept
     tally = Tally()
-    args.peers = peers = Peers() if "conformance" in wanted else None
+    peers = Peers() if "conformance" in wanted else None
     built = set()
     for name in BUILDS:
         if name in wanted or any(name in NEEDS.get(p, ()) for p in wanted):
@@ -712,7 +725,7 @@ def main():
         elif part == "attack" and "release" in built:
             jobs += attack_jobs(built)
         elif part in CHECKS and NEEDS.get(part, set()) <= built:
-            jobs += check_jobs(part, args)
+            jobs += check_jobs(part, args, peers)
 
     def timed(entry):
         _, part, name, job = entry

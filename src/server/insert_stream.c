@@ -560,7 +560,8 @@ static bool add_chunks(insert_stream *stream, const rp_insert_request *request, 
 
 /* Starts the open batches if a message of so many items would not find room in any one of them:
  * it is not torn apart, as a table may refuse it as a whole. Nor do they have more items
- * together than one table's may: those that were read first are still in the cache. */
+ * together than one of them may, unless a single message has: those that were read first are
+ * still in the cache. */
 static void make_room(rp_worker *worker, size_t items)
 {
     size_t open = 0;

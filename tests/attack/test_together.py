@@ -170,6 +170,10 @@ TORN = {
         *(m.one(i) for i in range(250)),
         m.insert([m.chunk(300)], [m.item(300 + i, "a", NAN if i == 9 else 1.0, chunk_key=300)
                                   for i in range(10)])],
+    "over the end of two batches together": [
+        *(m.one(i, "fifo" if i % 2 else "a") for i in range(250)),
+        m.insert([m.chunk(300)], [m.item(300 + i, "fifo" if i % 2 else "a", NAN if i == 8 else 1.0,
+                                         chunk_key=300) for i in range(10)])],
     "over a ninth table": [
         *(m.one(i, table) for i, table in enumerate(EIGHT)),
         m.insert([m.chunk(300)], [m.item(300, chunk_key=300),
@@ -186,7 +190,8 @@ def test_a_refused_message_is_not_torn_apart(changing, name):
         stream = peer.open(m.INSERT)
         peer.send(b"".join(frames_of(stream, message) for message in messages))
         assert peer.result(stream).status == m.INVALID
-    assert size(changing) == (250 if len(messages) == 251 else 1)
+    assert size(changing) == {"over the end of a batch": 250, "over a ninth table": 1,
+                              "over the end of two batches together": 125}[name]
 
 
 @pytest.mark.parametrize("last", ["queue", "a"])
