@@ -96,6 +96,14 @@ typedef struct bench_text {
     char text[48];
 } bench_text;
 
+/* For qsort() of doubles. */
+static inline int bench_ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
 /* A number with its unit, scaled: 39.1 M/s. */
 static inline bench_text bench_scaled(double value, const char *unit)
 {

@@ -199,13 +199,6 @@ static void measure_insert(const session *s)
     server_process_stop(&server);
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* How long an append holds its thread up, while chunks of 32 rows are compressed. */
 static void measure_append(const session *s)
 {
@@ -218,7 +211,7 @@ static void measure_append(const session *s)
     w.appends = bench_array(APPENDS, sizeof *w.appends);
     write_items(&w);
     count = w.append_count < APPENDS ? w.append_count : APPENDS;
-    qsort(w.appends, count, sizeof *w.appends, compare_doubles);
+    qsort(w.appends, count, sizeof *w.appends, bench_ascending);
     printf("append 100 floats  p50 %.2f us   p99 %.2f us   p99.9 %.2f us\n",
            w.appends[count / 2] * 1e6, w.appends[count - 1 - count / 100] * 1e6,
            w.appends[count - 1 - count / 1000] * 1e6);

@@ -216,13 +216,6 @@ static void start_worker(worker *w, load *l, size_t index)
     pthread_attr_destroy(&attributes);
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static void collect_latencies(h2_load_result *result, worker *workers, size_t count)
 {
     size_t total = 0, at = 0;
@@ -240,7 +233,7 @@ static void collect_latencies(h2_load_result *result, worker *workers, size_t co
             at += s->latency_count;
         }
     }
-    qsort(all, total, sizeof *all, compare);
+    qsort(all, total, sizeof *all, bench_ascending);
     result->p50_us = all[total / 2] * 1e6;
     result->p99_us = all[total - 1 - total / 100] * 1e6;
     result->p999_us = all[total - 1 - total / 1000] * 1e6;

@@ -265,13 +265,6 @@ typedef struct outcome {
     double part, best;
 } outcome;
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* The median of a lane's rates in every other turn from `first` on, each divided by that of
  * another lane in the same turn, if there is one: a machine that is half as fast for a while is
  * so for both. */
@@ -282,7 +275,7 @@ static double median_rate(const contest *c, const lane *of, const lane *by, int 
 
     for (int turn = first; turn < c->turns; turn += 2)
         rates[count++] = of->rates[turn] / (by != NULL ? by->rates[turn] : 1);
-    qsort(rates, count, sizeof *rates, ascending);
+    qsort(rates, count, sizeof *rates, bench_ascending);
     return (rates[(count - 1) / 2] + rates[count / 2]) / 2;
 }
 
