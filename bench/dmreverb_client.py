@@ -2,7 +2,9 @@
 """What does DeepMind's own client get from our server, and what from its own?
 
 One process of client code, unmodified dm-reverb in a scratch environment; the two servers are
-processes of their own that take turns. The best round of each counts, as in every benchmark here.
+processes of their own that take turns, now the one first and now the other. A ratio is the median of
+the ratios of all turns: a machine that others use too changes its speed from one second to the next,
+and the client's threads have good times and bad ones with either server.
 """
 
 import argparse
@@ -10,6 +12,7 @@ import contextlib
 import os
 import pathlib
 import socket
+import statistics
 import subprocess
 import sys
 import threading
@@ -185,53 +188,64 @@ def scaled(value, unit):
 
 
 def ratio(name, value, ours, theirs):
+    """Prints a ratio, and what it is of."""
     print(f"ratio dmreverb-client.{name} {value:.2f} (ours {ours} vs {PEER} {theirs})", flush=True)
 
 
-class Comparison:
-    """Runs work on both servers in turn; keeps the best rate and the least processor time."""
+def show(name, above, below, ours, theirs, text):
+    """Prints the median of the turns' ratios, with the medians of both sides, and returns it."""
+    value = statistics.median(a / b for a, b in zip(above, below))
+    ratio(name, value, text(statistics.median(ours)), text(statistics.median(theirs)))
+    return value
 
-    def __init__(self, rounds, seconds, chosen):
-        self.rounds, self.seconds, self.chosen = rounds, seconds, chosen
+
+class Comparison:
+    """Runs work on both servers in turn; compares what each got within a turn."""
+
+    def __init__(self, turns, seconds, chosen):
+        self.turns, self.seconds, self.chosen = turns, seconds, chosen
         self.cpu_ratios = []
 
-    def wants(self, name):
-        return not self.chosen or name in self.chosen
+    def measure(self, name, servers, work):
+        """What work(server) gave in each turn, as two lists: theirs, ours. Nothing if it is not wanted."""
+        if self.chosen and name not in self.chosen:
+            return None
+        results = {server.name: [] for server in servers}
+        for turn in range(self.turns):
+            for server in servers if turn % 2 == 0 else reversed(servers):
+                results[server.name].append(work(server))
+        return results[PEER], results["ours"]
 
     def rates(self, name, servers, work, payload_bytes=0, **more):
-        if not self.wants(name):
-            return
-        best, least = {}, {}
         if payload_bytes:
             more["payload_bytes"] = payload_bytes
-        for _ in range(self.rounds):
-            for server in servers:
-                cpu, began = server.cpu(), time.monotonic()
-                count = work(server, self.seconds, **more)
-                rate = count / (time.monotonic() - began)
-                cpu = (server.cpu() - cpu) / count * 1e6
-                best[server.name] = max(rate, best.get(server.name, 0))
-                least[server.name] = min(cpu, least.get(server.name, cpu))
+
+        def rate_and_cpu(server):
+            cpu, began = server.cpu(), time.monotonic()
+            count = work(server, self.seconds, **more)
+            return count / (time.monotonic() - began), (server.cpu() - cpu) / count * 1e6
+
+        measured = self.measure(name, servers, rate_and_cpu)
+        if measured is None:
+            return
+        (their_rates, their_cpus), (our_rates, our_cpus) = (zip(*side) for side in measured)
         scale, unit = (payload_bytes, "B/s") if payload_bytes else (1, "/s")
-        ratio(name, best["ours"] / best[PEER], scaled(best["ours"] * scale, unit),
-              scaled(best[PEER] * scale, unit))
-        ratio(f"cpu.{name}", least[PEER] / least["ours"], f"{least['ours']:.2f} us",
-              f"{least[PEER]:.2f} us")
-        self.cpu_ratios.append((least[PEER] / least["ours"], least["ours"], least[PEER]))
+        show(name, our_rates, their_rates, our_rates, their_rates,
+             lambda rate: scaled(rate * scale, unit))
+        cpu = show(f"cpu.{name}", their_cpus, our_cpus, our_cpus, their_cpus,
+                   lambda us: f"{us:.2f} us")
+        self.cpu_ratios.append((cpu, statistics.median(our_cpus), statistics.median(their_cpus)))
 
     def latencies(self, name, servers):
-        if not self.wants(name):
+        def percentiles(server):
+            times = sorted(roundtrips(server, self.seconds))
+            return times[len(times) // 2], times[len(times) * 99 // 100]
+
+        measured = self.measure(name, servers, percentiles)
+        if measured is None:
             return
-        median, late = {}, {}
-        for _ in range(self.rounds):
-            for server in servers:
-                times = sorted(roundtrips(server, self.seconds))
-                p50, p99 = times[len(times) // 2], times[len(times) * 99 // 100]
-                median[server.name] = min(p50, median.get(server.name, p50))
-                late[server.name] = min(p99, late.get(server.name, p99))
-        for what, of in ((name, median), (f"{name}.p99", late)):
-            ratio(what, of[PEER] / of["ours"], f"{of['ours'] * 1e6:.0f} us",
-                  f"{of[PEER] * 1e6:.0f} us")
+        for what, theirs, ours in zip((name, f"{name}.p99"), *(zip(*side) for side in measured)):
+            show(what, theirs, ours, ours, theirs, lambda seconds: f"{seconds * 1e6:.0f} us")
 
 
 def silence():
@@ -244,7 +258,7 @@ def silence():
 def compare(quick, chosen):
     silence()
     print(f"# dm-reverb's client on our server and on its own{' (quick)' if quick else ''}")
-    comparison = Comparison(rounds=3 if quick else 6, seconds=0.5 if quick else 1.5,
+    comparison = Comparison(turns=5 if quick else 15, seconds=0.4 if quick else 0.6,
                             chosen=chosen)
     datasets = Datasets()
     with both(size=500_000) as servers:

@@ -5,6 +5,10 @@
  * from its table in pieces, of about as many bytes as a piece should have; nothing is fetched
  * while answers wait for the reader, so that no sample is spent on a queue that does not move.
  *
+ * A client that has all it asked for before it asks again, as DeepMind's has, works with the
+ * first samples while it takes the next ones in, if it is let: the first response to a long
+ * request of such a client is small, and each that follows may have twice as much.
+ *
  * Under a lease, chunks in the shared arena are not sent: the lease holds the trajectory and
  * the answer says where they are. Where the lease may hold no more, they are sent after all: a
  * client that keeps what it has gets slower, and is never stuck.
@@ -27,6 +31,7 @@ enum {
     SHARED_FETCH_BYTES = 16 << 20,
     RESPONSE_BYTES = 2 << 20, /* of chunks in one message; one chunk more at most */
     COPIED_BYTES = 192 << 10, /* in one message */
+    FIRST_BYTES = 2 << 10,    /* of either, in the first message to a client that waits */
     MAX_IDLE_FETCHES = 64,
     TRAJECTORIES_AHEAD = 32, /* samples */
     CHUNKS_AHEAD = 16,
@@ -43,6 +48,8 @@ typedef struct sample_stream {
     int64_t remaining;  /* samples of the request that are still to be fetched */
     int64_t timeout_ns; /* of each fetch; -1: none */
     size_t next_fetch;
+    size_t message_bytes;   /* that the next response may have, and one sample more */
+    int64_t done_ns;        /* when the loop's turn began in which the last request was done */
     rp_sample_fetch *fetch; /* that waits in the table */
     bool is_pumping;
     rp_lease *lease; /* of SampleShared; a reference */
@@ -139,6 +146,7 @@ static bool end_response(responses *to)
 
     to->reply = NULL;
     to->bytes = 0;
+    if (to->stream->message_bytes < RESPONSE_BYTES) to->stream->message_bytes *= 2;
     if (reply != NULL) rp_task_send(task, reply);
     return !task->is_finished;
 }
@@ -179,8 +187,10 @@ static bool hold(responses *to, const rp_sample *sample)
 /* Enough chunks, or as many copied bytes as a processor's cache likes. */
 static bool is_full(const responses *to)
 {
-    return to->bytes >= RESPONSE_BYTES ||
-           (to->reply != NULL && to->reply->bytes.size >= COPIED_BYTES);
+    size_t most = to->stream->message_bytes,
+           copied = to->reply != NULL ? to->reply->bytes.size : 0;
+
+    return to->bytes >= most || copied >= (most < COPIED_BYTES ? most : COPIED_BYTES);
 }
 
 /* Writes one sample: one entry, or several where its chunks fill more than one response. */
@@ -303,6 +313,7 @@ static void settle(sample_stream *stream, rp_sample_fetch *fetch)
     } else if (count > 0) {
         rp_histogram_record(&counters->sample_ns, took_ns, count);
         stream->remaining -= (int64_t)count;
+        if (stream->remaining == 0) stream->done_ns = rp_loop_now(fetch->worker->loop);
         stream->next_fetch = 2 * count;
         if (!stream->task.is_finished) write_samples(stream, fetch);
     }
@@ -441,6 +452,7 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
 {
     sample_stream *stream = stream_of(task);
     rp_wire_sample_request request;
+    bool is_awaited; /* its answer, by a client that does nothing else */
     rp_error error;
 
     (void)block;
@@ -464,6 +476,9 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
         rp_served_unref(stream->served);
         stream->served = served;
     }
+    is_awaited = stream->done_ns != rp_loop_now(rp_task_worker(task)->loop);
+    stream->message_bytes =
+        is_awaited && request.num_samples > FIRST_FETCH ? FIRST_BYTES : RESPONSE_BYTES;
     stream->remaining = request.num_samples;
     stream->next_fetch = 2 * FIRST_FETCH;
     stream->timeout_ns = -1;
