@@ -258,7 +258,7 @@ def silence():
 def compare(quick, chosen):
     silence()
     print(f"# dm-reverb's client on our server and on its own{' (quick)' if quick else ''}")
-    comparison = Comparison(turns=5 if quick else 15, seconds=0.4 if quick else 0.6,
+    comparison = Comparison(turns=5 if quick else 21, seconds=0.4 if quick else 0.5,
                             chosen=chosen)
     datasets = Datasets()
     with both(size=500_000) as servers:

@@ -107,9 +107,31 @@ static inline size_t rp_pb_varint_size(uint64_t value)
     return (size_t)(63 - __builtin_clzll(value | 1)) / 7 + 1;
 }
 
-/* Writes a varint and returns the end of it. */
+/* The reverse of rp_pb_load64(). */
+static inline void rp_pb_store64(uint8_t *at, uint64_t value)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    value = __builtin_bswap64(value);
+#endif
+    memcpy(at, &value, sizeof value);
+}
+
+/* The lower 56 bits, seven to a byte. */
+static inline uint64_t rp_pb_spread56(uint64_t v)
+{
+    v = (v & 0x000000000fffffff) | (v & 0x00fffffff0000000) << 4;
+    v = (v & 0x00003fff00003fff) | (v & 0x0fffc0000fffc000) << 2;
+    return (v & 0x007f007f007f007f) | (v & 0x3f803f803f803f80) << 1;
+}
+
+/* Writes a varint and returns the end of it. Keys are large: they take eight bytes at once. */
 static inline uint8_t *rp_pb_put_varint(uint8_t *at, uint64_t value)
 {
+    if (value >= (uint64_t)1 << 56) {
+        rp_pb_store64(at, rp_pb_spread56(value) | 0x8080808080808080);
+        at += 8;
+        value >>= 56;
+    }
     while (value >= 0x80) {
         *at++ = (uint8_t)(value | 0x80);
         value >>= 7;
@@ -121,8 +143,8 @@ static inline uint8_t *rp_pb_put_varint(uint8_t *at, uint64_t value)
 /* Writes eight bytes and returns the end of them. */
 static inline uint8_t *rp_pb_put_fixed64(uint8_t *at, uint64_t value)
 {
-    for (unsigned i = 0; i < 8; i++) *at++ = (uint8_t)(value >> (8 * i));
-    return at;
+    rp_pb_store64(at, value);
+    return at + 8;
 }
 
 static inline uint64_t rp_pb_tag(uint32_t number, rp_pb_type type)

@@ -261,6 +261,115 @@ static bool read_time(const uint8_t *data, size_t size, int64_t *ns)
     return step == RP_PB_END;
 }
 
+/* --- items, in order -------------------------------------------------------------------------- */
+
+/* Whoever writes protocol buffers writes the fields by their numbers, each once; then the next
+ * byte is all there is to look at. What is written in another way, or is wrong, is left to the
+ * functions above. */
+
+static inline bool begins(rp_pb_reader *r, uint32_t number, rp_pb_type type)
+{
+    if (r->at == r->end || *r->at != (uint8_t)rp_pb_tag(number, type)) return false;
+    r->at++;
+    return true;
+}
+
+static inline bool take_number(rp_pb_reader *r, uint64_t *value)
+{
+    if (r->at == r->end || *r->at >= 0x80) return rp_pb_get_varint(&r->at, r->end, value);
+    *value = *r->at++;
+    return true;
+}
+
+static inline bool take_bytes(rp_pb_reader *r, rp_pb_reader *bytes)
+{
+    uint64_t size;
+
+    if (!take_number(r, &size) || size > (size_t)(r->end - r->at)) return false;
+    *bytes = rp_pb_open(r->at, (size_t)size);
+    r->at += size;
+    return true;
+}
+
+/* A number that may be left out: then it is 0. */
+static inline bool take_if(rp_pb_reader *r, uint32_t number, uint64_t *value)
+{
+    *value = 0;
+    return !begins(r, number, RP_PB_VARINT) || take_number(r, value);
+}
+
+static inline bool slice_in_order(rp_pb_reader r, rp_wire_slice *out)
+{
+    uint64_t offset, length, index;
+
+    if (!take_if(&r, SLICE_CHUNK, &out->chunk_key) || !take_if(&r, SLICE_OFFSET, &offset) ||
+        !take_if(&r, SLICE_LENGTH, &length) || !take_if(&r, SLICE_INDEX, &index))
+        return false;
+    return get_count(offset, &out->offset) && get_count(length, &out->length) &&
+           get_count(index, &out->index) && r.at == r.end;
+}
+
+static inline bool column_in_order(rp_pb_reader r, const item_room *room, rp_wire_item *out)
+{
+    rp_pb_reader slice;
+    uint32_t count = 0;
+    uint64_t squeeze;
+
+    if (out->column_count == room->max_columns) return false;
+    for (; begins(&r, COLUMN_SLICE, RP_PB_BYTES); count++)
+        if (out->slice_count == room->max_slices || !take_bytes(&r, &slice) ||
+            !slice_in_order(slice, &room->slices[out->slice_count++]))
+            return false;
+    if (count == 0 || !take_if(&r, COLUMN_SQUEEZE, &squeeze) || r.at != r.end) return false;
+    room->columns[out->column_count++] = (rp_wire_column){count, squeeze != 0};
+    return true;
+}
+
+static inline bool time_in_order(rp_pb_reader r, int64_t *ns)
+{
+    uint64_t seconds, nanos;
+
+    if (!take_if(&r, TIME_SECONDS, &seconds) || !take_if(&r, TIME_NANOS, &nanos)) return false;
+    *ns = (int64_t)(seconds * 1000000000u + nanos);
+    return r.at == r.end;
+}
+
+/* False: it has to be read in the other way. */
+static bool item_in_order(rp_pb_reader r, const item_room *room, rp_wire_item *out)
+{
+    rp_pb_reader part;
+    uint64_t times;
+
+    *out = (rp_wire_item){.table = {"", 0}};
+    if (!take_if(&r, ITEM_KEY, &out->key)) return false;
+    if (begins(&r, ITEM_TABLE, RP_PB_BYTES)) {
+        if (!take_bytes(&r, &part) || part.end - part.at > MAX_NAME_BYTES) return false;
+        out->table = (rp_string){(const char *)part.at, (size_t)(part.end - part.at)};
+    }
+    if (begins(&r, ITEM_PRIORITY, RP_PB_FIXED64)) {
+        uint64_t bits;
+        if (r.end - r.at < 8) return false;
+        bits = rp_pb_load64(r.at);
+        memcpy(&out->priority, &bits, sizeof out->priority);
+        r.at += 8;
+    }
+    if (!take_if(&r, ITEM_TIMES_SAMPLED, &times)) return false;
+    out->times_sampled = (int32_t)(uint32_t)times;
+    if (begins(&r, ITEM_INSERTED_AT, RP_PB_BYTES) &&
+        (!take_bytes(&r, &part) || !time_in_order(part, &out->inserted_at_ns)))
+        return false;
+    if (begins(&r, ITEM_TRAJECTORY, RP_PB_BYTES)) {
+        if (!take_bytes(&r, &part)) return false;
+        while (begins(&part, TRAJECTORY_COLUMN, RP_PB_BYTES)) {
+            rp_pb_reader column;
+            if (!take_bytes(&part, &column) || !column_in_order(column, room, out))
+                return false;
+        }
+        if (part.at != part.end) return false;
+    }
+    return r.at == r.end;
+}
+
 rp_status rp_wire_item_read_any(const uint8_t *data, size_t size, rp_wire_column *columns,
                                 size_t max_columns, rp_wire_slice *slices, size_t max_slices,
                                 rp_wire_item *out, rp_error *err)
@@ -270,6 +379,7 @@ rp_status rp_wire_item_read_any(const uint8_t *data, size_t size, rp_wire_column
     rp_pb_field field;
     rp_pb_step step;
 
+    if (item_in_order(reader, &room, out)) return RP_OK;
     *out = (rp_wire_item){.table = {"", 0}};
     while ((step = rp_pb_next(&reader, &field)) == RP_PB_FIELD) {
         rp_status st = RP_OK;
