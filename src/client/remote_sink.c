@@ -2,7 +2,9 @@
 /* The sink of one server. See the header for what it promises.
  *
  * put() leaves items in an array under a lock and posts once; the loop takes the array whole.
- * From there on everything is the loop's. Items stand in one list, in order:
+ * While confirmations come, which bring the loop here anyway, a few items are not worth a post:
+ * they go with the next message, or when push() comes, or soon in any case. From there on
+ * everything is the loop's. Items stand in one list, in order:
  *
  *   sent and not confirmed ... | cursor: to be sent next ...
  *
@@ -11,7 +13,9 @@
  *       behind it has; without a stream the cursor is at the first;
  *   R2  `chunks` is what the server keeps for this stream: what the last message with items
  *       asked it to keep;
- *   R3  the timer is armed. So moving it cannot fail.
+ *   R3  the timer is armed. So moving it cannot fail;
+ *   R4  if `incoming` has items and nobody has reserved room, the post is on its way, or
+ *       is_near: the timer is armed for linger_ns at the latest, and the loop looks there.
  *
  * Whatever goes wrong in the middle of a message (memory) ends the stream: the next one starts
  * from R1 again.
@@ -45,11 +49,14 @@ enum {
     WHOLE_BYTES = 60 << 20,      /* of chunks in one message; servers take 64 MiB */
     CHUNK_ONLY_BYTES = 32 << 20, /* of chunks in messages that go ahead of a larger item */
     FIRST_PROBE = 16,
-    KEPT_ROOM = 4096, /* items: room for more is given back once they are taken */
+    KEPT_ROOM = 4096,         /* items: room for more is given back once they are taken */
+    ENOUGH_ITEMS = 256,       /* that have been put: worth waking the loop for, */
+    ENOUGH_BYTES = 128 << 10, /* as are so many */
 };
 
 #define MIN_PAUSE_NS ((int64_t)2000000)
 #define MAX_PAUSE_NS ((int64_t)1000000000)
+#define LINGER_NS ((int64_t)1000000)
 #define MEMORY_PAUSE_NS ((int64_t)10000000)
 #define OLD_NS ((int64_t)2000000000)      /* a stream that lived so long did not die young */
 #define MIN_PROBE_NS ((int64_t)100000000) /* without complaint: it has passed */
@@ -77,6 +84,7 @@ typedef struct remote_sink {
     rp_timer timer;
     int64_t resume_ns; /* no stream is begun before, and no message after a failure */
     int64_t pause_ns, began_ns;
+    int64_t linger_ns; /* a while after the last message went out, or confirmed something */
     rp_sent_chunks chunks;
     rp_item_list items;
     uint64_t message; /* number of the last one */
@@ -95,6 +103,8 @@ typedef struct remote_sink {
     rp_mutex mu; /* rank 84: the rest */
     rp_sink_item *incoming RP_GUARDED_BY(mu);
     size_t incoming_count RP_GUARDED_BY(mu), incoming_capacity RP_GUARDED_BY(mu);
+    size_t incoming_bytes RP_GUARDED_BY(mu);
+    bool is_near RP_GUARDED_BY(mu); /* R4 */
     bool is_posted RP_GUARDED_BY(mu);
     bool is_reserved RP_GUARDED_BY(mu); /* the array stays until the items have come */
     char why[RP_ERROR_TEXT_BYTES] RP_GUARDED_BY(mu);
@@ -135,6 +145,27 @@ static void set_why(remote_sink *s, const char *text)
     rp_mutex_unlock(&s->mu);
 }
 
+/* Whether the caller has to wake the loop: nobody has, or it has come since. */
+static bool claim_post_locked(remote_sink *s) RP_REQUIRES(s->mu)
+{
+    bool was_posted = s->is_posted;
+
+    s->is_posted = true;
+    return !was_posted;
+}
+
+/* Says whether the loop comes by soon: R4. */
+static void set_near(remote_sink *s, bool is_near)
+{
+    bool wakes = false;
+
+    rp_mutex_lock(&s->mu);
+    s->is_near = is_near;
+    if (!is_near && !s->is_reserved && s->incoming_count > 0) wakes = claim_post_locked(s);
+    rp_mutex_unlock(&s->mu);
+    if (wakes) rp_loop_post(s->loop, &s->post);
+}
+
 /* --- items in, items out ----------------------------------------------------------------------- */
 
 /* Takes what has been put. */
@@ -151,7 +182,7 @@ static void take_items(remote_sink *s)
                 s->taken_count = s->incoming_count;
                 s->taken_capacity = s->incoming_capacity;
                 s->incoming = items;
-                s->incoming_count = 0;
+                s->incoming_count = s->incoming_bytes = 0;
                 s->incoming_capacity = capacity;
             }
             rp_mutex_unlock(&s->mu);
@@ -301,6 +332,7 @@ static bool build(remote_sink *s, draft *d, size_t limit)
 
     if (!begin_draft(s, d)) return false;
     s->message++;
+    s->linger_ns = rp_loop_now(s->loop) + LINGER_NS;
     while (s->cursor != RP_MAP_NONE && fits(s, d, limit, trust, &missing)) {
         rp_listed_item *item = item_at(s, s->cursor);
 
@@ -333,6 +365,7 @@ static void forget_stream(remote_sink *s)
     s->cursor = s->items.first;
     s->probe_out = 0;
     rp_sent_chunks_clear(&s->chunks);
+    set_near(s, false);
 }
 
 static void on_no_memory(remote_sink *s)
@@ -405,6 +438,15 @@ static bool wants_stream(const remote_sink *s)
            atomic_load_explicit(&s->away_since, memory_order_relaxed) != 0;
 }
 
+/* Has the loop come by again soon, if something has gone out or come back lately. */
+static void linger(remote_sink *s)
+{
+    bool is_near = s->items.count > 0 && rp_loop_now(s->loop) < s->linger_ns;
+
+    if (is_near) wake_at(s, s->linger_ns);
+    set_near(s, is_near);
+}
+
 /* Does whatever can be done now. */
 static void go_on(remote_sink *s)
 {
@@ -419,6 +461,7 @@ static void go_on(remote_sink *s)
     }
     if (s->state == STREAM_OPEN) {
         send_items(s);
+        if (s->state == STREAM_OPEN) linger(s);
     } else if (s->state == STREAM_NONE && wants_stream(s)) {
         if (now_ns < s->resume_ns) {
             wake_at(s, s->resume_ns);
@@ -488,6 +531,7 @@ static void confirm(remote_sink *s, size_t count)
     }
     if (settled == 0) return;
     s->has_progressed = true;
+    s->linger_ns = rp_loop_now(s->loop) + LINGER_NS;
     s->events.on_settled(s->events.user, s->keys, settled, RP_OK, "");
 }
 
@@ -513,7 +557,7 @@ static void on_message(rp_channel_call *call, const uint8_t *data, size_t size, 
     }
     rp_wire_insert_response_keys(data, size, s->keys);
     confirm(s, count);
-    if (s->is_probing) go_on(s);
+    go_on(s);
 }
 
 /* --- ends --------------------------------------------------------------------------------------- */
@@ -646,15 +690,6 @@ static bool reserve_locked(remote_sink *s, size_t more) RP_REQUIRES(s->mu)
     return true;
 }
 
-/* Whether the caller has to wake the loop: nobody has, or it has come since. */
-static bool claim_post_locked(remote_sink *s) RP_REQUIRES(s->mu)
-{
-    bool was_posted = s->is_posted;
-
-    s->is_posted = true;
-    return !was_posted;
-}
-
 bool rp_remote_sink_reserve(rp_sink *sink, size_t count)
 {
     remote_sink *s = sink_of(sink);
@@ -680,12 +715,33 @@ static rp_status put(rp_sink *sink, const rp_sink_item *items, size_t count, rp_
     if (ok) {
         memcpy(s->incoming + s->incoming_count, items, count * sizeof *items);
         s->incoming_count += count;
+        for (size_t i = 0; i < count; i++) s->incoming_bytes += items[i].trajectory->bytes;
         s->is_reserved = false;
-        wakes = claim_post_locked(s);
+        wakes = (!s->is_near || s->incoming_count >= ENOUGH_ITEMS ||
+                 s->incoming_bytes >= ENOUGH_BYTES) &&
+                claim_post_locked(s);
     }
     rp_mutex_unlock(&s->mu);
     if (wakes) rp_loop_post(s->loop, &s->post);
     return ok ? RP_OK : rp_fail_memory(err, count * sizeof *items);
+}
+
+static void push(rp_sink *sink, size_t least)
+{
+    remote_sink *s = sink_of(sink);
+    bool wakes = false;
+
+    rp_mutex_lock(&s->mu);
+    if (s->incoming_count >= least && s->incoming_count > 0 && !s->is_reserved)
+        wakes = claim_post_locked(s);
+    rp_mutex_unlock(&s->mu);
+    if (!wakes) return;
+    if (!rp_loop_try_enter(s->loop)) {
+        rp_loop_post(s->loop, &s->post);
+        return;
+    }
+    on_posted(&s->post);
+    rp_loop_leave(s->loop);
 }
 
 static void why(rp_sink *sink, char *text, size_t size)
@@ -761,6 +817,7 @@ static void close_sink(rp_sink *sink)
 
 static const rp_sink_class sink_class = {
     .put = put,
+    .push = push,
     .why = why,
     .close = close_sink,
 };

@@ -9,29 +9,58 @@ rp_rows *rp_rows_new(const rp_allocator *alloc, rp_chunk_builder *builder)
 
     if (rows == NULL) return NULL;
     *rows = (rp_rows){.builder = builder};
-    rp_refcount_init(&rows->refs);
-    rp_refcount_init(&rows->readers);
+    atomic_init(&rows->counts, RP_ROWS_REFERENCE + RP_ROWS_READER);
     return rows;
 }
 
-void rp_rows_let_go(rp_rows *rows)
+static uint64_t readers_of(uint64_t counts)
 {
-    if (!rp_refcount_dec(&rows->readers)) return;
+    return counts & (RP_ROWS_REFERENCE - 1);
+}
+
+/* The last reader looks no more. It stays counted: nobody asks again. */
+static void empty(rp_rows *rows)
+{
     rp_chunk_builder_free(rows->builder);
     rp_chunk_unref(rows->chunk);
     rows->builder = NULL;
     rows->chunk = NULL;
 }
 
+/* As in util/refcount.h: what is all ours nobody else can change, so that looking is enough. */
+void rp_rows_let_go(rp_rows *rows)
+{
+    uint64_t counts = atomic_load_explicit(&rows->counts, memory_order_acquire);
+
+    if (readers_of(counts) > 1) {
+        counts = atomic_fetch_sub_explicit(&rows->counts, RP_ROWS_READER, memory_order_acq_rel);
+        if (readers_of(counts) > 1) return;
+    }
+    empty(rows);
+}
+
 void rp_rows_unref_idle(const rp_allocator *alloc, rp_rows *rows)
 {
-    if (rp_refcount_dec(&rows->refs)) rp_release(alloc, rows, sizeof *rows);
+    uint64_t counts = atomic_load_explicit(&rows->counts, memory_order_acquire);
+
+    if (counts >= 2 * RP_ROWS_REFERENCE)
+        counts =
+            atomic_fetch_sub_explicit(&rows->counts, RP_ROWS_REFERENCE, memory_order_acq_rel);
+    if (counts < 2 * RP_ROWS_REFERENCE) rp_release(alloc, rows, sizeof *rows);
 }
 
 void rp_rows_unref(const rp_allocator *alloc, rp_rows *rows)
 {
+    uint64_t counts;
+
     if (rows == NULL) return;
-    rp_rows_let_go(rows);
+    counts = atomic_load_explicit(&rows->counts, memory_order_acquire);
+    while (readers_of(counts) > 1) /* and so there is another reference */
+        if (atomic_compare_exchange_weak_explicit(&rows->counts, &counts,
+                                                  counts - RP_ROWS_REFERENCE - RP_ROWS_READER,
+                                                  memory_order_acq_rel, memory_order_acquire))
+            return;
+    empty(rows); /* while the reference is still ours */
     rp_rows_unref_idle(alloc, rows);
 }
 

@@ -8,22 +8,26 @@
  * that compresses for the writer reads them, and swaps them for a chunk under the writer's
  * lock. Rows that no item needs are never compressed.
  *
- * Counted twice over: whoever holds it reads it, at first; the column's history, the list of
- * what is to be compressed, each item that uses a row. An item that has its trajectory reads it
- * no more, though the writer counts its bytes until it is settled: then the chunk is the
- * trajectory's alone, and whoever sends that can tell that nobody else will need it. */
+ * Counted twice over: whoever holds it reads it, at first; the column's history (or, before the
+ * first row, the column), the list of what is to be compressed, each item that uses a row. An
+ * item that has its trajectory reads it no more, though the writer counts its bytes until it is
+ * settled: then the chunk is the trajectory's alone, and whoever sends that can tell that
+ * nobody else will need it. */
 #ifndef RP_CLIENT_ROWS_H
 #define RP_CLIENT_ROWS_H
 
+#include <stdatomic.h>
+
 #include "chunk/builder.h"
-#include "util/refcount.h"
 
 typedef struct rp_writer_column rp_writer_column;
 
 typedef struct rp_rows rp_rows;
 struct rp_rows {
-    rp_refcount refs;
-    rp_refcount readers;      /* of the references, those that need the rows or the chunk */
+    atomic_uint_fast64_t counts; /* RP_ROWS_REFERENCE each, and RP_ROWS_READER for those that
+                                    need the rows or the chunk */
+    size_t held;    /* pieces of unsettled items that use it; this and the next: guarded by */
+    size_t charged; /* the writer's lock; bytes it counts for there, while it is held */
     rp_writer_column *column; /* of the writer */
     uint32_t count;           /* the caller's; fixed once closed */
     bool closed;              /* set by the caller, before anybody else may see it */
@@ -35,9 +39,10 @@ struct rp_rows {
     rp_rows *next;             /* among those that are to be compressed */
     rp_chunk_builder *builder; /* until there is a chunk */
     rp_chunk *chunk;
-    size_t held;    /* pieces of unsettled items that use it */
-    size_t charged; /* bytes it counts for in the writer, while it is held */
 };
+
+#define RP_ROWS_READER ((uint64_t)1)
+#define RP_ROWS_REFERENCE ((uint64_t)1 << 32)
 
 /* Rows `offset` and on of a run. */
 typedef struct rp_piece {
@@ -49,8 +54,8 @@ typedef struct rp_piece {
 rp_rows *rp_rows_new(const rp_allocator *alloc, rp_chunk_builder *builder);
 static inline rp_rows *rp_rows_ref(rp_rows *rows)
 {
-    rp_refcount_inc(&rows->refs);
-    rp_refcount_inc(&rows->readers);
+    atomic_fetch_add_explicit(&rows->counts, RP_ROWS_REFERENCE + RP_ROWS_READER,
+                              memory_order_relaxed);
     return rows;
 }
 /* A reference reads no more. */

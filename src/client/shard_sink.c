@@ -157,6 +157,14 @@ out:
     return st;
 }
 
+static void push(rp_sink *sink, size_t least)
+{
+    shard_sink *s = sink_of(sink);
+
+    for (size_t i = 0; i < s->shard_count; i++)
+        s->shards[i].sink->class->push(s->shards[i].sink, least);
+}
+
 /* --- shards that stay away ------------------------------------------------------------------------ */
 
 static bool can_reach_another(const shard_sink *s, size_t than)
@@ -262,6 +270,7 @@ static void close_sink(rp_sink *sink)
 
 static const rp_sink_class sink_class = {
     .put = put,
+    .push = push,
     .why = why,
     .close = close_sink,
 };

@@ -158,6 +158,13 @@ static rp_status put(rp_sink *sink, const rp_sink_item *items, size_t count, rp_
     return st;
 }
 
+static void push(rp_sink *sink, size_t least)
+{
+    rp_sink *under = ((share *)sink)->shared->under;
+
+    if (under->class->push != NULL) under->class->push(under, least);
+}
+
 static void why(rp_sink *sink, char *text, size_t size)
 {
     rp_sink *under = ((share *)sink)->shared->under;
@@ -221,7 +228,8 @@ void rp_shared_sink_attach(rp_shared_sink *shared, rp_sink *sink)
 
 rp_sink *rp_shared_sink_give(rp_shared_sink *shared, const rp_sink_events *events)
 {
-    static const rp_sink_class class = {.put = put, .why = why, .close = close_share};
+    static const rp_sink_class class = {
+        .put = put, .push = push, .why = why, .close = close_share};
     share *mine = &shared->shares[shared->given++];
 
     mine->sink.class = &class;

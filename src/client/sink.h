@@ -17,9 +17,9 @@ typedef struct rp_sink_item {
     rp_trajectory *trajectory; /* the sink takes the reference */
 } rp_sink_item;
 
-/* Called on the sink's threads, never from within a call to the sink. `status` RP_OK: these
- * `count` items, in any order, are in their tables. Any other: they will never be, and `text`
- * says why. */
+/* Called on the sink's threads, never from within a call to the sink but push(). `status`
+ * RP_OK: these `count` items, in any order, are in their tables. Any other: they will never be,
+ * and `text` says why. */
 typedef struct rp_sink_events {
     void (*on_settled)(void *user, const uint64_t *keys, size_t count, rp_status status,
                        const char *text);
@@ -32,6 +32,10 @@ typedef struct rp_sink_class {
     /* Takes `count` items. Does not wait: the writer bounds what is unsettled. One thread at a
      * time. RP_NO_RESOURCE: none was taken. */
     rp_status (*put)(rp_sink *sink, const rp_sink_item *items, size_t count, rp_error *err);
+    /* What has been put may wait a moment for more. If so many items wait, they go out now, on
+     * this thread if that can be. The caller holds no lock, and events may come from within.
+     * NULL: nothing ever waits. */
+    void (*push)(rp_sink *sink, size_t least);
     /* Why items are not settled yet, as a sentence, "" if nothing is known. Any thread. */
     void (*why)(rp_sink *sink, char *text, size_t size);
     /* Forgets what is unsettled and frees the sink. No events once it returns. Not from a

@@ -176,7 +176,7 @@ rp_status rp_trajectory_writer_configure(rp_trajectory_writer *writer, uint32_t 
 static void free_column(rp_trajectory_writer *w, rp_writer_column *c)
 {
     if (c == NULL) return;
-    rp_rows_unref(&w->alloc, c->open);
+    if (c->open != NULL && c->open->count == 0) rp_rows_unref(&w->alloc, c->open); /* H */
     rp_writer_clear_history(w, c);
     rp_release(&w->alloc, c->ring, c->capacity * sizeof *c->ring);
     free_spares(c);

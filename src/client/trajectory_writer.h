@@ -29,12 +29,13 @@ typedef struct rp_writer_cell {
     int64_t step; /* counted from the last time the history was cleared */
 } rp_writer_cell;
 
-enum { RP_SPARE_BUILDERS = 4 };
+enum { RP_SPARE_BUILDERS = 4, RP_PUSH_ITEMS = 128 };
 
 /* A column. Its history is a ring of cells: of the last `kept` of `cells` rows.
  *   H  The history holds one reference to each run of rows it has a cell of, and drops it with
  *      the cell of the last row, which is the last to go. The oldest cell is never one of open
- *      rows: a chunk is no longer than the history. */
+ *      rows: a chunk is no longer than the history. Rows that have no row yet are the column's.
+ */
 struct rp_writer_column {
     uint32_t index;
     char *name; /* may be NULL */
@@ -44,7 +45,7 @@ struct rp_writer_column {
     rp_column_options options;
     uint64_t serial;   /* of the append that looked at it last */
     int64_t last_step; /* of its latest row; -1: none */
-    rp_rows *open;     /* a reference; NULL: none */
+    rp_rows *open;     /* NULL: none. See H */
     uint64_t cells;    /* rows ever appended */
     size_t kept;       /* cells in the ring */
     size_t capacity;   /* of the ring: 0 or a power of two */
@@ -132,6 +133,7 @@ struct rp_trajectory_writer {
     bool is_over; /* nothing more is sent: rp_writer_send_deinit() */
     uint64_t serial;
     uint64_t created; /* items ever */
+    size_t unpushed;  /* of them, that the caller gave the sink since the last push */
     rp_writer_column **columns;
     size_t column_capacity;
     rp_writer_table *tables;
@@ -232,6 +234,8 @@ bool rp_writer_is_idle_locked(const rp_trajectory_writer *w) RP_REQUIRES(w->mu);
 /* Sends an item on the caller's thread. It is complete, and the writer was idle when it was
  * counted as sent; it may be gone when this returns true. False: it is still to be sent. */
 bool rp_writer_send_now(rp_trajectory_writer *w, rp_outgoing *item);
+/* Has the sink send what waits there, if it is so much, on the caller's thread. */
+void rp_writer_push(rp_trajectory_writer *w, size_t least);
 
 /* Fewer than `max_items` items are unsettled and they hold fewer than `max_bytes`; or none. */
 static inline bool rp_writer_is_room_locked(const rp_trajectory_writer *w, size_t max_items,

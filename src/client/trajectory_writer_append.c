@@ -119,7 +119,7 @@ void rp_writer_close_rows(rp_trajectory_writer *w, rp_writer_column *column)
     column->open = NULL;
     rows->closed = true;
     if (!rows->wanted) {
-        rp_rows_unref(&w->alloc, rows);
+        if (rows->count == 0) rp_rows_unref(&w->alloc, rows); /* H */
         return;
     }
     rp_mutex_lock(&w->mu);
@@ -128,7 +128,7 @@ void rp_writer_close_rows(rp_trajectory_writer *w, rp_writer_column *column)
         w->bytes += bytes - rows->charged; /* W3: it has grown */
         rows->charged = bytes;
     }
-    rp_writer_queue_locked(w, rows);
+    rp_writer_queue_locked(w, rp_rows_ref(rows));
     rp_mutex_unlock(&w->mu);
     rp_writer_kick(w);
 }
@@ -238,8 +238,7 @@ static void commit_value(rp_trajectory_writer *w, const rp_value *value, rp_ref 
     if (c->kept == (size_t)c->options.history) drop_oldest(w, c);
     rp_chunk_builder_commit(rows->builder, &value->tensor);
     if (rows->count == 0) {
-        (void)rp_rows_ref(rows); /* H */
-        rows->origin.first_step = step;
+        rows->origin.first_step = step; /* and the reference is the history's: H */
     } else if (step != rows->origin.last_step + 1) {
         rows->origin.sparse = true;
     }

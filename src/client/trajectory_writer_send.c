@@ -6,7 +6,8 @@
  *
  * Rows that are not compressed need no job: the caller makes them chunks when an item needs
  * them, which costs less than handing them over, and if nothing waits before that item it gives
- * the sink that as well.
+ * the sink that as well. Every so many items it has the sink send them, while they are in its
+ * processor's cache.
  *
  * Running out of memory loses nothing: the job leaves what it has in place, says so, and tries
  * again when it is submitted next. A caller that waits meanwhile is told. */
@@ -21,8 +22,10 @@
 
 enum {
     ROWS_A_RUN = 64,
-    BATCH = 128, /* items the sink gets at once, at most */
-    BATCHES = 8, /* a run */
+    BATCH = 128,      /* items the sink gets at once, at most */
+    BATCHES = 8,      /* a run */
+    ITEMS_AHEAD = 16, /* of settled items, what is fetched into the cache before its turn */
+    ROWS_AHEAD = 8,
     FIRST_PLACES = 16,
     WHY_BYTES = 192,
 };
@@ -112,6 +115,28 @@ static void wake_locked(rp_trajectory_writer *w) RP_REQUIRES(w->mu)
     if (w->waiting) rp_cond_signal(&w->cv);
 }
 
+/* Settled items were made long ago: their memory is asked for ahead of their turn. */
+static void prefetch_item_locked(rp_trajectory_writer *w, const uint64_t *keys, size_t count,
+                                 size_t at) RP_REQUIRES(w->mu)
+{
+    const rp_outgoing *item;
+
+    if (at >= count || w->set.capacity == 0) return;
+    item = *place_of(&w->set, keys[at]);
+    __builtin_prefetch(item);
+    __builtin_prefetch((const char *)item + RP_CACHE_LINE);
+}
+
+static void prefetch_rows_locked(rp_trajectory_writer *w, const uint64_t *keys, size_t count,
+                                 size_t at) RP_REQUIRES(w->mu)
+{
+    const rp_outgoing *item;
+
+    if (at >= count || w->set.capacity == 0) return;
+    item = *place_of(&w->set, keys[at]);
+    if (item != NULL) __builtin_prefetch(item->pieces[0].rows);
+}
+
 static void on_settled(void *user, const uint64_t *keys, size_t count, rp_status status,
                        const char *text)
 {
@@ -122,6 +147,8 @@ static void on_settled(void *user, const uint64_t *keys, size_t count, rp_status
     rp_mutex_lock(&w->mu);
     for (size_t i = 0; i < count; i++) {
         rp_outgoing *item = rp_outgoing_set_find(&w->set, keys[i]);
+        prefetch_item_locked(w, keys, count, i + ITEMS_AHEAD);
+        prefetch_rows_locked(w, keys, count, i + ROWS_AHEAD);
         if (item == NULL) continue;
         settle_locked(w, item);
         item->next = over;
@@ -373,6 +400,24 @@ bool rp_writer_send_now(rp_trajectory_writer *w, rp_outgoing *item)
     return false;
 }
 
+void rp_writer_push(rp_trajectory_writer *w, size_t least)
+{
+    w->unpushed = 0;
+    if (w->sink->class->push != NULL) w->sink->class->push(w->sink, least);
+}
+
+/* The same for the job, if the caller waits for what it has sent. */
+static void push_if_awaited(rp_trajectory_writer *w)
+{
+    bool is_awaited;
+
+    if (w->sink->class->push == NULL) return;
+    rp_mutex_lock(&w->mu);
+    is_awaited = w->waiting;
+    rp_mutex_unlock(&w->mu);
+    if (is_awaited) w->sink->class->push(w->sink, 1);
+}
+
 /* --- the job ---------------------------------------------------------------------------------- */
 
 void rp_writer_kick(rp_trajectory_writer *w)
@@ -415,6 +460,7 @@ static void run_job(rp_job *job)
     rp_status st = compress_some(w, take_incoming(w), &why);
     for (int i = 0; st == RP_OK && sent >= BATCH && i < BATCHES; i++)
         st = send_some(w, &sent, &why);
+    push_if_awaited(w);
     rp_mutex_lock(&w->mu);
     again = w->kicked || (st == RP_OK && (sent >= BATCH || w->closed != NULL));
     if (st != RP_OK && !again) w->trouble = why; /* else it tries again at once */
@@ -545,6 +591,7 @@ rp_status rp_trajectory_writer_flush(rp_trajectory_writer *writer, size_t leave,
 
     if (st != RP_OK) return st;
     if (writer->created > leave) rp_writer_close_wanted(writer, writer->created - leave);
+    rp_writer_push(writer, 1);
     rp_writer_kick(writer);
     st = rp_writer_await(writer, leave < SIZE_MAX ? leave + 1 : leave, SIZE_MAX, wait, err);
     return st == RP_OK ? report_refused(writer, err) : st;

@@ -148,7 +148,8 @@ static inline rp_status rp_test_find_signature(void *ctx, const char *table, rp_
 
 static inline rp_sink *rp_test_client_sink(rp_test_client_rig *r, bool local)
 {
-    static const rp_sink_class class = {rp_test_sink_put, rp_test_sink_why, rp_test_sink_close};
+    static const rp_sink_class class = {
+        .put = rp_test_sink_put, .why = rp_test_sink_why, .close = rp_test_sink_close};
     rp_sink_events events = rp_trajectory_writer_events(r->writer);
     rp_sink *sink = NULL;
 

@@ -28,7 +28,8 @@ static const rp_pattern patterns[] = {
 
 static rp_sink *open_sink(rig *g, bool local)
 {
-    static const rp_sink_class class = {rp_test_sink_put, rp_test_sink_why, rp_test_sink_close};
+    static const rp_sink_class class = {
+        .put = rp_test_sink_put, .why = rp_test_sink_why, .close = rp_test_sink_close};
     rp_sink_events events = rp_shared_sink_events(g->shared);
     rp_sink *sink = NULL;
 
