@@ -2,9 +2,9 @@
 """What does DeepMind's own client get from our server, and what from its own?
 
 One process of client code, unmodified dm-reverb in a scratch environment; the two servers are
-processes of their own that take turns, now the one first and now the other. A ratio is the median of
-the ratios of all turns: a machine that others use too changes its speed from one second to the next,
-and the client's threads have good times and bad ones with either server.
+processes of their own that take turns, now the one first and now the other. A ratio is the median
+of the ratios of all turns: a machine that others use too changes its speed from one second to the
+next, and the client's threads have good times and bad ones with either server.
 """
 
 import argparse
@@ -207,7 +207,7 @@ class Comparison:
         self.cpu_ratios = []
 
     def measure(self, name, servers, work):
-        """What work(server) gave in each turn, as two lists: theirs, ours. Nothing if it is not wanted."""
+        """What work(server) gave in each turn: a list of theirs, one of ours. None: not wanted."""
         if self.chosen and name not in self.chosen:
             return None
         results = {server.name: [] for server in servers}

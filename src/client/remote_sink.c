@@ -15,7 +15,8 @@
  *       asked it to keep;
  *   R3  the timer is armed. So moving it cannot fail;
  *   R4  if `incoming` has items and nobody has reserved room, the post is on its way, or
- *       is_near: the timer is armed for linger_ns at the latest, and the loop looks there.
+ *       is_near, or items that were taken wait for memory: then the timer is armed for soon,
+ *       and the loop looks there.
  *
  * Whatever goes wrong in the middle of a message (memory) ends the stream: the next one starts
  * from R1 again.
@@ -161,7 +162,9 @@ static void set_near(remote_sink *s, bool is_near)
 
     rp_mutex_lock(&s->mu);
     s->is_near = is_near;
-    if (!is_near && !s->is_reserved && s->incoming_count > 0) wakes = claim_post_locked(s);
+    /* Without memory for what was taken, the timer brings the loop back. */
+    if (!is_near && !s->is_reserved && s->incoming_count > 0 && s->taken_count == 0)
+        wakes = claim_post_locked(s);
     rp_mutex_unlock(&s->mu);
     if (wakes) rp_loop_post(s->loop, &s->post);
 }
@@ -491,10 +494,13 @@ static void on_posted(rp_post *post)
 {
     remote_sink *s = (remote_sink *)(void *)((char *)post - offsetof(remote_sink, post));
 
+    bool is_closed;
+
     rp_mutex_lock(&s->mu);
-    s->is_posted = false;
+    is_closed = s->is_closed;
+    s->is_posted = false; /* a sink that is closed may be gone from here on */
     rp_mutex_unlock(&s->mu);
-    if (!s->is_closed) go_on(s);
+    if (!is_closed) go_on(s);
 }
 
 static void on_begin(rp_channel_call *call)

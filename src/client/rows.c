@@ -18,7 +18,7 @@ static uint64_t readers_of(uint64_t counts)
     return counts & (RP_ROWS_REFERENCE - 1);
 }
 
-/* The last reader looks no more. It stays counted: nobody asks again. */
+/* The last reader looks no more. Whether it is still counted does not matter: nobody asks. */
 static void empty(rp_rows *rows)
 {
     rp_chunk_builder_free(rows->builder);

@@ -554,12 +554,15 @@ rp_status rp_writer_await(rp_trajectory_writer *w, size_t max_items, size_t max_
     rp_mutex_lock(&w->mu);
     w->cancelled = false; /* an earlier token may have been fired late */
     st = await_locked(w, max_items, max_bytes, RP_NOW, err);
+    w->waiting = st == RP_DEADLINE && wait.until_ns != RP_NOW; /* what is put now, is pushed */
     rp_mutex_unlock(&w->mu);
     if (st == RP_OK || (st == RP_DEADLINE && wait.until_ns == RP_NOW && err == NULL)) return st;
     if (st == RP_DEADLINE && wait.until_ns != RP_NOW) {
+        rp_writer_push(w, 1);
         rp_cancel_join(wait.cancel, &c.link);
         rp_mutex_lock(&w->mu);
         st = await_locked(w, max_items, max_bytes, wait.until_ns, err);
+        w->waiting = false;
         rp_mutex_unlock(&w->mu);
         rp_cancel_part(wait.cancel, &c.link);
     }
@@ -591,7 +594,6 @@ rp_status rp_trajectory_writer_flush(rp_trajectory_writer *writer, size_t leave,
 
     if (st != RP_OK) return st;
     if (writer->created > leave) rp_writer_close_wanted(writer, writer->created - leave);
-    rp_writer_push(writer, 1);
     rp_writer_kick(writer);
     st = rp_writer_await(writer, leave < SIZE_MAX ? leave + 1 : leave, SIZE_MAX, wait, err);
     return st == RP_OK ? report_refused(writer, err) : st;

@@ -5,9 +5,10 @@
  * from its table in pieces, of about as many bytes as a piece should have; nothing is fetched
  * while answers wait for the reader, so that no sample is spent on a queue that does not move.
  *
- * A client that has all it asked for before it asks again, as DeepMind's has, works with the
- * first samples while it takes the next ones in, if it is let: the first response to a long
- * request of such a client is small, and each that follows may have twice as much.
+ * Clients work with the first samples while they take the next ones in, if they are let. Those
+ * that ask for more only when they have had all, as DeepMind's, would wait for a large message
+ * each time: so the first response to a long request is small, and each that follows may have
+ * twice as much.
  *
  * Under a lease, chunks in the shared arena are not sent: the lease holds the trajectory and
  * the answer says where they are. Where the lease may hold no more, they are sent after all: a
@@ -31,7 +32,8 @@ enum {
     SHARED_FETCH_BYTES = 16 << 20,
     RESPONSE_BYTES = 2 << 20, /* of chunks in one message; one chunk more at most */
     COPIED_BYTES = 192 << 10, /* in one message */
-    FIRST_BYTES = 2 << 10,    /* of either, in the first message to a client that waits */
+    LONG_REQUEST = 128,       /* samples: for more, */
+    FIRST_BYTES = 2 << 10,    /* of either, in the first message */
     MAX_IDLE_FETCHES = 64,
     TRAJECTORIES_AHEAD = 32, /* samples */
     CHUNKS_AHEAD = 16,
@@ -49,7 +51,6 @@ typedef struct sample_stream {
     int64_t timeout_ns; /* of each fetch; -1: none */
     size_t next_fetch;
     size_t message_bytes;   /* that the next response may have, and one sample more */
-    int64_t done_ns;        /* when the loop's turn began in which the last request was done */
     rp_sample_fetch *fetch; /* that waits in the table */
     bool is_pumping;
     rp_lease *lease; /* of SampleShared; a reference */
@@ -313,7 +314,6 @@ static void settle(sample_stream *stream, rp_sample_fetch *fetch)
     } else if (count > 0) {
         rp_histogram_record(&counters->sample_ns, took_ns, count);
         stream->remaining -= (int64_t)count;
-        if (stream->remaining == 0) stream->done_ns = rp_loop_now(fetch->worker->loop);
         stream->next_fetch = 2 * count;
         if (!stream->task.is_finished) write_samples(stream, fetch);
     }
@@ -452,7 +452,6 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
 {
     sample_stream *stream = stream_of(task);
     rp_wire_sample_request request;
-    bool is_awaited; /* its answer, by a client that does nothing else */
     rp_error error;
 
     (void)block;
@@ -476,9 +475,7 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
         rp_served_unref(stream->served);
         stream->served = served;
     }
-    is_awaited = stream->done_ns != rp_loop_now(rp_task_worker(task)->loop);
-    stream->message_bytes =
-        is_awaited && request.num_samples > FIRST_FETCH ? FIRST_BYTES : RESPONSE_BYTES;
+    stream->message_bytes = request.num_samples > LONG_REQUEST ? FIRST_BYTES : RESPONSE_BYTES;
     stream->remaining = request.num_samples;
     stream->next_fetch = 2 * FIRST_FETCH;
     stream->timeout_ns = -1;

@@ -319,6 +319,49 @@ static void a_culprit_behind_an_item_that_waits(void **state)
     close_rig(&r);
 }
 
+/* Items that come while others are confirmed wait for more, but not long: pushed or not. */
+static void items_wait_for_more_and_go(void **state)
+{
+    enum { PUSHED = 4000, LEFT = 400 };
+    rig r;
+
+    (void)state;
+    open_rig(&r, true);
+    for (uint64_t key = 0; key < PUSHED; key++) {
+        put_many(&r, "all", key, 1);
+        if (key % 128 == 127) r.sink->class->push(r.sink, 128);
+        if (key % 1000 == 7) r.sink->class->push(r.sink, 1);
+    }
+    r.sink->class->push(r.sink, 1);
+    assert_true(rp_test_settled_await(r.settled, PUSHED));
+    for (uint64_t key = PUSHED; key < PUSHED + LEFT; key++) {
+        put_many(&r, "all", key, 1);
+        if (key % 20 == 0) (void)usleep((unsigned)(key % 7) * 300);
+        if (key % 50 == 0) assert_true(rp_test_settled_await(r.settled, (size_t)key + 1));
+    }
+    assert_true(rp_test_settled_await(r.settled, PUSHED + LEFT));
+    rp_test_settled_expect(r.settled, 0, PUSHED + LEFT, RP_OK);
+    close_rig(&r);
+}
+
+/* What waits when the server goes away, and the sink after it, is nobody's. */
+static void closed_while_the_server_goes(void **state)
+{
+    rig r;
+
+    (void)state;
+    for (int round = 0; round < 20; round += (int)rp_test_step(1, 3)) {
+        open_rig(&r, true);
+        put_many(&r, "all", 0, 1);
+        assert_true(rp_test_settled_await(r.settled, 1));
+        for (uint64_t key = 1; key < 50; key++) put_many(&r, "all", key, 1);
+        rp_test_live_stop(&r.live);
+        for (uint64_t key = 50; key < 60; key++) put_many(&r, "all", key, 1);
+        close_sink(&r);
+        rp_test_line_close(&r.line);
+    }
+}
+
 /* More than a message may have, and more than a stream may hold without an item. */
 static void large_items(void **state)
 {
@@ -409,6 +452,8 @@ int main(void)
         cmocka_unit_test(survives_restarts_over_a_unix_socket),
         cmocka_unit_test(a_full_table_delays_its_confirmations),
         cmocka_unit_test(a_culprit_behind_an_item_that_waits),
+        cmocka_unit_test(items_wait_for_more_and_go),
+        cmocka_unit_test(closed_while_the_server_goes),
         cmocka_unit_test(large_items),
         cmocka_unit_test(closed_with_items_in_flight),
         cmocka_unit_test(a_server_that_is_not_there),
