@@ -57,7 +57,7 @@ enum {
 
 #define MIN_PAUSE_NS ((int64_t)2000000)
 #define MAX_PAUSE_NS ((int64_t)1000000000)
-#define LINGER_NS ((int64_t)1000000)
+#define LINGER_NS ((int64_t)1000000) /* that an item waits for others, at most */
 #define MEMORY_PAUSE_NS ((int64_t)10000000)
 #define OLD_NS ((int64_t)2000000000)      /* a stream that lived so long did not die young */
 #define MIN_PROBE_NS ((int64_t)100000000) /* without complaint: it has passed */
@@ -493,7 +493,6 @@ static void on_due(rp_timer *timer)
 static void on_posted(rp_post *post)
 {
     remote_sink *s = (remote_sink *)(void *)((char *)post - offsetof(remote_sink, post));
-
     bool is_closed;
 
     rp_mutex_lock(&s->mu);

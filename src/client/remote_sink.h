@@ -20,8 +20,7 @@
 
 /* Nothing is sent before the first item. `channel` and `runtime` are borrowed and must outlive
  * it; `events` is copied, and called on the loop's thread or a guest's. Not on the loop's
- * thread.
- * RP_NO_RESOURCE. Returns owned: close it. */
+ * thread. RP_NO_RESOURCE. Returns owned: close it. */
 RP_NODISCARD rp_status rp_remote_sink_new(rp_channel *channel, rp_runtime *runtime,
                                           const rp_allocator *alloc,
                                           const rp_sink_events *events, rp_sink **out,

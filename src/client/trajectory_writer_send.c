@@ -115,25 +115,20 @@ static void wake_locked(rp_trajectory_writer *w) RP_REQUIRES(w->mu)
     if (w->waiting) rp_cond_signal(&w->cv);
 }
 
-/* Settled items were made long ago: their memory is asked for ahead of their turn. */
-static void prefetch_item_locked(rp_trajectory_writer *w, const uint64_t *keys, size_t count,
-                                 size_t at) RP_REQUIRES(w->mu)
+/* Settled items were made long ago: their memory, then that of their rows, is asked for ahead
+ * of their turn. `left` keys are to come, from the one whose turn it is. */
+static void prefetch_locked(const rp_trajectory_writer *w, const uint64_t *keys, size_t left)
+    RP_REQUIRES(w->mu)
 {
     const rp_outgoing *item;
 
-    if (at >= count || w->set.capacity == 0) return;
-    item = *place_of(&w->set, keys[at]);
-    __builtin_prefetch(item);
-    __builtin_prefetch((const char *)item + RP_CACHE_LINE);
-}
-
-static void prefetch_rows_locked(rp_trajectory_writer *w, const uint64_t *keys, size_t count,
-                                 size_t at) RP_REQUIRES(w->mu)
-{
-    const rp_outgoing *item;
-
-    if (at >= count || w->set.capacity == 0) return;
-    item = *place_of(&w->set, keys[at]);
+    if (w->set.capacity == 0) return;
+    item = left > ITEMS_AHEAD ? *place_of(&w->set, keys[ITEMS_AHEAD]) : NULL;
+    if (item != NULL) {
+        __builtin_prefetch(item);
+        __builtin_prefetch((const char *)item + RP_CACHE_LINE);
+    }
+    item = left > ROWS_AHEAD ? *place_of(&w->set, keys[ROWS_AHEAD]) : NULL;
     if (item != NULL) __builtin_prefetch(item->pieces[0].rows);
 }
 
@@ -147,8 +142,7 @@ static void on_settled(void *user, const uint64_t *keys, size_t count, rp_status
     rp_mutex_lock(&w->mu);
     for (size_t i = 0; i < count; i++) {
         rp_outgoing *item = rp_outgoing_set_find(&w->set, keys[i]);
-        prefetch_item_locked(w, keys, count, i + ITEMS_AHEAD);
-        prefetch_rows_locked(w, keys, count, i + ROWS_AHEAD);
+        prefetch_locked(w, keys + i, count - i);
         if (item == NULL) continue;
         settle_locked(w, item);
         item->next = over;
@@ -554,7 +548,7 @@ rp_status rp_writer_await(rp_trajectory_writer *w, size_t max_items, size_t max_
     rp_mutex_lock(&w->mu);
     w->cancelled = false; /* an earlier token may have been fired late */
     st = await_locked(w, max_items, max_bytes, RP_NOW, err);
-    w->waiting = st == RP_DEADLINE && wait.until_ns != RP_NOW; /* what is put now, is pushed */
+    w->waiting = st == RP_DEADLINE && wait.until_ns != RP_NOW; /* what is put is pushed */
     rp_mutex_unlock(&w->mu);
     if (st == RP_OK || (st == RP_DEADLINE && wait.until_ns == RP_NOW && err == NULL)) return st;
     if (st == RP_DEADLINE && wait.until_ns != RP_NOW) {
