@@ -322,7 +322,7 @@ static void a_culprit_behind_an_item_that_waits(void **state)
 /* Items that come while others are confirmed wait for more, but not long: pushed or not. */
 static void items_wait_for_more_and_go(void **state)
 {
-    enum { PUSHED = 4000, LEFT = 400 };
+    enum { PUSHED = 4000, LEFT = 400, END = PUSHED + LEFT + 100 };
     rig r;
 
     (void)state;
@@ -340,7 +340,15 @@ static void items_wait_for_more_and_go(void **state)
         if (key % 50 == 0) assert_true(rp_test_settled_await(r.settled, (size_t)key + 1));
     }
     assert_true(rp_test_settled_await(r.settled, PUSHED + LEFT));
-    rp_test_settled_expect(r.settled, 0, PUSHED + LEFT, RP_OK);
+    for (size_t count = PUSHED + LEFT; count < END;) { /* the loop sleeps: this thread sends */
+        put_many(&r, "all", count, 1);
+        assert_true(rp_test_settled_await(r.settled, ++count));
+        put_many(&r, "all", count, 1);
+        r.sink->class->push(r.sink, 1);
+        assert_true(rp_test_settled_await(r.settled, ++count));
+        (void)usleep(3000);
+    }
+    rp_test_settled_expect(r.settled, 0, END, RP_OK);
     close_rig(&r);
 }
 
