@@ -2,6 +2,7 @@
 /* Every reader of src/wire. The first byte of the input picks one; the rest is its message, in
  * a block of exactly its size. What is accepted must lie within the message, be as much as was
  * counted, and mean the same when it is read again from what we write of it. */
+#include "chunk/chunk_wire.h"
 #include "fuzz.h"
 #include "util/buf.h"
 #include "wire/durability_wire.h"
@@ -122,13 +123,14 @@ static void read_insert(const uint8_t *data, size_t size)
     rp_pb_reader parts;
     const uint8_t *part;
     size_t part_size, chunks = 0, items = 0;
-    uint64_t *keep, key;
+    uint64_t *keep;
 
     if (!is_read(rp_insert_request_read(data, size, &limits, &request, &err), &err)) return;
     for (parts = rp_insert_request_parts(&request);
          rp_insert_request_next_chunk(&parts, &part, &part_size); chunks++) {
         rp_error chunk_err = {0};
-        (void)is_read(rp_chunk_peek_key(part, part_size, &key, &chunk_err), &chunk_err);
+        rp_chunk_head head;
+        (void)is_read(rp_chunk_wire_peek(part, part_size, &head, &chunk_err), &chunk_err);
     }
     for (parts = rp_insert_request_parts(&request);
          rp_insert_request_next_item(&parts, &part, &part_size); items++)

@@ -92,10 +92,17 @@ size_t rp_chunk_wire_size(const rp_chunk_outline *outline, const rp_chunk_part *
  * most RP_CHUNK_HEAD_BYTES on. */
 enum { RP_CHUNK_HEAD_BYTES = 48 };
 uint8_t *rp_chunk_wire_put_head(const rp_chunk_origin *origin, uint8_t *dst);
-/* Reads such a head, of `*head_bytes` bytes. False if the message does not begin with one, or
- * if the steps in it are impossible: the outline may still be fine, or says what is wrong. */
-bool rp_chunk_wire_get_head(const uint8_t *wire, size_t size, rp_chunk_origin *origin,
-                            size_t *head_bytes);
+/* What can be said of a message without reading all of it: the key, if it stands first, as
+ * writers put it; otherwise as a reader would find it. If the message begins with a whole head,
+ * written as everybody does and with steps that are possible, all of the origin and how long
+ * that is; 0: only the key. What the chunk says once it is parsed counts. RP_INVALID. */
+typedef struct rp_chunk_head {
+    rp_chunk_origin origin;
+    size_t bytes;
+} rp_chunk_head;
+
+RP_NODISCARD rp_status rp_chunk_wire_peek(const uint8_t *wire, size_t size, rp_chunk_head *head,
+                                          rp_error *err);
 void rp_chunk_wire_write(const rp_chunk_outline *outline, const rp_chunk_part *parts,
                          size_t raw_bytes, uint8_t *dst);
 

@@ -122,21 +122,45 @@ rp_status rp_chunk_wire_outline(const uint8_t *wire, size_t size, const rp_chunk
     return st;
 }
 
-bool rp_chunk_wire_get_head(const uint8_t *wire, size_t size, rp_chunk_origin *origin,
-                            size_t *head_bytes)
+static bool range_in_order(rp_pb_reader r, rp_chunk_origin *origin)
 {
-    rp_pb_reader reader = rp_pb_open(wire, size);
-    rp_pb_field f;
+    uint64_t first, last, sparse;
 
-    *origin = (rp_chunk_origin){0};
-    if (rp_pb_next(&reader, &f) != RP_PB_FIELD || !rp_pb_is(&f, RP_PB_CHUNK_KEY, RP_PB_VARINT))
+    if (!rp_pb_take_if(&r, RP_PB_RANGE_EPISODE, &origin->episode) ||
+        !rp_pb_take_if(&r, RP_PB_RANGE_START, &first) ||
+        !rp_pb_take_if(&r, RP_PB_RANGE_END, &last) ||
+        !rp_pb_take_if(&r, RP_PB_RANGE_SPARSE, &sparse))
         return false;
-    origin->key = f.value;
-    if (rp_pb_next(&reader, &f) != RP_PB_FIELD ||
-        !rp_pb_is(&f, RP_PB_CHUNK_RANGE, RP_PB_BYTES) || read_range(&f, origin, NULL) != RP_OK)
-        return false;
-    *head_bytes = (size_t)(reader.at - wire);
-    return origin->last_step >= origin->first_step;
+    origin->first_step = (int32_t)(uint32_t)first;
+    origin->last_step = (int32_t)(uint32_t)last;
+    origin->sparse = sparse != 0;
+    return r.at == r.end && origin->last_step >= origin->first_step;
+}
+
+static rp_status search_key(rp_pb_reader reader, uint64_t *key, rp_error *err)
+{
+    rp_pb_field f;
+    rp_pb_step step;
+
+    while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD)
+        if (rp_pb_is(&f, RP_PB_CHUNK_KEY, RP_PB_VARINT)) *key = f.value;
+    return step == RP_PB_END ? RP_OK : rp_fail(err, RP_INVALID, "malformed ChunkData");
+}
+
+rp_status rp_chunk_wire_peek(const uint8_t *wire, size_t size, rp_chunk_head *head,
+                             rp_error *err)
+{
+    rp_pb_reader r = rp_pb_open(wire, size), range;
+
+    *head = (rp_chunk_head){0};
+    if (!rp_pb_begins(&r, RP_PB_CHUNK_KEY, RP_PB_VARINT))
+        return search_key(r, &head->origin.key, err);
+    if (!rp_pb_take_number(&r, &head->origin.key))
+        return rp_fail(err, RP_INVALID, "malformed ChunkData");
+    if (rp_pb_begins(&r, RP_PB_CHUNK_RANGE, RP_PB_BYTES) && rp_pb_take_bytes(&r, &range) &&
+        range_in_order(range, &head->origin))
+        head->bytes = (size_t)(r.at - wire);
+    return RP_OK;
 }
 
 /* --- the columns ------------------------------------------------------------------------------ */

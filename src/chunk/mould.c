@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "chunk/chunk_wire.h"
 #include "chunk/protobuf.h"
 
 /* True if no field of a head stands in these bytes, which are fields from the first on. */
@@ -21,13 +20,16 @@ void rp_chunk_mould_take(rp_chunk_mould *mould, const rp_chunk *chunk)
 {
     const rp_column_place *place = &chunk->places[0];
     const rp_chunk_column *column = &chunk->columns[0];
-    rp_chunk_origin origin;
+    rp_chunk_head begin;
     size_t head, end;
 
     if (chunk->column_count != 1 || place->form != RP_FORM_STORED || column->raw_bytes == 0)
         return;
-    if (chunk->delta || !rp_chunk_wire_get_head(chunk->wire, chunk->wire_bytes, &origin, &head))
+    if (chunk->delta ||
+        rp_chunk_wire_peek(chunk->wire, chunk->wire_bytes, &begin, NULL) != RP_OK ||
+        begin.bytes == 0)
         return;
+    head = begin.bytes;
     end = place->rows_at + column->raw_bytes;
     if (place->rows_at - head > RP_MOULD_BYTES || chunk->wire_bytes - end > RP_MOULD_BYTES)
         return;
@@ -90,21 +92,19 @@ static bool fits(const rp_chunk_mould *m, const uint8_t *wire, size_t size, size
 }
 
 rp_status rp_chunk_mould_parse(rp_chunk_mould *mould, const rp_allocator *alloc,
-                               const uint8_t *wire, size_t size, const rp_chunk_limits *limits,
-                               rp_chunk **out, rp_error *err)
+                               const uint8_t *wire, size_t size, const rp_chunk_head *head,
+                               const rp_chunk_limits *limits, rp_chunk **out, rp_error *err)
 {
-    rp_chunk_origin origin;
     rp_chunk *chunk;
-    size_t head;
     uint8_t *at;
     rp_status st;
 
-    if (is_within(mould, size, limits) && rp_chunk_wire_get_head(wire, size, &origin, &head) &&
-        fits(mould, wire, size, head)) {
+    if (is_within(mould, size, limits) && head->bytes > 0 &&
+        fits(mould, wire, size, head->bytes)) {
         chunk = rp_chunk_alloc(alloc, 1, size, &at);
         if (chunk != NULL) {
             memcpy(at, wire, size);
-            fill_in(mould, &origin, head, chunk);
+            fill_in(mould, &head->origin, head->bytes, chunk);
             *out = chunk;
             return RP_OK;
         }

@@ -10,7 +10,7 @@
 #ifndef RP_CHUNK_MOULD_H
 #define RP_CHUNK_MOULD_H
 
-#include "chunk/chunk.h"
+#include "chunk/chunk_wire.h"
 
 enum { RP_MOULD_BYTES = 64 };
 
@@ -31,9 +31,10 @@ rp_chunk *rp_chunk_mould_cast(const rp_chunk_mould *mould, const rp_allocator *a
                               const rp_chunk_origin *origin, const uint8_t *rows);
 
 /* The same as rp_chunk_parse(), faster if the message fits the mould, which takes its form if
- * not. */
+ * not. `head` is what rp_chunk_wire_peek() says of the message. */
 RP_NODISCARD rp_status rp_chunk_mould_parse(rp_chunk_mould *mould, const rp_allocator *alloc,
                                             const uint8_t *wire, size_t size,
+                                            const rp_chunk_head *head,
                                             const rp_chunk_limits *limits, rp_chunk **out,
                                             rp_error *err);
 

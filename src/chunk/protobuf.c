@@ -12,47 +12,41 @@ static uint64_t gather_sevens(uint64_t v)
 }
 
 /* With ten bytes to look at: keys, being random, mostly take nine or ten. */
-static inline bool get_long_varint(const uint8_t **at, uint64_t *value)
+static inline const uint8_t *read_long_varint(const uint8_t *at, uint64_t *value)
 {
-    const uint8_t *p = *at;
-    uint64_t v = rp_pb_load64(p), stops = ~v & 0x8080808080808080;
+    uint64_t v = rp_pb_load64(at), stops = ~v & 0x8080808080808080;
 
     if (stops != 0) {
         unsigned bits = (unsigned)__builtin_ctzll(stops) + 1; /* of the varint */
-        *at = p + bits / 8;
         *value = gather_sevens(v & (UINT64_MAX >> (64 - bits)));
-        return true;
+        return at + bits / 8;
     }
-    v = gather_sevens(v) | (uint64_t)(p[8] & 0x7f) << 56;
-    if (p[8] < 0x80) {
-        *at = p + 9;
+    v = gather_sevens(v) | (uint64_t)(at[8] & 0x7f) << 56;
+    if (at[8] < 0x80) {
         *value = v;
-        return true;
+        return at + 9;
     }
-    if (p[9] > 1) return false; /* the tenth byte has room for one bit */
-    *at = p + 10;
-    *value = v | (uint64_t)p[9] << 63;
-    return true;
+    if (at[9] > 1) return NULL; /* the tenth byte has room for one bit */
+    *value = v | (uint64_t)at[9] << 63;
+    return at + 10;
 }
 
-bool rp_pb_get_varint(const uint8_t **at, const uint8_t *end, uint64_t *value)
+const uint8_t *rp_pb_read_varint(const uint8_t *at, const uint8_t *end, uint64_t *value)
 {
-    const uint8_t *p = *at;
     uint64_t v = 0;
 
-    if (end - p >= 10) return get_long_varint(at, value);
+    if (end - at >= 10) return read_long_varint(at, value);
     for (unsigned shift = 0; shift < 63; shift += 7) {
         uint8_t byte;
-        if (p == end) return false;
-        byte = *p++;
+        if (at == end) return NULL;
+        byte = *at++;
         v |= (uint64_t)(byte & 0x7f) << shift;
         if (byte < 0x80) {
-            *at = p;
             *value = v;
-            return true;
+            return at;
         }
     }
-    return false;
+    return NULL;
 }
 
 /* Numbers of fixed width are little-endian on the wire. */
@@ -92,7 +86,8 @@ static rp_pb_step next_number(rp_pb_reader *reader, rp_pb_field *field)
         reader->at = at + 8;
         return RP_PB_FIELD;
     }
-    if (!get_long_varint(&at, &field->value)) return RP_PB_BAD;
+    at = read_long_varint(at, &field->value);
+    if (at == NULL) return RP_PB_BAD;
     reader->at = at;
     return RP_PB_FIELD;
 }

@@ -59,8 +59,8 @@ static inline rp_pb_step rp_pb_next(rp_pb_reader *reader, rp_pb_field *field)
     size_t left = (size_t)(reader->end - at);
 
     if (left == 0) return RP_PB_END;
-    if (left < 3 || at[0] >= 0x80 || at[0] < 8 || (at[1] & at[2]) >= 0x80)
-        return rp_pb_next_any(reader, field);
+    if (left < 2 || at[0] >= 0x80 || at[0] < 8) return rp_pb_next_any(reader, field);
+    if (at[1] >= 0x80 && (left < 3 || at[2] >= 0x80)) return rp_pb_next_any(reader, field);
     field->number = at[0] >> 3;
     field->type = (rp_pb_type)(at[0] & 7);
     field->value = at[1];
@@ -79,9 +79,19 @@ static inline rp_pb_step rp_pb_next(rp_pb_reader *reader, rp_pb_field *field)
     return RP_PB_FIELD;
 }
 
-/* Reads one varint at `*at` and moves past it. False if it is cut off at `end`, is longer than
+/* Reads one varint and returns the end of it. NULL if it is cut off at `end`, is longer than
  * ten bytes, or does not fit 64 bits. */
-bool rp_pb_get_varint(const uint8_t **at, const uint8_t *end, uint64_t *value);
+const uint8_t *rp_pb_read_varint(const uint8_t *at, const uint8_t *end, uint64_t *value);
+
+/* The same, moving `*at` past it. False with `*at` as it was. */
+static inline bool rp_pb_get_varint(const uint8_t **at, const uint8_t *end, uint64_t *value)
+{
+    const uint8_t *after = rp_pb_read_varint(*at, end, value);
+
+    if (after == NULL) return false;
+    *at = after;
+    return true;
+}
 
 /* Eight bytes as the number they are on the wire: little-endian. */
 static inline uint64_t rp_pb_load64(const uint8_t *at)
@@ -100,6 +110,60 @@ static inline bool rp_pb_is(const rp_pb_field *field, uint32_t number, rp_pb_typ
 {
     return field->number == number && field->type == type;
 }
+
+/* --- in order ----------------------------------------------------------------------------------
+ *
+ * Whoever writes protocol buffers writes the fields by their numbers, each once; then the next
+ * byte is all there is to look at. What is written in another way, or is wrong, makes these say
+ * false, and is left to rp_pb_next(). Field numbers are below 16. Always inline: a reader that
+ * stays in registers is half the work. */
+#define RP_PB_INLINE inline __attribute__((always_inline))
+
+static RP_PB_INLINE bool rp_pb_begins(rp_pb_reader *r, uint32_t number, rp_pb_type type)
+{
+    if (r->at == r->end || *r->at != (uint8_t)(number << 3 | (uint32_t)type)) return false;
+    r->at++;
+    return true;
+}
+
+static RP_PB_INLINE bool rp_pb_take_number(rp_pb_reader *r, uint64_t *value)
+{
+    if (r->at == r->end || *r->at >= 0x80) return rp_pb_get_varint(&r->at, r->end, value);
+    *value = *r->at++;
+    return true;
+}
+
+static RP_PB_INLINE bool rp_pb_take_bytes(rp_pb_reader *r, rp_pb_reader *bytes)
+{
+    uint64_t size;
+
+    if (!rp_pb_take_number(r, &size) || size > (size_t)(r->end - r->at)) return false;
+    *bytes = rp_pb_open(r->at, (size_t)size);
+    r->at += size;
+    return true;
+}
+
+/* Fields that may be left out: then they are 0. */
+static RP_PB_INLINE bool rp_pb_take_if(rp_pb_reader *r, uint32_t number, uint64_t *value)
+{
+    *value = 0;
+    return !rp_pb_begins(r, number, RP_PB_VARINT) || rp_pb_take_number(r, value);
+}
+
+static RP_PB_INLINE bool rp_pb_take_double_if(rp_pb_reader *r, uint32_t number, double *value)
+{
+    uint64_t bits;
+
+    *value = 0;
+    if (!rp_pb_begins(r, number, RP_PB_FIXED64)) return true;
+    if (r->end - r->at < 8) return false;
+    bits = rp_pb_load64(r->at);
+    memcpy(value, &bits, sizeof bits);
+    r->at += 8;
+    return true;
+}
+
+/* --- writing ----------------------------------------------------------------------------------- */
 
 /* Bytes of a varint, 1 to 10. */
 static inline size_t rp_pb_varint_size(uint64_t value)

@@ -124,6 +124,13 @@ typedef struct chunk_set {
     size_t capacity; /* of `chunks`: all slices may have different ones */
 } chunk_set;
 
+static void set_init(chunk_set *set)
+{
+    set->chunks = set->few;
+    set->count = 0;
+    set->table = NULL;
+}
+
 static size_t set_bytes(const chunk_set *set)
 {
     return set->capacity * sizeof *set->chunks + (set->mask + 1) * sizeof *set->table;
@@ -185,7 +192,6 @@ static bool find_chunks(const rp_allocator *alloc, const rp_slices *columns,
 {
     const rp_chunk *before = NULL;
 
-    set->chunks = set->few;
     for (size_t i = 0; i < column_count; i++)
         for (size_t k = 0; k < columns[i].slice_count; k++) {
             rp_chunk *chunk = columns[i].slices[k].chunk;
@@ -259,18 +265,18 @@ static rp_trajectory *make(const rp_allocator *alloc, size_t chunk_count,
     return t;
 }
 
-static void take_chunks(rp_trajectory *t, const chunk_set *set)
+static void put_chunks(rp_trajectory *t, const chunk_set *set)
 {
     for (size_t i = 0; i < set->count; i++) {
-        t->chunks[i] = rp_chunk_ref(set->chunks[i]);
+        t->chunks[i] = set->chunks[i];
         t->bytes += set->chunks[i]->wire_bytes;
     }
 }
 
-rp_status rp_trajectory_new(const rp_allocator *alloc, const rp_slices *columns,
-                            size_t column_count, rp_trajectory **out, rp_error *err)
+rp_status rp_trajectory_new_unheld(const rp_allocator *alloc, const rp_slices *columns,
+                                   size_t column_count, rp_trajectory **out, rp_error *err)
 {
-    chunk_set set = {0};
+    chunk_set set;
     rp_trajectory *t = NULL;
     size_t slice_count = 0;
     rp_status st = count_slices(columns, column_count, &slice_count, err);
@@ -278,15 +284,30 @@ rp_status rp_trajectory_new(const rp_allocator *alloc, const rp_slices *columns,
     for (size_t i = 0; st == RP_OK && i < column_count; i++)
         st = check_column(i, &columns[i], err);
     if (st != RP_OK) return st;
+    set_init(&set);
     if (find_chunks(alloc, columns, column_count, slice_count, &set))
         t = make(alloc, set.count, columns, column_count, slice_count);
     if (t != NULL) {
-        take_chunks(t, &set);
+        put_chunks(t, &set);
         *out = t;
     } else {
         st = rp_fail_memory(err, slice_count * sizeof(rp_slice));
     }
     if (set.table != NULL) rp_release(alloc, set.chunks, set_bytes(&set));
+    return st;
+}
+
+void rp_trajectory_hold(rp_trajectory *trajectory)
+{
+    for (uint32_t i = 0; i < trajectory->chunk_count; i++) rp_chunk_ref(trajectory->chunks[i]);
+}
+
+rp_status rp_trajectory_new(const rp_allocator *alloc, const rp_slices *columns,
+                            size_t column_count, rp_trajectory **out, rp_error *err)
+{
+    rp_status st = rp_trajectory_new_unheld(alloc, columns, column_count, out, err);
+
+    if (st == RP_OK) rp_trajectory_hold(*out);
     return st;
 }
 
@@ -307,11 +328,11 @@ rp_trajectory *rp_trajectory_over(const rp_allocator *alloc, const rp_trajectory
     const rp_extent *last = rp_trajectory_extents(trajectory) + trajectory->column_count - 1;
     size_t slice_count = last->first_slice + last->slice_count, at = 0;
     size_t size = size_of(trajectory->chunk_count, trajectory->column_count, slice_count);
-    chunk_set set = {0};
+    chunk_set set;
     rp_trajectory *t;
     rp_slice *slices;
 
-    set.chunks = set.few;
+    set_init(&set);
     for (uint32_t i = 0; trajectory->chunk_count > FEW && i < trajectory->chunk_count; i++)
         if (!add_chunk(alloc, &set, trajectory->chunks[i], trajectory->chunk_count))
             return NULL; /* only the first that is one too many needs memory */

@@ -45,6 +45,13 @@ RP_NODISCARD rp_status rp_trajectory_column_check(size_t index,
                                                   const rp_trajectory_column *column,
                                                   const rp_spec *spec, rp_error *err);
 
+/* As rp_trajectory_new(), but without references to the chunks. Before it is dropped the caller
+ * gives it one to each of them: its own, or new ones by rp_trajectory_hold(). */
+RP_NODISCARD rp_status rp_trajectory_new_unheld(const rp_allocator *alloc,
+                                                const rp_slices *columns, size_t column_count,
+                                                rp_trajectory **out, rp_error *err);
+void rp_trajectory_hold(rp_trajectory *trajectory);
+
 /* The same trajectory over other chunks: `chunks`, one for each of its own, in order, with the
  * same columns, shapes and dtypes. Takes references. NULL if there is no memory. */
 rp_trajectory *rp_trajectory_over(const rp_allocator *alloc, const rp_trajectory *trajectory,

@@ -452,7 +452,8 @@ static rp_block *share(const rp_server *server, const uint8_t *data, size_t size
 }
 
 static rp_status make_chunk(insert_stream *stream, const uint8_t *data, size_t size,
-                            rp_block *block, rp_chunk **out, rp_error *err)
+                            const rp_chunk_head *head, rp_block *block, rp_chunk **out,
+                            rp_error *err)
 {
     const rp_worker *worker = rp_task_worker(&stream->task);
     const rp_allocator *alloc = &worker->server->alloc;
@@ -466,7 +467,8 @@ static rp_status make_chunk(insert_stream *stream, const uint8_t *data, size_t s
     if (block == NULL || size < ADOPT_BYTES || size < block->size / 2) {
         block = share(worker->server, data, size);
         if (block == NULL)
-            return rp_chunk_mould_parse(&stream->mould, alloc, data, size, &limits, out, err);
+            return rp_chunk_mould_parse(&stream->mould, alloc, data, size, head, &limits, out,
+                                        err);
         data = block->data;
     } else {
         (void)rp_block_ref(block);
@@ -496,15 +498,15 @@ static rp_status add_chunk(insert_stream *stream, const uint8_t *data, size_t si
                            rp_block *block, rp_error *err)
 {
     rp_chunk *chunk, *before;
-    uint64_t key;
-    rp_status st = rp_chunk_peek_key(data, size, &key, err);
+    rp_chunk_head head;
+    rp_status st = rp_chunk_wire_peek(data, size, &head, err);
 
     if (st != RP_OK) return st;
-    before = rp_stream_chunks_find(&stream->chunks, key, false);
+    before = rp_stream_chunks_find(&stream->chunks, head.origin.key, false);
     if (before != NULL) return compare_chunk(before, data, size, err);
-    st = make_chunk(stream, data, size, block, &chunk, err);
+    st = make_chunk(stream, data, size, &head, block, &chunk, err);
     if (st != RP_OK) return st;
-    if (chunk->origin.key != key &&
+    if (chunk->origin.key != head.origin.key &&
         rp_stream_chunks_find(&stream->chunks, chunk->origin.key, false) != NULL)
         st = rp_fail(err, RP_INVALID, "chunk %llu came twice",
                      (unsigned long long)chunk->origin.key);

@@ -23,7 +23,6 @@ enum {
     SLICE_OFFSET = 2,
     SLICE_LENGTH = 3,
     SLICE_INDEX = 4,
-    CHUNK_KEY = 1,
     TIME_SECONDS = 1,
     TIME_NANOS = 2,
 };
@@ -144,23 +143,6 @@ void rp_insert_request_keep(const rp_insert_request *request, uint64_t *keys)
     }
 }
 
-rp_status rp_chunk_peek_key(const uint8_t *data, size_t size, uint64_t *key, rp_error *err)
-{
-    rp_pb_reader reader = rp_pb_open(data, size);
-    rp_pb_field field;
-    rp_pb_step step;
-
-    *key = 0;
-    if (size > 1 && data[0] == rp_pb_tag(CHUNK_KEY, RP_PB_VARINT)) { /* where writers put it */
-        reader.at++;
-        if (rp_pb_get_varint(&reader.at, reader.end, key)) return RP_OK;
-        return malformed("ChunkData", err);
-    }
-    while ((step = rp_pb_next(&reader, &field)) == RP_PB_FIELD)
-        if (rp_pb_is(&field, CHUNK_KEY, RP_PB_VARINT)) *key = field.value;
-    return step == RP_PB_END ? RP_OK : malformed("ChunkData", err);
-}
-
 /* --- items ------------------------------------------------------------------------------------ */
 
 /* An int32 of which only 0 and more make sense. */
@@ -263,47 +245,15 @@ static bool read_time(const uint8_t *data, size_t size, int64_t *ns)
 
 /* --- items, in order -------------------------------------------------------------------------- */
 
-/* Whoever writes protocol buffers writes the fields by their numbers, each once; then the next
- * byte is all there is to look at. What is written in another way, or is wrong, is left to the
- * functions above. */
-
-static inline bool begins(rp_pb_reader *r, uint32_t number, rp_pb_type type)
-{
-    if (r->at == r->end || *r->at != (uint8_t)rp_pb_tag(number, type)) return false;
-    r->at++;
-    return true;
-}
-
-static inline bool take_number(rp_pb_reader *r, uint64_t *value)
-{
-    if (r->at == r->end || *r->at >= 0x80) return rp_pb_get_varint(&r->at, r->end, value);
-    *value = *r->at++;
-    return true;
-}
-
-static inline bool take_bytes(rp_pb_reader *r, rp_pb_reader *bytes)
-{
-    uint64_t size;
-
-    if (!take_number(r, &size) || size > (size_t)(r->end - r->at)) return false;
-    *bytes = rp_pb_open(r->at, (size_t)size);
-    r->at += size;
-    return true;
-}
-
-/* A number that may be left out: then it is 0. */
-static inline bool take_if(rp_pb_reader *r, uint32_t number, uint64_t *value)
-{
-    *value = 0;
-    return !begins(r, number, RP_PB_VARINT) || take_number(r, value);
-}
+/* As everybody writes them (chunk/protobuf.h); all else is left to the functions above. */
 
 static inline bool slice_in_order(rp_pb_reader r, rp_wire_slice *out)
 {
     uint64_t offset, length, index;
 
-    if (!take_if(&r, SLICE_CHUNK, &out->chunk_key) || !take_if(&r, SLICE_OFFSET, &offset) ||
-        !take_if(&r, SLICE_LENGTH, &length) || !take_if(&r, SLICE_INDEX, &index))
+    if (!rp_pb_take_if(&r, SLICE_CHUNK, &out->chunk_key) ||
+        !rp_pb_take_if(&r, SLICE_OFFSET, &offset) ||
+        !rp_pb_take_if(&r, SLICE_LENGTH, &length) || !rp_pb_take_if(&r, SLICE_INDEX, &index))
         return false;
     return get_count(offset, &out->offset) && get_count(length, &out->length) &&
            get_count(index, &out->index) && r.at == r.end;
@@ -316,22 +266,29 @@ static inline bool column_in_order(rp_pb_reader r, const item_room *room, rp_wir
     uint64_t squeeze;
 
     if (out->column_count == room->max_columns) return false;
-    for (; begins(&r, COLUMN_SLICE, RP_PB_BYTES); count++)
-        if (out->slice_count == room->max_slices || !take_bytes(&r, &slice) ||
+    for (; rp_pb_begins(&r, COLUMN_SLICE, RP_PB_BYTES); count++)
+        if (out->slice_count == room->max_slices || !rp_pb_take_bytes(&r, &slice) ||
             !slice_in_order(slice, &room->slices[out->slice_count++]))
             return false;
-    if (count == 0 || !take_if(&r, COLUMN_SQUEEZE, &squeeze) || r.at != r.end) return false;
+    if (count == 0 || !rp_pb_take_if(&r, COLUMN_SQUEEZE, &squeeze) || r.at != r.end)
+        return false;
     room->columns[out->column_count++] = (rp_wire_column){count, squeeze != 0};
     return true;
 }
 
-static inline bool time_in_order(rp_pb_reader r, int64_t *ns)
+/* The end of the item is that of the reader, so that there are ten bytes to look at; the time
+ * must end where it says. */
+static inline bool time_in_order(rp_pb_reader *r, int64_t *ns)
 {
+    rp_pb_reader time;
     uint64_t seconds, nanos;
 
-    if (!take_if(&r, TIME_SECONDS, &seconds) || !take_if(&r, TIME_NANOS, &nanos)) return false;
+    if (!rp_pb_take_bytes(r, &time)) return false;
+    r->at = time.at;
+    if (!rp_pb_take_if(r, TIME_SECONDS, &seconds) || !rp_pb_take_if(r, TIME_NANOS, &nanos))
+        return false;
     *ns = (int64_t)(seconds * 1000000000u + nanos);
-    return r.at == r.end;
+    return r->at == time.end;
 }
 
 /* False: it has to be read in the other way. */
@@ -341,28 +298,23 @@ static bool item_in_order(rp_pb_reader r, const item_room *room, rp_wire_item *o
     uint64_t times;
 
     *out = (rp_wire_item){.table = {"", 0}};
-    if (!take_if(&r, ITEM_KEY, &out->key)) return false;
-    if (begins(&r, ITEM_TABLE, RP_PB_BYTES)) {
-        if (!take_bytes(&r, &part) || part.end - part.at > MAX_NAME_BYTES) return false;
+    if (!rp_pb_take_if(&r, ITEM_KEY, &out->key)) return false;
+    if (rp_pb_begins(&r, ITEM_TABLE, RP_PB_BYTES)) {
+        if (!rp_pb_take_bytes(&r, &part) || part.end - part.at > MAX_NAME_BYTES) return false;
         out->table = (rp_string){(const char *)part.at, (size_t)(part.end - part.at)};
     }
-    if (begins(&r, ITEM_PRIORITY, RP_PB_FIXED64)) {
-        uint64_t bits;
-        if (r.end - r.at < 8) return false;
-        bits = rp_pb_load64(r.at);
-        memcpy(&out->priority, &bits, sizeof out->priority);
-        r.at += 8;
-    }
-    if (!take_if(&r, ITEM_TIMES_SAMPLED, &times)) return false;
-    out->times_sampled = (int32_t)(uint32_t)times;
-    if (begins(&r, ITEM_INSERTED_AT, RP_PB_BYTES) &&
-        (!take_bytes(&r, &part) || !time_in_order(part, &out->inserted_at_ns)))
+    if (!rp_pb_take_double_if(&r, ITEM_PRIORITY, &out->priority) ||
+        !rp_pb_take_if(&r, ITEM_TIMES_SAMPLED, &times))
         return false;
-    if (begins(&r, ITEM_TRAJECTORY, RP_PB_BYTES)) {
-        if (!take_bytes(&r, &part)) return false;
-        while (begins(&part, TRAJECTORY_COLUMN, RP_PB_BYTES)) {
+    out->times_sampled = (int32_t)(uint32_t)times;
+    if (rp_pb_begins(&r, ITEM_INSERTED_AT, RP_PB_BYTES) &&
+        !time_in_order(&r, &out->inserted_at_ns))
+        return false;
+    if (rp_pb_begins(&r, ITEM_TRAJECTORY, RP_PB_BYTES)) {
+        if (!rp_pb_take_bytes(&r, &part)) return false;
+        while (rp_pb_begins(&part, TRAJECTORY_COLUMN, RP_PB_BYTES)) {
             rp_pb_reader column;
-            if (!take_bytes(&part, &column) || !column_in_order(column, room, out))
+            if (!rp_pb_take_bytes(&part, &column) || !column_in_order(column, room, out))
                 return false;
         }
         if (part.at != part.end) return false;

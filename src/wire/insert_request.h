@@ -55,11 +55,6 @@ bool rp_insert_request_next_item(rp_pb_reader *reader, const uint8_t **data, siz
 /* Writes the keys to keep: keep_count of them. */
 void rp_insert_request_keep(const rp_insert_request *request, uint64_t *keys);
 
-/* The key of a serialised chunk, if it stands first, as writers put it; otherwise as a reader
- * would find it. What the chunk says once it is parsed counts. RP_INVALID. */
-RP_NODISCARD rp_status rp_chunk_peek_key(const uint8_t *data, size_t size, uint64_t *key,
-                                         rp_error *err);
-
 /* A column of an item: its slices follow those of the columns before. */
 typedef struct rp_wire_column {
     uint32_t slice_count;

@@ -121,15 +121,21 @@ static void forget_recent(rp_sample_reader *r)
     r->recent_dirty = false;
 }
 
-static void forget_chunks(rp_sample_reader *r)
+/* The chunks themselves have been handed on, or have gone. */
+static void forget_places(rp_sample_reader *r)
 {
     if (r->hold != NULL) r->shared->unref(r->hold);
     r->hold = NULL;
-    for (size_t i = 0; i < r->chunk_count; i++) rp_chunk_unref(r->chunks[i]);
     r->chunk_count = r->bytes = r->found = 0;
     if (!r->mapped) return;
     rp_map_clear(&r->map);
     r->mapped = false;
+}
+
+static void forget_chunks(rp_sample_reader *r)
+{
+    for (size_t i = 0; i < r->chunk_count; i++) rp_chunk_unref(r->chunks[i]);
+    forget_places(r);
 }
 
 void rp_sample_reader_reset(rp_sample_reader *reader)
@@ -197,22 +203,29 @@ static bool grow(const rp_allocator *alloc, void *array, size_t element_size, si
     return true;
 }
 
-/* An item of `size` bytes has less than size / 2 columns and slices. */
-static rp_status read_item(rp_sample_reader *r, const rp_pb_field *f, rp_error *err)
+/* Makes room for the columns and slices of an item, and for what becomes of them. */
+static inline bool make_item_room(rp_sample_reader *r, size_t columns, size_t slices)
 {
-    size_t most = f->size / 2 + 1;
+    if (columns <= r->view_capacity && slices <= r->cut_capacity) return true;
+    /* Those asked above come last: if they have room, all have. */
+    return grow(&r->alloc, &r->columns, sizeof *r->columns, &r->column_capacity, columns) &&
+           grow(&r->alloc, &r->slices, sizeof *r->slices, &r->slice_capacity, slices) &&
+           grow(&r->alloc, &r->views, sizeof *r->views, &r->view_capacity, columns) &&
+           grow(&r->alloc, &r->cuts, sizeof *r->cuts, &r->cut_capacity, slices);
+}
+
+/* An item of `size` bytes has less than size / 2 columns and slices. */
+static rp_status read_item(rp_sample_reader *r, const uint8_t *data, size_t size, rp_error *err)
+{
+    size_t most = size / 2 + 1;
     size_t columns = most < r->limits.columns ? most : r->limits.columns;
     size_t slices = most < r->limits.slices ? most : r->limits.slices;
     rp_wire_item item;
     rp_status st;
 
-    if (!grow(&r->alloc, &r->columns, sizeof *r->columns, &r->column_capacity, columns) ||
-        !grow(&r->alloc, &r->views, sizeof *r->views, &r->view_capacity, columns) ||
-        !grow(&r->alloc, &r->slices, sizeof *r->slices, &r->slice_capacity, slices) ||
-        !grow(&r->alloc, &r->cuts, sizeof *r->cuts, &r->cut_capacity, slices))
+    if (!make_item_room(r, columns, slices))
         return rp_fail_memory(err, slices * sizeof *r->cuts);
-    st =
-        rp_wire_item_read(f->data, f->size, r->columns, columns, r->slices, slices, &item, err);
+    st = rp_wire_item_read(data, size, r->columns, columns, r->slices, slices, &item, err);
     if (st != RP_OK) return rp_wire_blame_peer(st, err);
     r->sample.key = item.key;
     r->sample.priority = item.priority;
@@ -223,19 +236,30 @@ static rp_status read_item(rp_sample_reader *r, const rp_pb_field *f, rp_error *
     return RP_OK;
 }
 
-static rp_status read_info(rp_sample_reader *r, const rp_pb_field *field, rp_error *err)
+/* As everybody writes it (chunk/protobuf.h), but for the item in it. */
+static bool info_in_order(rp_pb_reader r, rp_pb_reader *item, rp_sample *out)
 {
-    rp_pb_reader reader = rp_pb_open(field->data, field->size);
+    uint64_t table_size, rate_limited;
+
+    if (!rp_pb_begins(&r, RP_PB_INFO_ITEM, RP_PB_BYTES) || !rp_pb_take_bytes(&r, item) ||
+        !rp_pb_take_double_if(&r, RP_PB_INFO_PROBABILITY, &out->probability) ||
+        !rp_pb_take_if(&r, RP_PB_INFO_TABLE_SIZE, &table_size) ||
+        !rp_pb_take_if(&r, RP_PB_INFO_RATE_LIMITED, &rate_limited))
+        return false;
+    out->table_size = (int64_t)table_size;
+    out->rate_limited = rate_limited != 0;
+    return r.at == r.end;
+}
+
+static rp_status read_any_info(rp_sample_reader *r, rp_pb_reader reader, rp_error *err)
+{
     rp_pb_field f;
     rp_pb_step step;
     rp_status st;
 
-    if (r->has_info) return rp_fail(err, RP_CORRUPT, "a sample with two infos");
-    r->sample = (rp_sample){.weight = 1};
-    r->column_count = r->slice_count = 0;
     while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD) {
         if (rp_pb_is(&f, RP_PB_INFO_ITEM, RP_PB_BYTES)) {
-            st = read_item(r, &f, err);
+            st = read_item(r, f.data, f.size, err);
             if (st != RP_OK) return st;
         } else if (rp_pb_is(&f, RP_PB_INFO_PROBABILITY, RP_PB_FIXED64)) {
             r->sample.probability = rp_wire_double(&f);
@@ -245,7 +269,25 @@ static rp_status read_info(rp_sample_reader *r, const rp_pb_field *field, rp_err
             r->sample.rate_limited = f.value != 0;
         }
     }
-    if (step != RP_PB_END) return malformed("SampleInfo", err);
+    return step == RP_PB_END ? RP_OK : malformed("SampleInfo", err);
+}
+
+static rp_status read_info(rp_sample_reader *r, const rp_pb_field *field, rp_error *err)
+{
+    const rp_sample empty = {.weight = 1};
+    rp_pb_reader reader = rp_pb_open(field->data, field->size), item;
+    rp_status st;
+
+    if (r->has_info) return rp_fail(err, RP_CORRUPT, "a sample with two infos");
+    r->sample = empty;
+    r->column_count = r->slice_count = 0;
+    if (info_in_order(reader, &item, &r->sample)) {
+        st = read_item(r, item.at, (size_t)(item.end - item.at), err);
+    } else {
+        r->sample = empty;
+        st = read_any_info(r, reader, err);
+    }
+    if (st != RP_OK) return st;
     if (r->column_count == 0) return rp_fail(err, RP_CORRUPT, "a sample without an item");
     r->has_info = true;
     return RP_OK;
@@ -263,15 +305,15 @@ static void release_block(void *block)
     rp_block_unref(block);
 }
 
-static rp_status parse_chunk(rp_sample_reader *r, const rp_pb_field *f, rp_chunk **out,
-                             rp_error *err)
+static rp_status parse_chunk(rp_sample_reader *r, const rp_pb_field *f,
+                             const rp_chunk_head *head, rp_chunk **out, rp_error *err)
 {
     rp_chunk_owner owner = {.release = release_block};
     rp_status st;
 
     if (r->block == NULL || f->size < RP_READ_COPY_BYTES)
         return rp_wire_blame_peer(rp_chunk_mould_parse(&r->mould, &r->alloc, f->data, f->size,
-                                                       &r->limits.chunk, out, err),
+                                                       head, &r->limits.chunk, out, err),
                                   err);
     owner.ctx = rp_block_ref(r->block);
     st = rp_chunk_adopt(&r->alloc, f->data, f->size, &r->limits.chunk, &owner, out, err);
@@ -284,18 +326,19 @@ static rp_status get_chunk(rp_sample_reader *r, const rp_pb_field *f, rp_chunk *
                            rp_error *err)
 {
     recent_chunk *place;
-    uint64_t key;
-    rp_status st = rp_chunk_peek_key(f->data, f->size, &key, err);
+    rp_chunk_head head;
+    rp_status st = rp_chunk_wire_peek(f->data, f->size, &head, err);
 
     if (st != RP_OK) return rp_wire_blame_peer(st, err);
-    place = recent_place(r, key);
-    if (place->chunk != NULL && place->key == key && place->chunk->wire_bytes == f->size) {
+    place = recent_place(r, head.origin.key);
+    if (place->chunk != NULL && place->key == head.origin.key &&
+        place->chunk->wire_bytes == f->size) {
         *out = rp_chunk_ref(place->chunk);
         return RP_OK;
     }
-    st = parse_chunk(r, f, out, err);
+    st = parse_chunk(r, f, &head, out, err);
     if (st != RP_OK) return st;
-    *place = (recent_chunk){key, *out};
+    *place = (recent_chunk){head.origin.key, *out};
     r->recent_dirty = true;
     return RP_OK;
 }
@@ -358,11 +401,11 @@ static rp_status adopt_shared(rp_sample_reader *r, const uint8_t *data, size_t s
 {
     const rp_chunk_owner owner = {r->shared->unref, r->hold};
     recent_chunk *place;
-    uint64_t key;
-    rp_status st = rp_chunk_peek_key(data, size, &key, err);
+    rp_chunk_head head;
+    rp_status st = rp_chunk_wire_peek(data, size, &head, err);
 
     if (st != RP_OK) return st;
-    place = recent_place(r, key);
+    place = recent_place(r, head.origin.key);
     if (place->chunk != NULL && place->chunk->wire == data &&
         place->chunk->wire_bytes == size) {
         *out = rp_chunk_ref(place->chunk);
@@ -374,7 +417,7 @@ static rp_status adopt_shared(rp_sample_reader *r, const uint8_t *data, size_t s
         r->shared->unref(r->hold);
         return st;
     }
-    *place = (recent_chunk){key, *out};
+    *place = (recent_chunk){head.origin.key, *out};
     r->recent_dirty = true;
     return RP_OK;
 }
@@ -458,7 +501,7 @@ static inline rp_status find_chunk(rp_sample_reader *r, uint64_t key, rp_chunk *
     return find_slowly(r, key, out, err);
 }
 
-/* Makes the trajectory of the sample. Its chunks stay in the reader. */
+/* Makes the trajectory of the sample, which has no references to its chunks yet. */
 static rp_status make_trajectory(rp_sample_reader *r, rp_error *err)
 {
     rp_slice *cut = r->cuts;
@@ -475,9 +518,9 @@ static rp_status make_trajectory(rp_sample_reader *r, rp_error *err)
         r->views[i] = (rp_slices){cut, column->slice_count, column->squeeze};
         cut += column->slice_count;
     }
-    return rp_wire_blame_peer(
-        rp_trajectory_new(&r->alloc, r->views, r->column_count, &r->sample.trajectory, err),
-        err);
+    return rp_wire_blame_peer(rp_trajectory_new_unheld(&r->alloc, r->views, r->column_count,
+                                                       &r->sample.trajectory, err),
+                              err);
 }
 
 /* --- streams ------------------------------------------------------------------------------------ */
@@ -512,6 +555,19 @@ static rp_status read_entry(rp_sample_reader *r, const rp_pb_field *field, bool 
     return RP_OK;
 }
 
+/* The trajectory has each of its chunks once, and all of them are the reader's: as many are the
+ * same ones, and with them go their references. A chunk that came and is not in it goes. */
+static void hand_on_chunks(rp_sample_reader *r, rp_trajectory *trajectory)
+{
+    if (trajectory->chunk_count == r->chunk_count) {
+        forget_places(r);
+        return;
+    }
+    rp_trajectory_hold(trajectory);
+    forget_recent(r);
+    forget_chunks(r);
+}
+
 /* The next sample of the message; `*found` false: there is none. */
 static rp_status read_sample(rp_sample_reader *r, rp_sample *out, bool *found, rp_error *err)
 {
@@ -528,9 +584,7 @@ static rp_status read_sample(rp_sample_reader *r, rp_sample *out, bool *found, r
         st = make_trajectory(r, err);
         if (st != RP_OK) return st;
         *out = r->sample;
-        /* A chunk that came with it and is not in it is gone now. */
-        if (out->trajectory->chunk_count != r->chunk_count) forget_recent(r);
-        forget_chunks(r);
+        hand_on_chunks(r, out->trajectory);
         r->has_info = false;
         *found = true;
         return RP_OK;
@@ -605,6 +659,7 @@ static rp_status read_batch_entry(rp_sample_reader *r, const rp_pb_field *field,
     if (!r->has_info) return rp_fail(err, RP_CORRUPT, "an entry without its info");
     st = with_data ? make_trajectory(r, err) : RP_OK;
     if (st != RP_OK) return st;
+    if (with_data) rp_trajectory_hold(r->sample.trajectory);
     *out = r->sample;
     out->weight = weight;
     return RP_OK;

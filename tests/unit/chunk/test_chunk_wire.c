@@ -3,6 +3,7 @@
 
 #include "chunk/protobuf.h"
 #include "support/chunks.h"
+#include "support/hex.h"
 
 /* The chunk of the wire document, section 16: key 1, episode 7, steps 0 to 2, int64 [0,1,2]. */
 static const uint8_t document[] = {
@@ -381,6 +382,61 @@ static void written_messages_have_the_size_announced(void **state)
     }
 }
 
+static void the_key_of_a_chunk_is_found_wherever_it_stands(void **state)
+{
+    rp_test_bytes b = rp_test_bytes_of("1200 0801 2a00 08ffffffffffffffffff01");
+    rp_chunk_head head;
+    rp_error err = {0};
+
+    (void)state;
+    assert_ok(rp_chunk_wire_peek(b.data, b.size, &head, &err));
+    assert_true(head.origin.key == UINT64_MAX); /* the last counts */
+    assert_ok(rp_chunk_wire_peek(b.data, 4, &head, &err));
+    assert_int_equal(head.origin.key, 1);
+    assert_ok(rp_chunk_wire_peek(NULL, 0, &head, &err));
+    assert_int_equal(head.origin.key, 0);
+    assert_fails(rp_chunk_wire_peek(b.data, 3, &head, &err), RP_INVALID, &err, "ChunkData");
+}
+
+static void a_key_that_stands_first_is_all_that_is_looked_at(void **state)
+{
+    rp_test_bytes b = rp_test_bytes_of("08ac02 0b"); /* then a group */
+    rp_chunk_head head;
+    rp_error err = {0};
+
+    (void)state;
+    assert_ok(rp_chunk_wire_peek(b.data, b.size, &head, &err));
+    assert_int_equal(head.origin.key, 300);
+    assert_fails(rp_chunk_wire_peek(b.data, 2, &head, &err), RP_INVALID, &err, "ChunkData");
+    assert_fails(rp_chunk_wire_peek(b.data, 1, &head, &err), RP_INVALID, &err, "ChunkData");
+}
+
+static void a_head_is_whole_or_only_a_key(void **state)
+{
+    static const struct {
+        const char *hex;
+        size_t bytes; /* of the head */
+    } messages[] = {
+        {"08ac02 1200 2a00", 5},
+        {"08ac02 1208 0807 1001 1802 2001 2a00", 13},
+        {"08ac02 1206 1802 1001 0807 2a00", 0}, /* in another order */
+        {"08ac02 1204 1003 1802 2a00", 0},      /* the last step before the first */
+        {"08ac02 1202 7801 2a00", 0},           /* a field nobody knows */
+        {"08ac02 1209 0807", 0},                /* cut off */
+        {"08ac02 2a00", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(messages); i++) {
+        rp_test_bytes b = rp_test_bytes_of(messages[i].hex);
+        rp_chunk_head head;
+
+        assert_ok(rp_chunk_wire_peek(b.data, b.size, &head, NULL));
+        assert_int_equal(head.origin.key, 300);
+        assert_int_equal(head.bytes, messages[i].bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -399,6 +455,9 @@ int main(void)
         cmocka_unit_test(negative_steps_are_read_as_int32),
         cmocka_unit_test(a_group_anywhere_is_refused),
         cmocka_unit_test(written_messages_have_the_size_announced),
+        cmocka_unit_test(the_key_of_a_chunk_is_found_wherever_it_stands),
+        cmocka_unit_test(a_key_that_stands_first_is_all_that_is_looked_at),
+        cmocka_unit_test(a_head_is_whole_or_only_a_key),
     };
     return cmocka_run_group_tests_name("chunk_wire", tests, NULL, NULL);
 }

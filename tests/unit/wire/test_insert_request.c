@@ -83,35 +83,6 @@ static void bytes_that_are_no_request_are_refused(void **state)
         assert_fails(read_hex(wrong[i], &wide, &request, &err), RP_INVALID, &err, "malformed");
 }
 
-static void the_key_of_a_chunk_is_found_wherever_it_stands(void **state)
-{
-    rp_test_bytes b = rp_test_bytes_of("1200 0801 2a00 08ffffffffffffffffff01");
-    uint64_t key;
-    rp_error err = {0};
-
-    (void)state;
-    assert_ok(rp_chunk_peek_key(b.data, b.size, &key, &err));
-    assert_true(key == UINT64_MAX); /* the last counts */
-    assert_ok(rp_chunk_peek_key(b.data, 4, &key, &err));
-    assert_int_equal(key, 1);
-    assert_ok(rp_chunk_peek_key(NULL, 0, &key, &err));
-    assert_int_equal(key, 0);
-    assert_fails(rp_chunk_peek_key(b.data, 3, &key, &err), RP_INVALID, &err, "ChunkData");
-}
-
-static void a_key_that_stands_first_is_all_that_is_looked_at(void **state)
-{
-    rp_test_bytes b = rp_test_bytes_of("08ac02 0b"); /* then a group */
-    uint64_t key;
-    rp_error err = {0};
-
-    (void)state;
-    assert_ok(rp_chunk_peek_key(b.data, b.size, &key, &err));
-    assert_int_equal(key, 300);
-    assert_fails(rp_chunk_peek_key(b.data, 2, &key, &err), RP_INVALID, &err, "ChunkData");
-    assert_fails(rp_chunk_peek_key(b.data, 1, &key, &err), RP_INVALID, &err, "ChunkData");
-}
-
 static void a_key_to_keep_that_does_not_fit_is_none(void **state)
 {
     rp_insert_request request;
@@ -267,8 +238,6 @@ int main(void)
         cmocka_unit_test(parts_are_counted_and_found_in_any_order),
         cmocka_unit_test(each_limit_holds_at_its_edge),
         cmocka_unit_test(bytes_that_are_no_request_are_refused),
-        cmocka_unit_test(the_key_of_a_chunk_is_found_wherever_it_stands),
-        cmocka_unit_test(a_key_that_stands_first_is_all_that_is_looked_at),
         cmocka_unit_test(a_key_to_keep_that_does_not_fit_is_none),
         cmocka_unit_test(an_item_has_columns_of_slices),
         cmocka_unit_test(items_that_make_no_sense_are_refused),

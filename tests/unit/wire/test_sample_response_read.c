@@ -6,6 +6,7 @@
 #include "chunk/trajectory.h"
 #include "support/chunks.h"
 #include "support/hex.h"
+#include "util/rng.h"
 #include "wire/fields.h"
 #include "wire/replay_calls.h"
 #include "wire/sample_response.h"
@@ -548,6 +549,54 @@ static void running_out_of_memory_leaves_nothing_behind(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* Reads the one sample of a batch without data: `info`, put into an entry, and that into one.
+ */
+static rp_status read_info(fixture *f, const uint8_t *info, size_t size, rp_sample *out)
+{
+    uint8_t message[160] = {0x12, (uint8_t)(size + 2), 0x0a, (uint8_t)size};
+    size_t count;
+
+    assert_true(size < 120);
+    memcpy(message + 4, info, size);
+    memset(out, 0, sizeof *out);
+    return rp_sample_reader_batch(f->reader, message, size + 4, NULL, false, out, 1, &count,
+                                  NULL);
+}
+
+/* Fields in the order of their numbers are read in another way than others: an unknown field at
+ * the end, which changes nothing, makes the difference. */
+static void an_info_is_the_same_in_any_order(void **state)
+{
+    const rp_test_bytes whole = rp_test_bytes_of(
+        "0a2c 08ffeeddccbbaa99888701 29000000000000f03f 3005 3a08 088094ebdc03 1007"
+        "420a 0a08 0a06 0803 1001 1802 11000000000000d03f 18c09a0c 2001");
+    enum { TRIES = 300000 };
+    fixture *f = *state;
+    size_t good = 0;
+    rp_rng rng;
+
+    rp_rng_init(&rng, 8);
+    for (int i = 0; i < TRIES; i++) {
+        uint8_t bytes[128];
+        rp_sample one, other;
+
+        memcpy(bytes, whole.data, whole.size);
+        for (uint64_t n = rp_rng_below(&rng, 3); n > 0; n--)
+            bytes[rp_rng_below(&rng, whole.size)] = (uint8_t)rp_rng_next(&rng);
+        if (read_info(f, bytes, whole.size, &one) != RP_OK) continue;
+        good++;
+        memcpy(bytes + whole.size, "\x7a", 2); /* field 15, no bytes */
+        assert_ok(read_info(f, bytes, whole.size + 2, &other));
+        assert_true(one.key == other.key && one.table_size == other.table_size &&
+                    one.inserted_at_ns == other.inserted_at_ns &&
+                    one.times_sampled == other.times_sampled &&
+                    one.rate_limited == other.rate_limited);
+        assert_memory_equal(&one.priority, &other.priority, sizeof(double));
+        assert_memory_equal(&one.probability, &other.probability, sizeof(double));
+    }
+    assert_true(good > TRIES / 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -565,6 +614,7 @@ int main(void)
         TEST(a_batch_shares_its_chunks),
         TEST(a_peek_without_data_has_no_trajectories),
         TEST(running_out_of_memory_leaves_nothing_behind),
+        TEST(an_info_is_the_same_in_any_order),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
