@@ -133,10 +133,13 @@ size_t rp_chunk_wire_size(const rp_chunk_outline *outline, const rp_chunk_part *
 
 uint8_t *rp_chunk_wire_put_head(const rp_chunk_origin *origin, uint8_t *dst)
 {
-    uint8_t *at = put_varint_or_nothing(dst, RP_PB_CHUNK_KEY, origin->key);
+    uint8_t *at = put_varint_or_nothing(dst, RP_PB_CHUNK_KEY, origin->key), *range;
 
-    at = rp_pb_put_bytes_head(at, RP_PB_CHUNK_RANGE, range_size(origin));
-    return put_range(at, origin);
+    *at++ = (uint8_t)rp_pb_tag(RP_PB_CHUNK_RANGE, RP_PB_BYTES);
+    range = at + 1; /* at most 35 bytes: their number takes one */
+    at = put_range(range, origin);
+    range[-1] = (uint8_t)(at - range);
+    return at;
 }
 
 void rp_chunk_wire_write(const rp_chunk_outline *outline, const rp_chunk_part *parts,

@@ -186,18 +186,17 @@ static bool add_chunk(const rp_allocator *alloc, chunk_set *set, rp_chunk *chunk
     return true;
 }
 
-/* False if there is no memory. */
-static bool find_chunks(const rp_allocator *alloc, const rp_slices *columns,
-                        size_t column_count, size_t slice_count, chunk_set *set)
+/* Adds the chunks of a column that has been checked. False if there is no memory. */
+static inline bool add_chunks(const rp_allocator *alloc, chunk_set *set,
+                              const rp_slices *column, size_t slice_count)
 {
     const rp_chunk *before = NULL;
 
-    for (size_t i = 0; i < column_count; i++)
-        for (size_t k = 0; k < columns[i].slice_count; k++) {
-            rp_chunk *chunk = columns[i].slices[k].chunk;
-            if (chunk != before && !add_chunk(alloc, set, chunk, slice_count)) return false;
-            before = chunk;
-        }
+    for (size_t i = 0; i < column->slice_count; i++) {
+        rp_chunk *chunk = column->slices[i].chunk;
+        if (chunk != before && !add_chunk(alloc, set, chunk, slice_count)) return false;
+        before = chunk;
+    }
     return true;
 }
 
@@ -259,8 +258,8 @@ static rp_trajectory *make(const rp_allocator *alloc, size_t chunk_count,
         extent[i].first_slice = at;
         extent[i].slice_count = count & INT32_MAX;
         extent[i].squeeze = columns[i].squeeze;
-        memcpy(slices + at, columns[i].slices, count * sizeof *slices);
-        at += count;
+        for (uint32_t k = 0; k < count; k++)
+            slices[at++] = columns[i].slices[k]; /* mostly one */
     }
     return t;
 }
@@ -279,18 +278,20 @@ rp_status rp_trajectory_new_unheld(const rp_allocator *alloc, const rp_slices *c
     chunk_set set;
     rp_trajectory *t = NULL;
     size_t slice_count = 0;
+    bool has_memory = true;
     rp_status st = count_slices(columns, column_count, &slice_count, err);
 
-    for (size_t i = 0; st == RP_OK && i < column_count; i++)
-        st = check_column(i, &columns[i], err);
-    if (st != RP_OK) return st;
     set_init(&set);
-    if (find_chunks(alloc, columns, column_count, slice_count, &set))
+    for (size_t i = 0; st == RP_OK && has_memory && i < column_count; i++) {
+        st = check_column(i, &columns[i], err);
+        if (st == RP_OK) has_memory = add_chunks(alloc, &set, &columns[i], slice_count);
+    }
+    if (st == RP_OK && has_memory)
         t = make(alloc, set.count, columns, column_count, slice_count);
     if (t != NULL) {
         put_chunks(t, &set);
         *out = t;
-    } else {
+    } else if (st == RP_OK) {
         st = rp_fail_memory(err, slice_count * sizeof(rp_slice));
     }
     if (set.table != NULL) rp_release(alloc, set.chunks, set_bytes(&set));

@@ -98,7 +98,7 @@ static rp_status name_environment(rp_status st, size_t e, const rp_error *why, r
 rp_status rp_batch_writer_append(rp_batch_writer *writer, const rp_value *values, size_t count,
                                  const bool *ends, rp_wait wait, rp_error *err)
 {
-    rp_error why = {0};
+    rp_error why;
     rp_status st = rp_writer_check_alive(rp_structured_writer_inner(writer->writers[0]), err);
 
     if (st == RP_OK) st = check_values(writer, values, count, err);
@@ -129,7 +129,7 @@ rp_status rp_batch_writer_flush(rp_batch_writer *writer, rp_wait wait, rp_error 
         rp_writer_kick(w);
     }
     for (size_t e = 0; e < writer->environments; e++) {
-        rp_error why = {0};
+        rp_error why;
         rp_status st = rp_structured_writer_flush(writer->writers[e], 0, wait, &why);
         if (first == RP_OK) first = name_environment(st, e, &why, err);
     }

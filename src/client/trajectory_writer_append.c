@@ -74,7 +74,7 @@ static rp_status rename_error(rp_status st, uint32_t index, const char *name,
 static rp_status get_builder(rp_trajectory_writer *w, rp_writer_column *c, const rp_spec *spec,
                              rp_chunk_builder **out, rp_error *err)
 {
-    rp_error why = {0};
+    rp_error why;
     rp_status st;
 
     *out = c->own_spare;
@@ -188,7 +188,7 @@ static rp_status check_value(rp_trajectory_writer *w, const rp_value *value, rp_
 
 static rp_status reserve_in_builder(rp_writer_column *c, const rp_tensor *tensor, rp_error *err)
 {
-    rp_error why = {0};
+    rp_error why;
     rp_status st;
 
     assert(c->open != NULL);

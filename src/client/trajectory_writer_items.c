@@ -58,7 +58,7 @@ static rp_writer_table *make_table(rp_trajectory_writer *w, const char *name)
 static rp_status look_up(rp_trajectory_writer *w, rp_writer_table *table, rp_wait wait,
                          rp_error *err)
 {
-    rp_error why = {0};
+    rp_error why;
     rp_wait soon;
     rp_status st;
 
@@ -155,7 +155,7 @@ static rp_status check_exactly(size_t index, const rp_trajectory_column *column,
 static rp_status check_signature(const rp_trajectory_writer *w, const rp_writer_table *table,
                                  const rp_item_column *columns, size_t count, rp_error *err)
 {
-    rp_error why = {0};
+    rp_error why;
     rp_status st = RP_OK;
 
     if (table->signature == NULL) return RP_OK;

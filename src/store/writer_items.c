@@ -99,7 +99,7 @@ static rp_status drop_refused(rp_writer *w, rp_status st, const rp_error *why, r
 
 rp_status rp_writer_insert_or_drop(rp_writer *w, rp_wait wait, rp_error *err)
 {
-    rp_error why = {0};
+    rp_error why;
     rp_status st = rp_writer_insert_complete(w, wait, &why);
 
     if (st == RP_OK) return RP_OK;
@@ -181,7 +181,7 @@ static rp_status find_table(rp_writer *w, const char *name, rp_error *err)
 static rp_status make_room(rp_writer *w, rp_wait wait, rp_error *err)
 {
     size_t tried, inserted;
-    rp_error why = {0};
+    rp_error why;
     rp_status st = rp_writer_insert_complete(w, rp_wait_none(), &why);
 
     if (is_refused(w, st)) return drop_refused(w, st, &why, err);
@@ -241,7 +241,7 @@ rp_status rp_writer_create_item(rp_writer *writer, const char *table, double pri
                                 uint64_t *key, rp_error *err)
 {
     rp_pending_item item = {.priority = priority};
-    rp_error why = {0};
+    rp_error why;
     size_t slice_count;
     rp_status st;
 

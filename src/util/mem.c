@@ -28,8 +28,9 @@ static void *default_resize(void *ctx, void *ptr, size_t old_size, size_t new_si
     return NULL;
 }
 #else
-/* Neither NULL nor gone: from the pool to the heap, or within the pool. */
-static void *move(void *ptr, size_t old_size, size_t new_size)
+/* Neither NULL nor gone: from the pool to the heap, or within the pool. Out of line: then the
+ * others need no frame. */
+__attribute__((noinline)) static void *move(void *ptr, size_t old_size, size_t new_size)
 {
     bool was_small = old_size <= RP_POOL_MAX_BYTES, is_small = new_size <= RP_POOL_MAX_BYTES;
     void *moved;

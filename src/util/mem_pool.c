@@ -458,6 +458,16 @@ __attribute__((noinline)) static void free_slowly(block *b, unsigned class)
     hand_in_full(class, before);
 }
 
+/* The next block is needed soon, and as long as this one: writing to memory that no cache has
+ * costs more than all that is done with it. */
+static inline void fetch_ahead(const block *b, size_t size)
+{
+    const char *at = (const char *)b;
+    const char *end = at + (size < PREFETCH_BYTES ? size : PREFETCH_BYTES);
+
+    for (; at < end; at += LINE_BYTES) __builtin_prefetch(at, 1);
+}
+
 void *rp_pool_alloc(size_t size)
 {
     unsigned class = class_of(size);
@@ -468,10 +478,7 @@ void *rp_pool_alloc(size_t size)
     b = k->shelves[class].top;
     k->shelves[class].top = b->next;
     k->shelves[class].left++;
-    /* The next block is needed soon, and as long as this one: writing to memory that no cache
-     * has costs more than all that is done with it. */
-    for (size_t at = 0; b->next != NULL && at < size && at < PREFETCH_BYTES; at += LINE_BYTES)
-        __builtin_prefetch((const char *)b->next + at, 1);
+    if (b->next != NULL) fetch_ahead(b->next, size);
     return b;
 }
 
