@@ -67,8 +67,15 @@ const rp_allocator *rp_allocator_default(void)
     return &allocator;
 }
 
+/* Small blocks of the default allocator: what default_resize() would do with them. */
+static inline bool is_pooled(const rp_allocator *a, size_t size)
+{
+    return !RP_SANITIZED && a->resize == default_resize && size - 1 < RP_POOL_MAX_BYTES;
+}
+
 void *rp_alloc(const rp_allocator *a, size_t size)
 {
+    if (is_pooled(a, size)) return rp_pool_alloc(size);
     return a->resize(a->ctx, NULL, 0, size);
 }
 
@@ -88,7 +95,11 @@ void *rp_alloc_array(const rp_allocator *a, size_t count, size_t element_size)
 
 void rp_release(const rp_allocator *a, void *ptr, size_t size)
 {
-    if (ptr != NULL) a->resize(a->ctx, ptr, size, 0);
+    if (ptr == NULL) return;
+    if (is_pooled(a, size))
+        rp_pool_free(ptr, size);
+    else
+        a->resize(a->ctx, ptr, size, 0);
 }
 
 bool rp_resize_array(const rp_allocator *a, void *array, size_t old_count, size_t new_count,
