@@ -265,6 +265,22 @@ def test_small_samples_share_answers(reverb, fresh):
     assert all(entry.end_of_sequence and entry.HasField("info") for entry in entries)
 
 
+def test_the_first_of_many_do_not_wait_for_the_rest(reverb, fresh):
+    """Whoever asks for more than 128 samples gets the first in a small message; then they double."""
+    table = fresh("uniform")
+    data = chunk(np.zeros((1, 100), np.float32))
+    with reverb.inserts() as stream:
+        stream.send(insertion([data], [item(table, data)]))
+        stream.confirmed(1)
+    sizes = {}
+    for count in (128, 1000):
+        with Stream(reverb.stub.SampleStream, timeout=30) as stream:
+            stream.send(wish(table, count)).half_close()
+            sizes[count] = [answer.ByteSize() for answer in stream.rest()]
+    assert sizes[1000][0] <= 4096 < sizes[128][0]
+    assert max(sizes[1000]) > 8 * sizes[1000][0]
+
+
 def test_the_bytes_of_a_request(channel, reverb, fresh):
     """With a timeout of -1, and with one of 0 that is present."""
     table = fresh("uniform")
