@@ -137,6 +137,11 @@ static bool range_in_order(rp_pb_reader r, rp_chunk_origin *origin)
     return r.at == r.end && origin->last_step >= origin->first_step;
 }
 
+static rp_status malformed(rp_error *err)
+{
+    return rp_fail(err, RP_INVALID, "malformed ChunkData");
+}
+
 static rp_status search_key(rp_pb_reader reader, uint64_t *key, rp_error *err)
 {
     rp_pb_field f;
@@ -144,7 +149,7 @@ static rp_status search_key(rp_pb_reader reader, uint64_t *key, rp_error *err)
 
     while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD)
         if (rp_pb_is(&f, RP_PB_CHUNK_KEY, RP_PB_VARINT)) *key = f.value;
-    return step == RP_PB_END ? RP_OK : rp_fail(err, RP_INVALID, "malformed ChunkData");
+    return step == RP_PB_END ? RP_OK : malformed(err);
 }
 
 rp_status rp_chunk_wire_peek(const uint8_t *wire, size_t size, rp_chunk_head *head,
@@ -155,8 +160,7 @@ rp_status rp_chunk_wire_peek(const uint8_t *wire, size_t size, rp_chunk_head *he
     *head = (rp_chunk_head){0};
     if (!rp_pb_begins(&r, RP_PB_CHUNK_KEY, RP_PB_VARINT))
         return search_key(r, &head->origin.key, err);
-    if (!rp_pb_take_number(&r, &head->origin.key))
-        return rp_fail(err, RP_INVALID, "malformed ChunkData");
+    if (!rp_pb_take_number(&r, &head->origin.key)) return malformed(err);
     if (rp_pb_begins(&r, RP_PB_CHUNK_RANGE, RP_PB_BYTES) && rp_pb_take_bytes(&r, &range) &&
         range_in_order(range, &head->origin))
         head->bytes = (size_t)(r.at - wire);

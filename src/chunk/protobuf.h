@@ -34,6 +34,11 @@ typedef struct rp_pb_field {
     size_t size;
 } rp_pb_field;
 
+static inline uint64_t rp_pb_tag(uint32_t number, rp_pb_type type)
+{
+    return (uint64_t)number << 3 | (uint64_t)type;
+}
+
 /* What is left of a message. A plain value; borrows the bytes. */
 typedef struct rp_pb_reader {
     const uint8_t *at, *end;
@@ -51,21 +56,34 @@ static inline rp_pb_reader rp_pb_open(const uint8_t *data, size_t size)
 }
 
 /* Reads the next field. After RP_PB_BAD the reader must not be used further. Most fields have a
- * tag of one byte, and a value or length of one or two: those are read here. */
+ * tag of one byte, and a value or length of one or two: those are read here.
+ *
+ * In memory that is shared a byte may change while it is read: what is decided of a byte and
+ * what is done with it must come from one look at it. */
 rp_pb_step rp_pb_next_any(rp_pb_reader *reader, rp_pb_field *field);
+static inline uint8_t rp_pb_look(const uint8_t *at)
+{
+    return *(const volatile uint8_t *)at;
+}
 static inline rp_pb_step rp_pb_next(rp_pb_reader *reader, rp_pb_field *field)
 {
     const uint8_t *at = reader->at;
     size_t left = (size_t)(reader->end - at);
+    uint8_t tag, low, high;
 
-    if (left == 0) return RP_PB_END;
-    if (left < 2 || at[0] >= 0x80 || at[0] < 8) return rp_pb_next_any(reader, field);
-    if (at[1] >= 0x80 && (left < 3 || at[2] >= 0x80)) return rp_pb_next_any(reader, field);
-    field->number = at[0] >> 3;
-    field->type = (rp_pb_type)(at[0] & 7);
-    field->value = at[1];
+    if (left < 2) return left == 0 ? RP_PB_END : rp_pb_next_any(reader, field);
+    tag = rp_pb_look(at);
+    low = rp_pb_look(at + 1);
+    if (tag >= 0x80 || tag < 8) return rp_pb_next_any(reader, field);
+    field->value = low;
     at += 2;
-    if (field->value >= 0x80) field->value = (field->value & 0x7f) | (uint64_t)*at++ << 7;
+    if (low >= 0x80) {
+        if (left < 3 || (high = rp_pb_look(at)) >= 0x80) return rp_pb_next_any(reader, field);
+        field->value = (low & 0x7fu) | (uint64_t)high << 7;
+        at++;
+    }
+    field->number = tag >> 3;
+    field->type = (rp_pb_type)(tag & 7);
     if (field->type == RP_PB_BYTES) {
         if (field->value > (size_t)(reader->end - at)) return RP_PB_BAD;
         field->data = at;
@@ -115,13 +133,13 @@ static inline bool rp_pb_is(const rp_pb_field *field, uint32_t number, rp_pb_typ
  *
  * Whoever writes protocol buffers writes the fields by their numbers, each once; then the next
  * byte is all there is to look at. What is written in another way, or is wrong, makes these say
- * false, and is left to rp_pb_next(). Field numbers are below 16. Always inline: a reader that
- * stays in registers is half the work. */
+ * false, and is left to rp_pb_next(), as are fields of numbers above 15. Always inline: a
+ * reader that stays in registers is half the work. */
 #define RP_PB_INLINE inline __attribute__((always_inline))
 
 static RP_PB_INLINE bool rp_pb_begins(rp_pb_reader *r, uint32_t number, rp_pb_type type)
 {
-    if (r->at == r->end || *r->at != (uint8_t)(number << 3 | (uint32_t)type)) return false;
+    if (r->at == r->end || *r->at != rp_pb_tag(number, type)) return false;
     r->at++;
     return true;
 }
@@ -209,11 +227,6 @@ static inline uint8_t *rp_pb_put_fixed64(uint8_t *at, uint64_t value)
 {
     rp_pb_store64(at, value);
     return at + 8;
-}
-
-static inline uint64_t rp_pb_tag(uint32_t number, rp_pb_type type)
-{
-    return (uint64_t)number << 3 | (uint64_t)type;
 }
 
 /* Bytes of a whole field: a varint, or `size` bytes with their length. */

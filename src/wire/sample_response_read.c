@@ -236,19 +236,22 @@ static rp_status read_item(rp_sample_reader *r, const uint8_t *data, size_t size
     return RP_OK;
 }
 
-/* As everybody writes it (chunk/protobuf.h), but for the item in it. */
+/* As everybody writes it (chunk/protobuf.h), but for the item in it. False: `out` is as it was.
+ */
 static bool info_in_order(rp_pb_reader r, rp_pb_reader *item, rp_sample *out)
 {
     uint64_t table_size, rate_limited;
+    double probability;
 
     if (!rp_pb_begins(&r, RP_PB_INFO_ITEM, RP_PB_BYTES) || !rp_pb_take_bytes(&r, item) ||
-        !rp_pb_take_double_if(&r, RP_PB_INFO_PROBABILITY, &out->probability) ||
+        !rp_pb_take_double_if(&r, RP_PB_INFO_PROBABILITY, &probability) ||
         !rp_pb_take_if(&r, RP_PB_INFO_TABLE_SIZE, &table_size) ||
-        !rp_pb_take_if(&r, RP_PB_INFO_RATE_LIMITED, &rate_limited))
+        !rp_pb_take_if(&r, RP_PB_INFO_RATE_LIMITED, &rate_limited) || r.at != r.end)
         return false;
+    out->probability = probability;
     out->table_size = (int64_t)table_size;
     out->rate_limited = rate_limited != 0;
-    return r.at == r.end;
+    return true;
 }
 
 static rp_status read_any_info(rp_sample_reader *r, rp_pb_reader reader, rp_error *err)
@@ -274,19 +277,16 @@ static rp_status read_any_info(rp_sample_reader *r, rp_pb_reader reader, rp_erro
 
 static rp_status read_info(rp_sample_reader *r, const rp_pb_field *field, rp_error *err)
 {
-    const rp_sample empty = {.weight = 1};
     rp_pb_reader reader = rp_pb_open(field->data, field->size), item;
     rp_status st;
 
     if (r->has_info) return rp_fail(err, RP_CORRUPT, "a sample with two infos");
-    r->sample = empty;
+    r->sample = (rp_sample){.weight = 1};
     r->column_count = r->slice_count = 0;
-    if (info_in_order(reader, &item, &r->sample)) {
+    if (info_in_order(reader, &item, &r->sample))
         st = read_item(r, item.at, (size_t)(item.end - item.at), err);
-    } else {
-        r->sample = empty;
+    else
         st = read_any_info(r, reader, err);
-    }
     if (st != RP_OK) return st;
     if (r->column_count == 0) return rp_fail(err, RP_CORRUPT, "a sample without an item");
     r->has_info = true;

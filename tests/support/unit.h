@@ -24,6 +24,15 @@
 #endif
 #endif
 
+/* For tests of memory that others write to: such a race is what the sanitizer looks for. */
+#if defined(__SANITIZE_THREAD__)
+#define RP_TEST_NO_RACE
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define RP_TEST_NO_RACE
+#endif
+#endif
+
 /* How much a long test should do: RP_TEST_SCALE, which is 1 in a plain build, a tenth under
  * sanitizers and a hundredth in an emulator. */
 static inline double rp_test_scale(void)

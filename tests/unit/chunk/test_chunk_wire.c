@@ -434,6 +434,11 @@ static void a_head_is_whole_or_only_a_key(void **state)
         assert_ok(rp_chunk_wire_peek(b.data, b.size, &head, NULL));
         assert_int_equal(head.origin.key, 300);
         assert_int_equal(head.bytes, messages[i].bytes);
+        if (i != 1) continue;
+        assert_int_equal(head.origin.episode, 7);
+        assert_int_equal(head.origin.first_step, 1);
+        assert_int_equal(head.origin.last_step, 2);
+        assert_true(head.origin.sparse);
     }
 }
 

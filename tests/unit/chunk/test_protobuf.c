@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chunk/protobuf.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "support/chunks.h"
 
 static rp_pb_step next_of(const void *bytes, size_t size, rp_pb_field *field)
@@ -143,6 +146,44 @@ static void lengths_past_the_end_are_refused(void **state)
     assert_int_equal(next_of("\x80", 1, &field), RP_PB_BAD);
 }
 
+/* Two bytes of a message in memory that somebody else writes to: the second is now the whole
+ * length of the field, and now only its first half. */
+typedef struct shared_bytes {
+    uint8_t bytes[4];
+    atomic_bool is_over;
+} shared_bytes;
+
+static void *change_bytes(void *arg)
+{
+    shared_bytes *s = arg;
+    volatile uint8_t *byte = &s->bytes[1];
+
+    while (!atomic_load_explicit(&s->is_over, memory_order_relaxed)) *byte ^= 0x80;
+    return NULL;
+}
+
+static void a_byte_that_changes_is_looked_at_once(void **state)
+{
+    static shared_bytes s = {.bytes = {0x38, 0x18, 0x01, 0x01}};
+    const int looks = (int)(3e6 * rp_test_scale());
+    pthread_t thread;
+
+    (void)state;
+#ifdef RP_TEST_NO_RACE
+    skip();
+#endif
+    assert_int_equal(pthread_create(&thread, NULL, change_bytes, &s), 0);
+    for (int i = 0; i < looks; i++) {
+        rp_pb_reader reader = rp_pb_open(s.bytes, 2);
+        rp_pb_field field;
+
+        (void)rp_pb_next(&reader, &field);
+        assert_true(reader.at <= reader.end);
+    }
+    atomic_store_explicit(&s.is_over, true, memory_order_relaxed);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +196,7 @@ int main(void)
         cmocka_unit_test(groups_and_unknown_types_are_refused),
         cmocka_unit_test(field_numbers_lie_between_1_and_2_to_the_29),
         cmocka_unit_test(lengths_past_the_end_are_refused),
+        cmocka_unit_test(a_byte_that_changes_is_looked_at_once),
     };
     return cmocka_run_group_tests_name("protobuf", tests, NULL, NULL);
 }
