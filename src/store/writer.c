@@ -127,6 +127,7 @@ void rp_writer_free(rp_writer *writer)
     alloc = writer->alloc;
     rp_pending_deinit(&writer->pending);
     rp_table_unref(writer->table);
+    rp_table_unref(writer->unsafe_table);
     rp_history_deinit(&writer->history);
     for (size_t i = 0; i < writer->column_count; i++)
         rp_chunk_builder_free(writer->columns[i].builder);

@@ -27,6 +27,10 @@ struct rp_writer {
     rp_history history;
     rp_pending pending;
     rp_table *table; /* the one found last, a reference, or NULL */
+    /* What has gone in and is not known to be safe: the table's log up to there. A reference;
+     * NULL: nothing. */
+    rp_table *unsafe_table;
+    uint64_t unsafe_lsn;
     size_t column_count;
     rp_writer_column *columns;
     rp_chunk_tuner *tuners; /* one per column */

@@ -13,6 +13,7 @@
 
 #include "store/writer.h"
 #include "table/table.h"
+#include "table/table_log.h"
 #include "util/error.h"
 
 enum {
@@ -34,20 +35,47 @@ static const char *label(const rp_writer *w, size_t index, char text[LABEL_BYTES
 
 /* --- inserting -------------------------------------------------------------------------------- */
 
+/* Waits until all that has gone in is safe. If it fails, it can be asked again. */
+static rp_status wait_until_safe(rp_writer *w, rp_wait wait, rp_error *err)
+{
+    rp_status st;
+
+    if (w->unsafe_table == NULL) return RP_OK;
+    st = rp_table_wait_safe(w->unsafe_table, RP_OK, w->unsafe_lsn, wait, err);
+    if (st != RP_OK) return st;
+    rp_table_unref(w->unsafe_table);
+    w->unsafe_table = NULL;
+    return RP_OK;
+}
+
+/* The tables of a store have one log: to wait for its last change is enough. */
+static void note_unsafe(rp_writer *w, rp_table *table, uint64_t lsn)
+{
+    if (lsn == 0) return;
+    rp_table_unref(w->unsafe_table);
+    w->unsafe_table = rp_table_ref(table);
+    w->unsafe_lsn = lsn;
+}
+
 /* Inserts the oldest items that are complete and go to one table, at most `max`, with one call;
- * it succeeds if there are none. Writes how many it tried and how many went in. */
+ * it succeeds if there are none. Writes how many it tried and how many went in. Items that are
+ * in are not refused because the log fails: whoever flushes hears of that. */
 static rp_status insert_some(rp_writer *w, size_t max, rp_wait wait, size_t *tried,
                              size_t *inserted, rp_error *err)
 {
     rp_insert items[BATCH];
+    rp_table *table;
+    uint64_t lsn;
     rp_status st;
 
     *inserted = 0;
     st = rp_pending_gather(&w->pending, items, max < BATCH ? max : BATCH, tried, err);
     if (st != RP_OK || *tried == 0) return st;
-    st = rp_table_insert(rp_pending_head(&w->pending)->table, items, *tried, wait, inserted,
-                         err);
+    table = rp_pending_head(&w->pending)->table;
+    st = rp_table_insert_logged(table, items, *tried, wait, inserted, &lsn, err);
+    note_unsafe(w, table, lsn);
     rp_pending_pop(&w->pending, *inserted);
+    if (st == RP_OK) (void)wait_until_safe(w, wait, NULL);
     return st;
 }
 
@@ -102,7 +130,7 @@ rp_status rp_writer_insert_or_drop(rp_writer *w, rp_wait wait, rp_error *err)
     rp_error why;
     rp_status st = rp_writer_insert_complete(w, wait, &why);
 
-    if (st == RP_OK) return RP_OK;
+    if (st == RP_OK) return wait_until_safe(w, wait, err);
     if (is_refused(w, st)) return drop_refused(w, st, &why, err);
     if (err != NULL) *err = why;
     return st;

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "store/store.h"
+#include "support/recorder.h"
 #include "support/writing.h"
 
 static void setup(rp_test_rig *r, int32_t history, int32_t chunk_length)
@@ -709,6 +711,40 @@ static void store_that_blocks_when_full_keeps_items_pending(void **state)
     rp_test_rig_deinit(&r);
 }
 
+/* The log of the tables fails: what is in stays in, and a flush says so until it is safe. */
+static void items_that_are_not_safe_are_told_of_by_a_flush(void **state)
+{
+    static const rp_status statuses[] = {RP_UNAVAILABLE, RP_CANCELLED, RP_DEADLINE};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(statuses); i++) {
+        rp_writer_options options = rp_test_writing(8, 1);
+        rp_test_recorder recorder;
+        rp_test_rig r;
+
+        rp_test_rig_init(&r, &options);
+        rp_test_recorder_init(&recorder, NULL, 0);
+        rp_store_set_log(r.store, &recorder.log);
+        recorder.wait_status = statuses[i];
+        rp_test_append(&r, 1);
+        (void)rp_test_item(&r, "a", -1, 1, 1);
+        rp_test_append(&r, 1);
+        (void)rp_test_item(&r, "b", -1, 1, 1);
+        assert_int_equal(rp_writer_pending(r.writer), 0);
+        for (int k = 0; k < 2; k++)
+            assert_fails(rp_writer_flush(r.writer, rp_wait_forever(), &r.err), statuses[i],
+                         &r.err, "the recorder cannot write");
+        assert_int_equal(rp_test_info(r.a).size, 1);
+        assert_int_equal(rp_test_info(r.b).size, 1);
+        recorder.wait_status = RP_OK;
+        rp_test_flush(&r);
+        assert_int_equal(recorder.waited, 2);
+        rp_store_set_log(r.store, NULL);
+        rp_test_rig_deinit(&r);
+        rp_test_recorder_deinit(&recorder);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -742,6 +778,7 @@ int main(void)
         cmocka_unit_test(item_larger_than_its_table_is_dropped),
         cmocka_unit_test(item_is_dropped_by_a_store_that_rejects_when_full),
         cmocka_unit_test(store_that_blocks_when_full_keeps_items_pending),
+        cmocka_unit_test(items_that_are_not_safe_are_told_of_by_a_flush),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
