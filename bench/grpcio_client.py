@@ -12,6 +12,7 @@ import os
 import pathlib
 import queue
 import random
+import statistics
 import struct
 import subprocess
 import sys
@@ -236,9 +237,21 @@ def scaled(value):
     return f"{value:.3g} /s"
 
 
-def ratio(name, ours, theirs):
-    print(f"ratio {name} {ours / theirs:.2f} (ours {scaled(ours)} vs {PEER} {scaled(theirs)})",
+def ratio(name, value, ours, theirs):
+    print(f"ratio {name} {value:.2f} (ours {scaled(ours)} vs {PEER} {scaled(theirs)})",
           flush=True)
+
+
+def measure(work, servers, turns, seconds):
+    """The median of the ratios of all turns, and the medians of both sides: a machine that others
+    use too changes its speed from one second to the next."""
+    rates = {server.name: [] for server in servers}
+    for turn in range(turns):
+        for server in servers if turn % 2 == 0 else reversed(servers):
+            rates[server.name].append(work(server, seconds))
+    ours, theirs = rates["ours"], rates[PEER]
+    return (statistics.median(a / b for a, b in zip(ours, theirs)), statistics.median(ours),
+            statistics.median(theirs))
 
 
 def compare(quick):
@@ -247,18 +260,11 @@ def compare(quick):
                Server("ours", [str(SERVER), "serve", "1", "500000"])]
     for server in servers:
         insert(server, 0.3)
-    worst = None
+    measured = []
     for name, work in (("insert", insert), ("sample", sample), ("roundtrip", roundtrip)):
-        best = {}
-        for _ in range(3 if quick else 6):
-            for server in servers:
-                rate = work(server, 0.4 if quick else 1)
-                best[server.name] = max(rate, best.get(server.name, 0))
-        ours, theirs = best["ours"], best[PEER]
-        ratio(f"server.grpcio.{name}", ours, theirs)
-        if worst is None or ours / theirs < worst[0] / worst[1]:
-            worst = ours, theirs
-    ratio("server.grpcio", *worst)
+        measured.append(measure(work, servers, *((5, 0.4) if quick else (15, 0.5))))
+        ratio(f"server.grpcio.{name}", *measured[-1])
+    ratio("server.grpcio", *min(measured))
     for server in servers:
         server.stop()
 
