@@ -76,7 +76,8 @@ RP_API RP_NODISCARD rp_status rp_writer_create_latest(rp_writer *writer, const c
                                                       rp_error *err);
 
 /* Completes the open chunks that items wait for and inserts all items; in a store with a log,
- * until that has them. If the log fails its status comes back, with the items in their tables.
+ * waits until that has them. If the log fails, its status comes back: the items are in their
+ * tables, and the next call waits for the log again.
  * RP_DEADLINE, RP_CANCELLED and RP_NO_RESOURCE for lack of memory: what is left stays for the
  * next call. RP_INVALID, and RP_NO_RESOURCE for an item over a byte limit: its table refuses
  * that item for good, it was dropped, and the sentence names it; call again for the rest. So

@@ -144,6 +144,7 @@ static void default_allocator_allocates_resizes_and_frees(void **state)
     ptr = a->resize(a->ctx, ptr, 10, 10000);
     assert_string_equal(ptr, "123456789");
     rp_release(a, ptr, 10000);
+    assert_null(rp_alloc(a, 0)); /* which nobody should ask for: no block is so small */
     assert_ptr_equal(a, rp_allocator_default());
 }
 
