@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sink of one server. See the header for what it promises.
  *
- * put() leaves items in an array under a lock and posts once; the loop takes the array whole.
- * While confirmations come, which bring the loop here anyway, a few items are not worth a post:
- * they go with the next message, or when push() comes, or soon in any case. From there on
- * everything is the loop's. Items stand in one list, in order:
+ * put() leaves items in the inbox; from there on everything is the loop's. It is near the inbox
+ * while confirmations come, which bring it here anyway: then a few items go with the next
+ * message, or when push() comes, or soon in any case. Items stand in one list, in order:
  *
  *   sent and not confirmed ... | cursor: to be sent next ...
  *
@@ -14,9 +13,8 @@
  *   R2  `chunks` is what the server keeps for this stream: what the last message with items
  *       asked it to keep;
  *   R3  the timer is armed. So moving it cannot fail;
- *   R4  if `incoming` has items and nobody has reserved room, the post is on its way, or
- *       is_near, or items that were taken wait for memory: then the timer is armed for soon,
- *       and the loop looks there.
+ *   R4  if the loop is near, or items that it took wait for memory, the timer is armed for
+ *       soon, and then the loop looks into the inbox.
  *
  * Whatever goes wrong in the middle of a message (memory) ends the stream: the next one starts
  * from R1 again.
@@ -34,6 +32,7 @@
 #include <stdio.h>
 
 #include "chunk/chunk.h"
+#include "client/inbox.h"
 #include "client/item_list.h"
 #include "client/sent_chunks.h"
 #include "util/clock.h"
@@ -50,9 +49,10 @@ enum {
     WHOLE_BYTES = 60 << 20,      /* of chunks in one message; servers take 64 MiB */
     CHUNK_ONLY_BYTES = 32 << 20, /* of chunks in messages that go ahead of a larger item */
     FIRST_PROBE = 16,
-    KEPT_ROOM = 4096,         /* items: room for more is given back once they are taken */
-    ENOUGH_ITEMS = 256,       /* that have been put: worth waking the loop for, */
-    ENOUGH_BYTES = 128 << 10, /* as are so many */
+    AHEAD = 4,         /* items whose memory is asked for before their turn, twice */
+    SENT_BYTES = 512,  /* of a chunk: what is read to send it, of a small one; */
+    FREED_BYTES = 128, /* to free it */
+    CONFIRMED = 64,    /* items that are let go of at once */
 };
 
 #define MIN_PAUSE_NS ((int64_t)2000000)
@@ -89,9 +89,7 @@ typedef struct remote_sink {
     rp_sent_chunks chunks;
     rp_item_list items;
     uint64_t message; /* number of the last one */
-    rp_sink_item *taken;
-    size_t taken_count, taken_capacity;
-    uint64_t *keys; /* confirmed by one message */
+    uint64_t *keys;   /* confirmed by one message */
     size_t key_capacity;
     rp_wire_insert wire_items[MAX_ITEMS]; /* of the message that is being put together */
     size_t probe_size, probe_out; /* items of the next message; of the last, unconfirmed */
@@ -101,13 +99,8 @@ typedef struct remote_sink {
     bool has_progressed; /* the stream has confirmed something */
     bool is_probing, is_closed;
 
-    rp_mutex mu; /* rank 84: the rest */
-    rp_sink_item *incoming RP_GUARDED_BY(mu);
-    size_t incoming_count RP_GUARDED_BY(mu), incoming_capacity RP_GUARDED_BY(mu);
-    size_t incoming_bytes RP_GUARDED_BY(mu);
-    bool is_near RP_GUARDED_BY(mu); /* R4 */
-    bool is_posted RP_GUARDED_BY(mu);
-    bool is_reserved RP_GUARDED_BY(mu); /* the array stays until the items have come */
+    rp_inbox inbox;
+    rp_mutex mu; /* rank 84 */
     char why[RP_ERROR_TEXT_BYTES] RP_GUARDED_BY(mu);
 } remote_sink;
 
@@ -146,27 +139,14 @@ static void set_why(remote_sink *s, const char *text)
     rp_mutex_unlock(&s->mu);
 }
 
-/* Whether the caller has to wake the loop: nobody has, or it has come since. */
-static bool claim_post_locked(remote_sink *s) RP_REQUIRES(s->mu)
+static void wake(remote_sink *s)
 {
-    bool was_posted = s->is_posted;
-
-    s->is_posted = true;
-    return !was_posted;
+    rp_loop_post(s->loop, &s->post);
 }
 
-/* Says whether the loop comes by soon: R4. */
 static void set_near(remote_sink *s, bool is_near)
 {
-    bool wakes = false;
-
-    rp_mutex_lock(&s->mu);
-    s->is_near = is_near;
-    /* Without memory for what was taken, the timer brings the loop back. */
-    if (!is_near && !s->is_reserved && s->incoming_count > 0 && s->taken_count == 0)
-        wakes = claim_post_locked(s);
-    rp_mutex_unlock(&s->mu);
-    if (wakes) rp_loop_post(s->loop, &s->post);
+    if (rp_inbox_set_near(&s->inbox, is_near)) wake(s);
 }
 
 /* --- items in, items out ----------------------------------------------------------------------- */
@@ -174,37 +154,19 @@ static void set_near(remote_sink *s, bool is_near)
 /* Takes what has been put. */
 static void take_items(remote_sink *s)
 {
-    for (;;) {
-        if (s->taken_count == 0) {
-            rp_sink_item *items = s->taken;
-            size_t capacity = s->taken_capacity;
+    const rp_sink_item *items;
+    size_t count;
 
-            rp_mutex_lock(&s->mu);
-            if (!s->is_reserved && s->incoming_count > 0) {
-                s->taken = s->incoming;
-                s->taken_count = s->incoming_count;
-                s->taken_capacity = s->incoming_capacity;
-                s->incoming = items;
-                s->incoming_count = s->incoming_bytes = 0;
-                s->incoming_capacity = capacity;
-            }
-            rp_mutex_unlock(&s->mu);
-        }
-        if (s->taken_count == 0) return;
-        if (!rp_item_list_reserve(&s->items, s->taken_count)) {
+    while ((count = rp_inbox_take(&s->inbox, &items)) > 0) {
+        if (!rp_item_list_reserve(&s->items, count)) {
             wake_at(s, rp_loop_now(s->loop) + MEMORY_PAUSE_NS);
             return;
         }
-        for (size_t i = 0; i < s->taken_count; i++) {
-            uint32_t slot = rp_item_list_append(&s->items, &s->taken[i]);
+        for (size_t i = 0; i < count; i++) {
+            uint32_t slot = rp_item_list_append(&s->items, &items[i]);
             if (s->cursor == RP_MAP_NONE) s->cursor = slot;
         }
-        s->taken_count = 0;
-        if (s->taken_capacity > KEPT_ROOM) {
-            rp_release(&s->alloc, s->taken, s->taken_capacity * sizeof *s->taken);
-            s->taken = NULL;
-            s->taken_capacity = 0;
-        }
+        rp_inbox_done(&s->inbox);
     }
 }
 
@@ -326,21 +288,61 @@ static bool fits(remote_sink *s, const draft *d, size_t limit, rp_trust trust, s
     return true;
 }
 
+/* Many items were made between two messages, and their memory may be in no cache: it is asked
+ * for ahead of their turn, first that of a trajectory, then that of its first chunk. */
+typedef struct scout {
+    uint32_t far, near; /* slots of the list, from the cursor on */
+} scout;
+
+static void fetch_chunk(const rp_trajectory *trajectory, size_t bytes)
+{
+    const char *chunk = (const char *)trajectory->chunks[0];
+
+    for (size_t at = 0; at < bytes; at += RP_CACHE_LINE) __builtin_prefetch(chunk + at);
+}
+
+static void scout_far(remote_sink *s, scout *it)
+{
+    if (it->far == RP_MAP_NONE) return;
+    __builtin_prefetch(item_at(s, it->far)->item.trajectory);
+    it->far = item_at(s, it->far)->next;
+}
+
+static void scout_on(remote_sink *s, scout *it)
+{
+    scout_far(s, it);
+    if (it->near == RP_MAP_NONE) return;
+    fetch_chunk(item_at(s, it->near)->item.trajectory, SENT_BYTES);
+    it->near = item_at(s, it->near)->next;
+}
+
+static scout scout_from(remote_sink *s, uint32_t slot)
+{
+    scout it = {slot, slot};
+
+    for (int i = 0; i < AHEAD; i++) scout_far(s, &it);
+    for (int i = 0; i < AHEAD; i++) scout_on(s, &it);
+    return it;
+}
+
 /* Fills and sends one message, of at most `limit` items. False: no memory. */
 static bool build(remote_sink *s, draft *d, size_t limit)
 {
     rp_trust trust = item_at(s, s->cursor)->trust;
     const uint64_t *keys;
     size_t missing, kept;
+    scout ahead;
 
     if (!begin_draft(s, d)) return false;
     s->message++;
     s->linger_ns = rp_loop_now(s->loop) + LINGER_NS;
+    ahead = scout_from(s, s->cursor);
     while (s->cursor != RP_MAP_NONE && fits(s, d, limit, trust, &missing)) {
         rp_listed_item *item = item_at(s, s->cursor);
 
         item->message = s->message;
         s->cursor = item->next;
+        scout_on(s, &ahead);
         if (!add_chunks(s, d, item, missing)) return false;
         s->wire_items[d->count++] = (rp_wire_insert){
             .key = item->item.key,
@@ -493,12 +495,9 @@ static void on_due(rp_timer *timer)
 static void on_posted(rp_post *post)
 {
     remote_sink *s = (remote_sink *)(void *)((char *)post - offsetof(remote_sink, post));
-    bool is_closed;
+    bool is_closed = s->is_closed;
 
-    rp_mutex_lock(&s->mu);
-    is_closed = s->is_closed;
-    s->is_posted = false; /* a sink that is closed may be gone from here on */
-    rp_mutex_unlock(&s->mu);
+    rp_inbox_on_posted(&s->inbox); /* a sink that is closed may be gone from here on */
     if (!is_closed) go_on(s);
 }
 
@@ -519,10 +518,20 @@ static void on_room(rp_channel_call *call)
     go_on(sink_of_call(call));
 }
 
+static void let_go(rp_trajectory **trajectories, size_t count)
+{
+    for (size_t i = 0; i < count && i < AHEAD; i++) fetch_chunk(trajectories[i], FREED_BYTES);
+    for (size_t i = 0; i < count; i++) {
+        if (i + AHEAD < count) fetch_chunk(trajectories[i + AHEAD], FREED_BYTES);
+        rp_trajectory_unref(trajectories[i]);
+    }
+}
+
 /* Takes the `count` keys as confirmed, and tells the owner of those that we know. */
 static void confirm(remote_sink *s, size_t count)
 {
-    size_t settled = 0;
+    rp_trajectory *gone[CONFIRMED];
+    size_t settled = 0, gone_count = 0;
 
     for (size_t i = 0; i < count; i++) {
         uint32_t slot = rp_item_list_find(&s->items, s->keys[i]);
@@ -531,9 +540,14 @@ static void confirm(remote_sink *s, size_t count)
         if (s->probe_out > 0 && item_at(s, slot)->trust == RP_TRUST_SUSPECT &&
             --s->probe_out == 0)
             on_probe_passed(s);
-        rp_trajectory_unref(remove_item(s, slot).trajectory);
+        gone[gone_count] = remove_item(s, slot).trajectory;
+        __builtin_prefetch(gone[gone_count++]);
         s->keys[settled++] = s->keys[i];
+        if (gone_count < CONFIRMED) continue;
+        let_go(gone, gone_count);
+        gone_count = 0;
     }
+    let_go(gone, gone_count);
     if (settled == 0) return;
     s->has_progressed = true;
     s->linger_ns = rp_loop_now(s->loop) + LINGER_NS;
@@ -681,68 +695,34 @@ int64_t rp_remote_sink_away_since(const rp_sink *sink)
     return atomic_load_explicit(&s->away_since, memory_order_relaxed);
 }
 
-static bool reserve_locked(remote_sink *s, size_t more) RP_REQUIRES(s->mu)
-{
-    size_t needed = s->incoming_count + more, capacity = s->incoming_capacity;
-
-    if (needed <= capacity) return true;
-    if (capacity == 0) capacity = 16;
-    while (capacity < needed) capacity *= 2;
-    if (!rp_resize_array(&s->alloc, &s->incoming, s->incoming_capacity, capacity,
-                         sizeof *s->incoming))
-        return false;
-    s->incoming_capacity = capacity;
-    return true;
-}
-
 bool rp_remote_sink_reserve(rp_sink *sink, size_t count)
 {
-    remote_sink *s = sink_of(sink);
-    bool ok, wakes = false;
+    return rp_inbox_reserve(&sink_of(sink)->inbox, count);
+}
 
-    rp_mutex_lock(&s->mu);
-    ok = reserve_locked(s, count);
-    s->is_reserved = ok && count > 0;
-    if (!s->is_reserved && s->incoming_count > 0) wakes = claim_post_locked(s);
-    rp_mutex_unlock(&s->mu);
-    if (wakes) rp_loop_post(s->loop, &s->post);
-    return ok;
+void rp_remote_sink_put_reserved(rp_sink *sink, const rp_sink_item *items, size_t count)
+{
+    if (rp_inbox_put_reserved(&sink_of(sink)->inbox, items, count)) wake(sink_of(sink));
 }
 
 static rp_status put(rp_sink *sink, const rp_sink_item *items, size_t count, rp_error *err)
 {
     remote_sink *s = sink_of(sink);
-    bool ok, wakes = false;
+    bool wakes;
 
-    if (count == 0) return RP_OK;
-    rp_mutex_lock(&s->mu);
-    ok = reserve_locked(s, count);
-    if (ok) {
-        memcpy(s->incoming + s->incoming_count, items, count * sizeof *items);
-        s->incoming_count += count;
-        for (size_t i = 0; i < count; i++) s->incoming_bytes += items[i].trajectory->bytes;
-        s->is_reserved = false;
-        wakes = (!s->is_near || s->incoming_count >= ENOUGH_ITEMS ||
-                 s->incoming_bytes >= ENOUGH_BYTES) &&
-                claim_post_locked(s);
-    }
-    rp_mutex_unlock(&s->mu);
-    if (wakes) rp_loop_post(s->loop, &s->post);
-    return ok ? RP_OK : rp_fail_memory(err, count * sizeof *items);
+    if (!rp_inbox_put(&s->inbox, items, count, &wakes))
+        return rp_fail_memory(err, count * sizeof *items);
+    if (wakes) wake(s);
+    return RP_OK;
 }
 
 static void push(rp_sink *sink, size_t least)
 {
     remote_sink *s = sink_of(sink);
-    bool wakes = false;
 
-    rp_mutex_lock(&s->mu);
-    if (s->incoming_count >= least && s->incoming_count > 0 && !s->is_reserved)
-        wakes = claim_post_locked(s);
-    rp_mutex_unlock(&s->mu);
-    if (!wakes) return;
+    if (!rp_inbox_claim(&s->inbox, least)) return;
     if (!rp_loop_try_enter(s->loop)) {
-        rp_loop_post(s->loop, &s->post);
+        wake(s);
         return;
     }
     on_posted(&s->post);
@@ -778,7 +758,7 @@ static void start_on_loop(void *arg)
     s->is_closed = rp_loop_arm(s->loop, &s->timer, INT64_MAX) != RP_OK;
 }
 
-/* Ends what the loop does for the sink; `is_posted` says whether the post is still to run. */
+/* Ends what the loop does for the sink; but the post may still have to run. */
 static void close_on_loop(void *arg)
 {
     remote_sink *s = arg;
@@ -789,13 +769,9 @@ static void close_on_loop(void *arg)
     rp_loop_disarm(s->loop, &s->timer);
 }
 
-static void free_sink(remote_sink *s) RP_NO_THREAD_SAFETY_ANALYSIS
+static void free_sink(remote_sink *s)
 {
-    for (size_t i = 0; i < s->taken_count; i++) rp_trajectory_unref(s->taken[i].trajectory);
-    for (size_t i = 0; i < s->incoming_count; i++)
-        rp_trajectory_unref(s->incoming[i].trajectory);
-    rp_release(&s->alloc, s->taken, s->taken_capacity * sizeof *s->taken);
-    rp_release(&s->alloc, s->incoming, s->incoming_capacity * sizeof *s->incoming);
+    rp_inbox_deinit(&s->inbox);
     rp_release(&s->alloc, s->keys, s->key_capacity * sizeof *s->keys);
     rp_sent_chunks_deinit(&s->chunks);
     rp_item_list_deinit(&s->items);
@@ -807,16 +783,11 @@ static void free_sink(remote_sink *s) RP_NO_THREAD_SAFETY_ANALYSIS
 static void close_sink(rp_sink *sink)
 {
     remote_sink *s = sink_of(sink);
-    bool is_posted;
 
     /* In the child of a fork nobody knows what the loop's thread had in hand: it is left. */
     if (s->generation != rp_runtime_generation()) return;
-    do {
-        rp_runtime_run_on_loop(s->runtime, close_on_loop, s);
-        rp_mutex_lock(&s->mu);
-        is_posted = s->is_posted;
-        rp_mutex_unlock(&s->mu);
-    } while (is_posted);
+    do rp_runtime_run_on_loop(s->runtime, close_on_loop, s);
+    while (rp_inbox_is_posted(&s->inbox));
     free_sink(s);
 }
 
@@ -849,6 +820,7 @@ rp_status rp_remote_sink_new(rp_channel *channel, rp_runtime *runtime,
     atomic_init(&s->away_since, 0);
     rp_sent_chunks_init(&s->chunks, alloc, seed);
     rp_item_list_init(&s->items, alloc, seed + 1);
+    rp_inbox_init(&s->inbox, alloc);
     rp_mutex_init(&s->mu, RP_RANK_STREAM);
     rp_runtime_run_on_loop(runtime, start_on_loop, s);
     if (s->is_closed) {

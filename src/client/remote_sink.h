@@ -30,10 +30,11 @@ RP_NODISCARD rp_status rp_remote_sink_new(rp_channel *channel, rp_runtime *runti
  * has tried. Any thread. */
 int64_t rp_remote_sink_away_since(const rp_sink *sink);
 
-/* Makes room, so that the next put() of up to `count` items does not fail; until then nothing
- * that was put before goes out either. 0 takes it back. False: no memory. Whoever shares the
- * sink with others that put sees to it that they do not come between. */
+/* Makes room for `count` items that the caller puts next; others may put theirs meanwhile, but
+ * nothing goes out. One caller at a time. False: no memory. */
 bool rp_remote_sink_reserve(rp_sink *sink, size_t count);
+/* Puts the items for which room was made, all of them or none: 0 takes it back. */
+void rp_remote_sink_put_reserved(rp_sink *sink, const rp_sink_item *items, size_t count);
 
 /* Hands out up to `capacity` unsettled items, the oldest first: they are no longer this sink's,
  * and nothing is told of them. 0 if the server can be reached. The loop's thread. */

@@ -2,11 +2,13 @@
 /* Items over shards. See the header for what it promises.
  *
  * The items of a put are counted out to the shards first, then room is made in all of them, and
- * then they are put: so that either all are taken or none. Two callers put: the writer, and the
- * loop when it moves the items of a shard that stays away; a lock keeps them apart. */
+ * then they are put: so that either all are taken or none. One item alone needs nothing of
+ * that. Two callers put: the writer, and the loop when it moves the items of a shard that stays
+ * away; a lock keeps them apart where they count. */
 #include "client/shard_sink.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "util/clock.h"
@@ -38,6 +40,7 @@ typedef struct shard_sink {
     uint64_t seed;
     int64_t give_up_ns;
     size_t shard_count;
+    atomic_size_t turn; /* the shard that is next */
 
     /* the loop's */
     rp_timer timer;               /* always armed */
@@ -46,7 +49,6 @@ typedef struct shard_sink {
     bool is_closed;
 
     rp_mutex mu; /* rank 83: the rest; taken before those of the sinks */
-    uint64_t turn RP_GUARDED_BY(mu);
     rp_sink_item *sorted RP_GUARDED_BY(mu);
     uint32_t *targets RP_GUARDED_BY(mu);
     size_t capacity RP_GUARDED_BY(mu); /* of both */
@@ -65,20 +67,39 @@ static bool is_away(const shard_sink *s, size_t shard_index)
 
 /* --- putting ------------------------------------------------------------------------------------ */
 
-/* The shard for an item: its own, or the next that can be reached, if one can. */
-static size_t choose_locked(shard_sink *s, const rp_sink_item *item) RP_REQUIRES(s->mu)
+static size_t shard_after(const shard_sink *s, size_t index)
 {
-    uint64_t state = s->seed ^ item->key, place;
-    size_t first;
+    return index + 1 < s->shard_count ? index + 1 : 0;
+}
+
+/* Relaxed: if the loop moves items at the same moment, two go to the same shard. */
+static size_t take_turn(shard_sink *s)
+{
+    size_t turn = atomic_load_explicit(&s->turn, memory_order_relaxed);
+
+    atomic_store_explicit(&s->turn, shard_after(s, turn), memory_order_relaxed);
+    return turn;
+}
+
+static size_t shard_of_key(const shard_sink *s, uint64_t key)
+{
+    uint64_t state = s->seed ^ key;
 
     assert(s->shard_count > 0);
-    place = s->spread == RP_SPREAD_KEYS ? rp_splitmix64(&state) : s->turn++;
-    first = (size_t)(place % s->shard_count);
-    for (size_t i = 0; i < s->shard_count; i++) {
-        size_t index = (first + i) % s->shard_count;
-        if (!is_away(s, index)) return index;
+    return (size_t)(rp_splitmix64(&state) % s->shard_count);
+}
+
+/* The shard for an item: its own, or the next that can be reached, if one can. */
+static size_t choose(shard_sink *s, const rp_sink_item *item)
+{
+    size_t first = s->spread == RP_SPREAD_KEYS ? shard_of_key(s, item->key) : take_turn(s);
+    size_t index = first;
+
+    while (is_away(s, index)) {
+        index = shard_after(s, index);
+        if (index == first) break;
     }
-    return first;
+    return index;
 }
 
 static bool make_room_locked(shard_sink *s, size_t count) RP_REQUIRES(s->mu)
@@ -106,7 +127,7 @@ static void sort_locked(shard_sink *s, const rp_sink_item *items, size_t count)
 
     for (size_t i = 0; i < s->shard_count; i++) s->shards[i].count = 0;
     for (size_t i = 0; i < count; i++) {
-        s->targets[i] = (uint32_t)choose_locked(s, &items[i]);
+        s->targets[i] = (uint32_t)choose(s, &items[i]);
         s->shards[s->targets[i]].count++;
     }
     for (size_t i = 0; i < s->shard_count; i++) {
@@ -124,7 +145,7 @@ static bool reserve_locked(shard_sink *s) RP_REQUIRES(s->mu)
             rp_remote_sink_reserve(s->shards[i].sink, s->shards[i].count))
             continue;
         while (i-- > 0)
-            if (s->shards[i].count > 0) (void)rp_remote_sink_reserve(s->shards[i].sink, 0);
+            if (s->shards[i].count > 0) rp_remote_sink_put_reserved(s->shards[i].sink, NULL, 0);
         return false;
     }
     return true;
@@ -135,6 +156,10 @@ static rp_status put(rp_sink *sink, const rp_sink_item *items, size_t count, rp_
     shard_sink *s = sink_of(sink);
     rp_status st = RP_OK;
 
+    if (count == 1) {
+        rp_sink *to = s->shards[choose(s, items)].sink;
+        return to->class->put(to, items, 1, err);
+    }
     rp_mutex_lock(&s->mu);
     if (!make_room_locked(s, count)) {
         st = rp_fail_memory(err, count * sizeof *items);
@@ -149,8 +174,7 @@ static rp_status put(rp_sink *sink, const rp_sink_item *items, size_t count, rp_
         const shard *to = &s->shards[i];
         const rp_sink_item *first = s->sorted + (to->at - to->count);
 
-        /* There is room: it cannot fail. */
-        if (to->count > 0) st = to->sink->class->put(to->sink, first, to->count, err);
+        if (to->count > 0) rp_remote_sink_put_reserved(to->sink, first, to->count);
     }
 out:
     rp_mutex_unlock(&s->mu);
@@ -293,7 +317,7 @@ rp_status rp_shard_sink_new(rp_sink *const *sinks, size_t count, rp_runtime *run
     s->generation = rp_runtime_generation();
     s->spread = options->spread;
     s->seed = rp_splitmix64(&state);
-    s->turn = rp_splitmix64(&state) % count;
+    atomic_init(&s->turn, (size_t)(rp_splitmix64(&state) % count));
     s->give_up_ns = give_up_ms < INT64_MAX / 1000000 ? give_up_ms * 1000000 : INT64_MAX / 2;
     s->shard_count = count;
     for (size_t i = 0; i < count; i++) s->shards[i].sink = sinks[i];

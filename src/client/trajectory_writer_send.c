@@ -22,10 +22,9 @@
 
 enum {
     ROWS_A_RUN = 64,
-    BATCH = 128,      /* items the sink gets at once, at most */
-    BATCHES = 8,      /* a run */
-    ITEMS_AHEAD = 16, /* of settled items, what is fetched into the cache before its turn */
-    ROWS_AHEAD = 8,
+    BATCH = 128,  /* items the sink gets at once, at most */
+    BATCHES = 8,  /* a run */
+    SETTLED = 64, /* items that are settled at once */
     FIRST_PLACES = 16,
     WHY_BYTES = 192,
 };
@@ -115,48 +114,68 @@ static void wake_locked(rp_trajectory_writer *w) RP_REQUIRES(w->mu)
     if (w->waiting) rp_cond_signal(&w->cv);
 }
 
-/* Settled items were made long ago: their memory, then that of their rows, is asked for ahead
- * of their turn. `left` keys are to come, from the one whose turn it is. */
-static void prefetch_locked(const rp_trajectory_writer *w, const uint64_t *keys, size_t left)
+/* Settled items were made long ago: the memory of them all is asked for, then that of their
+ * rows, before the first is looked at. */
+static void fetch_locked(const rp_trajectory_writer *w, const uint64_t *keys, size_t count)
     RP_REQUIRES(w->mu)
 {
-    const rp_outgoing *item;
-
-    if (w->set.capacity == 0) return;
-    item = left > ITEMS_AHEAD ? *place_of(&w->set, keys[ITEMS_AHEAD]) : NULL;
-    if (item != NULL) {
+    for (size_t i = 0; i < count; i++) {
+        const char *item = (const char *)*place_of(&w->set, keys[i]);
         __builtin_prefetch(item);
-        __builtin_prefetch((const char *)item + RP_CACHE_LINE);
+        __builtin_prefetch(item + RP_CACHE_LINE);
     }
-    item = left > ROWS_AHEAD ? *place_of(&w->set, keys[ROWS_AHEAD]) : NULL;
-    if (item != NULL) __builtin_prefetch(item->pieces[0].rows);
+    for (size_t i = 0; i < count; i++) {
+        const rp_outgoing *item = *place_of(&w->set, keys[i]);
+        if (item != NULL) __builtin_prefetch(item->pieces[0].rows);
+    }
+}
+
+/* Settles up to SETTLED items. Returns those that are known, as a list. */
+static rp_outgoing *settle_some_locked(rp_trajectory_writer *w, const uint64_t *keys,
+                                       size_t count) RP_REQUIRES(w->mu)
+{
+    rp_outgoing *over = NULL;
+
+    if (w->set.count == 0) return NULL;
+    fetch_locked(w, keys, count);
+    for (size_t i = 0; i < count; i++) {
+        rp_outgoing *item = rp_outgoing_set_find(&w->set, keys[i]);
+        if (item == NULL) continue;
+        settle_locked(w, item);
+        w->sent--;
+        item->next = over;
+        over = item;
+    }
+    return over;
+}
+
+static void free_all(const rp_trajectory_writer *w, rp_outgoing *items)
+{
+    while (items != NULL) {
+        rp_outgoing *item = items;
+        items = item->next;
+        rp_outgoing_free(&w->alloc, item);
+    }
 }
 
 static void on_settled(void *user, const uint64_t *keys, size_t count, rp_status status,
                        const char *text)
 {
     rp_trajectory_writer *w = user;
-    rp_outgoing *over = NULL;
-    size_t known = 0;
 
-    rp_mutex_lock(&w->mu);
-    for (size_t i = 0; i < count; i++) {
-        rp_outgoing *item = rp_outgoing_set_find(&w->set, keys[i]);
-        prefetch_locked(w, keys + i, count - i);
-        if (item == NULL) continue;
-        settle_locked(w, item);
-        item->next = over;
-        over = item;
-        known++;
-    }
-    w->sent -= known;
-    if (status != RP_OK && known > 0) refuse_locked(w, known, status, text);
-    wake_locked(w);
-    rp_mutex_unlock(&w->mu);
-    while (over != NULL) {
-        rp_outgoing *item = over;
-        over = item->next;
-        rp_outgoing_free(&w->alloc, item);
+    for (size_t from = 0, n; from < count; from += n) {
+        rp_outgoing *over;
+        size_t before;
+
+        n = count - from < SETTLED ? count - from : SETTLED;
+        rp_mutex_lock(&w->mu);
+        before = w->set.count;
+        over = settle_some_locked(w, keys + from, n);
+        if (status != RP_OK && over != NULL)
+            refuse_locked(w, before - w->set.count, status, text);
+        wake_locked(w);
+        rp_mutex_unlock(&w->mu);
+        free_all(w, over);
     }
 }
 

@@ -37,7 +37,7 @@ enum {
     LINE_BYTES = 64,
     PREFETCH_BYTES = 1024,
     FIRST_FILL = 16, /* blocks that a cache fetches the first time, then twice as many */
-    FULL_STACKS = 4, /* that a depot keeps */
+    FULL_STACKS = 12, /* that a depot keeps */
 };
 
 typedef struct block {

@@ -50,18 +50,24 @@ static void close_rig(rig *r)
     free(r->settled);
 }
 
-static void put_many(rig *r, uint64_t first, size_t count)
+/* So many at a time. */
+static void put_by(rig *r, size_t batch, uint64_t first, size_t count)
 {
     enum { BATCH = 70 };
 
     for (size_t done = 0; done < count;) {
         rp_sink_item items[BATCH];
-        size_t n = count - done < BATCH ? count - done : BATCH;
+        size_t n = count - done < batch ? count - done : batch;
         for (size_t i = 0; i < n; i++)
             items[i] = rp_test_sink_item("all", first + done + i, 400);
         assert_ok_err(r->sink->class->put(r->sink, items, n, &r->err), &r->err);
         done += n;
     }
+}
+
+static void put_many(rig *r, uint64_t first, size_t count)
+{
+    put_by(r, 70, first, count);
 }
 
 static size_t size_of(rig *r, size_t shard)
@@ -85,7 +91,8 @@ static void by_turns(void **state)
 
     (void)state;
     open_rig(&r, RP_SPREAD_TURNS, 0);
-    put_many(&r, 0, 3000);
+    put_many(&r, 0, 2500);
+    put_by(&r, 1, 2500, 500);
     assert_true(rp_test_settled_await(r.settled, 3000));
     rp_test_settled_expect(r.settled, 0, 3000, RP_OK);
     for (size_t i = 0; i < SHARDS; i++) assert_int_equal(size_of(&r, i), 1000);
@@ -100,7 +107,7 @@ static void by_keys(void **state)
     open_rig(&r, RP_SPREAD_KEYS, 0);
     put_many(&r, 0, 3000);
     assert_true(rp_test_settled_await(r.settled, 3000));
-    put_many(&r, 0, 3000); /* the same keys find the same shards */
+    put_by(&r, 1, 0, 3000); /* the same keys find the same shards */
     assert_true(rp_test_settled_await(r.settled, 6000));
     assert_int_equal(size_of(&r, 0) + size_of(&r, 1) + size_of(&r, 2), 3000);
     for (size_t i = 0; i < SHARDS; i++) {
@@ -120,7 +127,7 @@ static void a_shard_that_is_away_is_passed_over(void **state)
     put_many(&r, 0, 300);
     assert_true(rp_test_settled_await(r.settled, 300));
     rp_test_live_end(&r.live[1]);
-    put_many(&r, 300, 300); /* some of these may be for it */
+    put_by(&r, 1, 300, 300); /* some of these may be for it */
     await_away(&r, 1);
     before = size_of(&r, 1);
     put_many(&r, 600, 3000);
@@ -185,7 +192,7 @@ static void restarts_under_load(void **state)
     (void)state;
     open_rig(&r, RP_SPREAD_TURNS, 0);
     for (size_t i = 0; i < ROUNDS; i++) {
-        put_many(&r, i * (COUNT / ROUNDS), COUNT / ROUNDS);
+        put_by(&r, i < ROUNDS / 2 ? 70 : 1, i * (COUNT / ROUNDS), COUNT / ROUNDS);
         rp_test_live_end(&r.live[i % SHARDS]);
         if (i % 2 == 0) (void)usleep(20000);
         rp_test_live_restart(&r.live[i % SHARDS]);
