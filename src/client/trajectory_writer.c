@@ -71,6 +71,7 @@ static void apply(rp_writer_column *c, const rp_column_options *options)
     rp_status st;
 
     c->options = *options;
+    c->mould.rows_bytes = 0;
     st = rp_chunk_tuner_init(&c->tuner, options->history);
     (void)st; /* the history was checked */
     atomic_store_explicit(&c->length,

@@ -15,6 +15,7 @@
 
 #include <stdatomic.h>
 
+#include "chunk/mould.h"
 #include "client/rows.h"
 #include "client/runtime.h"
 #include "client/sink.h"
@@ -53,6 +54,7 @@ struct rp_writer_column {
     rp_chunk_tuner tuner;        /* the job's */
     atomic_int_least32_t length; /* rows a chunk should have; relaxed: it is advice */
     rp_chunk_builder *own_spare; /* an empty one, the caller's; NULL: none */
+    rp_chunk_mould mould;        /* of its chunks of one plain row, the caller's */
     /* guarded by the writer's lock */
     size_t spare_count;
     rp_chunk_builder *spares[RP_SPARE_BUILDERS]; /* empty ones, to be used again */

@@ -3,7 +3,10 @@
  *
  * An append looks at all its values, then makes room for all, then copies them: only the last
  * changes anything. It takes the writer's lock only when rows are opened or closed, never to
- * copy a value. */
+ * copy a value.
+ *
+ * Where chunks have one row each and are not compressed, the room is a chunk already, cast like
+ * the last one of its column, with the value in it. */
 #include <assert.h>
 #include <inttypes.h>
 
@@ -88,27 +91,39 @@ static rp_status get_builder(rp_trajectory_writer *w, rp_writer_column *c, const
     return st == RP_OK ? st : rename_error(st, c->index, c->name, &why, err);
 }
 
+/* Opens rows, with a builder or without. False if there is no memory. */
+static bool start_rows(rp_trajectory_writer *w, rp_writer_column *c, rp_chunk_builder *builder)
+{
+    rp_rows *rows = rp_rows_new(&w->alloc, builder);
+
+    if (rows == NULL) return false;
+    rows->column = c;
+    rows->origin.key = rp_rng_next(&w->rng);
+    rows->origin.episode = w->episode;
+    c->open = rows;
+    return true;
+}
+
 static rp_status open_rows(rp_trajectory_writer *w, rp_writer_column *c, const rp_spec *spec,
                            rp_error *err)
 {
     rp_chunk_builder *builder;
-    rp_rows *rows;
     rp_status st;
 
     if (c->open != NULL) return RP_OK;
     st = get_builder(w, c, spec, &builder, err);
     if (st != RP_OK) return st;
-    rows = rp_rows_new(&w->alloc, builder);
-    if (rows == NULL) {
-        rp_chunk_builder_free(builder);
-        (void)rp_fail_memory(err, sizeof *rows);
-        return RP_NO_RESOURCE;
-    }
-    rows->column = c;
-    rows->origin.key = rp_rng_next(&w->rng);
-    rows->origin.episode = w->episode;
-    c->open = rows;
-    return RP_OK;
+    if (start_rows(w, c, builder)) return RP_OK;
+    rp_chunk_builder_free(builder);
+    (void)rp_fail_memory(err, sizeof(rp_rows));
+    return RP_NO_RESOURCE;
+}
+
+/* Closes rows that never had a row. */
+static void drop_open_rows(rp_trajectory_writer *w, rp_writer_column *c)
+{
+    rp_rows_unref(&w->alloc, c->open); /* H */
+    c->open = NULL;
 }
 
 void rp_writer_close_rows(rp_trajectory_writer *w, rp_writer_column *column)
@@ -196,32 +211,58 @@ static rp_status reserve_in_builder(rp_writer_column *c, const rp_tensor *tensor
     return st == RP_OK ? st : rename_error(st, c->index, c->name, &why, err);
 }
 
-/* Makes room for a value. Rows that cannot take so many bytes more are closed first. */
-static rp_status reserve_value(rp_trajectory_writer *w, const rp_value *value, rp_error *err)
+/* True if the value, which has the column's shape, can be cast into a chunk of its own. */
+static bool is_castable(const rp_writer_column *c, const rp_tensor *tensor)
 {
-    rp_writer_column *c = w->columns[value->column];
-    rp_spec spec = {c->name, value->tensor.dtype, value->tensor.shape};
+    return c->mould.rows_bytes > 0 && c->options.chunk_length == 1 && c->open == NULL &&
+           tensor->data != NULL;
+}
+
+static rp_status cast_value(rp_trajectory_writer *w, rp_writer_column *c,
+                            const rp_tensor *tensor, rp_error *err)
+{
+    if (!start_rows(w, c, NULL)) return rp_fail_memory(err, sizeof(rp_rows));
+    c->open->origin.first_step = c->open->origin.last_step = (int32_t)w->steps;
+    c->open->chunk = rp_chunk_mould_cast(&c->mould, &w->alloc, &c->open->origin, tensor->data);
+    if (c->open->chunk != NULL) return RP_OK;
+    drop_open_rows(w, c);
+    return rp_fail_memory(err, c->mould.rows_bytes);
+}
+
+/* Makes room for a value. Rows that cannot take so many bytes more are closed first. */
+static rp_status make_room(rp_trajectory_writer *w, rp_writer_column *c,
+                           const rp_tensor *tensor, rp_error *err)
+{
+    rp_spec spec = {c->name, tensor->dtype, tensor->shape};
     rp_status st = open_rows(w, c, &spec, err);
 
-    if (st == RP_OK) st = reserve_in_builder(c, &value->tensor, err);
+    if (st == RP_OK) st = reserve_in_builder(c, tensor, err);
     if (st == RP_NO_RESOURCE && c->open != NULL && c->open->count > 0) {
         rp_writer_close_rows(w, c);
         st = open_rows(w, c, &spec, err);
-        if (st == RP_OK) st = reserve_in_builder(c, &value->tensor, err);
+        if (st == RP_OK) st = reserve_in_builder(c, tensor, err);
     }
+    return st;
+}
+
+static rp_status reserve_value(rp_trajectory_writer *w, const rp_value *value, rp_error *err)
+{
+    rp_writer_column *c = w->columns[value->column];
+    rp_status st = is_castable(c, &value->tensor) ? cast_value(w, c, &value->tensor, err)
+                                                  : make_room(w, c, &value->tensor, err);
+
     if (st != RP_OK) return st;
     if (!reserve_cell(w, c)) return rp_fail_memory(err, 2 * c->capacity * sizeof *c->ring);
     return RP_OK;
 }
 
-/* Takes back what the columns that have had no value yet were given. */
+/* Takes back what columns were given that have had no value yet, and values that were cast. */
 static void unreserve(rp_trajectory_writer *w, const rp_value *values, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         rp_writer_column *c = rp_writer_column_at(w, values[i].column);
-        if (c == NULL || c->known) continue;
-        rp_rows_unref(&w->alloc, c->open);
-        c->open = NULL;
+        if (c == NULL || c->open == NULL || c->open->count > 0) continue;
+        if (!c->known || c->open->builder == NULL) drop_open_rows(w, c);
     }
 }
 
@@ -236,7 +277,7 @@ static void commit_value(rp_trajectory_writer *w, const rp_value *value, rp_ref 
         c->known = true;
     }
     if (c->kept == (size_t)c->options.history) drop_oldest(w, c);
-    rp_chunk_builder_commit(rows->builder, &value->tensor);
+    if (rows->builder != NULL) rp_chunk_builder_commit(rows->builder, &value->tensor);
     if (rows->count == 0) {
         rows->origin.first_step = step; /* and the reference is the history's: H */
     } else if (step != rows->origin.last_step + 1) {

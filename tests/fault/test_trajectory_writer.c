@@ -51,14 +51,17 @@ static rp_status flush(rp_test_client_rig *r)
 
 /* A life in which each call first meets a shortage after `room` allocations. The sink is the
  * test's: a store that lacks memory refuses for good. */
-static size_t write_persistently(int32_t chunk_length, size_t room)
+static size_t write_persistently(int32_t chunk_length, rp_codec codec, size_t room)
 {
     enum { STEPS = 24 };
+    rp_trajectory_writer_options o = {
+        .column = {.history = 7, .chunk_length = chunk_length, .chunk = {.codec = codec}}};
     uint64_t keys[STEPS] = {0};
     size_t failures = 0;
     rp_test_client_rig r;
 
-    rp_test_client_init(&r, 7, chunk_length, false);
+    rp_test_client_open_store(&r);
+    rp_test_client_open_writer(&r, &o, false);
     r.sink->automatic = true;
     for (int s = 0; s < STEPS; s++) {
         PERSIST(&r, room, try_append(&r));
@@ -86,10 +89,12 @@ static void calls_that_ran_out_of_memory_can_be_made_again(void **state)
     (void)state;
     assert_ok(rp_runtime_get(&runtime, NULL));
     for (int32_t length = 0; length <= 5; length++) {
-        size_t room = 0, failures;
-        do failures = write_persistently(length, room++);
-        while (failures > 0 && room < 100);
-        assert_true(room > 3 && room < 100);
+        for (rp_codec codec = RP_CODEC_SNAPPY; codec <= RP_CODEC_NONE; codec++) {
+            size_t room = 0, failures;
+            do failures = write_persistently(length, codec, room++);
+            while (failures > 0 && room < 100);
+            assert_true(room > 3 && room < 100);
+        }
     }
     rp_runtime_put(runtime);
 }

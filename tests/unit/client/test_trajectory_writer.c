@@ -141,6 +141,52 @@ static void failed_append_appends_nothing(void **state)
     rp_test_client_deinit(&r);
 }
 
+/* Chunks of one plain row are cast as the values come, from the second on: they read back like
+ * any other, and one that comes to nothing leaves nothing. */
+static void plain_rows_of_their_own(void **state)
+{
+    rp_trajectory_writer_options o = {
+        .column = {.history = 5, .chunk_length = 1, .chunk = {.codec = RP_CODEC_NONE}}};
+    rp_column_options packed = {.history = 5, .chunk_length = 1};
+    rp_test_client_rig r;
+    int32_t o3[3], got[3];
+    (void)state;
+    rp_test_client_open_store(&r);
+    rp_test_client_open_writer(&r, &o, false);
+    r.sink->automatic = true;
+
+    for (int s = 0; s < 12; s++) {
+        rp_value values[] = {obs(o3, 77), {ACTION, "action", {RP_FLOAT64, SCALAR, NULL}}};
+        rp_ref refs[3];
+        if (s > 0)
+            assert_fails(rp_trajectory_writer_append(r.writer, values, 2, 0, NULL, &r.err),
+                         RP_INVALID, &r.err, "column 1 'action': no data");
+        append(&r, 1);
+        assert_ok_err(
+            rp_trajectory_writer_copy(r.writer, at(&r, OBS, s), got, sizeof got, &r.err),
+            &r.err);
+        assert_int_equal(got[2], 100 * s + 2);
+        for (int k = 0; k < 3; k++) refs[k] = at(&r, OBS, s < 2 ? s : s - k);
+        (void)item(&r, refs, s % 4 == 3 ? 3 : 1); /* some rows are needed twice */
+    }
+    flush(&r);
+    for (int s = 0; s < 12; s++)
+        rp_test_expect_obs(&r.in, r.sink->items[s].trajectory, 0, s, s % 4 == 3 ? 3 : 1, -1);
+    /* Of another codec, nothing is cast as before. */
+    assert_ok_err(rp_trajectory_writer_end_episode(r.writer, true, rp_wait_ms(20000), &r.err),
+                  &r.err);
+    assert_ok_err(rp_trajectory_writer_configure(r.writer, OBS, "obs", &packed, &r.err),
+                  &r.err);
+    append(&r, 2);
+    (void)latest_item(&r);
+    flush(&r);
+    rp_test_expect_obs(&r.in, r.sink->items[12].trajectory, 0, 1, 1, 1);
+    assert_int_equal(
+        rp_chunk_codec(rp_trajectory_get_slices(r.sink->items[12].trajectory, 0)->chunk),
+        RP_CODEC_SNAPPY);
+    rp_test_client_deinit(&r);
+}
+
 static void column_has_one_value_a_step(void **state)
 {
     rp_test_client_rig r;
@@ -600,6 +646,7 @@ int main(void)
         cmocka_unit_test(first_value_fixes_dtype_and_shape),
         cmocka_unit_test(bad_first_values_name_their_column),
         cmocka_unit_test(failed_append_appends_nothing),
+        cmocka_unit_test(plain_rows_of_their_own),
         cmocka_unit_test(column_has_one_value_a_step),
         cmocka_unit_test(columns_appear_later_and_stay_away),
         cmocka_unit_test(rows_expire_by_column),
