@@ -16,13 +16,17 @@
 #include "chunk/decoder.h"
 #include "chunk/delta.h"
 #include "chunk/string_list.h"
+#include "util/copy.h"
 #include "util/error.h"
 #include "util/mem.h"
+
+enum { LARGE_COPY_BYTES = 4096 }; /* at once, to be written past the caches */
 
 struct rp_decoder {
     rp_allocator alloc;
     rp_codec_state codec;
     rp_cache cache;
+    bool is_large; /* what is copied together */
 };
 
 rp_status rp_decoder_new(const rp_allocator *alloc, size_t cache_bytes, rp_decoder **out)
@@ -31,10 +35,16 @@ rp_status rp_decoder_new(const rp_allocator *alloc, size_t cache_bytes, rp_decod
 
     if (d == NULL) return RP_NO_RESOURCE;
     d->alloc = *alloc;
+    d->is_large = false;
     rp_codec_state_init(&d->codec, alloc);
     rp_cache_init(&d->cache, alloc, cache_bytes);
     *out = d;
     return RP_OK;
+}
+
+void rp_decoder_set_large(rp_decoder *decoder, bool is_large)
+{
+    decoder->is_large = is_large;
 }
 
 void rp_decoder_free(rp_decoder *decoder)
@@ -164,8 +174,12 @@ rp_status rp_decoder_copy(rp_decoder *decoder, const rp_chunk *chunk, size_t col
         return st == RP_OK ? RP_OK : fail_decode(st, chunk, column, err);
     }
     st = rp_decoder_find(decoder, chunk, column, offset, length, &rows, err);
-    if (st == RP_OK) memcpy(dst, rows, bytes);
-    return st;
+    if (st != RP_OK) return st;
+    if (decoder->is_large && bytes >= LARGE_COPY_BYTES)
+        rp_copy_past_caches(dst, rows, bytes);
+    else
+        memcpy(dst, rows, bytes);
+    return RP_OK;
 }
 
 static rp_status check_rows(const rp_chunk *chunk, size_t column, size_t offset, size_t length,

@@ -16,4 +16,8 @@ RP_NODISCARD rp_status rp_decoder_copy(rp_decoder *decoder, const rp_chunk *chun
                                        size_t column, size_t offset, size_t length, void *dst,
                                        rp_error *err);
 
+/* Whether what is copied is part of so much that it is written past the caches (util/copy.h).
+ * At first it is not. */
+void rp_decoder_set_large(rp_decoder *decoder, bool is_large);
+
 #endif

@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 
+#include "chunk/decoder.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/mutex.h"
@@ -18,6 +19,7 @@ enum {
     UNIT_BYTES = 256 << 10,   /* what a unit decodes, about */
     HELPED_BYTES = 512 << 10, /* for each of these a helper is worth waking */
     CACHE_BYTES = 4 << 20,    /* of a decoder */
+    LARGE_BYTES = 8 << 20,    /* of a batch: no core's own cache holds it */
     MAX_HELPERS = 64,
 };
 
@@ -67,16 +69,17 @@ void rp_stack_pool_unref(rp_stack_pool *p)
     rp_release(&alloc, p, sizeof *p);
 }
 
-static rp_status take_decoder(rp_stack_pool *p, rp_decoder **out)
+static rp_status take_decoder(rp_stack_pool *p, bool is_large, rp_decoder **out)
 {
-    rp_decoder *d = NULL;
+    rp_status st = RP_OK;
 
+    *out = NULL;
     rp_mutex_lock(&p->mu);
-    if (p->free_count > 0) d = p->free[--p->free_count];
+    if (p->free_count > 0) *out = p->free[--p->free_count];
     rp_mutex_unlock(&p->mu);
-    if (d == NULL) return rp_decoder_new(&p->alloc, CACHE_BYTES, out);
-    *out = d;
-    return RP_OK;
+    if (*out == NULL) st = rp_decoder_new(&p->alloc, CACHE_BYTES, out);
+    if (st == RP_OK) rp_decoder_set_large(*out, is_large);
+    return st;
 }
 
 static void give_decoder(rp_stack_pool *p, rp_decoder *d)
@@ -113,6 +116,7 @@ struct work {
     size_t count;
     const rp_stack_column *columns;
     size_t column_count;
+    bool is_large;
 
     rp_mutex mu; /* rank 82 */
     rp_cond cv;
@@ -221,7 +225,7 @@ static void take_part(work *w)
     pool = w->pool;
     for (bool more = true; more; unit = next) {
         rp_error err = {.code = RP_OK};
-        rp_status st = decoder != NULL ? RP_OK : take_decoder(pool, &decoder);
+        rp_status st = decoder != NULL ? RP_OK : take_decoder(pool, w->is_large, &decoder);
 
         if (st != RP_OK)
             (void)rp_fail(&err, st, "batch: no memory for a decoder");
@@ -296,6 +300,7 @@ rp_status rp_stack_run(rp_stack_pool *pool, const rp_trajectory *const *trajecto
     w->count = count;
     w->columns = columns;
     w->column_count = column_count;
+    w->is_large = bytes >= LARGE_BYTES;
     rp_mutex_init(&w->mu, RP_RANK_SAMPLER);
     rp_cond_init(&w->cv);
     w->helper_count = helpers;

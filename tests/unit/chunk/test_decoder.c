@@ -64,6 +64,32 @@ static void every_order_of_requests_gives_the_same_rows(void **state)
     }
 }
 
+/* Of a large batch, short rows and long ones: written another way, they are the same. */
+static void what_is_large_is_copied_alike(void **state)
+{
+    enum { WIDE = 1500 };
+    static int32_t rows[ROWS * WIDE];
+    rp_decoder *decoder = make(1 << 20);
+    rp_error err = {0};
+
+    (void)state;
+    rp_decoder_set_large(decoder, true);
+    for (int codec = 0; codec < 4; codec++) {
+        rp_chunk *narrow = rp_test_ints(3, (rp_codec)codec, ROWS, COLS);
+        rp_chunk *wide = rp_test_ints(4, (rp_codec)codec, ROWS, WIDE);
+
+        assert_rows(decoder, narrow, 2, 5);
+        assert_ok_err(rp_decoder_rows(decoder, wide, 0, 1, ROWS - 1, rows,
+                                      (ROWS - 1) * WIDE * sizeof rows[0], &err),
+                      &err);
+        for (size_t i = 0; i < (ROWS - 1) * WIDE; i++)
+            assert_int_equal(rows[i], 4000 + WIDE + i);
+        rp_chunk_unref(narrow);
+        rp_chunk_unref(wide);
+    }
+    rp_decoder_free(decoder);
+}
+
 static void delta_rows_are_decoded_from_any_offset(void **state)
 {
     rp_spec spec = {NULL, RP_UINT16, SHAPE(4)};
@@ -367,6 +393,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_range_of_rows_is_decoded_by_every_codec),
         cmocka_unit_test(every_order_of_requests_gives_the_same_rows),
+        cmocka_unit_test(what_is_large_is_copied_alike),
         cmocka_unit_test(delta_rows_are_decoded_from_any_offset),
         cmocka_unit_test(rows_out_of_range_are_refused),
         cmocka_unit_test(room_of_another_size_is_refused),
