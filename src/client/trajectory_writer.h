@@ -229,7 +229,7 @@ void rp_writer_send_deinit(rp_trajectory_writer *w);
 
 /* Adds rows at the end of what the job has to compress; takes the reference. */
 void rp_writer_queue_locked(rp_trajectory_writer *w, rp_rows *rows) RP_REQUIRES(w->mu);
-/* Has the job run. */
+/* Has the job run, if there is something to do for it. */
 void rp_writer_kick(rp_trajectory_writer *w);
 /* Whether an item that is complete would be the next to be sent, with nobody to send it. */
 bool rp_writer_is_idle_locked(const rp_trajectory_writer *w) RP_REQUIRES(w->mu);

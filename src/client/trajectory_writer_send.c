@@ -173,7 +173,7 @@ static void on_settled(void *user, const uint64_t *keys, size_t count, rp_status
         over = settle_some_locked(w, keys + from, n);
         if (status != RP_OK && over != NULL)
             refuse_locked(w, before - w->set.count, status, text);
-        wake_locked(w);
+        if (from + n == count) wake_locked(w);
         rp_mutex_unlock(&w->mu);
         free_all(w, over);
     }
@@ -438,8 +438,8 @@ void rp_writer_kick(rp_trajectory_writer *w)
     bool submit;
 
     rp_mutex_lock(&w->mu);
-    submit = !w->busy;
-    w->busy = w->kicked = true;
+    submit = !w->busy && (w->closed != NULL || !rp_writer_is_idle_locked(w));
+    if (w->busy || submit) w->busy = w->kicked = true;
     w->trouble.code = RP_OK;
     rp_mutex_unlock(&w->mu);
     if (submit) rp_runtime_submit(w->parts.runtime, &w->job);
