@@ -7,8 +7,9 @@
  * somebody asks for it. Whoever is told to wake the loop posts; nobody else has to.
  *
  * Invariants, while nobody has the lock:
- *   B1  if items wait, no room is reserved and the loop has taken what it took before, then a
- *       post is on its way, or the loop is near;
+ *   B1  if items wait, no room is reserved and the loop is done with what it took before, then
+ *       a post is on its way, or the loop is near, or whoever has claimed them is about to take
+ *       them;
  *   B2  there is room for what is reserved. */
 #ifndef RP_CLIENT_INBOX_H
 #define RP_CLIENT_INBOX_H
@@ -53,7 +54,7 @@ bool rp_inbox_is_posted(rp_inbox *box);
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
-/* The post has come. */
+/* The post has come, or whoever claimed the items is the loop now: it takes them next. */
 void rp_inbox_on_posted(rp_inbox *box);
 /* Says whether the loop comes by soon. True: the caller wakes it. */
 RP_NODISCARD bool rp_inbox_set_near(rp_inbox *box, bool is_near);

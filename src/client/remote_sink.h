@@ -31,7 +31,7 @@ RP_NODISCARD rp_status rp_remote_sink_new(rp_channel *channel, rp_runtime *runti
 int64_t rp_remote_sink_away_since(const rp_sink *sink);
 
 /* Makes room for `count` items that the caller puts next; others may put theirs meanwhile, but
- * nothing goes out. One caller at a time. False: no memory. */
+ * the loop takes none. One caller at a time. False: no memory. */
 bool rp_remote_sink_reserve(rp_sink *sink, size_t count);
 /* Puts the items for which room was made, all of them or none: 0 takes it back. */
 void rp_remote_sink_put_reserved(rp_sink *sink, const rp_sink_item *items, size_t count);

@@ -4,6 +4,9 @@
  *
  *   open ──(full, or flushed)──► closed ──(an item needs it: compressed)──► has a chunk
  *
+ * Of chunks of one plain row, the chunk is there before the row is: closed at once, it needs
+ * nothing more.
+ *
  * The writer's caller appends to open rows, alone. Closed rows do not change; the one thread
  * that compresses for the writer reads them, and swaps them for a chunk under the writer's
  * lock. Rows that no item needs are never compressed.
@@ -50,7 +53,8 @@ typedef struct rp_piece {
     uint32_t offset, length;
 } rp_piece;
 
-/* Takes the builder, which is empty. NULL if there is no memory. Returns owned. */
+/* Takes the builder, which is empty; or NULL: the caller sets the chunk before anybody else
+ * sees it. NULL if there is no memory. Returns owned. */
 rp_rows *rp_rows_new(const rp_allocator *alloc, rp_chunk_builder *builder);
 static inline rp_rows *rp_rows_ref(rp_rows *rows)
 {

@@ -121,6 +121,7 @@ static void fetch_locked(const rp_trajectory_writer *w, const uint64_t *keys, si
 {
     for (size_t i = 0; i < count; i++) {
         const char *item = (const char *)*place_of(&w->set, keys[i]);
+        if (item == NULL) continue;
         __builtin_prefetch(item);
         __builtin_prefetch(item + RP_CACHE_LINE);
     }

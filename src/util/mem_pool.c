@@ -36,7 +36,7 @@ enum {
     STACK_BYTES = 128 << 10, /* of free blocks in one of a cache's two stacks */
     LINE_BYTES = 64,
     PREFETCH_BYTES = 1024,
-    FIRST_FILL = 16, /* blocks that a cache fetches the first time, then twice as many */
+    FIRST_FILL = 16,  /* blocks that a cache fetches the first time, then twice as many */
     FULL_STACKS = 12, /* that a depot keeps */
 };
 

@@ -11,10 +11,10 @@
  *
  * Blocks come in 32 sizes: multiples of 16 bytes up to 256, of 64 up to 1024, of 256 up to
  * 2048. A thread keeps up to 256 KiB of free blocks of a size and gives back half of that at
- * once; the depot keeps four such halves as they are, for the next thread that has none. A slab
- * without a block in use goes back to its region and can become one of another size. As many
- * regions as are in use, or one, may be kept empty; the others go back to the system. So a pool
- * holds at most twice what lies in regions that are in use.
+ * once; the depot keeps twelve such halves as they are, for the next thread that has none. A
+ * slab without a block in use goes back to its region and can become one of another size. As
+ * many regions as are in use, or one, may be kept empty; the others go back to the system. So a
+ * pool holds at most twice what lies in regions that are in use.
  *
  * There is one pool for the process, as there is one heap, and like that it never goes: its
  * state is static, and a thread that ends hands in its cache. Safe from any thread, and after a

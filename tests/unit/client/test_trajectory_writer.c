@@ -141,6 +141,13 @@ static void failed_append_appends_nothing(void **state)
     rp_test_client_deinit(&r);
 }
 
+static const rp_rows *newest_rows(rp_test_client_rig *r, uint32_t column)
+{
+    const rp_writer_column *c = rp_writer_column_at(r->writer, column);
+
+    return rp_writer_cell_of(c, c->cells - 1)->rows;
+}
+
 /* Chunks of one plain row are cast as the values come, from the second on: they read back like
  * any other, and one that comes to nothing leaves nothing. */
 static void plain_rows_of_their_own(void **state)
@@ -162,6 +169,7 @@ static void plain_rows_of_their_own(void **state)
             assert_fails(rp_trajectory_writer_append(r.writer, values, 2, 0, NULL, &r.err),
                          RP_INVALID, &r.err, "column 1 'action': no data");
         append(&r, 1);
+        assert_true((newest_rows(&r, OBS)->chunk != NULL) == (s > 0));
         assert_ok_err(
             rp_trajectory_writer_copy(r.writer, at(&r, OBS, s), got, sizeof got, &r.err),
             &r.err);

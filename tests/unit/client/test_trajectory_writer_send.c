@@ -323,6 +323,52 @@ static void limit_on_what_is_in_flight_does_not_cut_chunks(void **state)
 
 /* --- trouble ---------------------------------------------------------------------------------- */
 
+static void *run_flush(void *arg)
+{
+    (void)flush(arg, 0, 20000);
+    return NULL;
+}
+
+static void await_waiting(rp_trajectory_writer *w)
+{
+    bool is_waiting = false;
+
+    while (!is_waiting) {
+        (void)usleep(1000);
+        rp_mutex_lock(&w->mu);
+        is_waiting = w->waiting;
+        rp_mutex_unlock(&w->mu);
+    }
+}
+
+/* Hundreds at once, one of them twice, and some that are not this writer's. */
+static void many_items_are_settled_at_once(void **state)
+{
+    enum { MANY = 200 };
+    uint64_t keys[MANY + 3];
+    rp_test_client_rig r;
+    pthread_t thread;
+    (void)state;
+    rp_test_client_init(&r, 10, 1, false);
+    append(&r, 1);
+    for (int i = 0; i < MANY; i++) (void)item(&r);
+    rp_test_sink_await(r.sink, MANY);
+    assert_int_equal(pthread_create(&thread, NULL, run_flush, &r), 0);
+    await_waiting(r.writer);
+
+    keys[0] = r.sink->items[8].key ^ (uint64_t)1 << 60; /* in the place of another */
+    keys[1] = r.sink->items[9].key + 5000;              /* in none */
+    for (size_t i = 0; i < MANY; i++) keys[2 + i] = r.sink->items[i].key;
+    keys[MANY + 2] = keys[7];
+    r.sink->events.on_settled(r.sink->events.user, keys, MANY + 3, RP_NOT_FOUND, "no table");
+    r.sink->settled = MANY;
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_fails(r.err.code, RP_NOT_FOUND, &r.err,
+                 "200 items were refused, the first: no table");
+    assert_int_equal(rp_trajectory_writer_pending(r.writer), 0);
+    rp_test_client_deinit(&r);
+}
+
 static void refused_items_are_reported_by_the_next_flush(void **state)
 {
     rp_test_client_rig r;
@@ -448,6 +494,7 @@ int main(void)
         cmocka_unit_test(bound_on_bytes_holds_up_creation),
         cmocka_unit_test(rows_count_once_for_all_items),
         cmocka_unit_test(limit_on_what_is_in_flight_does_not_cut_chunks),
+        cmocka_unit_test(many_items_are_settled_at_once),
         cmocka_unit_test(refused_items_are_reported_by_the_next_flush),
         cmocka_unit_test(sink_without_memory_gets_items_again),
         cmocka_unit_test(freeing_drops_what_is_not_confirmed),
