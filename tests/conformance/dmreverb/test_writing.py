@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 import reverb
 
+from harness import wait_until
+
 DTYPES = ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
           "uint32", "uint64", "bool", "complex64", "complex128"]
 
@@ -161,8 +163,8 @@ def test_the_old_writer_flushes_items_whose_chunk_is_open(client, fresh):
     assert step.data[0] == 1
     writer.append([np.int64(2)])
     writer.create_item(table, 2, 1.0)
-    writer.close()
-    assert client.server_info()[table].current_size == 2
+    writer.close()  # which sends the item, but does not always wait until it is confirmed
+    wait_until(lambda: client.server_info()[table].current_size == 2, 10, "the second item")
 
 
 def test_an_item_longer_than_the_history_is_refused_by_the_client(client, fresh):
