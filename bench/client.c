@@ -503,8 +503,8 @@ static double shards_rate(const session *s, size_t shards)
 
 static void measure_shards(const session *s)
 {
-    enum { COUNTS = 3 };
-    static const size_t counts[COUNTS] = {1, 2, SHARDS};
+    enum { COUNTS = 4 };
+    static const size_t counts[COUNTS] = {1, 2, 4, SHARDS};
     double best[COUNTS] = {0};
 
     for (int round = 0; round < s->rounds && s->cpus.load_count > 1; round++)
