@@ -334,13 +334,23 @@ def test_misuse_of_an_action(arguments, message, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def read_all(terminal):
+    """What was written to the other end, which is closed: it may come in parts."""
+    shown = b""
+    while True:
+        try:
+            shown += os.read(terminal, 65536)
+        except OSError:  # there is no more
+            return shown.decode()
+
+
 def test_a_terminal_gets_a_bar(data):
     """Drawn over itself, and wiped away in the end."""
     primary, secondary = pty.openpty()
     done = subprocess.run([REPRISE, "data", "verify", data], stdout=subprocess.PIPE,
                           stderr=secondary, text=True, timeout=20, env=clean_environment())
     os.close(secondary)
-    shown = os.read(primary, 65536).decode()
+    shown = read_all(primary)
     os.close(primary)
     assert done.returncode == 0 and "all fine" in done.stdout
     assert re.search(r"\rverifying  \[#{30}\]  100 %  \S+ \S+/s", shown)
