@@ -4,9 +4,8 @@
  * processors.
  *
  *   bench_client [--quick]          all of it
- *   bench_client PART [--quick]     local, insert, sample, append, tcp or shards alone; the
- * last
- *                                   wants 16 processors */
+ *   bench_client PART [--quick]     local, insert, sample, append, tcp or shards alone;
+ *                                   eight shards want 16 processors */
 #include <sys/wait.h>
 #include <unistd.h>
 

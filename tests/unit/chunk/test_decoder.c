@@ -79,6 +79,7 @@ static void what_is_large_is_copied_alike(void **state)
         rp_chunk *wide = rp_test_ints(4, (rp_codec)codec, ROWS, WIDE);
 
         assert_rows(decoder, narrow, 2, 5);
+        memset(rows, 0xff, sizeof rows);
         assert_ok_err(rp_decoder_rows(decoder, wide, 0, 1, ROWS - 1, rows,
                                       (ROWS - 1) * WIDE * sizeof rows[0], &err),
                       &err);

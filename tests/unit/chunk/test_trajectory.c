@@ -64,6 +64,26 @@ static void a_squeezed_column_loses_its_row_dimension(void **state)
     rp_chunk_unref(chunk);
 }
 
+static void of_one_slice_it_is_as_of_several(void **state)
+{
+    rp_chunk *chunk = rp_test_ints(1, RP_CODEC_SNAPPY, 4, 3);
+    rp_slice slice = {chunk, 0, 1, 3};
+    rp_slices column = {&slice, 1, false};
+    rp_trajectory *t = make(&column, 1);
+    rp_trajectory_column c;
+
+    (void)state;
+    rp_chunk_unref(chunk); /* it holds one of its own */
+    c = rp_trajectory_get_column(t, 0);
+    assert_true(rp_shape_equal(&c.shape, &SHAPE(3, 3)));
+    assert_int_equal(c.slice_count, 1);
+    assert_false(c.squeeze);
+    assert_memory_equal(rp_trajectory_get_slices(t, 0), &slice, sizeof slice);
+    assert_int_equal(rp_trajectory_chunk_count(t), 1);
+    assert_int_equal(rp_trajectory_bytes(t), chunk->wire_bytes);
+    rp_trajectory_unref(t);
+}
+
 static void squeezing_other_than_one_row_is_refused(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_SNAPPY, 4, 3);
@@ -409,6 +429,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_column_has_the_rows_of_its_slices),
         cmocka_unit_test(a_squeezed_column_loses_its_row_dimension),
+        cmocka_unit_test(of_one_slice_it_is_as_of_several),
         cmocka_unit_test(squeezing_other_than_one_row_is_refused),
         cmocka_unit_test(chunks_stand_once_in_order_of_appearance),
         cmocka_unit_test(many_chunks_stand_once_each),
