@@ -139,6 +139,9 @@ RP_NODISCARD rp_status rp_journal_read(const rp_allocator *alloc, rp_files *file
 
 enum { RP_JOURNAL_PATH_BYTES = 32, RP_JOURNAL_SECTOR = 512 };
 
+/* A file that has not got its name yet. Whoever reads leaves it alone. */
+#define RP_JOURNAL_TEMPORARY "wal/next.tmp"
+
 /* "wal/" and 16 hexadecimal digits. Returns `out`. */
 char *rp_journal_path(char out[RP_JOURNAL_PATH_BYTES], uint64_t first);
 

@@ -29,6 +29,7 @@ rp_status rp_journal_piece_begin(rp_journal_piece *piece, const rp_journal_file 
     rp_buf_clear(&piece->bytes);
     piece->crc = file->crc;
     piece->records = 0;
+    piece->says_lost = false;
     if (file->handle != NULL) return RP_OK;
     to = rp_buf_reserve(&piece->bytes, RP_FILE_HEADER_BYTES);
     if (to == NULL) return RP_NO_RESOURCE;
@@ -63,6 +64,7 @@ rp_status rp_journal_piece_add(rp_journal_piece *piece, const rp_journal_options
     piece->crc = rp_record_write(out->data + at, kind, number, piece->crc, out->data + begin,
                                  out->size - begin);
     piece->records++;
+    if (kind == RP_RECORD_LOST) piece->says_lost = true;
     return RP_OK;
 }
 
@@ -88,12 +90,10 @@ rp_status rp_journal_piece_pad(rp_journal_piece *piece, const rp_journal_file *f
     return RP_OK;
 }
 
-static rp_status open_new(rp_journal_file *file, const rp_journal_options *o, uint64_t first,
-                          rp_error *err)
+static rp_status open_new(rp_journal_file *file, const rp_journal_options *o, const char *path,
+                          uint64_t first, rp_error *err)
 {
-    char path[RP_JOURNAL_PATH_BYTES];
-    rp_status st = o->files->ops->open(o->files, rp_journal_path(path, first), RP_OPEN_CREATE,
-                                       &file->handle, err);
+    rp_status st = o->files->ops->open(o->files, path, RP_OPEN_CREATE, &file->handle, err);
 
     if (st == RP_EXISTS) { /* one that was condemned: all that was in it comes again */
         st = o->files->ops->remove(o->files, path, err);
@@ -110,15 +110,31 @@ static rp_status open_new(rp_journal_file *file, const rp_journal_options *o, ui
     return RP_OK;
 }
 
+/* Gives a file the name that says that all before it is there, or was given up. */
+static rp_status give_name(rp_journal_file *file, const rp_journal_options *o, const char *path,
+                           rp_error *err)
+{
+    rp_status st = o->files->ops->sync(file->handle, err);
+
+    if (st == RP_OK) st = o->files->ops->rename(o->files, RP_JOURNAL_TEMPORARY, path, err);
+    return st;
+}
+
 rp_status rp_journal_file_write(rp_journal_file *file, const rp_journal_options *o,
                                 uint64_t first, const rp_journal_piece *piece, rp_error *err)
 {
     rp_bytes part = {piece->bytes.data, piece->bytes.size};
+    char path[RP_JOURNAL_PATH_BYTES];
+    bool is_new = file->handle == NULL;
     rp_status st = RP_OK;
 
     if (part.size == 0) return RP_OK;
-    if (file->handle == NULL) st = open_new(file, o, first, err);
+    if (is_new) {
+        (void)rp_journal_path(path, first);
+        st = open_new(file, o, piece->says_lost ? RP_JOURNAL_TEMPORARY : path, first, err);
+    }
     if (st == RP_OK) st = o->files->ops->write(file->handle, file->offset, &part, 1, err);
+    if (st == RP_OK && is_new && piece->says_lost) st = give_name(file, o, path, err);
     if (st != RP_OK) return st;
     file->offset += part.size;
     file->crc = piece->crc;

@@ -3,7 +3,8 @@
  *
  *   J1  a file holds records with ascending numbers from `first` on, each chained to the one
  *       before;
- *   J2  when a file is begun, every record before its first is on stable storage;
+ *   J2  when a file has its name, every record before its first is on stable storage, or the
+ *       file's RP_RECORD_LOST is;
  *   J6  what is synced ends with a sector: no later write touches a sector that has something
  *       that was promised;
  *   J3  nothing is appended to a file after a write or a sync of it has failed. */
@@ -26,6 +27,7 @@ typedef struct rp_journal_piece {
     rp_buf bytes;
     uint32_t crc;
     uint64_t records;
+    bool says_lost; /* has RP_RECORD_LOST */
 } rp_journal_piece;
 
 /* Begins a piece at the end of the file; if none is open, with the header of one that will
@@ -43,7 +45,8 @@ RP_NODISCARD rp_status rp_journal_piece_add(rp_journal_piece *piece,
 RP_NODISCARD rp_status rp_journal_piece_pad(rp_journal_piece *piece,
                                             const rp_journal_file *file, uint64_t number);
 
-/* Writes a piece; if no file is open, into a new one. After a failure: condemn it. */
+/* Writes a piece; if no file is open, into a new one, which has its name only once it is on
+ * stable storage if it says what was lost. After a failure: condemn it. */
 RP_NODISCARD rp_status rp_journal_file_write(rp_journal_file *file, const rp_journal_options *o,
                                              uint64_t first, const rp_journal_piece *piece,
                                              rp_error *err);

@@ -373,6 +373,7 @@ static void sweep_manifest(void *ctx, const char *name)
 static void sweep(rp_recovery *r)
 {
     (void)r->files->ops->remove(r->files, RP_CURRENT_TEMPORARY, NULL);
+    (void)r->files->ops->remove(r->files, RP_JOURNAL_TEMPORARY, NULL);
     (void)r->files->ops->list(r->files, "manifest", sweep_manifest, r, NULL);
 }
 

@@ -388,6 +388,19 @@ static void work_through(rp_journal *j, size_t count)
     }
 }
 
+/* Until the disk has been tried again. */
+static void sync_in_the_end(rp_journal *j)
+{
+    rp_error err;
+    rp_status st = rp_journal_sync(j, rp_wait_forever(), &err);
+
+    for (int i = 0; st == RP_UNAVAILABLE && i < 20000; i++) {
+        (void)nanosleep(&(struct timespec){0, 200000}, NULL);
+        st = rp_journal_sync(j, rp_wait_forever(), &err);
+    }
+    assert_ok_err(st, &err);
+}
+
 /* Call `number` fails once: afterwards all is there, on stable storage. False: there was no
  * such call. */
 static bool survives_failure(uint64_t number, rp_sim_error error, bool sync)
@@ -405,12 +418,7 @@ static bool survives_failure(uint64_t number, rp_sim_error error, bool sync)
     st = rp_journal_start(&o, &j, &err);
     if (st == RP_OK) {
         work_through(j, 25);
-        st = rp_journal_sync(j, (rp_wait){RP_FOREVER, NULL}, &err);
-        for (int i = 0; st == RP_UNAVAILABLE && i < 20000; i++) {
-            (void)nanosleep(&(struct timespec){0, 200000}, NULL);
-            st = rp_journal_sync(j, rp_wait_forever(), &err);
-        }
-        assert_ok_err(st, &err);
+        sync_in_the_end(j);
         rp_sim_drop_caches(disk);
         image = rp_sim_after(disk, RP_SIM_NONE, 1);
         check_image(image, 25, false);
@@ -462,6 +470,18 @@ static void expect_gap(rp_sim *disk, uint64_t cut)
     assert_true(is_there && last >= 10 && last < cut);
 }
 
+static void expect_well(rp_journal *j)
+{
+    rp_journal_info info;
+
+    for (int i = 0; i < 5000; i++) {
+        rp_journal_get_info(j, &info);
+        if (!info.in_trouble) break;
+        (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    assert_false(info.in_trouble || info.is_lost);
+}
+
 /* With a disk that is away for good, sync mode promises nothing, and interval mode everything
  * until it has to give up. */
 static void a_disk_that_is_away(void **state)
@@ -472,7 +492,6 @@ static void a_disk_that_is_away(void **state)
         rp_files *files = rp_sim_mount(disk);
         rp_journal_options o = options_for(files, sync);
         rp_sim_fault away = {.error = RP_SIM_EIO, .for_good = true};
-        rp_journal_info info;
         uint64_t last, torn, cut;
         rp_error err;
         rp_journal *j;
@@ -512,17 +531,85 @@ static void a_disk_that_is_away(void **state)
             expect_gap(disk, cut);
             assert_ok(rp_journal_trim(j, cut, cut, &err));
             work_through(j, 5);
-            for (int i = 0; i < 5000; i++) {
-                rp_journal_get_info(j, &info);
-                if (!info.in_trouble) break;
-                (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
-            }
-            assert_false(info.in_trouble || info.is_lost);
+            expect_well(j);
             last = rp_journal_last(j);
             stop(j);
             assert_ok_err(read_back(files, cut, false, &last, &torn, &err), &err);
             assert_int_equal(last, cut + 12);
         }
+        files->ops->free(files);
+        rp_sim_free(disk);
+    }
+}
+
+typedef struct cuts {
+    size_t with_temporary, with_gap; /* images that had them */
+} cuts;
+
+static void find_temporary(void *ctx, const char *path, uint64_t size)
+{
+    (void)size;
+    if (strcmp(path, RP_JOURNAL_TEMPORARY) == 0) *(bool *)ctx = true;
+}
+
+/* Whatever a power cut leaves here can be read. */
+static void cut_here(void *ctx, rp_sim *disk, uint64_t number, const char *call,
+                     const char *path)
+{
+    cuts *c = ctx;
+
+    (void)call;
+    (void)path;
+    for (int v = 0; v < RP_SIM_VARIANTS; v++) {
+        rp_sim *image = rp_sim_after(disk, (rp_sim_variant)v, number);
+        rp_files *files = rp_sim_mount(image);
+        uint64_t last, torn;
+        bool has_temporary = false;
+        rp_error err;
+
+        assert_ok_err(read_back(files, 3, false, &last, &torn, &err), &err);
+        rp_sim_list(image, find_temporary, &has_temporary);
+        c->with_temporary += has_temporary;
+        c->with_gap += read_as(files, 3, RP_JOURNAL_OLDER, &last, &torn, &err) == RP_CORRUPT;
+        files->ops->free(files);
+        rp_sim_free(image);
+    }
+}
+
+/* The file that says what was given up has its name only with that in it: whenever power is
+ * cut, what came before is no damage. */
+static void a_gap_is_there_whole_or_not_at_all(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        rp_sim *disk = rp_sim_new();
+        rp_files *files = rp_sim_mount(disk);
+        rp_journal_options o = options_for(files, false);
+        rp_sim_fault away = {.error = RP_SIM_EIO, .for_good = true, .seed = seed};
+        cuts c = {0};
+        uint64_t cut;
+        rp_error err;
+        rp_journal *j;
+
+        o.max_queued = 4000;
+        j = start(&o);
+        work_through(j, 10);
+        assert_ok(rp_journal_sync(j, rp_wait_forever(), &err));
+        away.call = rp_sim_calls(disk) + 1 + seed;
+        rp_sim_fail(disk, &away);
+        for (int i = 0; !rp_journal_is_lost(j) && i < 10000; i++)
+            assert_ok_err(rp_journal_wait(j, append(j), rp_wait_ms(5000), &err), &err);
+        assert_true(rp_journal_is_lost(j));
+        rp_sim_on_call(disk, cut_here, &c);
+        rp_sim_fail(disk, &(rp_sim_fault){0});
+        cut = rp_journal_cut(j);
+        work_through(j, 5);
+        sync_in_the_end(j);
+        rp_sim_on_call(disk, NULL, NULL); /* from here on the newest checkpoint is another */
+        assert_ok(rp_journal_trim(j, cut, cut, &err));
+        expect_well(j);
+        stop(j);
+        assert_true(c.with_temporary > 0 && c.with_gap > 0);
         files->ops->free(files);
         rp_sim_free(disk);
     }
@@ -842,6 +929,7 @@ int main(void)
         cmocka_unit_test(power_cuts_leave_a_prefix),
         cmocka_unit_test(every_call_may_fail),
         cmocka_unit_test(a_disk_that_is_away),
+        cmocka_unit_test(a_gap_is_there_whole_or_not_at_all),
         cmocka_unit_test(what_is_given_up_again_is_told_again),
         cmocka_unit_test(what_is_given_up_may_be_written),
         cmocka_unit_test(damage_is_noticed),

@@ -68,9 +68,44 @@ static void the_one_before_and_the_journal_have_everything(void **state)
     }
 }
 
+static void count_temporary(void *ctx, const char *path, uint64_t size)
+{
+    (void)size;
+    *(size_t *)ctx += strstr(path, ".tmp") != NULL;
+}
+
+/* Whoever was killed while it made a file leaves it under another name. */
+static void files_without_their_names_go(void **state)
+{
+    static const char *const left[] = {RP_CURRENT_TEMPORARY, RP_JOURNAL_TEMPORARY,
+                                       "manifest/0000000000000009.tmp"};
+
+    (void)state;
+    for (int mode = RP_DURABLE_CHECKPOINT; mode <= RP_DURABLE_SYNC; mode++) {
+        rp_sim *disk = rp_sim_new();
+        uint64_t digest;
+        size_t count = 0;
+        rp_test_rig rig;
+
+        open_as(&rig, disk, (rp_durability)mode);
+        put(&rig, 1, 30);
+        rp_test_rig_save(&rig);
+        digest = rp_table_digest(rp_test_rig_find(&rig, "t"));
+        rp_test_rig_deinit(&rig);
+        for (size_t i = 0; i < COUNT_OF(left); i++)
+            assert_true(rp_sim_put(disk, left[i], "abc", 3));
+        open_as(&rig, disk, (rp_durability)mode);
+        assert_int_equal(rp_table_digest(rp_test_rig_find(&rig, "t")), digest);
+        rp_sim_list(disk, count_temporary, &count);
+        assert_int_equal(count, 0);
+        rp_test_rig_deinit(&rig);
+        rp_sim_free(disk);
+    }
+}
+
 /* The disk as it was before each call. */
 typedef struct past {
-    rp_sim *disks[128];
+    rp_sim *disks[256];
     size_t count;
 } past;
 
@@ -256,6 +291,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_one_before_and_the_journal_have_everything),
+        cmocka_unit_test(files_without_their_names_go),
         cmocka_unit_test(a_journal_does_not_follow_on_an_older_checkpoint),
         cmocka_unit_test(nor_on_one_before_a_change_of_the_configuration),
         cmocka_unit_test(one_that_never_counted_goes),
