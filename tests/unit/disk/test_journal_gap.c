@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A journal whose disk is away for so long that it gives up, and what is on that disk then. */
+#include "support/journal_bed.h"
+
+#include "util/error.h"
+
+/* An older checkpoint has the numbers up to the gap, and no error. */
+static void expect_gap(rp_sim *disk, uint64_t cut)
+{
+    uint64_t last = 0, torn = 0, before;
+    bool is_there = false;
+    rp_error err;
+
+    for (int i = 0; i < 5000 && !is_there; i++) { /* until the thread has written the gap */
+        rp_sim *image = rp_sim_copy(disk);
+        rp_files *files = rp_sim_mount(image);
+
+        /* If a checkpoint that had what is missing is damaged, nobody else has it. */
+        is_there =
+            rp_test_read_as(files, 3, RP_JOURNAL_OLDER, &before, &torn, &err) == RP_CORRUPT;
+        assert_ok_err(rp_test_read_back(files, 3, false, &last, &torn, &err), &err);
+        assert_int_equal(last, before);
+        files->ops->free(files);
+        rp_sim_free(image);
+        (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    /* Of the write that failed first, there is some part, or by chance nothing. */
+    assert_true(is_there && last >= 10 && last < cut);
+}
+
+static void expect_well(rp_journal *j)
+{
+    rp_journal_info info;
+
+    for (int i = 0; i < 5000; i++) {
+        rp_journal_get_info(j, &info);
+        if (!info.in_trouble) break;
+        (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    assert_false(info.in_trouble || info.is_lost);
+}
+
+/* With a disk that is away for good, sync mode promises nothing, and interval mode everything
+ * until it has to give up. */
+static void a_disk_that_is_away(void **state)
+{
+    (void)state;
+    for (int sync = 0; sync < 2; sync++) {
+        rp_sim *disk = rp_sim_new();
+        rp_files *files = rp_sim_mount(disk);
+        rp_journal_options o = rp_test_journal_options(files, sync);
+        rp_sim_fault away = {.error = RP_SIM_EIO, .for_good = true};
+        uint64_t last, torn, cut;
+        rp_error err;
+        rp_journal *j;
+
+        o.max_queued = 4000;
+        j = rp_test_journal_start(&o);
+        rp_test_work_through(j, 10);
+        assert_ok(rp_journal_sync(j, rp_wait_forever(), &err));
+        away.call = rp_sim_calls(disk) + 1;
+        rp_sim_fail(disk, &away);
+        (void)rp_test_append(j);
+        if (sync) {
+            rp_status st = rp_journal_wait(j, 11, rp_wait_forever(), &err);
+            assert_int_equal(st, RP_UNAVAILABLE);
+            for (int i = 0; !rp_journal_is_behind(j); i++) (void)rp_test_append(j);
+            assert_int_equal(rp_journal_safe(j), 10);
+        } else {
+            for (int i = 0; !rp_journal_is_lost(j) && i < 10000; i++) {
+                uint64_t lsn = rp_test_append(j);
+                assert_ok_err(rp_journal_wait(j, lsn, rp_wait_ms(5000), &err), &err);
+                assert_false(rp_journal_is_behind(j) && rp_journal_is_lost(j));
+            }
+            assert_true(rp_journal_is_lost(j));
+            assert_int_equal(rp_journal_sync(j, rp_wait_ms(1000), &err), RP_UNAVAILABLE);
+        }
+        rp_sim_fail(disk, &(rp_sim_fault){0});
+        if (sync) {
+            rp_test_work_through(j, 5); /* all that waited has gone out */
+            assert_int_equal(rp_journal_safe(j), rp_journal_last(j));
+            last = rp_journal_last(j);
+            rp_test_journal_stop(j);
+            rp_test_expect_all(disk, 0, last);
+        } else {
+            cut = rp_journal_cut(j);
+            for (int i = 0; i < 7; i++) (void)rp_test_append(j);
+            assert_ok(rp_journal_trim(j, 0, 0, &err)); /* not that one */
+            expect_gap(disk, cut);
+            assert_ok(rp_journal_trim(j, cut, cut, &err));
+            rp_test_work_through(j, 5);
+            expect_well(j);
+            last = rp_journal_last(j);
+            rp_test_journal_stop(j);
+            assert_ok_err(rp_test_read_back(files, cut, false, &last, &torn, &err), &err);
+            assert_int_equal(last, cut + 12);
+        }
+        files->ops->free(files);
+        rp_sim_free(disk);
+    }
+}
+
+typedef struct cuts {
+    size_t with_temporary, with_gap; /* images that had them */
+} cuts;
+
+static void find_temporary(void *ctx, const char *path, uint64_t size)
+{
+    (void)size;
+    if (strcmp(path, RP_JOURNAL_TEMPORARY) == 0) *(bool *)ctx = true;
+}
+
+/* Whatever a power cut leaves here can be read. */
+static void cut_here(void *ctx, rp_sim *disk, uint64_t number, const char *call,
+                     const char *path)
+{
+    cuts *c = ctx;
+
+    (void)call;
+    (void)path;
+    for (int v = 0; v < RP_SIM_VARIANTS; v++) {
+        rp_sim *image = rp_sim_after(disk, (rp_sim_variant)v, number);
+        rp_files *files = rp_sim_mount(image);
+        uint64_t last, torn;
+        bool has_temporary = false;
+        rp_error err;
+
+        assert_ok_err(rp_test_read_back(files, 3, false, &last, &torn, &err), &err);
+        rp_sim_list(image, find_temporary, &has_temporary);
+        c->with_temporary += has_temporary;
+        c->with_gap +=
+            rp_test_read_as(files, 3, RP_JOURNAL_OLDER, &last, &torn, &err) == RP_CORRUPT;
+        files->ops->free(files);
+        rp_sim_free(image);
+    }
+}
+
+/* The file that says what was given up has its name only with that in it: whenever power is
+ * cut, what came before is no damage. */
+static void a_gap_is_there_whole_or_not_at_all(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        rp_sim *disk = rp_sim_new();
+        rp_files *files = rp_sim_mount(disk);
+        rp_journal_options o = rp_test_journal_options(files, false);
+        rp_sim_fault away = {.error = RP_SIM_EIO, .for_good = true, .seed = seed};
+        cuts c = {0};
+        uint64_t cut;
+        rp_error err;
+        rp_journal *j;
+
+        o.max_queued = 4000;
+        j = rp_test_journal_start(&o);
+        rp_test_work_through(j, 10);
+        assert_ok(rp_journal_sync(j, rp_wait_forever(), &err));
+        away.call = rp_sim_calls(disk) + 1 + seed;
+        rp_sim_fail(disk, &away);
+        for (int i = 0; !rp_journal_is_lost(j) && i < 10000; i++)
+            assert_ok_err(rp_journal_wait(j, rp_test_append(j), rp_wait_ms(5000), &err), &err);
+        assert_true(rp_journal_is_lost(j));
+        rp_sim_on_call(disk, cut_here, &c);
+        rp_sim_fail(disk, &(rp_sim_fault){0});
+        cut = rp_journal_cut(j);
+        rp_test_work_through(j, 5);
+        rp_test_sync_in_the_end(j);
+        rp_sim_on_call(disk, NULL, NULL); /* from here on the newest checkpoint is another */
+        assert_ok(rp_journal_trim(j, cut, cut, &err));
+        expect_well(j);
+        rp_test_journal_stop(j);
+        assert_true(c.with_temporary > 0 && c.with_gap > 0);
+        files->ops->free(files);
+        rp_sim_free(disk);
+    }
+}
+
+static void count_trouble(void *ctx, const rp_error *why)
+{
+    if (why != NULL) (void)atomic_fetch_add((atomic_size_t *)ctx, 1);
+}
+
+static void expect_told(atomic_size_t *told, size_t count)
+{
+    for (int i = 0; i < 5000 && atomic_load(told) < count; i++)
+        (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+    assert_int_equal(atomic_load(told), count);
+}
+
+/* A checkpoint that began before has not what is given up while it is written: whoever has
+ * checkpoints made is told that another is needed. */
+static void what_is_given_up_again_is_told_again(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    rp_files *files = rp_sim_mount(disk);
+    rp_journal_options o = rp_test_journal_options(files, true);
+    atomic_size_t told = 0;
+    uint64_t cut;
+    rp_error err;
+    rp_journal *j;
+
+    (void)state;
+    o.on_trouble = count_trouble;
+    o.ctx = &told;
+    j = rp_test_journal_start(&o);
+    (void)rp_journal_append_nothing(j);
+    expect_told(&told, 1);
+    cut = rp_journal_cut(j);
+    (void)rp_journal_append_nothing(j);
+    expect_told(&told, 2);
+    assert_ok(rp_journal_trim(j, cut, cut, &err));
+    assert_true(rp_journal_is_lost(j));
+    cut = rp_journal_cut(j);
+    assert_ok(rp_journal_trim(j, cut, cut, &err));
+    rp_test_work_through(j, 5);
+    expect_told(&told, 2);
+    assert_int_equal(rp_journal_safe(j), cut + 5);
+    rp_test_journal_stop(j);
+    files->ops->free(files);
+    rp_sim_free(disk);
+}
+
+/* A disk that makes no new segments, and a record for one as soon as the journal has written.
+ */
+static struct full {
+    const rp_files_ops *real;
+    rp_segments *segments;
+    atomic_bool is_full, is_armed;
+} full;
+
+static rp_status open_unless_full(rp_files *fs, const char *path, rp_open_how how,
+                                  rp_file **out, rp_error *err)
+{
+    if (atomic_load(&full.is_full) && strncmp(path, "seg/", 4) == 0)
+        return rp_fail(err, RP_NO_RESOURCE, "%s: full", path);
+    return full.real->open(fs, path, how, out, err);
+}
+
+static rp_status write_then_put(rp_file *file, uint64_t offset, const rp_bytes *parts,
+                                size_t count, rp_error *err)
+{
+    static const uint8_t block[5000];
+    rp_status st = full.real->write(file, offset, parts, count, err);
+    rp_place place;
+
+    if (atomic_exchange(&full.is_armed, false))
+        assert_ok(
+            rp_segments_put(full.segments, RP_RECORD_BLOCK, 1, block, sizeof block, &place));
+    return st;
+}
+
+/* What was written and not synced is given up as well: a power cut leaves no more of it than
+ * of what was not written. */
+static void what_is_given_up_may_be_written(void **state)
+{
+    rp_sim *disk = rp_sim_new(), *image;
+    rp_files *files = rp_sim_mount(disk);
+    rp_files_ops ops = *files->ops;
+    rp_segments_options so = {.alloc = rp_allocator_default(),
+                              .files = files,
+                              .store = rp_test_store_id,
+                              .next_number = 1};
+    rp_journal_options o = rp_test_journal_options(files, false);
+    rp_journal_info info = {0};
+    uint64_t last, torn, cut;
+    rp_error err;
+    rp_journal *j;
+
+    (void)state;
+    full = (struct full){.real = files->ops};
+    ops.open = open_unless_full;
+    ops.write = write_then_put;
+    files->ops = &ops;
+    assert_ok_err(rp_segments_new(&so, &full.segments, &err), &err);
+    o.segments = full.segments;
+    o.max_queued = 4000;
+    o.file_bytes = 1 << 20;
+    j = rp_test_journal_start(&o);
+    rp_test_work_through(j, 10);
+    assert_ok_err(rp_journal_sync(j, rp_wait_forever(), &err), &err);
+    atomic_store(&full.is_full, true);
+    atomic_store(&full.is_armed, true);
+    (void)rp_test_append(j);
+    for (int i = 0; !rp_journal_is_lost(j) && i < 5000; i++)
+        (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+    assert_true(rp_journal_is_lost(j));
+    cut = rp_journal_cut(j);
+    atomic_store(&full.is_full, false);
+    for (int i = 0; i < 5; i++) (void)rp_test_append(j);
+    for (int i = 0; info.synced < cut + 5 && i < 5000; i++) {
+        rp_journal_get_info(j, &info);
+        (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    image = rp_sim_after(disk, RP_SIM_NONE, 1);
+    assert_ok_err(rp_journal_trim(j, cut, cut, &err), &err);
+    rp_test_work_through(j, 1);
+    rp_test_journal_stop(j);
+    files->ops = full.real;
+    rp_segments_free(full.segments);
+    files->ops->free(files);
+    files = rp_sim_mount(image);
+    assert_ok_err(rp_test_read_back(files, 3, false, &last, &torn, &err), &err);
+    assert_int_equal(last, 10);
+    files->ops->free(files);
+    rp_sim_free(image);
+    rp_sim_free(disk);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_disk_that_is_away),
+        cmocka_unit_test(a_gap_is_there_whole_or_not_at_all),
+        cmocka_unit_test(what_is_given_up_again_is_told_again),
+        cmocka_unit_test(what_is_given_up_may_be_written),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
