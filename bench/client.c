@@ -536,9 +536,7 @@ int main(int argc, char **argv)
     int skipped = only != NULL ? 1 : 0;
     bench_options options =
         bench_parse(argc - skipped, argv + skipped, "a client and its servers");
-    session s = {.cpus = server_cpus_get(),
-                 .seconds = options.quick ? 0.5 : 1.5,
-                 .rounds = options.quick ? 2 : 5};
+    session s = {.cpus = server_cpus_get(), .seconds = 0.5, .rounds = options.quick ? 2 : 15};
 
     sched_setaffinity(0, sizeof s.cpus.load, &s.cpus.load);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
