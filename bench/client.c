@@ -306,11 +306,39 @@ static void fill_frames(rp_client *client)
     free(frame);
 }
 
-/* Bytes a second of batches that are stacked into one place. */
-static double stack_for(rp_client *client, double seconds)
+/* How batches come into the caller's memory. */
+typedef enum way {
+    AS_THEY_COME, /* sample by sample */
+    AT_ONCE,      /* when all are there */
+} way;
+
+static void stack_batch(rp_sampler *sampler, way how, void *place)
 {
-    rp_sampler_options options = {
-        .table = "t0", .max_in_flight = 2 * BATCH, .rate_limiter_timeout_ms = -1};
+    size_t bytes = (size_t)BATCH * STACK * FRAME, count;
+    rp_stack_place coming = {place, (size_t)STACK * FRAME};
+    rp_sample samples[BATCH];
+    rp_batch *batch;
+    rp_error error;
+
+    if (how == AS_THEY_COME) {
+        bench_check(rp_sampler_stack(sampler, BATCH, &coming, 1, samples, &count,
+                                     rp_wait_forever(), &error),
+                    &error);
+        return;
+    }
+    bench_check(rp_sampler_batch(sampler, BATCH, RP_RAGGED_REFUSE, true, rp_wait_forever(),
+                                 &batch, &error),
+                &error);
+    bench_check(rp_batch_decode(batch, &place, &bytes, &error), &error);
+    rp_batch_free(batch);
+}
+
+/* Bytes a second of batches that are stacked into one place. */
+static double stack_for(rp_client *client, way how, double seconds)
+{
+    rp_sampler_options options = {.table = "t0",
+                                  .max_in_flight = how == AT_ONCE ? 2 * BATCH : BATCH / 2,
+                                  .rate_limiter_timeout_ms = -1};
     size_t bytes = (size_t)BATCH * STACK * FRAME, batches = 0;
     void *place = bench_memory(malloc(bytes));
     double start = bench_seconds();
@@ -318,15 +346,7 @@ static double stack_for(rp_client *client, double seconds)
     rp_error error;
 
     bench_check(rp_sampler_new(client, &options, &sampler, &error), &error);
-    while (bench_seconds() < start + seconds) {
-        rp_batch *batch;
-        bench_check(rp_sampler_batch(sampler, BATCH, RP_RAGGED_REFUSE, true, rp_wait_forever(),
-                                     &batch, &error),
-                    &error);
-        bench_check(rp_batch_decode(batch, &place, &bytes, &error), &error);
-        rp_batch_free(batch);
-        batches++;
-    }
+    for (; bench_seconds() < start + seconds; batches++) stack_batch(sampler, how, place);
     seconds = bench_seconds() - start;
     rp_sampler_free(sampler);
     free(place);
@@ -372,7 +392,7 @@ static void measure_stack_local(const session *s)
     for (int round = 0; round < s->rounds; round++) {
         double rate = copy_for(s->seconds / 2);
         if (rate > copied) copied = rate;
-        rate = stack_for(client, s->seconds);
+        rate = stack_for(client, AT_ONCE, s->seconds);
         if (rate > ours) ours = rate;
     }
     bench_ratio("client.stack.local", ours, "memcpy", copied, "B/s");
@@ -393,7 +413,7 @@ static void measure_stack_tcp(const session *s)
                                  .samples = 1,
                                  .pool_bytes = (size_t)FRAMES / STACK * item};
     server_process yard, server = run_ours(s, s->cpus.serve_count, FRAMES);
-    double ours = 0, theirs = 0;
+    double ours = 0, at_once = 0, theirs = 0;
 
     server_process_start(&yard, &s->cpus, start_yardstick, &options);
     rp_client *client = connect_to(&server, 1);
@@ -411,10 +431,13 @@ static void measure_stack_tcp(const session *s)
         h2_load_result r = h2_load_run(&load);
         double rate = (double)r.items * (double)item / r.seconds;
         if (rate > theirs) theirs = rate;
-        rate = stack_for(client, s->seconds);
+        rate = stack_for(client, AS_THEY_COME, s->seconds);
         if (rate > ours) ours = rate;
+        rate = stack_for(client, AT_ONCE, s->seconds);
+        if (rate > at_once) at_once = rate;
     }
     bench_ratio("client.stack.tcp", ours, "yardstick", theirs, "B/s");
+    bench_ratio("client.batch.tcp", at_once, "yardstick", theirs, "B/s");
     rp_client_free(client);
     server_process_stop(&server);
     server_process_stop(&yard);

@@ -102,6 +102,29 @@ RP_API const int64_t *rp_batch_lengths(const rp_batch *batch, size_t column);
 RP_API RP_NODISCARD rp_status rp_batch_decode(rp_batch *batch, void *const *dst,
                                               const size_t *dst_bytes, rp_error *err);
 
+/* Where a column of stacked items goes: item i to dst + i * item_bytes. */
+typedef struct rp_stack_place {
+    void *dst;         /* NULL leaves it out */
+    size_t item_bytes; /* that every item has, exactly */
+} rp_stack_place;
+
+/* For who knows what items look like: waits for `size` (1 to 2^20) samples and stacks them as
+ * they come, on the caller's thread, while the processor's cache has them. Each is let go of at
+ * once, so that no more than max_in_flight take memory however large the batch; samples[i]
+ * tells the rest of it, without a trajectory. Faster than a batch if items are large and not
+ * compressed. Others who ask meanwhile may get samples in between.
+ *
+ * `*count` is written in every case: so many are in place, from the first on, and `samples`,
+ * which has room for `size`, tells of them. Fewer than `size`: the sampler ended (RP_OK if
+ * there is one at all) or the wait did; call again for the others, with places further on.
+ * Weights are those within one call. Statuses as of rp_sampler_batch(). RP_INVALID (an item
+ * with other bytes or columns, or of strings), RP_CORRUPT and RP_NO_RESOURCE drop the samples
+ * that were at hand, which are 256 KiB at most, or one. */
+RP_API RP_NODISCARD rp_status rp_sampler_stack(rp_sampler *sampler, size_t size,
+                                               const rp_stack_place *columns,
+                                               size_t column_count, rp_sample *samples,
+                                               size_t *count, rp_wait wait, rp_error *err);
+
 /* What it waits for, as a sentence. */
 RP_API void rp_sampler_why(rp_sampler *sampler, char *text, size_t size);
 

@@ -6,8 +6,6 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-enum { MAX_BATCH_SIZE = 1 << 20 };
-
 /* What a column needs besides what the user is told. */
 typedef struct layout {
     size_t item_bytes, row_bytes;
@@ -227,9 +225,9 @@ static rp_status fill_batch(rp_sampler *s, rp_batch *b, rp_error *err)
 
 static rp_status check_batch(const rp_sampler *s, size_t size, rp_ragged ragged, rp_error *err)
 {
-    if (size < 1 || size > MAX_BATCH_SIZE)
+    if (size < 1 || size > RP_MAX_BATCH_SIZE)
         return rp_fail(err, RP_INVALID, "sampler of '%s': a batch has 1 .. %d samples, got %zu",
-                       s->table, MAX_BATCH_SIZE, size);
+                       s->table, RP_MAX_BATCH_SIZE, size);
     if (ragged != RP_RAGGED_REFUSE && ragged != RP_RAGGED_PAD && ragged != RP_RAGGED_OFFSETS)
         return rp_fail(err, RP_INVALID, "sampler of '%s': no such treatment of ragged items",
                        s->table);
@@ -316,5 +314,5 @@ rp_status rp_batch_decode(rp_batch *b, void *const *dst, const size_t *dst_bytes
             .offsets = b->ragged == RP_RAGGED_OFFSETS ? l->numbers : NULL,
         };
     }
-    return rp_stack_run(b->pool, b->trajectories, b->size, b->stacks, count, err);
+    return rp_stack_run(b->pool, b->trajectories, b->size, b->stacks, count, 0, err);
 }

@@ -19,7 +19,7 @@ enum {
     UNIT_BYTES = 256 << 10,   /* what a unit decodes, about */
     HELPED_BYTES = 512 << 10, /* for each of these a helper is worth waking */
     CACHE_BYTES = 4 << 20,    /* of a decoder */
-    LARGE_BYTES = 8 << 20,    /* of a batch: no core's own cache holds it */
+    LARGE_BYTES = 8 << 20,    /* of all of it: no core's own cache holds it */
     MAX_HELPERS = 64,
 };
 
@@ -278,7 +278,7 @@ static rp_status finish(work *w, rp_error *err)
 
 rp_status rp_stack_run(rp_stack_pool *pool, const rp_trajectory *const *trajectories,
                        size_t count, const rp_stack_column *columns, size_t column_count,
-                       rp_error *err)
+                       size_t all_bytes, rp_error *err)
 {
     size_t units = 0, bytes = 0, helpers;
     work *w;
@@ -300,7 +300,7 @@ rp_status rp_stack_run(rp_stack_pool *pool, const rp_trajectory *const *trajecto
     w->count = count;
     w->columns = columns;
     w->column_count = column_count;
-    w->is_large = bytes >= LARGE_BYTES;
+    w->is_large = bytes >= LARGE_BYTES || all_bytes >= LARGE_BYTES;
     rp_mutex_init(&w->mu, RP_RANK_SAMPLER);
     rp_cond_init(&w->cv);
     w->helper_count = helpers;

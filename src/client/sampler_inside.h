@@ -5,6 +5,7 @@
  *   sampler_lanes.c    samples that have come, which is handed out next, what is asked for
  *   sampler_events.c   what sources tell; what is known of the shards
  *   batch.c            batches; batch_decode.c: how they are decoded
+ *   sampler_stack.c    samples that are decoded as they come
  *
  * Samples wait in lanes: one for each shard, or, if the order counts, one for each source.
  *
@@ -32,6 +33,8 @@
 #include "util/cancel.h"
 #include "util/mutex.h"
 #include "util/rng.h"
+
+enum { RP_MAX_BATCH_SIZE = 1 << 20 };
 
 /* How the lane of the next sample is found. */
 typedef enum rp_sampler_mode {

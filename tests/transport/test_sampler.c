@@ -381,6 +381,41 @@ static void batches_are_stacked(rp_test_transport *t)
     }
 }
 
+static void samples_are_stacked_as_they_come(rp_test_transport *t)
+{
+    const char *bag = rp_test_bag(t);
+    int32_t x[4 * BATCH][2];
+    rp_stack_place places[] = {{x, sizeof x[0]}, {NULL, 0}};
+    bool seen[3 * BATCH] = {false};
+    rp_sample samples[4 * BATCH];
+    rp_sampler *sampler;
+    size_t n;
+
+    fill_ragged(t, bag, 3 * BATCH, false);
+    sampler = rp_test_sampler(t, bag, 3 * BATCH);
+    assert_ok_err(
+        rp_sampler_stack(sampler, BATCH, places, 2, samples, &n, rp_test_soon(), &t->err),
+        &t->err);
+    assert_int_equal(n, BATCH);
+    places[0].dst = x + BATCH;
+    assert_ok_err(rp_sampler_stack(sampler, 3 * BATCH, places, 2, samples + BATCH, &n,
+                                   rp_test_soon(), &t->err),
+                  &t->err);
+    assert_int_equal(n, 2 * BATCH); /* and then it is over */
+    assert_fails(rp_sampler_stack(sampler, 1, places, 2, samples, &n, rp_test_soon(), &t->err),
+                 RP_PRECONDITION, &t->err, "over");
+    for (size_t i = 0; i < 3 * BATCH; i++) {
+        int32_t item = x[i][0] / 10;
+
+        assert_true(item >= 0 && item < 3 * BATCH && !seen[item]);
+        seen[item] = true;
+        assert_int_equal(x[i][0], 10 * item + 1);
+        assert_int_equal(x[i][1], 10 * item + 2);
+        assert_true(samples[i].key != 0 && samples[i].trajectory == NULL);
+    }
+    rp_sampler_free(sampler);
+}
+
 static void ragged_batches_are_padded(rp_test_transport *t)
 {
     const char *bag = rp_test_bag(t);
@@ -576,6 +611,7 @@ int main(void)
         RP_TEST_CASE(waits_can_be_cancelled),
         RP_TEST_CASE(closing_ends_all_waits),
         RP_TEST_CASE(batches_are_stacked),
+        RP_TEST_CASE(samples_are_stacked_as_they_come),
         RP_TEST_CASE(ragged_batches_are_padded),
         RP_TEST_CASE(ragged_batches_have_offsets),
         RP_TEST_CASE(ragged_batches_are_refused),

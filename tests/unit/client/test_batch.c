@@ -3,78 +3,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "support/chunks.h"
-#include "support/sources.h"
-
-enum { MOST = 64 };
-
-static rp_test_bed bed;
-static rp_runtime *runtime;
-static rp_test_sources sources;
-static rp_sampler *sampler;
-static rp_error err;
-static rp_trajectory *items[MOST];
-static size_t item_count;
-
-static int set_up(void **state)
-{
-    (void)state;
-    rp_test_bed_init(&bed, NULL);
-    assert_ok_err(rp_runtime_get(&runtime, &err), &err);
-    rp_test_sources_init(&sources, 1, bed.plain);
-    sources.trajectories = items;
-    item_count = 0;
-    sampler = NULL;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    rp_sampler_free(sampler);
-    for (size_t i = 0; i < item_count; i++) rp_trajectory_unref(items[i]);
-    rp_runtime_put(runtime);
-    rp_test_bed_deinit(&bed);
-    return 0;
-}
-
-/* Adds an item of `count` columns, each all rows of a chunk, and lets go of the chunks. */
-static void add_item(rp_chunk **chunks, size_t count, bool squeeze)
-{
-    rp_slice slices[4];
-    rp_slices columns[4];
-
-    assert_true(count <= 4 && item_count < MOST);
-    for (size_t i = 0; i < count; i++) {
-        uint32_t rows = (uint32_t)rp_chunk_get_column(chunks[i], 0)->shape.dims[0];
-
-        slices[i] = (rp_slice){chunks[i], 0, 0, rows};
-        columns[i] = (rp_slices){&slices[i], 1, squeeze};
-    }
-    assert_ok_err(
-        rp_trajectory_new(rp_allocator_default(), columns, count, &items[item_count++], &err),
-        &err);
-    for (size_t i = 0; i < count; i++) rp_chunk_unref(chunks[i]);
-}
-
-/* An item of one column of `rows` rows of `cols` int32, counting up from 1000 * key. */
-static void add_ints(uint64_t key, size_t rows, size_t cols)
-{
-    rp_chunk *chunk = rp_test_ints(key, key % 2 ? RP_CODEC_NONE : RP_CODEC_SNAPPY, rows, cols);
-
-    add_item(&chunk, 1, false);
-}
-
-static void open_sampler(const rp_sampler_options *options)
-{
-    rp_sampler_feed feed = rp_test_sources_feed(&sources, 5);
-    rp_sampler_options o = options != NULL ? *options : (rp_sampler_options){0};
-
-    sources.trajectory_count = item_count;
-    o.table = "t";
-    o.rate_limiter_timeout_ms = -1;
-    assert_ok_err(rp_sampler_open(&bed.alloc, runtime, &feed, &o, &sampler, &err), &err);
-}
+#include "support/batch_bed.h"
 
 static rp_status try_batch(size_t size, rp_ragged ragged, rp_batch **out)
 {
@@ -413,23 +342,6 @@ static void corrupt_data_is_told(void **state)
     assert_fails(rp_batch_decode(b, &dst, &bytes, &err), RP_CORRUPT, &err,
                  "chunk 3, column 0: its snappy data is corrupt");
     rp_batch_free(b);
-}
-
-/* Large enough for helpers. */
-static void add_large(void)
-{
-    for (uint64_t i = 0; i < 16; i++) {
-        rp_chunk *chunks[2] = {rp_test_ints(i, RP_CODEC_SNAPPY, 8, 4096),
-                               rp_test_ints(100 + i, RP_CODEC_NONE, 1, 100)};
-        add_item(chunks, 2, false);
-    }
-}
-
-static void expect_large(const int32_t *got, size_t items_got)
-{
-    for (size_t i = 0; i < items_got; i++)
-        for (size_t j = 0; j < 8 * 4096; j++)
-            if (got[i * 8 * 4096 + j] != (int32_t)(1000 * i + j)) fail();
 }
 
 static rp_status decode_large(const rp_allocator *alloc)

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Samples that are stacked as they come: where they go, what is told of them, how it ends. */
+#include <math.h>
+#include <unistd.h>
+
+#include "chunk/trajectory.h"
+#include "support/batch_bed.h"
+
+enum { LARGE_BYTES = 8 * 4096 * 4, GROUP = (256 << 10) / LARGE_BYTES }; /* of add_large() */
+static int32_t stacked[16 * 8 * 4096];
+
+static rp_status stack_at(size_t at, size_t size, rp_sample *samples, size_t *count)
+{
+    rp_stack_place places[2] = {{stacked + at * 8 * 4096, LARGE_BYTES}, {NULL, 0}};
+
+    return rp_sampler_stack(sampler, size, places, 2, samples, count, rp_wait_none(), &err);
+}
+
+/* The caller's places are filled and nothing is held; what was there when the wait ended is in
+ * place as well. */
+static void samples_are_stacked_as_they_come(void **state)
+{
+    rp_sample samples[16];
+    size_t n;
+
+    (void)state;
+    add_large();
+    open_sampler(NULL);
+    for (int round = 0; round < 2; round++) {
+        memset(stacked, 0xee, sizeof stacked);
+        assert_int_equal(rp_test_give(&sources, 0, GROUP + 3), GROUP + 3);
+        assert_fails(stack_at(0, 16, samples, &n), RP_DEADLINE, &err, "in time");
+        assert_int_equal(n, GROUP + 3);
+        expect_large(stacked, n);
+        assert_int_equal(stacked[n * 8 * 4096], (int32_t)0xeeeeeeee);
+        assert_int_equal(rp_test_give(&sources, 0, 16 - n), 16 - n);
+        assert_ok_err(stack_at(GROUP + 3, 16 - n, samples + n, &n), &err);
+        assert_int_equal(n, 16 - GROUP - 3);
+        expect_large(stacked, 16);
+        for (size_t i = 0; i < 16; i++) {
+            assert_int_equal(samples[i].key, 16 * round + (int)i);
+            assert_null(samples[i].trajectory);
+            assert_true(rp_refcount_is_one(&items[i]->refs));
+        }
+    }
+    assert_int_equal(stack_at(0, 1, samples, &n), RP_DEADLINE);
+    assert_int_equal(n, 0);
+}
+
+static void weights_are_those_of_all_that_were_stacked(void **state)
+{
+    rp_sampler_options o = {.beta = 1};
+    rp_sample samples[16];
+    size_t n;
+
+    (void)state;
+    add_large();
+    open_sampler(&o);
+    sources.all[0].probability = 0.5;
+    assert_int_equal(rp_test_give(&sources, 0, 8), 8);
+    sources.all[0].probability = 0.25;
+    assert_int_equal(rp_test_give(&sources, 0, 8), 8);
+    assert_ok_err(stack_at(0, 16, samples, &n), &err);
+    for (size_t i = 0; i < 16; i++)
+        assert_true(fabs(samples[i].weight - (i < 8 ? 0.5 : 1)) < 1e-9);
+}
+
+static void the_last_to_be_stacked_may_be_few(void **state)
+{
+    rp_sampler_options o = {.max_samples = GROUP + 1};
+    rp_sample samples[16];
+    size_t n;
+
+    (void)state;
+    add_large();
+    open_sampler(&o);
+    assert_int_equal(rp_test_give(&sources, 0, 16), GROUP + 1);
+    assert_ok_err(stack_at(0, 16, samples, &n), &err);
+    assert_int_equal(n, GROUP + 1);
+    expect_large(stacked, n);
+    assert_fails(stack_at(0, 16, samples, &n), RP_PRECONDITION, &err, "over");
+    assert_int_equal(n, 0);
+}
+
+/* An item that has no place is told of; those before its group are in theirs. */
+static void items_must_fit_their_places(void **state)
+{
+    rp_sampler_options o = {.max_samples = 16};
+    const rp_string word = {"ada", 3};
+    rp_spec spec = {"s", RP_STRING, SCALAR};
+    rp_stack_place places[2] = {{stacked, LARGE_BYTES}, {stacked, 404}};
+    rp_chunk *chunk = rp_test_chunk(200, NULL, &spec, 1, &word);
+    rp_sample samples[16];
+    size_t n = 7;
+
+    (void)state;
+    add_large();
+    rp_trajectory_unref(items[--item_count]);
+    add_item(&chunk, 1, true);
+    open_sampler(&o);
+    assert_fails(stack_at(0, 0, samples, &n), RP_INVALID, &err, "1 .. 1048576 samples, got 0");
+    assert_int_equal(n, 0);
+    assert_fails(stack_at(0, (1 << 20) + 1, samples, &n), RP_INVALID, &err, "got 1048577");
+    assert_int_equal(rp_test_give(&sources, 0, 16), 16);
+    assert_fails(rp_sampler_stack(sampler, 1, places, 2, samples, &n, rp_wait_none(), &err),
+                 RP_INVALID, &err, "item 0, column 1: 400 bytes but its place has 404");
+    assert_int_equal(n, 0);
+    places[0].item_bytes = SIZE_MAX;
+    assert_fails(rp_sampler_stack(sampler, 2, places, 2, samples, &n, rp_wait_none(), &err),
+                 RP_INVALID, &err, "too many");
+    places[1].dst = NULL;
+    assert_fails(rp_sampler_stack(sampler, 2, places, 2, samples, &n, rp_wait_none(), &err),
+                 RP_INVALID, &err, "too many");
+    assert_fails(stack_at(1, 15, samples, &n), RP_INVALID, &err,
+                 "item 14: 1 columns but there are places for 2");
+    /* Those are not called the last, though the sampler is over. */
+    assert_int_equal(n, 14 / GROUP * GROUP);
+    rp_sampler_free(sampler);
+    rp_test_sources_init(&sources, 1, bed.plain);
+    sources.trajectories = &items[15];
+    item_count = 1;
+    open_sampler(NULL);
+    item_count = 16;
+    assert_int_equal(rp_test_give(&sources, 0, 1), 1);
+    places[0] = (rp_stack_place){stacked, sizeof(rp_string)};
+    assert_fails(rp_sampler_stack(sampler, 1, places, 1, samples, &n, rp_wait_none(), &err),
+                 RP_INVALID, &err, "item 0, column 0: strings are not stacked as they come");
+}
+
+static rp_status stack_large(const rp_allocator *alloc)
+{
+    rp_sampler_options o = {.table = "t", .rate_limiter_timeout_ms = -1};
+    rp_stack_place places[2] = {{stacked, LARGE_BYTES}, {NULL, 0}};
+    rp_sampler_feed feed;
+    rp_sample samples[16];
+    rp_sampler *s = NULL;
+    size_t n = 0;
+    rp_status st;
+
+    rp_test_sources_init(&sources, 1, bed.plain);
+    sources.trajectories = items;
+    sources.trajectory_count = item_count;
+    feed = rp_test_sources_feed(&sources, 5);
+    st = rp_sampler_open(alloc, runtime, &feed, &o, &s, &err);
+    if (st != RP_OK) return st;
+    (void)rp_test_give(&sources, 0, 16);
+    st = rp_sampler_stack(s, 16, places, 2, samples, &n, rp_wait_none(), &err);
+    expect_large(stacked, n);
+    rp_sampler_free(s);
+    for (int i = 0; i < 10000 && ((const rp_test_oom *)alloc->ctx)->live > 0; i++)
+        (void)usleep(1000);
+    return st;
+}
+
+static void stacking_survives_a_lack_of_memory(void **state)
+{
+    (void)state;
+    add_large();
+    rp_test_survives_oom(stack_large);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        T(samples_are_stacked_as_they_come),   T(weights_are_those_of_all_that_were_stacked),
+        T(the_last_to_be_stacked_may_be_few),  T(items_must_fit_their_places),
+        T(stacking_survives_a_lack_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
