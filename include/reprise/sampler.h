@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sampler: samples of one table, fetched ahead over streams, handed out one by one or as
- * batches that are stacked into memory of the caller's.
+/* A sampler: samples of one table, fetched ahead over streams, handed out one by one, as
+ * batches that are stacked into memory of the caller's, or stacked there as they come.
  *
  * With one stream to one server samples come in the order in which they were drawn. From
  * several, the order depends on who answers first, unless `ordered` is set: then it is a
@@ -109,17 +109,20 @@ typedef struct rp_stack_place {
 } rp_stack_place;
 
 /* For who knows what items look like: waits for `size` (1 to 2^20) samples and stacks them as
- * they come, on the caller's thread, while the processor's cache has them. Each is let go of at
- * once, so that no more than max_in_flight take memory however large the batch; samples[i]
- * tells the rest of it, without a trajectory. Faster than a batch if items are large and not
- * compressed. Others who ask meanwhile may get samples in between.
+ * they come, on the caller's thread, while the processor's cache has them. They are let go of
+ * a group at a time (256 KiB that are stacked, or one item; 256 items at most), however many
+ * there will be; samples[i] tells the rest of each, without a trajectory. Faster than a batch
+ * if items are large and not compressed. Others who ask meanwhile may get samples in between.
  *
  * `*count` is written in every case: so many are in place, from the first on, and `samples`,
- * which has room for `size`, tells of them. Fewer than `size`: the sampler ended (RP_OK if
- * there is one at all) or the wait did; call again for the others, with places further on.
- * Weights are those within one call. Statuses as of rp_sampler_batch(). RP_INVALID (an item
- * with other bytes or columns, or of strings), RP_CORRUPT and RP_NO_RESOURCE drop the samples
- * that were at hand, which are 256 KiB at most, or one. */
+ * which has room for `size`, tells of them. Fewer than `size`: the wait ended (samples that are
+ * there are not waited for, however long they take), or the sampler did: RP_OK if there is one
+ * at all, and the next call says why. Call again for the others, with places further on.
+ * Weights are those within one call.
+ * Statuses as of rp_sampler_batch(), RP_PRECONDITION also in the child of a fork. RP_INVALID:
+ * an item has not the columns or the bytes that there are places for, differs from the first in
+ * anything else, or has strings; it, or RP_CORRUPT, or memory that is missing, costs the group
+ * at hand. */
 RP_API RP_NODISCARD rp_status rp_sampler_stack(rp_sampler *sampler, size_t size,
                                                const rp_stack_place *columns,
                                                size_t column_count, rp_sample *samples,

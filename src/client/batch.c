@@ -6,6 +6,8 @@
 #include "util/error.h"
 #include "util/mem.h"
 
+enum { MAX_BATCH_SIZE = 1 << 20 };
+
 /* What a column needs besides what the user is told. */
 typedef struct layout {
     size_t item_bytes, row_bytes;
@@ -39,9 +41,8 @@ static int64_t rows_of(const rp_trajectory_column *c)
     return c->squeeze ? 1 : c->shape.dims[0];
 }
 
-/* Says how item `index` differs from the first in anything but its length. */
-static rp_status check_item(size_t index, size_t column, const rp_trajectory_column *own,
-                            const rp_trajectory_column *first, rp_error *err)
+rp_status rp_batch_check_column(size_t index, size_t column, const rp_trajectory_column *own,
+                                const rp_trajectory_column *first, rp_error *err)
 {
     rp_shape a = own->shape, b = first->shape;
     char own_text[64], first_text[64];
@@ -77,7 +78,7 @@ static rp_status measure(const rp_batch *b, size_t column, extent *out, rp_error
         int64_t rows = rows_of(&own);
 
         if (i + 2 < b->size) __builtin_prefetch(b->trajectories[i + 2]);
-        st = check_item(i, column, &own, &out->first, err);
+        st = rp_batch_check_column(i, column, &own, &out->first, err);
         if (st == RP_OK && rows != expected && b->ragged == RP_RAGGED_REFUSE)
             st = rp_fail(err, RP_INVALID,
                          "item %zu, column %zu: %lld rows but item 0 has %lld, and all must "
@@ -223,27 +224,28 @@ static rp_status fill_batch(rp_sampler *s, rp_batch *b, rp_error *err)
     return describe(b, err);
 }
 
+rp_status rp_batch_check_size(const rp_sampler *s, size_t size, rp_error *err)
+{
+    if (size >= 1 && size <= MAX_BATCH_SIZE) return RP_OK;
+    return rp_fail(err, RP_INVALID, "sampler of '%s': a batch has 1 .. %d samples, got %zu",
+                   s->table, MAX_BATCH_SIZE, size);
+}
+
 static rp_status check_batch(const rp_sampler *s, size_t size, rp_ragged ragged, rp_error *err)
 {
-    if (size < 1 || size > RP_MAX_BATCH_SIZE)
-        return rp_fail(err, RP_INVALID, "sampler of '%s': a batch has 1 .. %d samples, got %zu",
-                       s->table, RP_MAX_BATCH_SIZE, size);
     if (ragged != RP_RAGGED_REFUSE && ragged != RP_RAGGED_PAD && ragged != RP_RAGGED_OFFSETS)
         return rp_fail(err, RP_INVALID, "sampler of '%s': no such treatment of ragged items",
                        s->table);
-    return RP_OK;
+    return rp_batch_check_size(s, size, err);
 }
 
-rp_status rp_sampler_batch(rp_sampler *s, size_t size, rp_ragged ragged, bool whole,
-                           rp_wait wait, rp_batch **out, rp_error *err)
+/* Fetches the samples of a batch that holds none yet. */
+static rp_status fetch_batch(rp_sampler *s, rp_batch *b, size_t size, bool whole, rp_wait wait,
+                             rp_error *err)
 {
-    rp_batch *b = NULL;
-    rp_status st = check_batch(s, size, ragged, err);
+    rp_status st =
+        rp_sampler_fetch(s, b->held->samples, size, size, &b->held->count, wait, err);
 
-    if (st != RP_OK) return st;
-    st = make_batch(s, ragged, size, &b, err);
-    if (b == NULL) return st;
-    st = rp_sampler_fetch(s, b->held->samples, size, size, &b->held->count, wait, err);
     if (st != RP_OK && b->held->count > 0) {
         if (!whole && rp_sampler_is_over(s)) {
             st = RP_OK; /* the last batch */
@@ -252,7 +254,20 @@ rp_status rp_sampler_batch(rp_sampler *s, size_t size, rp_ragged ragged, bool wh
             b->held = NULL;
         }
     }
-    if (st == RP_OK) st = fill_batch(s, b, err);
+    return st == RP_OK ? fill_batch(s, b, err) : st;
+}
+
+rp_status rp_sampler_batch(rp_sampler *s, size_t size, rp_ragged ragged, bool whole,
+                           rp_wait wait, rp_batch **out, rp_error *err)
+{
+    rp_batch *b = NULL;
+    rp_status st = check_batch(s, size, ragged, err);
+
+    if (st == RP_OK) st = rp_sampler_begin_call(s, err);
+    if (st != RP_OK) return st;
+    st = make_batch(s, ragged, size, &b, err);
+    if (st == RP_OK) st = fetch_batch(s, b, size, whole, wait, err);
+    rp_sampler_end_call(s);
     if (st != RP_OK) {
         rp_batch_free(b);
         return st;

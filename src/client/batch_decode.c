@@ -288,7 +288,7 @@ rp_status rp_stack_run(rp_stack_pool *pool, const rp_trajectory *const *trajecto
         bytes += count * columns[i].item_bytes;
     }
     if (units == 0) return RP_OK;
-    helpers = choose_helpers(pool, units, bytes);
+    helpers = all_bytes > 0 ? 0 : choose_helpers(pool, units, bytes);
     w = rp_alloc_zero(&pool->alloc, sizeof *w + helpers * sizeof *w->helpers);
     if (w == NULL) return rp_fail_memory(err, sizeof *w + helpers * sizeof *w->helpers);
     rp_refcount_init(&w->refs);

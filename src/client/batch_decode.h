@@ -36,8 +36,9 @@ typedef struct rp_stack_column {
 } rp_stack_column;
 
 /* The trajectories must have been found to fit. `all_bytes`: of everything that is stacked in
- * turn, of which this is a part; 0: this is all. RP_INVALID, RP_CORRUPT, RP_NO_RESOURCE; then
- * what is in the memory is undefined. Not on a working thread's job that others wait for. */
+ * turn, of which this is a part and the caller's alone; 0: this is all. RP_INVALID, RP_CORRUPT,
+ * RP_NO_RESOURCE; then what is in the memory is undefined. Not on a working thread's job that
+ * others wait for. */
 RP_NODISCARD rp_status rp_stack_run(rp_stack_pool *pool,
                                     const rp_trajectory *const *trajectories, size_t count,
                                     const rp_stack_column *columns, size_t column_count,

@@ -33,6 +33,27 @@ void rp_sampler_leave_locked(rp_sampler *s)
     if (s->closed) rp_cond_signal(&s->quiet);
 }
 
+rp_status rp_sampler_begin_call(rp_sampler *s, rp_error *err)
+{
+    bool is_in;
+
+    if (s->generation != rp_runtime_generation())
+        return rp_fail(err, RP_PRECONDITION, "sampler of '%s' belongs to the parent process",
+                       s->table);
+    rp_mutex_lock(&s->mu);
+    is_in = rp_sampler_enter_locked(s);
+    rp_mutex_unlock(&s->mu);
+    if (is_in) return RP_OK;
+    return rp_fail(err, RP_CANCELLED, "sampler of '%s' is closed", s->table);
+}
+
+void rp_sampler_end_call(rp_sampler *s)
+{
+    rp_mutex_lock(&s->mu);
+    rp_sampler_leave_locked(s);
+    rp_mutex_unlock(&s->mu);
+}
+
 static void wake_all_locked(rp_sampler *s) RP_REQUIRES(s->mu)
 {
     for (rp_sampler_waiter *w = s->first; w != NULL; w = w->next) rp_cond_signal(&w->cv);

@@ -34,8 +34,6 @@
 #include "util/mutex.h"
 #include "util/rng.h"
 
-enum { RP_MAX_BATCH_SIZE = 1 << 20 };
-
 /* How the lane of the next sample is found. */
 typedef enum rp_sampler_mode {
     RP_MODE_UNKNOWN, /* several shards, none of which has told what it has */
@@ -178,6 +176,12 @@ void rp_sampler_wake_locked(rp_sampler *s) RP_REQUIRES(s->mu);
 bool rp_sampler_enter_locked(rp_sampler *s) RP_REQUIRES(s->mu);
 void rp_sampler_leave_locked(rp_sampler *s) RP_REQUIRES(s->mu);
 
+/* Around what a call does with the sampler, if that is more than one of the next: whoever frees
+ * the sampler meanwhile waits for the end. RP_PRECONDITION (in the child of a fork),
+ * RP_CANCELLED (it is closed). */
+rp_status rp_sampler_begin_call(rp_sampler *s, rp_error *err);
+void rp_sampler_end_call(rp_sampler *s);
+
 /* Takes `least` to `capacity` samples, in one piece, and waits for them. `*count` is written in
  * every case; with a status other than RP_OK they are the caller's all the same. */
 rp_status rp_sampler_fetch(rp_sampler *s, rp_sample *out, size_t least, size_t capacity,
@@ -187,5 +191,12 @@ bool rp_sampler_is_over(rp_sampler *s);
 /* Takes back samples that rp_sampler_fetch() gave: the next call gets them. Takes `returned`.
  */
 void rp_sampler_return(rp_sampler *s, rp_returned *returned);
+
+/* --- batch.c ------------------------------------------------------------------------------------ */
+
+rp_status rp_batch_check_size(const rp_sampler *s, size_t size, rp_error *err);
+/* Says how a column of item `index` differs from item 0's in anything but its length. */
+rp_status rp_batch_check_column(size_t index, size_t column, const rp_trajectory_column *own,
+                                const rp_trajectory_column *first, rp_error *err);
 
 #endif

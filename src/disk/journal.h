@@ -25,7 +25,8 @@
  * Files are "wal/" and the first LSN in 16 hexadecimal digits. Where two have the same number,
  * the one that begins later has it right. After every sync a RP_RECORD_SYNCED record goes in
  * with the next batch: damage before the last such number is damage, after it a torn tail. A
- * new file is begun only when the records before it are on stable storage. */
+ * new file has its name only when the records before it are on stable storage, or when it says
+ * there that some were given up. */
 #ifndef RP_DISK_JOURNAL_H
 #define RP_DISK_JOURNAL_H
 

@@ -3,9 +3,10 @@
  *
  * What is where a bad record should begin? If the next file begins with the number that would
  * come next, an end that nobody needs: it was torn by a crash, or condemned, and written again.
- * If anything says that the record was on stable storage, damage: a file is begun only when
- * what comes before it is, and a RP_RECORD_SYNCED says so, also one that stands behind the bad
- * record, where it is looked for byte by byte. Otherwise a torn tail. */
+ * If anything says that the record was on stable storage, damage: a file has its name only when
+ * what comes before it is, unless it begins with RP_RECORD_LOST, and a RP_RECORD_SYNCED says
+ * so, also one that stands behind the bad record, where it is looked for byte by byte.
+ * Otherwise a torn tail. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -251,6 +252,27 @@ static rp_status judge(reader *r, size_t index, const rp_journal_end *end, uint6
                    r->firsts[index], end->offset, end->lsn + 1);
 }
 
+/* The same for a record that is whole, but speaks of what is not there: `end` is before it and
+ * `err` says of what. */
+static rp_status judge_missing(reader *r, size_t index, rp_journal_end *end, uint64_t synced,
+                               uint64_t *torn_bytes, rp_error *err)
+{
+    rp_journal_end whole;
+    rp_error why = {0};
+    rp_status st =
+        rp_journal_walk(r->data, r->size, r->firsts[index], r->store, NULL, NULL, &whole, &why);
+
+    if (st == RP_OK) {
+        end->synced = whole.synced; /* which may stand behind it */
+        st = judge(r, index, end, synced, torn_bytes, &why);
+    }
+    if (err != NULL && st == RP_CORRUPT)
+        err->code = st;
+    else if (err != NULL && st != RP_OK)
+        *err = why;
+    return st;
+}
+
 /* Reads a file. `*is_end` if nothing after it counts. */
 static rp_status read_one(reader *r, size_t index, uint64_t synced, bool *is_end,
                           uint64_t *torn_bytes, rp_error *err)
@@ -274,12 +296,7 @@ static rp_status read_one(reader *r, size_t index, uint64_t synced, bool *is_end
     st = rp_journal_walk(r->data, r->size, first, r->store, visit, r, &end, err);
     if (st == RP_NOT_FOUND && r->is_missing) {
         *is_end = true;
-        if (!has_next && r->last >= synced) {
-            *torn_bytes += r->size - end.offset;
-            return RP_OK;
-        }
-        if (err != NULL) err->code = RP_CORRUPT;
-        return RP_CORRUPT;
+        return judge_missing(r, index, &end, synced, torn_bytes, err);
     }
     if (st != RP_OK) return st;
     if (has_next ? end.lsn >= r->limit : !end.is_damaged) return RP_OK;

@@ -4,10 +4,17 @@
 #include <unistd.h>
 
 #include "chunk/trajectory.h"
+#include "client/sampler_inside.h"
 #include "support/batch_bed.h"
 
 enum { LARGE_BYTES = 8 * 4096 * 4, GROUP = (256 << 10) / LARGE_BYTES }; /* of add_large() */
 static int32_t stacked[16 * 8 * 4096];
+
+static int set_up_empty(void **state)
+{
+    memset(stacked, 0xee, sizeof stacked);
+    return set_up(state);
+}
 
 static rp_status stack_at(size_t at, size_t size, rp_sample *samples, size_t *count)
 {
@@ -111,10 +118,14 @@ static void items_must_fit_their_places(void **state)
     places[1].dst = NULL;
     assert_fails(rp_sampler_stack(sampler, 2, places, 2, samples, &n, rp_wait_none(), &err),
                  RP_INVALID, &err, "too many");
+    assert_int_equal(n, 0);
+    assert_fails(rp_sampler_stack(sampler, 2, places, 0, samples, &n, rp_wait_none(), &err),
+                 RP_INVALID, &err, "no column has a place");
     assert_fails(stack_at(1, 15, samples, &n), RP_INVALID, &err,
                  "item 14: 1 columns but there are places for 2");
     /* Those are not called the last, though the sampler is over. */
     assert_int_equal(n, 14 / GROUP * GROUP);
+    for (size_t i = 1; i <= n; i++) assert_int_equal(stacked[i * 8 * 4096 + 7], 1000 * i + 7);
     rp_sampler_free(sampler);
     rp_test_sources_init(&sources, 1, bed.plain);
     sources.trajectories = &items[15];
@@ -125,6 +136,107 @@ static void items_must_fit_their_places(void **state)
     places[0] = (rp_stack_place){stacked, sizeof(rp_string)};
     assert_fails(rp_sampler_stack(sampler, 1, places, 1, samples, &n, rp_wait_none(), &err),
                  RP_INVALID, &err, "item 0, column 0: strings are not stacked as they come");
+}
+
+/* Bytes that look alike are not enough, whether they come together or not. */
+static void items_must_look_like_the_first(void **state)
+{
+    static const float zeros[8 * 4096];
+    rp_spec spec = {NULL, RP_FLOAT32, SHAPE(4096)}, wide = {NULL, RP_INT32, SHAPE(2 * 4096)};
+    rp_stack_place place = {stacked, LARGE_BYTES};
+    rp_sample samples[16];
+    rp_chunk *chunk;
+    size_t n;
+
+    (void)state;
+    for (uint64_t i = 0; i < GROUP; i++) add_ints(i, 8, 4096);
+    chunk = rp_test_chunk(GROUP, NULL, &spec, 8, zeros);
+    add_item(&chunk, 1, false);
+    for (uint64_t i = 0; i < GROUP; i++) add_ints(i, 8, 4096);
+    chunk = rp_test_chunk(GROUP, NULL, &wide, 4, zeros);
+    add_item(&chunk, 1, false);
+    open_sampler(NULL);
+    assert_int_equal(rp_test_give(&sources, 0, 2 * GROUP + 2), 2 * GROUP + 2);
+    assert_fails(
+        rp_sampler_stack(sampler, GROUP + 1, &place, 1, samples, &n, rp_wait_none(), &err),
+        RP_INVALID, &err, "item 2, column 0: dtype float but item 0 has int32");
+    assert_int_equal(n, GROUP);
+    assert_fails(
+        rp_sampler_stack(sampler, GROUP + 1, &place, 1, samples, &n, rp_wait_none(), &err),
+        RP_INVALID, &err, "item 2, column 0: shape");
+    assert_int_equal(n, GROUP);
+}
+
+/* Without a place nothing is decoded, and what is told of samples is. */
+static void all_columns_may_be_left_out(void **state)
+{
+    rp_stack_place places[2] = {{NULL, 0}, {NULL, 7}};
+    rp_sample samples[16];
+    size_t n;
+
+    (void)state;
+    add_large();
+    open_sampler(NULL);
+    assert_int_equal(rp_test_give(&sources, 0, 16), 16);
+    assert_ok_err(rp_sampler_stack(sampler, 16, places, 2, samples, &n, rp_wait_none(), &err),
+                  &err);
+    assert_int_equal(n, 16);
+    assert_int_equal(samples[15].key, 15);
+    assert_null(samples[15].trajectory);
+}
+
+typedef struct stacker {
+    pthread_t thread;
+    rp_status status;
+    size_t count;
+} stacker;
+
+static void *stack_for_ever(void *arg)
+{
+    stacker *t = arg;
+    rp_stack_place places[2] = {{stacked, LARGE_BYTES}, {NULL, 0}};
+    rp_sample samples[16];
+
+    t->status =
+        rp_sampler_stack(sampler, 16, places, 2, samples, &t->count, rp_wait_forever(), NULL);
+    return NULL;
+}
+
+static void await_line(void)
+{
+    bool waits = false;
+
+    for (int i = 0; i < 100000 && !waits; i++) {
+        rp_mutex_lock(&sampler->mu);
+        waits = sampler->first != NULL;
+        rp_mutex_unlock(&sampler->mu);
+        if (!waits) (void)usleep(100);
+    }
+    assert_true(waits);
+}
+
+/* Freeing it ends the wait with what is in place, and waits for whoever is still in there. */
+static void a_sampler_may_be_freed_meanwhile(void **state)
+{
+    (void)state;
+    add_large();
+    for (int i = 0; i < 20; i++) {
+        stacker t = {.count = 99};
+
+        rp_test_sources_init(&sources, 1, bed.plain);
+        sources.trajectories = items;
+        open_sampler(NULL);
+        assert_int_equal(pthread_create(&t.thread, NULL, stack_for_ever, &t), 0);
+        await_line();
+        assert_int_equal(rp_test_give(&sources, 0, GROUP + 1), GROUP + 1);
+        (void)usleep((useconds_t)(i * 50));
+        rp_sampler_free(sampler);
+        sampler = NULL;
+        assert_int_equal(pthread_join(t.thread, NULL), 0);
+        assert_int_equal(t.status, RP_CANCELLED);
+        assert_true(t.count <= GROUP + 1);
+        expect_large(stacked, t.count);
+    }
 }
 
 static rp_status stack_large(const rp_allocator *alloc)
@@ -141,6 +253,7 @@ static rp_status stack_large(const rp_allocator *alloc)
     sources.trajectories = items;
     sources.trajectory_count = item_count;
     feed = rp_test_sources_feed(&sources, 5);
+    memset(stacked, 0xee, sizeof stacked);
     st = rp_sampler_open(alloc, runtime, &feed, &o, &s, &err);
     if (st != RP_OK) return st;
     (void)rp_test_give(&sources, 0, 16);
@@ -162,10 +275,11 @@ static void stacking_survives_a_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-        T(samples_are_stacked_as_they_come),   T(weights_are_those_of_all_that_were_stacked),
-        T(the_last_to_be_stacked_may_be_few),  T(items_must_fit_their_places),
-        T(stacking_survives_a_lack_of_memory),
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up_empty, tear_down)
+        T(samples_are_stacked_as_they_come),  T(weights_are_those_of_all_that_were_stacked),
+        T(the_last_to_be_stacked_may_be_few), T(items_must_fit_their_places),
+        T(items_must_look_like_the_first),    T(all_columns_may_be_left_out),
+        T(a_sampler_may_be_freed_meanwhile),  T(stacking_survives_a_lack_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

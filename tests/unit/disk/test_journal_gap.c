@@ -100,8 +100,23 @@ static void a_disk_that_is_away(void **state)
     }
 }
 
+/* The disk is away from so many calls on, until the journal gives up. */
+static void lose(rp_journal *j, rp_sim *disk, uint64_t calls)
+{
+    rp_sim_fault away = {.call = rp_sim_calls(disk) + calls,
+                         .error = RP_SIM_EIO,
+                         .for_good = true,
+                         .seed = calls};
+    rp_error err;
+
+    rp_sim_fail(disk, &away);
+    for (int i = 0; !rp_journal_is_lost(j) && i < 10000; i++)
+        assert_ok_err(rp_journal_wait(j, rp_test_append(j), rp_wait_ms(5000), &err), &err);
+    assert_true(rp_journal_is_lost(j));
+}
+
 typedef struct cuts {
-    size_t with_temporary, with_gap; /* images that had them */
+    size_t with_temporary, with_gap; /* images that have them */
 } cuts;
 
 static void find_temporary(void *ctx, const char *path, uint64_t size)
@@ -136,42 +151,89 @@ static void cut_here(void *ctx, rp_sim *disk, uint64_t number, const char *call,
 }
 
 /* The file that says what was given up has its name only with that in it: whenever power is
- * cut, what came before is no damage. */
+ * cut, what came before is no damage; also if call `again` after the disk is back fails. */
+static void check_gap(uint64_t seed, uint64_t again)
+{
+    rp_sim *disk = rp_sim_new();
+    rp_files *files = rp_sim_mount(disk);
+    rp_journal_options o = rp_test_journal_options(files, false);
+    cuts c = {0};
+    uint64_t cut;
+    rp_error err;
+    rp_journal *j;
+
+    o.max_queued = 4000;
+    j = rp_test_journal_start(&o);
+    rp_test_work_through(j, 10);
+    assert_ok(rp_journal_sync(j, rp_wait_forever(), &err));
+    lose(j, disk, 1 + seed);
+    rp_sim_on_call(disk, cut_here, &c);
+    rp_sim_fail(disk, &(rp_sim_fault){.call = again > 0 ? rp_sim_calls(disk) + again : 0,
+                                      .error = RP_SIM_EIO,
+                                      .seed = seed});
+    cut = rp_journal_cut(j);
+    rp_test_work_through(j, 5);
+    rp_test_sync_in_the_end(j);
+    rp_sim_on_call(disk, NULL, NULL); /* from here on the newest checkpoint is another */
+    assert_ok(rp_journal_trim(j, cut, cut, &err));
+    expect_well(j);
+    rp_test_journal_stop(j);
+    assert_true(c.with_temporary > 0 && c.with_gap > 0);
+    assert_int_equal(rp_sim_open_handles(disk), 0);
+    files->ops->free(files);
+    rp_sim_free(disk);
+}
+
 static void a_gap_is_there_whole_or_not_at_all(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 10; seed++) {
-        rp_sim *disk = rp_sim_new();
-        rp_files *files = rp_sim_mount(disk);
-        rp_journal_options o = rp_test_journal_options(files, false);
-        rp_sim_fault away = {.error = RP_SIM_EIO, .for_good = true, .seed = seed};
-        cuts c = {0};
-        uint64_t cut;
-        rp_error err;
-        rp_journal *j;
+    for (uint64_t seed = 0; seed < 10; seed++) check_gap(seed, 0);
+    for (uint64_t again = 1; again < 10; again++) check_gap(again, again);
+}
 
-        o.max_queued = 4000;
-        j = rp_test_journal_start(&o);
-        rp_test_work_through(j, 10);
-        assert_ok(rp_journal_sync(j, rp_wait_forever(), &err));
-        away.call = rp_sim_calls(disk) + 1 + seed;
-        rp_sim_fail(disk, &away);
-        for (int i = 0; !rp_journal_is_lost(j) && i < 10000; i++)
-            assert_ok_err(rp_journal_wait(j, rp_test_append(j), rp_wait_ms(5000), &err), &err);
-        assert_true(rp_journal_is_lost(j));
-        rp_sim_on_call(disk, cut_here, &c);
-        rp_sim_fail(disk, &(rp_sim_fault){0});
-        cut = rp_journal_cut(j);
-        rp_test_work_through(j, 5);
-        rp_test_sync_in_the_end(j);
-        rp_sim_on_call(disk, NULL, NULL); /* from here on the newest checkpoint is another */
-        assert_ok(rp_journal_trim(j, cut, cut, &err));
-        expect_well(j);
-        rp_test_journal_stop(j);
-        assert_true(c.with_temporary > 0 && c.with_gap > 0);
-        files->ops->free(files);
-        rp_sim_free(disk);
-    }
+static rp_status refuse_one(void *ctx, const rp_record *record, rp_error *err)
+{
+    (void)err;
+    return record->number == *(uint64_t *)ctx ? RP_NOT_FOUND : RP_OK;
+}
+
+/* What was given up may speak of what is gone: nobody had promised it. */
+static void what_is_missing_before_a_gap_is_no_damage(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    rp_files *files = rp_sim_mount(disk);
+    rp_journal_options o = rp_test_journal_options(files, false);
+    uint64_t cut, last, torn, refused = 13;
+    rp_error err;
+    rp_journal *j;
+
+    (void)state;
+    o.max_queued = 4000;
+    o.interval_ns = (int64_t)3600 * 1000000000;
+    j = rp_test_journal_start(&o);
+    rp_test_work_through(j, 10);
+    assert_ok(rp_journal_sync(j, rp_wait_forever(), &err));
+    rp_test_work_through(j, 5); /* written, and not synced */
+    lose(j, disk, 1);
+    rp_sim_fail(disk, &(rp_sim_fault){0});
+    cut = rp_journal_cut(j);
+    rp_test_work_through(j, 5);
+    rp_test_sync_in_the_end(j);
+    assert_ok_err(rp_journal_read(rp_allocator_default(), files, &rp_test_store_id, 0,
+                                  RP_JOURNAL_LIVE, refuse_one, &refused, &last, &torn, &err),
+                  &err);
+    assert_int_equal(last, 12);
+    assert_true(torn > 0);
+    refused = 8;
+    assert_int_equal(rp_journal_read(rp_allocator_default(), files, &rp_test_store_id, 0,
+                                     RP_JOURNAL_LIVE, refuse_one, &refused, &last, &torn, &err),
+                     RP_CORRUPT);
+    assert_int_equal(last, 7);
+    assert_ok(rp_journal_trim(j, cut, cut, &err));
+    expect_well(j);
+    rp_test_journal_stop(j);
+    files->ops->free(files);
+    rp_sim_free(disk);
 }
 
 static void count_trouble(void *ctx, const rp_error *why)
@@ -310,6 +372,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_disk_that_is_away),
         cmocka_unit_test(a_gap_is_there_whole_or_not_at_all),
+        cmocka_unit_test(what_is_missing_before_a_gap_is_no_damage),
         cmocka_unit_test(what_is_given_up_again_is_told_again),
         cmocka_unit_test(what_is_given_up_may_be_written),
     };
