@@ -75,6 +75,7 @@ typedef struct writing {
     rp_client *client;
     double seconds; /* stop then, */
     uint64_t limit; /* or after so many items; 0: no limit */
+    size_t window;  /* items created and not confirmed, at most */
     bool timed;     /* take the time of every append */
     float *payload;
     uint64_t items;
@@ -82,7 +83,7 @@ typedef struct writing {
     size_t append_count;
 } writing;
 
-enum { APPENDS = 1 << 16, LOOK = 256 };
+enum { APPENDS = 1 << 16, LOOK = 256, WINDOW = 20000 };
 
 static void append_one(writing *w, rp_trajectory_writer *writer)
 {
@@ -105,7 +106,7 @@ static void write_items(writing *w)
 {
     rp_trajectory_writer_options options = {
         .column = {.history = 10, .chunk_length = SMALL_LENGTH, .chunk = {RP_CODEC_NONE, 0, 0}},
-        .max_items = 20000,
+        .max_items = w->window,
     };
     rp_trajectory_writer *writer;
     double end = bench_seconds() + w->seconds;
@@ -122,7 +123,7 @@ static void write_items(writing *w)
 
 static writing new_writing(const session *s, rp_client *client)
 {
-    writing w = {.client = client, .seconds = s->seconds};
+    writing w = {.client = client, .seconds = s->seconds, .window = WINDOW};
     bench_rng rng = {.state = 5};
 
     w.payload = bench_array(4096 + FLOATS, sizeof *w.payload);
@@ -460,8 +461,8 @@ static cpu_set_t only_cpu(const cpu_set_t *set, size_t index)
 
 /* A process that writes to all shards, says when it could begin, waits to be told, and then
  * tells its rate. */
-static void be_writer(const session *s, const server_process *servers, size_t shards, int tell,
-                      int hear)
+static void be_writer(const session *s, const server_process *servers, size_t shards,
+                      size_t window, int tell, int hear)
 {
     session warming = {.cpus = s->cpus, .seconds = s->seconds / 4};
     rp_client *client = connect_to(servers, shards);
@@ -469,6 +470,7 @@ static void be_writer(const session *s, const server_process *servers, size_t sh
     double start, rate;
     char byte = 0;
 
+    w.window = window;
     write_items(&w);
     w.seconds = s->seconds;
     w.items = 0;
@@ -480,10 +482,10 @@ static void be_writer(const session *s, const server_process *servers, size_t sh
 }
 
 /* Inserts a second with so many servers, each of one loop on a processor of its own, and as
- * many processes that write to all of them. The neighbour of a server's processor is a
- * writer's: where two processors are one core, as in most virtual machines, a shard has a core,
- * however many there are of them. */
-static double shards_rate(const session *s, size_t shards)
+ * many processes that write to all of them, each with `window` items under way. The neighbour
+ * of a server's processor is a writer's: where two processors are one core, as in most virtual
+ * machines, a shard has a core, however many there are of them. */
+static double shards_rate(const session *s, size_t shards, size_t window)
 {
     server_process servers[SHARDS];
     int tell[2], hear[2];
@@ -506,7 +508,7 @@ static double shards_rate(const session *s, size_t shards)
         cpu_set_t own = only_cpu(&all, 2 * i + 1);
         sched_setaffinity(0, sizeof own, &own);
         close(hear[1]);
-        be_writer(s, servers, shards, tell[1], hear[0]);
+        be_writer(s, servers, shards, window, tell[1], hear[0]);
     }
     for (size_t i = 0; i < shards; i++)
         if (read(tell[0], &byte, 1) != 1) exit(1);
@@ -523,15 +525,20 @@ static double shards_rate(const session *s, size_t shards)
     return sum;
 }
 
+/* One shard is kept busy by many items under way; what many writers have under way is more than
+ * the machine's caches hold. So each number of shards is tried with many and with few, and has
+ * the better for itself. */
 static void measure_shards(const session *s)
 {
-    enum { COUNTS = 4 };
-    static const size_t counts[COUNTS] = {1, 2, 4, SHARDS};
+    enum { COUNTS = 4, WINDOWS = 2 };
+    static const size_t counts[COUNTS] = {1, 2, 4, SHARDS}, windows[WINDOWS] = {WINDOW, 4000};
     double best[COUNTS] = {0};
 
     for (int round = 0; round < s->rounds && s->cpus.load_count > 1; round++)
         for (size_t i = 0; i < COUNTS; i++) {
-            double rate = s->cpus.load_count < counts[i] ? 0 : shards_rate(s, counts[i]);
+            double rate = 0;
+            if (s->cpus.load_count >= counts[i])
+                rate = shards_rate(s, counts[i], windows[round % WINDOWS]);
             if (rate > best[i]) best[i] = rate;
         }
     for (size_t i = 1; i < COUNTS; i++) {
