@@ -113,9 +113,9 @@ static rp_status prepare(stacking *k, size_t size, rp_error *err)
     if (!rp_size_mul(size, item_bytes, &k->all_bytes))
         return rp_fail(err, RP_INVALID, "%zu items of %zu bytes are too many", size,
                        item_bytes);
-    k->group = item_bytes > 0 ? GROUP_BYTES / item_bytes : GROUP_ITEMS;
+    k->group = GROUP_ITEMS;
+    if (item_bytes > GROUP_BYTES / GROUP_ITEMS) k->group = GROUP_BYTES / item_bytes;
     if (k->group < 1) k->group = 1;
-    if (k->group > GROUP_ITEMS) k->group = GROUP_ITEMS;
     k->trajectories = rp_alloc_array(alloc, k->group, sizeof *k->trajectories);
     k->columns = rp_alloc_array(alloc, k->column_count, sizeof *k->columns);
     k->first = rp_alloc_array(alloc, k->column_count, sizeof *k->first);

@@ -185,6 +185,56 @@ static void all_columns_may_be_left_out(void **state)
     assert_null(samples[15].trajectory);
 }
 
+static void an_item_may_be_larger_than_a_group(void **state)
+{
+    enum { COLS = 75 * 1024 };
+    rp_stack_place place = {stacked, COLS * sizeof stacked[0]};
+    rp_sample samples[3];
+    size_t n;
+
+    (void)state;
+    assert_true(place.item_bytes > GROUP * LARGE_BYTES);
+    for (uint64_t i = 0; i < 3; i++) add_ints(i, 1, COLS);
+    open_sampler(NULL);
+    assert_int_equal(rp_test_give(&sources, 0, 3), 3);
+    assert_ok_err(rp_sampler_stack(sampler, 3, &place, 1, samples, &n, rp_wait_ms(5000), &err),
+                  &err);
+    assert_int_equal(n, 3);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < COLS; j++) assert_int_equal(stacked[i * COLS + j], 1000 * i + j);
+}
+
+static uint32_t least_held;
+
+static void note_held(void)
+{
+    uint32_t held = rp_refcount_get(&items[0]->refs) - 1;
+
+    if (held < least_held) least_held = held;
+}
+
+/* However little of them is stacked: they may have much that is left out. */
+static void few_are_held_at_a_time(void **state)
+{
+    enum { SIZE = 600, HELD = 256 };
+    static rp_sample samples[SIZE];
+    rp_sampler_options o = {.max_in_flight = SIZE};
+    rp_stack_place place = {NULL, 0};
+    size_t given = 0, n;
+
+    (void)state;
+    add_ints(1, 1, 1);
+    open_sampler(&o);
+    while (given < SIZE) given += rp_test_give(&sources, 0, SIZE - given);
+    least_held = UINT32_MAX;
+    sources.all[0].on_want = note_held;
+    assert_ok_err(rp_sampler_stack(sampler, SIZE, &place, 1, samples, &n, rp_wait_none(), &err),
+                  &err);
+    assert_int_equal(n, SIZE);
+    assert_true(least_held <= SIZE - HELD);
+    sources.all[0].on_want = NULL;
+}
+
 typedef struct stacker {
     pthread_t thread;
     rp_status status;
@@ -276,10 +326,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up_empty, tear_down)
-        T(samples_are_stacked_as_they_come),  T(weights_are_those_of_all_that_were_stacked),
-        T(the_last_to_be_stacked_may_be_few), T(items_must_fit_their_places),
-        T(items_must_look_like_the_first),    T(all_columns_may_be_left_out),
-        T(a_sampler_may_be_freed_meanwhile),  T(stacking_survives_a_lack_of_memory),
+        T(samples_are_stacked_as_they_come),
+        T(weights_are_those_of_all_that_were_stacked),
+        T(the_last_to_be_stacked_may_be_few),
+        T(items_must_fit_their_places),
+        T(items_must_look_like_the_first),
+        T(all_columns_may_be_left_out),
+        T(an_item_may_be_larger_than_a_group),
+        T(few_are_held_at_a_time),
+        T(a_sampler_may_be_freed_meanwhile),
+        T(stacking_survives_a_lack_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
