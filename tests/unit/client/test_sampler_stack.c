@@ -326,16 +326,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up_empty, tear_down)
-        T(samples_are_stacked_as_they_come),
-        T(weights_are_those_of_all_that_were_stacked),
-        T(the_last_to_be_stacked_may_be_few),
-        T(items_must_fit_their_places),
-        T(items_must_look_like_the_first),
-        T(all_columns_may_be_left_out),
-        T(an_item_may_be_larger_than_a_group),
-        T(few_are_held_at_a_time),
-        T(a_sampler_may_be_freed_meanwhile),
-        T(stacking_survives_a_lack_of_memory),
+        T(samples_are_stacked_as_they_come),   T(weights_are_those_of_all_that_were_stacked),
+        T(the_last_to_be_stacked_may_be_few),  T(items_must_fit_their_places),
+        T(items_must_look_like_the_first),     T(all_columns_may_be_left_out),
+        T(an_item_may_be_larger_than_a_group), T(few_are_held_at_a_time),
+        T(a_sampler_may_be_freed_meanwhile),   T(stacking_survives_a_lack_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
