@@ -33,13 +33,20 @@ void rp_sampler_leave_locked(rp_sampler *s)
     if (s->closed) rp_cond_signal(&s->quiet);
 }
 
+/* In the child of a fork nobody may wait for its lock. */
+static rp_status check_process(const rp_sampler *s, rp_error *err)
+{
+    if (s->generation == rp_runtime_generation()) return RP_OK;
+    return rp_fail(err, RP_PRECONDITION, "sampler of '%s' belongs to the parent process",
+                   s->table);
+}
+
 rp_status rp_sampler_begin_call(rp_sampler *s, rp_error *err)
 {
+    rp_status st = check_process(s, err);
     bool is_in;
 
-    if (s->generation != rp_runtime_generation())
-        return rp_fail(err, RP_PRECONDITION, "sampler of '%s' belongs to the parent process",
-                       s->table);
+    if (st != RP_OK) return st;
     rp_mutex_lock(&s->mu);
     is_in = rp_sampler_enter_locked(s);
     rp_mutex_unlock(&s->mu);
@@ -231,12 +238,10 @@ rp_status rp_sampler_fetch(rp_sampler *s, rp_sample *out, size_t least, size_t c
                            size_t *count, rp_wait wait, rp_error *err)
 {
     rp_sampler_waiter w = {.sampler = s};
-    rp_status st;
+    rp_status st = check_process(s, err);
 
     *count = 0;
-    if (s->generation != rp_runtime_generation())
-        return rp_fail(err, RP_PRECONDITION, "sampler of '%s' belongs to the parent process",
-                       s->table);
+    if (st != RP_OK) return st;
     rp_cond_init(&w.cv);
     rp_mutex_lock(&s->mu);
     s->inside++;

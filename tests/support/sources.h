@@ -5,8 +5,9 @@
 #define RP_TEST_SOURCES_H
 
 #include <pthread.h>
+#include <unistd.h>
 
-#include "client/sampler.h"
+#include "client/sampler_inside.h"
 #include "support/fixture.h"
 
 enum { RP_TEST_MAX_SOURCES = 16 };
@@ -208,6 +209,21 @@ static inline void rp_test_reach(rp_test_sources *s, size_t index, bool reached)
     rp_test_source *t = &s->all[index];
 
     t->events.on_reach(t->events.user, reached, reached ? "" : "no route");
+}
+
+/* Waits until `count` threads stand in line. */
+static inline void rp_test_await_line(rp_sampler *sampler, size_t count)
+{
+    for (int i = 0; i < 100000; i++) {
+        size_t n = 0;
+
+        rp_mutex_lock(&sampler->mu);
+        for (const rp_sampler_waiter *w = sampler->first; w != NULL; w = w->next) n++;
+        rp_mutex_unlock(&sampler->mu);
+        if (n == count) return;
+        (void)usleep(100);
+    }
+    fail_msg("nobody waits");
 }
 
 #endif

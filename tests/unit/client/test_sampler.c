@@ -103,21 +103,6 @@ static void finish(taker *t, rp_status status)
     if (status == RP_OK) rp_samples_release(t->samples, t->count);
 }
 
-/* Waits until `count` threads stand in line. */
-static void await_line(size_t count)
-{
-    for (int i = 0; i < 100000; i++) {
-        size_t n = 0;
-
-        rp_mutex_lock(&sampler->mu);
-        for (const rp_sampler_waiter *w = sampler->first; w != NULL; w = w->next) n++;
-        rp_mutex_unlock(&sampler->mu);
-        if (n == count) return;
-        (void)usleep(100);
-    }
-    fail_msg("nobody waits");
-}
-
 /* --- options ------------------------------------------------------------------------------------------- */
 
 static void options_out_of_range_are_refused(void **state)
@@ -363,7 +348,7 @@ static void timeout_ends_the_sampler_if_somebody_waits(void **state)
     o.rate_limiter_timeout_ms = 50;
     open_sampler(&o);
     start(&t, rp_wait_forever());
-    await_line(1);
+    rp_test_await_line(sampler, 1);
 
     rp_test_end(&sources, 0, RP_DEADLINE, "table 't' timed out: sample waits");
 
@@ -489,7 +474,7 @@ static void token_ends_a_wait(void **state)
     assert_ok(rp_cancel_new(&cancel));
     start(&a, (rp_wait){RP_FOREVER, cancel});
     start(&b, rp_wait_forever());
-    await_line(2);
+    rp_test_await_line(sampler, 2);
 
     rp_cancel_fire(cancel);
 
@@ -510,7 +495,7 @@ static void samples_go_to_whoever_asked_first(void **state)
     open_sampler(&o);
     for (size_t i = 0; i < 4; i++) {
         start(&t[i], rp_wait_forever());
-        await_line(i + 1);
+        rp_test_await_line(sampler, i + 1);
     }
 
     assert_int_equal(rp_test_give(&sources, 0, 4), 4);
@@ -529,7 +514,7 @@ static void close_ends_waits_now_and_later(void **state)
 
     open_sampler(&o);
     for (size_t i = 0; i < 3; i++) start(&t[i], rp_wait_forever());
-    await_line(3);
+    rp_test_await_line(sampler, 3);
 
     rp_sampler_close(sampler);
 
@@ -547,7 +532,7 @@ static void free_waits_for_those_who_wait(void **state)
 
     open_sampler(&o);
     for (size_t i = 0; i < 3; i++) start(&t[i], rp_wait_forever());
-    await_line(3);
+    rp_test_await_line(sampler, 3);
 
     rp_sampler_free(sampler);
     sampler = NULL;

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "chunk/trajectory.h"
-#include "client/sampler_inside.h"
 #include "support/batch_bed.h"
 
 enum { LARGE_BYTES = 8 * 4096 * 4, GROUP = (256 << 10) / LARGE_BYTES }; /* of add_large() */
@@ -252,19 +251,6 @@ static void *stack_for_ever(void *arg)
     return NULL;
 }
 
-static void await_line(void)
-{
-    bool waits = false;
-
-    for (int i = 0; i < 100000 && !waits; i++) {
-        rp_mutex_lock(&sampler->mu);
-        waits = sampler->first != NULL;
-        rp_mutex_unlock(&sampler->mu);
-        if (!waits) (void)usleep(100);
-    }
-    assert_true(waits);
-}
-
 /* Freeing it ends the wait with what is in place, and waits for whoever is still in there. */
 static void a_sampler_may_be_freed_meanwhile(void **state)
 {
@@ -277,7 +263,7 @@ static void a_sampler_may_be_freed_meanwhile(void **state)
         sources.trajectories = items;
         open_sampler(NULL);
         assert_int_equal(pthread_create(&t.thread, NULL, stack_for_ever, &t), 0);
-        await_line();
+        rp_test_await_line(sampler, 1);
         assert_int_equal(rp_test_give(&sources, 0, GROUP + 1), GROUP + 1);
         (void)usleep((useconds_t)(i * 50));
         rp_sampler_free(sampler);

@@ -4,6 +4,19 @@
 
 #include "util/error.h"
 
+/* A journal that gives up soon, with ten records that are synced. */
+static rp_journal *start_with_ten(rp_journal_options *o)
+{
+    rp_journal *j;
+    rp_error err;
+
+    o->max_queued = 4000;
+    j = rp_test_journal_start(o);
+    rp_test_work_through(j, 10);
+    assert_ok_err(rp_journal_sync(j, rp_wait_forever(), &err), &err);
+    return j;
+}
+
 /* An older checkpoint has the numbers up to the gap, and no error. */
 static void expect_gap(rp_sim *disk, uint64_t cut)
 {
@@ -54,10 +67,7 @@ static void a_disk_that_is_away(void **state)
         rp_error err;
         rp_journal *j;
 
-        o.max_queued = 4000;
-        j = rp_test_journal_start(&o);
-        rp_test_work_through(j, 10);
-        assert_ok(rp_journal_sync(j, rp_wait_forever(), &err));
+        j = start_with_ten(&o);
         away.call = rp_sim_calls(disk) + 1;
         rp_sim_fail(disk, &away);
         (void)rp_test_append(j);
@@ -162,10 +172,7 @@ static void check_gap(uint64_t seed, uint64_t again)
     rp_error err;
     rp_journal *j;
 
-    o.max_queued = 4000;
-    j = rp_test_journal_start(&o);
-    rp_test_work_through(j, 10);
-    assert_ok(rp_journal_sync(j, rp_wait_forever(), &err));
+    j = start_with_ten(&o);
     lose(j, disk, 1 + seed);
     rp_sim_on_call(disk, cut_here, &c);
     rp_sim_fail(disk, &(rp_sim_fault){.call = again > 0 ? rp_sim_calls(disk) + again : 0,
@@ -208,11 +215,8 @@ static void what_is_missing_before_a_gap_is_no_damage(void **state)
     rp_journal *j;
 
     (void)state;
-    o.max_queued = 4000;
     o.interval_ns = (int64_t)3600 * 1000000000;
-    j = rp_test_journal_start(&o);
-    rp_test_work_through(j, 10);
-    assert_ok(rp_journal_sync(j, rp_wait_forever(), &err));
+    j = start_with_ten(&o);
     rp_test_work_through(j, 5); /* written, and not synced */
     lose(j, disk, 1);
     rp_sim_fail(disk, &(rp_sim_fault){0});
