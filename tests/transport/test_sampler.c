@@ -416,6 +416,49 @@ static void samples_are_stacked_as_they_come(rp_test_transport *t)
     rp_sampler_free(sampler);
 }
 
+/* So large that they are stacked two at a time. */
+static void large_samples_are_stacked_in_groups(rp_test_transport *t)
+{
+    enum { ITEMS = 7, BYTES = 100 << 10 };
+    static uint8_t row[BYTES], got[ITEMS][BYTES];
+    const char *bag = rp_test_bag(t);
+    rp_trajectory_writer *w = rp_test_writer(t, 2, 1);
+    rp_value value = {0, "x", {RP_UINT8, rp_test_shape(1, BYTES, 0), row}};
+    rp_stack_place place = {got, BYTES};
+    bool seen[ITEMS] = {false};
+    rp_sample samples[ITEMS];
+    rp_sampler *sampler;
+    size_t n;
+
+    for (size_t i = 0; i < ITEMS; i++) {
+        rp_ref ref;
+        rp_item_column column = {.refs = &ref, .count = 1, .squeeze = true};
+
+        for (size_t k = 0; k < BYTES; k++) row[k] = (uint8_t)(k == 0 ? i : i * 31 + k);
+        assert_ok_err(rp_trajectory_writer_append(w, &value, 1, 0, &ref, &t->err), &t->err);
+        assert_ok_err(rp_trajectory_writer_create_item(w, bag, 1, &column, 1, rp_test_soon(),
+                                                       NULL, &t->err),
+                      &t->err);
+    }
+    rp_test_flush(t, w);
+    rp_trajectory_writer_free(w);
+    memset(got, 0xee, sizeof got);
+    sampler = rp_test_sampler(t, bag, ITEMS);
+    assert_ok_err(
+        rp_sampler_stack(sampler, ITEMS, &place, 1, samples, &n, rp_test_soon(), &t->err),
+        &t->err);
+    assert_int_equal(n, ITEMS);
+    for (size_t i = 0; i < ITEMS; i++) {
+        size_t item = got[i][0];
+
+        assert_true(item < ITEMS && !seen[item]);
+        seen[item] = true;
+        for (size_t k = 1; k < BYTES; k++)
+            if (got[i][k] != (uint8_t)(item * 31 + k)) fail_msg("item %zu, byte %zu", item, k);
+    }
+    rp_sampler_free(sampler);
+}
+
 static void ragged_batches_are_padded(rp_test_transport *t)
 {
     const char *bag = rp_test_bag(t);
@@ -612,6 +655,7 @@ int main(void)
         RP_TEST_CASE(closing_ends_all_waits),
         RP_TEST_CASE(batches_are_stacked),
         RP_TEST_CASE(samples_are_stacked_as_they_come),
+        RP_TEST_CASE(large_samples_are_stacked_in_groups),
         RP_TEST_CASE(ragged_batches_are_padded),
         RP_TEST_CASE(ragged_batches_have_offsets),
         RP_TEST_CASE(ragged_batches_are_refused),
