@@ -13,7 +13,7 @@ RP_BEGIN_DECLS
 
 typedef struct rp_store rp_store;
 
-/* What happens to an insert that would take the chunks of all tables over the budget. */
+/* What happens to an insert that would take all tables together over the budget. */
 typedef enum rp_budget_policy {
     RP_BUDGET_EVICT = 0,  /* its table's remover makes room */
     RP_BUDGET_BLOCK = 1,  /* it waits until there is room */
@@ -23,7 +23,10 @@ typedef enum rp_budget_policy {
 /* Zero-initialise it; everything has a default. */
 typedef struct rp_store_options {
     const rp_allocator *alloc; /* NULL: the C library's. The struct is copied */
-    uint64_t max_bytes; /* of chunks that items refer to, each counted once. 0: no limit */
+    /* Memory of all tables: what rp_trajectory_cost() counts, each chunk once, and index memory
+     * that tables keep for items they no longer have, as far as a table has more than 128 KiB
+     * of that. 0: no limit */
+    uint64_t max_bytes;
     rp_budget_policy policy;
     uint64_t seed; /* of everything random in it; two stores with one seed and one sequence of
                       calls behave alike to the bit. 0: from the system */
@@ -86,7 +89,7 @@ RP_API void rp_store_trim(rp_store *store);
 typedef struct rp_store_info {
     uint64_t max_bytes;
     rp_budget_policy policy;
-    uint64_t bytes; /* of the chunks that items of any table refer to, each once */
+    uint64_t bytes; /* in use, as max_bytes counts them */
     size_t table_count;
     uint64_t seed; /* the one in use: give it to another store to repeat a run */
 } rp_store_info;

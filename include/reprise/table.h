@@ -179,7 +179,7 @@ typedef struct rp_table_info {
     uint32_t paused;                    /* RP_SIDE_... */
     rp_signature *signature;            /* borrowed, valid as long as the table; may be NULL */
     int64_t size;                       /* items now */
-    uint64_t bytes;                     /* of the chunks its items refer to, each once */
+    uint64_t bytes;                     /* of its items, as max_bytes counts them */
     int64_t inserts, samples, deletes;  /* the limiter's, since birth or reset */
     int64_t updates;                    /* priorities set by key */
     int64_t evictions;                  /* deletes made by the remover */

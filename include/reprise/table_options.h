@@ -64,7 +64,8 @@ typedef struct rp_table_options {
     rp_selector_options sampler, remover;
     rp_limiter_options limiter; /* * */
     int64_t max_size;           /* * items, >= 1; then the remover makes room */
-    uint64_t max_bytes;         /* chunk bytes; then the remover makes room. 0: no limit */
+    uint64_t max_bytes; /* as rp_trajectory_cost() counts them, each chunk once; then the
+                           remover makes room. 0: no limit */
     /* An item goes when its count of samples comes to exactly this. 0: no limit. */
     int32_t max_times_sampled;
     bool soft_limit; /* going over max_size evicts nothing until rp_table_trim() */

@@ -65,6 +65,15 @@ RP_API rp_chunk *rp_trajectory_get_chunk(const rp_trajectory *trajectory, size_t
 /* The wire bytes of its chunks, each counted once. */
 RP_API size_t rp_trajectory_bytes(const rp_trajectory *trajectory);
 
+/* The memory that an item over it counts for in byte limits (`max_bytes` of a table and of a
+ * store) if it shares no chunk with another item:
+ *
+ *   248 + 8 * chunks + 8 * columns + 24 * slices, for the item and its entries in indexes
+ *   + for each chunk, 224 + 128 * its columns + the bytes of its message
+ *
+ * A chunk that several items refer to counts once. */
+RP_API size_t rp_trajectory_cost(const rp_trajectory *trajectory);
+
 /* Decodes column `column` of `count` trajectories and stacks them, one behind the other, in
  * `dst`, which has exactly their size. All must have the dtype and shape of the first. Not for
  * strings.

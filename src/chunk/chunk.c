@@ -12,6 +12,9 @@ static_assert(sizeof(rp_chunk) % _Alignof(rp_chunk_column) == 0 &&
                   sizeof(rp_chunk_column) % _Alignof(rp_column_place) == 0 &&
                   sizeof(rp_column_place) % _Alignof(rp_chunk_owner) == 0,
               "the arrays of a chunk follow each other without gaps");
+static_assert(sizeof(rp_chunk) <= (size_t)RP_CHUNK_FIXED_BYTES &&
+                  sizeof(rp_chunk_column) + sizeof(rp_column_place) <= RP_CHUNK_COLUMN_BYTES,
+              "the cost of a chunk covers its block");
 
 rp_chunk_limits rp_chunk_limits_default(void)
 {
@@ -39,6 +42,7 @@ rp_chunk *rp_chunk_alloc(const rp_allocator *alloc, size_t column_count, size_t 
         return NULL;
     }
     *chunk = (rp_chunk){.wire_bytes = wire_bytes,
+                        .cost = rp_chunk_cost(wire_bytes, column_count),
                         .alloc = *alloc,
                         .size_bytes = size,
                         .column_count = (uint32_t)column_count,
@@ -81,6 +85,7 @@ static rp_status parse(const rp_allocator *alloc, const uint8_t *wire, size_t si
     if (owner != NULL) {
         chunk->wire = wire;
         chunk->wire_bytes = size;
+        chunk->cost = rp_chunk_cost(size, outline.column_count);
     } else {
         memcpy(tail, wire, size);
     }
@@ -221,6 +226,7 @@ rp_chunk *rp_chunk_view(const rp_allocator *alloc, rp_chunk *chunk)
     memcpy(view->places, chunk->places, count * sizeof *chunk->places);
     view->wire = chunk->wire;
     view->wire_bytes = chunk->wire_bytes;
+    view->cost = chunk->cost;
     view->origin = chunk->origin;
     view->codec = chunk->codec;
     view->delta = chunk->delta;

@@ -42,7 +42,13 @@ typedef struct rp_chunk_stay {
     void (*free)(struct rp_chunk_stay *stay);
 } rp_chunk_stay;
 
-enum { RP_CHUNK_APART_BYTES = 1024 };
+enum {
+    RP_CHUNK_APART_BYTES = 1024,
+    /* What a chunk counts for besides its message: this block, its share of the indexes of
+     * tables and segments, and what the allocator rounds up. */
+    RP_CHUNK_FIXED_BYTES = 224,
+    RP_CHUNK_COLUMN_BYTES = 128, /* for each column */
+};
 
 /* What sampling and sending look at stands first, what eviction adds to that next, what only a
  * reader of rows needs last. */
@@ -52,6 +58,7 @@ struct rp_chunk {
     const uint8_t *wire;
     rp_chunk_origin origin;
     rp_holders holders;            /* counted by tables, under their locks */
+    size_t cost;                   /* memory it counts for: rp_chunk_cost() */
     rp_allocator alloc;            /* it came from here */
     size_t size_bytes;             /* of this block; a message that is apart is not in it */
     _Atomic(rp_chunk_home *) home; /* NULL until it is put on disk */
@@ -76,6 +83,13 @@ typedef struct rp_chunk_owner {
 static inline size_t rp_chunk_rows(const rp_chunk *chunk, size_t column)
 {
     return (size_t)chunk->columns[column].shape.dims[0];
+}
+
+/* The memory that a chunk counts for in byte limits. Depends on the message alone, so that a
+ * chunk counts for the same before and after a restart, wherever its bytes are. */
+static inline size_t rp_chunk_cost(size_t wire_bytes, size_t column_count)
+{
+    return wire_bytes + RP_CHUNK_FIXED_BYTES + column_count * RP_CHUNK_COLUMN_BYTES;
 }
 
 /* An allocated chunk with room for so many columns and bytes, all still to be filled in,

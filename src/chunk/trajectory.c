@@ -20,6 +20,9 @@ static_assert(sizeof(rp_trajectory) % _Alignof(rp_chunk *) == 0 &&
                   sizeof(rp_chunk *) % _Alignof(rp_extent) == 0 &&
                   sizeof(rp_extent) % _Alignof(rp_slice) == 0,
               "the arrays of a trajectory follow each other without gaps");
+static_assert(RP_ITEM_INDEX_BYTES + sizeof(rp_trajectory) == 248 && sizeof(rp_extent) == 8 &&
+                  sizeof(rp_slice) == 24,
+              "rp_trajectory_cost() is what its header says");
 
 /* --- checking --------------------------------------------------------------------------------- */
 
@@ -228,6 +231,12 @@ static size_t size_of(size_t chunk_count, size_t column_count, size_t slice_coun
            column_count * sizeof(rp_extent) + slice_count * sizeof(rp_slice);
 }
 
+/* Fits 32 bits: there are at most RP_MAX_COLUMNS columns and RP_MAX_SLICES slices. */
+static uint32_t item_cost(size_t chunk_count, size_t column_count, size_t slice_count)
+{
+    return (uint32_t)(RP_ITEM_INDEX_BYTES + size_of(chunk_count, column_count, slice_count));
+}
+
 static void release(const rp_allocator *alloc, rp_trajectory *t)
 {
     const rp_extent *last = rp_trajectory_extents(t) + t->column_count - 1;
@@ -248,7 +257,9 @@ static rp_trajectory *make(const rp_allocator *alloc, size_t chunk_count,
     if (t == NULL) return NULL;
     *t = (rp_trajectory){.chunk_count = (uint32_t)chunk_count,
                          .column_count = (uint32_t)column_count,
+                         .item_cost = item_cost(chunk_count, column_count, slice_count),
                          .alloc = *alloc};
+    t->cost = t->item_cost;
     rp_refcount_init(&t->refs);
     extent = (rp_extent *)(void *)(t->chunks + chunk_count);
     slices = (rp_slice *)(void *)(extent + column_count);
@@ -269,6 +280,7 @@ static void put_chunks(rp_trajectory *t, const chunk_set *set)
     for (size_t i = 0; i < set->count; i++) {
         t->chunks[i] = set->chunks[i];
         t->bytes += set->chunks[i]->wire_bytes;
+        t->cost += set->chunks[i]->cost;
     }
 }
 
@@ -285,8 +297,12 @@ static rp_status new_of_one(const rp_allocator *alloc, const rp_slices *column,
     if (st != RP_OK) return st;
     t = rp_alloc(alloc, size_of(1, 1, 1));
     if (t == NULL) return rp_fail_memory(err, size_of(1, 1, 1));
-    *t = (rp_trajectory){
-        .chunk_count = 1, .column_count = 1, .bytes = chunk->wire_bytes, .alloc = *alloc};
+    *t = (rp_trajectory){.chunk_count = 1,
+                         .column_count = 1,
+                         .item_cost = item_cost(1, 1, 1),
+                         .cost = item_cost(1, 1, 1) + chunk->cost,
+                         .bytes = chunk->wire_bytes,
+                         .alloc = *alloc};
     rp_refcount_init(&t->refs);
     t->chunks[0] = chunk;
     extent = (rp_extent *)(void *)(t->chunks + 1);
@@ -368,6 +384,8 @@ rp_trajectory *rp_trajectory_over(const rp_allocator *alloc, const rp_trajectory
     if (t != NULL) {
         *t = (rp_trajectory){.chunk_count = trajectory->chunk_count,
                              .column_count = trajectory->column_count,
+                             .item_cost = trajectory->item_cost,
+                             .cost = trajectory->cost,
                              .bytes = trajectory->bytes,
                              .alloc = *alloc};
         rp_refcount_init(&t->refs);
@@ -453,6 +471,11 @@ rp_chunk *rp_trajectory_get_chunk(const rp_trajectory *trajectory, size_t index)
 size_t rp_trajectory_bytes(const rp_trajectory *trajectory)
 {
     return trajectory->bytes;
+}
+
+size_t rp_trajectory_cost(const rp_trajectory *trajectory)
+{
+    return trajectory->cost;
 }
 
 /* Whether the signature gives the shape of a step and the column is a run of such steps. */

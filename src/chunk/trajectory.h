@@ -17,11 +17,17 @@ typedef struct rp_extent {
     uint32_t squeeze : 1;
 } rp_extent;
 
+/* What an item counts for besides its trajectory: its slot and its entries in the key map and
+ * in both selectors, whose arrays may be twice as large as what is in use. */
+enum { RP_ITEM_INDEX_BYTES = 192 };
+
 struct rp_trajectory {
     rp_refcount refs;
     uint32_t chunk_count;
     uint32_t column_count;
-    size_t bytes; /* wire bytes of the chunks */
+    uint32_t item_cost; /* memory that an item counts for in byte limits, without its chunks */
+    size_t cost;        /* the same, with its chunks, each once */
+    size_t bytes;       /* wire bytes of the chunks */
     rp_allocator alloc;
     rp_chunk *chunks[]; /* one reference each; each chunk once */
 };

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chunk/trajectory.h"
 #include "store/writer.h"
 #include "table/table.h"
 #include "table/table_log.h"
@@ -107,7 +108,7 @@ static bool is_refused(const rp_writer *w, rp_status st)
     if (st == RP_CANCELLED) return rp_table_is_dropped(item->table);
     if (st != RP_NO_RESOURCE) return true;
     if (item->trajectory == NULL) return false; /* memory, and it is ours to try again */
-    bytes = rp_trajectory_bytes(item->trajectory);
+    bytes = item->trajectory->cost;
     rp_table_get_info(item->table, &table);
     rp_store_get_info(w->store, &store);
     if (table.max_bytes > 0 && bytes > table.max_bytes) return true;

@@ -15,6 +15,7 @@ rp_budget *rp_budget_new(const rp_allocator *alloc, uint64_t limit, rp_budget_po
     if (b == NULL) return NULL;
     rp_refcount_init(&b->refs);
     b->alloc = *alloc;
+    rp_mutex_init(&b->entry, RP_RANK_ENTRY);
     rp_mutex_init(&b->mu, RP_RANK_BUDGET);
     b->limit = limit;
     b->policy = policy;
@@ -35,6 +36,7 @@ void rp_budget_unref(rp_budget *b)
 
     if (b == NULL || !rp_refcount_dec(&b->refs)) return;
     alloc = b->alloc;
+    rp_mutex_deinit(&b->entry);
     rp_mutex_deinit(&b->mu);
     rp_release(&alloc, b, sizeof *b);
 }
@@ -173,10 +175,11 @@ static void hold_slowly(rp_account *a, rp_chunk *chunk)
     } else if (is_spilled(a, chunk)) {
         (void)rp_count_map_add(&a->spilled, spill_key(chunk));
     } else {
-        a->bytes += chunk->wire_bytes;
+        a->bytes += chunk->cost;
+        a->chunk_bytes += chunk->wire_bytes;
         (void)rp_count_map_add(&a->episodes, chunk->origin.episode);
         if (become_holder(a, chunk) > 0) return;
-        a->unsettled += (int64_t)chunk->wire_bytes;
+        a->unsettled += (int64_t)chunk->cost;
         if (a->budget->spill != NULL) note_move(a, chunk, 1);
     }
 }
@@ -188,11 +191,12 @@ static void let_go_slowly(rp_account *a, rp_chunk *chunk)
     if (entry >= 0 ? --chunk->holders.counts[entry] > 0
                    : rp_count_map_sub(&a->spilled, spill_key(chunk)) > 0)
         return;
-    a->bytes -= chunk->wire_bytes;
+    a->bytes -= chunk->cost;
+    a->chunk_bytes -= chunk->wire_bytes;
     if (rp_count_map_sub(&a->episodes, chunk->origin.episode) == 0) a->deleted_episodes++;
     if (quit_holder(chunk, entry) > 0) return;
-    a->unsettled -= (int64_t)chunk->wire_bytes;
-    a->freed += chunk->wire_bytes;
+    a->unsettled -= (int64_t)chunk->cost;
+    a->freed += chunk->cost;
     if (a->budget->spill != NULL) note_move(a, chunk, -1);
 }
 
@@ -215,10 +219,10 @@ static inline void let_go(rp_account *a, rp_chunk *chunk)
 
 uint64_t rp_account_cost(const rp_account *a, const rp_trajectory *trajectory)
 {
-    uint64_t bytes = 0;
+    uint64_t bytes = trajectory->item_cost;
 
     for (uint32_t i = 0; i < trajectory->chunk_count; i++)
-        if (!is_held(a, trajectory->chunks[i])) bytes += trajectory->chunks[i]->wire_bytes;
+        if (!is_held(a, trajectory->chunks[i])) bytes += trajectory->chunks[i]->cost;
     return bytes;
 }
 
@@ -249,34 +253,15 @@ rp_status rp_budget_adopt(rp_budget *b, const rp_trajectory *trajectory, rp_erro
     return RP_OK;
 }
 
-/* Bytes that a trajectory would add to the budget. */
-static uint64_t budget_cost(const rp_trajectory *trajectory)
+/* Bytes of the chunks that no table holds yet. */
+static uint64_t unheld_bytes(const rp_trajectory *trajectory)
 {
     uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < trajectory->chunk_count; i++)
         if (holders_in(state_of(trajectory->chunks[i])) == 0)
-            bytes += trajectory->chunks[i]->wire_bytes;
+            bytes += trajectory->chunks[i]->wire_bytes; /* the rest never goes to disk */
     return bytes;
-}
-
-static void enter(rp_account *a, const rp_trajectory *trajectory)
-{
-    for (uint32_t i = 0; i < trajectory->chunk_count; i++) hold(a, trajectory->chunks[i]);
-}
-
-static void leave(rp_account *a, const rp_trajectory *trajectory)
-{
-    for (uint32_t i = 0; i < trajectory->chunk_count; i++) let_go(a, trajectory->chunks[i]);
-}
-
-void rp_account_settle(rp_account *a)
-{
-    if (a->unsettled != 0)
-        atomic_fetch_add_explicit(&a->budget->used, (uint_fast64_t)a->unsettled,
-                                  memory_order_relaxed);
-    a->unsettled = 0;
-    if (a->budget->spill != NULL && (a->moved_count > 0 || a->moved_small != 0)) tell_spill(a);
 }
 
 bool rp_account_has_room(const rp_account *a, const rp_trajectory *trajectory)
@@ -285,22 +270,78 @@ bool rp_account_has_room(const rp_account *a, const rp_trajectory *trajectory)
     uint64_t wanted;
 
     if (spill == NULL) return true;
-    wanted = atomic_load(&spill->resident) + a->moved_bytes + budget_cost(trajectory);
+    wanted = atomic_load(&spill->resident) + a->moved_bytes + unheld_bytes(trajectory);
     if (a->moved_small > 0) wanted += (uint64_t)a->moved_small;
     return wanted <= spill->limit;
 }
 
-static bool refers_to(const rp_trajectory *trajectory, const rp_chunk *chunk)
+void rp_account_add(rp_account *a, const rp_trajectory *trajectory)
 {
-    for (uint32_t i = 0; i < trajectory->chunk_count; i++)
-        if (trajectory->chunks[i] == chunk) return true;
-    return false;
+    a->bytes += trajectory->item_cost;
+    a->unsettled += (int64_t)trajectory->item_cost;
+    for (uint32_t i = 0; i < trajectory->chunk_count; i++) hold(a, trajectory->chunks[i]);
 }
 
-uint64_t rp_account_gain(const rp_account *a, const rp_trajectory *leaving,
-                         const rp_trajectory *entering)
+void rp_account_remove(rp_account *a, const rp_trajectory *trajectory)
 {
-    uint64_t bytes = 0;
+    a->bytes -= trajectory->item_cost;
+    a->unsettled -= (int64_t)trajectory->item_cost;
+    a->freed += trajectory->item_cost;
+    for (uint32_t i = 0; i < trajectory->chunk_count; i++) let_go(a, trajectory->chunks[i]);
+}
+
+void rp_account_enter(rp_account *a, const rp_trajectory *trajectory, rp_entry *entry)
+{
+    uint64_t bytes = a->bytes;
+    int64_t unsettled = a->unsettled;
+    size_t episodes = rp_count_map_size(&a->episodes);
+
+    rp_account_add(a, trajectory);
+    *entry = (rp_entry){.bytes = a->bytes - bytes,
+                        .unsettled = a->unsettled - unsettled,
+                        .episodes = rp_count_map_size(&a->episodes) - episodes};
+}
+
+/* What leaves with the item and did not come with it belonged to items that were counted out
+ * while it was in. */
+void rp_account_take_back(rp_account *a, const rp_trajectory *trajectory, const rp_entry *entry)
+{
+    uint64_t freed = a->freed;
+    int64_t unsettled = a->unsettled, left;
+
+    rp_account_remove(a, trajectory);
+    left = unsettled - a->unsettled - entry->unsettled;
+    assert(left >= 0);
+    a->freed = freed + (uint64_t)left;
+    a->deleted_episodes -= (int64_t)entry->episodes;
+}
+
+/* --- the budget ----------------------------------------------------------------------------------- */
+
+/* Index memory that is kept for items that have gone. */
+static uint64_t idle_bytes(size_t spare)
+{
+    uint64_t bytes = (uint64_t)spare * RP_ITEM_INDEX_BYTES;
+
+    return bytes > RP_FREE_INDEX_BYTES ? bytes - RP_FREE_INDEX_BYTES : 0;
+}
+
+/* By how much the budget changes if the account is settled; modulo 2^64, as it may be less. */
+static uint64_t change_of(const rp_account *a, size_t spare)
+{
+    return (uint64_t)a->unsettled + idle_bytes(spare) - a->idle;
+}
+
+uint64_t rp_account_shortage(const rp_account *a, size_t spare)
+{
+    uint64_t used = atomic_load(&a->budget->used) + change_of(a, spare);
+
+    return a->budget->limit > 0 && used > a->budget->limit ? used - a->budget->limit : 0;
+}
+
+uint64_t rp_account_gain(const rp_account *a, const rp_trajectory *leaving, size_t spare)
+{
+    uint64_t bytes = leaving->item_cost, kept = idle_bytes(spare + 1);
 
     for (uint32_t i = 0; i < leaving->chunk_count; i++) {
         const rp_chunk *chunk = leaving->chunks[i];
@@ -309,75 +350,43 @@ uint64_t rp_account_gain(const rp_account *a, const rp_trajectory *leaving,
         uint32_t held = entry >= 0 ? chunk->holders.counts[entry]
                                    : rp_count_map_get(&a->spilled, spill_key(chunk));
 
-        if (held == 1 && holders_in(state) == 1 && !refers_to(entering, chunk))
-            bytes += chunk->wire_bytes;
+        if (held == 1 && holders_in(state) == 1) bytes += chunk->cost;
     }
-    return bytes;
+    return bytes - (kept - idle_bytes(spare));
 }
 
-static uint64_t shortage_locked(const rp_budget *b, const rp_trajectory *trajectory)
-    RP_REQUIRES(b->mu)
+uint64_t rp_account_most_gain(uint64_t bytes, size_t count, size_t spare)
 {
-    uint64_t wanted = atomic_load_explicit(&b->used, memory_order_relaxed);
-
-    if (b->limit == 0) return 0;
-    wanted += budget_cost(trajectory);
-    return wanted > b->limit ? wanted - b->limit : 0;
+    return bytes - (idle_bytes(spare + count) - idle_bytes(spare));
 }
 
-uint64_t rp_budget_shortage(rp_budget *b, const rp_trajectory *trajectory)
-{
-    uint64_t bytes;
-
-    rp_mutex_lock(&b->mu);
-    bytes = shortage_locked(b, trajectory);
-    rp_mutex_unlock(&b->mu);
-    return bytes;
-}
-
-bool rp_account_add(rp_account *a, const rp_trajectory *trajectory)
+bool rp_account_settle_within(rp_account *a, size_t spare)
 {
     rp_budget *b = a->budget;
-    bool fits;
+    uint64_t change = change_of(a, spare);
+    uint_fast64_t used = atomic_load(&b->used);
 
-    if (b->limit == 0) {
-        enter(a, trajectory);
-        return true;
-    }
-    rp_mutex_lock(&b->mu);
-    fits = shortage_locked(b, trajectory) == 0;
-    if (fits) enter(a, trajectory);
-    rp_account_settle(a);
-    rp_mutex_unlock(&b->mu);
-    return fits;
+    do
+        if (b->limit > 0 && used + change > b->limit) return false;
+    while (!atomic_compare_exchange_weak(&b->used, &used, used + change));
+    a->unsettled = 0;
+    a->idle = idle_bytes(spare);
+    return true;
 }
 
-void rp_account_add_always(rp_account *a, const rp_trajectory *trajectory)
+/* Sequentially consistent, like the count of tables that wait for bytes: either a table that
+ * begins to wait sees the bytes that this frees, or the caller sees that it waits. */
+void rp_account_settle(rp_account *a, size_t spare)
 {
     rp_budget *b = a->budget;
+    uint64_t change = change_of(a, spare);
 
-    if (b->limit == 0) {
-        enter(a, trajectory);
-        return;
-    }
-    rp_mutex_lock(&b->mu);
-    enter(a, trajectory);
-    rp_account_settle(a);
-    rp_mutex_unlock(&b->mu);
-}
-
-void rp_account_remove(rp_account *a, const rp_trajectory *trajectory)
-{
-    rp_budget *b = a->budget;
-
-    if (b->limit == 0) {
-        leave(a, trajectory);
-        return;
-    }
-    rp_mutex_lock(&b->mu);
-    leave(a, trajectory);
-    rp_account_settle(a);
-    rp_mutex_unlock(&b->mu);
+    if (change != 0) (void)atomic_fetch_add(&b->used, (uint_fast64_t)change);
+    a->unsettled = 0;
+    a->idle = idle_bytes(spare);
+    rp_count_map_trim(&a->episodes);
+    rp_count_map_trim(&a->spilled);
+    if (b->spill != NULL && (a->moved_count > 0 || a->moved_small != 0)) tell_spill(a);
 }
 
 void rp_account_reset(rp_account *a)

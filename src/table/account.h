@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a table's items refer to: chunk bytes and episodes, each counted once.
+/* The memory of a table's items, and of all tables of a store.
  *
- * A chunk enters the account with the first item that refers to it and leaves with the last;
- * only then are bytes and episodes counted. How often a table refers to a chunk stands in the
- * chunk itself (chunk/holders.h). Tables of one store share a budget, which counts a chunk once
- * for all of them.
+ * An account counts, for one table: each item (its trajectory and its entries in the indexes),
+ * each chunk once, however many items refer to it, and episodes. A chunk enters the account
+ * with the first item that refers to it and leaves with the last. How often a table refers to a
+ * chunk stands in the chunk itself (chunk/holders.h).
+ *
+ * The tables of a store share a budget. It counts a chunk once for all tables, and besides the
+ * items the index memory that tables keep for items they no longer have.
+ *
+ * Invariants:
+ *   A1  account.bytes is the sum of item_cost over the items counted in and of cost over the
+ *       chunks that these refer to, each chunk once;
+ *   A2  budget.used plus the `unsettled` of all accounts is the sum of item_cost over all
+ * items, of
+ *       cost over all chunks that any table holds, and of `idle` over all accounts;
+ *   A3  with a limit, rp_account_settle_within() never takes budget.used past it.
  *
  * An account belongs to a table and is guarded by its lock; a budget is shared and atomic. */
 #ifndef RP_TABLE_ACCOUNT_H
@@ -21,21 +32,30 @@
 typedef struct rp_budget {
     rp_refcount refs; /* the store's, and one of each table */
     rp_allocator alloc;
-    rp_mutex mu;    /* held while chunks enter or leave, if there is a limit: so it is exact */
+    rp_mutex entry; /* with a limit: held while an item is counted in until the account is
+                       settled or the item taken back, so that no other table shares a chunk
+                       with it that has not been paid for */
+    rp_mutex mu;    /* guards the list of tables that wait for bytes */
     uint64_t limit; /* 0: none. Fixed at birth, like the policy */
     rp_budget_policy policy;
     rp_spill *spill;              /* the disk tier, or NULL. Set while nobody uses the store */
-    atomic_uint_fast64_t used;    /* bytes of the chunks that any table holds */
+    atomic_uint_fast64_t used;    /* A2 */
     atomic_uint_fast32_t waiting; /* tables in which somebody waits for bytes: those in line */
     rp_table *first_waiter, *last_waiter RP_GUARDED_BY(mu); /* leave.c */
 } rp_budget;
 
-enum { RP_MAX_MOVED = 64, RP_MAX_MOVED_BYTES = 1 << 20 };
+enum {
+    RP_MAX_MOVED = 64,
+    RP_MAX_MOVED_BYTES = 1 << 20,
+    RP_FREE_INDEX_BYTES = 128 << 10, /* of idle index memory that a table is not charged for */
+};
 
 typedef struct rp_account {
     rp_budget *budget;
-    uint16_t id; /* among the holders of a chunk: >= 1, unique within the budget */
-    uint64_t bytes;
+    uint16_t id;          /* among the holders of a chunk: >= 1, unique within the budget */
+    uint64_t bytes;       /* A1 */
+    uint64_t chunk_bytes; /* messages of the chunks */
+    uint64_t idle;        /* index memory without items that the budget has been charged for */
     int64_t deleted_episodes;
     rp_count_map episodes; /* chunks held, by episode */
     rp_count_map spilled;  /* references to chunks that have no room for our count, by chunk */
@@ -69,33 +89,51 @@ RP_NODISCARD rp_status rp_budget_adopt(rp_budget *b, const rp_trajectory *trajec
 /* Bytes in use. Safe from any thread. */
 uint64_t rp_budget_used(const rp_budget *b);
 
-/* Bytes that a trajectory would add to this account. */
+/* Bytes that an item over the trajectory would add to this account. */
 uint64_t rp_account_cost(const rp_account *a, const rp_trajectory *trajectory);
 
-/* Bytes that would leave the budget if the item `leaving`, which is in the account, made room
- * for `entering`. */
-uint64_t rp_account_gain(const rp_account *a, const rp_trajectory *leaving,
-                         const rp_trajectory *entering);
-
-/* Bytes that the budget lacks for a trajectory; 0 if it fits, or there is no limit. */
-uint64_t rp_budget_shortage(rp_budget *b, const rp_trajectory *trajectory);
-
-/* Counts the chunks of an item that enters, always (if the budget has no limit), or if they
- * fit. False, with nothing counted, if the budget has no room for them. */
-bool rp_account_add(rp_account *a, const rp_trajectory *trajectory);
-
-/* Counts them without asking the budget: the item was in before. */
-void rp_account_add_always(rp_account *a, const rp_trajectory *trajectory);
-
-/* Counts the chunks of an item that leaves. */
+/* Counts an item in or out. The budget learns of it when the account is settled. */
+void rp_account_add(rp_account *a, const rp_trajectory *trajectory);
 void rp_account_remove(rp_account *a, const rp_trajectory *trajectory);
+
+/* What an item that has been counted in brought with it. */
+typedef struct rp_entry {
+    uint64_t bytes;    /* to the account */
+    int64_t unsettled; /* to the budget */
+    size_t episodes;   /* that the account did not have */
+} rp_entry;
+
+/* Counts an item in that may be counted out again because it does not fit. Meanwhile others may
+ * be counted out to make room: chunks that they share with it stay. Counting it out by
+ * rp_account_take_back() frees and deletes nothing but what these left behind. */
+void rp_account_enter(rp_account *a, const rp_trajectory *trajectory, rp_entry *entry);
+void rp_account_take_back(rp_account *a, const rp_trajectory *trajectory,
+                          const rp_entry *entry);
+
+/* The functions below take `spare`: slots of the table that have been used and have no item. */
+
+/* Bytes by which the budget would be over its limit if the account were settled now. 0 if it
+ * would not be, or has no limit. */
+uint64_t rp_account_shortage(const rp_account *a, size_t spare);
+
+/* Bytes of which the budget would be relieved if the item `leaving` were counted out. Another
+ * item that is counted in already keeps the chunks that both refer to. */
+uint64_t rp_account_gain(const rp_account *a, const rp_trajectory *leaving, size_t spare);
+
+/* At least as many bytes as the budget would be relieved of if `count` items, which take
+ * `bytes` in their account, were counted out. */
+uint64_t rp_account_most_gain(uint64_t bytes, size_t count, size_t spare);
+
+/* Settles the account if the budget stays within its limit (A3); else returns false. The caller
+ * has held budget.entry since it counted the item in. */
+bool rp_account_settle_within(rp_account *a, size_t spare);
+
+/* Tells the budget, whether over its limit or not, and the disk tier what has changed: once a
+ * batch, not once an item, and before references to removed items are dropped. */
+void rp_account_settle(rp_account *a, size_t spare);
 
 /* True if there is room in memory for a trajectory; always if the store has no disk tier. */
 bool rp_account_has_room(const rp_account *a, const rp_trajectory *trajectory);
-
-/* Tells a budget without a limit, and the disk tier, what has changed: once a batch, not once
- * an item. Before the chunks of what left are let go. */
-void rp_account_settle(rp_account *a);
 
 /* Nothing is in the account any more. The caller has removed each trajectory. Zeroes the
  * episode counters. */

@@ -39,7 +39,9 @@ static bool shrink_locked(rp_table *t, const rp_table_options *to) RP_REQUIRES(t
 {
     rp_table_options *now = &t->options;
 
-    for (size_t i = 0; i < RP_BLOCK && !fits_locked(t, to); i++) {
+    t->removed_chunks = 0;
+    for (size_t i = 0;
+         i < RP_BLOCK && t->removed_chunks <= RP_BLOCK_CHUNKS && !fits_locked(t, to); i++) {
         rp_tell_room_locked(t);
         rp_table_evict_locked(t);
         rp_note_evicted_locked(t);

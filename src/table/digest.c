@@ -64,7 +64,7 @@ static void add_numbers_locked(hash *h, const rp_table *t) RP_REQUIRES(t->mu)
     add(h, (uint64_t)t->evictions);
     add(h, (uint64_t)t->unique_samples);
     add(h, (uint64_t)t->account.deleted_episodes);
-    add(h, t->account.bytes);
+    add(h, t->account.chunk_bytes);
     add(h, rp_count_map_size(&t->account.episodes));
     add(h, t->slots.next_sequence);
     add(h, t->next_turn);

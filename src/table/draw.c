@@ -187,6 +187,7 @@ static rp_progress run_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
 {
     size_t wanted = op->options->count - op->done;
 
+    t->removed_chunks = 0;
     if (rp_op_is_held_up_locked(t, RP_SIDE_SAMPLES)) return RP_BLOCKED;
     if (!rp_rate_limiter_can_sample(&t->limiter, 1))
         return op->done >= rp_sample_least(op) ? rp_op_end(op, RP_OK) : RP_BLOCKED;
@@ -195,6 +196,7 @@ static rp_progress run_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     if (op->options->distinct) return sample_distinct_locked(t, op);
     if (t->options.max_times_sampled > 0)
         for (; wanted > 0 && rp_rate_limiter_can_sample(&t->limiter, 1); wanted--) {
+            if (t->removed_chunks > RP_BLOCK_CHUNKS) return RP_YIELD;
             rp_tell_room_locked(t);
             draw_locked(t, op, 1);
             rp_note_drawn_locked(t);

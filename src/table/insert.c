@@ -209,28 +209,73 @@ static void prefetch_chunks_locked(const rp_table *t, size_t count) RP_REQUIRES(
     }
 }
 
-/* Makes room for an item's bytes under the table's own limit, by eviction. */
-static rp_progress fit_table_locked(rp_table *t, rp_op *op, const rp_insert *item)
-    RP_REQUIRES(t->mu)
-{
-    uint64_t limit = t->options.max_bytes, size = rp_trajectory_bytes(item->trajectory);
+/* An item that is being fitted into the byte limits. It is counted in, so that evictions keep
+ * the chunks it shares with what is evicted; it is counted out again if it does not fit. */
+typedef struct entering {
+    const rp_insert *item;
+    rp_entry entry;
+    size_t evictions; /* made for it */
+} entering;
 
-    if (limit == 0) return RP_READY;
-    if (size > limit)
-        return rp_op_end(
-            op, rp_fail(&op->error, RP_NO_RESOURCE,
-                        "table '%.60s': item with key %llu has %llu bytes, over max_bytes "
-                        "%llu of the whole table",
-                        t->options.name, (unsigned long long)item->key,
-                        (unsigned long long)size, (unsigned long long)limit));
-    while (t->account.bytes + rp_account_cost(&t->account, item->trajectory) > limit) {
+/* Slots without an item after the item has taken one. */
+static size_t spare_after_locked(const rp_table *t) RP_REQUIRES(t->mu)
+{
+    return rp_slots_spare(&t->slots) - (t->slots.first_free != RP_SLOT_NONE);
+}
+
+/* Evicts one item. Its bytes are counted out. */
+static void evict_one_locked(rp_table *t, entering *e) RP_REQUIRES(t->mu)
+{
+    rp_table_evict_locked(t);
+    rp_note_evicted_locked(t);
+    rp_table_count_out_locked(t, SIZE_MAX);
+    e->evictions++;
+}
+
+/* True if so much was evicted under this lock that others are to have a turn, or that the log
+ * and the extensions must be told first. The item itself is counted in and out once for each
+ * turn, so a turn is never shorter than that. */
+static bool has_evicted_enough_locked(const rp_table *t, const entering *e) RP_REQUIRES(t->mu)
+{
+    size_t own = 4 * (size_t)e->item->trajectory->chunk_count;
+
+    return e->evictions >= RP_BLOCK + own / 8 || t->removed_chunks > RP_BLOCK_CHUNKS + own ||
+           !rp_tell_has_room_locked(t);
+}
+
+/* Makes room for the item under the table's own limit, by eviction. */
+static rp_progress fit_table_locked(rp_table *t, rp_op *op, entering *e) RP_REQUIRES(t->mu)
+{
+    while (t->options.max_bytes > 0 && t->account.bytes > t->options.max_bytes) {
+        if (has_evicted_enough_locked(t, e)) return RP_YIELD;
         if (rp_events_reserve_locked(t, SPARE_EVENTS) != RP_OK)
             return rp_op_end_out_of_memory(t, op);
-        rp_tell_room_locked(t);
-        rp_table_evict_locked(t);
-        rp_note_evicted_locked(t);
-        rp_table_count_out_locked(t, SIZE_MAX);
+        evict_one_locked(t, e);
     }
+    return RP_READY;
+}
+
+/* Refuses an item that fits neither the table nor the store even when they are empty. */
+static rp_progress refuse_too_large_locked(const rp_table *t, rp_op *op, const rp_insert *item)
+    RP_REQUIRES(t->mu)
+{
+    uint64_t size = item->trajectory->cost, most = t->options.max_bytes;
+    const rp_budget *b = t->account.budget;
+
+    if (most > 0 && size > most)
+        return rp_op_end(
+            op, rp_fail(&op->error, RP_NO_RESOURCE,
+                        "table '%.60s': item with key %llu takes %llu bytes, over max_bytes "
+                        "%llu of the whole table",
+                        t->options.name, (unsigned long long)item->key,
+                        (unsigned long long)size, (unsigned long long)most));
+    if (b->limit > 0 && size > b->limit)
+        return rp_op_end(
+            op, rp_fail(&op->error, RP_NO_RESOURCE,
+                        "table '%.60s': item with key %llu takes %llu bytes, over max_bytes "
+                        "%llu of all tables together",
+                        t->options.name, (unsigned long long)item->key,
+                        (unsigned long long)size, (unsigned long long)b->limit));
     return RP_READY;
 }
 
@@ -242,59 +287,56 @@ static rp_progress refuse_bytes_locked(rp_table *t, rp_op *op, const rp_insert *
     return rp_op_end(
         op,
         rp_fail(&op->error, RP_NO_RESOURCE,
-                "table '%.60s': item with key %llu has %zu bytes, and all tables "
-                "together hold %llu of %llu; %s",
-                t->options.name, (unsigned long long)item->key,
-                rp_trajectory_bytes(item->trajectory),
-                (unsigned long long)atomic_load(&b->used), (unsigned long long)b->limit,
+                "table '%.60s': item with key %llu takes %zu bytes, and all tables "
+                "together take %llu of %llu; %s",
+                t->options.name, (unsigned long long)item->key, item->trajectory->cost,
+                (unsigned long long)rp_budget_used(b), (unsigned long long)b->limit,
                 b->policy == RP_BUDGET_EVICT ? "evicting all of this table would not make room"
                                              : "delete items or raise the budget"));
 }
 
-/* Evicts one item to make room in the budget, if that is right: because the policy says so and
- * it can help, or because the table is full and has to evict one anyway, and that alone makes
- * room. */
-static bool evict_for_budget_locked(rp_table *t, const rp_insert *item) RP_REQUIRES(t->mu)
+/* True if evicting the next item alone makes room for the one that enters, which takes its
+ * place: the table is full and has to evict it anyway. Changes nothing. */
+static bool next_makes_room_locked(rp_table *t, uint64_t shortage) RP_REQUIRES(t->mu)
 {
-    rp_budget *b = t->account.budget;
-    uint64_t shortage = rp_budget_shortage(b, item->trajectory);
-    bool is_full = !t->options.soft_limit && t->slots.live >= (size_t)t->options.max_size;
     rp_rng rng_before = t->rng;
-    const rp_trajectory *leaving;
     uint32_t victim;
     double probability;
 
-    if (t->slots.live == 0) return false;
-    if (b->policy == RP_BUDGET_EVICT ? shortage > t->account.bytes : !is_full) return false;
+    if (t->options.soft_limit || t->slots.live < (size_t)t->options.max_size) return false;
     (void)t->remover->ops->pick(t->remover, &t->rng, 1, false, &victim, &probability);
-    leaving = rp_slots_at(&t->slots, victim)->trajectory;
-    if (b->policy != RP_BUDGET_EVICT &&
-        rp_account_gain(&t->account, leaving, item->trajectory) < shortage) {
-        t->rng = rng_before; /* nothing has changed */
-        return false;
-    }
-    rp_table_remove_locked(t, victim);
-    t->evictions++;
-    rp_note_evicted_locked(t);
-    rp_table_count_out_locked(t, SIZE_MAX);
-    return true;
+    t->rng = rng_before;
+    return rp_account_gain(&t->account, rp_slots_at(&t->slots, victim)->trajectory,
+                           spare_after_locked(t)) >= shortage;
 }
 
-/* Counts the item's bytes in the store's budget, doing what its policy says if they do not fit.
- */
-static rp_progress fit_budget_locked(rp_table *t, rp_op *op, const rp_insert *item)
-    RP_REQUIRES(t->mu)
+/* True if evicting an item is right: because the policy says so and enough can be evicted, or
+ * because the table must evict one anyway and that is enough. */
+static bool may_evict_locked(rp_table *t, const entering *e) RP_REQUIRES(t->mu)
+{
+    const rp_account *a = &t->account;
+    size_t spare = spare_after_locked(t);
+    uint64_t shortage = rp_account_shortage(a, spare);
+
+    if (t->slots.live == 0) return false;
+    if (a->budget->policy != RP_BUDGET_EVICT) return next_makes_room_locked(t, shortage);
+    return rp_account_most_gain(a->bytes - e->entry.bytes, t->slots.live, spare) >= shortage;
+}
+
+/* Counts the item in the store's budget, doing what its policy says if it does not fit. */
+static rp_progress fit_budget_locked(rp_table *t, rp_op *op, entering *e) RP_REQUIRES(t->mu)
 {
     const rp_budget *b = t->account.budget;
 
-    while (!rp_account_add(&t->account, item->trajectory)) {
+    while (!rp_account_settle_within(&t->account, spare_after_locked(t))) {
+        if (has_evicted_enough_locked(t, e)) return RP_YIELD;
         if (rp_events_reserve_locked(t, SPARE_EVENTS) != RP_OK)
             return rp_op_end_out_of_memory(t, op);
-        rp_tell_room_locked(t);
-        if (evict_for_budget_locked(t, item)) continue;
-        if (b->policy != RP_BUDGET_BLOCK || rp_trajectory_bytes(item->trajectory) > b->limit)
-            return refuse_bytes_locked(t, op, item);
-        return RP_BLOCKED;
+        if (may_evict_locked(t, e))
+            evict_one_locked(t, e);
+        else
+            return b->policy == RP_BUDGET_BLOCK ? RP_BLOCKED
+                                                : refuse_bytes_locked(t, op, e->item);
     }
     return RP_READY;
 }
@@ -308,7 +350,8 @@ static rp_progress fit_memory_locked(rp_table *t, rp_op *op, const rp_insert *it
 
     if (rp_account_has_room(&t->account, item->trajectory)) return RP_READY;
     if (rp_trajectory_bytes(item->trajectory) <= spill->limit) {
-        rp_account_settle(&t->account); /* it makes room by what it knows of */
+        rp_account_settle(&t->account,
+                          rp_slots_spare(&t->slots)); /* it makes room by what it knows of */
         spill->make_room(spill, rp_trajectory_bytes(item->trajectory));
         return RP_BLOCKED;
     }
@@ -320,12 +363,24 @@ static rp_progress fit_memory_locked(rp_table *t, rp_op *op, const rp_insert *it
                                  (unsigned long long)spill->limit));
 }
 
-static rp_progress fit_store_locked(rp_table *t, rp_op *op, const rp_insert *item)
-    RP_REQUIRES(t->mu)
+/* Counts the item in if it fits, evicting others if that helps and is allowed. */
+static rp_progress fit_locked(rp_table *t, rp_op *op, const rp_insert *item) RP_REQUIRES(t->mu)
 {
+    rp_budget *b = t->account.budget;
+    entering e = {.item = item};
     rp_progress now = fit_memory_locked(t, op, item);
 
-    return now == RP_READY ? fit_budget_locked(t, op, item) : now;
+    if (now != RP_READY) return now;
+    rp_mutex_lock(&b->entry);
+    rp_account_enter(&t->account, item->trajectory, &e.entry);
+    now = fit_table_locked(t, op, &e);
+    if (now == RP_READY) now = fit_budget_locked(t, op, &e);
+    if (now != RP_READY) rp_account_take_back(&t->account, item->trajectory, &e.entry);
+    rp_mutex_unlock(&b->entry);
+    /* A redo counts the item in before the evictions that went with it: these did not. */
+    if (now != RP_READY && e.evictions > 0 && rp_table_log_of(t) != NULL)
+        rp_tell_noted_locked(t);
+    return now;
 }
 
 static bool is_byte_limited(const rp_table *t)
@@ -368,14 +423,13 @@ static void link_locked(rp_table *t, const rp_insert *item, rp_prepared *p, int6
 static rp_progress count_in_locked(rp_table *t, rp_op *op, const rp_insert *item)
     RP_REQUIRES(t->mu)
 {
-    rp_progress now = RP_READY;
+    rp_progress now = refuse_too_large_locked(t, op, item);
 
-    if (t->options.max_bytes > 0) now = fit_table_locked(t, op, item);
-    if (now == RP_READY) now = fit_store_locked(t, op, item);
+    if (now == RP_READY) now = fit_locked(t, op, item);
     if (now == RP_BLOCKED && !t->waits_for_bytes) {
         /* Announce it, then look again: bytes freed before that would go unnoticed. */
         rp_table_wait_for_bytes_locked(t);
-        now = fit_store_locked(t, op, item);
+        now = fit_locked(t, op, item);
     }
     if (now != RP_BLOCKED) rp_table_stop_waiting_for_bytes_locked(t);
     return now;
@@ -387,7 +441,7 @@ static void count_in_block_locked(rp_table *t, const rp_insert *items, const rp_
     if (is_byte_limited(t)) return;
     for (size_t i = 0; i < count; i++) {
         if (block[i].trajectory != NULL) continue; /* the table has not taken it */
-        (void)rp_account_add(&t->account, items[i].trajectory);
+        rp_account_add(&t->account, items[i].trajectory);
         rp_table_count_out_locked(t, block[i].evicted); /* in the order it happened */
     }
 }
@@ -425,7 +479,9 @@ rp_progress rp_insert_block_locked(rp_table *t, rp_op *op, rp_prepared *block, s
     if (count > 1) prefetch_chunks_locked(t, count);
     rp_table_count_out_locked(t, SIZE_MAX); /* what a sample has removed just before */
     rp_note_inserts_locked(t, wall_ns);
+    t->removed_chunks = 0;
     for (; i < count && now == RP_READY; i++) {
+        if (i > 0 && t->removed_chunks > RP_BLOCK_CHUNKS) break;
         now = RP_BLOCKED;
         rp_tell_room_locked(t);
         if (rp_rate_limiter_can_insert(&t->limiter, 1))
@@ -442,14 +498,30 @@ rp_progress rp_insert_block_locked(rp_table *t, rp_op *op, rp_prepared *block, s
     return op->done == op->count ? rp_op_end(op, RP_OK) : RP_READY;
 }
 
+size_t rp_insert_block_size(const rp_op *op, size_t most)
+{
+    size_t left = op->count - op->done, count = 0, chunks = 0;
+
+    if (left > most) left = most;
+    for (const rp_insert *item = op->items + op->done; count < left; item++, count++) {
+        if (item->trajectory == NULL) continue; /* to be refused */
+        chunks += item->trajectory->chunk_count;
+        if (chunks > RP_BLOCK_CHUNKS && count > 0) break;
+    }
+    return count;
+}
+
 rp_progress rp_insert_resume_locked(rp_table *t, rp_op *op)
 {
     rp_prepared block[64];
     rp_progress now = RP_READY;
+    size_t begin = op->done;
 
     while (now == RP_READY) {
-        size_t first = op->done, left = op->count - first, count = left < 64 ? left : 64;
+        size_t first = op->done, count = rp_insert_block_size(op, 64);
 
+        if (first - begin >= RP_BLOCK || (first > begin && t->removed_chunks > RP_BLOCK_CHUNKS))
+            return RP_YIELD;
         if (rp_op_is_held_up_locked(t, RP_SIDE_INSERTS) ||
             !rp_rate_limiter_can_insert(&t->limiter, 1))
             return RP_BLOCKED; /* before the work */
@@ -499,9 +571,9 @@ static rp_status replay_one_locked(rp_table *t, const rp_inserted *in, rp_prepar
                        "table '%.60s': insert of key %llu evicts %u items, and there are %zu",
                        t->options.name, (unsigned long long)in->key, in->evicted,
                        t->slots.live);
+    rp_account_add(&t->account, in->trajectory); /* first, as in fit_locked() */
     for (uint32_t i = 0; i < in->evicted; i++) rp_table_evict_locked(t);
     rp_table_count_out_locked(t, SIZE_MAX);
-    rp_account_add_always(&t->account, in->trajectory);
     link_locked(t, &item, p, wall_ns);
     rp_table_count_out_locked(t, SIZE_MAX);
     return RP_OK;

@@ -20,6 +20,7 @@ typedef struct takeaway {
     rp_op *finished;
     bool freed_bytes;
     bool has_deferred;
+    bool pump_again;
 } takeaway;
 
 /* Takes up to RP_BLOCK of the dead, first those that have been exhumed already. */
@@ -45,7 +46,7 @@ static void take_dead_locked(rp_table *t, takeaway *out) RP_REQUIRES(t->mu)
 static void take_locked(rp_table *t, takeaway *out) RP_REQUIRES(t->mu)
 {
     rp_table_count_out_locked(t, SIZE_MAX);
-    rp_account_settle(&t->account);
+    rp_account_settle(&t->account, rp_slots_spare(&t->slots));
     take_dead_locked(t, out);
     out->finished = NULL;
     if (t->finished != NULL && !t->calling_back) {
@@ -56,6 +57,7 @@ static void take_locked(rp_table *t, takeaway *out) RP_REQUIRES(t->mu)
     out->freed_bytes = t->account.freed > 0;
     t->account.freed = 0;
     out->has_deferred = t->events.deferred_count > 0;
+    out->pump_again = t->pump_again;
 }
 
 static void let_go(rp_table *t, takeaway *taken) RP_EXCLUDES(t->mu)
@@ -111,11 +113,12 @@ static bool settle(rp_table *t) RP_RELEASE(t->mu)
     rp_mutex_unlock(&t->mu);
     let_go(t, &taken);
     call_back(t, taken.finished);
-    while (taken.has_deferred) {
+    while (taken.has_deferred || taken.pump_again) {
         bool freed = taken.freed_bytes;
 
-        rp_events_deliver(t);
-        /* Deferred extensions have caught up: operations that waited for that may go on. */
+        if (taken.has_deferred) rp_events_deliver(t);
+        /* Deferred extensions have caught up, or others have had a turn: parked operations that
+         * waited for that may go on. */
         rp_mutex_lock(&t->mu);
         rp_table_pump_locked(t);
         rp_events_flush_locked(t);

@@ -21,6 +21,11 @@
 #include "util/clock.h"
 #include "util/error.h"
 
+enum {
+    PUMPED_AT_ONCE = 4096,   /* items of parked operations, under one lock */
+    MAX_COUNTED_AHEAD = 1000 /* operations */
+};
+
 rp_progress rp_op_end_out_of_memory(const rp_table *t, rp_op *op)
 {
     return rp_op_end(
@@ -86,18 +91,21 @@ static void finish_parked_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     t->finished_last = op;
 }
 
-/* Runs the first of a queue, and the next if it is over. True if anything changed. */
-static bool pump_queue_locked(rp_table *t, rp_queue *q) RP_REQUIRES(t->mu)
+/* Runs the first of a queue, and the next if it is over, for about `*left` items. True if
+ * anything changed. */
+static bool pump_queue_locked(rp_table *t, rp_queue *q, size_t *left) RP_REQUIRES(t->mu)
 {
     bool moved = false;
 
-    while (q->first != NULL) {
+    while (q->first != NULL && *left > 0) {
         rp_op *op = q->first;
         size_t done = op->done;
         rp_progress now =
             op->is_insert ? rp_insert_resume_locked(t, op) : rp_sample_run_locked(t, op);
 
         moved |= op->done != done || now == RP_OVER;
+        *left -= op->done - done < *left ? op->done - done : *left;
+        if (now == RP_YIELD) *left = 0;
         rp_events_flush_locked(t); /* before the next one can see what this one did */
         if (now != RP_OVER) {
             if (op->done != done) tell_progress(op);
@@ -111,11 +119,13 @@ static bool pump_queue_locked(rp_table *t, rp_queue *q) RP_REQUIRES(t->mu)
 void rp_table_pump_locked(rp_table *t)
 {
     bool moved = t->inserts.count > 0 || t->samples.count > 0;
+    size_t left = PUMPED_AT_ONCE;
 
-    while (moved) {
-        moved = pump_queue_locked(t, &t->inserts);
-        moved |= pump_queue_locked(t, &t->samples);
+    while (moved && left > 0) {
+        moved = pump_queue_locked(t, &t->inserts, &left);
+        moved |= pump_queue_locked(t, &t->samples, &left);
     }
+    t->pump_again = left == 0;
 }
 
 /* Why the operation cannot go ahead, if it were first in line. */
@@ -145,9 +155,9 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
     else if (op->is_insert)
         (void)snprintf(
             text, size,
-            "insert waits for bytes: all tables together hold %llu of %llu; deletes or "
+            "insert waits for bytes: all tables together take %llu of %llu; deletes or "
             "evictions would release it",
-            (unsigned long long)atomic_load(&b->used), (unsigned long long)b->limit);
+            (unsigned long long)rp_budget_used(b), (unsigned long long)b->limit);
     else if (t->options.max_size < t->limiter.options.min_size && !t->options.soft_limit)
         (void)snprintf(
             text, size,
@@ -170,10 +180,13 @@ char *rp_table_why_locked(rp_table *t, const rp_op *op, char *text, size_t size)
     const rp_queue *q = queue_of(t, op);
     size_t ahead = op->parked ? 0 : q->count, used;
 
-    for (const rp_op *other = op->prev; op->parked && other != NULL; other = other->prev)
+    for (const rp_op *other = op->prev;
+         op->parked && other != NULL && ahead < MAX_COUNTED_AHEAD; other = other->prev)
         ahead++;
     text[0] = '\0';
-    if (ahead > 0) (void)snprintf(text, size, "%zu others wait ahead; ", ahead);
+    if (ahead > 0)
+        (void)snprintf(text, size, "%s%zu others wait ahead; ",
+                       ahead < MAX_COUNTED_AHEAD ? "" : "at least ", ahead);
     used = strlen(text);
     (void)why_blocked_locked(t, ahead > 0 && q->first != NULL ? q->first : op, text + used,
                              size - used);
@@ -261,8 +274,7 @@ bool rp_table_start_insert(rp_table *t, rp_op *op)
     op->status = begin(t, op, true);
     if (op->status != RP_OK || op->count == 0) return true;
     while (!over && !parked) {
-        size_t first = op->done, left = op->count - first, done;
-        size_t count = left < RP_BLOCK ? left : RP_BLOCK;
+        size_t first = op->done, count = rp_insert_block_size(op, RP_BLOCK), done;
         int64_t wall_ns = t->wall_ns(t->wall_ctx);
         rp_progress now = RP_BLOCKED;
 
@@ -286,16 +298,20 @@ bool rp_table_start_insert(rp_table *t, rp_op *op)
 
 bool rp_table_start_sample(rp_table *t, rp_op *op)
 {
-    rp_progress now = RP_BLOCKED;
-    bool over;
+    rp_progress now = RP_YIELD;
+    bool over = false;
 
     op->status = begin(t, op, false);
     if (op->status != RP_OK) return true;
-    rp_mutex_lock(&t->mu);
-    over = refuse_closed_locked(t, op);
-    if (!over && t->samples.count == 0) now = rp_sample_run_locked(t, op);
-    if (!over) over = now == RP_OVER || wait_or_end_locked(t, op);
-    rp_table_leave(t);
+    while (!over && now == RP_YIELD) {
+        now = RP_BLOCKED;
+        rp_mutex_lock(&t->mu);
+        over = refuse_closed_locked(t, op);
+        if (!over && t->samples.count == 0) now = rp_sample_run_locked(t, op);
+        if (now == RP_OVER) over = true;
+        if (now == RP_BLOCKED && !over) over = wait_or_end_locked(t, op);
+        rp_table_leave(t);
+    }
     if (!over) return false; /* it may be gone */
     rp_sample_finish(op);
     return rp_op_bring_in(op);

@@ -14,6 +14,7 @@ typedef enum rp_progress {
     RP_OVER,    /* op->status is set */
     RP_BLOCKED, /* must wait */
     RP_READY,   /* so far so good, there is more */
+    RP_YIELD,   /* there is more, but the lock was held for long enough */
 } rp_progress;
 
 /* Sets the status. Both return RP_OVER. */
@@ -57,6 +58,11 @@ RP_NODISCARD rp_status rp_insert_prepare(const rp_table *t, rp_op *op, size_t fi
  * have been dealt with. What its owner offered and was not dealt with stays his. */
 void rp_insert_clean_up(const rp_prepared *block, size_t count, size_t done);
 
+/* How many items, from op->done on, to insert under one lock: at most `most`, and no more than
+ * have
+ * RP_BLOCK_CHUNKS chunks, but at least one. */
+size_t rp_insert_block_size(const rp_op *op, size_t most);
+
 /* Inserts a block of the operation's items, from op->done on. */
 rp_progress rp_insert_block_locked(rp_table *t, rp_op *op, rp_prepared *block, size_t count,
                                    int64_t wall_ns) RP_REQUIRES(t->mu);
@@ -65,7 +71,7 @@ rp_progress rp_insert_block_locked(rp_table *t, rp_op *op, rp_prepared *block, s
  * lock. */
 void rp_insert_finish(const rp_op *op);
 
-/* Goes on with a parked insert. */
+/* Goes on with a parked insert, for a block or two. */
 rp_progress rp_insert_resume_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu);
 
 /* --- draw.c ----------------------------------------------------------------------------------- */

@@ -116,6 +116,12 @@ static inline rp_slot *rp_slots_at(const rp_slots *s, uint32_t slot)
     return &s->blocks[slot / RP_SLOTS_PER_BLOCK][slot % RP_SLOTS_PER_BLOCK];
 }
 
+/* Slots that have been used and have no item: free and dead ones. */
+static inline size_t rp_slots_spare(const rp_slots *s)
+{
+    return s->used - s->live;
+}
+
 /* Marks a block that is not marked yet, and saves it if a cut is open. */
 void rp_slots_mark(rp_slots *s, size_t block);
 

@@ -104,7 +104,7 @@ static void free_parts(rp_table *t, bool owns_extensions) RP_NO_THREAD_SAFETY_AN
     for (uint32_t i = 0; i < t->slots.used; i++)
         if (rp_slots_at(&t->slots, i)->state == RP_SLOT_LIVE)
             rp_account_remove(&t->account, rp_slots_at(&t->slots, i)->trajectory);
-    rp_account_settle(&t->account);
+    rp_account_settle(&t->account, 0);
     rp_slots_deinit(&t->slots);
     for (size_t i = 0; i < t->grave_count; i++)
         rp_trajectory_unref_many(t->grave[i].trajectory, t->grave[i].references);
@@ -209,6 +209,7 @@ void rp_table_remove_locked(rp_table *t, uint32_t slot)
     t->sampler->ops->remove(t->sampler, slot);
     t->remover->ops->remove(t->remover, slot);
     rp_events_add_locked(t, RP_EVENT_DELETE, at);
+    t->removed_chunks += at->trajectory->chunk_count;
     rp_slots_bury(&t->slots, slot);
     t->limiter.deletes++;
 }
@@ -440,16 +441,18 @@ rp_status rp_update_replay_locked(rp_table *t, const rp_change *change, rp_error
     return RP_OK;
 }
 
-/* Deletes a block; returns how many keys were found. */
+/* Deletes a block, or the first part of it if its items have many chunks; `*count` is how many
+ * keys were dealt with. Returns how many of them were found. */
 static size_t delete_block_locked(rp_table *t, const uint64_t *keys, const uint32_t *tags,
-                                  size_t count) RP_REQUIRES(t->mu)
+                                  size_t *count) RP_REQUIRES(t->mu)
 {
     uint32_t slots[RP_BLOCK];
     uint64_t gone[RP_BLOCK];
-    size_t n = 0;
+    size_t n = 0, i = 0;
 
-    find_block_locked(t, tags, keys, count, slots);
-    for (size_t i = 0; i < count; i++) {
+    find_block_locked(t, tags, keys, *count, slots);
+    t->removed_chunks = 0;
+    for (; i < *count && t->removed_chunks <= RP_BLOCK_CHUNKS; i++) {
         if (slots[i] == RP_MAP_NONE) continue;
         /* A key that comes twice is gone the second time. */
         slots[i] = rp_table_find_locked(t, keys[i], tags[i]);
@@ -457,6 +460,7 @@ static size_t delete_block_locked(rp_table *t, const uint64_t *keys, const uint3
         rp_table_remove_locked(t, slots[i]);
         gone[n++] = keys[i];
     }
+    *count = i;
     if (n > 0 && rp_table_log_of(t) != NULL) {
         rp_change change = {.kind = RP_CHANGED_DELETE, .keys = gone, .count = n};
         rp_tell_locked(t, &change);
@@ -505,7 +509,7 @@ rp_status rp_table_delete_logged(rp_table *t, const uint64_t *keys, size_t count
         else if (rp_events_reserve_locked(t, n) != RP_OK)
             st = rp_fail_memory(err, n * sizeof(rp_event));
         else
-            in_all += delete_block_locked(t, keys + i, tags, n);
+            in_all += delete_block_locked(t, keys + i, tags, &n);
         *lsn = t->telling.lsn;
         rp_table_leave(t);
     }

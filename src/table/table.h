@@ -32,6 +32,7 @@
 
 enum {
     RP_BLOCK = 256,                  /* items dealt with under one lock */
+    RP_BLOCK_CHUNKS = 16384,         /* chunks of theirs, unless one item alone has more */
     RP_MAX_BATCH = 1 << 20,          /* items in one call */
     RP_EVENTS_AT_ONCE = 256,         /* handed to an atomic extension in one call */
     RP_MAX_DEFERRED_EVENTS = 1 << 16 /* then inserts and samples wait for deferred extensions */
@@ -104,7 +105,11 @@ struct rp_table {
                                              with theirs; never goes back */
     rp_remains *grave RP_GUARDED_BY(mu);  /* exhumed, and to be let go without the lock */
     size_t grave_count RP_GUARDED_BY(mu), grave_capacity RP_GUARDED_BY(mu);
-    bool being_cut RP_GUARDED_BY(mu); /* there is an rp_cut of it */
+    /* Chunk references of the items removed since the lock was taken, by whoever counts them.
+     * What removes many stops past RP_BLOCK_CHUNKS, so that others get a turn. */
+    size_t removed_chunks RP_GUARDED_BY(mu);
+    bool pump_again RP_GUARDED_BY(mu); /* parked operations may go on, once others had a turn */
+    bool being_cut RP_GUARDED_BY(mu);  /* there is an rp_cut of it */
     int64_t updates RP_GUARDED_BY(mu);
     int64_t evictions RP_GUARDED_BY(mu);
     int64_t unique_samples RP_GUARDED_BY(mu);

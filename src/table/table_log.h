@@ -97,16 +97,23 @@ static inline void rp_note_drawn_locked(rp_table *t)
     if (rp_table_log_of(t) != NULL) t->telling.drawn++;
 }
 
-/* Called where nothing is half done: hands atomic extensions their events if the next change
- * might fill the buffer on the way. */
-static inline void rp_tell_room_locked(rp_table *t) RP_REQUIRES(t->mu);
-static inline void rp_tell_room_locked(rp_table *t)
+/* False if the next change might fill the buffer of events for atomic extensions, so that these
+ * would be called, and the log told, on the way. */
+static inline bool rp_tell_has_room_locked(const rp_table *t) RP_REQUIRES(t->mu);
+static inline bool rp_tell_has_room_locked(const rp_table *t)
 {
     enum { EVENTS_OF_AN_ITEM = 2 };
 
-    if (rp_table_log_of(t) != NULL &&
-        t->events.atomic_count + EVENTS_OF_AN_ITEM > RP_EVENTS_AT_ONCE)
-        rp_events_flush_locked(t);
+    return rp_table_log_of(t) == NULL ||
+           t->events.atomic_count + EVENTS_OF_AN_ITEM <= RP_EVENTS_AT_ONCE;
+}
+
+/* Called where nothing is half done: hands atomic extensions their events if there is no room.
+ */
+static inline void rp_tell_room_locked(rp_table *t) RP_REQUIRES(t->mu);
+static inline void rp_tell_room_locked(rp_table *t)
+{
+    if (!rp_tell_has_room_locked(t)) rp_events_flush_locked(t);
 }
 
 /* --- insert.c, draw.c, table.c, whole.c, alter.c: making it again ------------------------------------- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is done to, and asked of, a table as a whole. */
+#include "chunk/trajectory.h"
 #include "table/table_log.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -30,7 +31,10 @@ rp_status rp_table_trim_logged(rp_table *t, size_t *removed, uint64_t *lsn, rp_e
             st = rp_table_refuse_closed(t, err);
         else if (rp_events_reserve_locked(t, RP_BLOCK) != RP_OK)
             st = rp_fail_memory(err, RP_BLOCK * sizeof(rp_event));
-        for (size_t i = 0; st == RP_OK && i < RP_BLOCK && is_over_locked(t); i++) {
+        t->removed_chunks = 0;
+        for (size_t i = 0; st == RP_OK && i < RP_BLOCK && is_over_locked(t) &&
+                           t->removed_chunks <= RP_BLOCK_CHUNKS;
+             i++) {
             rp_tell_room_locked(t);
             rp_table_evict_locked(t);
             rp_note_evicted_locked(t);
@@ -215,14 +219,14 @@ static bool check_locked(rp_table *t) RP_REQUIRES(t->mu)
             return false;
         if (slot->sequence >= t->slots.next_sequence || slot->turn >= t->next_turn)
             return false;
-        if (rp_table_find_locked(t, slot->key, slot->tag) != i) return false;  /* T1 */
-        if (rp_account_cost(&t->account, slot->trajectory) != 0) return false; /* T4 */
+        if (rp_table_find_locked(t, slot->key, slot->tag) != i) return false; /* T1 */
+        if (rp_account_cost(&t->account, slot->trajectory) != slot->trajectory->item_cost)
+            return false; /* T4 */
     }
     if (live != t->slots.live || live != t->keys.count) return false;
     if (!rp_slots_check_cut(&t->slots)) return false;                               /* C1, C2 */
     if (!t->options.soft_limit && live > (size_t)t->options.max_size) return false; /* T2 */
-    if (t->options.max_bytes > 0 && t->account.bytes > t->options.max_bytes) return false;
-    if (t->limiter.inserts - t->limiter.deletes != (int64_t)live) return false; /* T5 */
+    if (t->limiter.inserts - t->limiter.deletes != (int64_t)live) return false;     /* T5 */
     return t->sampler->ops->check(t->sampler, live) && t->remover->ops->check(t->remover, live);
 }
 

@@ -77,6 +77,28 @@ uint32_t rp_count_map_get(const rp_count_map *m, uint64_t key)
     return i == RP_MAP_NONE ? 0 : m->counts[i].n;
 }
 
+void rp_count_map_trim(rp_count_map *m)
+{
+    enum { KEPT = 512 };
+    rp_count_map smaller = {.first_free = RP_MAP_NONE};
+    size_t count = m->map.count;
+
+    if (m->capacity <= KEPT || count >= m->capacity / 4) return;
+    rp_map_init_like(&smaller.map, &m->map);
+    if (rp_count_map_reserve(&smaller, count < KEPT / 2 ? KEPT / 2 : count) != RP_OK) {
+        rp_count_map_deinit(&smaller);
+        return;
+    }
+    for (size_t i = 0; i < m->used; i++) {
+        if (m->counts[i].n == 0) continue;
+        smaller.counts[smaller.used] = m->counts[i];
+        rp_map_insert(&smaller.map, rp_map_tag(&smaller.map, m->counts[i].key),
+                      (uint32_t)smaller.used++);
+    }
+    rp_count_map_deinit(m);
+    *m = smaller;
+}
+
 size_t rp_count_map_size(const rp_count_map *m)
 {
     return m->map.count;

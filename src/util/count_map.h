@@ -37,4 +37,8 @@ uint32_t rp_count_map_get(const rp_count_map *m, uint64_t key);
 /* How many keys have a count. */
 size_t rp_count_map_size(const rp_count_map *m);
 
+/* Gives memory back if less than a quarter of it is in use, unless it is little. Room that was
+ * reserved goes with it. Does nothing if there is no memory for the smaller map. */
+void rp_count_map_trim(rp_count_map *m);
+
 #endif

@@ -20,6 +20,7 @@ enum {
     RP_RANK_DURABLE = 15,
     RP_RANK_STORE = 20,
     RP_RANK_TABLE = 30,
+    RP_RANK_ENTRY = 38,
     RP_RANK_BUDGET = 40,
     RP_RANK_TIER = 42,
     RP_RANK_SEGMENTS = 44,

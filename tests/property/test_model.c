@@ -58,7 +58,6 @@ static void make_data(run *r)
         r->chunks[c] = rp_test_try_blob(&r->bed.alloc, c, d->chunk_episodes[c], 10 + c);
         (void)rp_chunk_wire(r->chunks[c], &bytes);
         d->chunk_bytes[c] = bytes;
-        (void)rp_chunk_wire(r->chunks[c], &d->chunk_bytes[c]);
     }
     for (uint32_t t = 0; t < RP_MODEL_TRAJECTORIES; t++) {
         uint32_t n = 1 + t % 3, first = (uint32_t)below(r, RP_MODEL_CHUNKS);

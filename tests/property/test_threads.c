@@ -284,11 +284,11 @@ static void world_init(world *w)
 
     memset(w, 0, sizeof *w);
     (void)pthread_mutex_init(&w->token_mu, NULL);
-    rp_test_bed_init(&w->bed, &(rp_store_options){.max_bytes = 8000, .policy = policy});
+    rp_test_bed_init(&w->bed, &(rp_store_options){.max_bytes = 16000, .policy = policy});
     for (size_t i = 0; i < BLOBS; i++)
         w->blobs[i] = rp_test_blob_trajectory(&w->bed.alloc, 10 + i, i / 4, 200);
-    each = rp_trajectory_bytes(w->blobs[0]);
-    assert_true(8000 / each < BLOBS); /* or the budget does not matter */
+    each = rp_trajectory_cost(w->blobs[0]);
+    assert_true(16000 / each < BLOBS); /* or the budget does not matter */
     w->copies = rp_test_bed_table(&w->bed, &o);
     assert_ok(rp_statistics_extension(&w->bed.alloc, &w->statistics));
     assert_ok(rp_insert_on_sample_extension(&w->bed.alloc, w->copies, 0, &w->copier, NULL));

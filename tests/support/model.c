@@ -524,10 +524,13 @@ void rp_model_info(const rp_model *m, rp_table_info *out)
         bool first = true;
 
         if (m->chunk_refs[c] == 0) continue;
-        out->bytes += m->data->chunk_bytes[c];
+        out->bytes += 224 + 128 + m->data->chunk_bytes[c];
         for (size_t d = 0; d < c; d++)
             first &= m->chunk_refs[d] == 0 ||
                      m->data->chunk_episodes[d] != m->data->chunk_episodes[c];
         out->episodes += first;
     }
+    for (size_t i = 0; i < RP_MODEL_SLOTS; i++) /* each chunk is a column of one slice */
+        if (m->items[i].live)
+            out->bytes += 248 + 40 * m->data->chunk_counts[m->items[i].trajectory];
 }

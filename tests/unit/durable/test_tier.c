@@ -316,7 +316,7 @@ static void test_budget_of_the_store_stands_beside_it(void **state)
     rp_tier_rig_init(&rig, &store, &options, MEMORY, CACHE);
     while ((st = rp_tier_rig_put(&rig, key, ROW, 20000)) == RP_OK) key++;
     assert_int_equal(st, RP_NO_RESOURCE);
-    assert_in_range(key, 2 * MEMORY / (2 * ROW + 100), 2 * MEMORY / (2 * ROW));
+    assert_in_range(key, 2 * MEMORY / (2 * ROW + 1200), 2 * MEMORY / (2 * ROW));
     assert_true(rp_tier_rig_info(&rig).spilled_bytes > MEMORY);
     rp_tier_rig_deinit(&rig);
 }

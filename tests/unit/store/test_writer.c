@@ -324,8 +324,9 @@ static void two_tables_share_the_bytes_of_chunks(void **state)
 
     rp_store_get_info(r.store, &store);
     assert_true(rp_test_info(r.a).bytes > 0);
-    assert_int_equal(rp_test_info(r.a).bytes, rp_test_info(r.b).bytes);
-    assert_int_equal(store.bytes, rp_test_info(r.a).bytes);
+    assert_true(store.bytes > rp_test_info(r.a).bytes); /* by an item */
+    assert_true(store.bytes < rp_test_info(r.a).bytes + 400);
+    assert_true(rp_test_info(r.b).bytes > 400);
     rp_test_rig_deinit(&r);
 }
 

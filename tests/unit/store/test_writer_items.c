@@ -649,7 +649,7 @@ static void item_larger_than_its_table_is_dropped(void **state)
     rp_table_options table = rp_test_open_table("a");
     rp_test_rig r;
     (void)state;
-    table.max_bytes = 300;
+    table.max_bytes = 1200;
     setup_table(&r, &table, 0);
     rp_test_append(&r, 8);
 
@@ -664,7 +664,7 @@ static void item_larger_than_its_table_is_dropped(void **state)
 
 static void item_is_dropped_by_a_store_that_rejects_when_full(void **state)
 {
-    rp_store_options store = {.max_bytes = 400, .policy = RP_BUDGET_REJECT};
+    rp_store_options store = {.max_bytes = 4000, .policy = RP_BUDGET_REJECT};
     rp_table_options table = rp_test_open_table("a");
     rp_writer_options options = rp_test_writing(8, 1);
     rp_test_rig r;
@@ -687,7 +687,7 @@ static void item_is_dropped_by_a_store_that_rejects_when_full(void **state)
 
 static void store_that_blocks_when_full_keeps_items_pending(void **state)
 {
-    rp_store_options store = {.max_bytes = 400, .policy = RP_BUDGET_BLOCK};
+    rp_store_options store = {.max_bytes = 4000, .policy = RP_BUDGET_BLOCK};
     rp_table_options table = rp_test_open_table("a");
     rp_writer_options options = rp_test_writing(8, 1);
     rp_test_rig r;

@@ -279,7 +279,7 @@ static void fewer_bytes_evict_until_they_fit(void **state)
     uint64_t each = 0;
     for (uint64_t key = 0; key < 600; key++) {
         rp_trajectory *blob = rp_test_blob_trajectory(&bed.alloc, 1000 + key, key, 100);
-        each = rp_trajectory_bytes(blob);
+        each = rp_trajectory_cost(blob);
         rp_test_put(t, key, 1, blob);
         rp_trajectory_unref(blob);
     }

@@ -253,7 +253,7 @@ static void full_store_blocks_a_thread_until_another_table_deletes(void **state)
     rp_table_options b = rp_test_options("b", RP_FIFO, RP_FIFO, 10);
     caller c = {.key = 5};
     rp_trajectory *other;
-    rp_store_options o = {.max_bytes = rp_trajectory_bytes(bed.plain),
+    rp_store_options o = {.max_bytes = rp_trajectory_cost(bed.plain),
                           .policy = RP_BUDGET_BLOCK};
     rp_test_bed_init(&own, &o);
     rp_table *ta = rp_test_bed_table(&own, &a), *tb = rp_test_bed_table(&own, &b);

@@ -208,13 +208,13 @@ static void evictions_for_bytes_are_counted(void **state)
     world w;
 
     (void)state;
-    small.max_bytes = 2000;
+    small.max_bytes = 3400;
     world_init(&w, &small);
     for (uint64_t i = 0; i < 3; i++) {
         blobs[i] = rp_test_blob_trajectory(&w.bed.alloc, i, 1, 400);
         rp_test_put(w.t, i, 1, blobs[i]);
     }
-    large = rp_test_blob_trajectory(&w.bed.alloc, 9, 1, 1700);
+    large = rp_test_blob_trajectory(&w.bed.alloc, 9, 1, 2600);
     rp_test_put(w.t, 9, 1, large);
     assert_int_equal(last_told(&w)->count, 1);
     assert_int_equal(last_told(&w)->inserted[0].evicted, 3);
