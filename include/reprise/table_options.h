@@ -17,6 +17,9 @@ typedef enum rp_selector_kind {
     RP_MAX_HEAP = 5,    /* the highest priority; of equal ones the least recently set */
 } rp_selector_kind;
 
+/* The largest exponent of a selector; -RP_MAX_EXPONENT is the smallest. */
+#define RP_MAX_EXPONENT 100.0
+
 /* Which item a sampler or a remover picks. `exponent` is for RP_PRIORITIZED: it may be negative
  * (an Ape-X remover has -0.4), and a priority of 0 always weighs 0. When all weights are 0,
  * items are picked uniformly. */
@@ -36,10 +39,16 @@ RP_API const char *rp_selector_name(rp_selector_kind kind);
  *                            or  (I + n) * samples_per_insert - S <= max_diff
  */
 typedef struct rp_limiter_options {
-    double samples_per_insert; /* > 0 */
+    double samples_per_insert; /* RP_MIN_SAMPLES_PER_INSERT .. RP_MAX_SAMPLES_PER_INSERT */
     int64_t min_size;          /* >= 1 */
+    /* A min_diff below -RP_MAX_DIFF or a max_diff above RP_MAX_DIFF is no bound: -DBL_MAX and
+     * DBL_MAX by custom, infinities too. */
     double min_diff, max_diff;
 } rp_limiter_options;
+
+#define RP_MIN_SAMPLES_PER_INSERT 1e-12
+#define RP_MAX_SAMPLES_PER_INSERT 1e9
+#define RP_MAX_DIFF 9007199254740992.0 /* 2^53: float64 has every whole number up to it */
 
 /* Samples wait until the table holds `min_size` items; inserts never wait. */
 RP_API rp_limiter_options rp_limiter_min_size(int64_t min_size);
@@ -53,8 +62,9 @@ RP_API rp_limiter_options rp_limiter_ratio(double samples_per_insert, int64_t mi
 RP_API rp_limiter_options rp_limiter_queue(int64_t size);
 RP_API rp_limiter_options rp_limiter_stack(int64_t size);
 
-/* RP_INVALID, with the reason, if a number is out of range or the limiter could come to block inserts
- * and samples both, for ever. Tables check this themselves. */
+/* RP_INVALID, with the reason, if a number is out of range or the limiter could come to block
+ * inserts and samples both, for ever. Takes the same short time for all numbers. Tables check
+ * this themselves. */
 RP_API RP_NODISCARD rp_status rp_limiter_check(const rp_limiter_options *options,
                                                rp_error *err);
 

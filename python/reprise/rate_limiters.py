@@ -34,9 +34,10 @@ __all__ = ["MinSize", "Queue", "RateLimiter", "SampleToInsertRatio", "Stack"]
 class RateLimiter(metaclass=abc.ABCMeta):
     """A limiter by its four numbers. The classes below find them for the usual cases.
 
-    Nothing is checked before a table is made with it. Then `samples_per_insert` must be > 0,
-    `min_size_to_sample` >= 1, and the bounds far enough apart that inserts and samples never
-    both wait; else ValueError.
+    Nothing is checked before a table is made with it. Then `samples_per_insert` must be from
+    1e-12 to 1e9, `min_size_to_sample` >= 1, `min_diff` at most 2**53, `max_diff` at least
+    -2**53, and the bounds far enough apart that inserts and samples never both wait; else
+    ValueError. Bounds beyond -2**53 and 2**53, infinite ones too, are no bounds.
     """
 
     def __init__(

@@ -63,8 +63,7 @@ char *rp_progress_words(const rp_durable_progress *p, char *text, size_t size)
         add(text, size, "%s so far", rp_size_text(p->done, bytes, sizeof bytes));
     if (p->elapsed_ns > 0 && p->done > 0)
         add(text, size, ", %s/s",
-            rp_size_text((uint64_t)((double)p->done * 1e9 / (double)p->elapsed_ns), bytes,
-                         sizeof bytes));
+            rp_size_text(rp_per_second(p->done, p->elapsed_ns), bytes, sizeof bytes));
     if (p->left_ns >= 0) add(text, size, ", %.0f s left", (double)p->left_ns / 1e9);
     return text;
 }

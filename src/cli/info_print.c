@@ -38,6 +38,13 @@ void rp_limiter_words(rp_sheet *out, const rp_limiter_options *l)
     if (l->min_size > 1) rp_sheet_format(out, ", from %" PRId64 " items on", l->min_size);
 }
 
+/* Bounds a share, worked out of the numbers of a server, to 0 .. 1; NaN becomes 0. */
+static double bounded(double share)
+{
+    if (!(share >= 0)) return 0;
+    return share < 1 ? share : 1;
+}
+
 void rp_limiter_bar(rp_sheet *out, const rp_table_info *info, size_t width)
 {
     const rp_limiter_options *l = &info->limiter;
@@ -46,7 +53,8 @@ void rp_limiter_bar(rp_sheet *out, const rp_table_info *info, size_t width)
 
     rp_sheet_put(out, "[");
     if (info->size < l->min_size) {
-        at = (size_t)((double)info->size / (double)l->min_size * (double)inside);
+        share = bounded((double)info->size / (double)l->min_size);
+        at = (size_t)(share * (double)inside);
         rp_sheet_repeat(out, '#', at);
         rp_sheet_repeat(out, '.', inside - at);
     } else if (rp_limiter_unbounded(l->min_diff) || rp_limiter_unbounded(l->max_diff)) {
@@ -55,9 +63,7 @@ void rp_limiter_bar(rp_sheet *out, const rp_table_info *info, size_t width)
         rp_sheet_add(out, "free", inside > 4 ? 4 : inside);
         if (inside > 4) rp_sheet_repeat(out, ' ', inside - 4 - at);
     } else {
-        share = (info->limiter_diff - l->min_diff) / (l->max_diff - l->min_diff);
-        if (!(share >= 0)) share = 0;
-        if (share > 1) share = 1;
+        share = bounded((info->limiter_diff - l->min_diff) / (l->max_diff - l->min_diff));
         at = (size_t)(share * (double)(inside - 1) + 0.5);
         rp_sheet_repeat(out, '-', at);
         rp_sheet_put(out, "|");

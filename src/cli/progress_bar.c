@@ -56,8 +56,7 @@ void rp_progress_text(rp_sheet *out, const rp_durable_progress *p, size_t width)
         rp_sheet_format(out, "  %s", rp_size_text(p->done, text, sizeof text));
     if (p->elapsed_ns > 0)
         rp_sheet_format(out, "  %s/s",
-                        rp_size_text((uint64_t)((double)p->done * 1e9 / (double)p->elapsed_ns),
-                                     text, sizeof text));
+                        rp_size_text(rp_per_second(p->done, p->elapsed_ns), text, sizeof text));
     if (p->left_ns >= 0 && p->done < p->total)
         rp_sheet_format(out, "  %s left", rp_span_text(p->left_ns, text));
 }

@@ -38,13 +38,15 @@ typedef struct key_info {
 
 static const key_info infos[RP_TABLE_KEYS] = {
     [RP_KEY_SAMPLER] = {"sampler", AT(sampler), 0, RP_FORMS, SELECTOR, true},
-    [RP_KEY_EXPONENT] = {"exponent", AT(exponent), -100, 100, NUMBER, false},
+    [RP_KEY_EXPONENT] = {"exponent", AT(exponent), -RP_MAX_EXPONENT, RP_MAX_EXPONENT, NUMBER,
+                         false},
     [RP_KEY_REMOVER] = {"remover", AT(remover), 0, RP_MAX_HEAP + 1, SELECTOR, false},
-    [RP_KEY_REMOVER_EXPONENT] = {"remover_exponent", AT(remover_exponent), -100, 100, NUMBER,
-                                 false},
+    [RP_KEY_REMOVER_EXPONENT] = {"remover_exponent", AT(remover_exponent), -RP_MAX_EXPONENT,
+                                 RP_MAX_EXPONENT, NUMBER, false},
     [RP_KEY_MAX_SIZE] = {"max_size", AT(max_size), 1, MAX_ITEMS, COUNT, true},
     [RP_KEY_MIN_SIZE] = {"min_size", AT(min_size), 1, MAX_ITEMS, COUNT, false},
-    [RP_KEY_SAMPLES_PER_INSERT] = {"samples_per_insert", AT(samples_per_insert), 0, 1e9, NUMBER,
+    [RP_KEY_SAMPLES_PER_INSERT] = {"samples_per_insert", AT(samples_per_insert),
+                                   RP_MIN_SAMPLES_PER_INSERT, RP_MAX_SAMPLES_PER_INSERT, NUMBER,
                                    false},
     [RP_KEY_ERROR_BUFFER] = {"error_buffer", AT(error_buffer), 0, 1e15, NUMBER, false},
     [RP_KEY_MIN_DIFF] = {"min_diff", AT(min_diff), -DBL_MAX, DBL_MAX, NUMBER, false},
@@ -201,8 +203,6 @@ static rp_status check_limiter(const rp_table_settings *t, rp_problem *problem)
         return refuse(t, RP_KEY_ERROR_BUFFER, "give either it or min_diff and max_diff",
                       problem);
     if (is_given(t, RP_KEY_SAMPLES_PER_INSERT)) {
-        if (t->samples_per_insert == 0)
-            return refuse(t, RP_KEY_SAMPLES_PER_INSERT, "must be > 0, got 0", problem);
         if (t->soft_limit)
             return refuse(t, RP_KEY_SOFT_LIMIT,
                           "inserts never wait then, so there can be no samples_per_insert",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `reprise tables`: each action is a function over one word, called for every word given. */
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,14 +131,14 @@ static int create(rp_remote *r, const char *word, const char **table)
 /* --- alter ------------------------------------------------------------------------------------ */
 
 /* The number of an option, if it was given: then its bit is added to `which`. */
-static rp_status take_number(rp_remote *r, option o, double low, double *out, bool *given,
-                             rp_problem *problem)
+static rp_status take_number(rp_remote *r, option o, double low, double high, double *out,
+                             bool *given, rp_problem *problem)
 {
     rp_setting value;
 
     if (!rp_remote_setting(r, o, &value)) return RP_OK;
     *given = true;
-    return rp_setting_number(&value, low, 1e300, out, problem);
+    return rp_setting_number(&value, low, high, out, problem);
 }
 
 static rp_status take_bounds(rp_remote *r, rp_table_change *c, rp_problem *problem)
@@ -172,9 +173,11 @@ static rp_status take_limiter(rp_remote *r, const rp_limiter_options *now, rp_ta
     rp_status st;
 
     c->limiter = *now;
-    st = take_number(r, SAMPLES_PER_INSERT, 1e-300, &c->limiter.samples_per_insert, &ratio,
-                     problem);
-    if (st == RP_OK) st = take_number(r, ERROR_BUFFER, 0, &error_buffer, &buffer, problem);
+    st =
+        take_number(r, SAMPLES_PER_INSERT, RP_MIN_SAMPLES_PER_INSERT, RP_MAX_SAMPLES_PER_INSERT,
+                    &c->limiter.samples_per_insert, &ratio, problem);
+    if (st == RP_OK)
+        st = take_number(r, ERROR_BUFFER, 0, DBL_MAX, &error_buffer, &buffer, problem);
     if (st == RP_OK && rp_remote_setting(r, MIN_SIZE, &value)) {
         any = true;
         st = rp_setting_integer(&value, 1, INT64_MAX, &c->limiter.min_size, problem);
@@ -182,8 +185,10 @@ static rp_status take_limiter(rp_remote *r, const rp_limiter_options *now, rp_ta
     if (st == RP_OK && buffer)
         c->limiter =
             rp_limiter_ratio(c->limiter.samples_per_insert, c->limiter.min_size, error_buffer);
-    if (st == RP_OK) st = take_number(r, MIN_DIFF, -1e300, &c->limiter.min_diff, &any, problem);
-    if (st == RP_OK) st = take_number(r, MAX_DIFF, -1e300, &c->limiter.max_diff, &any, problem);
+    if (st == RP_OK)
+        st = take_number(r, MIN_DIFF, -DBL_MAX, DBL_MAX, &c->limiter.min_diff, &any, problem);
+    if (st == RP_OK)
+        st = take_number(r, MAX_DIFF, -DBL_MAX, DBL_MAX, &c->limiter.max_diff, &any, problem);
     if (st != RP_OK) return st;
     if (any || ratio || buffer) c->which |= RP_CHANGE_LIMITER;
     if (rp_remote_switch(r, RECENTER)) c->which |= RP_CHANGE_RECENTER;

@@ -24,7 +24,7 @@ typedef struct rates {
 double rp_rate(int64_t now, int64_t before, int64_t elapsed_ns)
 {
     if (now <= before || elapsed_ns <= 0) return 0;
-    return (double)(now - before) * 1e9 / (double)elapsed_ns;
+    return ((double)now - (double)before) * 1e9 / (double)elapsed_ns;
 }
 
 /* The same table in another look, or NULL. */
@@ -116,7 +116,7 @@ static void head(painter *p, const rp_top_screen *s, const rp_top_look *now,
                  const rp_top_look *before)
 {
     char items_text[16], inserts_text[16], samples_text[16], bytes_text[32];
-    int64_t items = 0;
+    double items = 0; /* sizes are those that servers say: their sum may be any */
     uint64_t bytes = 0;
     rates sum = {0};
     size_t used;
@@ -124,7 +124,7 @@ static void head(painter *p, const rp_top_screen *s, const rp_top_look *now,
     for (size_t i = 0; i < now->view.count; i++) {
         rates r = rates_of(now, before, &now->view.tables[i]);
 
-        items += now->view.tables[i].info.size;
+        items += (double)now->view.tables[i].info.size;
         bytes += now->view.tables[i].info.bytes;
         sum.inserts += r.inserts;
         sum.samples += r.samples;
@@ -139,13 +139,12 @@ static void head(painter *p, const rp_top_screen *s, const rp_top_look *now,
     if (s->trouble != NULL) {
         rp_sheet_put_safe(&p->line, s->trouble, strlen(s->trouble));
     } else {
-        rp_sheet_format(&p->line,
-                        "%zu table%s, %s items, %s; %s inserts/s, %s samples/s; %zu waiting",
-                        now->view.count, now->view.count == 1 ? "" : "s",
-                        rp_count_text((double)items, items_text),
-                        rp_size_text(bytes, bytes_text, sizeof bytes_text),
-                        rp_count_text(sum.inserts, inserts_text),
-                        rp_count_text(sum.samples, samples_text), now->waiting_total);
+        rp_sheet_format(
+            &p->line, "%zu table%s, %s items, %s; %s inserts/s, %s samples/s; %zu waiting",
+            now->view.count, now->view.count == 1 ? "" : "s", rp_count_text(items, items_text),
+            rp_size_text(bytes, bytes_text, sizeof bytes_text),
+            rp_count_text(sum.inserts, inserts_text), rp_count_text(sum.samples, samples_text),
+            now->waiting_total);
     }
     end_line(p);
     for (size_t i = 0; i < now->view.durability_count; i++) {

@@ -167,6 +167,13 @@ bool rp_parse_duration(const char *text, int64_t unit_ms, int64_t *ms)
     return true;
 }
 
+uint64_t rp_per_second(uint64_t count, int64_t elapsed_ns)
+{
+    double rate = (double)count * 1e9 / (double)elapsed_ns;
+
+    return rate < 0x1p64 ? (uint64_t)rate : UINT64_MAX;
+}
+
 char *rp_size_text(uint64_t bytes, char *text, size_t size)
 {
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};

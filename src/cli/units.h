@@ -27,6 +27,9 @@ bool rp_parse_size(const char *text, uint64_t whole, uint64_t *bytes);
  * `unit_ms`. */
 bool rp_parse_duration(const char *text, int64_t unit_ms, int64_t *ms);
 
+/* How many a second; `elapsed_ns` must be > 0. */
+uint64_t rp_per_second(uint64_t count, int64_t elapsed_ns);
+
 /* Writes the size as a person says it ("512 B", "4 GiB", "18.7 GiB") and returns `text`. `size`
  * must be >= 16. */
 char *rp_size_text(uint64_t bytes, char *text, size_t size);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Drawing samples: as many as the limiter allows, in one go if nothing is removed on the way.
  */
+#include <float.h>
 #include <math.h>
 
 #include "chunk/trajectory.h"
@@ -247,6 +248,13 @@ rp_status rp_sample_replay_locked(rp_table *t, const rp_change *change, rp_error
     return RP_OK;
 }
 
+/* size * probability. A probability may be 0, rounded, and that of a server may be anything:
+ * the result is positive and finite, and a weight worked out of it is never NaN. */
+static double size_times_probability(const rp_sample *sample)
+{
+    return fmin(fmax((double)sample->table_size * sample->probability, DBL_MIN), DBL_MAX);
+}
+
 /* Importance weights (Schaul et al., 2016, section 3.4), scaled by the largest of the batch:
  * that of the least size * probability, by which the others are divided first, since the power
  * may overflow. */
@@ -254,12 +262,9 @@ void rp_samples_weigh(rp_sample *samples, size_t count, double beta)
 {
     double least = INFINITY;
 
+    for (size_t i = 0; i < count; i++) least = fmin(least, size_times_probability(&samples[i]));
     for (size_t i = 0; i < count; i++)
-        least = fmin(least, (double)samples[i].table_size * samples[i].probability);
-    for (size_t i = 0; i < count; i++) {
-        double n = (double)samples[i].table_size;
-        samples[i].weight = pow(n * samples[i].probability / least, -beta);
-    }
+        samples[i].weight = pow(size_times_probability(&samples[i]) / least, -beta);
 }
 
 void rp_sample_finish(const rp_op *op)

@@ -25,9 +25,13 @@ static void add_priority_locked(statistics *s, double priority) RP_REQUIRES(s->m
     if (s->priorities++ == 0) c->priority_min = c->priority_max = priority;
     c->priority_min = fmin(c->priority_min, priority);
     c->priority_max = fmax(c->priority_max, priority);
-    /* A heap may have infinite priorities; one of them would be the mean from then on. */
-    if (isfinite(priority))
-        c->priority_mean += (priority - c->priority_mean) / (double)++s->finite_priorities;
+    /* A heap may have infinite priorities; one of them would be the mean from then on. Finite
+     * ones are divided first, since the difference of two may be infinite. */
+    if (isfinite(priority)) {
+        double n = (double)++s->finite_priorities;
+
+        c->priority_mean += priority / n - c->priority_mean / n;
+    }
 }
 
 static void add_event_locked(statistics *s, const rp_event *event) RP_REQUIRES(s->mu)

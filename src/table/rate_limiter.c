@@ -13,7 +13,9 @@
  *
  * If g is not a power of two, I * spi is rounded, and a multiple of g that lies on the edge of
  * the interval, or very near, may come out inside: then the interval is taken a little wider.
- */
+ *
+ * Numbers come from peers and files: rp_limiter_check() takes a fixed number of steps whatever
+ * they are, and bounds them so that diff is finite and, up to RP_MAX_DIFF, exact. */
 #include "table/rate_limiter.h"
 
 #include <float.h>
@@ -62,30 +64,35 @@ static double lattice(double spi, double *rounding)
     return 0;
 }
 
-/* Looks at the first multiple of g at which inserts wait, with the comparisons that the limiter
- * itself makes: the edges of the interval are rounded. */
+/* Tries the multiples of g next to the lower edge of the interval with the comparisons that the
+ * limiter itself makes, since the edges are rounded. The first multiple at which inserts wait
+ * is among them; at a larger one samples wait only if they wait at that one too. */
 static bool can_block_both(const rp_limiter_options *o, double *where)
 {
+    enum { TRIES = 4 }; /* low / g is rounded by less than 1 */
     double spi = o->samples_per_insert, rounding, g = lattice(spi, &rounding);
-    double low = o->max_diff - spi, high = o->min_diff + 1, k;
+    double low = o->max_diff - spi, high = o->min_diff + 1, first;
 
     if (g == 0 || fabs(low) > 1e12) {
         *where = high - (high - low) / 2;
         return low < high;
     }
-    k = floor(low / g) - 1; /* exact: below 2^53 */
-    while (k * g + spi <= o->max_diff - rounding) k++;
-    *where = k * g;
-    return k * g - 1 < o->min_diff + rounding;
+    first = floor(low / g) - 1; /* exact: below 2^53 */
+    for (int i = 0; i < TRIES; i++) {
+        *where = (first + i) * g;
+        if (*where + spi > o->max_diff - rounding && *where - 1 < o->min_diff + rounding)
+            return true;
+    }
+    return false;
 }
 
-rp_status rp_limiter_check(const rp_limiter_options *o, rp_error *err)
+static rp_status check_ranges(const rp_limiter_options *o, rp_error *err)
 {
-    double where;
-
-    if (!(o->samples_per_insert > 0) || isinf(o->samples_per_insert))
-        return rp_fail(err, RP_INVALID, "limiter: samples_per_insert must be > 0, got %g",
-                       o->samples_per_insert);
+    if (!(o->samples_per_insert >= RP_MIN_SAMPLES_PER_INSERT &&
+          o->samples_per_insert <= RP_MAX_SAMPLES_PER_INSERT))
+        return rp_fail(
+            err, RP_INVALID, "limiter: samples_per_insert must be in %g .. %g, got %g",
+            RP_MIN_SAMPLES_PER_INSERT, RP_MAX_SAMPLES_PER_INSERT, o->samples_per_insert);
     if (o->min_size < 1)
         return rp_fail(err, RP_INVALID, "limiter: min_size must be >= 1, got %lld",
                        (long long)o->min_size);
@@ -94,6 +101,26 @@ rp_status rp_limiter_check(const rp_limiter_options *o, rp_error *err)
     if (o->min_diff > o->max_diff)
         return rp_fail(err, RP_INVALID, "limiter: min_diff %g must be <= max_diff %g",
                        o->min_diff, o->max_diff);
+    if (o->min_diff > RP_MAX_DIFF)
+        return rp_fail(err, RP_INVALID,
+                       "limiter: with min_diff %g samples would wait for ever: make it at most "
+                       "2^53",
+                       o->min_diff);
+    if (o->max_diff < -RP_MAX_DIFF)
+        return rp_fail(
+            err, RP_INVALID,
+            "limiter: with max_diff %g inserts would wait for ever: make it at least "
+            "-2^53",
+            o->max_diff);
+    return RP_OK;
+}
+
+rp_status rp_limiter_check(const rp_limiter_options *o, rp_error *err)
+{
+    double where;
+    rp_status st = check_ranges(o, err);
+
+    if (st != RP_OK) return st;
     if (can_block_both(o, &where))
         return rp_fail(
             err, RP_INVALID,
@@ -138,7 +165,7 @@ void rp_rate_limiter_recenter(rp_rate_limiter *rl)
 
     if (missing > 0) wanted -= missing * o->samples_per_insert;
     wanted = round(wanted - (rp_rate_limiter_diff(rl) - rl->carried));
-    carry(rl, fabs(wanted) < 0x1p53 ? wanted : 0);
+    carry(rl, fabs(wanted) < RP_MAX_DIFF ? wanted : 0);
 }
 
 size_t rp_rate_limiter_samples_allowed(const rp_rate_limiter *rl, size_t wanted)

@@ -94,6 +94,12 @@ static rp_status check_options(const restore *r)
     return RP_OK;
 }
 
+/* Counters go up by one: from here they never overflow, and float64 has them exactly. */
+static bool is_count(int64_t n)
+{
+    return n >= 0 && n <= (int64_t)RP_MAX_DIFF;
+}
+
 static rp_status check_limiter(const restore *r)
 {
     const rp_table_state *s = r->state;
@@ -102,11 +108,12 @@ static rp_status check_limiter(const restore *r)
 
     if (!same_limiter(&l->options, &s->options.limiter))
         return bad(r, "the limiter's options are not the table's");
-    if (l->inserts < 0 || l->deletes < 0 || l->samples < 0)
-        return bad(r, "a count of the limiter is below 0");
+    if (!is_count(l->inserts) || !is_count(l->deletes) || !is_count(l->samples))
+        return bad(r, "a count of the limiter is below 0 or over 2^53");
     if ((uint64_t)(l->inserts - l->deletes) != s->live)
         return bad(r, "inserts - deletes is not the number of items");
-    if (!isfinite(l->carried)) return bad(r, "what the limiter carries is not a number");
+    if (!(fabs(l->carried) < RP_MAX_DIFF) || l->carried != floor(l->carried))
+        return bad(r, "what the limiter carries is not a whole number below 2^53");
     rp_rate_limiter_alter(&again, &l->options); /* works the bounds out anew */
     if (again.min_diff != l->min_diff || again.max_diff != l->max_diff)
         return bad(r, "the limiter's bounds are not those of its options");
@@ -118,8 +125,9 @@ static rp_status check_counters(restore *r)
     const rp_table_state *s = r->state;
     const uint64_t *random = s->rng.s;
 
-    if (s->updates < 0 || s->evictions < 0 || s->unique_samples < 0 || s->deleted_episodes < 0)
-        return bad(r, "a counter is below 0");
+    if (!is_count(s->updates) || !is_count(s->evictions) || !is_count(s->unique_samples) ||
+        !is_count(s->deleted_episodes))
+        return bad(r, "a counter is below 0 or over 2^53");
     if (s->evictions > s->limiter.deletes) return bad(r, "more evictions than deletes");
     if (s->unique_samples > s->limiter.samples)
         return bad(r, "more items sampled than samples");

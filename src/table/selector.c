@@ -30,9 +30,9 @@ rp_status rp_selector_new(const rp_allocator *alloc, const rp_selector_options *
 
     if (rp_selector_name(options->kind) == NULL)
         return rp_fail(err, RP_INVALID, "selector: there is no kind %d", (int)options->kind);
-    if (options->kind == RP_PRIORITIZED && !isfinite(options->exponent))
-        return rp_fail(err, RP_INVALID, "selector: exponent must be finite, got %g",
-                       options->exponent);
+    if (options->kind == RP_PRIORITIZED && !(fabs(options->exponent) <= RP_MAX_EXPONENT))
+        return rp_fail(err, RP_INVALID, "selector: exponent must be in %g .. %g, got %g",
+                       -RP_MAX_EXPONENT, RP_MAX_EXPONENT, options->exponent);
     switch (options->kind) {
     case RP_FIFO:
     case RP_LIFO: s = rp_selector_order_new(alloc); break;

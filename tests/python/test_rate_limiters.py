@@ -87,6 +87,29 @@ def test_numbers_must_be_numbers(arguments):
         rate_limiters.RateLimiter(*arguments)
 
 
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        ((1e30, 1, -1e30, 1e30), "samples_per_insert must be in 1e-12 .. 1e\\+09, got 1e\\+30"),
+        ((float("inf"), 1, -1.0, 1.0), "got inf"),
+        ((float("nan"), 1, -1.0, 1.0), "got nan"),
+        ((5e-324, 1, -1.0, 1.0), "got 4.94066e-324"),
+        ((1.0, 1, float("nan"), 1.0), "must be numbers"),
+        ((1.0, 1, 1e300, 1e308), "samples would wait for ever"),
+        ((1.0, 1, -1e308, -1e300), "inserts would wait for ever"),
+    ],
+)
+def test_numbers_that_no_table_can_have_are_refused_at_once(arguments, text):
+    """The first of them made the check run for ever (issue 20)."""
+    with pytest.raises(ValueError, match=text):
+        reprise.Server([table(rate_limiters.RateLimiter(*arguments))])
+
+
+def test_infinite_bounds_are_no_bounds():
+    limiter = rate_limiters.RateLimiter(1.0, 1, float("-inf"), float("inf"))
+    assert table(limiter).can_insert(10**9)
+
+
 class TestSampleToInsertRatio:
     @pytest.mark.parametrize("ratio", [0, -1, -0.5])
     def test_ratio_must_be_positive(self, ratio):

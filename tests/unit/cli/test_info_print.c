@@ -2,6 +2,7 @@
 #include "cli/info_print.h"
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "support/unit.h"
@@ -168,6 +169,27 @@ static void the_bar_shows_where_the_limiter_stands(void **state)
     assert_sheet("[fre]");
 }
 
+/* A server may say anything: a bar has its width for all numbers. */
+static void any_numbers_make_a_bar(void **state)
+{
+    static const double odd[] = {0, -0.0, 1, -1, 1e30, -1e30, DBL_MAX, -DBL_MAX, INFINITY, NAN};
+    static const int64_t sizes[] = {0, 1, -1, INT64_MIN, INT64_MAX};
+    rp_table_info info = table("t", 0).info;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(odd) * COUNT_OF(odd) * COUNT_OF(odd); i++)
+        for (size_t j = 0; j < COUNT_OF(sizes) * COUNT_OF(sizes); j++) {
+            info.limiter.min_diff = odd[i % COUNT_OF(odd)];
+            info.limiter.max_diff = odd[i / COUNT_OF(odd) % COUNT_OF(odd)];
+            info.limiter_diff = odd[i / COUNT_OF(odd) / COUNT_OF(odd)];
+            info.size = sizes[j % COUNT_OF(sizes)];
+            info.limiter.min_size = sizes[j / COUNT_OF(sizes)];
+            rp_limiter_bar(&sheet, &info, 11);
+            assert_int_equal(strlen(rp_sheet_text(&sheet)), 11);
+            rp_sheet_clear(&sheet);
+        }
+}
+
 static void limiters_have_words(void **state)
 {
     (void)state;
@@ -211,6 +233,7 @@ int main(void)
         cmocka_unit_test_teardown(one_table_is_told_at_length, empty_sheet),
         cmocka_unit_test_teardown(json_has_everything, empty_sheet),
         cmocka_unit_test_teardown(the_bar_shows_where_the_limiter_stands, empty_sheet),
+        cmocka_unit_test_teardown(any_numbers_make_a_bar, empty_sheet),
         cmocka_unit_test_teardown(limiters_have_words, empty_sheet),
         cmocka_unit_test(counts_are_short),
     };

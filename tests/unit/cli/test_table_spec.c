@@ -174,8 +174,9 @@ static void mistakes_name_the_table_the_key_and_the_bound(void **state)
     assert_refused("t:fifo,error_buffer=1",
                    "--table t: error_buffer: says something only together with "
                    "samples_per_insert");
-    assert_refused("t:fifo,samples_per_insert=0",
-                   "--table t: samples_per_insert: must be > 0, got 0");
+    assert_refused(
+        "t:fifo,samples_per_insert=0",
+        "--table t: samples_per_insert: expected a number from 1e-12 to 1e+09, got '0'");
     assert_refused("t:fifo,samples_per_insert=1,min_diff=0",
                    "--table t: min_diff: min_diff and max_diff go together");
     assert_refused("t:fifo,samples_per_insert=1,error_buffer=3,min_diff=0,max_diff=1",

@@ -70,6 +70,26 @@ static void a_screen_has_rates_bars_and_those_who_wait(void **state)
         "\n");
 }
 
+/* Sums and differences of what servers say, which may be anything (UBSan looks on). */
+static void any_counts_make_a_screen(void **state)
+{
+    rp_client_table before[] = {table("a", INT64_MIN, INT64_MIN), table("b", 0, INT64_MAX)};
+    rp_client_table now[] = {table("a", INT64_MAX, INT64_MAX), table("b", INT64_MIN, 1)};
+    rp_top_screen screen = {.width = 80, .height = 10, .title = "t"};
+    rp_top_look old = look(before, 2, 0), fresh = look(now, 2, 1);
+
+    (void)state;
+    now[0].info.size = now[1].info.size = INT64_MAX;
+    rp_top_print(&sheet, &screen, &fresh, &old);
+    assert_non_null(strstr(rp_sheet_text(&sheet), "2 tables, 18.4E items"));
+    rp_sheet_clear(&sheet);
+    now[0].info.size = now[1].info.size = INT64_MIN;
+    rp_top_print(&sheet, &screen, &fresh, &old);
+    assert_non_null(strstr(rp_sheet_text(&sheet), "2 tables, 0 items"));
+    rp_sheet_clear(&sheet);
+    rp_top_json(&sheet, &fresh, &old);
+}
+
 static void a_screen_is_never_larger_than_the_window(void **state)
 {
     static rp_client_table tables[40];
@@ -166,6 +186,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_screen_has_rates_bars_and_those_who_wait, empty_sheet),
+        cmocka_unit_test_teardown(any_counts_make_a_screen, empty_sheet),
         cmocka_unit_test_teardown(a_screen_is_never_larger_than_the_window, empty_sheet),
         cmocka_unit_test_teardown(trouble_takes_the_place_of_the_sums, empty_sheet),
         cmocka_unit_test_teardown(tables_of_shards_are_told_apart, empty_sheet),

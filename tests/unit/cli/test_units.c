@@ -167,6 +167,14 @@ static void numbers_are_written_so_that_they_are_read_back(void **state)
     assert_string_equal(rp_size_text(UINT64_MAX, text, sizeof text), "16777216 TiB");
 }
 
+static void rates_of_any_counts_are_bounded(void **state)
+{
+    (void)state;
+    assert_int_equal(rp_per_second(3000, 1500000000), 2000);
+    assert_true(rp_per_second(UINT64_MAX, 1) == UINT64_MAX);
+    assert_true(rp_per_second(UINT64_MAX, INT64_MAX) == 2000000000);
+}
+
 /* What is said of an address: "open", "local" or why it is none. */
 static const char *said(const char *address)
 {
@@ -228,6 +236,7 @@ static void what_is_no_address_is_told_why(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rates_of_any_counts_are_bounded),
         cmocka_unit_test(sizes_are_read_with_their_unit),
         cmocka_unit_test(what_is_no_size_is_refused_and_writes_nothing),
         cmocka_unit_test(durations_are_read_with_their_unit),

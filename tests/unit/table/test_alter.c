@@ -105,7 +105,7 @@ static void bad_values_change_nothing(void **state)
         {good, "max_size must be in 1 .. 2^30, got 0"},
         {good, "max_size must be in"},
         {good, "max_times_sampled must be >= 0, got -1"},
-        {good, "samples_per_insert must be > 0"},
+        {good, "samples_per_insert must be in 1e-12 .. 1e+09"},
         {good, "both wait for ever"},
         {good, "changes 0x2f are not all known"},
     };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <float.h>
 #include <math.h>
 #include <pthread.h>
 
@@ -127,6 +128,21 @@ static void infinite_priority_does_not_spoil_the_mean(void **state)
     rp_test_rig_deinit(&c.rig);
 }
 
+static void mean_of_the_largest_and_the_smallest_number_is_finite(void **state)
+{
+    rp_statistics s;
+    counted c;
+    (void)state;
+    setup(&c, rp_test_open_table("a"));
+
+    (void)insert(&c, DBL_MAX);
+    (void)insert(&c, -DBL_MAX);
+
+    s = read_counts(&c);
+    assert_true(s.priority_mean == 0);
+    rp_test_rig_deinit(&c.rig);
+}
+
 static void use_of_deleted_items_is_counted(void **state)
 {
     rp_table_options table = rp_test_open_table("a");
@@ -207,6 +223,7 @@ int main(void)
         cmocka_unit_test(every_kind_of_event_is_counted),
         cmocka_unit_test(priorities_of_inserts_and_updates_are_summed_up),
         cmocka_unit_test(infinite_priority_does_not_spoil_the_mean),
+        cmocka_unit_test(mean_of_the_largest_and_the_smallest_number_is_finite),
         cmocka_unit_test(use_of_deleted_items_is_counted),
         cmocka_unit_test(counts_are_read_as_one_set_while_they_change),
         cmocka_unit_test(extension_that_no_table_took_can_be_discarded),

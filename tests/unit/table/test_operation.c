@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "support/fixture.h"
+#include "table/operation.h"
 
 static rp_test_bed bed;
 
@@ -640,6 +641,23 @@ static void importance_weights_follow_their_formula(void **state)
     for (size_t i = 0; i < 200; i++) assert_true(s[i].weight == 1);
 }
 
+/* Clients work weights out of what a server says. */
+static void importance_weights_of_any_probabilities_are_numbers(void **state)
+{
+    static const double odd[] = {0, -0.0, 0x1p-1074, 1e-300, 1, -1, 1e308, INFINITY, NAN};
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(odd); i++)
+        for (size_t j = 0; j < COUNT_OF(odd); j++) {
+            rp_sample s[2] = {{.table_size = INT64_MAX, .probability = odd[i]},
+                              {.table_size = INT64_MIN, .probability = odd[j]}};
+
+            rp_samples_weigh(s, 2, 0.4);
+            assert_true(s[0].weight >= 0 && s[0].weight <= 1);
+            assert_true(s[1].weight >= 0 && s[1].weight <= 1);
+        }
+}
+
 /* (size * probability)^-beta itself does not fit a double. */
 static void importance_weights_stay_finite_for_any_beta(void **state)
 {
@@ -762,6 +780,7 @@ int main(void)
         TEST(limiter_gives_part_of_a_batch_without_waiting),
         TEST(batches_larger_than_any_buffer_are_drawn),
         TEST(importance_weights_follow_their_formula),
+        TEST(importance_weights_of_any_probabilities_are_numbers),
         TEST(importance_weights_stay_finite_for_any_beta),
         TEST(bad_sample_options_are_refused),
         TEST(empty_table_has_nothing_to_draw),

@@ -179,7 +179,10 @@ static void assert_accepted(rp_limiter_options o)
 static void numbers_out_of_range_are_refused(void **state)
 {
     (void)state;
-    assert_refused((rp_limiter_options){0, 1, 0, 10}, "samples_per_insert must be > 0, got 0");
+    assert_refused((rp_limiter_options){0, 1, 0, 10},
+                   "samples_per_insert must be in 1e-12 .. 1e+09, got 0");
+    assert_refused((rp_limiter_options){0.9e-12, 1, 0, 10}, "got 9e-13");
+    assert_refused((rp_limiter_options){1.1e9, 1, 0, 1e30}, "got 1.1e+09");
     assert_refused((rp_limiter_options){-1, 1, 0, 10}, "got -1");
     assert_refused((rp_limiter_options){NAN, 1, 0, 10}, "got nan");
     assert_refused((rp_limiter_options){INFINITY, 1, 0, 10}, "got inf");
@@ -188,6 +191,116 @@ static void numbers_out_of_range_are_refused(void **state)
     assert_refused((rp_limiter_options){1, 1, NAN, 10}, "must be numbers");
     assert_refused((rp_limiter_options){1, 1, 0, NAN}, "must be numbers");
     assert_refused((rp_limiter_options){1, 1, 5, 4}, "min_diff 5 must be <= max_diff 4");
+    assert_refused((rp_limiter_options){1, 1, 1e16, DBL_MAX}, "samples would wait for ever");
+    assert_refused((rp_limiter_options){1, 1, INFINITY, INFINITY}, "make it at most 2^53");
+    assert_refused((rp_limiter_options){1, 1, -DBL_MAX, -1e16}, "inserts would wait for ever");
+    assert_refused((rp_limiter_options){1, 1, -INFINITY, -INFINITY}, "at least -2^53");
+}
+
+static void bounds_beyond_all_counts_are_no_bounds(void **state)
+{
+    (void)state;
+    static const double huge[] = {1e12, 1e16, 1e30, 1e308, DBL_MAX, INFINITY};
+    static const double ratios[] = {1e-12, 0.1, 1.0 / 3, 1, 2.5, 1e9};
+
+    for (size_t i = 0; i < COUNT_OF(huge); i++)
+        for (size_t j = 0; j < COUNT_OF(ratios); j++) {
+            rp_limiter_options o = {ratios[j], 1, -huge[i], huge[i]};
+
+            assert_accepted(o);
+            assert_true(can_insert(o, 1, 0, 0, 1) && can_sample(o, 1, 0, 0, 1));
+        }
+}
+
+/* --- numbers of peers and files -------------------------------------------------------------- */
+
+static const double extremes[] = {
+    0,    -0.0, 5e-324, DBL_MIN, 1e-300,   1e-12,  0.1,        0.5,         1,
+    3,    1e3,  1e9,    1e12,    1e15,     0x1p52, 0x1p53,     0x1p53 + 2,  0x1p63,
+    1e19, 1e30, 1e300,  DBL_MAX, INFINITY, NAN,    1e12 + 0.1, 1 - 0x1p-53, 1.0 / 3,
+};
+
+static double any_double(rp_rng *rng)
+{
+    uint64_t bits = rp_rng_next(rng);
+    double value;
+
+    if (rp_rng_below(rng, 2) == 0) {
+        value = extremes[rp_rng_below(rng, COUNT_OF(extremes))];
+        return rp_rng_below(rng, 2) == 0 ? value : -value;
+    }
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* One side can go ahead at `inserts` and around them, wherever samples have come to. Counts and
+ * bounds are small enough for diff to be exact, or off by as little as the check allows for. */
+static void assert_never_stuck_near(const rp_limiter_options *o, int64_t inserts, rp_rng *rng)
+{
+    double spi = o->samples_per_insert;
+
+    for (int i = 0; i < 20; i++) {
+        double edge = rp_rng_below(rng, 2) == 0 ? o->max_diff - spi : o->min_diff + 1;
+        double samples = (double)inserts * spi - edge + (double)rp_rng_below(rng, 7) - 3;
+
+        if (!(samples >= 0 && samples < 1e12)) continue;
+        if (!can_insert(*o, inserts, (int64_t)samples, 0, 1) &&
+            !can_sample(*o, inserts, (int64_t)samples, 0, 1))
+            fail_msg("spi %.17g, diff %.17g .. %.17g is stuck at (%lld, %.17g)", spi,
+                     o->min_diff, o->max_diff, (long long)inserts, samples);
+    }
+}
+
+/* The check of the code of before did not end for {1e30, 1, -1e30, 1e30}, nor for any ratio
+ * whose float64 neighbours are further apart than g. */
+static void any_numbers_are_decided_in_a_few_steps(void **state)
+{
+    (void)state;
+    rp_limiter_options hangs = {1e30, 1, -1e30, 1e30};
+    int accepted = 0;
+    rp_rng rng;
+    rp_rng_init(&rng, 9);
+
+    assert_refused(hangs, "samples_per_insert must be in 1e-12 .. 1e+09, got 1e+30");
+    for (int i = 0; i < 300000; i++) {
+        rp_limiter_options o = {any_double(&rng),
+                                (int64_t)rp_rng_next(&rng) >> rp_rng_below(&rng, 64),
+                                any_double(&rng), any_double(&rng)};
+        rp_rate_limiter rl;
+        char text[RP_ERROR_TEXT_BYTES];
+
+        if (rp_limiter_check(&o, NULL) != RP_OK) continue;
+        accepted++;
+        rl = at(o, (int64_t)RP_MAX_DIFF, (int64_t)rp_rng_below(&rng, 1u << 31), 0);
+        assert_true(isfinite(rp_rate_limiter_diff(&rl)));
+        rp_rate_limiter_recenter(&rl);
+        assert_true(fabs(rl.carried) < RP_MAX_DIFF);
+        assert_true(strlen(rp_rate_limiter_why_no_insert(&rl, text, sizeof text)) > 0);
+        assert_true(strlen(rp_rate_limiter_why_no_sample(&rl, text, sizeof text)) > 0);
+    }
+    assert_true(accepted > 1000);
+}
+
+static void accepted_limiters_with_large_numbers_are_never_stuck(void **state)
+{
+    (void)state;
+    int accepted = 0;
+    rp_rng rng;
+    rp_rng_init(&rng, 10);
+
+    for (int i = 0; i < 100000; i++) {
+        double q = (double)(1u << rp_rng_below(&rng, 11));
+        double spi = (double)(1 + rp_rng_below(&rng, 1u << rp_rng_below(&rng, 20))) / q;
+        double low =
+            floor((rp_rng_unit(&rng) - 0.5) * ldexp(1, (int)rp_rng_below(&rng, 40))) / q;
+        double width = (spi + 1) * (0.9 + 0.2 * rp_rng_unit(&rng));
+        rp_limiter_options o = {spi, 1, low, low + floor(width * q) / q};
+
+        if (rp_limiter_check(&o, NULL) != RP_OK) continue;
+        accepted++;
+        assert_never_stuck_near(&o, 1 + (int64_t)rp_rng_below(&rng, 1u << 20), &rng);
+    }
+    assert_true(accepted > 1000);
 }
 
 static void limiter_that_would_block_both_sides_is_refused(void **state)
@@ -522,6 +635,9 @@ int main(void)
         cmocka_unit_test(allowed_samples_equal_asking_one_by_one),
         cmocka_unit_test(reset_zeroes_the_counts_and_keeps_the_options),
         cmocka_unit_test(numbers_out_of_range_are_refused),
+        cmocka_unit_test(bounds_beyond_all_counts_are_no_bounds),
+        cmocka_unit_test(any_numbers_are_decided_in_a_few_steps),
+        cmocka_unit_test(accepted_limiters_with_large_numbers_are_never_stuck),
         cmocka_unit_test(limiter_that_would_block_both_sides_is_refused),
         cmocka_unit_test(ratio_near_a_fraction_is_not_taken_for_it),
         cmocka_unit_test(least_buffer_of_a_ratio_is_accepted_for_fractions),

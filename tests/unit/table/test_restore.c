@@ -130,10 +130,20 @@ static void numbers_that_contradict_each_other_are_refused(void **state)
     refuse(&w, s->limiter.inserts = -1, "below 0");
     refuse(&w, s->limiter.samples = INT64_MIN, "below 0");
     refuse(&w, (s->limiter.inserts = INT64_MAX, s->limiter.deletes = -5), "below 0");
+    refuse(&w, (s->limiter.inserts = INT64_MAX, s->limiter.deletes = INT64_MAX - ITEMS),
+           "over 2^53");
+    refuse(&w, s->limiter.samples = INT64_MAX, "over 2^53");
     refuse(&w, s->limiter.carried = NAN, "carries");
+    refuse(&w, s->limiter.carried = 1e300, "carries");
+    refuse(&w, s->limiter.carried = 0.5, "carries");
     refuse(&w, s->limiter.max_diff += 1, "bounds");
     refuse(&w, s->limiter.options.min_size++, "limiter's options");
     refuse(&w, s->options.limiter.samples_per_insert = NAN, "samples_per_insert");
+    refuse(&w,
+           (s->options.limiter = (rp_limiter_options){1e30, 1, -1e30, 1e30},
+            s->limiter.options = s->options.limiter, s->limiter.min_diff = -1e30,
+            s->limiter.max_diff = 1e30),
+           "samples_per_insert must be in");
     refuse(&w, s->options.max_size = 0, "max_size");
     refuse(&w, s->options.max_size = 20, "more items than max_size");
     refuse(&w, s->options.max_times_sampled = -1, "max_times_sampled");
@@ -143,6 +153,7 @@ static void numbers_that_contradict_each_other_are_refused(void **state)
     refuse(&w, s->max_priority = 0.5, "largest");
     refuse(&w, s->max_priority = 2, "over the largest");
     refuse(&w, s->updates = -1, "counter");
+    refuse(&w, s->updates = INT64_MAX, "counter");
     refuse(&w, s->deleted_episodes = -1, "counter");
     refuse(&w, s->evictions = s->limiter.deletes + 1, "evictions");
     refuse(&w, s->unique_samples = s->limiter.samples + 1, "samples");

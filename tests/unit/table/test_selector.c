@@ -556,6 +556,7 @@ static void unknown_kind_and_wild_exponents_are_refused(void **state)
     rp_selector_options unknown = {(rp_selector_kind)6, 0},
                         negative = {(rp_selector_kind)-1, 0};
     rp_selector_options nan = {RP_PRIORITIZED, NAN}, inf = {RP_PRIORITIZED, -INFINITY};
+    rp_selector_options large = {RP_PRIORITIZED, 100.1}, most = {RP_PRIORITIZED, -100};
     rp_selector_options unused = {RP_FIFO, NAN};
     rp_selector *s = NULL;
     rp_error err;
@@ -564,7 +565,11 @@ static void unknown_kind_and_wild_exponents_are_refused(void **state)
     assert_fails(rp_selector_new(&alloc, &negative, &s, &err), RP_INVALID, &err, "no kind -1");
     assert_fails(rp_selector_new(&alloc, &nan, &s, &err), RP_INVALID, &err, "exponent");
     assert_fails(rp_selector_new(&alloc, &inf, &s, &err), RP_INVALID, &err, "-inf");
+    assert_fails(rp_selector_new(&alloc, &large, &s, &err), RP_INVALID, &err,
+                 "exponent must be in -100 .. 100, got 100.1");
     assert_null(s);
+    assert_ok(rp_selector_new(&alloc, &most, &s, &err));
+    rp_selector_free(s);
     assert_ok(rp_selector_new(&alloc, &unused, &s, &err)); /* not a prioritized one */
     rp_selector_free(s);
     rp_selector_free(NULL);
