@@ -51,6 +51,9 @@ RP_API RP_NODISCARD rp_status rp_step_writer_flush(rp_step_writer *writer, rp_wa
 RP_API RP_NODISCARD rp_status rp_step_writer_end_episode(rp_step_writer *writer, rp_wait wait,
                                                          rp_error *err);
 
+/* Items created and not confirmed: what freeing it now would drop. */
+RP_API size_t rp_step_writer_pending(const rp_step_writer *writer);
+
 RP_END_DECLS
 
 #endif

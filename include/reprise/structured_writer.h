@@ -104,6 +104,8 @@ RP_API RP_NODISCARD rp_status rp_structured_writer_flush(rp_structured_writer *w
 RP_API RP_NODISCARD rp_status rp_structured_writer_end_episode(rp_structured_writer *writer,
                                                                bool clear, rp_wait wait,
                                                                rp_error *err);
+/* Items created and not confirmed: what freeing it now would drop. */
+RP_API size_t rp_structured_writer_pending(const rp_structured_writer *writer);
 
 /* --- N environments, one call ------------------------------------------------------------------ */
 
@@ -126,6 +128,8 @@ RP_API RP_NODISCARD rp_status rp_batch_writer_append(rp_batch_writer *writer,
                                                      rp_error *err);
 RP_API RP_NODISCARD rp_status rp_batch_writer_flush(rp_batch_writer *writer, rp_wait wait,
                                                     rp_error *err);
+/* The same as that of a structured writer, of all environments. */
+RP_API size_t rp_batch_writer_pending(const rp_batch_writer *writer);
 
 RP_END_DECLS
 

@@ -128,13 +128,17 @@ static int enter(step_writer *self, const char *method, int64_t *timeout_ms)
     return -1;
 }
 
+/* Returns how many items were not confirmed, and are dropped. */
 static PyObject *step_writer_close(step_writer *self, PyObject *Py_UNUSED(ignored))
 {
+    size_t dropped = 0;
+
     if (core_check_process(self->process) != 0 || core_guard_close(&self->guard) != 0)
         return NULL;
+    if (self->writer) dropped = rp_step_writer_pending(self->writer);
     release_writer(self);
     core_guard_leave(&self->guard);
-    Py_RETURN_NONE;
+    return PyLong_FromSize_t(dropped);
 }
 
 /* --- steps --------------------------------------------------------------------------------- */

@@ -211,13 +211,18 @@ static int enter(pattern_writer *self, int64_t *timeout_ms)
     return -1;
 }
 
+/* Returns how many items were not confirmed, and are dropped. */
 static PyObject *writer_close(pattern_writer *self, PyObject *Py_UNUSED(ignored))
 {
+    size_t dropped = 0;
+
     if (core_check_process(self->process) != 0 || core_guard_close(&self->guard) != 0)
         return NULL;
+    if (self->writer) dropped = rp_structured_writer_pending(self->writer);
+    if (self->batch) dropped = rp_batch_writer_pending(self->batch);
     release_writers(self);
     core_guard_leave(&self->guard);
-    Py_RETURN_NONE;
+    return PyLong_FromSize_t(dropped);
 }
 
 /* --- steps --------------------------------------------------------------------------------- */

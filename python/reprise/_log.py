@@ -9,10 +9,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import logging
 
-__all__ = ["logger"]
+__all__ = ["logger", "say_dropped"]
 
 
 def logger() -> logging.Logger:
     import logging
 
     return logging.getLogger("reprise")
+
+
+def say_dropped(writer: str, items: int) -> None:
+    """Warns of the items that a writer drops because an exception ends its `with`."""
+    if items > 0:
+        logger().warning(
+            "%s: an exception ended its `with`: %d item%s not confirmed and dropped",
+            writer,
+            items,
+            " was" if items == 1 else "s were",
+        )

@@ -34,7 +34,7 @@ from typing import (
 
 from reprise import _core, errors, reverb_types
 from reprise import structured_writer as structured_writer_lib
-from reprise._log import logger
+from reprise._log import logger, say_dropped
 from reprise.replay_sample import ReplaySample, SampleInfo
 
 if TYPE_CHECKING:
@@ -102,9 +102,14 @@ class Writer:
             raise ValueError("Cannot reuse already closed Writer")
         return self
 
-    def __exit__(self, *_: Any) -> None:
-        self.flush()
-        self.close()
+    def __exit__(self, exc_type: Any, *_: Any) -> None:
+        try:
+            if exc_type is None:
+                self.flush()
+                self.close()
+        finally:  # after an exception, or Ctrl-C in the flush, nothing is waited for
+            self._closed = True
+            say_dropped("Writer", self._writer.close())
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True):

@@ -33,6 +33,7 @@ import datetime
 from typing import Any, Callable, List, NewType, Optional, Sequence, Tuple
 
 from reprise import _core, errors, pattern_protos, specs, tree
+from reprise._log import say_dropped
 
 __all__ = [
     "BatchWriter",
@@ -209,9 +210,11 @@ class StructuredWriter:
         return self
 
     def __exit__(self, exc_type: Any, *_: Any) -> None:
-        if exc_type is None or not issubclass(exc_type, errors.ReverbError):
-            self.flush()
-        self.close()
+        try:
+            if exc_type is None:
+                self.flush()
+        finally:  # after an exception, or Ctrl-C in the flush, nothing is waited for
+            say_dropped("StructuredWriter", self._writer.close())
 
 
 class BatchWriter:
@@ -276,9 +279,11 @@ class BatchWriter:
         return self
 
     def __exit__(self, exc_type: Any, *_: Any) -> None:
-        if exc_type is None or not issubclass(exc_type, errors.ReverbError):
-            self.flush()
-        self.close()
+        try:
+            if exc_type is None:
+                self.flush()
+        finally:  # after an exception, or Ctrl-C in the flush, nothing is waited for
+            say_dropped("BatchWriter", self._writer.close())
 
 
 # --- patterns ---------------------------------------------------------------------------------

@@ -21,7 +21,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Dict, List, Optional, Tuple, Union
 
-from reprise import _core, errors, tree
+from reprise import _core, tree
+from reprise._log import say_dropped
 
 __all__ = ["TrajectoryColumn", "TrajectoryWriter"]
 
@@ -35,8 +36,9 @@ class TrajectoryWriter(_core.TrajectoryWriter):
     """Writes steps, and items made of them. Made by `Client.trajectory_writer`.
 
     One thread at a time uses it; calls from others wait. As a context manager it flushes at the
-    end, unless it ends with a `ReverbError`. `close()` and garbage collection drop what is not
-    confirmed.
+    end. If an exception ends the block, or the flush, it is closed without waiting: items that
+    are not confirmed are dropped, and their number is logged. `close()` and garbage collection
+    drop them as well.
     """
 
     def __init__(self, client: _core.Client, num_keep_alive_refs: int, *, validate: bool = True,
@@ -63,8 +65,20 @@ class TrajectoryWriter(_core.TrajectoryWriter):
         return self
 
     def __exit__(self, exc_type, exc_value, exc_traceback) -> None:
-        if exc_type is None or not issubclass(exc_type, errors.ReverbError):
-            self.flush()
+        try:
+            if exc_type is None:
+                self.flush()
+                return
+        except BaseException:  # Ctrl-C too: nothing is waited for any more
+            self._drop()
+            raise
+        self._drop()
+
+    def _drop(self) -> None:
+        """Closes it without waiting, and says how many items that drops."""
+        items = self.pending
+        self.close()
+        say_dropped("TrajectoryWriter", items)
 
     def configure(self, path: Path, *, num_keep_alive_refs: int,
                   max_chunk_length: Optional[int], codec: Optional[str] = None,

@@ -135,3 +135,12 @@ rp_status rp_batch_writer_flush(rp_batch_writer *writer, rp_wait wait, rp_error 
     }
     return first;
 }
+
+size_t rp_batch_writer_pending(const rp_batch_writer *writer)
+{
+    size_t pending = 0;
+
+    for (size_t e = 0; e < writer->environments; e++)
+        pending += rp_structured_writer_pending(writer->writers[e]);
+    return pending;
+}

@@ -214,3 +214,8 @@ rp_status rp_step_writer_end_episode(rp_step_writer *writer, rp_wait wait, rp_er
 {
     return rp_trajectory_writer_end_episode(writer->writer, true, wait, err);
 }
+
+size_t rp_step_writer_pending(const rp_step_writer *writer)
+{
+    return rp_trajectory_writer_pending(writer->writer);
+}

@@ -522,6 +522,11 @@ rp_status rp_structured_writer_flush(rp_structured_writer *writer, size_t leave,
     return rp_trajectory_writer_flush(writer->writer, leave, wait, err);
 }
 
+size_t rp_structured_writer_pending(const rp_structured_writer *writer)
+{
+    return rp_trajectory_writer_pending(writer->writer);
+}
+
 rp_status rp_structured_writer_end_episode(rp_structured_writer *writer, bool clear,
                                            rp_wait wait, rp_error *err)
 {

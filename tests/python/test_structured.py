@@ -3,7 +3,9 @@
 
 import collections
 import copy
+import os
 import pickle
+import signal
 import sys
 import threading
 
@@ -521,6 +523,47 @@ def test_leaving_the_context_flushes(client):
     assert size(client) == 1
     with pytest.raises(RuntimeError, match="closed"):
         writer.append(step(2))
+
+
+def structured_writer(client):
+    return client.structured_writer([config(lambda s: [s["a"][-1]], "q")])
+
+
+def batch_writer(client):
+    return client.batch_writer(1, [config(lambda s: [s["a"][-1]], "q")])
+
+
+def append_three(writer):
+    """Steps of three items: two more than their table takes."""
+    for i in range(3):
+        if isinstance(writer, structured.BatchWriter):
+            writer.append_batch({"a": np.full(1, i)})
+        else:
+            writer.append({"a": i})
+
+
+@pytest.mark.parametrize("make", [structured_writer, batch_writer])
+@pytest.mark.parametrize("error", [KeyError, errors.DeadlineExceededError, KeyboardInterrupt])
+def test_an_exception_ends_the_context_without_waiting(client, make, error, caplog):
+    with pytest.raises(error), make(client) as writer:
+        append_three(writer)
+        raise error("any")
+    assert f"{type(writer).__name__}: an exception ended its `with`: " in caplog.text
+    assert "not confirmed and dropped" in caplog.text
+    with pytest.raises(RuntimeError, match="closed"):
+        writer.flush()
+
+
+@pytest.mark.parametrize("make", [structured_writer, batch_writer])
+def test_ctrl_c_ends_the_flush_of_the_context(client, make, caplog):
+    timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt), make(client) as writer:
+        append_three(writer)
+        timer.start()
+    timer.join()
+    assert "2 items were not confirmed and dropped" in caplog.text
+    with pytest.raises(RuntimeError, match="closed"):
+        writer.flush()
 
 
 def test_no_references_are_left(client):

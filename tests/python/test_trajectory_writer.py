@@ -6,6 +6,7 @@ import contextlib
 import copy
 import gc
 import hashlib
+import logging
 import os
 import pickle
 import signal
@@ -1055,8 +1056,10 @@ def blocked(place):
     for i in range(4):
         writer.append({"a": i})
         writer.create_item("small", 1.0, [writer.history["a"][-1:]])
-    yield writer
-    writer.close()
+    try:
+        yield writer
+    finally:
+        writer.close()
 
 
 def test_flush_has_a_timeout(place):
@@ -1207,29 +1210,68 @@ def test_the_context_manager_flushes(place):
     assert place.size() == 1
     fill(writer, 1)
 
-    with pytest.raises(KeyError), place.writer() as writer:
-        fill(writer, 1)
-        writer.create_item("t", 1.0, [writer.history["a"][:]])
-        raise KeyError("any")
+    writer.create_item("t", 1.0, [writer.history["a"][:]])  # it is still open
+    writer.flush()
     assert place.size() == 2
 
 
-def test_the_context_manager_does_not_flush_after_a_reverb_error(place):
-    with pytest.raises(errors.ReverbError), place.writer(refs=9) as writer:
-        writer.configure(("a",), num_keep_alive_refs=9, max_chunk_length=9)
-        fill(writer, 1)
-        writer.create_item("t", 1.0, [writer.history["a"][:]])
-        raise errors.DeadlineExceededError("any")
-    assert writer.pending == 1 and place.size() == 0
+ENDS = [KeyError, errors.DeadlineExceededError, errors.StatusError, KeyboardInterrupt, SystemExit]
 
 
-def test_the_context_manager_flushes_after_a_call_that_failed(place):
+@pytest.mark.parametrize("error", ENDS)
+def test_an_exception_ends_the_context_without_waiting(place, error, caplog):
+    """Whatever ends the block: to wait for a table that is full would be to wait for ever."""
+    with pytest.raises(error), caplog.at_level(logging.WARNING, logger="reprise"):
+        with blocked(place) as blocked_writer, blocked_writer as writer:
+            writer.flush(block_until_num_items=2)
+            raise error("any")
+    assert writer.pending == 0
+    assert caplog.messages == ["TrajectoryWriter: an exception ended its `with`: 2 items were not "
+                               "confirmed and dropped"]
+    with pytest.raises(errors.StatusError, match="Close has been called"):
+        writer.append({"a": 5})
+    assert place.size("small") == 2
+
+
+def test_an_exception_after_all_is_confirmed_says_nothing(place, caplog):
+    with pytest.raises(KeyError), caplog.at_level(logging.WARNING, logger="reprise"):
+        with place.writer() as writer:
+            fill(writer, 1)
+            writer.create_item("t", 1.0, [writer.history["a"][:]])
+            writer.flush()
+            raise KeyError("any")
+    assert not caplog.messages and place.size() == 1
+
+
+def test_one_dropped_item_is_said_in_the_singular(place, caplog):
     with pytest.raises(RuntimeError, match="nope"), place.writer(refs=9) as writer:
         writer.configure(("a",), num_keep_alive_refs=9, max_chunk_length=9)
         fill(writer, 1)
         writer.create_item("t", 1.0, [writer.history["a"][:]])
         place.client.reset("nope")
-    assert writer.pending == 0 and place.size() == 1
+    assert place.size() == 0
+    assert "1 item was not confirmed and dropped" in caplog.text
+
+
+@contextlib.contextmanager
+def interrupted(after_s=0.2):
+    """Ctrl-C in a moment, which ends the block."""
+    timer = threading.Timer(after_s, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        yield
+    timer.join()
+
+
+@pytest.mark.parametrize("where", ["body", "end"])
+def test_ctrl_c_ends_a_context_that_waits(place, where, caplog):
+    """In a flush of the block, or in that at its end: either way nothing is waited for again."""
+    with interrupted():
+        with blocked(place) as blocked_writer, blocked_writer as writer:
+            if where == "body":
+                writer.flush()
+    assert "2 items were not confirmed and dropped" in caplog.text
+    assert writer.pending == 0
 
 
 def test_bounds_make_create_item_wait(place):

@@ -3,6 +3,8 @@
 
 import gc
 import logging
+import os
+import signal
 import sys
 import threading
 import time
@@ -275,13 +277,38 @@ def test_a_writer_that_is_dropped_warns_and_sends(client, caplog):
     assert size(client) == 1
 
 
-def test_an_exception_still_flushes(client):
-    with pytest.raises(KeyError):
+def fill_too_far(writer):
+    """Two items more than their table takes."""
+    for i in range(4):
+        writer.append(i)
+        writer.create_item("q", 1, 1.0)
+
+
+@pytest.mark.parametrize("error", [KeyError, errors.DeadlineExceededError, KeyboardInterrupt])
+def test_an_exception_ends_the_context_without_waiting(client, error, caplog):
+    with pytest.raises(error), caplog.at_level(logging.WARNING, logger="reprise"):
         with client.writer(1) as writer:
-            writer.append(1)
-            writer.create_item("t", 1, 1.0)
-            raise KeyError
-    assert size(client) == 1
+            fill_too_far(writer)
+            raise error("any")
+    assert "Writer: an exception ended its `with`: " in caplog.text
+    assert "not confirmed and dropped" in caplog.text
+    with pytest.raises(ValueError, match="already been called"):
+        writer.close()
+    caplog.clear()
+    del writer
+    gc.collect()
+    assert not caplog.text
+
+
+def test_ctrl_c_ends_the_flush_of_the_context(client, caplog):
+    timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        with client.writer(1) as writer:
+            fill_too_far(writer)
+            timer.start()
+    timer.join()
+    assert "2 items were not confirmed and dropped" in caplog.text
+    assert "closed: True" in repr(writer)
 
 
 def test_a_flush_that_must_wait_may_have_a_timeout(client):

@@ -164,7 +164,9 @@ static void room_is_waited_for_first(void **state)
     rp_test_sink_await(g.r.sink, 2 * ENVIRONMENTS);
     assert_fails(rp_batch_writer_flush(g.batch, rp_wait_ms(5), &g.r.err), RP_DEADLINE, &g.r.err,
                  "environment 0: ");
+    assert_int_equal(rp_batch_writer_pending(g.batch), ENVIRONMENTS);
     rp_test_sink_settle(g.r.sink, ENVIRONMENTS, RP_INVALID, "bad");
+    assert_int_equal(rp_batch_writer_pending(g.batch), 0);
     assert_fails(rp_batch_writer_flush(g.batch, rp_wait_ms(5), &g.r.err), RP_INVALID, &g.r.err,
                  "environment 0: 1 item was refused: bad");
     assert_ok(rp_batch_writer_flush(g.batch, rp_wait_ms(5), &g.r.err));

@@ -128,7 +128,9 @@ static void sequences_are_steps(void **state)
     assert_ok_err(rp_step_writer_append_sequence(g.writer, steps, 2, &g.r.err), &g.r.err);
     assert_ok_err(append(&g, 4), &g.r.err);
     assert_ok_err(create(&g, 5, 0, &key), &g.r.err);
+    assert_int_equal(rp_step_writer_pending(g.writer), 1);
     assert_ok_err(rp_step_writer_flush(g.writer, rp_wait_ms(20000), &g.r.err), &g.r.err);
+    assert_int_equal(rp_step_writer_pending(g.writer), 0);
     t = rp_test_peek(&g.r.in, g.r.in.a, key);
     rp_test_expect_actions(&g.r.in, t, 1, 0, 5, 1);
     rp_trajectory_unref(t);
