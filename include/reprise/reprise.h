@@ -13,6 +13,7 @@
  *   server.h         a server of a store's tables
  *   replay_buffer.h  a ring of transitions in this process, without tables or servers
  *   sumtree.h        the sum tree, for use on its own
+ *   printable.h      text of others made safe to show
  *
  * Tables on servers, or in a store of this process, behind one API:
  *
@@ -35,6 +36,7 @@
 #include "reprise/durable.h"
 #include "reprise/extension.h"
 #include "reprise/op.h"
+#include "reprise/printable.h"
 #include "reprise/replay_buffer.h"
 #include "reprise/sampler.h"
 #include "reprise/server.h"

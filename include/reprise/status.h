@@ -61,7 +61,8 @@ enum { RP_ERROR_TEXT_BYTES = 256 };
  * is written only when a call fails. */
 typedef struct rp_error {
     rp_status code;
-    char text[RP_ERROR_TEXT_BYTES]; /* lower case, no full stop, cut to fit */
+    char text[RP_ERROR_TEXT_BYTES]; /* lower case, no full stop, cut to fit; printable, what
+                                       others wrote is escaped in it (printable.h) */
 } rp_error;
 
 RP_END_DECLS

@@ -711,11 +711,11 @@ static PyObject *client_durability(core_client *self, PyObject *args, PyObject *
 
 static PyObject *waiting_dict(const rp_client_waiting *w)
 {
-    return Py_BuildValue("{s:n,s:s,s:s,s:n,s:n,s:d,s:s}", "shard", (Py_ssize_t)w->shard,
+    return Py_BuildValue("{s:n,s:s,s:s,s:n,s:n,s:d,s:N}", "shard", (Py_ssize_t)w->shard,
                          "table", w->table, "side", w->waiting.is_insert ? "insert" : "sample",
                          "wanted", (Py_ssize_t)w->waiting.wanted, "done",
                          (Py_ssize_t)w->waiting.done, "waiting_s",
-                         (double)w->waiting.waiting_ns / 1e9, "why", w->waiting.why);
+                         (double)w->waiting.waiting_ns / 1e9, "why", core_text(w->waiting.why));
 }
 
 /* why_blocked(table=None, timeout=None): a list of dicts, at most WHY_MAX. */

@@ -61,6 +61,9 @@ static inline PyObject *Py_XNewRef(PyObject *obj)
 
 extern PyObject *core_ReverbError, *core_DeadlineExceededError, *core_StatusError;
 
+/* A sentence, which may have words of a server in it, as a str that is safe to show. */
+PyObject *core_text(const char *text);
+
 /* Sets the exception for a status that is not RP_OK; always returns NULL. */
 PyObject *core_raise(rp_status status, const rp_error *err);
 

@@ -243,9 +243,7 @@ PyObject *core_durable_dict(const rp_durable_info *info)
     if (dict == NULL) return NULL;
     if (put(dict, "durability", PyUnicode_FromString(mode_names[mode])) < 0 ||
         put(dict, "degraded", PyBool_FromLong(info->degraded)) < 0 ||
-        put(dict, "trouble",
-            PyUnicode_DecodeUTF8(info->trouble, (Py_ssize_t)strlen(info->trouble), "replace")) <
-            0 ||
+        put(dict, "trouble", core_text(info->trouble)) < 0 ||
         put(dict, "last_checkpoint_age_s",
             PyFloat_FromDouble((double)info->last_checkpoint_age_ns / 1e9)) < 0 ||
         put(dict, "last_checkpoint_s",

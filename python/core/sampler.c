@@ -744,7 +744,7 @@ static PyObject *sampler_why(PyObject *obj, PyObject *unused)
     if (self->sampler == NULL || self->pid != getpid())
         return PyUnicode_FromString("the sampler is closed");
     rp_sampler_why(self->sampler, text, sizeof text);
-    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    return core_text(text);
 }
 
 static PyObject *sampler_ended(PyObject *obj, void *unused)

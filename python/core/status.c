@@ -36,13 +36,18 @@ static PyObject *class_of(rp_status status)
     return status == RP_DEADLINE ? core_DeadlineExceededError : core_StatusError;
 }
 
+PyObject *core_text(const char *text)
+{
+    char printable[2 * RP_ERROR_TEXT_BYTES];
+    size_t length = rp_printable(text, strlen(text), printable, sizeof printable);
+
+    return PyUnicode_DecodeUTF8(printable, (Py_ssize_t)length, NULL);
+}
+
 PyObject *core_raise(rp_status status, const rp_error *err)
 {
-    /* What a server says is bytes: it need not be UTF-8. */
-    const char *said = err != NULL && err->code == status ? err->text : "";
-    PyObject *text = *said != 0
-                         ? PyUnicode_DecodeUTF8(said, (Py_ssize_t)strlen(said), "replace")
-                         : PyUnicode_FromString(code_name(status));
+    bool is_said = err != NULL && err->code == status && err->text[0] != '\0';
+    PyObject *text = core_text(is_said ? err->text : code_name(status));
     if (text == NULL) return NULL;
     PyObject *class = class_of(status);
     PyObject *exception = PyObject_CallFunctionObjArgs(class, text, NULL);
@@ -81,8 +86,7 @@ int core_init_status(PyObject *module)
         new_class("reprise.errors.DeadlineExceededError", "The timeout passed first.",
                   core_ReverbError, "DEADLINE_EXCEEDED");
     if (core_DeadlineExceededError == NULL) return -1;
-    /* Not a ReverbError: it is where Reverb raises a plain RuntimeError, on which its writers
-     * flush at the end of a `with`. */
+    /* Not a ReverbError: it is where Reverb raises a plain RuntimeError. */
     core_StatusError = new_class("reprise.errors.StatusError",
                                  "A call failed; `code` says how (\"NOT_FOUND\", ...).",
                                  PyExc_RuntimeError, "UNKNOWN");

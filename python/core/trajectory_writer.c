@@ -752,7 +752,7 @@ static PyObject *writer_why(core_writer *w, PyObject *unused)
     if (writer_enter(w->state) < 0) return NULL;
     rp_trajectory_writer_why(w->state->writer, text, sizeof(text));
     writer_leave(w->state);
-    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    return core_text(text);
 }
 
 #define METHOD(function) ((PyCFunction)(void (*)(void))(function))

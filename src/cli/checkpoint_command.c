@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -98,7 +99,7 @@ static int run(const rp_flags *flags)
         rp_json_put_text(&sheet, a.path);
         rp_json_close(&sheet, '}');
     } else {
-        rp_sheet_put(&sheet, a.path != NULL ? a.path : "");
+        rp_sheet_put_safe(&sheet, a.path, a.path != NULL ? strlen(a.path) : 0);
     }
     rp_sheet_put(&sheet, "\n");
     status = rp_remote_print(&r, &sheet);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/log_lines.h"
+#include "reprise/printable.h"
 
 enum { NUMBER_BYTES = 512 };
 
@@ -154,7 +154,7 @@ static rp_status string(reader *r, const char **text, size_t *size)
     if (out == NULL) return memory(r);
     while (st == RP_OK) {
         unsigned char c = (unsigned char)peek(r);
-        char copy[8] = {0};
+        uint32_t character;
         size_t length;
 
         if (r->at == r->end) return wrong(r, "a string has no end");
@@ -165,10 +165,8 @@ static rp_status string(reader *r, const char **text, size_t *size)
             continue;
         }
         if (c < ' ') return wrong(r, "a control character in a string: escape it");
-        memcpy(copy, r->at, (size_t)(r->end - r->at) < 4 ? (size_t)(r->end - r->at) : 4);
-        length = rp_utf8_length(copy);
-        if (c == 0xc2 && ((unsigned char)copy[1] & 0xe0) == 0x80) length = 2; /* C1 */
-        if (length == 0) return wrong(r, "bytes that are not UTF-8");
+        length = rp_utf8_next(r->at, (size_t)(r->end - r->at), &character);
+        if (character == RP_NO_CHARACTER) return wrong(r, "bytes that are not UTF-8");
         memcpy(out + *size, r->at, length);
         *size += length;
         r->at += length;

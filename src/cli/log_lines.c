@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "cli/units.h"
+#include "reprise/printable.h"
 
 enum { CUT_BYTES = 32, VALUE_BYTES = 2048 };
 
@@ -40,51 +41,21 @@ static void put_char(cursor *c, char byte)
     put(c, &byte, 1);
 }
 
-size_t rp_utf8_length(const char *text)
+/* Text in double quotes. */
+static void put_quoted(cursor *c, const char *text, rp_spelling how)
 {
-    const unsigned char *p = (const unsigned char *)text;
-    static const struct {
-        unsigned char low, high;   /* of the first byte */
-        unsigned char low2, high2; /* of the second */
-        unsigned char length;
-    } rules[] = {
-        {0x01, 0x7f, 0, 0xff, 1},    {0xc2, 0xc2, 0xa0, 0xbf, 2}, {0xc3, 0xdf, 0x80, 0xbf, 2},
-        {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3},
-        {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4},
-        {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
+    char spelling[RP_SPELT_BYTES];
+    size_t spelt;
 
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        if (p[0] < rules[i].low || p[0] > rules[i].high) continue;
-        if (rules[i].length == 1) return 1;
-        if (p[1] < rules[i].low2 || p[1] > rules[i].high2) return 0;
-        for (size_t k = 2; k < rules[i].length; k++)
-            if (p[k] < 0x80 || p[k] > 0xbf) return 0;
-        return rules[i].length;
+    put_char(c, '"');
+    for (size_t left = strlen(text), bytes; left > 0; left -= bytes, text += bytes) {
+        bytes = rp_spell(text, left, how, spelling, &spelt);
+        put(c, spelling, spelt);
     }
-    return 0;
+    put_char(c, '"');
 }
 
 /* --- logfmt --------------------------------------------------------------------------------- */
-
-static void put_escaped(cursor *c, unsigned char byte)
-{
-    char text[8];
-
-    if (byte == '"' || byte == '\\') {
-        put_char(c, '\\');
-        put_char(c, (char)byte);
-    } else if (byte == '\n') {
-        put_text(c, "\\n");
-    } else if (byte == '\t') {
-        put_text(c, "\\t");
-    } else if (byte < ' ' || byte >= 0x7f) {
-        (void)snprintf(text, sizeof text, "\\x%02x", byte);
-        put_text(c, text);
-    } else {
-        put_char(c, (char)byte);
-    }
-}
 
 static bool needs_quotes(const char *value)
 {
@@ -96,26 +67,13 @@ static bool needs_quotes(const char *value)
 
 static void put_logfmt(cursor *c, const char *key, const char *value)
 {
-    const unsigned char *p = (const unsigned char *)value;
-
     if (c->used > 0) put_char(c, ' ');
     put_text(c, key);
     put_char(c, '=');
-    if (!needs_quotes(value)) {
+    if (needs_quotes(value))
+        put_quoted(c, value, RP_SPELL_QUOTED);
+    else
         put_text(c, value);
-        return;
-    }
-    put_char(c, '"');
-    while (*p != '\0') {
-        size_t length = rp_utf8_length((const char *)p);
-
-        if (length > 1)
-            put(c, (const char *)p, length);
-        else
-            put_escaped(c, *p);
-        p += length > 1 ? length : 1;
-    }
-    put_char(c, '"');
 }
 
 void rp_fields_init(rp_fields *fields)
@@ -146,20 +104,44 @@ static int hex(char c)
     return -1;
 }
 
-/* The byte that an escape stands for; `*p` is behind the backslash and moves to its last
- * character. */
-static char unescape(const char **p)
+/* The number that `count` hexadecimal digits are, or -1. */
+static int digits(const char *text, int count)
 {
-    switch (**p) {
-    case 'n': return '\n';
-    case 't': return '\t';
-    case 'r': return '\r';
-    case 'x':
-        if (hex((*p)[1]) < 0 || hex((*p)[2]) < 0) return 'x';
-        *p += 2;
-        return (char)(hex((*p)[-1]) * 16 + hex(**p));
-    default: return **p;
+    int number = 0;
+
+    for (int i = 0; i < count; i++) {
+        if (hex(text[i]) < 0) return -1;
+        number = number * 16 + hex(text[i]);
     }
+    return number;
+}
+
+/* Puts what an escape stands for; returns how many characters it has behind the backslash. */
+static size_t put_unescaped(cursor *c, const char *escape)
+{
+    int number = escape[0] == 'x' ? digits(escape + 1, 2) : -1;
+
+    if (escape[0] == 'u') number = digits(escape + 1, 4);
+    if (number >= 0 && escape[0] == 'x') { /* a byte */
+        put_char(c, (char)number);
+        return 3;
+    }
+    if (number >= 0x800) {
+        put_char(c, (char)(0xe0 | number >> 12));
+        put_char(c, (char)(0x80 | (number >> 6 & 0x3f)));
+        put_char(c, (char)(0x80 | (number & 0x3f)));
+        return 5;
+    }
+    if (number >= 0x80) {
+        put_char(c, (char)(0xc0 | number >> 6));
+        put_char(c, (char)(0x80 | (number & 0x3f)));
+        return 5;
+    }
+    put_char(c, escape[0] == 'n'   ? '\n'
+                : escape[0] == 't' ? '\t'
+                : escape[0] == 'r' ? '\r'
+                                   : escape[0]);
+    return 1;
 }
 
 bool rp_fields_next(const char **fields, char *key, size_t key_bytes, char *value,
@@ -171,13 +153,11 @@ bool rp_fields_next(const char **fields, char *key, size_t key_bytes, char *valu
     if (*p == '\0') return false;
     for (; *p != '\0' && *p != '=' && *p != ' '; p++) put_char(&k, *p);
     if (*p == '=' && p[1] == '"') {
-        for (p += 2; *p != '\0' && *p != '"'; p++) {
-            if (*p == '\\' && p[1] != '\0') {
-                p++;
-                put_char(&v, unescape(&p));
-            } else {
-                put_char(&v, *p);
-            }
+        for (p += 2; *p != '\0' && *p != '"';) {
+            if (*p == '\\' && p[1] != '\0')
+                p += 1 + put_unescaped(&v, p + 1);
+            else
+                put_char(&v, *p++);
         }
         if (*p == '"') p++;
     } else if (*p == '=') {
@@ -190,32 +170,6 @@ bool rp_fields_next(const char **fields, char *key, size_t key_bytes, char *valu
 }
 
 /* --- JSON ----------------------------------------------------------------------------------- */
-
-static void put_json_text(cursor *c, const char *text)
-{
-    const unsigned char *p = (const unsigned char *)text;
-    char escaped[8];
-
-    put_char(c, '"');
-    while (*p != '\0') {
-        size_t length = rp_utf8_length((const char *)p);
-
-        if (length == 0) {
-            put_text(c, "\\ufffd");
-            length = 1;
-        } else if (*p == '"' || *p == '\\') {
-            put_char(c, '\\');
-            put_char(c, (char)*p);
-        } else if (*p < ' ' || *p == 0x7f) {
-            (void)snprintf(escaped, sizeof escaped, "\\u%04x", *p);
-            put_text(c, escaped);
-        } else {
-            put(c, (const char *)p, length);
-        }
-        p += length;
-    }
-    put_char(c, '"');
-}
 
 /* True if the text is a number as JSON writes it. */
 static bool is_json_number(const char *text)
@@ -233,12 +187,12 @@ static bool is_json_number(const char *text)
 static void put_json(cursor *c, const char *key, const char *value)
 {
     put_char(c, c->used == 0 ? '{' : ',');
-    put_json_text(c, key);
+    put_quoted(c, key, RP_SPELL_JSON);
     put_char(c, ':');
     if (is_json_number(value) || strcmp(value, "true") == 0 || strcmp(value, "false") == 0)
         put_text(c, value);
     else
-        put_json_text(c, value);
+        put_quoted(c, value, RP_SPELL_JSON);
 }
 
 /* --- lines ---------------------------------------------------------------------------------- */

@@ -10,12 +10,9 @@ enum {
     RP_LOG_LINE_BYTES = 4096, /* a pipe takes so much in one piece */
 };
 
-/* Bytes of the character at `text`, or 0 if that is not UTF-8 or a control character above
- * ASCII. */
-size_t rp_utf8_length(const char *text);
-
 /* Fields being gathered, "key=value key="va lue"": values are quoted where needed, and what
- * cannot be printed is escaped. A field that does not fit is left out. */
+ * does not show as itself is escaped (reprise/printable.h). A field that does not fit is left
+ * out. */
 typedef struct rp_fields {
     char text[RP_FIELDS_BYTES];
     size_t size;

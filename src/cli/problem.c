@@ -8,24 +8,25 @@
 
 #include "cli/nearest.h"
 #include "cli/units.h"
+#include "reprise/printable.h"
 
 enum { MAX_TEXT = 4095 };
 
 rp_status rp_problem_set(rp_problem *problem, const rp_place *place, const char *format, ...)
 {
+    char text[2 * sizeof problem->text]; /* longer, so that no character is cut in two */
     size_t used = 0;
     va_list args;
 
     if (place != NULL && place->file != NULL) {
-        (void)snprintf(problem->text, sizeof problem->text / 2, "%s:%zu:%zu: ", place->file,
-                       place->line, place->column);
-        used = strlen(problem->text);
+        (void)snprintf(text, sizeof problem->text / 2, "%s:%zu:%zu: ", place->file, place->line,
+                       place->column);
+        used = strlen(text);
     }
     va_start(args, format);
-    (void)vsnprintf(problem->text + used, sizeof problem->text - used, format, args);
+    (void)vsnprintf(text + used, sizeof text - used, format, args);
     va_end(args);
-    for (char *p = problem->text; *p != '\0'; p++)
-        if ((unsigned char)*p < ' ' || *p == 0x7f) *p = '?';
+    (void)rp_printable(text, strlen(text), problem->text, sizeof problem->text);
     return RP_INVALID;
 }
 

@@ -16,8 +16,8 @@ typedef struct rp_problem {
     char text[1024]; /* printable, without a full stop, cut to fit */
 } rp_problem;
 
-/* Writes "file:line:column: " (if `place` is in a file; it may be NULL) and the sentence, with
- * what cannot be printed replaced by '?'. Returns RP_INVALID, so that a failure is one line. */
+/* Writes "file:line:column: " (if `place` is in a file; it may be NULL) and the sentence, made
+ * printable (reprise/printable.h). Returns RP_INVALID, so that a failure is one line. */
 rp_status rp_problem_set(rp_problem *problem, const rp_place *place, const char *format, ...)
     RP_PRINTF(3, 4);
 

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "cli/limit_names.h"
-#include "cli/log_lines.h"
 #include "cli/signature_spec.h"
 #include "cli/units.h"
+#include "reprise/printable.h"
 
 enum { MAX_OPEN = RP_MAX_NEST_DEPTH + 1 };
 
@@ -17,44 +17,13 @@ static const char *yes_no(bool value)
     return value ? "true" : "false";
 }
 
-/* Characters that YAML takes for the end of a line, or does not take at all. */
-static bool must_be_escaped(const char *p)
-{
-    static const char *const list[] = {"\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbb\xbf",
-                                       "\xef\xbf\xbe", "\xef\xbf\xbf"};
-
-    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
-        if (strncmp(p, list[i], 3) == 0) return true;
-    return false;
-}
-
-/* One character within quotes; returns its bytes. */
-static size_t print_char(FILE *out, const char *p)
-{
-    const unsigned char *b = (const unsigned char *)p;
-    size_t length = rp_utf8_length(p);
-
-    if (b[0] == 0xc2 && b[1] >= 0x80 && b[1] < 0xa0) { /* a control character above ASCII */
-        (void)fprintf(out, "\\x%02x", b[1]);
-        return 2;
-    }
-    if (length == 3 && must_be_escaped(p)) {
-        (void)fprintf(out, "\\u%04x",
-                      (b[0] & 0x0fu) << 12 | (b[1] & 0x3fu) << 6 | (b[2] & 0x3fu));
-        return 3;
-    }
-    if (length == 0 || b[0] < ' ' || b[0] == 0x7f)
-        (void)fprintf(out, "\\x%02x", b[0]);
-    else
-        (void)fprintf(out, "%s%.*s", b[0] == '"' || b[0] == '\\' ? "\\" : "", (int)length, p);
-    return length > 0 ? length : 1;
-}
-
 /* A text as a YAML scalar: plain if nobody could take it for something else. */
 static void print_text(FILE *out, const char *text)
 {
     static const char safe[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-";
+    char spelling[RP_SPELT_BYTES];
+    size_t spelt;
 
     if (text[0] != '\0' && text[0] != '-' && text[strspn(text, safe)] == '\0' &&
         strcmp(text, "null") != 0) {
@@ -62,7 +31,10 @@ static void print_text(FILE *out, const char *text)
         return;
     }
     (void)fputc('"', out);
-    while (*text != '\0') text += print_char(out, text);
+    for (size_t left = strlen(text), bytes; left > 0; left -= bytes, text += bytes) {
+        bytes = rp_spell(text, left, RP_SPELL_QUOTED, spelling, &spelt);
+        (void)fwrite(spelling, 1, spelt, out);
+    }
     (void)fputc('"', out);
 }
 

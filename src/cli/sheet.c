@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/log_lines.h"
 #include "cli/units.h"
+#include "reprise/printable.h"
 
 enum { FIRST_BYTES = 256 };
 
@@ -95,29 +95,20 @@ const char *rp_sheet_text(const rp_sheet *s)
     return s->text != NULL ? s->text : "";
 }
 
-/* The length of the character at `text` if it is good UTF-8, or 0. */
-static size_t character(const char *text, size_t left)
+static void put_spelt(rp_sheet *s, const char *text, size_t size, rp_spelling how)
 {
-    char copy[8] = {0};
-    size_t length;
+    char spelling[RP_SPELT_BYTES];
+    size_t spelt;
 
-    memcpy(copy, text, left < 4 ? left : 4);
-    length = rp_utf8_length(copy);
-    return length <= left ? length : 0;
+    for (size_t i = 0; i < size;) {
+        i += rp_spell(text + i, size - i, how, spelling, &spelt);
+        rp_sheet_add(s, spelling, spelt);
+    }
 }
 
 void rp_sheet_put_safe(rp_sheet *s, const char *text, size_t size)
 {
-    for (size_t i = 0; i < size;) {
-        unsigned char byte = (unsigned char)text[i];
-        size_t length = character(text + i, size - i);
-        /* C1 controls are two bytes that begin with c2 and go up to 9f: rp_utf8_length() has
-         * them as no characters already. */
-        bool printable = length > 1 || (length == 1 && byte >= ' ' && byte < 0x7f);
-
-        rp_sheet_add(s, printable ? text + i : "?", printable ? length : 1);
-        i += length > 0 ? length : 1;
-    }
+    put_spelt(s, text, size, RP_SPELL_SHOWN);
 }
 
 size_t rp_text_columns(const char *text, size_t size)
@@ -216,24 +207,7 @@ void rp_json_put_string(rp_sheet *s, const char *text, size_t size)
 void rp_json_put_quote(rp_sheet *s, const char *text, size_t size)
 {
     rp_sheet_put(s, "\"");
-    for (size_t i = 0; i < size;) {
-        unsigned char byte = (unsigned char)text[i];
-        size_t length = byte == 0 ? 1 : character(text + i, size - i);
-
-        if (byte == '"' || byte == '\\')
-            rp_sheet_format(s, "\\%c", byte);
-        else if (byte == '\n')
-            rp_sheet_put(s, "\\n");
-        else if (length == 1 && (byte < ' ' || byte == 0x7f))
-            rp_sheet_format(s, "\\u%04x", byte);
-        else if (length > 0)
-            rp_sheet_add(s, text + i, length);
-        else if (byte == 0xc2 && i + 1 < size && ((unsigned char)text[i + 1] & 0xe0) == 0x80)
-            rp_sheet_format(s, "\\u%04x", (unsigned char)text[++i]); /* C1 */
-        else
-            rp_sheet_put(s, "\xef\xbf\xbd");
-        i += length > 0 ? length : 1;
-    }
+    put_spelt(s, text, size, RP_SPELL_JSON);
     rp_sheet_put(s, "\"");
 }
 

@@ -24,7 +24,7 @@ void rp_sheet_repeat(rp_sheet *sheet, char byte, size_t count);
 /* The text so far, "" if there is none. */
 const char *rp_sheet_text(const rp_sheet *sheet);
 
-/* Adds text that came from somebody else: what is not printable UTF-8 becomes '?'. */
+/* Adds text that came from somebody else, made printable (reprise/printable.h). */
 void rp_sheet_put_safe(rp_sheet *sheet, const char *text, size_t size);
 
 /* Columns that a terminal needs for a text of safe UTF-8: one for each character. */

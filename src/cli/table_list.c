@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/nearest.h"
+#include "reprise/printable.h"
 
 rp_status rp_table_list_fetch(rp_table_list *l, rp_client *client, rp_wait wait, rp_error *err)
 {
@@ -46,6 +47,7 @@ const rp_client_table *rp_table_list_find(const rp_table_list *l, const char *na
 
 rp_status rp_table_list_missing(const rp_table_list *l, const char *name, rp_error *err)
 {
+    char text[RP_ERROR_TEXT_BYTES];
     rp_nearest nearest;
     const char *best;
 
@@ -55,10 +57,11 @@ rp_status rp_table_list_missing(const rp_table_list *l, const char *name, rp_err
     best = rp_nearest_get(&nearest);
     err->code = RP_NOT_FOUND;
     if (best != NULL)
-        (void)snprintf(err->text, sizeof err->text, "no table '%.80s', did you mean '%.80s'?",
-                       name, best);
+        (void)snprintf(text, sizeof text, "no table '%.80s', did you mean '%.80s'?", name,
+                       best);
     else
-        (void)snprintf(err->text, sizeof err->text,
+        (void)snprintf(text, sizeof text,
                        "no table '%.80s'; reprise info lists those there are", name);
+    (void)rp_printable(text, strlen(text), err->text, sizeof err->text);
     return RP_NOT_FOUND;
 }

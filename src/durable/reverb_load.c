@@ -570,7 +570,7 @@ static void fill_state(const restoring *r, const rp_table_options *options, cons
     out->limiter.inserts = t->header.inserts;
     out->limiter.samples = t->header.samples;
     /* Deletes only tell how many items there are; dm-reverb does not see to it that they do. */
-    out->limiter.deletes = (uint64_t)t->header.inserts >= t->count
+    out->limiter.deletes = t->header.inserts >= (int64_t)t->count
                                ? t->header.inserts - (int64_t)t->count
                                : t->header.deletes;
     for (size_t i = 0; i < t->count; i++) {

@@ -18,25 +18,7 @@ void rp_info_json_string(rp_buf *out, const char *text)
         return;
     }
     rp_buf_text(out, "\"");
-    for (;;) {
-        size_t bytes = rp_plain_bytes(text);
-        unsigned char c;
-
-        rp_buf_append(out, text, bytes);
-        text += bytes;
-        if (*text == '\0') break;
-        c = (unsigned char)*text;
-        bytes = rp_utf8_bytes(text);
-        if (bytes == 0)
-            rp_buf_text(out, "\\ufffd");
-        else if (c == '"' || c == '\\')
-            rp_buf_format(out, "\\%c", c);
-        else if (c < 0x20 || c == 0x7f)
-            rp_buf_format(out, "\\u%04x", c);
-        else
-            rp_buf_append(out, text, bytes);
-        text += bytes > 0 ? bytes : 1;
-    }
+    rp_put_spelt(out, text, RP_SPELL_JSON);
     rp_buf_text(out, "\"");
 }
 

@@ -28,28 +28,11 @@ static void head(rp_buf *out, const char *prefix, const char *name, const char *
                   type);
 }
 
-/* The value of a label, quotes included. Bytes that are no UTF-8 are shown as \xff, so that two
- * names stay two. */
+/* The value of a label, quotes included. */
 static void label(rp_buf *out, const char *text)
 {
     rp_buf_text(out, "\"");
-    for (;;) {
-        size_t bytes = rp_plain_bytes(text);
-
-        rp_buf_append(out, text, bytes);
-        text += bytes;
-        if (*text == '\0') break;
-        bytes = rp_utf8_bytes(text);
-        if (bytes == 0)
-            rp_buf_format(out, "\\\\x%02x", (unsigned char)*text);
-        else if (*text == '\\' || *text == '"')
-            rp_buf_format(out, "\\%c", *text);
-        else if (*text == '\n')
-            rp_buf_text(out, "\\n");
-        else
-            rp_buf_append(out, text, bytes);
-        text += bytes > 0 ? bytes : 1;
-    }
+    rp_put_spelt(out, text, RP_SPELL_LABEL);
     rp_buf_text(out, "\"");
 }
 

@@ -58,21 +58,18 @@ size_t rp_plain_bytes(const char *text)
     return n;
 }
 
-size_t rp_utf8_bytes(const char *text)
+void rp_put_spelt(rp_buf *out, const char *text, rp_spelling how)
 {
-    const unsigned char *at = (const unsigned char *)text;
-    unsigned char low = 0x80, high = 0xbf; /* of the second byte */
-    size_t bytes;
+    const char *end = text + strlen(text);
+    char spelling[RP_SPELT_BYTES];
+    size_t bytes, spelt;
 
-    if (at[0] < 0x80) return 1;
-    if (at[0] < 0xc2 || at[0] > 0xf4) return 0;
-    bytes = at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
-    if (at[0] == 0xe0) low = 0xa0;
-    if (at[0] == 0xed) high = 0x9f;
-    if (at[0] == 0xf0) low = 0x90;
-    if (at[0] == 0xf4) high = 0x8f;
-    if (at[1] < low || at[1] > high) return 0;
-    for (size_t i = 2; i < bytes; i++)
-        if (at[i] < 0x80 || at[i] > 0xbf) return 0; /* a zero ends it here at the latest */
-    return bytes;
+    while (text < end) {
+        bytes = rp_plain_bytes(text);
+        rp_buf_append(out, text, bytes);
+        text += bytes;
+        if (text == end) break;
+        text += rp_spell(text, (size_t)(end - text), how, spelling, &spelt);
+        rp_buf_append(out, spelling, spelt);
+    }
 }

@@ -3,6 +3,7 @@
 #ifndef RP_SERVER_TEXT_H
 #define RP_SERVER_TEXT_H
 
+#include "reprise/printable.h"
 #include "util/buf.h"
 
 enum { RP_NUMBER_TEXT_BYTES = 32 };
@@ -18,8 +19,7 @@ char *rp_number_text(double number, char text[RP_NUMBER_TEXT_BYTES]);
  * printable, and neither a quote nor a backslash. */
 size_t rp_plain_bytes(const char *text);
 
-/* The bytes of the UTF-8 sequence at `text`, which ends in a zero and is not empty: 1 to 4, or
- * 0 if it is none (cut short, overlong, a surrogate, too large). */
-size_t rp_utf8_bytes(const char *text);
+/* Appends text of anybody's, spelt so that it can be read there. */
+void rp_put_spelt(rp_buf *out, const char *text, rp_spelling how);
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "reprise/printable.h"
+
 const char *rp_status_name(rp_status status)
 {
     switch (status) {
@@ -29,11 +31,13 @@ const char *rp_status_name(rp_status status)
 rp_status rp_fail(rp_error *err, rp_status code, const char *format, ...)
 {
     if (err != NULL) {
+        char text[2 * RP_ERROR_TEXT_BYTES]; /* longer, so that no character is cut in two */
         va_list args;
         va_start(args, format);
         err->code = code;
-        (void)vsnprintf(err->text, sizeof err->text, format, args);
+        (void)vsnprintf(text, sizeof text, format, args);
         va_end(args);
+        (void)rp_printable(text, strlen(text), err->text, sizeof err->text);
     }
     return code;
 }

@@ -6,7 +6,8 @@
 #include "reprise/status.h"
 
 /* Writes code and sentence to `err` (NULL is fine) and returns `code`, so that a failure is one
- * line: return rp_fail(err, RP_INVALID, "table '%s': ...", name). */
+ * line: return rp_fail(err, RP_INVALID, "table '%s': ...", name). The sentence is made
+ * printable: names and texts of peers and files may go in as they are. */
 rp_status rp_fail(rp_error *err, rp_status code, const char *format, ...) RP_PRINTF(3, 4);
 
 /* The one sentence for an allocation that failed. Returns RP_NO_RESOURCE. */

@@ -3,48 +3,25 @@
 
 #include <assert.h>
 
+#include "reprise/printable.h"
 #include "util/error.h"
 #include "util/mem.h"
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* Bytes of the UTF-8 sequence that `lead` begins, 0 if it begins none; `*least` is the smallest
- * number that may be written in so many bytes. */
-static size_t sequence_size(uint8_t lead, uint32_t *least)
-{
-    if (lead < 0x80) {
-        *least = 1; /* a zero would end a C string */
-        return 1;
-    }
-    if (lead < 0xc0) return 0;
-    if (lead < 0xe0) {
-        *least = 0x80;
-        return 2;
-    }
-    if (lead < 0xf0) {
-        *least = 0x800;
-        return 3;
-    }
-    *least = 0x10000;
-    return lead < 0xf8 ? 4 : 0;
-}
-
 bool rp_wire_is_text(const void *data, size_t size)
 {
-    const uint8_t *at = data, *end = size > 0 ? at + size : at;
+    const char *at = data;
+    uint32_t character;
 
-    while (at < end) {
-        uint32_t least = 0, point;
-        size_t bytes = sequence_size(*at, &least);
-        if (bytes == 0 || bytes > (size_t)(end - at)) return false;
-        point = bytes == 1 ? *at : *at & (0x7fu >> bytes);
-        for (size_t i = 1; i < bytes; i++) {
-            if ((at[i] & 0xc0) != 0x80) return false;
-            point = point << 6 | (at[i] & 0x3f);
+    for (size_t i = 0; i < size;) {
+        if (at[i] == '\0') return false;
+        if ((at[i] & 0x80) == 0) {
+            i++;
+            continue;
         }
-        if (point < least || point > 0x10ffff || (point >= 0xd800 && point < 0xe000))
-            return false;
-        at += bytes;
+        i += rp_utf8_next(at + i, size - i, &character);
+        if (character == RP_NO_CHARACTER) return false;
     }
     return true;
 }

@@ -37,3 +37,22 @@ def test_they_can_be_made_raised_and_pickled(kind):
 def test_codes_of_the_classes():
     assert errors.DeadlineExceededError.code == "DEADLINE_EXCEEDED"
     assert errors.ReverbError.code == errors.StatusError.code == "UNKNOWN"
+
+
+EVIL = "x\x1b]0;owned\x07\u202egnp.exe"
+
+
+@pytest.mark.parametrize("transport", [None, "tcp"])
+def test_names_in_their_texts_are_escaped(transport):
+    """An exception ends on a terminal: it must not obey what is in a name."""
+    table = reprise.Table.queue("q", 1)
+    with reprise.Server([table]) as server:
+        client = server.localhost_client(transport=transport)
+        calls = [lambda: client.reset(EVIL),
+                 lambda: next(client.sample(EVIL)),
+                 lambda: client.mutate_priorities(EVIL, {1: 1.0})]
+        for call in calls:
+            with pytest.raises((errors.StatusError, ValueError)) as found:
+                call()
+            assert "x\\x1b]0;owned\\x07\\u202egnp.exe" in str(found.value)
+            assert not set("\x1b\x07\u202e") & set(str(found.value))

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/text.h"
+#include "reprise/printable.h"
 
 /* --- JSON ---------------------------------------------------------------------------------- */
 
@@ -25,11 +25,22 @@ static const char *json_fail(const char *at, const char **mistake)
     return at;
 }
 
+/* The bytes of the character at `at`: 0 if there is none, or it does not show as itself. */
+static size_t character_bytes(const char *at)
+{
+    char spelling[RP_SPELT_BYTES];
+    size_t bytes, spelt;
+
+    if (*at == '\0') return 0;
+    bytes = rp_spell(at, strnlen(at, 4), RP_SPELL_SHOWN, spelling, &spelt);
+    return spelt == bytes && memcmp(spelling, at, bytes) == 0 ? bytes : 0;
+}
+
 static const char *json_string(const char *at, const char **mistake)
 {
     if (*at != '"') return json_fail(at, mistake);
     for (at++; *at != '"';) {
-        size_t bytes = *at != '\0' ? rp_utf8_bytes(at) : 0;
+        size_t bytes = character_bytes(at);
 
         if (bytes == 0 || (unsigned char)*at < 0x20) return json_fail(at, mistake);
         if (*at == '\\') {
@@ -207,7 +218,7 @@ static const char *read_labels(const char **place, char *le)
         if (n == 0 || name[n] != '=' || name[n + 1] != '"') return "a label without a name";
         value = at = name + n + 2;
         while (*at != '"') {
-            size_t bytes = *at != '\0' ? rp_utf8_bytes(at) : 0;
+            size_t bytes = character_bytes(at);
 
             if (bytes == 0 || *at == '\n') return "a label that is no UTF-8, or does not end";
             if (*at == '\\' && (at[1] == '\0' || strchr("\\\"n", at[1]) == NULL))

@@ -108,7 +108,7 @@ static void control_characters_do_not_reach_the_terminal(void **state)
 
     (void)state;
     assert_int_equal(rp_flags_parse(&command, 1, words, &flags, &problem), RP_INVALID);
-    assert_non_null(strstr(problem.text, "--?[2J?"));
+    assert_non_null(strstr(problem.text, "--\\x1b[2J\\n"));
 }
 
 int main(void)

@@ -62,9 +62,10 @@ static void tables_stand_at_a_glance(void **state)
         &sheet,
         &(rp_tables_view){.tables = tables, .count = 2, .shards = shards, .shard_count = 2});
     assert_sheet(
-        "SHARD  TABLE   SAMPLER          ITEMS   MAX    BYTES  INSERTS  SAMPLES  WAITING\n"
-        "a:1    replay  prioritized 0.6    250  1000  1.5 KiB      260     1040  nobody\n"
-        "b:2    a?[2Jb  uniform            250  1000  1.5 KiB      260     1040  1 insert, 2 "
+        "SHARD  TABLE      SAMPLER          ITEMS   MAX    BYTES  INSERTS  SAMPLES  WAITING\n"
+        "a:1    replay     prioritized 0.6    250  1000  1.5 KiB      260     1040  nobody\n"
+        "b:2    a\\x1b[2Jb  uniform            250  1000  1.5 KiB      260     1040  1 insert, "
+        "2 "
         "samples, inserts and samples paused\n");
     rp_info_glance(
         &sheet,

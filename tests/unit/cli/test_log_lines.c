@@ -48,19 +48,21 @@ static void nothing_in_a_value_breaks_a_line(void **state)
 
     (void)state;
     rp_fields_init(&f);
-    rp_fields_add(&f, "v", "%s", "a\nb\t\x1b[0m\"\\ = \xff\xc2\x80 \xc3\xa9");
+    rp_fields_add(&f, "v", "%s", "a\nb\t\x1b[0m\"\\ = \xff\xc2\x80\xe2\x80\xae \xc3\xa9");
     assert_string_equal(written(false, "e", f.text),
                         "time=2001-09-09T01:46:40.123Z level=info event=e "
-                        "v=\"a\\nb\\t\\x1b[0m\\\"\\\\ = \\xff\\xc2\\x80 \xc3\xa9\"\n");
+                        "v=\"a\\nb\\t\\x1b[0m\\\"\\\\ = \\xff\\u0080\\u202e \xc3\xa9\"\n");
     assert_string_equal(written(true, "e", f.text),
                         "{\"time\":\"2001-09-09T01:46:40.123Z\",\"level\":\"info\","
-                        "\"event\":\"e\",\"v\":\"a\\u000ab\\u0009\\u001b[0m\\\"\\\\ = "
-                        "\\ufffd\\ufffd\\ufffd \xc3\xa9\"}\n");
+                        "\"event\":\"e\",\"v\":\"a\\nb\\t\\u001b[0m\\\"\\\\ = "
+                        "\\ufffd\\u0080\\u202e \xc3\xa9\"}\n");
 }
 
 static void fields_come_back_as_they_were_put(void **state)
 {
-    static const char *const values[] = {"", "x", "a b", "\"", "\\", "a=b", "\n\t\x01", "\xff"};
+    static const char *const values[] = {
+        "",       "x", "a b", "\"", "\\", "a=b", "\n\t\x01", "\xff", "\xc2\x9b\xe2\x80\xae",
+        "\\u202e"};
     const char *rest;
     char key[16], value[64];
     rp_fields f;

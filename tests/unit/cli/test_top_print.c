@@ -142,7 +142,8 @@ static void trouble_takes_the_place_of_the_sums(void **state)
 
     (void)state;
     rp_top_print(&sheet, &screen, &now, NULL);
-    assert_non_null(strstr(rp_sheet_text(&sheet), "\nlocalhost:8000: connection? refused\n"));
+    assert_non_null(
+        strstr(rp_sheet_text(&sheet), "\nlocalhost:8000: connection\\x1b refused\n"));
 }
 
 static void tables_of_shards_are_told_apart(void **state)

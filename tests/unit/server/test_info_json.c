@@ -65,7 +65,7 @@ static void the_server_is_described(void **state)
     text = render(&out);
     expect(text, "\"version\":\"1.2.3\"");
     expect(text, "\"health\":\"degraded\"");
-    expect(text, "\"why\":\"the disk is full: \\\"\\\\\\u000a\"");
+    expect(text, "\"why\":\"the disk is full: \\\"\\\\\\n\"");
     expect(text, "\"uptime_seconds\":1.5");
     expect(text, "\"addresses\":[\"127.0.0.1:8000\",\"unix:/tmp/a \\\"b\\\"\"]");
     expect(text, "\"connections\":3");
@@ -92,7 +92,7 @@ static void tables_are_described_with_all_they_say(void **state)
     expect(text, "\"signature\":null");
     expect(text, "\"columns\":[{\"name\":\"obs\",\"dtype\":\"float\",\"shape\":[null,84]},"
                  "{\"name\":\"re\\\"ward\",\"dtype\":\"double\",\"shape\":null}]");
-    expect(text, "\"name\":\"a \\\"b\\\"\\\\\\u000a\\ufffd\xc3\xa4\"");
+    expect(text, "\"name\":\"a \\\"b\\\"\\\\\\n\\ufffd\xc3\xa4\"");
     rp_buf_deinit(&out);
 }
 

@@ -75,44 +75,6 @@ static void plain_bytes_end_where_something_needs_an_escape(void **state)
     assert_int_equal(rp_plain_bytes("abc\xc3\xa4"), 3);
 }
 
-static void utf8_is_told_from_what_is_none(void **state)
-{
-    static const struct {
-        const char *text;
-        size_t bytes;
-    } cases[] = {
-        {"a", 1},
-        {"\x7f", 1},
-        {"\x01", 1},
-        {"\xc2\x80", 2},
-        {"\xdf\xbf", 2},
-        {"\xe0\xa0\x80", 3},
-        {"\xed\x9f\xbf", 3},
-        {"\xef\xbf\xbf", 3},
-        {"\xf0\x90\x80\x80", 4},
-        {"\xf4\x8f\xbf\xbf", 4},
-        {"\x80", 0}, /* begins in the middle */
-        {"\xbf", 0},
-        {"\xc0\x80", 0}, /* overlong */
-        {"\xc1\xbf", 0},
-        {"\xe0\x9f\xbf", 0},
-        {"\xf0\x8f\xbf\xbf", 0},
-        {"\xed\xa0\x80", 0},     /* a surrogate */
-        {"\xf4\x90\x80\x80", 0}, /* too large */
-        {"\xf5\x80\x80\x80", 0},
-        {"\xff", 0},
-        {"\xc2", 0}, /* cut short */
-        {"\xe0\xa0", 0},
-        {"\xf0\x90\x80", 0},
-        {"\xc2x", 0},
-        {"\xe0\xa0x", 0},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < COUNT_OF(cases); i++)
-        assert_int_equal(rp_utf8_bytes(cases[i].text), cases[i].bytes);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,7 +82,6 @@ int main(void)
         cmocka_unit_test(numbers_read_back_as_they_were),
         cmocka_unit_test(whole_numbers_have_all_their_digits),
         cmocka_unit_test(plain_bytes_end_where_something_needs_an_escape),
-        cmocka_unit_test(utf8_is_told_from_what_is_none),
     };
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);
 }

@@ -35,6 +35,37 @@ static void long_sentence_is_cut_to_fit(void **state)
     assert_memory_equal(err.text, text, RP_ERROR_TEXT_BYTES - 1);
 }
 
+/* Names and texts of peers go into sentences, and those to terminals and exceptions. */
+static void sentence_is_printable_whatever_goes_into_it(void **state)
+{
+    (void)state;
+    char text[RP_ERROR_TEXT_BYTES];
+    rp_error err;
+
+    (void)rp_fail(&err, RP_NOT_FOUND, "no table '%s'",
+                  "\033]0;x\a\r\n\xe2\x80\xae\xff\xc2\x9b");
+    assert_string_equal(err.text, "no table '\\x1b]0;x\\x07\\r\\n\\u202e\\xff\\u009b'");
+    memcpy(text, err.text, sizeof text);
+    (void)rp_fail(&err, RP_INVALID, "table: %s", text);
+    assert_non_null(strstr(err.text, "'\\x1b]0;x")); /* not once more */
+}
+
+static void long_sentence_is_cut_between_characters(void **state)
+{
+    (void)state;
+    char text[300];
+    rp_error err;
+
+    for (size_t lead = 0; lead < 3; lead++) {
+        memset(text, 'x', lead);
+        for (size_t i = lead; i + 3 <= sizeof text; i += 3) memcpy(text + i, "\xe2\x82\xac", 3);
+        text[297] = '\0';
+        (void)rp_fail(&err, RP_INTERNAL, "%s", text);
+        assert_null(strchr(err.text, '\\'));
+        assert_int_equal((strlen(err.text) - lead) % 3, 0);
+    }
+}
+
 static void memory_failure_names_the_bytes(void **state)
 {
     (void)state;
@@ -77,6 +108,8 @@ int main(void)
         cmocka_unit_test(failure_writes_code_and_sentence_and_returns_the_code),
         cmocka_unit_test(failure_without_a_place_for_it_returns_the_code),
         cmocka_unit_test(long_sentence_is_cut_to_fit),
+        cmocka_unit_test(sentence_is_printable_whatever_goes_into_it),
+        cmocka_unit_test(long_sentence_is_cut_between_characters),
         cmocka_unit_test(memory_failure_names_the_bytes),
         cmocka_unit_test(every_status_has_its_name_and_its_grpc_number),
     };

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "reprise/printable.h"
+
+#include <stdio.h>
+#include <string.h>
+
+size_t rp_utf8_next(const char *text, size_t size, uint32_t *character)
+{
+    const uint8_t *at = (const uint8_t *)text;
+    uint8_t low = 0x80, high = 0xbf; /* of the second byte */
+    size_t bytes;
+
+    *character = at[0];
+    if (at[0] < 0x80) return 1;
+    *character = RP_NO_CHARACTER;
+    if (at[0] < 0xc2 || at[0] > 0xf4) return 1;
+    bytes = at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+    if (at[0] == 0xe0) low = 0xa0;  /* below: overlong */
+    if (at[0] == 0xed) high = 0x9f; /* above: surrogates */
+    if (at[0] == 0xf0) low = 0x90;
+    if (at[0] == 0xf4) high = 0x8f; /* above: over 10ffff */
+    if (size < bytes || at[1] < low || at[1] > high) return 1;
+    for (size_t i = 2; i < bytes; i++)
+        if (at[i] < 0x80 || at[i] > 0xbf) return 1;
+    *character = at[0] & (0x7fu >> bytes);
+    for (size_t i = 1; i < bytes; i++) *character = *character << 6 | (at[i] & 0x3f);
+    return bytes;
+}
+
+/* What does not show as itself: controls, marks and overrides of direction, separators of
+ * lines, the byte order mark, annotations and non-characters. */
+static bool shows(uint32_t character)
+{
+    static const struct {
+        uint32_t first, last;
+    } hidden[] = {
+        {0x00, 0x1f},     {0x7f, 0x9f},           {0x061c, 0x061c}, {0x200e, 0x200f},
+        {0x2028, 0x202e}, {0x2066, 0x206f},       {0xfeff, 0xfeff}, {0xfff9, 0xfffb},
+        {0xfffe, 0xffff}, {0x110000, UINT32_MAX},
+    };
+
+    for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
+        if (character <= hidden[i].last) return character < hidden[i].first;
+    return true;
+}
+
+/* The letter behind the backslash of a short escape, or 0. */
+static char short_escape(char byte, rp_spelling how)
+{
+    if (byte == '\n') return 'n';
+    if (byte == '\t' && how != RP_SPELL_LABEL) return 't';
+    if (byte == '\r' && how != RP_SPELL_LABEL) return 'r';
+    if ((byte == '"' || byte == '\\') && how != RP_SPELL_SHOWN) return byte;
+    return '\0';
+}
+
+static size_t put(char out[RP_SPELT_BYTES], const char *format, unsigned number)
+{
+    char text[RP_SPELT_BYTES + 1];
+    int length = snprintf(text, sizeof text, format, number);
+
+    memcpy(out, text, (size_t)length);
+    return (size_t)length;
+}
+
+size_t rp_spell(const char *text, size_t size, rp_spelling how, char out[RP_SPELT_BYTES],
+                size_t *spelt)
+{
+    uint32_t character;
+    size_t bytes = rp_utf8_next(text, size, &character);
+    char letter = bytes == 1 ? short_escape(text[0], how) : '\0';
+
+    if (how == RP_SPELL_LABEL && letter == '\\') {
+        memset(out, '\\', 4); /* two, so that it begins no escape; each is two for Prometheus */
+        *spelt = 4;
+    } else if (letter != '\0') {
+        out[0] = '\\';
+        out[1] = letter;
+        *spelt = 2;
+    } else if (shows(character)) {
+        memcpy(out, text, bytes);
+        *spelt = bytes;
+    } else if (how == RP_SPELL_JSON) {
+        *spelt = put(out, "\\u%04x", character == RP_NO_CHARACTER ? 0xfffd : character);
+    } else if (bytes == 1) {
+        *spelt = put(out, how == RP_SPELL_LABEL ? "\\\\x%02x" : "\\x%02x", (uint8_t)text[0]);
+    } else {
+        *spelt = put(out, how == RP_SPELL_LABEL ? "\\\\u%04x" : "\\u%04x", character);
+    }
+    return bytes;
+}
+
+size_t rp_printable(const char *text, size_t size, char *out, size_t capacity)
+{
+    char spelling[RP_SPELT_BYTES];
+    size_t length = 0, spelt, i = 0;
+
+    while (i < size && capacity - length > 1) {
+        if (text[i] >= ' ' && text[i] < 0x7f) { /* nearly always */
+            out[length++] = text[i++];
+            continue;
+        }
+        i += rp_spell(text + i, size - i, RP_SPELL_SHOWN, spelling, &spelt);
+        if (capacity - length <= spelt) break;
+        memcpy(out + length, spelling, spelt);
+        length += spelt;
+    }
+    out[length] = '\0';
+    return length;
+}
