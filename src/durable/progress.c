@@ -12,10 +12,12 @@ static void tell(rp_progress_meter *m, int64_t now_ns)
     m->now.left_ns = -1;
     if (m->now.total > 0 && m->now.done >= m->now.total)
         m->now.left_ns = 0;
-    else if (m->now.total > 0 && m->now.done > 0)
-        m->now.left_ns =
-            (int64_t)((double)m->now.elapsed_ns *
-                      ((double)(m->now.total - m->now.done) / (double)m->now.done));
+    else if (m->now.total > 0 && m->now.done > 0) {
+        /* A total may be the size of a sparse file: the product may be over INT64_MAX. */
+        double left_ns = (double)m->now.elapsed_ns *
+                         ((double)(m->now.total - m->now.done) / (double)m->now.done);
+        m->now.left_ns = left_ns < 0x1p62 ? (int64_t)left_ns : INT64_C(1) << 62;
+    }
     if (m->on_progress != NULL) m->on_progress(m->ctx, &m->now);
 }
 

@@ -608,8 +608,7 @@ static rp_status take_table(loading *l, loaded_table *t, rp_error *err)
     t->table = rp_store_find_table(l->store, name);
     if (t->table == NULL) {
         st = rp_store_add_table(l->store, &options, &t->table, err);
-        if (st == RP_INVALID) st = RP_CORRUPT;
-        if (st != RP_OK) return st;
+        if (st != RP_OK) return rp_wire_blame_peer(st, err);
         (void)rp_table_ref(t->table);
         t->made = true;
     }

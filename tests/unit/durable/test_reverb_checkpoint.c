@@ -4,6 +4,7 @@
 #include "durable/reverb_checkpoint.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 
 #include "chunk/chunk.h"
 #include "durable/reverb_wire.h"
+#include "durable/tfrecord.h"
 #include "support/chunks.h"
 #include "table/cut.h"
 
@@ -434,6 +436,62 @@ static void a_file_that_is_cut_off_is_refused(void **state)
     }
 }
 
+/* A checkpoint of one table, without items. */
+static void write_table(const scene *s, const rp_reverb_table *table)
+{
+    uint8_t head[RP_TFRECORD_HEAD_BYTES], foot[RP_TFRECORD_FOOT_BYTES];
+    rp_buf record;
+
+    rp_buf_init(&record, rp_allocator_default());
+    rp_reverb_table_write(&record, table, NULL);
+    assert_false(record.bad);
+    rp_tfrecord_put_head(head, record.size);
+    rp_tfrecord_put_foot(foot, record.data, record.size);
+    write_file(s, "tables.tfrecord", head, sizeof head, "wb");
+    write_file(s, "tables.tfrecord", record.data, record.size, "ab");
+    write_file(s, "tables.tfrecord", foot, sizeof foot, "ab");
+    write_file(s, "items.tfrecord", "", 0, "wb");
+    write_file(s, "chunks.tfrecord", "", 0, "wb");
+    write_file(s, "DONE", "", 0, "wb");
+    rp_buf_deinit(&record);
+}
+
+static void numbers_that_no_table_can_have_are_refused(void **state)
+{
+    static const struct {
+        rp_limiter_options limiter;
+        int64_t inserts, samples, deletes;
+        double exponent;
+        const char *part;
+    } cases[] = {
+        {{1e30, 1, -1e30, 1e30}, 0, 0, 0, 1, "samples_per_insert must be in"},
+        {{1, 1, NAN, 5}, 0, 0, 0, 1, "must be numbers"},
+        {{1, 1, 1e300, 1e301}, 0, 0, 0, 1, "samples would wait for ever"},
+        {{1, 1, -1e300, 1e300}, 0, 0, 0, 1e300, "exponent must be in"},
+        {{1, 1, -1e300, 1e300}, INT64_MAX, 0, 0, 1, "over 2^53"},
+        {{1, 1, -1e300, 1e300}, INT64_MIN, 0, 0, 1, "below 0"},
+        {{1, 1, -1e300, 1e300}, 0, INT64_MIN, 0, 1, "below 0"},
+        {{1, 1, -1e300, 1e300}, -1, 0, INT64_MIN, 1, "below 0"},
+    };
+    const scene *s = *state;
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const rp_reverb_table table = {
+            .name = {"t", 1},
+            .sampler = {RP_PRIORITIZED, cases[i].exponent},
+            .remover = {RP_FIFO, 0},
+            .limiter = cases[i].limiter,
+            .max_size = 10,
+            .inserts = cases[i].inserts,
+            .samples = cases[i].samples,
+            .deletes = cases[i].deletes,
+        };
+
+        write_table(s, &table);
+        assert_load_fails(s, RP_CORRUPT, cases[i].part);
+    }
+}
+
 static void a_record_over_the_limit_is_refused(void **state)
 {
     const rp_reverb_options small_record = {.max_record = 100},
@@ -641,6 +699,7 @@ int main(void)
         TEST(a_table_that_differs_leaves_the_store_as_it_was),
         TEST(damage_is_found),
         TEST(a_file_that_is_cut_off_is_refused),
+        TEST(numbers_that_no_table_can_have_are_refused),
         TEST(a_record_over_the_limit_is_refused),
         TEST(what_is_written_is_read_again_to_the_bit),
         TEST(chunks_of_other_codecs_are_encoded_anew),
