@@ -6,7 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Room for one descriptor, aligned as the headers want it. */
+/* Room for one descriptor, aligned as the headers want it. The padding behind it would take a
+ * second one: a receiver passes CMSG_LEN, not the size of this. */
 typedef union room {
     struct cmsghdr head;
     char bytes[CMSG_SPACE(sizeof(int))];
@@ -37,7 +38,8 @@ bool rp_fd_send(int socket, const void *data, size_t size, int fd)
     return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)size;
 }
 
-/* The descriptor in it. There is room for one: a sender of more has the others dropped. */
+/* The descriptor in it. There is room for one: the system drops the others of a sender of more.
+ */
 static int find_fd(struct msghdr *message)
 {
     struct cmsghdr *head = CMSG_FIRSTHDR(message);
@@ -57,7 +59,7 @@ int64_t rp_fd_receive(int socket, void *data, size_t size, int *fd, bool *broken
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = control.bytes,
-                             .msg_controllen = sizeof control.bytes};
+                             .msg_controllen = CMSG_LEN(sizeof *fd)};
     ssize_t moved;
 
     *fd = -1;
