@@ -34,7 +34,8 @@ typedef struct rp_server_limits {
     size_t stream_queued_bytes;     /* answers waiting for a slow reader: 2 MiB */
     size_t connection_queued_bytes; /* the same over all streams of a connection: 16 MiB */
     size_t queued_bytes;      /* messages and answers of all connections: 5 % of the memory */
-    size_t shared_held_bytes; /* of chunks that a client of this host reads in place: 1 GiB */
+    size_t shared_held_bytes; /* of chunks that a client of this host reads in place: 1 GiB;
+                               * all of them together: four times as much */
     size_t header_bytes;      /* of a request's headers: 16 KiB */
     size_t header_fields;     /* 64 */
     size_t abuse_burst;       /* resets, pings, settings, empty frames in a row: 1,000 */

@@ -22,8 +22,9 @@ enum {
     GATHERED = 128,           /* holds that leave together, */
     GATHERED_BYTES = 8 << 20, /* or as many as take that much */
     MAGIC_BYTES = 4,
-    VERSION = 1,
+    VERSION = 2,
     GREETING_BYTES = 32,
+    PART_BYTES = 8,
     MAX_AUTHORIZATION = 4096,
 };
 
@@ -58,9 +59,38 @@ typedef struct hold {
 
 /* --- giving back ---------------------------------------------------------------------------------- */
 
+static uint64_t get_number(const uint8_t *at, unsigned bytes)
+{
+    uint64_t number = 0;
+
+    for (unsigned i = 0; i < bytes; i++) number |= (uint64_t)at[i] << (8 * i);
+    return number;
+}
+
+/* Maps the parts of the arena that the server has sent so far. Does not wait: a part is in our
+ * queue before an answer that needs it. False: the server has said something else, or a part
+ * could not be had. */
+static bool map_parts_locked(rp_shared_lease *lease) RP_REQUIRES(lease->mu)
+{
+    for (;;) {
+        uint8_t message[PART_BYTES];
+        bool broken, ok;
+        int part;
+        int64_t moved = rp_fd_receive(lease->fd, message, sizeof message, &part, &broken);
+
+        if (moved < 0) return !broken;
+        ok = moved == PART_BYTES && part >= 0 &&
+             rp_shared_map_add(&lease->map, part, get_number(message, PART_BYTES), NULL) ==
+                 RP_OK;
+        if (part >= 0) (void)close(part);
+        if (!ok) return false;
+    }
+}
+
 static void hang_up_locked(rp_shared_lease *lease) RP_REQUIRES(lease->mu)
 {
     if (lease->fd < 0) return;
+    (void)map_parts_locked(lease); /* answers that have come may need them */
     rp_fork_fds_remove(lease->fd);
     (void)close(lease->fd);
     lease->fd = -1;
@@ -165,10 +195,16 @@ static void give_back(rp_shared_lease *lease, uint64_t id, size_t bytes)
 static const uint8_t *find(void *ctx, uint64_t offset, uint64_t size)
 {
     rp_shared_call *call = ctx;
+    rp_shared_lease *lease = call->lease;
     hold *h = call->latest;
+    const uint8_t *bytes = rp_shared_map_find(&lease->map, offset, size);
 
     h->bytes += (size_t)size;
-    return rp_shared_map_find(&call->lease->map, offset, size);
+    if (bytes != NULL) return bytes;
+    rp_mutex_lock(&lease->mu);
+    if (lease->fd >= 0 && !map_parts_locked(lease)) hang_up_locked(lease);
+    rp_mutex_unlock(&lease->mu);
+    return rp_shared_map_find(&lease->map, offset, size);
 }
 
 static void *take(void *ctx, uint64_t id)
@@ -273,22 +309,12 @@ static void give_up(rp_share *share, rp_share_state state)
     decide(share, state);
 }
 
-static uint64_t get_number(const uint8_t *at, unsigned bytes)
-{
-    uint64_t number = 0;
-
-    for (unsigned i = 0; i < bytes; i++) number |= (uint64_t)at[i] << (8 * i);
-    return number;
-}
-
-/* Makes a lease of an answer, and of the descriptor that came with it. */
-static rp_shared_lease *make_lease(rp_share *share, const uint8_t *answer, int memory)
+static rp_shared_lease *make_lease(rp_share *share, const uint8_t *answer)
 {
     rp_shared_lease *lease = rp_alloc_zero(share->alloc, sizeof *lease);
-    rp_error error;
 
     if (lease == NULL) return NULL;
-    if (rp_shared_map_init(&lease->map, memory, get_number(answer + 8, 8), &error) != RP_OK) {
+    if (rp_shared_map_init(&lease->map, get_number(answer + 8, 8), NULL) != RP_OK) {
         rp_release(share->alloc, lease, sizeof *lease);
         return NULL;
     }
@@ -305,16 +331,13 @@ static void read_answer(rp_share *share)
 {
     uint8_t answer[GREETING_BYTES];
     rp_shared_lease *lease = NULL;
-    bool broken;
-    int memory;
-    int64_t moved = rp_fd_receive(share->watch.fd, answer, sizeof answer, &memory, &broken);
+    ssize_t moved = recv(share->watch.fd, answer, sizeof answer, MSG_DONTWAIT);
 
-    if (moved < 0 && !broken) return;
-    if (moved == GREETING_BYTES && memory >= 0 && memcmp(answer, magic, MAGIC_BYTES) == 0 &&
+    if (moved < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+    if (moved == GREETING_BYTES && memcmp(answer, magic, MAGIC_BYTES) == 0 &&
         get_number(answer + 4, 4) == VERSION)
-        lease = make_lease(share, answer, memory);
+        lease = make_lease(share, answer);
     if (lease == NULL) {
-        if (memory >= 0) (void)close(memory);
         give_up(share, RP_SHARE_REFUSED);
         return;
     }

@@ -2,8 +2,8 @@
 /* Memory that a client shares with a server of the same host: the server's chunks, read where
  * they are. The server's side, and what is said, stand in server/lease.h.
  *
- * A lease is a second connection to the server's Unix socket and a mapping, which can only be
- * read, of the file that came over it. Samples hold places in the server's memory; when the
+ * A lease is a second connection to the server's Unix socket and mappings, which can only be
+ * read, of the files that come over it. Samples hold places in the server's memory; when the
  * last chunk of a sample goes, on whatever thread, its hold is given back, many in one send.
  * The lease and its mapping live until the channel has another one, or none, and all holds are
  * gone: samples stay valid when streams end, connections break or the server is gone. Only an
@@ -13,7 +13,7 @@
  * them.
  *
  * What a server writes there is believed no more than what it sends: places are checked against
- * the file, the file cannot shrink, and chunks are checked as they are parsed and decoded. A
+ * the files, the files cannot shrink, and chunks are checked as they are parsed and decoded. A
  * server that changes a chunk while it is read breaks its word, and can make us read wrong
  * numbers. */
 #ifndef RP_CLIENT_SHARED_MEMORY_H

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/lease.h"
 
+#include "net/fd_pass.h"
 #include "util/clock.h"
+#include "util/little_endian.h"
 #include "util/mem.h"
 
 enum {
     AT_ONCE = 64,     /* holds that are let go under one lock */
     MAX_CALLS = 4096, /* of a lease, that are not over on both sides */
     EARLY = 64,       /* numbers of calls that were over before they came */
+    SHARES = 4,       /* all leases together hold at most so many times the limit of one */
 };
 
 #define NONE UINT32_MAX
@@ -32,7 +35,10 @@ struct rp_lease {
     rp_leases *leases;
     rp_lease *prev, *next; /* under the list's lock */
     uint8_t id[RP_LEASE_ID_BYTES];
-    rp_mutex lock; /* the rest */
+    const rp_shared_arena *arena; /* borrowed, as is the socket, until the lease is over */
+    int socket;                   /* to the client */
+    rp_mutex lock;                /* the rest */
+    size_t parts_sent RP_GUARDED_BY(lock);
     bool is_over RP_GUARDED_BY(lock);
     held *holds RP_GUARDED_BY(lock); /* a hold is its place, plus 1 */
     uint32_t capacity RP_GUARDED_BY(lock);
@@ -58,7 +64,7 @@ void rp_leases_deinit(rp_leases *leases)
     rp_mutex_deinit(&leases->lock);
 }
 
-rp_lease *rp_lease_new(rp_leases *leases)
+rp_lease *rp_lease_new(rp_leases *leases, const rp_shared_arena *arena, int socket)
 {
     rp_lease *lease = rp_alloc_zero(&leases->alloc, sizeof *lease);
     uint64_t id[2] = {rp_system_seed(), rp_system_seed()};
@@ -66,6 +72,8 @@ rp_lease *rp_lease_new(rp_leases *leases)
     if (lease == NULL) return NULL;
     rp_refcount_init(&lease->refs);
     lease->leases = leases;
+    lease->arena = arena;
+    lease->socket = socket;
     memcpy(lease->id, id, sizeof lease->id);
     lease->first_free = NONE;
     rp_mutex_init(&lease->lock, RP_RANK_LEASE);
@@ -140,13 +148,41 @@ static rp_trajectory *let_go_locked(rp_lease *lease, uint32_t place) RP_REQUIRES
     return trajectory;
 }
 
+/* Whether there is room for that many bytes, in this lease and in all of them together: one
+ * client may open many leases. */
+static bool has_room_locked(const rp_lease *lease, size_t bytes, size_t limit)
+    RP_REQUIRES(lease->lock)
+{
+    size_t total = (size_t)rp_counter_get(&lease->leases->metrics->shared_held_bytes);
+    size_t most = limit < SIZE_MAX / SHARES ? SHARES * limit : SIZE_MAX;
+
+    if (bytes > limit || lease->bytes > limit - bytes) return false;
+    return total <= most - bytes;
+}
+
+/* Sends the parts that the client does not have yet; mostly there are none. */
+static bool send_parts_locked(rp_lease *lease) RP_REQUIRES(lease->lock)
+{
+    size_t count = rp_shared_arena_parts(lease->arena);
+
+    for (; lease->parts_sent < count; lease->parts_sent++) {
+        const rp_shared_part *part = rp_shared_arena_part(lease->arena, lease->parts_sent);
+        uint8_t message[RP_LEASE_PART_BYTES];
+
+        rp_put_u64(message, part->bytes);
+        if (!rp_fd_send(lease->socket, message, sizeof message, part->fd)) return false;
+    }
+    return true;
+}
+
 uint64_t rp_lease_hold(rp_lease *lease, rp_lease_call *call, rp_trajectory *trajectory,
                        size_t bytes, size_t limit)
 {
     uint32_t place = NONE;
 
     rp_mutex_lock(&lease->lock);
-    if (!lease->is_over && !call->is_closed && bytes <= limit && lease->bytes <= limit - bytes)
+    if (!lease->is_over && !call->is_closed && has_room_locked(lease, bytes, limit) &&
+        send_parts_locked(lease))
         place = take_place_locked(lease);
     if (place != NONE) {
         lease->holds[place] = (held){.trajectory = rp_trajectory_ref(trajectory),

@@ -4,13 +4,16 @@
  * A client opens a second connection to the Unix socket and keeps it (lease_link.c):
  *
  *   client   "RSM1"  u16 bytes of what follows  what it would send as `authorization`
- *   server   "RSM1"  u32 version (1)  u64 bytes of the reserve  16 bytes: the lease's id,
- *            and with them a descriptor of the arena's file (SCM_RIGHTS) that can only be read
+ *   server   "RSM1"  u32 version (2)  u64 bytes of the reserve  16 bytes: the lease's id
+ *   server   u64 bytes of the arena's next part, with a descriptor of it (SCM_RIGHTS) that can
+ *            only be read; before the first answer that names an offset in that part
  *   client   u64 hold, as often as it needs one no more
  *            u64 2^63 + call  u64 count, once the call is over for it
  *
  * All numbers are little-endian. A client that is not let in, or has nothing to be let into, is
- * hung up on. Calls of SampleShared name the lease; each sample that has chunks in the arena is
+ * hung up on. A message on a Unix socket is in its receiver's queue when it has been sent: so a
+ * client that reads an answer finds the parts that the answer needs without waiting for them.
+ * Calls of SampleShared name the lease; each sample that has chunks in the arena is
  * then a hold of it, which keeps the trajectory. When the connection ends, for whatever reason,
  * so does the lease, with all of its holds: a client that dies leaves nothing behind. Calls
  * and other connections may come and go meanwhile, and what came on them stays held.
@@ -31,14 +34,16 @@
 #include "server/metrics.h"
 #include "util/mutex.h"
 #include "util/refcount.h"
+#include "util/shared_arena.h"
 
 #define RP_LEASE_MAGIC "RSM1"
 
 enum {
     RP_LEASE_MAGIC_BYTES = 4,
-    RP_LEASE_VERSION = 1,
+    RP_LEASE_VERSION = 2,
     RP_LEASE_ID_BYTES = 16,
     RP_LEASE_GREETING_BYTES = 32,
+    RP_LEASE_PART_BYTES = 8,
 };
 
 typedef struct rp_lease rp_lease;
@@ -54,8 +59,9 @@ typedef struct rp_leases {
 void rp_leases_init(rp_leases *leases, const rp_allocator *alloc, rp_loop_metrics *metrics);
 void rp_leases_deinit(rp_leases *leases); /* there are none any more */
 
-/* A new lease with a random id. NULL: no memory. Returns owned: end it. */
-rp_lease *rp_lease_new(rp_leases *leases);
+/* A new lease on `arena` with a random id, for the client behind `socket`. Borrows both until
+ * the lease ends. NULL: no memory. Returns owned: end it. */
+rp_lease *rp_lease_new(rp_leases *leases, const rp_shared_arena *arena, int socket);
 /* Lets all holds go and drops the owner's reference. NULL is fine. */
 void rp_lease_end(rp_lease *lease);
 const uint8_t *rp_lease_id(const rp_lease *lease); /* borrowed */
@@ -71,9 +77,10 @@ void rp_lease_end_call(rp_lease *lease, rp_lease_call *call); /* NULL is fine */
 /* The client has had `count` holds of it, and knows of no more. False: nonsense. */
 bool rp_lease_close_call(rp_lease *lease, uint64_t number, uint64_t count);
 
-/* Holds a trajectory, of which it takes a reference of its own, for `bytes` of its chunks. 0:
- * the lease or the call is over, the lease would hold more than `limit` bytes, or there is no
- * memory. */
+/* Holds a trajectory, of which it takes a reference of its own, for `bytes` of its chunks, and
+ * sends the client the parts of the arena that it does not have. 0: the lease or the call is
+ * over, the lease would hold more than `limit` bytes or all leases four times as much, there is
+ * no memory, or a part could not be sent without waiting. */
 uint64_t rp_lease_hold(rp_lease *lease, rp_lease_call *call, rp_trajectory *trajectory,
                        size_t bytes, size_t limit);
 /* Lets holds go. False if one of them is not held; the others are let go all the same. */

@@ -2,6 +2,7 @@
 #include "server/lease_link.h"
 
 #include <assert.h>
+#include <sys/socket.h>
 
 #include "net/fd_pass.h"
 #include "util/mem.h"
@@ -62,7 +63,7 @@ static bool welcome(rp_connection *c)
 {
     rp_server *server = c->worker->server;
     uint8_t greeting[RP_LEASE_GREETING_BYTES];
-    rp_lease *lease = rp_lease_new(&server->leases);
+    rp_lease *lease = rp_lease_new(&server->leases, server->arena, c->link.fd);
 
     if (lease == NULL) {
         rp_connection_refused(c, RP_REFUSED_MEMORY);
@@ -73,7 +74,8 @@ static bool welcome(rp_connection *c)
     put_number(greeting + 4, RP_LEASE_VERSION, 4);
     put_number(greeting + 8, rp_shared_arena_look(server->arena).reserve_bytes, 8);
     memcpy(greeting + 16, rp_lease_id(lease), RP_LEASE_ID_BYTES);
-    return rp_fd_send(c->link.fd, greeting, sizeof greeting, rp_shared_arena_fd(server->arena));
+    return send(c->link.fd, greeting, sizeof greeting, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+           (ssize_t)sizeof greeting;
 }
 
 /* Who asks must be allowed to sample. */

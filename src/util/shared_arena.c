@@ -6,9 +6,11 @@
 #include "util/shared_arena.h"
 
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "util/error.h"
@@ -23,6 +25,10 @@ enum {
     WORDS = (LISTS + 63) / 64,
     STEP_BYTES = 16 << 20,
     LOOKS = 8, /* at runs that may be a little too short */
+    /* A part is at least a step and an eighth of what is there: with steps of 16 MiB, 64 GiB
+     * take 56 parts. A part costs a descriptor. */
+    GROWTH = 8,
+    MAX_PARTS = 128,
 };
 
 #define NO_PAGE UINT32_MAX
@@ -40,8 +46,7 @@ typedef struct page {
 struct rp_shared_arena {
     rp_refcount refs; /* the owner's, and one for each block */
     rp_allocator alloc;
-    int fd, read_fd;
-    uint8_t *base;
+    uint8_t *base; /* of the reserve: parts, then addresses that nothing is mapped to */
     size_t reserve_bytes, page_bytes, page_shift, step_pages, max_pages;
     page *pages; /* as many as the reserve has; touched as they are needed */
     rp_mutex lock;
@@ -50,6 +55,10 @@ struct rp_shared_arena {
     uint32_t used_pages RP_GUARDED_BY(lock);
     uint32_t lists[LISTS] RP_GUARDED_BY(lock);
     uint64_t filled[WORDS] RP_GUARDED_BY(lock);
+    /* Written under the lock. A part never changes once it is counted: the count is stored with
+     * release, so a reader that loads it with acquire needs no lock. */
+    rp_shared_part parts[MAX_PARTS];
+    atomic_size_t part_count;
 };
 
 /* --- lists ------------------------------------------------------------------------------------- */
@@ -125,21 +134,55 @@ static void join_locked(rp_shared_arena *a, uint32_t at, uint32_t pages) RP_REQU
     put_free_locked(a, at, end - at);
 }
 
-/* --- the file ---------------------------------------------------------------------------------- */
+/* --- parts ------------------------------------------------------------------------------------- */
 
-/* Makes the file longer, so that a run of `pages` can be found. */
+/* Makes a file of that length: maps it writable at `at`, then seals it, then opens the
+ * descriptor that others get. Returns that descriptor, or -1.
+ *
+ * F_SEAL_GROW and F_SEAL_SHRINK fix the length, F_SEAL_FUTURE_WRITE leaves our mapping the only
+ * way to write. Seals hold against every user. The mode keeps other users from opening the file
+ * again through /proc, and from attaching extended attributes to it. */
+static int make_file(uint8_t *at, size_t bytes)
+{
+    const int seals = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
+    int fd = memfd_create("reprise", MFD_CLOEXEC | MFD_ALLOW_SEALING), read_fd = -1;
+    char path[64];
+
+    if (fd < 0) return -1;
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (ftruncate(fd, (off_t)bytes) == 0) read_fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (read_fd >= 0 && (fchmod(fd, 0) != 0 ||
+                         mmap(at, bytes, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0) == MAP_FAILED ||
+                         fcntl(fd, F_ADD_SEALS, seals) != 0)) {
+        (void)close(read_fd);
+        read_fd = -1;
+    }
+    (void)close(fd);
+    return read_fd;
+}
+
+/* Adds a part in which a run of `pages` can be found. */
 static bool grow_locked(rp_shared_arena *a, uint32_t pages) RP_REQUIRES(a->lock)
 {
+    size_t count = atomic_load_explicit(&a->part_count, memory_order_relaxed);
     size_t more = pages > a->step_pages ? pages : a->step_pages, left;
     uint32_t at = a->file_pages;
+    rp_shared_part *part;
 
+    if (count == MAX_PARTS) return false;
+    if (more < at / GROWTH) more = at / GROWTH;
     /* A list holds runs of about a length: the end must be long enough for any of its list. */
     more += more / PARTS + 1;
-    left = a->max_pages - a->file_pages;
+    left = a->max_pages - at;
     if (more > left) more = left;
     if (more < pages) return false;
-    if (ftruncate(a->fd, (off_t)(((size_t)a->file_pages + more) << a->page_shift)) != 0)
-        return false;
+    part = &a->parts[count];
+    part->offset = (uint64_t)at << a->page_shift;
+    part->bytes = (uint64_t)more << a->page_shift;
+    part->fd = make_file(a->base + part->offset, (size_t)part->bytes);
+    if (part->fd < 0) return false;
+    atomic_store_explicit(&a->part_count, count + 1, memory_order_release);
     a->file_pages += (uint32_t)more;
     join_locked(a, at, (uint32_t)more);
     return true;
@@ -285,8 +328,7 @@ static void destroy(rp_shared_arena *a)
 
     if (a->pages != NULL) (void)munmap(a->pages, a->max_pages * sizeof *a->pages);
     if (a->base != NULL) (void)munmap(a->base, a->reserve_bytes);
-    if (a->read_fd >= 0) (void)close(a->read_fd);
-    if (a->fd >= 0) (void)close(a->fd);
+    for (size_t i = 0; i < rp_shared_arena_parts(a); i++) (void)close(a->parts[i].fd);
     rp_mutex_deinit(&a->lock);
     rp_release(&alloc, a, sizeof *a);
 }
@@ -296,28 +338,26 @@ void rp_shared_arena_unref(rp_shared_arena *arena)
     if (arena != NULL && rp_refcount_dec(&arena->refs)) destroy(arena);
 }
 
-static void *map(size_t bytes, int flags, int fd)
+static void *map(size_t bytes, int protection)
 {
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, fd, 0);
+    void *at =
+        mmap(NULL, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     return at != MAP_FAILED ? at : NULL;
 }
 
-/* The file, our mapping of it, then the seals, then what others get. */
-static rp_status open_file(rp_shared_arena *a, rp_error *err)
+/* Reserves the addresses. A first file, made and thrown away, shows whether the system has
+ * what parts need. */
+static rp_status reserve(rp_shared_arena *a, rp_error *err)
 {
-    char path[64];
+    int fd;
 
-    a->fd = memfd_create("reprise", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (a->fd < 0) return rp_fail(err, RP_UNIMPLEMENTED, "no memfd can be made");
-    a->base = map(a->reserve_bytes, MAP_SHARED, a->fd);
-    a->pages = map(a->max_pages * sizeof *a->pages, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    a->base = map(a->reserve_bytes, PROT_NONE);
+    a->pages = map(a->max_pages * sizeof *a->pages, PROT_READ | PROT_WRITE);
     if (a->base == NULL || a->pages == NULL) return rp_fail_memory(err, a->reserve_bytes);
-    if (fcntl(a->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0)
-        return rp_fail(err, RP_UNIMPLEMENTED, "a memfd cannot be sealed");
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", a->fd);
-    a->read_fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (a->read_fd < 0) return rp_fail(err, RP_UNIMPLEMENTED, "%s cannot be opened", path);
+    fd = make_file(a->base, a->page_bytes);
+    if (fd < 0) return rp_fail(err, RP_UNIMPLEMENTED, "no memfd can be made and sealed");
+    (void)close(fd);
     return RP_OK;
 }
 
@@ -342,7 +382,6 @@ rp_status rp_shared_arena_new(const rp_allocator *alloc, size_t reserve_bytes,
     if (reserve_bytes > most_bytes) reserve_bytes = most_bytes;
     if (step_bytes == 0) step_bytes = STEP_BYTES;
     a->alloc = *alloc;
-    a->fd = a->read_fd = -1;
     a->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
     a->page_shift = (size_t)__builtin_ctzll((unsigned long long)a->page_bytes);
     a->max_pages = (reserve_bytes + a->page_bytes - 1) >> a->page_shift;
@@ -353,7 +392,7 @@ rp_status rp_shared_arena_new(const rp_allocator *alloc, size_t reserve_bytes,
     rp_mutex_lock(&a->lock);
     for (size_t i = 0; i < LISTS; i++) a->lists[i] = NO_PAGE;
     rp_mutex_unlock(&a->lock);
-    st = open_file(a, err);
+    st = reserve(a, err);
     if (st == RP_OK)
         *out = a;
     else
@@ -382,9 +421,14 @@ const uint8_t *rp_shared_arena_base(const rp_shared_arena *arena, size_t *reserv
     return arena->base;
 }
 
-int rp_shared_arena_fd(const rp_shared_arena *arena)
+size_t rp_shared_arena_parts(const rp_shared_arena *arena)
 {
-    return arena->read_fd;
+    return atomic_load_explicit(&arena->part_count, memory_order_acquire);
+}
+
+const rp_shared_part *rp_shared_arena_part(const rp_shared_arena *arena, size_t index)
+{
+    return &arena->parts[index];
 }
 
 rp_shared_arena_info rp_shared_arena_look(rp_shared_arena *arena)

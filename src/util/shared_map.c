@@ -10,41 +10,53 @@
 /* No more than a server can ask us to map. */
 static const uint64_t most_bytes = (uint64_t)1 << 40;
 
-rp_status rp_shared_map_init(rp_shared_map *map, int fd, uint64_t reserve_bytes, rp_error *err)
+rp_status rp_shared_map_init(rp_shared_map *map, uint64_t reserve_bytes, rp_error *err)
 {
-    int seals = fcntl(fd, F_GET_SEALS);
     void *base;
 
-    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
-        return rp_fail(err, RP_CORRUPT, "shared memory that is not sealed");
     if (reserve_bytes == 0 || reserve_bytes > most_bytes)
         return rp_fail(err, RP_CORRUPT, "shared memory of %llu bytes",
                        (unsigned long long)reserve_bytes);
-    base = mmap(NULL, (size_t)reserve_bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    base = mmap(NULL, (size_t)reserve_bytes, PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) return rp_fail_memory(err, (size_t)reserve_bytes);
-    map->fd = fd;
     map->base = base;
     map->reserve_bytes = (size_t)reserve_bytes;
-    atomic_init(&map->known_bytes, 0);
+    atomic_init(&map->mapped_bytes, 0);
     return RP_OK;
 }
 
 void rp_shared_map_deinit(rp_shared_map *map)
 {
-    (void)munmap((void *)(uintptr_t)map->base, map->reserve_bytes);
-    (void)close(map->fd);
+    (void)munmap(map->base, map->reserve_bytes);
+}
+
+rp_status rp_shared_map_add(rp_shared_map *map, int fd, uint64_t bytes, rp_error *err)
+{
+    size_t mapped = atomic_load_explicit(&map->mapped_bytes, memory_order_relaxed);
+    int seals = fcntl(fd, F_GET_SEALS);
+    off_t end;
+
+    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+        return rp_fail(err, RP_CORRUPT, "shared memory that is not sealed");
+    if (bytes == 0 || bytes > map->reserve_bytes - mapped ||
+        bytes % (uint64_t)sysconf(_SC_PAGESIZE) != 0 || (end = lseek(fd, 0, SEEK_END)) < 0 ||
+        (uint64_t)end < bytes)
+        return rp_fail(err, RP_CORRUPT, "a part of shared memory of %llu bytes",
+                       (unsigned long long)bytes);
+    /* Not MAP_NORESERVE: huge pages that the system does not have would be SIGBUS. */
+    if (mmap(map->base + mapped, (size_t)bytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) ==
+        MAP_FAILED)
+        return rp_fail_memory(err, (size_t)bytes);
+    /* Release: a thread that sees the new length must see the mapping. */
+    atomic_store_explicit(&map->mapped_bytes, mapped + (size_t)bytes, memory_order_release);
+    return RP_OK;
 }
 
 const uint8_t *rp_shared_map_find(rp_shared_map *map, uint64_t offset, uint64_t size)
 {
-    /* Relaxed: the file only grows, and an old number only makes us look again. */
-    size_t known = atomic_load_explicit(&map->known_bytes, memory_order_relaxed);
+    size_t mapped = atomic_load_explicit(&map->mapped_bytes, memory_order_acquire);
 
-    if (offset > map->reserve_bytes || size > map->reserve_bytes - offset) return NULL;
-    if (offset + size > known) {
-        off_t end = lseek(map->fd, 0, SEEK_END);
-        if (end < 0 || (uint64_t)end < offset + size) return NULL;
-        atomic_store_explicit(&map->known_bytes, (size_t)end, memory_order_relaxed);
-    }
+    if (offset > mapped || size > mapped - offset) return NULL;
     return map->base + offset;
 }

@@ -39,7 +39,7 @@ PLAIN = """
     stddef.h stdint.h stdio.h stdlib.h string.h emmintrin.h immintrin.h arm_acle.h arm_neon.h
     """.split()
 SYSTEM = {
-    "util": "fcntl.h malloc.h pthread.h signal.h time.h unistd.h sched.h sys/auxv.h sys/mman.h sys/random.h sys/syscall.h".split(),
+    "util": "fcntl.h malloc.h pthread.h signal.h time.h unistd.h sched.h sys/auxv.h sys/mman.h sys/random.h sys/stat.h sys/syscall.h".split(),
     "disk": """
         dirent.h fcntl.h linux/openat2.h pthread.h sys/file.h sys/stat.h sys/syscall.h sys/types.h sys/uio.h
         unistd.h

@@ -221,6 +221,27 @@ static void several_streams_and_decoders_share_a_lease(void **state)
     await_held(0);
 }
 
+/* The arena gets new parts while samples are on their way. */
+static void a_sampler_follows_an_arena_that_grows(void **state)
+{
+    (void)state;
+    size_t parts = 0;
+    rp_sampler *sampler;
+
+    insert(1, 10, LARGE);
+    sampler = sample(10, 2);
+    expect_and_free(take(sampler, 10));
+    for (uint64_t i = 0; i < 6; i++) {
+        insert(11 + 100 * i, 100, LARGE);
+        for (int j = 0; j < 5; j++) expect_and_free(take(sampler, 50));
+    }
+    parts = rp_shared_arena_parts(live.server->arena);
+    rp_sampler_free(sampler);
+    assert_true(parts >= 3);
+    assert_int_equal(SUM(shared_refused_items), 0);
+    await_held(0);
+}
+
 static void samples_stay_as_they_are_when_the_table_forgets_them(void **state)
 {
     (void)state;
@@ -473,6 +494,7 @@ int main(void)
         cmocka_unit_test(a_client_that_is_killed_leaves_nothing_behind), /* forks: first */
         TEST(large_chunks_are_read_in_place_and_small_ones_are_sent),
         TEST(several_streams_and_decoders_share_a_lease),
+        TEST(a_sampler_follows_an_arena_that_grows),
         TEST(samples_stay_as_they_are_when_the_table_forgets_them),
         TEST(samples_outlive_their_client),
         TEST(what_a_sampler_never_saw_is_let_go_as_well),

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/lease.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include "net/fd_pass.h"
 #include "support/fixture.h"
 #include "util/mem.h"
 
 static rp_test_bed bed;
 static rp_leases leases;
 static rp_loop_metrics metrics;
+static rp_shared_arena *arena;
+static int sockets[2]; /* ours, and the client's */
 
 static int set_up(void **state)
 {
@@ -16,7 +22,14 @@ static int set_up(void **state)
     rp_test_bed_init(&bed, NULL);
     memset(&metrics, 0, sizeof metrics);
     rp_leases_init(&leases, &bed.alloc, &metrics);
+    assert_ok(rp_shared_arena_new(rp_allocator_default(), 64 << 20, 1 << 20, &arena, NULL));
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
     return 0;
+}
+
+static rp_lease *new_lease(void)
+{
+    return rp_lease_new(&leases, arena, sockets[0]);
 }
 
 static int tear_down(void **state)
@@ -25,6 +38,9 @@ static int tear_down(void **state)
     assert_int_equal(rp_counter_get(&metrics.shared_held_bytes), 0);
     assert_int_equal(rp_counter_get(&metrics.leases), 0);
     rp_leases_deinit(&leases);
+    rp_shared_arena_unref(arena);
+    (void)close(sockets[0]);
+    (void)close(sockets[1]);
     rp_test_bed_deinit(&bed); /* nothing may be left alive */
     return 0;
 }
@@ -32,7 +48,7 @@ static int tear_down(void **state)
 static void a_lease_is_found_by_its_id_until_it_ends(void **state)
 {
     (void)state;
-    rp_lease *a = rp_lease_new(&leases), *b = rp_lease_new(&leases), *found;
+    rp_lease *a = new_lease(), *b = new_lease(), *found;
     uint8_t id[RP_LEASE_ID_BYTES];
 
     memcpy(id, rp_lease_id(a), sizeof id);
@@ -51,7 +67,7 @@ static void a_lease_is_found_by_its_id_until_it_ends(void **state)
 static void holds_keep_trajectories_until_they_are_let_go(void **state)
 {
     (void)state;
-    rp_lease *lease = rp_lease_new(&leases);
+    rp_lease *lease = new_lease();
     rp_lease_call *call = rp_lease_begin_call(lease, 1);
     uint64_t holds[100];
 
@@ -75,7 +91,7 @@ static void holds_keep_trajectories_until_they_are_let_go(void **state)
 static void nonsense_is_not_let_go(void **state)
 {
     (void)state;
-    rp_lease *lease = rp_lease_new(&leases);
+    rp_lease *lease = new_lease();
     const uint64_t nonsense[] = {0, 1, 16, 17, UINT32_MAX, UINT64_MAX >> 1};
 
     for (size_t i = 0; i < COUNT_OF(nonsense); i++)
@@ -88,7 +104,7 @@ static void nonsense_is_not_let_go(void **state)
 static void what_never_arrived_is_let_go_when_a_call_is_closed(void **state)
 {
     (void)state;
-    rp_lease *lease = rp_lease_new(&leases);
+    rp_lease *lease = new_lease();
     rp_lease_call *a = rp_lease_begin_call(lease, 1), *b = rp_lease_begin_call(lease, 2);
 
     for (int i = 0; i < 200; i++) {
@@ -108,7 +124,7 @@ static void what_never_arrived_is_let_go_when_a_call_is_closed(void **state)
 static void a_call_that_was_over_before_it_came_does_not_begin(void **state)
 {
     (void)state;
-    rp_lease *lease = rp_lease_new(&leases);
+    rp_lease *lease = new_lease();
     rp_lease_call *call;
 
     assert_true(rp_lease_close_call(lease, 7, 0));
@@ -125,7 +141,7 @@ static void a_call_that_was_over_before_it_came_does_not_begin(void **state)
 static void closings_of_no_call_are_bounded(void **state)
 {
     (void)state;
-    rp_lease *lease = rp_lease_new(&leases);
+    rp_lease *lease = new_lease();
     uint64_t count = 0;
 
     for (int round = 0; round < 2; round++) {
@@ -142,7 +158,7 @@ static void closings_of_no_call_are_bounded(void **state)
 static void calls_that_nobody_closes_are_bounded(void **state)
 {
     (void)state;
-    rp_lease *lease = rp_lease_new(&leases);
+    rp_lease *lease = new_lease();
     uint64_t count = 0;
 
     for (;; count++) {
@@ -158,7 +174,7 @@ static void calls_that_nobody_closes_are_bounded(void **state)
 static void a_lease_may_end_before_its_calls(void **state)
 {
     (void)state;
-    rp_lease *lease = rp_lease_new(&leases), *mine;
+    rp_lease *lease = new_lease(), *mine;
     rp_lease_call *call = rp_lease_begin_call(lease, 1);
 
     mine = rp_leases_find(&leases, rp_lease_id(lease), RP_LEASE_ID_BYTES);
@@ -169,6 +185,87 @@ static void a_lease_may_end_before_its_calls(void **state)
     assert_null(rp_lease_begin_call(mine, 2));
     rp_lease_end_call(mine, call);
     rp_lease_unref(mine);
+}
+
+static void all_leases_together_hold_four_times_the_limit_of_one(void **state)
+{
+    (void)state;
+    rp_lease *some[6];
+    rp_lease_call *calls[6];
+    size_t holding = 0;
+
+    for (size_t i = 0; i < COUNT_OF(some); i++) {
+        some[i] = new_lease();
+        calls[i] = rp_lease_begin_call(some[i], 1);
+        holding += rp_lease_hold(some[i], calls[i], bed.plain, 1000, 1000) != 0;
+    }
+    assert_int_equal(holding, 4);
+    assert_int_equal(rp_counter_get(&metrics.shared_held_bytes), 4000);
+    rp_lease_end_call(some[0], calls[0]);
+    rp_lease_end(some[0]); /* what one gives back another may hold */
+    assert_int_not_equal(rp_lease_hold(some[5], calls[5], bed.plain, 1000, 1000), 0);
+    for (size_t i = 1; i < COUNT_OF(some); i++) {
+        rp_lease_end_call(some[i], calls[i]);
+        rp_lease_end(some[i]);
+    }
+}
+
+/* --- parts ---------------------------------------------------------------------------------------- */
+
+/* The length of the next part that the client has been sent; 0: none. */
+static uint64_t take_part(void)
+{
+    uint64_t bytes = 0;
+    bool broken;
+    int fd;
+
+    if (rp_fd_receive(sockets[1], &bytes, sizeof bytes, &fd, &broken) < 0) return 0;
+    assert_true(fd >= 0);
+    assert_int_equal(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+    (void)close(fd);
+    return bytes; /* our machines are little-endian */
+}
+
+static void a_client_has_the_parts_before_it_hears_of_a_hold(void **state)
+{
+    (void)state;
+    rp_allocator alloc = rp_shared_arena_allocator(arena);
+    void *first = rp_alloc(&alloc, 1 << 20), *second;
+    rp_lease *lease = new_lease();
+    rp_lease_call *call = rp_lease_begin_call(lease, 1);
+
+    assert_int_equal(take_part(), 0);
+    assert_int_not_equal(rp_lease_hold(lease, call, bed.plain, 10, 1000), 0);
+    assert_int_equal(take_part(), rp_shared_arena_part(arena, 0)->bytes);
+    assert_int_not_equal(rp_lease_hold(lease, call, bed.plain, 10, 1000), 0);
+    assert_int_equal(take_part(), 0); /* once each */
+    second = rp_alloc(&alloc, 4 << 20);
+    assert_int_not_equal(rp_lease_hold(lease, call, bed.plain, 10, 1000), 0);
+    assert_int_equal(take_part(), rp_shared_arena_part(arena, 1)->bytes);
+    assert_int_equal(take_part(), 0);
+    rp_lease_end_call(lease, call);
+    rp_lease_end(lease);
+    rp_release(&alloc, first, 1 << 20);
+    rp_release(&alloc, second, 4 << 20);
+}
+
+static void a_client_that_reads_no_parts_holds_nothing(void **state)
+{
+    (void)state;
+    rp_allocator alloc = rp_shared_arena_allocator(arena);
+    void *block = rp_alloc(&alloc, 1 << 20);
+    rp_lease *lease = new_lease();
+    rp_lease_call *call = rp_lease_begin_call(lease, 1);
+    char filler[4096] = {0};
+
+    while (send(sockets[0], filler, sizeof filler, MSG_DONTWAIT | MSG_NOSIGNAL) > 0) continue;
+    assert_int_equal(rp_lease_hold(lease, call, bed.plain, 10, 1000), 0);
+    while (recv(sockets[1], filler, sizeof filler, MSG_DONTWAIT) > 0) continue;
+    assert_int_not_equal(rp_lease_hold(lease, call, bed.plain, 10, 1000), 0);
+    assert_true(take_part() > 0);
+    rp_lease_end_call(lease, call);
+    rp_lease_end(lease);
+    rp_release(&alloc, block, 1 << 20);
 }
 
 /* --- threads -------------------------------------------------------------------------------------- */
@@ -195,7 +292,7 @@ static void *stream(void *arg)
 static void streams_of_several_threads_share_a_lease(void **state)
 {
     (void)state;
-    rp_lease *lease = rp_lease_new(&leases);
+    rp_lease *lease = new_lease();
     streamer streamers[4];
     pthread_t threads[4];
 
@@ -213,14 +310,14 @@ static void streams_of_several_threads_share_a_lease(void **state)
 static void without_memory_nothing_is_held(void **state)
 {
     (void)state;
-    rp_lease *lease = rp_lease_new(&leases);
+    rp_lease *lease = new_lease();
     rp_lease_call *call = rp_lease_begin_call(lease, 1);
     size_t held = 0;
 
     atomic_store(&bed.oom.left, 0);
     assert_int_equal(rp_lease_hold(lease, call, bed.plain, 1, 1000), 0);
     assert_null(rp_lease_begin_call(lease, 2));
-    assert_null(rp_lease_new(&leases));
+    assert_null(new_lease());
     atomic_store(&bed.oom.left, 1);
     while (rp_lease_hold(lease, call, bed.plain, 1, 1000) != 0) held++;
     assert_int_equal(rp_lease_held_bytes(lease), held);
@@ -243,6 +340,9 @@ int main(void)
         TEST(closings_of_no_call_are_bounded),
         TEST(calls_that_nobody_closes_are_bounded),
         TEST(a_lease_may_end_before_its_calls),
+        TEST(all_leases_together_hold_four_times_the_limit_of_one),
+        TEST(a_client_has_the_parts_before_it_hears_of_a_hold),
+        TEST(a_client_that_reads_no_parts_holds_nothing),
         TEST(streams_of_several_threads_share_a_lease),
         TEST(without_memory_nothing_is_held),
     };

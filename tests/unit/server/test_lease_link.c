@@ -10,7 +10,6 @@
 #include "reprise/wait.h"
 #include "server/inside.h"
 #include "support/live_server.h"
-#include "util/shared_map.h"
 
 static rp_test_live live;
 
@@ -78,19 +77,18 @@ static void expect_hung_up(int fd)
     (void)close(fd);
 }
 
-/* A lease: its id, and the file. */
-static int expect_welcome(int fd, uint8_t id[16])
+/* A lease: its id. No descriptor comes before there is a hold. */
+static void expect_welcome(int fd, uint8_t id[16])
 {
     uint8_t answer[RP_LEASE_GREETING_BYTES];
     bool broken;
-    int memory;
+    int part;
 
     await(fd);
-    assert_int_equal(rp_fd_receive(fd, answer, sizeof answer, &memory, &broken), 32);
-    assert_memory_equal(answer, "RSM1\1\0\0\0", 8);
-    assert_true(memory >= 0);
+    assert_int_equal(rp_fd_receive(fd, answer, sizeof answer, &part, &broken), 32);
+    assert_memory_equal(answer, "RSM1\2\0\0\0", 8);
+    assert_int_equal(part, -1);
     memcpy(id, answer + 16, 16);
-    return memory;
 }
 
 static uint64_t leases(void)
@@ -115,17 +113,13 @@ static void await_leases(uint64_t count)
 static void a_client_gets_a_lease_for_as_long_as_it_stays(void **state)
 {
     (void)state;
-    int fds[3], memory;
+    int fds[3];
     uint8_t ids[3][16];
-    rp_shared_map map;
-    rp_error err;
 
     for (int i = 0; i < 3; i++) {
         fds[i] = dial();
         greet(fds[i], "");
-        memory = expect_welcome(fds[i], ids[i]);
-        assert_ok_err(rp_shared_map_init(&map, memory, 1 << 20, &err), &err);
-        rp_shared_map_deinit(&map);
+        expect_welcome(fds[i], ids[i]);
     }
     assert_memory_not_equal(ids[0], ids[1], 16);
     assert_int_equal(leases(), 3);
@@ -147,7 +141,7 @@ static void the_greeting_may_come_in_pieces(void **state)
         say(fd, message + i, 1);
         (void)usleep(2000);
     }
-    (void)close(expect_welcome(fd, id));
+    expect_welcome(fd, id);
     (void)close(fd);
     await_leases(0);
 }
@@ -182,7 +176,7 @@ static void holds_that_are_not_held_end_the_lease(void **state)
         int fd = dial();
 
         greet(fd, "");
-        (void)close(expect_welcome(fd, id));
+        expect_welcome(fd, id);
         say(fd, &nonsense[i], sizeof nonsense[i]); /* our machines are little-endian */
         expect_hung_up(fd);
     }
@@ -216,7 +210,7 @@ static void a_lease_outlives_the_time_for_greetings(void **state)
     start(&options);
     p.fd = dial();
     greet(p.fd, "");
-    (void)close(expect_welcome(p.fd, id));
+    expect_welcome(p.fd, id);
     assert_int_equal(poll(&p, 1, 300), 0); /* nothing is said, nobody hangs up */
     assert_int_equal(leases(), 1);
     (void)close(p.fd);
@@ -247,7 +241,7 @@ static void a_token_is_asked_for_like_on_any_call(void **state)
     assert_int_equal(refusals(RP_REFUSED_UNAUTHENTICATED), 2);
     fd = dial();
     greet(fd, "Bearer reader");
-    (void)close(expect_welcome(fd, id));
+    expect_welcome(fd, id);
     (void)close(fd);
     await_leases(0);
     rp_test_live_stop(&live);
@@ -275,7 +269,7 @@ static void a_drain_does_not_wait_for_leases(void **state)
     int64_t began_ns = rp_now_ns();
 
     greet(fd, "");
-    (void)close(expect_welcome(fd, id));
+    expect_welcome(fd, id);
     rp_server_drain(live.server, 20000);
     assert_true(rp_now_ns() - began_ns < INT64_C(10000000000));
     expect_hung_up(fd);

@@ -5,6 +5,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "support/unit.h"
@@ -91,7 +94,7 @@ static void the_file_grows_as_it_is_needed(void **state)
         blocks[i] = rp_alloc(&alloc, MIB);
         assert_non_null(blocks[i]);
         assert_true(rp_shared_arena_look(arena).file_bytes >= (i + 1) * MIB);
-        assert_true(rp_shared_arena_look(arena).file_bytes - before <= 3 * MIB);
+        assert_true(rp_shared_arena_look(arena).file_bytes - before <= 4 * MIB);
         before = rp_shared_arena_look(arena).file_bytes;
     }
     for (size_t i = 0; i < COUNT_OF(blocks); i++) rp_release(&alloc, blocks[i], MIB);
@@ -102,27 +105,106 @@ static void the_file_grows_as_it_is_needed(void **state)
     rp_shared_arena_unref(arena);
 }
 
-static void nobody_else_can_write_shrink_or_unseal(void **state)
+/* Everything that a descriptor opened again for writing could be used for. */
+static void expect_sealed(int again)
+{
+    assert_true(mmap(NULL, MIB, PROT_WRITE, MAP_SHARED, again, 0) == MAP_FAILED);
+    assert_int_equal(write(again, "x", 1), -1);
+    assert_int_equal(ftruncate(again, 0), -1);
+    assert_int_equal(ftruncate(again, 64 * MIB), -1);
+    assert_int_equal(fallocate(again, 0, 64 * MIB, MIB), -1);
+    assert_int_equal(fallocate(again, FALLOC_FL_KEEP_SIZE, 64 * MIB, MIB), -1);
+    assert_int_equal(fallocate(again, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, 0, 64 << 10),
+                     -1);
+    assert_int_equal(fcntl(again, F_ADD_SEALS, F_SEAL_GROW), -1);
+}
+
+static void nobody_else_can_write_resize_or_unseal_issue_20(void **state)
 {
     (void)state;
-    rp_shared_arena *arena = make(4 * MIB, MIB);
+    rp_shared_arena *arena = make(16 * MIB, MIB);
     rp_allocator alloc = rp_shared_arena_allocator(arena);
-    void *block = rp_alloc(&alloc, MIB);
-    int fd = rp_shared_arena_fd(arena), again;
+    void *blocks[2] = {rp_alloc(&alloc, MIB), rp_alloc(&alloc, 4 * MIB)};
+
+    assert_int_equal(rp_shared_arena_parts(arena), 2);
+    for (size_t i = 0; i < 2; i++) {
+        const rp_shared_part *part = rp_shared_arena_part(arena, i);
+        struct stat before, after;
+        char path[64];
+        int again;
+
+        assert_int_equal(fstat(part->fd, &before), 0);
+        assert_int_equal(before.st_mode & 0777, 0); /* no user but root may open it again */
+        assert_true(mmap(NULL, MIB, PROT_WRITE, MAP_SHARED, part->fd, 0) == MAP_FAILED);
+        assert_int_equal(write(part->fd, "x", 1), -1);
+        (void)fchmod(part->fd, 0700); /* what the same user can always do */
+        snprintf(path, sizeof path, "/proc/self/fd/%d", part->fd);
+        again = open(path, O_RDWR | O_CLOEXEC);
+        assert_true(again >= 0);
+        expect_sealed(again);
+        (void)close(again);
+        assert_int_equal(fstat(part->fd, &after), 0);
+        assert_int_equal(after.st_size, before.st_size);
+        assert_int_equal(after.st_size, part->bytes);
+    }
+    rp_release(&alloc, blocks[0], MIB);
+    rp_release(&alloc, blocks[1], 4 * MIB);
+    rp_shared_arena_unref(arena);
+}
+
+/* 0: everything was refused. */
+static int try_as_another_user(int fd)
+{
     char path[64];
 
+    if (setgid(65534) != 0 || setuid(65534) != 0) return 1;
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    again = open(path, O_RDWR | O_CLOEXEC); /* what the same user can always get */
-    assert_true(mmap(NULL, MIB, PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
-    assert_int_equal(write(fd, "x", 1), -1);
-    if (again >= 0) {
-        assert_true(mmap(NULL, MIB, PROT_WRITE, MAP_SHARED, again, 0) == MAP_FAILED);
-        assert_int_equal(write(again, "x", 1), -1);
-        assert_int_equal(ftruncate(again, 0), -1);
-        assert_int_equal(fcntl(again, F_ADD_SEALS, F_SEAL_GROW), -1);
-        (void)close(again);
-    }
+    if (open(path, O_RDWR | O_CLOEXEC) >= 0) return 2;
+    if (fchmod(fd, 0777) == 0) return 3;
+    if (fsetxattr(fd, "user.x", "x", 1, 0) == 0) return 4; /* the system would keep it */
+    if (mmap(NULL, MIB, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED) return 5;
+    return 0;
+}
+
+static void another_user_can_only_read_issue_20(void **state)
+{
+    (void)state;
+    rp_shared_arena *arena = make(16 * MIB, MIB);
+    rp_allocator alloc = rp_shared_arena_allocator(arena);
+    void *block = rp_alloc(&alloc, MIB);
+    int status;
+    pid_t pid;
+
+    if (geteuid() != 0) skip(); /* cannot become another user */
+    pid = fork();
+    if (pid == 0) _exit(try_as_another_user(rp_shared_arena_part(arena, 0)->fd));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
     rp_release(&alloc, block, MIB);
+    rp_shared_arena_unref(arena);
+}
+
+/* A reader makes the system provide the pages that it touches: there must be no more of them
+ * than blocks needed. The number of parts is what a client has to keep descriptors for. */
+static void parts_are_few_and_no_longer_than_blocks_need(void **state)
+{
+    (void)state;
+    rp_shared_arena *arena = make((size_t)2 << 30, 0); /* nothing of it is touched */
+    rp_allocator alloc = rp_shared_arena_allocator(arena);
+    size_t count = 0;
+    void **blocks = calloc(2048, sizeof *blocks);
+
+    for (; count < 1900; count++) {
+        rp_shared_arena_info info;
+        blocks[count] = rp_alloc(&alloc, MIB);
+        info = rp_shared_arena_look(arena);
+        assert_true(info.file_bytes <= info.used_bytes + info.used_bytes / 6 + 19 * MIB);
+    }
+    assert_in_range(rp_shared_arena_parts(arena), 8, 40);
+    for (size_t i = 0; i < count; i++) rp_release(&alloc, blocks[i], MIB);
+    free(blocks);
+    expect_sound(arena);
     rp_shared_arena_unref(arena);
 }
 
@@ -140,6 +222,13 @@ static void blocks_keep_it_alive(void **state)
     rp_release(&alloc, inside, MIB);
 }
 
+static void map_part(rp_shared_map *map, const rp_shared_arena *arena, size_t index)
+{
+    const rp_shared_part *part = rp_shared_arena_part(arena, index);
+
+    assert_ok_err(rp_shared_map_add(map, part->fd, part->bytes, &err), &err);
+}
+
 static void once_retired_nothing_changes(void **state)
 {
     (void)state;
@@ -151,8 +240,8 @@ static void once_retired_nothing_changes(void **state)
     const uint8_t *seen;
 
     memset(block, 9, MIB);
-    assert_ok_err(rp_shared_map_init(&map, dup(rp_shared_arena_fd(arena)), 8 * MIB, &err),
-                  &err);
+    assert_ok_err(rp_shared_map_init(&map, 8 * MIB, &err), &err);
+    map_part(&map, arena, 0);
     seen = rp_shared_map_find(&map, 0, MIB);
     assert_non_null(seen);
     rp_shared_arena_retire(arena);
@@ -313,19 +402,24 @@ static void a_map_sees_what_is_written_and_no_further(void **state)
     uint64_t offset;
 
     memset(first, 3, MIB);
-    assert_ok_err(rp_shared_map_init(&map, dup(rp_shared_arena_fd(arena)), 16 * MIB, &err),
-                  &err);
+    assert_ok_err(rp_shared_map_init(&map, 16 * MIB, &err), &err);
+    assert_null(rp_shared_map_find(&map, 0, 1)); /* no part has come */
+    map_part(&map, arena, 0);
     assert_int_equal(rp_shared_map_find(&map, 0, MIB)[MIB - 1], 3);
     file = rp_shared_arena_look(arena).file_bytes;
     assert_non_null(rp_shared_map_find(&map, file - 1, 1));
     assert_null(rp_shared_map_find(&map, file - 1, 2));
-    assert_null(rp_shared_map_find(&map, file, 1));
+    assert_null(rp_shared_map_find(&map, file + 1, 1));
     assert_null(rp_shared_map_find(&map, 16 * MIB, 1));
     assert_null(rp_shared_map_find(&map, UINT64_MAX, 1));
     assert_null(rp_shared_map_find(&map, 1, UINT64_MAX));
-    second = rp_alloc(&alloc, 4 * MIB); /* it grows under the map */
+    second = rp_alloc(&alloc, 4 * MIB); /* begins in the first part and ends in the second */
     assert_true(rp_shared_arena_find(arena, second, 4 * MIB, &offset));
+    assert_true(offset < file && offset + 4 * MIB > file);
     memset(second, 4, 4 * MIB);
+    assert_null(rp_shared_map_find(&map, offset, 4 * MIB));
+    map_part(&map, arena, 1);
+    assert_int_equal(rp_shared_map_find(&map, offset, 4 * MIB)[0], 4);
     assert_int_equal(rp_shared_map_find(&map, offset, 4 * MIB)[4 * MIB - 1], 4);
     rp_release(&alloc, first, MIB);
     rp_release(&alloc, second, 4 * MIB);
@@ -339,16 +433,43 @@ static void a_map_of_anything_else_is_refused(void **state)
     int fds[2], loose = memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     rp_shared_map map;
 
+    assert_fails(rp_shared_map_init(&map, 0, &err), RP_CORRUPT, &err, "0 bytes");
+    assert_fails(rp_shared_map_init(&map, UINT64_MAX, &err), RP_CORRUPT, &err, "bytes");
+    assert_ok_err(rp_shared_map_init(&map, 2 * MIB, &err), &err);
     assert_int_equal(ftruncate(loose, MIB), 0);
-    assert_fails(rp_shared_map_init(&map, loose, MIB, &err), RP_CORRUPT, &err, "sealed");
+    assert_fails(rp_shared_map_add(&map, loose, MIB, &err), RP_CORRUPT, &err, "sealed");
     assert_int_equal(fcntl(loose, F_ADD_SEALS, F_SEAL_SHRINK), 0);
-    assert_fails(rp_shared_map_init(&map, loose, 0, &err), RP_CORRUPT, &err, "0 bytes");
-    assert_fails(rp_shared_map_init(&map, loose, UINT64_MAX, &err), RP_CORRUPT, &err, "bytes");
+    assert_fails(rp_shared_map_add(&map, loose, 0, &err), RP_CORRUPT, &err, "0 bytes");
+    assert_fails(rp_shared_map_add(&map, loose, MIB - 1, &err), RP_CORRUPT, &err, "bytes");
+    assert_fails(rp_shared_map_add(&map, loose, 2 * MIB, &err), RP_CORRUPT, &err, "bytes");
+    assert_fails(rp_shared_map_add(&map, loose, UINT64_MAX, &err), RP_CORRUPT, &err, "bytes");
     assert_int_equal(pipe(fds), 0);
-    assert_fails(rp_shared_map_init(&map, fds[0], MIB, &err), RP_CORRUPT, &err, "sealed");
+    assert_fails(rp_shared_map_add(&map, fds[0], MIB, &err), RP_CORRUPT, &err, "sealed");
+    assert_ok_err(rp_shared_map_add(&map, loose, MIB, &err), &err);
+    assert_ok_err(rp_shared_map_add(&map, loose, MIB, &err), &err);
+    assert_fails(rp_shared_map_add(&map, loose, MIB, &err), RP_CORRUPT, &err, "bytes");
+    rp_shared_map_deinit(&map);
     (void)close(fds[0]);
     (void)close(fds[1]);
     (void)close(loose);
+}
+
+/* A server may send a file of huge pages that the system does not have. */
+static void a_map_that_is_accepted_can_be_read(void **state)
+{
+    (void)state;
+    int huge = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+    rp_shared_map map;
+
+    if (huge < 0) skip(); /* the system knows no huge pages */
+    assert_int_equal(ftruncate(huge, 4 * MIB), 0);
+    assert_int_equal(fcntl(huge, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    assert_ok_err(rp_shared_map_init(&map, 64 * MIB, &err), &err);
+    if (rp_shared_map_add(&map, huge, 4 * MIB, &err) == RP_OK)
+        for (size_t i = 0; i < 4 * MIB; i += 4096)
+            assert_int_equal(*(const volatile uint8_t *)rp_shared_map_find(&map, i, 1), 0);
+    rp_shared_map_deinit(&map);
+    (void)close(huge);
 }
 
 int main(void)
@@ -357,7 +478,9 @@ int main(void)
         cmocka_unit_test(blocks_lie_in_the_file_and_go_back_to_it),
         cmocka_unit_test(small_blocks_and_those_without_room_come_from_elsewhere),
         cmocka_unit_test(the_file_grows_as_it_is_needed),
-        cmocka_unit_test(nobody_else_can_write_shrink_or_unseal),
+        cmocka_unit_test(nobody_else_can_write_resize_or_unseal_issue_20),
+        cmocka_unit_test(another_user_can_only_read_issue_20),
+        cmocka_unit_test(parts_are_few_and_no_longer_than_blocks_need),
         cmocka_unit_test(blocks_keep_it_alive),
         cmocka_unit_test(once_retired_nothing_changes),
         cmocka_unit_test(random_blocks_keep_the_invariants),
@@ -365,6 +488,7 @@ int main(void)
         cmocka_unit_test(memory_that_runs_out_is_a_status),
         cmocka_unit_test(a_map_sees_what_is_written_and_no_further),
         cmocka_unit_test(a_map_of_anything_else_is_refused),
+        cmocka_unit_test(a_map_that_is_accepted_can_be_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
