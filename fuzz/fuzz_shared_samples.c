@@ -76,7 +76,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                      .columns = 64,
                                      .slices = 256,
                                      .bytes = 4 * (size_t)FUZZ_MAX_BYTES,
-                                     .batch_chunks = 64};
+                                     .batch_chunks = 64,
+                                     .item_bytes = 16 * (size_t)FUZZ_MAX_BYTES};
     fuzz_memory memory = {.fails = size > 2 && data[1] >= 128, .until = size > 2 ? data[2] : 0};
     shared s = {.alloc = {fuzz_memory_resize, &memory}};
     const rp_shared_source source = {find, take, ref, unref, &s};

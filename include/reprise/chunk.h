@@ -42,7 +42,7 @@ typedef struct rp_chunk_column {
     rp_dtype dtype;
     rp_shape shape;
     size_t stored_bytes; /* compressed */
-    size_t raw_bytes;    /* decompressed; for strings, the bytes of the encoded list */
+    size_t raw_bytes;    /* decompressed; for strings, those of the list or of all elements */
 } rp_chunk_column;
 
 RP_API rp_chunk *rp_chunk_ref(rp_chunk *chunk);

@@ -47,6 +47,8 @@ typedef struct rp_client_options {
     int64_t retry_min_ms;       /* between attempts, doubling, jittered; 0: 10 */
     int64_t retry_max_ms;       /* 0: 2,000 */
     size_t message_bytes;       /* largest answer taken; 0: 512 MiB */
+    size_t item_bytes;          /* largest item taken from a server, decoded; 0: 1 GiB */
+    size_t batch_bytes;         /* largest batch, decoded; 0: half of the machine's memory */
     rp_spread spread;
     bool shared_memory_off; /* on a Unix socket: do not read chunks in the server's memory */
     uint64_t seed;          /* of keys and of the choice of shards; 0: from the system */

@@ -48,7 +48,9 @@ RP_API void rp_sampler_close(rp_sampler *sampler);
  * RP_DEADLINE (by `wait`, or the rate limiter's timeout: then the sentence says so and every
  * later call answers the same), RP_PRECONDITION (max_samples have been taken: it is over),
  * RP_CANCELLED, RP_NOT_FOUND (no such table), RP_CORRUPT, RP_INVALID (`checked`: a sample that
- * does not fit), RP_DENIED, RP_UNAUTHENTICATED. What came before such an end is given first. A
+ * does not fit), RP_NO_RESOURCE (memory, or a sample over `item_bytes` of the client's
+ * options),
+ * RP_DENIED, RP_UNAUTHENTICATED. What came before such an end is given first. A
  * timeout of the rate limiter that passes while nobody waits does not count, unless it is 0.
  *
  * Tables of several servers whose sampler is not random (fifo, lifo, heaps) are drawn from in
@@ -80,7 +82,8 @@ typedef struct rp_batch rp_batch;
  * cannot be had, what there was is given to whoever asks next. Returns owned. It may outlive
  * the sampler, but not the client; one thread at a time.
  * Statuses as above, and RP_INVALID: the items differ (names the item, what it has and what was
- * expected); then they are dropped. */
+ * expected), or RP_NO_RESOURCE: they are more than `batch_bytes` of the client's options; then
+ * they are dropped. */
 RP_API RP_NODISCARD rp_status rp_sampler_batch(rp_sampler *sampler, size_t size,
                                                rp_ragged ragged, bool whole, rp_wait wait,
                                                rp_batch **out, rp_error *err);

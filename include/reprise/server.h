@@ -25,6 +25,7 @@ typedef struct rp_server_limits {
     size_t message_bytes;       /* of one gRPC message: 64 MiB */
     size_t chunk_bytes;         /* of one chunk as it travels: 32 MiB */
     size_t tensor_bytes;        /* of one chunk, decompressed: 256 MiB */
+    size_t item_bytes;          /* of one item, decoded: 1 GiB */
     size_t columns;             /* of one item: 4,096 */
     size_t slices;              /* of all items of a message: 1,048,576 */
     size_t items;               /* of one message: 262,144 */

@@ -171,35 +171,25 @@ static PyObject *client_wrap(PyTypeObject *type, rp_client *client, PyObject *st
 
 static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"addresses",
-                            "tls",
-                            "ca_file",
-                            "certificate_file",
-                            "key_file",
-                            "server_name",
-                            "token",
-                            "connect_timeout",
-                            "retry_min",
-                            "retry_max",
-                            "message_bytes",
-                            "spread",
-                            "shared_memory",
-                            "seed",
+    static char *names[] = {"addresses",   "tls",         "ca_file",       "certificate_file",
+                            "key_file",    "server_name", "token",         "connect_timeout",
+                            "retry_min",   "retry_max",   "message_bytes", "item_bytes",
+                            "batch_bytes", "spread",      "shared_memory", "seed",
                             NULL};
     rp_client_options options = {0};
     const char *addresses, *spread = "turns";
     int tls = 0, shared_memory = 1;
     double connect_s = 0, retry_min_s = 0, retry_max_s = 0;
-    Py_ssize_t message_bytes = 0;
+    Py_ssize_t message_bytes = 0, item_bytes = 0, batch_bytes = 0;
     rp_client *client = NULL;
     rp_error err = {0};
     rp_status status;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "s|$pzzzzzdddnspO&", names, &addresses, &tls, &options.ca_file,
+            args, kwargs, "s|$pzzzzzdddnnnspO&", names, &addresses, &tls, &options.ca_file,
             &options.certificate_file, &options.key_file, &options.server_name, &options.token,
-            &connect_s, &retry_min_s, &retry_max_s, &message_bytes, &spread, &shared_memory,
-            core_u64_converter, &options.seed))
+            &connect_s, &retry_min_s, &retry_max_s, &message_bytes, &item_bytes, &batch_bytes,
+            &spread, &shared_memory, core_u64_converter, &options.seed))
         return NULL;
     if (!(connect_s >= 0 && retry_min_s >= 0 && retry_max_s >= 0 && connect_s < 1e9 &&
           retry_min_s < 1e9 && retry_max_s < 1e9)) {
@@ -207,8 +197,11 @@ static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
                         "connect_timeout, retry_min and retry_max must be >= 0 and < 1e9 s");
         return NULL;
     }
-    if (message_bytes < 0) {
-        PyErr_Format(PyExc_ValueError, "message_bytes must be >= 0, got %zd", message_bytes);
+    if (message_bytes < 0 || item_bytes < 0 || batch_bytes < 0) {
+        PyErr_Format(
+            PyExc_ValueError,
+            "message_bytes, item_bytes and batch_bytes must be >= 0, got %zd, %zd, %zd",
+            message_bytes, item_bytes, batch_bytes);
         return NULL;
     }
     if (spread_from(spread, &options.spread) != 0) return NULL;
@@ -218,6 +211,8 @@ static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     options.retry_min_ms = (int64_t)(retry_min_s * 1e3);
     options.retry_max_ms = (int64_t)(retry_max_s * 1e3);
     options.message_bytes = (size_t)message_bytes;
+    options.item_bytes = (size_t)item_bytes;
+    options.batch_bytes = (size_t)batch_bytes;
     Py_BEGIN_ALLOW_THREADS;
     status = rp_client_new(addresses, &options, &client, &err);
     Py_END_ALLOW_THREADS;
@@ -229,15 +224,19 @@ static PyObject *client_local(PyObject *type, PyObject *const *args, Py_ssize_t 
 {
     rp_client_options options = {0};
     rp_client *client = NULL;
+    uint64_t batch_bytes = 0;
     rp_store *store;
     rp_error err = {0};
     rp_status status;
 
-    if (count < 1 || count > 2 || !PyObject_TypeCheck(args[0], &core_Store)) {
-        PyErr_SetString(PyExc_TypeError, "local(store, seed=0): store must be a Store");
+    if (count < 1 || count > 3 || !PyObject_TypeCheck(args[0], &core_Store)) {
+        PyErr_SetString(PyExc_TypeError,
+                        "local(store, seed=0, batch_bytes=0): store must be a Store");
         return NULL;
     }
-    if (count == 2 && !core_u64_converter(args[1], &options.seed)) return NULL;
+    if (count >= 2 && !core_u64_converter(args[1], &options.seed)) return NULL;
+    if (count >= 3 && !core_u64_converter(args[2], &batch_bytes)) return NULL;
+    options.batch_bytes = (size_t)batch_bytes;
     if (!(store = core_store_of(args[0]))) return NULL;
     status = rp_client_local(store, &options, &client, &err);
     if (status != RP_OK) return core_raise(status, &err);
@@ -760,7 +759,7 @@ out:
 
 static PyMethodDef client_methods[] = {
     {"local", (PyCFunction)(void (*)(void))client_local, METH_FASTCALL | METH_CLASS,
-     "local(store, seed=0)\n--\n\nA client of a store in this process."},
+     "local(store, seed=0, batch_bytes=0)\n--\n\nA client of a store in this process."},
     {"replay_samples", (PyCFunction)(void (*)(void))core_replay_samples,
      METH_FASTCALL | METH_STATIC,
      "replay_samples(found, SampleInfo, ReplaySample, structure, steps, /)\n--\n\n"
@@ -801,12 +800,12 @@ PyTypeObject core_Client = {
     .tp_basicsize = sizeof(core_client),
     .tp_dealloc = (destructor)client_dealloc,
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc =
-        "Client(addresses, *, tls=False, ca_file=None, certificate_file=None, "
-        "key_file=None, server_name=None, token=None, connect_timeout=0, retry_min=0, "
-        "retry_max=0, message_bytes=0, spread='turns', shared_memory=True, seed=0)\n--\n\n"
-        "A client of the servers at those addresses, separated by commas. Times in "
-        "seconds; 0 is the default.",
+    .tp_doc = "Client(addresses, *, tls=False, ca_file=None, certificate_file=None, "
+              "key_file=None, server_name=None, token=None, connect_timeout=0, retry_min=0, "
+              "retry_max=0, message_bytes=0, item_bytes=0, batch_bytes=0, spread='turns', "
+              "shared_memory=True, seed=0)\n--\n\n"
+              "A client of the servers at those addresses, separated by commas. Times in "
+              "seconds; 0 is the default.",
     .tp_methods = client_methods,
     .tp_getset = client_getset,
     .tp_new = client_new,

@@ -72,6 +72,7 @@ static const limit_field limit_fields[] = {
     COUNT(message_bytes),
     COUNT(chunk_bytes),
     COUNT(tensor_bytes),
+    COUNT(item_bytes),
     COUNT(columns),
     COUNT(slices),
     COUNT(items),

@@ -121,12 +121,14 @@ class Client:
         retry_min: float = 0,
         retry_max: float = 0,
         message_bytes: int = 0,
+        item_bytes: int = 0,
+        batch_bytes: int = 0,
         spread: str = "turns",
         shared_memory: bool = True,
         seed: int = 0,
     ) -> None: ...
     @classmethod
-    def local(cls, store: Store, seed: int = 0) -> Client: ...
+    def local(cls, store: Store, seed: int = 0, batch_bytes: int = 0) -> Client: ...
     @staticmethod
     def replay_samples(
         found: List[Sample],

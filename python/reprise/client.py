@@ -251,6 +251,9 @@ class Client:
       connect_timeout: seconds for one attempt to connect; 0: 10.
       spread: which shard an item goes to: "turns" or "keys".
       shared_memory: read large chunks in the memory of a server on this host.
+      item_bytes: the largest item taken from a server, in bytes decoded; 0: 1 GiB. A larger one
+        raises StatusError (RESOURCE_EXHAUSTED) before any memory is taken for it.
+      batch_bytes: the largest batch, in the same way; 0: half of the machine's memory.
       seed: of keys and of the choice of shards; 0: from the system.
     """
 
@@ -268,6 +271,8 @@ class Client:
         connect_timeout: float = 0.0,
         spread: str = "turns",
         shared_memory: bool = True,
+        item_bytes: int = 0,
+        batch_bytes: int = 0,
         seed: int = 0,
     ) -> None:
         if not isinstance(server_address, str):
@@ -286,6 +291,8 @@ class Client:
             "connect_timeout": connect_timeout,
             "spread": spread,
             "shared_memory": shared_memory,
+            "item_bytes": item_bytes,
+            "batch_bytes": batch_bytes,
             "seed": seed,
         }
         usual = {"spread": "turns", "shared_memory": True}
@@ -346,7 +353,7 @@ class Client:
         self._inserters = []
         self._store, self._path = self._shortcut()
         if self._store is not None:
-            self._handle = _core.Client.local(self._store)
+            self._handle = _core.Client.local(self._store, 0, self._options.get("batch_bytes", 0))
         else:
             address = self._server_address if self._path is None else "unix:" + self._path
             self._handle = _core.Client(address, **self._options)
@@ -355,7 +362,8 @@ class Client:
 
     def _shortcut(self) -> Tuple[Any, Optional[str]]:
         """The store or the socket of a server that is near, unless something forbids it."""
-        if self._transport == "tcp" or set(self._options) - {"shared_memory", "seed"}:
+        near = {"shared_memory", "item_bytes", "batch_bytes", "seed"}
+        if self._transport == "tcp" or set(self._options) - near:
             return None, None
         host, _, port = self._server_address.rpartition(":")
         if host not in _LOOPBACK or not port.isdigit():

@@ -268,18 +268,22 @@ static rp_status check_tensor(const columns_reader *r, const tensor *t, size_t *
     return RP_OK;
 }
 
+static rp_status fail_size(const columns_reader *r)
+{
+    return rp_fail(r->err, RP_NO_RESOURCE,
+                   "chunk %" PRIu64 ", tensor %zu: decompressed, the chunk would be over the "
+                   "limit of %zu bytes",
+                   r->outline->origin.key, r->filled, r->limits->max_raw_bytes);
+}
+
 /* Adds to the decompressed bytes of the chunk, within the limit. */
-static rp_status charge(columns_reader *r, size_t elements, size_t element_bytes, size_t more)
+static rp_status charge(columns_reader *r, size_t elements, size_t element_bytes)
 {
     size_t bytes;
 
-    if (!rp_size_mul(elements, element_bytes, &bytes) || !rp_size_add(bytes, more, &bytes) ||
-        bytes > RP_CODEC_MAX_RAW_BYTES || bytes > r->limits->max_raw_bytes - r->raw_bytes)
-        return rp_fail(r->err, RP_NO_RESOURCE,
-                       "chunk %" PRIu64
-                       ", tensor %zu: decompressed, the chunk would be over the "
-                       "limit of %zu bytes",
-                       r->outline->origin.key, r->filled, r->limits->max_raw_bytes);
+    if (!rp_size_mul(elements, element_bytes, &bytes) || bytes > RP_CODEC_MAX_RAW_BYTES ||
+        bytes > r->limits->max_raw_bytes - r->raw_bytes)
+        return fail_size(r);
     r->raw_bytes += bytes;
     return RP_OK;
 }
@@ -288,19 +292,22 @@ static rp_status place_strings(columns_reader *r, const tensor *t, size_t elemen
                                rp_chunk_column *column, rp_column_place *place)
 {
     bool values = t->content_bytes == 0 && elements > 0;
-    rp_status st = charge(r, elements, sizeof(rp_string), t->self_bytes);
+    size_t bytes = t->content_bytes;
+    rp_status st = charge(r, elements, sizeof(rp_string));
 
     if (st != RP_OK) return st;
-    place->form = values ? RP_FORM_STRING_VALUES : RP_FORM_STRING_LIST;
-    column->stored_bytes = values ? t->self_bytes : t->content_bytes;
-    column->raw_bytes = column->stored_bytes;
-    if (column->stored_bytes > 0)
-        place->content_at = (size_t)((values ? t->self : t->content) - r->wire);
     if (values)
-        st = rp_string_values_get(t->self, t->self_bytes, elements, NULL);
+        st = rp_string_values_measure(t->self, t->self_bytes, elements, &bytes);
     else
         st = rp_string_list_get(t->content, t->content_bytes, elements, NULL);
-    return st == RP_OK ? RP_OK : fail(r, st, "its strings are malformed");
+    if (st == RP_NO_RESOURCE) return fail_size(r);
+    if (st != RP_OK) return fail(r, st, "its strings are malformed");
+    place->form = values ? RP_FORM_STRING_VALUES : RP_FORM_STRING_LIST;
+    column->stored_bytes = values ? t->self_bytes : t->content_bytes;
+    column->raw_bytes = bytes;
+    if (column->stored_bytes > 0)
+        place->content_at = (size_t)((values ? t->self : t->content) - r->wire);
+    return charge(r, bytes, 1);
 }
 
 static rp_status place_numbers(columns_reader *r, const tensor *t, size_t elements,
@@ -308,7 +315,7 @@ static rp_status place_numbers(columns_reader *r, const tensor *t, size_t elemen
 {
     rp_codec codec = r->outline->codec;
     const uint8_t *stored;
-    rp_status st = charge(r, elements, rp_dtype_size(column->dtype), 0);
+    rp_status st = charge(r, elements, rp_dtype_size(column->dtype));
 
     if (st != RP_OK) return st;
     column->raw_bytes = elements * rp_dtype_size(column->dtype);

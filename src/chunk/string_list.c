@@ -3,6 +3,7 @@
 
 #include "chunk/chunk_wire.h"
 #include "chunk/protobuf.h"
+#include "util/mem.h"
 
 /* Reads one length, at most 32 bits in at most five bytes. */
 static bool get_length(const uint8_t **at, const uint8_t *end, size_t *length)
@@ -55,5 +56,26 @@ rp_status rp_string_values_get(const uint8_t *tensor, size_t size, size_t count,
     if (step == RP_PB_BAD) return RP_CORRUPT;
     if (out == NULL) return RP_OK;
     while (filled < count) out[filled++] = last;
+    return RP_OK;
+}
+
+rp_status rp_string_values_measure(const uint8_t *tensor, size_t size, size_t count,
+                                   size_t *bytes)
+{
+    rp_pb_reader reader = rp_pb_open(tensor, size);
+    size_t filled = 0, last = 0, total = 0, rest;
+    rp_pb_field field;
+    rp_pb_step step;
+
+    while ((step = rp_pb_next(&reader, &field)) == RP_PB_FIELD) {
+        if (!rp_pb_is(&field, RP_PB_TENSOR_STRING_VAL, RP_PB_BYTES) || filled == count)
+            continue;
+        last = field.size;
+        total += last; /* all of them are in `size` */
+        filled++;
+    }
+    if (step == RP_PB_BAD) return RP_CORRUPT;
+    if (!rp_size_mul(count - filled, last, &rest) || !rp_size_add(total, rest, bytes))
+        return RP_NO_RESOURCE;
     return RP_OK;
 }

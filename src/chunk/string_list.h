@@ -20,4 +20,10 @@ RP_NODISCARD rp_status rp_string_list_get(const uint8_t *list, size_t size, size
 RP_NODISCARD rp_status rp_string_values_get(const uint8_t *tensor, size_t size, size_t count,
                                             rp_string *out);
 
+/* Checks the elements of a TensorProto like rp_string_values_get(), and adds up their bytes:
+ * one that stands for many counts as often. RP_CORRUPT; RP_NO_RESOURCE if no size_t holds the
+ * sum. */
+RP_NODISCARD rp_status rp_string_values_measure(const uint8_t *tensor, size_t size,
+                                                size_t count, size_t *bytes);
+
 #endif

@@ -99,18 +99,50 @@ static rp_status check_slices(size_t column, const rp_slices *slices, size_t *ro
     return RP_OK;
 }
 
-static rp_status check_column(size_t index, const rp_slices *slices, rp_error *err)
+size_t rp_slices_string_bytes(const rp_slices *column)
+{
+    size_t total = 0;
+
+    for (size_t i = 0; i < column->slice_count; i++) {
+        const rp_slice *s = &column->slices[i];
+        if (!rp_size_add(total, s->chunk->columns[s->column].raw_bytes, &total))
+            return SIZE_MAX;
+    }
+    return total;
+}
+
+/* Adds what a column of so many rows takes once it is decoded. False: no size_t holds it. */
+static bool add_decoded(const rp_slices *slices, size_t rows, size_t *total)
 {
     const rp_slice *first = &slices->slices[0];
-    size_t rows = 0, bytes;
+    size_t row_bytes = first->chunk->places[first->column].row_bytes, bytes;
+
+    if (!rp_size_mul(rows, row_bytes > 0 ? row_bytes : 1, &bytes) ||
+        !rp_size_add(*total, bytes, total))
+        return false;
+    return first->chunk->columns[first->column].dtype != RP_STRING ||
+           rp_size_add(*total, rp_slices_string_bytes(slices), total);
+}
+
+/* Checks a column, and that all of them so far, `*total` bytes decoded, are within the limit.
+ */
+static rp_status check_column(size_t index, const rp_slices *slices,
+                              const rp_decoded_limit *limit, size_t *total, rp_error *err)
+{
+    size_t rows = 0;
     rp_status st = check_slices(index, slices, &rows, err);
 
     if (st != RP_OK) return st;
     if (slices->squeeze && rows != 1)
         return rp_fail(err, RP_INVALID,
                        "column %zu: a squeezed column must have one row, got %zu", index, rows);
-    if (!rp_size_mul(rows, first->chunk->places[first->column].row_bytes, &bytes))
+    if (!add_decoded(slices, rows, total))
         return rp_fail(err, RP_INVALID, "column %zu: %zu rows are too large", index, rows);
+    if (limit != NULL && *total > limit->bytes)
+        return rp_fail(err, RP_NO_RESOURCE,
+                       "an item is over the limit of %zu bytes decoded: its columns up to %zu "
+                       "have %zu; %s allows more",
+                       limit->bytes, index, *total, limit->setting);
     return RP_OK;
 }
 
@@ -287,10 +319,11 @@ static void put_chunks(rp_trajectory *t, const chunk_set *set)
 /* One column of one slice, which is most of the small ones: what the rest does, at a third of
  * its cost. */
 static rp_status new_of_one(const rp_allocator *alloc, const rp_slices *column,
-                            rp_trajectory **out, rp_error *err)
+                            const rp_decoded_limit *limit, rp_trajectory **out, rp_error *err)
 {
     rp_chunk *chunk = column->slices[0].chunk;
-    rp_status st = check_column(0, column, err);
+    size_t decoded = 0;
+    rp_status st = check_column(0, column, limit, &decoded, err);
     rp_extent *extent;
     rp_trajectory *t;
 
@@ -313,20 +346,21 @@ static rp_status new_of_one(const rp_allocator *alloc, const rp_slices *column,
 }
 
 rp_status rp_trajectory_new_unheld(const rp_allocator *alloc, const rp_slices *columns,
-                                   size_t column_count, rp_trajectory **out, rp_error *err)
+                                   size_t column_count, const rp_decoded_limit *limit,
+                                   rp_trajectory **out, rp_error *err)
 {
     chunk_set set;
     rp_trajectory *t = NULL;
-    size_t slice_count = 0;
+    size_t slice_count = 0, decoded = 0;
     bool has_memory = true;
     rp_status st;
 
     if (column_count == 1 && columns[0].slice_count == 1)
-        return new_of_one(alloc, &columns[0], out, err);
+        return new_of_one(alloc, &columns[0], limit, out, err);
     st = count_slices(columns, column_count, &slice_count, err);
     set_init(&set);
     for (size_t i = 0; st == RP_OK && has_memory && i < column_count; i++) {
-        st = check_column(i, &columns[i], err);
+        st = check_column(i, &columns[i], limit, &decoded, err);
         if (st == RP_OK) has_memory = add_chunks(alloc, &set, &columns[i], slice_count);
     }
     if (st == RP_OK && has_memory)
@@ -349,7 +383,7 @@ void rp_trajectory_hold(rp_trajectory *trajectory)
 rp_status rp_trajectory_new(const rp_allocator *alloc, const rp_slices *columns,
                             size_t column_count, rp_trajectory **out, rp_error *err)
 {
-    rp_status st = rp_trajectory_new_unheld(alloc, columns, column_count, out, err);
+    rp_status st = rp_trajectory_new_unheld(alloc, columns, column_count, NULL, out, err);
 
     if (st == RP_OK) rp_trajectory_hold(*out);
     return st;

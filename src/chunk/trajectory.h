@@ -51,10 +51,23 @@ RP_NODISCARD rp_status rp_trajectory_column_check(size_t index,
                                                   const rp_trajectory_column *column,
                                                   const rp_spec *spec, rp_error *err);
 
+/* What a trajectory may take once it is decoded. */
+typedef struct rp_decoded_limit {
+    size_t bytes;
+    const char *setting; /* that allows more, for the error */
+} rp_decoded_limit;
+
+/* Bytes of the strings of a column, counted for each slice over its whole chunk: an upper
+ * bound. SIZE_MAX stands for more. */
+size_t rp_slices_string_bytes(const rp_slices *column);
+
 /* As rp_trajectory_new(), but without references to the chunks. Before it is dropped the caller
- * gives it one to each of them: its own, or new ones by rp_trajectory_hold(). */
+ * gives it one to each of them: its own, or new ones by rp_trajectory_hold(). Over `limit`,
+ * unless that is NULL, it is
+ * RP_NO_RESOURCE: rows count as their bytes, or as 1 if they have none, and strings besides. */
 RP_NODISCARD rp_status rp_trajectory_new_unheld(const rp_allocator *alloc,
                                                 const rp_slices *columns, size_t column_count,
+                                                const rp_decoded_limit *limit,
                                                 rp_trajectory **out, rp_error *err);
 void rp_trajectory_hold(rp_trajectory *trajectory);
 

@@ -30,6 +30,7 @@ static const limit list[] = {
     LIMIT(message_bytes, BYTES, 1, UINT32_MAX),
     LIMIT(chunk_bytes, BYTES, 1, UINT32_MAX),
     LIMIT(tensor_bytes, BYTES, 1, INT64_MAX),
+    LIMIT(item_bytes, BYTES, 1, INT64_MAX),
     LIMIT(columns, COUNT, 1, RP_MAX_COLUMNS),
     LIMIT(slices, COUNT, 1, RP_MAX_SLICES),
     LIMIT(items, COUNT, 1, 1 << 24),

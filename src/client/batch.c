@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batches: samples that are held together, what their columns look like stacked, and the
  * decoding of them into the caller's memory. */
+#include "chunk/trajectory.h"
 #include "client/sampler_inside.h"
 #include "table/operation.h"
 #include "util/error.h"
@@ -147,7 +148,31 @@ static rp_status describe_column(rp_batch *b, size_t column, rp_error *err)
     return st;
 }
 
-static rp_status describe(rp_batch *b, rp_error *err)
+/* Adds what a column takes, and strings, of which a reader may make copies. */
+static size_t add_column_bytes(const rp_batch *b, size_t column, size_t total)
+{
+    bool ok = rp_size_add(total, b->columns[column].bytes, &total);
+
+    for (size_t i = 0; ok && i < b->size && b->columns[column].dtype == RP_STRING; i++) {
+        rp_slices slices = rp_trajectory_slices(b->trajectories[i], column);
+        ok = rp_size_add(total, rp_slices_string_bytes(&slices), &total);
+    }
+    return ok ? total : SIZE_MAX;
+}
+
+static rp_status check_bytes(const rp_batch *b, size_t limit, rp_error *err)
+{
+    size_t total = 0;
+
+    for (size_t i = 0; i < b->column_count; i++) total = add_column_bytes(b, i, total);
+    if (limit == 0 || total <= limit) return RP_OK;
+    return rp_fail(err, RP_NO_RESOURCE,
+                   "a batch of %zu items has %zu bytes decoded, over the limit of %zu; fewer "
+                   "items, or the client's option batch_bytes, allow it",
+                   b->size, total, limit);
+}
+
+static rp_status describe(rp_batch *b, size_t limit, rp_error *err)
 {
     rp_status st = RP_OK;
 
@@ -162,7 +187,7 @@ static rp_status describe(rp_batch *b, rp_error *err)
             return rp_fail(err, RP_INVALID, "item %zu: %zu columns but item 0 has %zu", i,
                            rp_trajectory_column_count(b->trajectories[i]), b->column_count);
     for (size_t i = 0; st == RP_OK && i < b->column_count; i++) st = describe_column(b, i, err);
-    return st;
+    return st == RP_OK ? check_bytes(b, limit, err) : st;
 }
 
 /* --- life ----------------------------------------------------------------------------------------------- */
@@ -221,7 +246,7 @@ static rp_status fill_batch(rp_sampler *s, rp_batch *b, rp_error *err)
     if (b->trajectories == NULL) return rp_fail_memory(err, b->size * sizeof *b->trajectories);
     for (size_t i = 0; i < b->size; i++) b->trajectories[i] = b->held->samples[i].trajectory;
     if (s->options.beta > 0) rp_samples_weigh(b->held->samples, b->size, s->options.beta);
-    return describe(b, err);
+    return describe(b, s->feed.batch_bytes, err);
 }
 
 rp_status rp_batch_check_size(const rp_sampler *s, size_t size, rp_error *err)

@@ -3,6 +3,7 @@
 #include "client/client.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "util/clock.h"
 #include "util/error.h"
@@ -185,6 +186,16 @@ static rp_status check(const rp_client_options *o, rp_error *err)
     return RP_OK;
 }
 
+static void complete(rp_client_options *o)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+
+    if (o->item_bytes == 0) o->item_bytes = (size_t)1 << 30;
+    if (o->batch_bytes == 0 && pages > 0 && page_bytes > 0)
+        o->batch_bytes = (size_t)pages / 2 * (size_t)page_bytes;
+    if (o->batch_bytes == 0) o->batch_bytes = (size_t)1 << 30;
+}
+
 /* --- life ------------------------------------------------------------------------------------- */
 
 static rp_status new_client(rp_store *store, const char *addresses,
@@ -204,6 +215,7 @@ static rp_status new_client(rp_store *store, const char *addresses,
     client->store = store;
     client->options = *o;
     client->options.alloc = &client->alloc;
+    complete(&client->options);
     client->options.tls =
         o->tls || o->ca_file != NULL || o->certificate_file != NULL || o->key_file != NULL;
     client->seed = o->seed != 0 ? o->seed : rp_system_seed();

@@ -11,7 +11,11 @@ enum { SIGNATURE_WAIT_MS = 30000 };
 static rp_status open_source(void *ctx, size_t shard, const rp_source_options *options,
                              const rp_source_events *events, rp_source **out, rp_error *err)
 {
-    return rp_client_open_source(ctx, shard, options, events, out, err);
+    const rp_client *client = ctx;
+    rp_source_options own = *options;
+
+    own.item_bytes = client->options.item_bytes;
+    return rp_client_open_source(ctx, shard, &own, events, out, err);
 }
 
 static bool is_random(rp_selector_kind kind)
@@ -46,7 +50,8 @@ rp_status rp_sampler_new(rp_client *client, const rp_sampler_options *options, r
     rp_sampler_feed feed = {.shard_count = rp_client_shard_count(client),
                             .open = open_source,
                             .weigh = weigh,
-                            .ctx = client};
+                            .ctx = client,
+                            .batch_bytes = client->options.batch_bytes};
     rp_client_live *live;
     rp_status st = rp_client_get_live(client, &live, err);
 

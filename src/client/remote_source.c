@@ -460,13 +460,15 @@ static const rp_source_class source_class = {
 /* What it needs besides itself. */
 static rp_status equip(remote_source *s, const char *table, rp_error *err)
 {
+    rp_sample_limits limits = rp_sample_limits_default();
     size_t size = strlen(table) + 1;
     char *name = rp_alloc(&s->alloc, size);
 
     if (name == NULL) return rp_fail_memory(err, size);
     memcpy(name, table, size);
     s->options.table = name;
-    return rp_sample_reader_new(&s->alloc, NULL, &s->reader, err);
+    if (s->options.item_bytes > 0) limits.item_bytes = s->options.item_bytes;
+    return rp_sample_reader_new(&s->alloc, &limits, &s->reader, err);
 }
 
 rp_status rp_remote_source_new(rp_channel *channel, rp_runtime *runtime,

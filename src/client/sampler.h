@@ -28,6 +28,7 @@ typedef struct rp_sampler_feed {
     rp_status (*weigh)(void *ctx, const char *table, rp_wait wait, rp_shard_state *out,
                        rp_error *err);
     void *ctx;
+    size_t batch_bytes;      /* of a batch, decoded; 0: no limit */
     uint64_t seed;           /* of the choice of shards and streams */
     rp_signature *signature; /* to check samples with, or NULL. The sampler takes a reference */
 } rp_sampler_feed;

@@ -29,6 +29,7 @@ typedef struct rp_source_options {
     int64_t rate_limiter_timeout_ms; /* negative: none; 0: do not wait at all */
     size_t request_samples;          /* asked for at once, at most */
     int64_t max_per_stream;          /* 0: no limit */
+    size_t item_bytes;               /* of a server's sample, decoded; 0: 1 GiB */
 } rp_source_options;
 
 typedef struct rp_source rp_source;

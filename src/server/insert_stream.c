@@ -364,7 +364,9 @@ static rp_status make_trajectory(insert_stream *stream, const rp_wire_item *item
 {
     rp_worker *worker = rp_task_worker(&stream->task);
     rp_item_room *room = &worker->item_room;
+    const rp_decoded_limit limit = {worker->limits.item_bytes, "the server's limit item_bytes"};
     size_t first = 0;
+    rp_status st;
 
     for (size_t i = 0; i < item->slice_count; i++) {
         const rp_wire_slice *from = &room->wire_slices[i];
@@ -381,8 +383,10 @@ static rp_status make_trajectory(insert_stream *stream, const rp_wire_item *item
         room->columns[i] = (rp_slices){room->slices + first, from->slice_count, from->squeeze};
         first += from->slice_count;
     }
-    return rp_trajectory_new(&worker->server->alloc, room->columns, item->column_count, out,
-                             err);
+    st = rp_trajectory_new_unheld(&worker->server->alloc, room->columns, item->column_count,
+                                  &limit, out, err);
+    if (st == RP_OK) rp_trajectory_hold(*out);
+    return st;
 }
 
 /* The table of an item: mostly that of the item before, or the one that came after it the last
@@ -412,9 +416,10 @@ static rp_status find_table(insert_stream *stream, rp_string name, rp_error *err
     return RP_OK;
 }
 
-/* Ends the stream for an error in what was sent, counted by the limit that it is over, if any.
- */
-static void refuse(insert_stream *stream, rp_insert_excess excess, const rp_error *error)
+/* Ends the stream for an error in what was sent, counted by the limit that it is over, if any:
+ * that of `excess`, or else `size`. */
+static void refuse(insert_stream *stream, rp_insert_excess excess, rp_refusal size,
+                   const rp_error *error)
 {
     static const rp_refusal reasons[] = {
         [RP_EXCESS_NONE] = RP_REFUSED_DECODE,
@@ -427,7 +432,7 @@ static void refuse(insert_stream *stream, rp_insert_excess excess, const rp_erro
     rp_refusal why = reasons[excess];
 
     if (excess == RP_EXCESS_NONE && error->code == RP_NO_RESOURCE)
-        why = rp_error_is_memory(error) ? RP_REFUSED_MEMORY : RP_REFUSED_TENSOR_BYTES;
+        why = rp_error_is_memory(error) ? RP_REFUSED_MEMORY : size;
     rp_task_refuse(&stream->task, why, error);
 }
 
@@ -554,7 +559,7 @@ static bool add_chunks(insert_stream *stream, const rp_insert_request *request, 
     if (request->chunk_count == 0) return true;
     while (rp_insert_request_next_chunk(&reader, &data, &size))
         if (add_chunk(stream, data, size, block, &error) != RP_OK) {
-            refuse(stream, RP_EXCESS_NONE, &error);
+            refuse(stream, RP_EXCESS_NONE, RP_REFUSED_TENSOR_BYTES, &error);
             return false;
         }
     return request->item_count > 0 || !pins_too_much(stream);
@@ -675,7 +680,7 @@ static bool add_items(insert_stream *stream, const rp_insert_request *request)
     if (error.code == RP_NOT_FOUND || error.code == RP_INTERNAL)
         rp_task_abort(&stream->task, error.code, error.text);
     else
-        refuse(stream, item.excess, &error);
+        refuse(stream, item.excess, RP_REFUSED_ITEM_BYTES, &error);
     return false;
 }
 
@@ -747,7 +752,7 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
     rp_error error;
 
     if (rp_insert_request_read(data, size, &bounds, &request, &error) != RP_OK) {
-        refuse(stream, request.excess, &error);
+        refuse(stream, request.excess, RP_REFUSED_MESSAGE_BYTES, &error);
         return;
     }
     if (request.chunk_count == 0 && request.item_count == 0) {

@@ -14,6 +14,7 @@ enum { MIB = 1 << 20 };
     X(message_bytes, 64 * (size_t)MIB, 1, UINT32_MAX)                                          \
     X(chunk_bytes, 32 * (size_t)MIB, 1, UINT32_MAX)                                            \
     X(tensor_bytes, 256 * (size_t)MIB, 1, SIZE_MAX / 2)                                        \
+    X(item_bytes, 1024 * (size_t)MIB, 1, SIZE_MAX / 2)                                         \
     X(columns, RP_MAX_COLUMNS, 1, RP_MAX_COLUMNS)                                              \
     X(slices, RP_MAX_SLICES, 1, RP_MAX_SLICES)                                                 \
     X(items, 262144, 1, 1 << 24)                                                               \

@@ -12,6 +12,7 @@
     X(MESSAGE_BYTES, "message_bytes")                                                          \
     X(CHUNK_BYTES, "chunk_bytes")                                                              \
     X(TENSOR_BYTES, "tensor_bytes")                                                            \
+    X(ITEM_BYTES, "item_bytes")                                                                \
     X(COLUMNS, "columns")                                                                      \
     X(SLICES, "slices")                                                                        \
     X(ITEMS, "items")                                                                          \

@@ -16,6 +16,7 @@ enum { RP_VIEW_WAITING = 16, RP_VIEW_WHY_BYTES = 256 };
     X(message_bytes)                                                                           \
     X(chunk_bytes)                                                                             \
     X(tensor_bytes)                                                                            \
+    X(item_bytes)                                                                              \
     X(columns)                                                                                 \
     X(slices)                                                                                  \
     X(items)                                                                                   \

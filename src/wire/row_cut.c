@@ -19,6 +19,7 @@ static bool saves_a_quarter(size_t part, size_t whole)
 static size_t column_cost(const rp_chunk *chunk, size_t column, size_t first, size_t count)
 {
     const rp_column_place *place = &chunk->places[column];
+    const rp_chunk_column *strings = &chunk->columns[column];
 
     switch (place->form) {
     case RP_FORM_STORED: return count * place->row_bytes;
@@ -26,8 +27,10 @@ static size_t column_cost(const rp_chunk *chunk, size_t column, size_t first, si
     case RP_FORM_STRING_LIST:
     case RP_FORM_STRING_VALUES: break;
     }
+    /* One string may stand for many elements: then all are more than what is stored. */
     return rp_chunk_rows(chunk, column) * place->row_bytes +
-           chunk->columns[column].stored_bytes;
+           (strings->raw_bytes > strings->stored_bytes ? strings->raw_bytes
+                                                       : strings->stored_bytes);
 }
 
 size_t rp_row_cut_cost(const rp_chunk *chunk, size_t first, size_t count)

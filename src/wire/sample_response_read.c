@@ -79,6 +79,7 @@ rp_sample_limits rp_sample_limits_default(void)
         .slices = RP_MAX_SLICES,
         .bytes = (size_t)1 << 30,
         .batch_chunks = (size_t)1 << 20,
+        .item_bytes = (size_t)1 << 30,
     };
 
     limits.chunk.max_wire_bytes = (size_t)512 << 20;
@@ -504,6 +505,7 @@ static inline rp_status find_chunk(rp_sample_reader *r, uint64_t key, rp_chunk *
 /* Makes the trajectory of the sample, which has no references to its chunks yet. */
 static rp_status make_trajectory(rp_sample_reader *r, rp_error *err)
 {
+    const rp_decoded_limit limit = {r->limits.item_bytes, "the client's option item_bytes"};
     rp_slice *cut = r->cuts;
     rp_status st;
 
@@ -519,7 +521,7 @@ static rp_status make_trajectory(rp_sample_reader *r, rp_error *err)
         cut += column->slice_count;
     }
     return rp_wire_blame_peer(rp_trajectory_new_unheld(&r->alloc, r->views, r->column_count,
-                                                       &r->sample.trajectory, err),
+                                                       &limit, &r->sample.trajectory, err),
                               err);
 }
 

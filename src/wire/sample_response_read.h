@@ -31,10 +31,11 @@ typedef struct rp_sample_limits {
     rp_chunk_limits chunk;                 /* each */
     size_t chunks, columns, slices, bytes; /* of one sample */
     size_t batch_chunks;                   /* of one PeekResponse or SampleResponse */
+    size_t item_bytes;                     /* of one sample, decoded */
 } rp_sample_limits;
 
 /* rp_chunk_limits_default() with 512 MiB; 65,536 chunks, RP_MAX_COLUMNS, RP_MAX_SLICES, 1 GiB;
- * 1,048,576 chunks. */
+ * 1,048,576 chunks; 1 GiB. */
 rp_sample_limits rp_sample_limits_default(void);
 
 typedef struct rp_sample_reader rp_sample_reader;

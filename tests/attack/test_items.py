@@ -277,6 +277,9 @@ BAD_CHUNKS = {
     "strings longer than their content": (with_tensor((1,), b"\x7fab", m.STRING), m.INVALID),
     "strings with lengths that overflow": (
         with_tensor((2,), (b"\xff" * 9 + b"\x01") * 2, m.STRING), m.INVALID),
+    "one string that stands for many": (
+        m.chunk(1, [m.number(1, m.STRING) + m.octets(2, m.shape(MIB)) + m.octets(8, b"x" * 300)]),
+        m.EXHAUSTED),
     "more strings than memory": (with_tensor((1 << 40,), b"\0", m.STRING), m.EXHAUSTED),
 }
 

@@ -3,6 +3,7 @@
 asked gets its status, and the refusal is counted once under its name. (Those of headers, calls and
 abuse are in test_floods.py, those of time in test_slow.py.)"""
 
+import struct
 import time
 
 import pytest
@@ -36,6 +37,23 @@ def long(slices, key=1):
     return m.item(key, columns=[m.column([m.piece(1)] * slices)])
 
 
+def huge():
+    """An item of 20 GB in 9 kB: 80 times the same 250 MiB of zeros, compressed by zstd into blocks
+    that repeat one byte."""
+    block = (128 << 10) << 3 | 1 << 1
+    blocks = [block] * 1999 + [block | 1]
+    frame = b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", 250 << 20)
+    frame += b"".join(b.to_bytes(3, "little") + b"\0" for b in blocks)
+    chunk = m.chunk(1, [m.tensor((1, 250 << 20), frame)], more=m.number(1000, 2))
+    return m.insert([chunk], [long(80)])
+
+
+def of_no_bytes(rows):
+    """An item of so many rows without bytes, each of which counts as one."""
+    chunk = m.chunk(1, [m.tensor((1 << 20, 0), b"")], rows=1)
+    return m.insert([chunk], [m.item(1, columns=[m.column([m.piece(1, 0, rows)])])])
+
+
 def tensors(sizes):
     return m.chunk(1, [m.tensor((1, n), m.snappy(b"x" * n)) for n in sizes])
 
@@ -62,6 +80,11 @@ EDGES = [
      m.insert([chunk_of(1001)], [m.item(1)]), m.INSERT),
     ("tensor_bytes", 1000, m.insert([tensors([600, 400])], [m.item(1)]),
      m.insert([tensors([600, 401])], [m.item(1)]), m.INSERT),
+    ("item_bytes", 1600, m.insert([m.chunk(1)], [long(100)]), m.insert([m.chunk(1)], [long(101)]),
+     m.INSERT),
+    ("item_bytes", 1600, m.insert([m.chunk(1)], [wide(100)]), m.insert([m.chunk(1)], [wide(101)]),
+     m.INSERT),
+    ("item_bytes", 1600, of_no_bytes(1600), of_no_bytes(1601), m.INSERT),
     ("columns", 10, m.insert([m.chunk(1)], [wide(10)]), m.insert([m.chunk(1)], [wide(11)]),
      m.INSERT),
     ("columns", 100, m.insert([m.chunk(1)], [wide(100)]), m.insert([m.chunk(1)], [wide(101)]),
@@ -108,6 +131,7 @@ def test_a_limit_at_its_edge(attack, edge):
 
 # The limits as they are; what is above is made cheap to send.
 DEFAULTS = [
+    ("item_bytes", huge(), m.INSERT),
     ("columns", m.insert([m.chunk(1)], [wide(4097)]), m.INSERT),
     ("slices", m.insert([m.chunk(1)], [long(1 << 20 | 1)]), m.INSERT),
     ("items", m.insert([m.chunk(1)], []) + m.octets(2, b"") * 262145, m.INSERT),

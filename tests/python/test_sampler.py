@@ -69,6 +69,60 @@ def local(tmp_path):
     return lambda **tables: World("local", tmp_path, **(tables or {"t": {}}))
 
 
+# --- limits -----------------------------------------------------------------------------------
+
+def bounded(tmp_path, **options):
+    """A world whose client has limits of its own."""
+    world = World("unix", tmp_path, t=QUEUE)
+    world.client = _core.Client(f"unix:{tmp_path}/s", **options)
+    return world
+
+
+def test_an_item_over_the_limit_is_not_decoded(tmp_path):
+    """The text has the size, the limit, and the name of the option."""
+    world = bounded(tmp_path, item_bytes=999)
+    for size in (999, 1000):
+        world.insert("t", np.zeros(size, np.uint8))
+    sampler = world.sampler(max_in_flight=1)
+    [sample] = sampler.next(1, timeout_ms=10000)
+    assert sample[5][0].nbytes == 999
+    with pytest.raises(_core.StatusError, match="999.*1000.*item_bytes") as caught:
+        sampler.next(1, timeout_ms=10000)
+    assert caught.value.code == "RESOURCE_EXHAUSTED"
+    world.server.stop(0)
+
+
+@pytest.mark.parametrize("transport", ["local", "unix"])
+def test_a_batch_over_the_limit_is_not_decoded(tmp_path, transport):
+    world = World(transport, tmp_path, t=QUEUE)
+    world.client = (_core.Client.local(world.store, 0, 4000) if transport == "local"
+                    else _core.Client(f"unix:{tmp_path}/s", batch_bytes=4000))
+    world.insert("t", *[np.zeros(1000, np.uint8)] * 20)
+    sampler = world.sampler()
+    assert sampler.batch(4, timeout_ms=10000).columns[0].nbytes == 4000
+    with pytest.raises(_core.StatusError, match="5000.*4000.*batch_bytes"):
+        sampler.batch(5, timeout_ms=10000)
+    assert sampler.batch(4, timeout_ms=10000).columns[0].nbytes == 4000
+    if world.server is not None:
+        world.server.stop(0)
+
+
+def test_strings_count_in_a_batch(tmp_path):
+    world = bounded(tmp_path, batch_bytes=5000)
+    world.insert("t", *[np.array([b"x" * 1000])] * 20)
+    sampler = world.sampler()
+    assert len(sampler.batch(4, timeout_ms=10000).columns[0]) == 4
+    with pytest.raises(_core.StatusError, match="batch_bytes"):
+        sampler.batch(5, timeout_ms=10000)
+    world.server.stop(0)
+
+
+@pytest.mark.parametrize("name", ["message_bytes", "item_bytes", "batch_bytes"])
+def test_limits_are_not_negative(name):
+    with pytest.raises(ValueError, match=name):
+        _core.Client("localhost:1", **{name: -1})
+
+
 def step(i, size=3):
     return {"a": np.full(size, i, np.float32), "b": np.int64(i)}
 

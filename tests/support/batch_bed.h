@@ -21,6 +21,7 @@ static rp_sampler *sampler;
 static rp_error err;
 static rp_trajectory *items[MOST];
 static size_t item_count;
+static size_t batch_bytes; /* the limit of a batch; 0: none */
 
 static inline int set_up(void **state)
 {
@@ -29,7 +30,7 @@ static inline int set_up(void **state)
     assert_ok_err(rp_runtime_get(&runtime, &err), &err);
     rp_test_sources_init(&sources, 1, bed.plain);
     sources.trajectories = items;
-    item_count = 0;
+    item_count = batch_bytes = 0;
     sampler = NULL;
     return 0;
 }
@@ -76,6 +77,7 @@ static inline void open_sampler(const rp_sampler_options *options)
     rp_sampler_feed feed = rp_test_sources_feed(&sources, 5);
     rp_sampler_options o = options != NULL ? *options : (rp_sampler_options){0};
 
+    feed.batch_bytes = batch_bytes;
     sources.trajectory_count = item_count;
     o.table = "t";
     o.rate_limiter_timeout_ms = -1;

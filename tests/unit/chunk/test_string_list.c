@@ -116,6 +116,24 @@ static void values_beyond_the_count_are_ignored(void **state)
     assert_string(&s[0], "a");
 }
 
+static void a_value_is_measured_as_often_as_it_stands(void **state)
+{
+    size_t bytes = 1;
+
+    (void)state;
+    assert_ok(rp_string_values_measure(BYTES("\x08\x07"), 2, &bytes));
+    assert_int_equal(bytes, 0);
+    assert_ok(rp_string_values_measure(BYTES("\x42\1a\x42\3you"), 2, &bytes));
+    assert_int_equal(bytes, 4);
+    assert_ok(rp_string_values_measure(BYTES("\x42\1a\x42\3you"), 1, &bytes));
+    assert_int_equal(bytes, 1);
+    assert_ok(rp_string_values_measure(BYTES("\x42\1a\x42\3you"), 1000, &bytes));
+    assert_int_equal(bytes, 1 + 3 * 999);
+    assert_int_equal(rp_string_values_measure(BYTES("\x42\3you"), SIZE_MAX / 2, &bytes),
+                     RP_NO_RESOURCE);
+    assert_int_equal(rp_string_values_measure(BYTES("\x42\5a"), 1, &bytes), RP_CORRUPT);
+}
+
 static void values_in_a_broken_message_are_refused(void **state)
 {
     (void)state;
@@ -137,6 +155,7 @@ int main(void)
         cmocka_unit_test(the_last_value_fills_the_rest),
         cmocka_unit_test(without_values_all_are_empty),
         cmocka_unit_test(values_beyond_the_count_are_ignored),
+        cmocka_unit_test(a_value_is_measured_as_often_as_it_stands),
         cmocka_unit_test(values_in_a_broken_message_are_refused),
     };
     return cmocka_run_group_tests_name("string_list", tests, NULL, NULL);

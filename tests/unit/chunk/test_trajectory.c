@@ -48,6 +48,51 @@ static void a_column_has_the_rows_of_its_slices(void **state)
     rp_chunk_unref(b);
 }
 
+static rp_status make_within(const rp_slices *columns, size_t count, size_t limit,
+                             rp_error *err)
+{
+    const rp_decoded_limit decoded = {limit, "the setting"};
+    rp_trajectory *t = NULL;
+    rp_status st =
+        rp_trajectory_new_unheld(rp_allocator_default(), columns, count, &decoded, &t, err);
+
+    if (st == RP_OK) {
+        rp_trajectory_hold(t);
+        rp_trajectory_unref(t);
+    }
+    return st;
+}
+
+static void what_it_decodes_to_is_limited_issue_20(void **state)
+{
+    rp_chunk *chunk = rp_test_ints(1, RP_CODEC_SNAPPY, 4, 3); /* 12 bytes a row */
+    rp_slice slices[] = {{chunk, 0, 0, 4}, {chunk, 0, 1, 3}, {chunk, 0, 0, 4}};
+    rp_slices columns[] = {{slices, 3, false}, {slices, 1, false}};
+    rp_error err = {0};
+
+    (void)state;
+    assert_ok_err(make_within(columns + 1, 1, 48, &err), &err); /* one slice */
+    assert_fails(make_within(columns + 1, 1, 47, &err), RP_NO_RESOURCE, &err, "the setting");
+    assert_ok_err(make_within(columns, 1, 132, &err), &err);
+    assert_fails(make_within(columns, 1, 131, &err), RP_NO_RESOURCE, &err, "131 bytes");
+    assert_ok_err(make_within(columns, 2, 180, &err), &err);
+    assert_fails(make_within(columns, 2, 179, &err), RP_NO_RESOURCE, &err, "have 180");
+    rp_chunk_unref(chunk);
+}
+
+static void rows_of_no_bytes_count_as_one_each(void **state)
+{
+    rp_chunk *chunk = rp_test_ints(1, RP_CODEC_SNAPPY, 4, 0);
+    rp_slice slice = {chunk, 0, 0, 4};
+    rp_slices column = {&slice, 1, false};
+    rp_error err = {0};
+
+    (void)state;
+    assert_ok_err(make_within(&column, 1, 4, &err), &err);
+    assert_fails(make_within(&column, 1, 3, &err), RP_NO_RESOURCE, &err, "3 bytes");
+    rp_chunk_unref(chunk);
+}
+
 static void a_squeezed_column_loses_its_row_dimension(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_SNAPPY, 4, 3);
@@ -428,6 +473,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_column_has_the_rows_of_its_slices),
+        cmocka_unit_test(what_it_decodes_to_is_limited_issue_20),
+        cmocka_unit_test(rows_of_no_bytes_count_as_one_each),
         cmocka_unit_test(a_squeezed_column_loses_its_row_dimension),
         cmocka_unit_test(of_one_slice_it_is_as_of_several),
         cmocka_unit_test(squeezing_other_than_one_row_is_refused),

@@ -55,6 +55,34 @@ static void items_of_one_length_are_stacked(void **state)
     }
 }
 
+static void a_batch_over_the_limit_is_refused_issue_20(void **state)
+{
+    (void)state;
+    rp_batch *b = NULL;
+
+    for (uint64_t i = 0; i < 8; i++) add_ints(i, 2, 2); /* 16 bytes each */
+    batch_bytes = 4 * 16;
+    rp_batch_free(make_batch(4, RP_RAGGED_REFUSE));
+    assert_fails(try_batch(5, RP_RAGGED_REFUSE, &b), RP_NO_RESOURCE, &err, "batch_bytes");
+    assert_non_null(strstr(err.text, "80"));
+    assert_non_null(strstr(err.text, "64"));
+    rp_batch_free(make_batch(4, RP_RAGGED_OFFSETS));
+}
+
+/* One long item makes all of a padded batch long. */
+static void padding_counts_in_a_batch(void **state)
+{
+    (void)state;
+    rp_batch *b = NULL;
+
+    add_ints(0, 1, 1);
+    add_ints(1, 1, 1);
+    add_ints(2, 30, 1);
+    batch_bytes = 3 * 30 * 4 - 1;
+    assert_fails(try_batch(3, RP_RAGGED_PAD, &b), RP_NO_RESOURCE, &err, "360 bytes");
+    rp_batch_free(make_batch(3, RP_RAGGED_OFFSETS));
+}
+
 static void columns_may_be_left_out_and_sizes_must_fit(void **state)
 {
     (void)state;
@@ -650,6 +678,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         T(items_of_one_length_are_stacked),
         T(columns_may_be_left_out_and_sizes_must_fit),
+        T(a_batch_over_the_limit_is_refused_issue_20),
+        T(padding_counts_in_a_batch),
         T(squeezed_columns_have_no_rows),
         T(arguments_are_checked),
         T(ragged_items_are_refused),

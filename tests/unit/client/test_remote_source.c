@@ -164,6 +164,35 @@ static void a_timeout_ends_the_wish(void **state)
     }
 }
 
+/* Items of 100 bytes are taken, one of 1,000 is not, and those behind it are again. */
+static void an_item_over_the_limit_ends_the_wish_issue_20(void **state)
+{
+    rig r;
+
+    (void)state;
+    open_server(&r);
+    fill(&r, "fifo", 0, 2, 100);
+    fill(&r, "fifo", 2, 1, 1000);
+    fill(&r, "fifo", 3, 2, 100);
+    open_source(&r,
+                (rp_source_options){.table = "fifo",
+                                    .rate_limiter_timeout_ms = -1,
+                                    .request_samples = 1,
+                                    .item_bytes = 999},
+                false);
+    want(&r, 2);
+    assert_true(rp_test_drawn_await(&r.drawn, 2));
+    want(&r, 1);
+    assert_true(rp_test_drawn_await_end(&r.drawn, 1));
+    assert_int_equal(r.drawn.status, RP_NO_RESOURCE);
+    assert_non_null(strstr(r.drawn.text, "999"));
+    assert_non_null(strstr(r.drawn.text, "1000"));
+    assert_non_null(strstr(r.drawn.text, "item_bytes"));
+    want(&r, 2);
+    assert_true(rp_test_drawn_await(&r.drawn, 4));
+    close_rig(&r);
+}
+
 static void an_unknown_table(void **state)
 {
     rig r;
@@ -320,6 +349,7 @@ int main(void)
         cmocka_unit_test(streams_are_made_anew),
         cmocka_unit_test(a_wish_waits_for_items),
         cmocka_unit_test(a_timeout_ends_the_wish),
+        cmocka_unit_test(an_item_over_the_limit_ends_the_wish_issue_20),
         cmocka_unit_test(an_unknown_table),
         cmocka_unit_test(a_closed_table_ends_the_wish),
         cmocka_unit_test(a_wish_survives_restarts),

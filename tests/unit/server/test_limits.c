@@ -20,6 +20,7 @@ static const struct {
     SIZE(message_bytes, 64 << 20, 1, UINT32_MAX),
     SIZE(chunk_bytes, 32 << 20, 1, UINT32_MAX),
     SIZE(tensor_bytes, 256 << 20, 1, SIZE_MAX / 2),
+    SIZE(item_bytes, 1 << 30, 1, SIZE_MAX / 2),
     SIZE(columns, 4096, 1, 4096),
     SIZE(slices, 1 << 20, 1, 1 << 20),
     SIZE(items, 262144, 1, 1 << 24),

@@ -363,6 +363,15 @@ static void a_chunk_that_no_sample_takes_is_forgotten(void **state)
     assert_ok(read_hex(f, hex, NULL));
 }
 
+static size_t decoded_bytes(const rp_trajectory *trajectory)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < trajectory->column_count; i++)
+        bytes += rp_trajectory_get_column(trajectory, i).bytes;
+    return bytes;
+}
+
 static void each_limit_holds_at_its_edge(void **state)
 {
     fixture *f = *state;
@@ -376,8 +385,9 @@ static void each_limit_holds_at_its_edge(void **state)
     exact.chunks = exact.columns = chunks;
     exact.slices = slices;
     exact.bytes = f->samples[3].trajectory->bytes;
+    exact.item_bytes = decoded_bytes(f->samples[3].trajectory);
     write_whole(f, 3);
-    for (int which = 0; which < 6; which++) {
+    for (int which = 0; which < 7; which++) {
         rp_sample_reader *reader;
         limits = exact;
         if (which == 1) limits.chunks--;
@@ -385,6 +395,7 @@ static void each_limit_holds_at_its_edge(void **state)
         if (which == 3) limits.slices--;
         if (which == 4) limits.bytes--;
         if (which == 5) limits.chunk.max_wire_bytes = 10;
+        if (which == 6) limits.item_bytes--;
         assert_ok(rp_sample_reader_new(rp_allocator_default(), &limits, &reader, NULL));
         rp_sample_reader_open(reader, f->message.data, f->message.size, NULL);
         if (which == 0) {
