@@ -19,13 +19,16 @@ enum {
 typedef struct held {
     rp_trajectory *trajectory; /* a reference; NULL: free */
     size_t bytes;
-    uint64_t call, ordinal; /* the how-manieth of which call */
-    uint32_t next;          /* free place */
+    rp_lease_call *call; /* NULL: the call is closed, and this one stays until it is let go */
+    uint64_t ordinal;    /* among the holds of its call */
+    uint32_t next, prev; /* of the same call; or next free place */
 } held;
 
 struct rp_lease_call {
     uint64_t number, count; /* holds so far */
-    bool is_closed;         /* by the client */
+    uint32_t latest;        /* of its holds, a place, or NONE */
+    bool is_closed;         /* by the client: no more holds */
+    bool is_settled;        /* none of the holds refers to it any more */
     bool is_ended;          /* here */
     rp_lease_call *prev, *next;
 };
@@ -137,11 +140,21 @@ static uint32_t take_place_locked(rp_lease *lease) RP_REQUIRES(lease->lock)
     return capacity;
 }
 
+/* Takes a hold out of the list of its call. */
+static void unlink_locked(rp_lease *lease, held *h) RP_REQUIRES(lease->lock)
+{
+    if (h->call == NULL) return;
+    *(h->prev != NONE ? &lease->holds[h->prev].next : &h->call->latest) = h->next;
+    if (h->next != NONE) lease->holds[h->next].prev = h->prev;
+    h->call = NULL;
+}
+
 static rp_trajectory *let_go_locked(rp_lease *lease, uint32_t place) RP_REQUIRES(lease->lock)
 {
     held *h = &lease->holds[place];
     rp_trajectory *trajectory = h->trajectory;
 
+    unlink_locked(lease, h);
     lease->bytes -= h->bytes;
     *h = (held){.next = lease->first_free};
     lease->first_free = place;
@@ -187,8 +200,12 @@ uint64_t rp_lease_hold(rp_lease *lease, rp_lease_call *call, rp_trajectory *traj
     if (place != NONE) {
         lease->holds[place] = (held){.trajectory = rp_trajectory_ref(trajectory),
                                      .bytes = bytes,
-                                     .call = call->number,
-                                     .ordinal = call->count++};
+                                     .call = call,
+                                     .ordinal = call->count++,
+                                     .next = call->latest,
+                                     .prev = NONE};
+        if (call->latest != NONE) lease->holds[call->latest].prev = place;
+        call->latest = place;
         lease->bytes += bytes;
     }
     rp_mutex_unlock(&lease->lock);
@@ -238,7 +255,7 @@ static rp_lease_call *find_call_locked(rp_lease *lease, uint64_t number)
 /* Frees it once nobody will speak of it again. */
 static void drop_call_locked(rp_lease *lease, rp_lease_call *call) RP_REQUIRES(lease->lock)
 {
-    if (!call->is_ended || !(call->is_closed || lease->is_over)) return;
+    if (!call->is_ended || !(call->is_settled || lease->is_over)) return;
     *(call->prev != NULL ? &call->prev->next : &lease->calls) = call->next;
     if (call->next != NULL) call->next->prev = call->prev;
     lease->call_count--;
@@ -259,6 +276,7 @@ rp_lease_call *rp_lease_begin_call(rp_lease *lease, uint64_t number)
 
     if (call == NULL) return NULL;
     call->number = number;
+    call->latest = NONE;
     rp_mutex_lock(&lease->lock);
     ok = !lease->is_over && number >> 63 == 0 && lease->call_count < MAX_CALLS &&
          find_call_locked(lease, number) == NULL && !was_early_locked(lease, number);
@@ -284,27 +302,39 @@ void rp_lease_end_call(rp_lease *lease, rp_lease_call *call)
     rp_mutex_unlock(&lease->lock);
 }
 
-/* Some holds of a call that are not among its first `count`. */
-static size_t find_lost(rp_lease *lease, uint64_t number, uint64_t count,
-                        uint64_t holds[AT_ONCE])
+/* Lets go of up to AT_ONCE holds of a closed call that are not among its first `count`. The
+ * others stay without the call. False: that was the last, and the call may be gone. */
+static bool lose_some(rp_lease *lease, rp_lease_call *call, uint64_t count)
 {
-    size_t found = 0;
+    rp_trajectory *gone[AT_ONCE];
+    size_t gone_count = 0, before, after;
+    bool is_left;
 
     rp_mutex_lock(&lease->lock);
-    for (uint32_t i = 0; i < lease->capacity && found < AT_ONCE; i++)
-        if (lease->holds[i].trajectory != NULL && lease->holds[i].call == number &&
-            lease->holds[i].ordinal >= count)
-            holds[found++] = (uint64_t)i + 1;
+    before = lease->bytes;
+    while (call->latest != NONE && gone_count < AT_ONCE) {
+        uint32_t place = call->latest;
+        if (lease->holds[place].ordinal >= count)
+            gone[gone_count++] = let_go_locked(lease, place);
+        else
+            unlink_locked(lease, &lease->holds[place]);
+    }
+    after = lease->bytes;
+    is_left = call->latest != NONE;
+    if (!is_left) {
+        call->is_settled = true;
+        drop_call_locked(lease, call);
+    }
     rp_mutex_unlock(&lease->lock);
-    return found;
+    rp_counter_add_shared(&lease->leases->metrics->shared_held_bytes, after - before);
+    for (size_t i = 0; i < gone_count; i++) rp_trajectory_unref(gone[i]);
+    return is_left;
 }
 
 bool rp_lease_close_call(rp_lease *lease, uint64_t number, uint64_t count)
 {
-    uint64_t holds[AT_ONCE];
     rp_lease_call *call;
     bool ok = true;
-    size_t lost;
 
     rp_mutex_lock(&lease->lock);
     call = find_call_locked(lease, number);
@@ -314,11 +344,9 @@ bool rp_lease_close_call(rp_lease *lease, uint64_t number, uint64_t count)
     } else {
         ok = !call->is_closed && count <= call->count;
         call->is_closed = true; /* no more of them from here on */
-        drop_call_locked(lease, call);
     }
     rp_mutex_unlock(&lease->lock);
-    while (ok && call != NULL && (lost = find_lost(lease, number, count, holds)) > 0)
-        (void)release_some(lease, holds, lost);
+    while (ok && call != NULL && lose_some(lease, call, count)) continue;
     return ok;
 }
 

@@ -165,6 +165,15 @@ static bool is_borrowed(const rp_trajectory *trajectory, const rp_sample_shared 
     return false;
 }
 
+/* Memory that a hold keeps: the chunks and the trajectory, which may have many slices. */
+static size_t kept_bytes(const rp_trajectory *trajectory)
+{
+    const rp_extent *last = rp_trajectory_extents(trajectory) + trajectory->column_count - 1;
+    size_t slices = (size_t)last->first_slice + last->slice_count;
+
+    return trajectory->bytes + slices * sizeof(rp_slice);
+}
+
 /* Has the lease hold the sample, if some of it lies in the arena. False: all is to be sent. */
 static bool hold(responses *to, const rp_sample *sample)
 {
@@ -178,7 +187,7 @@ static bool hold(responses *to, const rp_sample *sample)
     if (!is_shared) return false;
     to->arena.hold =
         rp_lease_hold(to->stream->lease, to->stream->lease_call, sample->trajectory,
-                      trajectory->bytes, worker->limits.shared_held_bytes);
+                      kept_bytes(trajectory), worker->limits.shared_held_bytes);
     rp_counter_add(to->arena.hold != 0 ? &worker->metrics->shared_items
                                        : &worker->metrics->shared_refused_items,
                    1);

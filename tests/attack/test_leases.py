@@ -107,6 +107,31 @@ def test_a_client_that_reads_no_parts_is_sent_its_samples(attack, path):
         assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
 
 
+def test_a_hold_counts_for_the_slices_that_it_keeps(attack, path):
+    """An item of 100,000 slices is 2.4 MB of memory besides its chunk of 200 kB."""
+    path += ".small"  # of a server with another limit
+    target = attack(arguments=("--listen", f"unix:{path}"), limits={"shared_held_bytes": MIB})
+    link, name = lease(path)
+    with target.peer() as peer:
+        insert_large(target, peer)
+        ask = m.sample("a", 1, 0, m.octets(15, name) + m.number(16, 1))
+        assert peer.ask(SHARED, ask).status == m.OK
+        assert target.metrics()["shared_held_bytes"] >= 200000
+        assert target.metrics()["shared_refused_items_total"] == 0
+        assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
+        tensors = [m.tensor((1, n), m.snappy(b"x" * n)) for n in (200000, 1)]
+        columns = [m.column([m.piece(2)]), m.column([m.piece(2, index=1)] * 100000)]
+        item = m.insert([m.chunk(2, tensors)], [m.item(2, columns=columns)])
+        assert peer.ask(m.INSERT, item).status == m.OK
+        ask = m.sample("a", 1, 0, m.octets(15, name) + m.number(16, 2))
+        assert peer.ask(SHARED, ask).status == m.OK
+        assert target.metrics()["shared_refused_items_total"] == 1
+        for _, fd in parts(link):
+            os.close(fd)
+        link.close()
+        assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
+
+
 def test_descriptors_sent_to_the_server_are_not_kept(attack, path):
     """Target.finish() counts the server's descriptors."""
     target = attack(arguments=("--listen", f"unix:{path}"))

@@ -121,6 +121,39 @@ static void what_never_arrived_is_let_go_when_a_call_is_closed(void **state)
     rp_lease_end(lease);
 }
 
+/* Holds of several calls, let go in any order: closing a call takes its own and no others. */
+static void calls_are_closed_among_others(void **state)
+{
+    enum { CALLS = 50, EACH = 40 };
+    rp_lease *lease = new_lease();
+    rp_lease_call *calls[CALLS];
+    uint64_t holds[EACH][CALLS];
+
+    (void)state;
+    for (uint64_t c = 0; c < CALLS; c++) calls[c] = rp_lease_begin_call(lease, c);
+    for (size_t i = 0; i < EACH; i++)
+        for (size_t c = 0; c < CALLS; c++) {
+            holds[i][c] = rp_lease_hold(lease, calls[c], bed.plain, 1, 1000000);
+            assert_int_not_equal(holds[i][c], 0);
+        }
+    for (size_t i = 0; i < EACH; i += 4)
+        assert_true(rp_lease_release(lease, holds[i], CALLS)); /* one in four of each */
+    assert_int_equal(rp_lease_held_bytes(lease), CALLS * 30);
+    for (uint64_t c = 0; c < CALLS; c += 2) { /* of these the first 20 have come */
+        if (c % 4 == 0) rp_lease_end_call(lease, calls[c]);
+        assert_true(rp_lease_close_call(lease, c, 20));
+        if (c % 4 != 0) rp_lease_end_call(lease, calls[c]);
+    }
+    assert_int_equal(rp_lease_held_bytes(lease), CALLS / 2 * 30 + CALLS / 2 * 15);
+    for (size_t c = 0; c < CALLS; c += 2) assert_true(rp_lease_release(lease, &holds[1][c], 1));
+    assert_false(rp_lease_release(lease, &holds[21][0], 1)); /* that one is gone */
+    for (size_t c = 1; c < CALLS; c += 2) {
+        assert_true(rp_lease_release(lease, &holds[39][c], 1));
+        rp_lease_end_call(lease, calls[c]);
+    }
+    rp_lease_end(lease);
+}
+
 static void a_call_that_was_over_before_it_came_does_not_begin(void **state)
 {
     (void)state;
@@ -336,6 +369,7 @@ int main(void)
         TEST(holds_keep_trajectories_until_they_are_let_go),
         TEST(nonsense_is_not_let_go),
         TEST(what_never_arrived_is_let_go_when_a_call_is_closed),
+        TEST(calls_are_closed_among_others),
         TEST(a_call_that_was_over_before_it_came_does_not_begin),
         TEST(closings_of_no_call_are_bounded),
         TEST(calls_that_nobody_closes_are_bounded),
