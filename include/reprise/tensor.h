@@ -134,8 +134,9 @@ RP_API rp_signature *rp_signature_ref(rp_signature *signature);
 RP_API void rp_signature_unref(rp_signature *signature); /* NULL is fine */
 
 /* The leaves in flattened order. A column's name is its path, the keys joined with '/' and
- * positions in lists and tuples as numbers (at most 4095 bytes); of a signature that is a
- * single leaf, the name of its spec or "". Borrowed, valid as long as the signature. */
+ * positions in lists and tuples as numbers (at most 4095 bytes, and 1 MiB for all columns); of
+ * a signature that is a single leaf, the name of its spec or "". Borrowed, valid as long as the
+ * signature. */
 RP_API size_t rp_signature_column_count(const rp_signature *signature);
 RP_API const rp_spec *rp_signature_column(const rp_signature *signature, size_t index);
 

@@ -23,7 +23,8 @@
 
 enum {
     MAX_NODES = RP_MAX_COLUMNS * RP_MAX_NEST_DEPTH,
-    MAX_PATH_BYTES = 4096, /* of a column, so that long keys cannot multiply */
+    MAX_PATH_BYTES = 4096,     /* of a column, */
+    MAX_PATHS_BYTES = 1 << 20, /* and of all of them, so that long keys cannot multiply */
 };
 
 struct rp_signature {
@@ -303,6 +304,11 @@ static rp_status measure(outline *o, rp_error *err)
     if (w.path_size == MAX_PATH_BYTES)
         return rp_fail(err, RP_INVALID, "signature: a path is longer than %d bytes",
                        MAX_PATH_BYTES - 1);
+    if (o->path_bytes > MAX_PATHS_BYTES)
+        return rp_fail(err, RP_INVALID,
+                       "signature: the paths of %zu columns have %zu bytes, the limit is %d; "
+                       "shorter keys help",
+                       o->leaf_count, o->path_bytes, MAX_PATHS_BYTES);
     return RP_OK;
 }
 

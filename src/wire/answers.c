@@ -16,7 +16,10 @@ static rp_status malformed(const char *message, rp_error *err)
 
 /* --- keys, paths, counts ------------------------------------------------------------------------ */
 
-enum { INSERTED_KEYS = 1 };
+enum {
+    INSERTED_KEYS = 1,
+    MAX_INSERTED_KEYS = 1 << 24, /* in one answer: a server may gather many, but not more */
+};
 
 rp_status rp_wire_read_insert_response(const uint8_t *data, size_t size, size_t *count,
                                        rp_error *err)
@@ -29,6 +32,9 @@ rp_status rp_wire_read_insert_response(const uint8_t *data, size_t size, size_t 
     while ((step = rp_pb_next(&reader, &f)) == RP_PB_FIELD)
         if (f.number == INSERTED_KEYS && !rp_wire_count_numbers(&f, &found)) break;
     if (step != RP_PB_END) return malformed("InsertStreamResponse", err);
+    if (found > MAX_INSERTED_KEYS)
+        return rp_fail(err, RP_NO_RESOURCE, "%zu keys in one InsertStreamResponse, over %d",
+                       found, MAX_INSERTED_KEYS);
     *count = found;
     return RP_OK;
 }
@@ -129,12 +135,27 @@ static rp_status measure(const list_kind *kind, const uint8_t *data, size_t size
     return step == RP_PB_END ? RP_OK : malformed(kind->message, err);
 }
 
+/* Memory that a signature takes: a few bytes of the answer can become kilobytes of paths. */
+static size_t signature_bytes(const rp_signature *signature)
+{
+    size_t nodes, columns, bytes;
+
+    if (signature == NULL) return 0;
+    (void)rp_signature_nodes(signature, &nodes);
+    columns = rp_signature_column_count(signature);
+    bytes = nodes * sizeof(rp_nest_node) + columns * sizeof(rp_spec);
+    for (size_t i = 0; i < columns; i++)
+        bytes += strlen(rp_signature_column(signature, i)->name) + 1;
+    return bytes;
+}
+
 /* Fills in the tables, which have been counted. What has been read stands in the list even if
  * it fails. */
 static rp_status fill(const list_kind *kind, const uint8_t *data, size_t size,
                       rp_wire_tables *list, char *names, rp_error *err)
 {
     rp_pb_reader reader = rp_pb_open(data, size);
+    size_t signatures = 0;
     rp_string name;
     rp_pb_field f;
     rp_status st;
@@ -146,6 +167,11 @@ static rp_status fill(const list_kind *kind, const uint8_t *data, size_t size,
         st = kind->read(&list->alloc, &f, info, err);
         if (st == RP_OK) st = find_name(kind, &f, &name, err);
         if (st != RP_OK) return st;
+        signatures += signature_bytes(info->signature);
+        if (signatures > RP_WIRE_MAX_TABLE_SIGNATURES_BYTES)
+            return rp_fail(err, RP_NO_RESOURCE,
+                           "the signatures of %zu tables take %zu bytes, over the limit of %d",
+                           list->count, signatures, RP_WIRE_MAX_TABLE_SIGNATURES_BYTES);
         if (name.size > 0) memcpy(names, name.data, name.size);
         names[name.size] = '\0';
         info->name = names;

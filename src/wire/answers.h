@@ -25,7 +25,10 @@ RP_NODISCARD rp_status rp_wire_read_found(const uint8_t *data, size_t size, int6
 
 /* --- tables -------------------------------------------------------------------------------------- */
 
-enum { RP_WIRE_MAX_TABLES = 10000 };
+enum {
+    RP_WIRE_MAX_TABLES = 10000,
+    RP_WIRE_MAX_TABLE_SIGNATURES_BYTES = 64 << 20, /* of all tables, in memory */
+};
 
 /* A list of tables with names and signatures of its own. */
 typedef struct rp_wire_tables {

@@ -286,6 +286,25 @@ static void paths_are_limited(void **state)
     assert_refused(nodes, 2, "a path is longer than 4095 bytes");
 }
 
+/* One long key in front of many columns is in the path of each. */
+static void paths_are_limited_together_issue_20(void **state)
+{
+    enum { LEAVES = 1024 };
+    static rp_nest_node nodes[LEAVES + 2];
+    static char key[1100];
+    rp_signature *s;
+
+    (void)state;
+    nodes[0] = (rp_nest_node)NEST(RP_NEST_DICT, NULL, 1);
+    nodes[1] = (rp_nest_node)NEST(RP_NEST_LIST, key, LEAVES);
+    for (size_t i = 0; i < LEAVES; i++) nodes[i + 2] = (rp_nest_node)LEAF(NULL);
+    memset(key, 'k', 1000); /* with a slash, a number and a zero each just under 1 MiB */
+    s = make(nodes, LEAVES + 2);
+    rp_signature_unref(s);
+    memset(key, 'k', 1030);
+    assert_refused(nodes, LEAVES + 2, "the paths of 1024 columns");
+}
+
 static void the_last_reference_frees(void **state)
 {
     rp_test_oom o = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
@@ -423,6 +442,7 @@ int main(void)
         cmocka_unit_test(a_signature_without_a_leaf_is_refused),
         cmocka_unit_test(nesting_is_limited),
         cmocka_unit_test(paths_are_limited),
+        cmocka_unit_test(paths_are_limited_together_issue_20),
         cmocka_unit_test(the_last_reference_frees),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(random_nests_flatten_as_a_recursive_model_does),

@@ -213,6 +213,71 @@ static void there_are_only_so_many_tables(void **state)
     free(bytes);
 }
 
+/* A dict of one long key, in which there are `leaves` leaves: their paths all begin with it. */
+static rp_signature *make_wide_signature(const char *key, uint32_t leaves)
+{
+    rp_nest_node *nodes = calloc(leaves + 2, sizeof *nodes);
+    rp_signature *signature = NULL;
+    rp_error err = {0};
+
+    nodes[0] = (rp_nest_node){.kind = RP_NEST_DICT, .child_count = 1};
+    nodes[1] = (rp_nest_node){.kind = RP_NEST_LIST, .key = key, .child_count = leaves};
+    for (uint32_t i = 0; i < leaves; i++)
+        nodes[i + 2] = (rp_nest_node){.kind = RP_NEST_LEAF, .spec = {NULL, RP_INT64, {0, {0}}}};
+    assert_ok_err(rp_signature_new(rp_allocator_default(), nodes, leaves + 2, &signature, &err),
+                  &err);
+    free(nodes);
+    return signature;
+}
+
+static void all_signatures_together_have_a_limit_issue_20(void **state)
+{
+    enum { TABLES = 200 };
+    char key[201];
+    rp_signature *signature;
+    rp_table_info *tables = calloc(TABLES, sizeof *tables);
+    rp_wire_tables *list = NULL;
+    rp_error err = {0};
+    rp_buf out;
+
+    (void)state;
+    memset(key, 'k', sizeof key - 1);
+    key[sizeof key - 1] = '\0';
+    signature = make_wide_signature(key, 4096); /* more than 1.5 MB in memory */
+    for (int i = 0; i < TABLES; i++)
+        tables[i] = (rp_table_info){.name = "t", .max_size = 1, .signature = signature};
+    rp_buf_init(&out, rp_allocator_default());
+    rp_wire_write_server_info(&out, state_id, tables, TABLES);
+    assert_fails(
+        rp_wire_read_server_info(rp_allocator_default(), out.data, out.size, NULL, &list, &err),
+        RP_NO_RESOURCE, &err, "signatures");
+    rp_buf_deinit(&out);
+    rp_buf_init(&out, rp_allocator_default());
+    rp_wire_write_server_info(&out, state_id, tables, 20);
+    assert_ok_err(
+        rp_wire_read_server_info(rp_allocator_default(), out.data, out.size, NULL, &list, &err),
+        &err);
+    rp_wire_tables_free(list);
+    rp_buf_deinit(&out);
+    rp_signature_unref(signature);
+    free(tables);
+}
+
+static void keys_of_one_answer_have_a_limit_issue_20(void **state)
+{
+    size_t size = 20 << 20, count = 7;
+    uint8_t *data = calloc(1, size);
+    rp_error err = {0};
+
+    (void)state;
+    data[0] = 0x0a; /* all that follows is packed keys of one byte, each 0 */
+    memcpy(data + 1, (uint8_t[]){0xfb, 0xff, 0xff, 0x09}, 4); /* size - 5 */
+    assert_fails(rp_wire_read_insert_response(data, size, &count, &err), RP_NO_RESOURCE, &err,
+                 "16777216");
+    assert_int_equal(count, 7);
+    free(data);
+}
+
 /* --- small ones -------------------------------------------------------------------------------------- */
 
 static void keys_are_confirmed_packed_or_not(void **state)
@@ -437,6 +502,8 @@ int main(void)
         cmocka_unit_test(what_another_server_may_say_is_taken_as_it_is),
         cmocka_unit_test(lists_that_make_no_sense_are_corrupt),
         cmocka_unit_test(there_are_only_so_many_tables),
+        cmocka_unit_test(all_signatures_together_have_a_limit_issue_20),
+        cmocka_unit_test(keys_of_one_answer_have_a_limit_issue_20),
         cmocka_unit_test(keys_are_confirmed_packed_or_not),
         cmocka_unit_test(paths_and_counts_are_read),
         cmocka_unit_test(calls_that_wait_are_described),
