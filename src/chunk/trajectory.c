@@ -112,22 +112,33 @@ size_t rp_slices_string_bytes(const rp_slices *column)
 }
 
 /* Adds what a column of so many rows takes once it is decoded. False: no size_t holds it. */
-static bool add_decoded(const rp_slices *slices, size_t rows, size_t *total)
+static inline bool add_decoded(const rp_slices *slices, size_t rows, size_t *total)
 {
     const rp_slice *first = &slices->slices[0];
-    size_t row_bytes = first->chunk->places[first->column].row_bytes, bytes;
+    const rp_column_place *place = &first->chunk->places[first->column];
+    size_t bytes;
 
-    if (!rp_size_mul(rows, row_bytes > 0 ? row_bytes : 1, &bytes) ||
+    if (!rp_size_mul(rows, place->row_bytes + (place->row_bytes == 0), &bytes) ||
         !rp_size_add(*total, bytes, total))
         return false;
-    return first->chunk->columns[first->column].dtype != RP_STRING ||
+    return place->form < RP_FORM_STRING_LIST ||
            rp_size_add(*total, rp_slices_string_bytes(slices), total);
+}
+
+static rp_status fail_decoded(size_t index, const rp_decoded_limit *limit, size_t total,
+                              rp_error *err)
+{
+    return rp_fail(err, RP_NO_RESOURCE,
+                   "an item is over the limit of %zu bytes decoded: its columns up to %zu have "
+                   "%zu; %s allows more",
+                   limit->bytes, index, total, limit->setting);
 }
 
 /* Checks a column, and that all of them so far, `*total` bytes decoded, are within the limit.
  */
-static rp_status check_column(size_t index, const rp_slices *slices,
-                              const rp_decoded_limit *limit, size_t *total, rp_error *err)
+static inline rp_status check_column(size_t index, const rp_slices *slices,
+                                     const rp_decoded_limit *limit, size_t *total,
+                                     rp_error *err)
 {
     size_t rows = 0;
     rp_status st = check_slices(index, slices, &rows, err);
@@ -138,11 +149,7 @@ static rp_status check_column(size_t index, const rp_slices *slices,
                        "column %zu: a squeezed column must have one row, got %zu", index, rows);
     if (!add_decoded(slices, rows, total))
         return rp_fail(err, RP_INVALID, "column %zu: %zu rows are too large", index, rows);
-    if (limit != NULL && *total > limit->bytes)
-        return rp_fail(err, RP_NO_RESOURCE,
-                       "an item is over the limit of %zu bytes decoded: its columns up to %zu "
-                       "have %zu; %s allows more",
-                       limit->bytes, index, *total, limit->setting);
+    if (limit != NULL && *total > limit->bytes) return fail_decoded(index, limit, *total, err);
     return RP_OK;
 }
 
