@@ -34,7 +34,7 @@ static void check_again(const rp_string *strings, size_t count)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     fuzz_input in = {data, data + size};
-    size_t count = fuzz_byte(&in), left = fuzz_left(&in), total = 0;
+    size_t count = fuzz_byte(&in), left = fuzz_left(&in), total = 0, measured = 0;
     rp_string strings[256];
     rp_status st = rp_string_list_get(in.at, left, count, strings);
 
@@ -51,8 +51,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     st = rp_string_values_get(in.at, left, count, strings);
     fuzz_check(st == RP_OK || st == RP_CORRUPT);
     fuzz_check(rp_string_values_get(in.at, left, count, NULL) == st);
+    fuzz_check(rp_string_values_measure(in.at, left, count, &measured) == st);
     if (st == RP_OK) {
-        for (size_t i = 0; i < count; i++) check_inside(&strings[i], in.at, left);
+        for (size_t i = 0; i < count; i++) {
+            check_inside(&strings[i], in.at, left);
+            measured -= strings[i].size;
+        }
+        fuzz_check(measured == 0);
         check_again(strings, count);
     }
     return 0;

@@ -22,6 +22,7 @@ rp_status rp_shared_map_init(rp_shared_map *map, uint64_t reserve_bytes, rp_erro
     if (base == MAP_FAILED) return rp_fail_memory(err, (size_t)reserve_bytes);
     map->base = base;
     map->reserve_bytes = (size_t)reserve_bytes;
+    map->part_count = 0;
     atomic_init(&map->mapped_bytes, 0);
     return RP_OK;
 }
@@ -39,6 +40,9 @@ rp_status rp_shared_map_add(rp_shared_map *map, int fd, uint64_t bytes, rp_error
 
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
         return rp_fail(err, RP_CORRUPT, "shared memory that is not sealed");
+    if (map->part_count == RP_SHARED_MAX_PARTS)
+        return rp_fail(err, RP_CORRUPT, "more than %d parts of shared memory",
+                       RP_SHARED_MAX_PARTS);
     if (bytes == 0 || bytes > map->reserve_bytes - mapped ||
         bytes % (uint64_t)sysconf(_SC_PAGESIZE) != 0 || (end = lseek(fd, 0, SEEK_END)) < 0 ||
         (uint64_t)end < bytes)
@@ -48,6 +52,7 @@ rp_status rp_shared_map_add(rp_shared_map *map, int fd, uint64_t bytes, rp_error
     if (mmap(map->base + mapped, (size_t)bytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) ==
         MAP_FAILED)
         return rp_fail_memory(err, (size_t)bytes);
+    map->part_count++;
     /* Release: a thread that sees the new length must see the mapping. */
     atomic_store_explicit(&map->mapped_bytes, mapped + (size_t)bytes, memory_order_release);
     return RP_OK;

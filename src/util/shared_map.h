@@ -13,10 +13,13 @@
 
 #include "reprise/status.h"
 
+enum { RP_SHARED_MAX_PARTS = 256 };
+
 /* A plain value. */
 typedef struct rp_shared_map {
     uint8_t *base;
-    size_t reserve_bytes;       /* of addresses */
+    size_t reserve_bytes; /* of addresses */
+    size_t part_count;    /* at most RP_SHARED_MAX_PARTS: each is a mapping of the system's */
     atomic_size_t mapped_bytes; /* of parts */
 } rp_shared_map;
 
@@ -26,8 +29,8 @@ RP_NODISCARD rp_status rp_shared_map_init(rp_shared_map *map, uint64_t reserve_b
 void rp_shared_map_deinit(rp_shared_map *map);
 
 /* Maps the next part behind the others. The descriptor stays the caller's, who may close it at
- * once. One thread at a time. RP_CORRUPT (not such a file, not sealed, too short, or more than
- * the reserve), RP_NO_RESOURCE. */
+ * once. One thread at a time. RP_CORRUPT (not such a file, not sealed, too short, more than
+ * the reserve, or too many), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_shared_map_add(rp_shared_map *map, int fd, uint64_t bytes,
                                          rp_error *err);
 

@@ -454,6 +454,24 @@ static void a_map_of_anything_else_is_refused(void **state)
     (void)close(loose);
 }
 
+/* Mappings are scarce: a process may have 65,530 of them. */
+static void parts_of_a_map_are_limited(void **state)
+{
+    (void)state;
+    int fd = memfd_create("small", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    rp_shared_map map;
+
+    assert_int_equal(ftruncate(fd, (off_t)page), 0);
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    assert_ok_err(rp_shared_map_init(&map, 64 * MIB, &err), &err);
+    for (size_t i = 0; i < RP_SHARED_MAX_PARTS; i++)
+        assert_ok_err(rp_shared_map_add(&map, fd, page, &err), &err);
+    assert_fails(rp_shared_map_add(&map, fd, page, &err), RP_CORRUPT, &err, "256 parts");
+    rp_shared_map_deinit(&map);
+    (void)close(fd);
+}
+
 /* A server may send a file of huge pages that the system does not have. */
 static void a_map_that_is_accepted_can_be_read(void **state)
 {
@@ -488,6 +506,7 @@ int main(void)
         cmocka_unit_test(memory_that_runs_out_is_a_status),
         cmocka_unit_test(a_map_sees_what_is_written_and_no_further),
         cmocka_unit_test(a_map_of_anything_else_is_refused),
+        cmocka_unit_test(parts_of_a_map_are_limited),
         cmocka_unit_test(a_map_that_is_accepted_can_be_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
