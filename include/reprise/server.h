@@ -27,11 +27,14 @@ typedef struct rp_server_limits {
     size_t tensor_bytes;        /* of one chunk, decompressed: 256 MiB */
     size_t item_bytes;          /* of one item, decoded: 1 GiB */
     size_t columns;             /* of one item: 4,096 */
+    size_t chunks;              /* of one item, each counted once: 262,144 */
     size_t slices;              /* of all items of a message: 1,048,576 */
     size_t items;               /* of one message: 262,144 */
     size_t keys;                /* of one message that updates, deletes or keeps: 262,144 */
     size_t stream_pinned_bytes; /* memory of chunks that a stream holds and no item: 64 MiB */
     size_t connection_pinned_bytes; /* the same over all streams of a connection: 256 MiB */
+    size_t pinned_bytes; /* the same over all connections, and inserts that wait: 10 % of the
+                            memory */
     size_t stream_queued_bytes;     /* answers waiting for a slow reader: 2 MiB */
     size_t connection_queued_bytes; /* the same over all streams of a connection: 16 MiB */
     size_t queued_bytes;      /* messages and answers of all connections: 5 % of the memory */

@@ -29,6 +29,7 @@ enum {
     FIRST_BATCH = 16,       /* items there is room for at first */
     ADOPT_BYTES = 32 << 10, /* chunks from here on stay in the message they came in */
     MAX_IDLE_BATCHES = 64,
+    LEAST_PINNED_BYTES = 64 << 10, /* that a connection may hold whatever the others do */
 };
 
 typedef struct insert_stream {
@@ -62,7 +63,7 @@ struct rp_insert_batch {
     size_t count, capacity;
     bool begins[MAX_BATCH]; /* whether an item is the first of its message here */
     uint64_t message;       /* the stream's number of the last item's */
-    size_t bytes;           /* of all of its messages */
+    size_t bytes;           /* of all of its messages and items */
     size_t held;            /* with them and by itself, while it is parked */
     int64_t came_ns;        /* the first */
 };
@@ -214,12 +215,46 @@ static void settle(insert_stream *stream, rp_insert_batch *batch)
         rp_task_abort(&stream->task, batch->op.status, batch->op.error.text);
 }
 
+/* `change` is modulo SIZE_MAX + 1: it may be less. */
+static void count_pinned(rp_worker *worker, size_t change)
+{
+    if (change == 0) return;
+    (void)atomic_fetch_add_explicit(&worker->server->pinned_bytes, change,
+                                    memory_order_relaxed);
+    rp_counter_add(&worker->metrics->pinned_bytes, change);
+}
+
+/* True if the connections together hold more chunks without items, and inserts that wait, than
+ * they may, and this one more than its least share. */
+static bool is_pinned_full(const rp_connection *c)
+{
+    const rp_worker *worker = c->worker;
+
+    return atomic_load_explicit(&worker->server->pinned_bytes, memory_order_relaxed) >
+               worker->limits.pinned_bytes &&
+           c->pinned_bytes + c->parked_bytes > LEAST_PINNED_BYTES;
+}
+
+static void refuse_pinned_full(insert_stream *stream)
+{
+    const rp_worker *worker = rp_task_worker(&stream->task);
+    rp_error error;
+
+    (void)rp_fail(&error, RP_NO_RESOURCE,
+                  "chunks without an item and inserts that wait take %zu bytes, over the limit "
+                  "pinned_bytes, %zu, of all connections; try again later",
+                  atomic_load_explicit(&worker->server->pinned_bytes, memory_order_relaxed),
+                  worker->limits.pinned_bytes);
+    rp_task_refuse(&stream->task, RP_REFUSED_PINNED, &error);
+}
+
 static void unpark(insert_stream *stream, rp_insert_batch *batch)
 {
     *(batch->prev != NULL ? &batch->prev->next : &stream->parked) = batch->next;
     if (batch->next != NULL) batch->next->prev = batch->prev;
     stream->parked_bytes -= batch->held;
     stream->task.connection->parked_bytes -= batch->held;
+    count_pinned(batch->worker, (size_t)0 - batch->held);
 }
 
 static void forget_pending(rp_insert_batch *batch)
@@ -294,6 +329,7 @@ static void park(insert_stream *stream, rp_insert_batch *batch)
     batch->held = batch->bytes + sizeof *batch + batch->capacity * sizeof *batch->items;
     stream->parked_bytes += batch->held;
     stream->task.connection->parked_bytes += batch->held;
+    count_pinned(batch->worker, batch->held);
 }
 
 /* A table that refuses an item has taken none of its operation. The messages before that of the
@@ -320,10 +356,12 @@ static void start(insert_stream *stream, rp_insert_batch *batch)
         refusal = batch->op.error;
         is_over = run(batch);
     }
-    if (is_over)
+    if (is_over) {
         settle(stream, batch);
-    else
+    } else {
         park(stream, batch);
+        if (is_pinned_full(stream->task.connection)) refuse_pinned_full(stream);
+    }
     if (refusal.code != RP_OK) rp_task_abort(&stream->task, refusal.code, refusal.text);
     if (is_over) release_batch(batch);
 }
@@ -359,8 +397,8 @@ void rp_insert_make_way(rp_worker *worker, const rp_task *task)
 /* --- taking items apart ----------------------------------------------------------------------------- */
 
 /* Turns what was read into a trajectory over the stream's chunks. */
-static rp_status make_trajectory(insert_stream *stream, const rp_wire_item *item,
-                                 rp_trajectory **out, rp_error *err)
+static rp_status make_trajectory(insert_stream *stream, rp_wire_item *item, rp_trajectory **out,
+                                 rp_error *err)
 {
     rp_worker *worker = rp_task_worker(&stream->task);
     rp_item_room *room = &worker->item_room;
@@ -385,8 +423,14 @@ static rp_status make_trajectory(insert_stream *stream, const rp_wire_item *item
     }
     st = rp_trajectory_new_unheld(&worker->server->alloc, room->columns, item->column_count,
                                   &limit, out, err);
-    if (st == RP_OK) rp_trajectory_hold(*out);
-    return st;
+    if (st != RP_OK) return st;
+    rp_trajectory_hold(*out);
+    if ((*out)->chunk_count <= worker->limits.chunks) return RP_OK;
+    item->excess = RP_EXCESS_CHUNKS;
+    return rp_fail(
+        err, RP_NO_RESOURCE,
+        "the item refers to %u chunks, over the limit chunks, %zu; use longer chunks",
+        (*out)->chunk_count, worker->limits.chunks);
 }
 
 /* The table of an item: mostly that of the item before, or the one that came after it the last
@@ -427,6 +471,7 @@ static void refuse(insert_stream *stream, rp_insert_excess excess, rp_refusal si
         [RP_EXCESS_ITEMS] = RP_REFUSED_ITEMS,
         [RP_EXCESS_COLUMNS] = RP_REFUSED_COLUMNS,
         [RP_EXCESS_SLICES] = RP_REFUSED_SLICES,
+        [RP_EXCESS_CHUNKS] = RP_REFUSED_CHUNKS,
         [RP_EXCESS_KEYS] = RP_REFUSED_KEYS,
     };
     rp_refusal why = reasons[excess];
@@ -530,16 +575,19 @@ static bool pins_too_much(insert_stream *stream)
     rp_error error;
 
     c->pinned_bytes += pinned - stream->pinned;
-    rp_counter_add(&c->worker->metrics->pinned_bytes, pinned - stream->pinned);
+    count_pinned(c->worker, pinned - stream->pinned);
     stream->pinned = pinned;
     if (pinned <= limits->stream_pinned_bytes &&
-        c->pinned_bytes <= limits->connection_pinned_bytes)
+        c->pinned_bytes <= limits->connection_pinned_bytes &&
+        (pinned == 0 || !is_pinned_full(c)))
         return false;
     if (pinned > limits->stream_pinned_bytes) {
         (void)rp_fail(&error, RP_NO_RESOURCE,
                       "%zu bytes of chunks without an item are over the limit of %zu", pinned,
                       limits->stream_pinned_bytes);
         rp_task_refuse(&stream->task, RP_REFUSED_STREAM_PINNED, &error);
+    } else if (c->pinned_bytes <= limits->connection_pinned_bytes) {
+        refuse_pinned_full(stream);
     } else {
         (void)rp_fail(&error, RP_NO_RESOURCE,
                       "%zu bytes of chunks without an item on one connection are over %zu",
@@ -626,7 +674,7 @@ static rp_insert_batch *batch_for(insert_stream *stream, rp_error *err)
 
 /* Adds an item to the open batch of its table. */
 static rp_status add_item(insert_stream *stream, const rp_insert_request *request,
-                          const rp_wire_item *item, rp_error *err)
+                          rp_wire_item *item, rp_error *err)
 {
     rp_trajectory *trajectory = NULL;
     rp_insert_batch *batch = NULL;
@@ -643,6 +691,7 @@ static rp_status add_item(insert_stream *stream, const rp_insert_request *reques
     }
     batch->begins[batch->count] = batch->message != stream->messages;
     if (batch->message != stream->messages) batch->bytes += request->size;
+    batch->bytes += trajectory->item_cost; /* slices take more than they do on the wire */
     batch->message = stream->messages;
     batch->items[batch->count++] = (rp_insert){
         .key = item->key,
@@ -712,7 +761,8 @@ static bool must_wait(const insert_stream *stream)
 
     if (stream->parked_bytes > limits->stream_pinned_bytes) return true;
     if (stream->parked != NULL &&
-        stream->task.connection->parked_bytes > limits->connection_pinned_bytes)
+        (stream->task.connection->parked_bytes > limits->connection_pinned_bytes ||
+         is_pinned_full(stream->task.connection)))
         return true;
     if (rp_call_queued_bytes(stream->task.call) >= limits->stream_queued_bytes) return true;
     if (stream->confirmed.count - stream->confirmed.ready >=
@@ -882,7 +932,7 @@ static void on_close(rp_task *task)
 
     on_end(task);
     task->connection->pinned_bytes -= stream->pinned;
-    rp_counter_sub(&worker->metrics->pinned_bytes, stream->pinned);
+    count_pinned(worker, (size_t)0 - stream->pinned);
     rp_stream_chunks_deinit(&stream->chunks);
     for (size_t i = 0; i < stream->recent_count; i++) rp_served_unref(stream->recent[i]);
     rp_confirmations_deinit(&stream->confirmed, &worker->server->alloc);

@@ -84,7 +84,9 @@ struct rp_server {
     atomic_uint_fast32_t health_version; /* moves when health does */
     atomic_size_t connection_count;
     atomic_size_t queued_bytes; /* messages and answers of all connections */
-    rp_shared_arena *arena;     /* for clients of this host; NULL: there is none */
+    atomic_size_t
+        pinned_bytes;       /* chunks without items and inserts that wait, of all connections */
+    rp_shared_arena *arena; /* for clients of this host; NULL: there is none */
     rp_allocator arena_alloc;
     rp_leases leases;
 

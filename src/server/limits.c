@@ -16,14 +16,16 @@ enum { MIB = 1 << 20 };
     X(tensor_bytes, 256 * (size_t)MIB, 1, SIZE_MAX / 2)                                        \
     X(item_bytes, 1024 * (size_t)MIB, 1, SIZE_MAX / 2)                                         \
     X(columns, RP_MAX_COLUMNS, 1, RP_MAX_COLUMNS)                                              \
+    X(chunks, 1 << 18, 1, RP_MAX_SLICES)                                                       \
     X(slices, RP_MAX_SLICES, 1, RP_MAX_SLICES)                                                 \
     X(items, 262144, 1, 1 << 24)                                                               \
     X(keys, 262144, 1, 1 << 28)                                                                \
     X(stream_pinned_bytes, 64 * (size_t)MIB, 1, SIZE_MAX / 2)                                  \
     X(connection_pinned_bytes, 256 * (size_t)MIB, 1, SIZE_MAX / 2)                             \
+    X(pinned_bytes, share_of_memory(10), 1, SIZE_MAX / 2)                                      \
     X(stream_queued_bytes, 2 * (size_t)MIB, 1, SIZE_MAX / 2)                                   \
     X(connection_queued_bytes, 16 * (size_t)MIB, 1, SIZE_MAX / 2)                              \
-    X(queued_bytes, default_queued_bytes(), 1, SIZE_MAX / 2)                                   \
+    X(queued_bytes, share_of_memory(5), 1, SIZE_MAX / 2)                                       \
     X(shared_held_bytes, 1024 * (size_t)MIB, 1, SIZE_MAX / 2)                                  \
     X(header_bytes, 16384, 256, MIB)                                                           \
     X(header_fields, 64, 8, 100000)                                                            \
@@ -41,13 +43,13 @@ enum { MIB = 1 << 20 };
 
 static const int64_t longest_ms = INT64_C(1000) * 60 * 60 * 24 * 365;
 
-/* 5 % of the machine's memory. */
-static size_t default_queued_bytes(void)
+/* So many hundredths of the machine's memory. */
+static size_t share_of_memory(size_t percent)
 {
     struct sysinfo info;
 
-    if (sysinfo(&info) != 0) return 256 * (size_t)MIB;
-    return (size_t)info.totalram * info.mem_unit / 20;
+    if (sysinfo(&info) != 0) return percent * 50 * (size_t)MIB;
+    return (size_t)info.totalram * info.mem_unit / 100 * percent;
 }
 
 rp_server_limits rp_server_limits_default(void)

@@ -19,6 +19,8 @@
     X(KEYS, "keys")                                                                            \
     X(STREAM_PINNED, "stream_pinned_bytes")                                                    \
     X(CONNECTION_PINNED, "connection_pinned_bytes")                                            \
+    X(PINNED, "pinned_bytes")                                                                  \
+    X(CHUNKS, "chunks")                                                                        \
     X(STREAM_QUEUED, "stream_queued_bytes")                                                    \
     X(CONNECTION_QUEUED, "connection_queued_bytes")                                            \
     X(QUEUED, "queued_bytes")                                                                  \

@@ -18,11 +18,13 @@ enum { RP_VIEW_WAITING = 16, RP_VIEW_WHY_BYTES = 256 };
     X(tensor_bytes)                                                                            \
     X(item_bytes)                                                                              \
     X(columns)                                                                                 \
+    X(chunks)                                                                                  \
     X(slices)                                                                                  \
     X(items)                                                                                   \
     X(keys)                                                                                    \
     X(stream_pinned_bytes)                                                                     \
     X(connection_pinned_bytes)                                                                 \
+    X(pinned_bytes)                                                                            \
     X(stream_queued_bytes)                                                                     \
     X(connection_queued_bytes)                                                                 \
     X(queued_bytes)                                                                            \

@@ -28,6 +28,7 @@ typedef enum rp_insert_excess {
     RP_EXCESS_ITEMS,
     RP_EXCESS_COLUMNS,
     RP_EXCESS_SLICES,
+    RP_EXCESS_CHUNKS,
     RP_EXCESS_KEYS,
 } rp_insert_excess;
 

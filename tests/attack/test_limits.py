@@ -37,6 +37,13 @@ def long(slices, key=1):
     return m.item(key, columns=[m.column([m.piece(1)] * slices)])
 
 
+def spread(chunks):
+    """An item of so many chunks."""
+    keys = range(1, chunks + 1)
+    return m.insert([m.chunk(k) for k in keys],
+                    [m.item(1, columns=[m.column([m.piece(k) for k in keys])])])
+
+
 def huge():
     """An item of 20 GB in 9 kB: 80 times the same 250 MiB of zeros, compressed by zstd into blocks
     that repeat one byte."""
@@ -85,6 +92,7 @@ EDGES = [
     ("item_bytes", 1600, m.insert([m.chunk(1)], [wide(100)]), m.insert([m.chunk(1)], [wide(101)]),
      m.INSERT),
     ("item_bytes", 1600, of_no_bytes(1600), of_no_bytes(1601), m.INSERT),
+    ("chunks", 10, spread(10), spread(11), m.INSERT),
     ("columns", 10, m.insert([m.chunk(1)], [wide(10)]), m.insert([m.chunk(1)], [wide(11)]),
      m.INSERT),
     ("columns", 100, m.insert([m.chunk(1)], [wide(100)]), m.insert([m.chunk(1)], [wide(101)]),
@@ -249,6 +257,45 @@ def test_chunks_without_items_on_a_connection(attack):
         peer.send(f.rst(streams[0]))
         stream = peer.open(m.INSERT)
         assert sends(peer, stream, [0], 10000)
+
+
+def test_chunks_without_items_on_all_connections(attack):
+    """Two connections hold all that may be held; a third gets no more than its least share, 64 KiB."""
+    target = attack(limits={"pinned_bytes": 210000})
+    with target.peer() as one, target.peer() as two, target.peer() as three:
+        streams = [peer.open(m.INSERT) for peer in (one, two, three)]
+        assert sends(one, streams[0], range(10), 10000)
+        assert sends(two, streams[1], range(10), 10000)
+        assert sends(three, streams[2], range(6), 10000)
+        assert not target.limits_hit()
+        assert not sends(three, streams[2], [6], 10000)
+        assert three.calls[streams[2]].status == m.EXHAUSTED
+        assert "pinned_bytes" in three.calls[streams[2]].text
+        assert target.limits_hit() == {"pinned_bytes": 1}
+        one.send(f.rst(streams[0]))
+        assert three.until(lambda: target.metrics()["pinned_bytes"] < 110000)
+        assert sends(three, three.open(m.INSERT), range(7), 10000)
+
+
+def test_slices_of_inserts_that_wait_count(attack):
+    """Items of many slices, for a table that takes no more: what they take counts, not what was sent."""
+    target = attack(limits={"pinned_bytes": "4MiB"})
+    slices, sent = 20000, []
+    with target.peer() as peer:
+        for key in range(20):
+            sent.append(peer.open(m.INSERT))
+            item = m.item(key, "queue", columns=[m.column([m.piece(1)] * slices)])
+            peer.write(sent[-1], m.insert([m.chunk(1)], [item]))
+            assert peer.echo()
+        refused = [peer.calls[s] for s in sent if peer.calls[s].over and peer.calls[s].status]
+        assert refused and all(call.status == m.EXHAUSTED for call in refused)
+        assert set(target.limits_hit()) == {"pinned_bytes"}
+        assert target.metrics()["pinned_bytes"] < (4 << 20) + 30 * slices
+        for stream in sent:
+            if not peer.calls[stream].over:
+                peer.send(f.rst(stream))
+        assert peer.ask(m.RESET, m.octets(1, "queue")).status == m.OK
+    target.may_change = True
 
 
 def test_many_small_chunks_cost_what_they_cost(attack):

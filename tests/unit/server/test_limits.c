@@ -22,11 +22,13 @@ static const struct {
     SIZE(tensor_bytes, 256 << 20, 1, SIZE_MAX / 2),
     SIZE(item_bytes, 1 << 30, 1, SIZE_MAX / 2),
     SIZE(columns, 4096, 1, 4096),
+    SIZE(chunks, 1 << 18, 1, RP_MAX_SLICES),
     SIZE(slices, 1 << 20, 1, 1 << 20),
     SIZE(items, 262144, 1, 1 << 24),
     SIZE(keys, 262144, 1, 1 << 28),
     SIZE(stream_pinned_bytes, 64 << 20, 1, SIZE_MAX / 2),
     SIZE(connection_pinned_bytes, 256 << 20, 1, SIZE_MAX / 2),
+    SIZE(pinned_bytes, 0, 1, SIZE_MAX / 2), /* the default is of the machine */
     SIZE(stream_queued_bytes, 2 << 20, 1, SIZE_MAX / 2),
     SIZE(connection_queued_bytes, 16 << 20, 1, SIZE_MAX / 2),
     SIZE(queued_bytes, 0, 1, SIZE_MAX / 2), /* the default is of the machine */
