@@ -12,6 +12,11 @@
  * announce. So the last part of a large read takes only what OpenSSL holds already, for which
  * there is always room then.
  *
+ * The work of one read is bounded by the bytes that OpenSSL may take from the descriptor: twice
+ * the data that it returns, and READ_BYTES. A read also ends with the first buffer that has a
+ * record without data, and the link breaks after RP_LINK_MOST_IDLE of those. A step of the
+ * handshake takes at most HANDSHAKE_BYTES. What is left in the descriptor makes it ready again.
+ *
  * OpenSSL keeps its errors in a queue per thread, which any call on any session may misread as
  * its own: it is empty before each call and after it. */
 #include <errno.h>
@@ -28,7 +33,11 @@
 #include "net/link.h"
 #include "net/loop.h"
 
-enum { RECORD_BYTES = SSL3_RT_MAX_PLAIN_LENGTH };
+enum {
+    RECORD_BYTES = SSL3_RT_MAX_PLAIN_LENGTH,
+    READ_BYTES = 64 << 10,
+    HANDSHAKE_BYTES = 32 << 10,
+};
 
 rp_status rp_link_init(rp_link *link, int fd, rp_tls *tls)
 {
@@ -173,9 +182,11 @@ rp_link_result rp_link_handshake(rp_link *link)
     if (link->ssl == NULL || link->secured) return RP_LINK_OK;
     if (link->broken) return RP_LINK_BROKEN;
     ERR_clear_error();
+    rp_tls_set_allowance(link->ssl, HANDSHAKE_BYTES);
     returned = SSL_do_handshake(link->ssl);
     if (returned == 1) {
         link->secured = true;
+        rp_tls_count_idle(link->ssl);
         link->read_waits = RP_READABLE;
         link->write_waits = RP_WRITABLE;
         return RP_LINK_OK;
@@ -200,10 +211,11 @@ static rp_link_result tls_read(rp_link *link, const struct iovec *parts, int par
     rp_link_result result = RP_LINK_OK;
 
     link->read_waits = RP_READABLE;
+    rp_tls_set_allowance(link->ssl, READ_BYTES);
     for (int i = 0; i < part_count && result == RP_LINK_OK; i++) {
         size_t filled = 0, n;
         while (filled < parts[i].iov_len && result == RP_LINK_OK) {
-            rp_tls_set_dry(link->ssl, *moved > 0 && room - *moved < RP_LINK_ROOM);
+            if (*moved > 0 && room - *moved < RP_LINK_ROOM) rp_tls_set_allowance(link->ssl, 0);
             ERR_clear_error();
             int returned = SSL_read_ex(link->ssl, (char *)parts[i].iov_base + filled,
                                        parts[i].iov_len - filled, &n);
@@ -212,10 +224,13 @@ static rp_link_result tls_read(rp_link *link, const struct iovec *parts, int par
             } else {
                 filled += n;
                 *moved += n;
+                if (rp_tls_idle_records(link->ssl) == link->idle_records)
+                    rp_tls_add_allowance(link->ssl, 2 * n);
             }
         }
     }
-    rp_tls_set_dry(link->ssl, false);
+    link->idle_records = rp_tls_idle_records(link->ssl);
+    if (link->idle_records > RP_LINK_MOST_IDLE) result = fail(link);
     /* What ended it is told by the next call, if this one has something to give. */
     return *moved > 0 ? RP_LINK_OK : result;
 }

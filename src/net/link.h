@@ -21,7 +21,13 @@ typedef struct rp_link {
     bool secured; /* TLS, and the handshake is over */
     bool broken;  /* private: a read or write has said RP_LINK_BROKEN, and always will */
     unsigned long tls_error; /* private: what OpenSSL said then */
+    /* Records without data that reads have met (TLS only): see rp_tls_idle_records(). They cost
+     * us work and the peer next to nothing, so the owner should count them against the peer.
+     * The link breaks after RP_LINK_MOST_IDLE. */
+    uint64_t idle_records;
 } rp_link;
+
+enum { RP_LINK_MOST_IDLE = 10000 };
 
 typedef enum rp_link_result {
     RP_LINK_OK,    /* some bytes moved */

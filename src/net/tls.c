@@ -6,7 +6,13 @@
  * same reason. The ciphers are those that HTTP/2 allows, cheapest first.
  *
  * OpenSSL's own sockets raise SIGPIPE and know no MSG_MORE, so a session writes and reads
- * through a BIO of ours. Its data is a `wire`, which also keeps the rp_tls alive. */
+ * through a BIO of ours. Its data is a `wire`, which also keeps the rp_tls alive.
+ *
+ * What a peer can make OpenSSL do before we see a byte of data is bounded: the BIO hands over
+ * no more than its allowance, records without data are counted, a certificate chain has at most
+ * CHAIN_BYTES and CHAIN_DEPTH, and key exchanges use elliptic curves only. OpenSSL itself
+ * refuses a ClientHello over 128 KiB, more than 32 records in a row without a byte, and more
+ * than 5 warnings in a row. Early data is not accepted. */
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -19,6 +25,11 @@
 #include "util/mem.h"
 #include "util/refcount.h"
 
+enum {
+    CHAIN_BYTES = 64 << 10, /* of a peer's certificates */
+    CHAIN_DEPTH = 8,        /* certificates between the peer's and the authority's */
+};
+
 struct rp_tls {
     rp_refcount refs;
     rp_allocator alloc;
@@ -30,8 +41,10 @@ struct rp_tls {
 typedef struct wire {
     rp_tls *tls; /* a reference */
     int fd;
-    bool more; /* other bytes follow at once */
-    bool dry;  /* nothing is read for now */
+    bool more;             /* other bytes follow at once */
+    bool counts_idle;      /* the handshake is over */
+    size_t allowance;      /* bytes that may still be read */
+    uint64_t idle_records; /* see rp_tls_idle_records() */
 } wire;
 
 /* --- the BIO -------------------------------------------------------------------------------- */
@@ -57,17 +70,19 @@ static int wire_write(BIO *bio, const char *data, int size)
 
 static int wire_read(BIO *bio, char *data, int size)
 {
-    const wire *w = BIO_get_data(bio);
+    wire *w = BIO_get_data(bio);
+    size_t room = (size_t)size < w->allowance ? (size_t)size : w->allowance;
     ssize_t n;
 
     BIO_clear_retry_flags(bio);
-    if (w->dry) {
+    if (room == 0) {
         BIO_set_retry_read(bio);
         return -1;
     }
     do {
-        n = recv(w->fd, data, (size_t)size, MSG_DONTWAIT);
+        n = recv(w->fd, data, room, MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
+    if (n > 0) w->allowance -= (size_t)n;
     if (is_again(n)) BIO_set_retry_read(bio);
     if (n == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
     return (int)n;
@@ -92,6 +107,26 @@ static BIO_METHOD *new_method(void)
         return method;
     BIO_meth_free(method);
     return NULL;
+}
+
+/* --- records without data ------------------------------------------------------------------- */
+
+/* OpenSSL calls this for each record and each handshake message. TLS 1.3 encrypts the type of a
+ * record, and reports it apart from the header. */
+static void on_protocol_message(int is_ours, int version, int type, const void *data,
+                                size_t size, SSL *ssl, void *user)
+{
+    int record_type =
+        SSL_version(ssl) >= TLS1_3_VERSION ? SSL3_RT_INNER_CONTENT_TYPE : SSL3_RT_HEADER;
+    wire *w = user;
+
+    (void)version;
+    if (is_ours || !w->counts_idle || size == 0) return;
+    if (type != SSL3_RT_HANDSHAKE &&
+        (type != record_type || *(const uint8_t *)data == SSL3_RT_APPLICATION_DATA))
+        return;
+    w->idle_records++;
+    w->allowance = 0;
 }
 
 /* --- contexts ------------------------------------------------------------------------------- */
@@ -212,6 +247,9 @@ static bool set_up(SSL_CTX *context)
         "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"
         "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
         "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305";
+    /* The peer chooses among these. OpenSSL's default has finite fields of up to 8192 bits, in
+     * which one key exchange takes tens of milliseconds. */
+    static const char groups[] = "X25519:P-256:P-384";
 
     (void)SSL_CTX_set_options(context, SSL_OP_CIPHER_SERVER_PREFERENCE |
                                            SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
@@ -221,9 +259,12 @@ static bool set_up(SSL_CTX *context)
                                         SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                         SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_read_ahead(context, 1);
+    (void)SSL_CTX_set_max_cert_list(context, CHAIN_BYTES);
+    SSL_CTX_set_verify_depth(context, CHAIN_DEPTH);
     SSL_CTX_set_default_passwd_cb(context, no_passphrase);
     return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 &&
            SSL_CTX_set_num_tickets(context, 0) == 1 &&
+           SSL_CTX_set1_groups_list(context, groups) == 1 &&
            SSL_CTX_set_ciphersuites(context, new_ciphers) == 1 &&
            SSL_CTX_set_cipher_list(context, old_ciphers) == 1;
 }
@@ -337,6 +378,8 @@ SSL *rp_tls_new_session(rp_tls *tls, int fd)
     BIO_set_data(bio, w);
     BIO_set_init(bio, 1);
     SSL_set_bio(ssl, bio, bio); /* takes it */
+    SSL_set_msg_callback(ssl, on_protocol_message);
+    SSL_set_msg_callback_arg(ssl, w);
     if (tls->connects)
         SSL_set_connect_state(ssl);
     else
@@ -364,9 +407,30 @@ void rp_tls_set_more(SSL *ssl, bool more)
     w->more = more;
 }
 
-void rp_tls_set_dry(SSL *ssl, bool dry)
+void rp_tls_set_allowance(SSL *ssl, size_t bytes)
 {
     wire *w = BIO_get_data(SSL_get_rbio(ssl));
 
-    w->dry = dry;
+    w->allowance = bytes;
+}
+
+void rp_tls_add_allowance(SSL *ssl, size_t bytes)
+{
+    wire *w = BIO_get_data(SSL_get_rbio(ssl));
+
+    w->allowance += bytes;
+}
+
+void rp_tls_count_idle(SSL *ssl)
+{
+    wire *w = BIO_get_data(SSL_get_rbio(ssl));
+
+    w->counts_idle = true;
+}
+
+uint64_t rp_tls_idle_records(const SSL *ssl)
+{
+    const wire *w = BIO_get_data(SSL_get_rbio(ssl));
+
+    return w->idle_records;
 }

@@ -48,7 +48,17 @@ void rp_tls_free_session(struct ssl_st *ssl); /* NULL is fine */
 /* Says whether other bytes follow at once what is written from now on. */
 void rp_tls_set_more(struct ssl_st *ssl, bool more);
 
-/* While set, the session takes nothing more from the descriptor, only what it has already. */
-void rp_tls_set_dry(struct ssl_st *ssl, bool dry);
+/* Bytes that the session may still take from the descriptor. A read that needs more reports
+ * SSL_ERROR_WANT_READ. OpenSSL handles records without application data inside SSL_read() and
+ * would go on for as long as they arrive; this bound makes it return. A session starts with 0.
+ */
+void rp_tls_set_allowance(struct ssl_st *ssl, size_t bytes);
+void rp_tls_add_allowance(struct ssl_st *ssl, size_t bytes);
+
+/* Starts to count records without application data. Each one also sets the allowance to 0. */
+void rp_tls_count_idle(struct ssl_st *ssl);
+/* The records of alerts and handshake messages since then (KeyUpdate, NewSessionTicket,
+ * attempts to renegotiate), plus the handshake messages in them. */
+uint64_t rp_tls_idle_records(const struct ssl_st *ssl);
 
 #endif

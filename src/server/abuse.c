@@ -14,6 +14,7 @@ const char *rp_abuse_name(rp_abuse_kind kind)
     case RP_ABUSE_BAD_FRAME: return "bad_frame";
     case RP_ABUSE_UNKNOWN_FRAME: return "unknown_frame";
     case RP_ABUSE_REFUSED_STREAM: return "refused_stream";
+    case RP_ABUSE_TLS_RECORD: return "tls_record";
     case RP_ABUSE_KINDS: break;
     }
     return "unknown";

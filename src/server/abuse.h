@@ -21,6 +21,7 @@ typedef enum rp_abuse_kind {
     RP_ABUSE_BAD_FRAME,      /* a frame that HTTP/2 forbids, where that does not end it all */
     RP_ABUSE_UNKNOWN_FRAME,  /* of a type that we do not know */
     RP_ABUSE_REFUSED_STREAM, /* a call over the limit of calls */
+    RP_ABUSE_TLS_RECORD,     /* a TLS record without data: KeyUpdate, alert, renegotiation */
     RP_ABUSE_KINDS,
 } rp_abuse_kind;
 

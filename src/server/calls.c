@@ -280,14 +280,9 @@ static bool on_nuisance(void *user, rp_nuisance kind)
         [RP_NUISANCE_OTHER] = RP_ABUSE_UNKNOWN_FRAME,
     };
     rp_connection *c = user;
-    rp_bucket_rate rate = rp_abuse_rate(&c->worker->limits);
 
-    rp_counter_add(&c->worker->metrics->abuse[abuses[kind]], 1);
     if (kind == RP_NUISANCE_REFUSED) rp_connection_refused(c, RP_REFUSED_STREAMS);
-    if (rp_abuse_spend(&c->abuse, &rate, abuses[kind], rp_loop_now(c->worker->loop)))
-        return true;
-    rp_connection_refused(c, RP_REFUSED_ABUSE);
-    return false;
+    return rp_connection_charge(c, abuses[kind]);
 }
 
 static void on_fault(void *user, rp_call *call, rp_call_fault fault, rp_status status)

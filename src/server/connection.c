@@ -27,6 +27,7 @@ enum {
     LAST_CALLS_NS = 50000000,        /* between the notice of a drain and its end */
     SNIFF_AGAIN_NS = 10000000,       /* at first, when the first bytes come one by one */
     MESSAGE_BYTES_PER_SECOND = 1024, /* at least */
+    H2_ENHANCE_YOUR_CALM = 0xb,
 };
 
 static void look_after(rp_timer *timer);
@@ -48,6 +49,17 @@ void rp_connection_refused(rp_connection *connection, rp_refusal why)
     rp_counter_add(&connection->worker->metrics->refusals[why], 1);
     rp_server_log(connection->worker->server, RP_LOG_WARNING, "refused", "reason=%s peer=%s",
                   rp_refusal_name(why), connection->peer);
+}
+
+bool rp_connection_charge(rp_connection *c, rp_abuse_kind kind)
+{
+    rp_worker *worker = c->worker;
+    rp_bucket_rate rate = rp_abuse_rate(&worker->limits);
+
+    rp_counter_add(&worker->metrics->abuse[kind], 1);
+    if (rp_abuse_spend(&c->abuse, &rate, kind, rp_loop_now(worker->loop))) return true;
+    rp_connection_refused(c, RP_REFUSED_ABUSE);
+    return false;
 }
 
 /* --- opening and closing ---------------------------------------------------------------------- */
@@ -288,10 +300,15 @@ static void sniff(rp_connection *c)
     }
 }
 
+/* A step of a handshake can take a millisecond of arithmetic, so a turn makes few of them and
+ * open connections are served in between. A descriptor that is left out stays ready. */
 static void shake_hands(rp_connection *c)
 {
-    rp_link_result result = rp_link_handshake(&c->link);
+    rp_link_result result;
 
+    if (c->worker->handshakes >= RP_TURN_HANDSHAKES) return;
+    c->worker->handshakes++;
+    result = rp_link_handshake(&c->link);
     if (result == RP_LINK_AGAIN) {
         rp_loop_change(c->worker->loop, &c->watch, c->link.read_waits);
         return;
@@ -323,6 +340,19 @@ static bool may_read(const rp_connection *c)
 
 /* --- reading ------------------------------------------------------------------------------------ */
 
+/* Charges the TLS records without data that the last read met. False if the abuse budget is
+ * spent; the peer is told then. */
+static bool charge_records(rp_connection *c)
+{
+    while (c->charged_records < c->link.idle_records) {
+        c->charged_records++;
+        if (rp_connection_charge(c, RP_ABUSE_TLS_RECORD)) continue;
+        rp_h2_terminate(c->h2, H2_ENHANCE_YOUR_CALM);
+        return false;
+    }
+    return true;
+}
+
 /* Reads once: straight into a large message, as far as one is arriving, and into the worker's
  * buffer. False once there is nothing more to read, or nobody to read it. */
 static bool read_some(rp_connection *c, size_t *total)
@@ -340,6 +370,10 @@ static bool read_some(rp_connection *c, size_t *total)
     parts[1] = (struct iovec){worker->read_buffer, room};
     result = place != NULL ? rp_link_read(&c->link, parts, 2, &moved)
                            : rp_link_read(&c->link, parts + 1, 1, &moved);
+    if (!charge_records(c)) {
+        begin_closing(c);
+        return false;
+    }
     if (result == RP_LINK_AGAIN) return false;
     if (result != RP_LINK_OK) {
         begin_closing(c);

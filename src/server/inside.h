@@ -19,15 +19,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "net/link.h"
 #include "net/loop.h"
 #include "reprise/op.h"
 #include "reprise/server.h"
-#include "server/abuse.h"
 #include "server/acceptor.h"
 #include "server/checkpoint_desk.h"
+#include "server/connection.h"
 #include "server/gate.h"
-#include "server/gathering.h"
 #include "server/http_page.h"
 #include "server/item_room.h"
 #include "server/lease.h"
@@ -41,17 +39,13 @@
 enum {
     RP_READ_BYTES = 256 << 10,    /* read at a time, into the worker's buffer */
     RP_READ_TURN_BYTES = 4 << 20, /* of one connection in one turn */
-    RP_PEER_BYTES = 64,
     RP_LISTENERS = 16,
-    RP_OPEN_BATCHES = 8, /* tables whose items are gathered at a time */
+    RP_OPEN_BATCHES = 8,    /* tables whose items are gathered at a time */
+    RP_TURN_HANDSHAKES = 2, /* steps of TLS handshakes that one turn of a loop makes */
 };
 
-typedef struct rp_worker rp_worker;
-typedef struct rp_connection rp_connection;
-typedef struct rp_task rp_task;
 typedef struct rp_insert_batch rp_insert_batch;
 typedef struct rp_sample_fetch rp_sample_fetch;
-typedef struct rp_lease_link rp_lease_link;
 
 /* --- the server ----------------------------------------------------------------------------- */
 
@@ -137,6 +131,7 @@ struct rp_worker {
     size_t idle_batch_count, idle_fetch_count, open_count;
     rp_item_room item_room;
     rp_insert_batch *open[RP_OPEN_BATCHES]; /* of one stream: insert_stream.h */
+    size_t handshakes;                      /* steps in this turn */
     size_t outstanding; /* operations that a table will complete, whatever the call does */
     rp_post stop, drain, new_limits;
     atomic_bool limits_posted; /* and not taken yet */
@@ -159,74 +154,6 @@ void rp_worker_take_limits(rp_worker *worker);
 void rp_worker_drain(rp_worker *worker);
 /* Says that an operation of a table has come home; a stopping worker waits for the last. */
 void rp_worker_returned(rp_worker *worker);
-
-/* --- connections ---------------------------------------------------------------------------- */
-
-typedef enum rp_connection_state {
-    RP_CONNECTION_HANDSHAKE, /* TLS */
-    RP_CONNECTION_SNIFF,     /* HTTP/2 or HTTP/1.1? */
-    RP_CONNECTION_H2,
-    RP_CONNECTION_LEASE,   /* of a client of this host, which says what it needs no more */
-    RP_CONNECTION_CLOSING, /* what is left is written, nothing is read */
-} rp_connection_state;
-
-struct rp_connection {
-    rp_watch watch;
-    rp_timer timer; /* the next time to look after it */
-    rp_timer rest;  /* armed while it is not read from, so that messages gather */
-    rp_gathering gathering;
-    rp_gathered turn; /* what came in this turn */
-    rp_worker *worker;
-    rp_connection *prev, *next;
-    rp_connection *next_dirty;
-    bool is_dirty, ended_writing;
-    bool is_starved;  /* a call may not add to the answers that wait */
-    bool is_draining; /* the notice is out, the end is not */
-    rp_connection_state state;
-    rp_link link;
-    rp_h2 *h2;
-    rp_lease_link *lease;
-    rp_task *flushes; /* tasks with something to say at the end of this turn */
-    rp_task *tasks;
-    rp_abuse abuse;
-    rp_gate_memo memo;
-    char peer[RP_PEER_BYTES];
-    char certificate[RP_AUTH_MAX_NAME_BYTES + 1];
-    size_t parked_bytes;      /* of messages whose items wait for their tables */
-    int64_t blocked_since_ns; /* nothing can be written; 0: not so */
-    size_t pinned_bytes;      /* of chunks its streams hold that no item refers to */
-    size_t counted_bytes;     /* of it in server->queued_bytes */
-    int64_t opened_ns;
-    int64_t heard_ns;         /* when something came last */
-    int64_t moved_ns;         /* when an answer was written last, or none had to be */
-    uint64_t left_then;       /* bytes of answers that were written by then */
-    int64_t pinged_ns;        /* 0: no ping is out */
-    int64_t headers_since_ns; /* since when settings or headers have been incomplete; 0: none */
-    int64_t held_since_ns;    /* since when we have not read for want of memory; 0: we read */
-    int64_t message_since_ns; /* since when a message has been incomplete; 0: none */
-    uint64_t message_bytes_then;
-};
-
-/* Takes a descriptor that was accepted. On its worker's thread. */
-void rp_connection_open(rp_worker *worker, int fd, const char *peer, rp_tls *tls);
-/* Closes it and ends its calls. The pointer is invalid afterwards. */
-void rp_connection_close(rp_connection *connection);
-/* The same, but its calls are told that the server is unavailable, if that can be written at
- * once. */
-void rp_connection_end(rp_connection *connection);
-/* Has it written to at the end of the turn. */
-void rp_connection_touch(rp_connection *connection);
-/* At the end of a turn: flushes tasks, writes, and asks for what comes next. */
-void rp_connection_flush(rp_connection *connection);
-/* True if a call may add answers to what waits to be sent. After a false it hears on_room when
- * it may: calls that have nothing waiting first, in turns. */
-bool rp_connection_may_queue(rp_connection *connection, const rp_call *call);
-/* True if so much waits that no call is begun which would add to it unasked; says why. */
-bool rp_connection_is_stuffed(const rp_connection *connection, rp_refusal *why);
-/* Tells the peer to go elsewhere. */
-void rp_connection_drain(rp_connection *connection);
-/* Counts a refusal. */
-void rp_connection_refused(rp_connection *connection, rp_refusal why);
 
 /* --- calls ---------------------------------------------------------------------------------- */
 

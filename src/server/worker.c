@@ -18,6 +18,7 @@ static void end_turn(void *user)
         connection->is_dirty = false;
         rp_connection_flush(connection);
     }
+    worker->handshakes = 0;
     rp_counter_add(&worker->metrics->turns, 1);
 }
 

@@ -4,6 +4,9 @@
 #ifndef RP_TEST_TLS_ENDS_H
 #define RP_TEST_TLS_ENDS_H
 
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
@@ -50,6 +53,7 @@ typedef struct wishes {
     const char *old_ciphers, *new_ciphers;
     const rp_test_identity *client;
     bool ask, require; /* a client certificate */
+    bool tcp; /* over loopback: holds many small records, of which a socket pair holds few */
 } wishes;
 
 typedef struct ends {
@@ -104,13 +108,36 @@ static inline rp_tls *new_tls(const setting *s, const wishes *w)
     return tls;
 }
 
+/* Two ends of a connection over loopback, which do not block. */
+static inline void connect_tcp(int fds[2])
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM, 0), room = 1 << 20;
+
+    assert_int_equal(setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &room, sizeof room), 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, bytes), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &bytes), 0);
+    fds[1] = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(fds[1], (struct sockaddr *)&address, bytes), 0);
+    assert_int_equal(fcntl(fds[1], F_SETFL, O_NONBLOCK), 0);
+    fds[0] = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
+    assert_true(fds[0] >= 0);
+    assert_int_equal(close(listener), 0);
+}
+
 /* Takes the reference to `tls`. */
 static inline void open_ends_with(ends *e, const setting *s, const wishes *w, rp_tls *tls)
 {
     int fds[2];
 
     e->tls = tls;
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    if (w->tcp)
+        connect_tcp(fds);
+    else
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
     assert_ok(rp_link_init(&e->link, fds[0], e->tls));
     e->peer = fds[1];
     e->context = client_context(s, w);

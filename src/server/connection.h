@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A connection of a server: connection.c. It belongs to the thread of its worker. */
+#ifndef RP_SERVER_CONNECTION_H
+#define RP_SERVER_CONNECTION_H
+
+#include "net/link.h"
+#include "net/loop.h"
+#include "server/abuse.h"
+#include "server/gate.h"
+#include "server/gathering.h"
+#include "server/refusal.h"
+#include "wire/h2.h"
+
+enum { RP_PEER_BYTES = 64 };
+
+typedef struct rp_worker rp_worker;
+typedef struct rp_connection rp_connection;
+typedef struct rp_task rp_task;
+typedef struct rp_lease_link rp_lease_link;
+
+typedef enum rp_connection_state {
+    RP_CONNECTION_HANDSHAKE, /* TLS */
+    RP_CONNECTION_SNIFF,     /* HTTP/2 or HTTP/1.1? */
+    RP_CONNECTION_H2,
+    RP_CONNECTION_LEASE,   /* of a client of this host, which says what it needs no more */
+    RP_CONNECTION_CLOSING, /* what is left is written, nothing is read */
+} rp_connection_state;
+
+struct rp_connection {
+    rp_watch watch;
+    rp_timer timer; /* the next time to look after it */
+    rp_timer rest;  /* armed while it is not read from, so that messages gather */
+    rp_gathering gathering;
+    rp_gathered turn; /* what came in this turn */
+    rp_worker *worker;
+    rp_connection *prev, *next;
+    rp_connection *next_dirty;
+    bool is_dirty, ended_writing;
+    bool is_starved;  /* a call may not add to the answers that wait */
+    bool is_draining; /* the notice is out, the end is not */
+    rp_connection_state state;
+    rp_link link;
+    rp_h2 *h2;
+    rp_lease_link *lease;
+    rp_task *flushes; /* tasks with something to say at the end of this turn */
+    rp_task *tasks;
+    rp_abuse abuse;
+    uint64_t charged_records; /* of link.idle_records: already charged to `abuse` */
+    rp_gate_memo memo;
+    char peer[RP_PEER_BYTES];
+    char certificate[RP_AUTH_MAX_NAME_BYTES + 1];
+    size_t parked_bytes;      /* of messages whose items wait for their tables */
+    int64_t blocked_since_ns; /* nothing can be written; 0: not so */
+    size_t pinned_bytes;      /* of chunks its streams hold that no item refers to */
+    size_t counted_bytes;     /* of it in server->queued_bytes */
+    int64_t opened_ns;
+    int64_t heard_ns;         /* when something came last */
+    int64_t moved_ns;         /* when an answer was written last, or none had to be */
+    uint64_t left_then;       /* bytes of answers that were written by then */
+    int64_t pinged_ns;        /* 0: no ping is out */
+    int64_t headers_since_ns; /* since when settings or headers have been incomplete; 0: none */
+    int64_t held_since_ns;    /* since when we have not read for want of memory; 0: we read */
+    int64_t message_since_ns; /* since when a message has been incomplete; 0: none */
+    uint64_t message_bytes_then;
+};
+
+/* Takes a descriptor that was accepted. On its worker's thread. */
+void rp_connection_open(rp_worker *worker, int fd, const char *peer, rp_tls *tls);
+/* Closes it and ends its calls. The pointer is invalid afterwards. */
+void rp_connection_close(rp_connection *connection);
+/* The same, but its calls are told that the server is unavailable, if that can be written at
+ * once. */
+void rp_connection_end(rp_connection *connection);
+/* Has it written to at the end of the turn. */
+void rp_connection_touch(rp_connection *connection);
+/* At the end of a turn: flushes tasks, writes, and asks for what comes next. */
+void rp_connection_flush(rp_connection *connection);
+/* True if a call may add answers to what waits to be sent. After a false it hears on_room when
+ * it may: calls that have nothing waiting first, in turns. */
+bool rp_connection_may_queue(rp_connection *connection, const rp_call *call);
+/* True if so much waits that no call is begun which would add to it unasked; says why. */
+bool rp_connection_is_stuffed(const rp_connection *connection, rp_refusal *why);
+/* Tells the peer to go elsewhere. */
+void rp_connection_drain(rp_connection *connection);
+/* Counts a refusal. */
+void rp_connection_refused(rp_connection *connection, rp_refusal why);
+/* Charges the abuse budget for one event. False, with the refusal counted, if the budget is
+ * spent: then the connection has to end. */
+RP_NODISCARD bool rp_connection_charge(rp_connection *connection, rp_abuse_kind kind);
+
+#endif

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Floods inside TLS: records without data are charged to the abuse budget, one connection's
+ * flood is handled in bounded steps, and handshakes leave turns to open connections. */
+#include <arpa/inet.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "server/inside.h"
+#include "support/certificates.h"
+#include "support/fixture.h"
+#include "support/h2_client.h"
+
+enum {
+    WAIT_S = 20,
+    FLOOD = 20000,       /* KeyUpdates a connection tries to send */
+    CHARGED_MOST = 4000, /* events that a connection is charged before it is closed */
+    ATTACKERS = 8,
+    HANDSHAKES = 12,
+};
+
+typedef struct stage {
+    rp_test_bed bed;
+    rp_test_certificates certificates;
+    rp_server *server;
+    SSL_CTX *context;
+} stage;
+
+static rp_server_options tls_options(stage *s)
+{
+    rp_test_identity *identity = calloc(1, sizeof *identity);
+    rp_server_options options = {.loops = 1};
+
+    *identity = rp_test_issue(&s->certificates, "server", "localhost", 9);
+    options.alloc = &s->bed.alloc;
+    options.security.certificate_file = identity->certificate;
+    options.security.key_file = identity->key;
+    return options;
+}
+
+static void open_stage(stage *s, bool listens)
+{
+    static const char *const address = "127.0.0.1:0";
+    rp_server_options options;
+
+    rp_test_bed_init(&s->bed, NULL);
+    rp_test_certificates_init(&s->certificates);
+    options = tls_options(s);
+    if (listens) {
+        options.addresses = &address;
+        options.address_count = 1;
+        assert_ok_err(rp_server_start(s->bed.store, &options, &s->server, &s->bed.err),
+                      &s->bed.err);
+    } else {
+        assert_ok_err(rp_server_new(s->bed.store, &options, &s->server, &s->bed.err),
+                      &s->bed.err);
+    }
+    free((void *)(uintptr_t)options.security.certificate_file);
+    s->context = SSL_CTX_new(TLS_client_method());
+    assert_non_null(s->context);
+    assert_int_equal(SSL_CTX_set_alpn_protos(s->context, (const uint8_t *)"\x02h2", 3), 0);
+}
+
+static void close_stage(stage *s)
+{
+    SSL_CTX_free(s->context);
+    rp_server_free(s->server);
+    rp_test_certificates_deinit(&s->certificates);
+    rp_test_bed_deinit(&s->bed);
+}
+
+static uint64_t charged(stage *s)
+{
+    rp_loop_metrics sums;
+
+    rp_metrics_sum(s->server->metrics, &sums);
+    return rp_counter_get(&sums.abuse[RP_ABUSE_TLS_RECORD]);
+}
+
+static uint64_t refused(stage *s)
+{
+    rp_loop_metrics sums;
+
+    rp_metrics_sum(s->server->metrics, &sums);
+    return rp_counter_get(&sums.refusals[RP_REFUSED_ABUSE]);
+}
+
+/* --- peers ------------------------------------------------------------------------------------ */
+
+typedef struct peer {
+    int fd;
+    SSL *ssl;
+    rp_test_client *client; /* its HTTP/2 */
+} peer;
+
+static peer dial(stage *s)
+{
+    struct timeval patience = {.tv_sec = WAIT_S};
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)rp_server_port(s->server)),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    peer p = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+
+    assert_true(p.fd >= 0);
+    (void)setsockopt(p.fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    (void)setsockopt(p.fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    assert_int_equal(connect(p.fd, (struct sockaddr *)&address, sizeof address), 0);
+    p.ssl = SSL_new(s->context);
+    assert_non_null(p.ssl);
+    assert_int_equal(SSL_set_fd(p.ssl, p.fd), 1);
+    assert_int_equal(SSL_connect(p.ssl), 1);
+    p.client = rp_test_client_new(NULL);
+    return p;
+}
+
+static void hang_up(peer *p)
+{
+    rp_test_client_free(p->client);
+    SSL_free(p->ssl);
+    (void)close(p->fd);
+    ERR_clear_error();
+}
+
+/* Writes what the client has to say, then reads once. False if the server has closed. */
+static bool exchange(peer *p)
+{
+    uint8_t data[16384];
+    const uint8_t *out;
+    size_t size;
+    int n;
+
+    while ((out = rp_test_client_output(p->client, &size)) != NULL) {
+        if (SSL_write(p->ssl, out, (int)size) != (int)size) return false;
+        rp_test_client_sent(p->client, size);
+    }
+    n = SSL_read(p->ssl, data, sizeof data);
+    if (n <= 0) return false;
+    rp_test_client_receive(p->client, data, (size_t)n);
+    return true;
+}
+
+static void expect_answer(peer *p)
+{
+    rp_test_stream *page = rp_test_client_get(p->client, "GET", "/healthz");
+
+    while (!page->is_over) assert_true(exchange(p));
+    assert_int_equal(page->http_status, 200);
+}
+
+/* Sends as many as go before the server closes. */
+static void flood(peer *p)
+{
+    for (int i = 0; i < FLOOD; i++)
+        if (SSL_key_update(p->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) != 1 ||
+            SSL_do_handshake(p->ssl) != 1)
+            break;
+    ERR_clear_error();
+}
+
+/* --- tests ------------------------------------------------------------------------------------ */
+
+static void a_flood_of_key_updates_is_charged_and_ends_the_connection(void **state)
+{
+    stage s;
+    peer p;
+
+    (void)state;
+    open_stage(&s, true);
+    p = dial(&s);
+    flood(&p);
+    while (exchange(&p)) continue;
+
+    assert_int_equal(refused(&s), 1);
+    assert_in_range(charged(&s), 1000, CHARGED_MOST);
+    hang_up(&p);
+    close_stage(&s);
+}
+
+static void a_few_key_updates_are_forgiven(void **state)
+{
+    stage s;
+    peer p;
+
+    (void)state;
+    open_stage(&s, true);
+    p = dial(&s);
+    expect_answer(&p);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(SSL_key_update(p.ssl, SSL_KEY_UPDATE_REQUESTED) == 1 &&
+                             SSL_do_handshake(p.ssl) == 1,
+                         1);
+    expect_answer(&p);
+
+    assert_int_equal(refused(&s), 0);
+    assert_int_equal(charged(&s), 200); /* each is a record and a message */
+    hang_up(&p);
+    close_stage(&s);
+}
+
+/* One loop serves them all: each attack costs it a bounded number of records, and the bystander
+ * has its answer after each. */
+static void a_bystander_is_answered_between_floods(void **state)
+{
+    stage s;
+    peer bystander, attackers[ATTACKERS];
+
+    (void)state;
+    open_stage(&s, true);
+    bystander = dial(&s);
+    expect_answer(&bystander);
+    for (int i = 0; i < ATTACKERS; i++) {
+        attackers[i] = dial(&s);
+        flood(&attackers[i]);
+        expect_answer(&bystander);
+    }
+    for (int i = 0; i < ATTACKERS; i++) {
+        while (exchange(&attackers[i])) continue;
+        hang_up(&attackers[i]);
+    }
+    expect_answer(&bystander);
+
+    assert_int_equal(refused(&s), ATTACKERS);
+    assert_in_range(charged(&s), ATTACKERS * 1000, ATTACKERS * CHARGED_MOST);
+    hang_up(&bystander);
+    close_stage(&s);
+}
+
+/* --- handshakes ------------------------------------------------------------------------------- */
+
+static rp_loop *stopped_loop;
+
+static void stop_loop(rp_timer *timer)
+{
+    (void)timer;
+    rp_loop_stop(stopped_loop);
+}
+
+/* Runs one turn of the loop: whatever is ready now. */
+static void run_turn(rp_loop *loop)
+{
+    rp_timer now = {.on_due = stop_loop};
+
+    stopped_loop = loop;
+    assert_ok(rp_loop_arm(loop, &now, 0));
+    rp_loop_run(loop);
+}
+
+/* Handshakes that have got an answer. */
+static size_t answered(const int *peers)
+{
+    size_t count = 0;
+
+    for (int i = 0; i < HANDSHAKES; i++) {
+        char byte;
+        count += recv(peers[i], &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+    }
+    return count;
+}
+
+static void a_turn_makes_few_steps_of_handshakes(void **state)
+{
+    stage s;
+    rp_worker *worker;
+    int peers[HANDSHAKES];
+    SSL *clients[HANDSHAKES];
+
+    (void)state;
+    open_stage(&s, false);
+    worker = &s.server->workers[0];
+    assert_ok_err(rp_worker_init(worker, s.server, 0, &s.bed.err), &s.bed.err);
+    for (int i = 0; i < HANDSHAKES; i++) {
+        int fds[2];
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+        peers[i] = fds[1];
+        clients[i] = SSL_new(s.context);
+        assert_int_equal(SSL_set_fd(clients[i], fds[1]), 1);
+        assert_int_equal(SSL_connect(clients[i]), -1); /* its hello is out */
+        atomic_fetch_add(&s.server->connection_count, 1);
+        atomic_fetch_add(&worker->connection_count, 1);
+        rp_connection_open(worker, fds[0], "peer", s.server->tls);
+    }
+
+    for (size_t turn = 1; turn <= HANDSHAKES / RP_TURN_HANDSHAKES; turn++) {
+        run_turn(worker->loop);
+        assert_int_equal(answered(peers), turn * RP_TURN_HANDSHAKES);
+    }
+
+    while (worker->connections != NULL) rp_connection_close(worker->connections);
+    for (int i = 0; i < HANDSHAKES; i++) {
+        SSL_free(clients[i]);
+        (void)close(peers[i]);
+    }
+    ERR_clear_error();
+    close_stage(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_flood_of_key_updates_is_charged_and_ends_the_connection),
+        cmocka_unit_test(a_few_key_updates_are_forgiven),
+        cmocka_unit_test(a_bystander_is_answered_between_floods),
+        cmocka_unit_test(a_turn_makes_few_steps_of_handshakes),
+    };
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
