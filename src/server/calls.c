@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "server/deferral.h"
 #include "server/insert_stream.h"
 #include "server/page_answer.h"
 #include "util/error.h"
@@ -103,6 +104,15 @@ static bool works_while_loading(rp_method method)
            method == RP_METHOD_REFLECTION;
 }
 
+static const char no_room[] = "too many answers wait to be read";
+
+/* Whether a call holds its answers back until there is room for them. Others are refused. */
+static bool waits_for_room(rp_method method)
+{
+    return method == RP_METHOD_INSERT_STREAM || method == RP_METHOD_SAMPLE_STREAM ||
+           method == RP_METHOD_SAMPLE_SHARED;
+}
+
 /* Whether the call may go on, by what its headers say. */
 static rp_status check_head(rp_connection *c, const rp_request_head *head, const char *path,
                             const char *authorization, rp_method *method, rp_refusal *why,
@@ -139,9 +149,8 @@ static rp_status check_head(rp_connection *c, const rp_request_head *head, const
         *why = RP_REFUSED_RESET_OFF;
         return rp_fail(err, RP_DENIED, "this server does not allow Reset");
     }
-    if (*method != RP_METHOD_INSERT_STREAM && *method != RP_METHOD_SAMPLE_STREAM &&
-        *method != RP_METHOD_SAMPLE_SHARED && rp_connection_is_stuffed(c, why))
-        return rp_fail(err, RP_NO_RESOURCE, "too many answers wait to be read");
+    if (!waits_for_room(*method) && rp_connection_is_stuffed(c, why))
+        return rp_fail(err, RP_NO_RESOURCE, "%s", no_room);
     return rp_gate_check(server->gate, &shown, rp_method_role(*method),
                          rp_loop_now(c->worker->loop), &c->memo, NULL, why, err);
 }
@@ -164,6 +173,12 @@ static void on_request(void *user, rp_call *call, const rp_request_head *head)
         if (rp_connection_is_stuffed(c, &why)) {
             rp_connection_refused(c, why);
             rp_call_answer(call, &(rp_http_answer){503, "text/plain", NULL, NULL}, NULL);
+            return;
+        }
+        if (!rp_defer_may_visit(c->worker)) {
+            rp_connection_refused(c, RP_REFUSED_PAGES);
+            rp_call_answer(call, &(rp_http_answer){503, "text/plain", "retry-after", "1"},
+                           NULL);
             return;
         }
         rp_page_answer_call(c, call, is(head->method, "HEAD") ? "HEAD" : "GET", path,
@@ -204,16 +219,24 @@ static void on_message(void *user, rp_call *call, const uint8_t *data, size_t si
 {
     rp_connection *c = user;
     rp_task *task = rp_call_user(call);
+    rp_refusal why;
 
     c->turn.messages++;
     if (task == NULL || task->method != RP_METHOD_INSERT_STREAM) c->turn.others = true;
     rp_counter_add(&c->worker->metrics->messages_read, 1);
     rp_insert_make_way(c->worker, task);
     if (task == NULL || task->is_finished) return;
-    if (task->held != NULL)
+    if (task->held != NULL || task->deferred != NULL) {
         rp_task_abort(task, RP_INVALID, "the call has more than one request message");
-    else
+    } else if (!waits_for_room(task->method) && rp_connection_is_stuffed(c, &why)) {
+        /* Many calls may have begun when there was room. */
+        rp_connection_refused(c, why);
+        rp_task_abort(task, RP_NO_RESOURCE, no_room);
+    } else if (rp_defer_applies(task->method)) {
+        rp_defer_message(task, data, size, block);
+    } else {
         task->kind->on_message(task, data, size, block);
+    }
 }
 
 static void on_half_close(void *user, rp_call *call)
@@ -222,7 +245,8 @@ static void on_half_close(void *user, rp_call *call)
     rp_task *task = rp_call_user(call);
 
     rp_insert_make_way(c->worker, task);
-    if (task == NULL || task->is_finished || task->held != NULL) return;
+    if (task == NULL || task->is_finished || task->held != NULL || task->deferred != NULL)
+        return;
     if (task->kind->on_half_close != NULL)
         task->kind->on_half_close(task);
     else
@@ -253,6 +277,7 @@ static void on_close(void *user, rp_call *call)
     task->is_finished = true;
     if (task->kind->on_close != NULL) task->kind->on_close(task);
     rp_reply_release(&worker->replies, task->held);
+    rp_defer_forget(task);
     if (task->flushes) {
         rp_task **link = &c->flushes;
         while (*link != task) link = &(*link)->next_flush;
@@ -365,6 +390,7 @@ void rp_task_send(rp_task *task, rp_reply *reply)
     }
     rp_counter_add(&rp_task_worker(task)->metrics->messages_written, 1);
     rp_call_send(task->call, reply);
+    rp_connection_count(task->connection);
     rp_connection_touch(task->connection);
 }
 
@@ -372,6 +398,19 @@ void rp_task_answer(rp_task *task, rp_reply *reply)
 {
     rp_task_send(task, reply);
     rp_task_finish(task, RP_OK, NULL);
+}
+
+void rp_task_answer_in_room(rp_task *task, rp_reply *reply)
+{
+    rp_connection *c = task->connection;
+
+    if (reply->bytes.size <= rp_connection_room(c)) {
+        rp_task_answer(task, reply);
+        return;
+    }
+    rp_reply_release(&c->worker->replies, reply);
+    rp_connection_refused(c, RP_REFUSED_QUEUED);
+    rp_task_abort(task, RP_NO_RESOURCE, no_room);
 }
 
 static void send_held(rp_safe_wait *wait)

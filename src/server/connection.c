@@ -20,7 +20,6 @@ enum {
     WRITE_PARTS = 64,
     WRITE_TURN_BYTES = 4 << 20, /* to one connection in one turn */
     WARM_BYTES = 16 << 10,      /* of answers that are written while the cache has them */
-    SHARE_BYTES = 256 << 10,    /* of a short budget that every connection may keep */
     BESIDE_BYTES = 16 << 10,
     LOOK_NS = 1000000000,            /* how often we look while something may take too long */
     HELD_NS = 50000000,              /* and while there is no memory to read more */
@@ -123,19 +122,6 @@ void rp_connection_open(rp_worker *worker, int fd, const char *peer, rp_tls *tls
     }
 }
 
-/* Keeps the server's count of what its connections hold. */
-static void account(rp_connection *c)
-{
-    rp_worker *worker = c->worker;
-    size_t bytes = c->h2 != NULL ? rp_h2_held_bytes(c->h2) + rp_h2_queued_bytes(c->h2) : 0;
-
-    if (bytes == c->counted_bytes) return;
-    atomic_fetch_add_explicit(&worker->server->queued_bytes, bytes - c->counted_bytes,
-                              memory_order_relaxed);
-    rp_counter_add(&worker->metrics->queued_bytes, bytes - c->counted_bytes);
-    c->counted_bytes = bytes;
-}
-
 void rp_connection_close(rp_connection *c)
 {
     rp_worker *worker = c->worker;
@@ -147,7 +133,7 @@ void rp_connection_close(rp_connection *c)
     rp_h2_free(c->h2);
     c->h2 = NULL;
     rp_lease_link_free(c);
-    account(c);
+    rp_connection_count(c);
     clean(c);
     *(c->prev != NULL ? &c->prev->next : &worker->connections) = c->next;
     if (c->next != NULL) c->next->prev = c->prev;
@@ -191,19 +177,23 @@ void rp_connection_drain(rp_connection *c)
     look_at(c, rp_loop_now(c->worker->loop) + LAST_CALLS_NS);
 }
 
-static bool has_room(const rp_connection *c)
+/* Whether calls may add `bytes` of responses. A long one is made alone, so that no more than
+ * one goes over the limit of the connection. What could never fit counts as a quarter of all.
+ */
+static bool has_room(const rp_connection *c, size_t bytes)
 {
-    const rp_worker *worker = c->worker;
-    size_t all = atomic_load_explicit(&worker->server->queued_bytes, memory_order_relaxed);
-    size_t own = rp_h2_queued_bytes(c->h2);
+    const rp_server_limits *limits = &c->worker->limits;
 
-    if (own >= worker->limits.connection_queued_bytes) return false;
-    return all < worker->limits.queued_bytes || own < SHARE_BYTES;
+    if (c->makers > 0 || rp_h2_queued_bytes(c->h2) >= limits->connection_queued_bytes)
+        return false;
+    if (bytes > limits->queued_bytes / 4) bytes = limits->queued_bytes / 4;
+    return rp_connection_room(c) >= (bytes > 0 ? bytes : 1);
 }
 
-bool rp_connection_may_queue(rp_connection *c, const rp_call *call)
+bool rp_connection_may_queue(rp_connection *c, const rp_call *call, size_t bytes)
 {
-    if (has_room(c) && !(c->is_starved && rp_call_queued_bytes(call) > 0)) return true;
+    if (has_room(c, bytes) && !(c->is_starved && rp_call_queued_bytes(call) > 0)) return true;
+    if (!c->is_starved || bytes < c->wanted_bytes) c->wanted_bytes = bytes;
     c->is_starved = true;
     return false;
 }
@@ -213,10 +203,9 @@ bool rp_connection_is_stuffed(const rp_connection *c, rp_refusal *why)
     const rp_server_limits *limits = &c->worker->limits;
 
     *why = RP_REFUSED_QUEUED;
-    if (has_room(c)) return false;
-    if (rp_h2_queued_bytes(c->h2) < limits->connection_queued_bytes) return true;
+    if (rp_connection_room(c) == 0) return true;
     *why = RP_REFUSED_CONNECTION_QUEUED; /* one answer may be over it, by a whole message */
-    return rp_h2_queued_bytes(c->h2) - limits->connection_queued_bytes >= limits->message_bytes;
+    return rp_h2_queued_bytes(c->h2) >= limits->connection_queued_bytes + limits->message_bytes;
 }
 
 /* --- the first bytes -------------------------------------------------------------------------- */
@@ -326,16 +315,10 @@ static void shake_hands(rp_connection *c)
         give_to_page(c);
 }
 
-/* Whether the peer may send us more now: not while all memory for messages is used up and this
- * connection has more than its share of it. */
+/* Whether the peer may send us more now: not while the budget has no room for it. */
 static bool may_read(const rp_connection *c)
 {
-    const rp_worker *worker = c->worker;
-
-    if (c->state != RP_CONNECTION_H2) return false;
-    return c->counted_bytes < SHARE_BYTES ||
-           atomic_load_explicit(&worker->server->queued_bytes, memory_order_relaxed) <
-               worker->limits.queued_bytes;
+    return c->state == RP_CONNECTION_H2 && rp_connection_room(c) > 0;
 }
 
 /* --- reading ------------------------------------------------------------------------------------ */
@@ -359,13 +342,21 @@ static bool read_some(rp_connection *c, size_t *total)
 {
     rp_worker *worker = c->worker;
     struct iovec parts[2];
-    size_t place_bytes = 0, moved = 0, in_place, room;
+    size_t place_bytes = 0, moved = 0, in_place, room, most;
     uint8_t *place = rp_h2_receive_place(c->h2, &place_bytes);
     rp_link_result result;
     bool alive = true;
 
     /* Behind a large message only a little more is read, as that would have to be copied. */
     room = place != NULL ? BESIDE_BYTES : RP_READ_BYTES;
+    most = rp_connection_room(c);
+    if (most < RP_QUEUE_FLOOR_BYTES) most = RP_QUEUE_FLOOR_BYTES;
+    if (place_bytes > most) {
+        place_bytes = most;
+        room = 0;
+    } else if (room > most) {
+        room = most;
+    }
     parts[0] = (struct iovec){place, place_bytes};
     parts[1] = (struct iovec){worker->read_buffer, room};
     result = place != NULL ? rp_link_read(&c->link, parts, 2, &moved)
@@ -386,6 +377,7 @@ static bool read_some(rp_connection *c, size_t *total)
     if (alive && moved > in_place)
         alive = rp_h2_receive(c->h2, worker->read_buffer, moved - in_place);
     rp_insert_start_open(worker);
+    rp_connection_count(c);
     if (!alive) {
         begin_closing(c);
         return false;
@@ -397,14 +389,14 @@ static bool read_some(rp_connection *c, size_t *total)
 static void read_all(rp_connection *c)
 {
     size_t total = 0;
+    bool more;
 
-    while (read_some(c, &total)) {
-        if (total < RP_READ_TURN_BYTES) continue;
-        /* What TLS has taken from the descriptor makes it ready no more. */
-        if (!rp_link_has_pending(&c->link) ||
-            rp_loop_arm(c->worker->loop, &c->rest, rp_loop_now(c->worker->loop)) == RP_OK)
-            break;
-    }
+    do more = read_some(c, &total);
+    while (more && total < RP_READ_TURN_BYTES && may_read(c));
+    /* What TLS has taken from the descriptor makes it ready no more. */
+    if (more && rp_link_has_pending(&c->link) &&
+        rp_loop_arm(c->worker->loop, &c->rest, rp_loop_now(c->worker->loop)) != RP_OK)
+        begin_closing(c);
     rp_counter_add(&c->worker->metrics->bytes_read, total);
     c->turn.bytes += total;
     if (total > 0) {
@@ -420,8 +412,8 @@ static void read_all(rp_connection *c)
 /* Under TLS anything that happens may be what a read waits for. */
 static bool watch_reads(const rp_connection *c, uint32_t events)
 {
-    return (c->watch.events & RP_READABLE) != 0 || c->link.ssl != NULL ||
-           (events & RP_HUNG_UP) != 0;
+    return (c->watch.events & RP_READABLE) != 0 || (events & RP_HUNG_UP) != 0 ||
+           (c->link.ssl != NULL && may_read(c));
 }
 
 /* A peer that has hung up is reported in every turn, asked for or not: whoever does not read on
@@ -538,7 +530,7 @@ void rp_connection_end(rp_connection *c)
 /* There is room for answers again: whoever had to wait for it goes on. */
 static void feed(rp_connection *c)
 {
-    if (!c->is_starved || !has_room(c)) return;
+    if (!c->is_starved || !has_room(c, c->wanted_bytes)) return;
     c->is_starved = false;
     rp_h2_make_room(c->h2);
 }
@@ -564,7 +556,7 @@ void rp_connection_flush(rp_connection *c)
     flush_tasks(c);
     feed(c);
     outcome = c->ended_writing ? BROKEN : write_all(c);
-    account(c);
+    rp_connection_count(c);
     if (outcome == SOME) clean(c); /* it goes on when it can be written to, not in this turn */
     /* One that was sent away is not waited for. */
     if (outcome == BROKEN || rp_h2_is_ended(c->h2) ||
@@ -576,7 +568,7 @@ void rp_connection_flush(rp_connection *c)
     consider_rest(c);
     if (may_read(c) && !is_resting(c))
         events |= c->link.read_waits != 0 ? c->link.read_waits : RP_READABLE;
-    if (outcome == SOME || (c->is_starved && has_room(c)))
+    if (outcome == SOME || (c->is_starved && has_room(c, c->wanted_bytes)))
         events |= c->link.write_waits != 0 ? c->link.write_waits : RP_WRITABLE;
     rp_loop_change(loop, &c->watch, events);
     int64_t soon_ns = rp_loop_now(loop) + (may_read(c) && !c->is_starved ? LOOK_NS : HELD_NS);

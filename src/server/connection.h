@@ -44,6 +44,8 @@ struct rp_connection {
     rp_lease_link *lease;
     rp_task *flushes; /* tasks with something to say at the end of this turn */
     rp_task *tasks;
+    rp_task *deferred, *deferred_last; /* calls that wait for another turn, in order */
+    rp_connection *prev_deferring, *next_deferring;
     rp_abuse abuse;
     uint64_t charged_records; /* of link.idle_records: already charged to `abuse` */
     rp_gate_memo memo;
@@ -52,7 +54,10 @@ struct rp_connection {
     size_t parked_bytes;      /* of messages whose items wait for their tables */
     int64_t blocked_since_ns; /* nothing can be written; 0: not so */
     size_t pinned_bytes;      /* of chunks its streams hold that no item refers to */
-    size_t counted_bytes;     /* of it in server->queued_bytes */
+    size_t making_bytes;      /* of responses that are being made */
+    size_t makers;            /* calls with such a response */
+    size_t wanted_bytes;      /* if is_starved: the least that one of its calls waits for */
+    size_t counted_bytes;     /* of all this in the budget of queued bytes */
     int64_t opened_ns;
     int64_t heard_ns;         /* when something came last */
     int64_t moved_ns;         /* when an answer was written last, or none had to be */
@@ -75,9 +80,13 @@ void rp_connection_end(rp_connection *connection);
 void rp_connection_touch(rp_connection *connection);
 /* At the end of a turn: flushes tasks, writes, and asks for what comes next. */
 void rp_connection_flush(rp_connection *connection);
-/* True if a call may add answers to what waits to be sent. After a false it hears on_room when
- * it may: calls that have nothing waiting first, in turns. */
-bool rp_connection_may_queue(rp_connection *connection, const rp_call *call);
+/* True if a call may add about `bytes` of responses. After a false it gets on_room when it may:
+ * calls that have nothing waiting first, in turns. */
+bool rp_connection_may_queue(rp_connection *connection, const rp_call *call, size_t bytes);
+/* Bytes that it may add to the budget of queued bytes now. */
+size_t rp_connection_room(const rp_connection *connection);
+/* Updates its part of the budget: after anything was added. */
+void rp_connection_count(rp_connection *connection);
 /* True if so much waits that no call is begun which would add to it unasked; says why. */
 bool rp_connection_is_stuffed(const rp_connection *connection, rp_refusal *why);
 /* Tells the peer to go elsewhere. */

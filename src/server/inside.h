@@ -5,8 +5,10 @@
  *   acceptor.c     takes connections and hands them to workers
  *   worker.c       a thread with an event loop; its connections, and what they share
  *   connection.c   a socket: TLS, HTTP/2 or HTTP/1.1, limits of time and memory
+ *   queue_budget.c the bytes that all connections hold
  *   lease_link.c   a socket that holds a lease on shared memory
  *   calls.c        requests become tasks, by their method
+ *   deferral.c     calls that visit every table, some in each turn
  *   safety.c       answers that wait for the journal
  *   insert_stream.c, sample_stream.c, unary_calls.c, ...   the tasks
  *
@@ -31,6 +33,7 @@
 #include "server/lease.h"
 #include "server/metrics.h"
 #include "server/page.h"
+#include "server/queue_budget.h"
 #include "server/safety.h"
 #include "util/mutex.h"
 #include "util/shared_arena.h"
@@ -77,10 +80,9 @@ struct rp_server {
     rp_checkpoint_desk desk;
     atomic_uint_fast32_t health_version; /* moves when health does */
     atomic_size_t connection_count;
-    atomic_size_t queued_bytes; /* messages and answers of all connections */
-    atomic_size_t
-        pinned_bytes;       /* chunks without items and inserts that wait, of all connections */
-    rp_shared_arena *arena; /* for clients of this host; NULL: there is none */
+    atomic_size_t queued_bytes; /* of all connections, as published: queue_budget.h */
+    atomic_size_t pinned_bytes; /* of all connections: chunks without items, inserts that wait */
+    rp_shared_arena *arena;     /* for clients of this host; NULL: there is none */
     rp_allocator arena_alloc;
     rp_leases leases;
 
@@ -130,8 +132,12 @@ struct rp_worker {
     rp_sample_fetch *idle_fetches;
     size_t idle_batch_count, idle_fetch_count, open_count;
     rp_item_room item_room;
-    rp_insert_batch *open[RP_OPEN_BATCHES]; /* of one stream: insert_stream.h */
-    size_t handshakes;                      /* steps in this turn */
+    rp_insert_batch *open[RP_OPEN_BATCHES];    /* of one stream: insert_stream.h */
+    rp_connection *deferring, *deferring_last; /* with deferred calls: deferral.h */
+    rp_timer deferral;
+    size_t visits;             /* of every table in this turn */
+    size_t handshakes;         /* steps in this turn */
+    size_t queued_unpublished; /* bytes counted since the last rp_queue_publish() */
     size_t outstanding; /* operations that a table will complete, whatever the call does */
     rp_post stop, drain, new_limits;
     atomic_bool limits_posted; /* and not taken yet */
@@ -181,8 +187,10 @@ struct rp_task {
     bool flushes; /* in connection->flushes */
     rp_task *prev, *next, *next_flush;
     rp_timer deadline;
-    rp_safe_wait safe; /* while it waits for the journal */
-    rp_reply *held;    /* the answer that waits, if it does */
+    rp_safe_wait safe;  /* while it waits for the journal */
+    rp_reply *held;     /* the answer that waits, if it does */
+    rp_block *deferred; /* the request that waits for another turn, if it does */
+    rp_task *prev_deferred, *next_deferred;
 };
 
 /* The handler of every connection's rp_h2; its user is the connection. */
@@ -203,6 +211,9 @@ rp_reply *rp_task_reply(rp_task *task);
 void rp_task_send(rp_task *task, rp_reply *reply);
 /* Sends it and ends the call with RP_OK. */
 void rp_task_answer(rp_task *task, rp_reply *reply);
+/* The same for a response that may be large and says nothing of a change: if the connection has
+ * no room for it, the call is refused instead. */
+void rp_task_answer_in_room(rp_task *task, rp_reply *reply);
 /* The same once what was done, under the number `lsn`, is safe. Without a reply: an empty
  * message. */
 void rp_task_answer_safely(rp_task *task, rp_reply *reply, uint64_t lsn);

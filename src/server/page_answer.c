@@ -63,7 +63,11 @@ void rp_page_answer_call(rp_connection *connection, rp_call *call, const char *m
     rp_page_render(&host, &request, &answer);
     if (body != NULL) {
         if (!answer.head_only) rp_buf_append(&body->bytes, answer.body.data, answer.body.size);
-        if (!rp_reply_close(body)) {
+        if (body->bytes.size > rp_connection_room(connection)) {
+            rp_connection_refused(connection, RP_REFUSED_QUEUED);
+            rp_reply_release(&worker->replies, body);
+            body = NULL;
+        } else if (!rp_reply_close(body)) {
             rp_reply_release(&worker->replies, body);
             body = NULL;
         }
@@ -73,5 +77,6 @@ void rp_page_answer_call(rp_connection *connection, rp_call *call, const char *m
                    &(rp_http_answer){body != NULL ? answer.status : 503, answer.content_type,
                                      answer.extra_name, answer.extra_value},
                    body);
+    rp_connection_count(connection);
     rp_connection_touch(connection);
 }

@@ -47,6 +47,7 @@
     X(RESET_OFF, "reset_off")                                                                  \
     X(DRAINING, "draining")                                                                    \
     X(LOADING, "loading")                                                                      \
+    X(PAGES, "pages")                       /* too many in one turn of a loop */               \
     X(PAGE_CONNECTIONS, "page_connections") /* too many at the HTTP/1.1 page */
 
 #define RP_REFUSAL_ENUM(name, word) RP_REFUSED_##name,

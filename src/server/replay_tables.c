@@ -297,7 +297,7 @@ static void on_why_blocked(rp_task *task, const uint8_t *data, size_t size, rp_b
         return;
     }
     rp_wire_write_waiting_total(d.out, d.total);
-    rp_task_answer(task, reply);
+    rp_task_answer_in_room(task, reply);
 }
 
 const rp_task_kind rp_why_blocked_kind = {.bytes = sizeof(rp_task),
@@ -337,7 +337,7 @@ static void on_status(rp_task *task, const uint8_t *data, size_t size, rp_block 
         rp_durable_get_info(durable, &info);
         rp_wire_write_durability(&reply->bytes, &info);
     }
-    rp_task_answer(task, reply);
+    rp_task_answer_in_room(task, reply);
 }
 
 const rp_task_kind rp_status_kind = {.bytes = sizeof(rp_task), .on_message = on_status};

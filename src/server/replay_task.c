@@ -7,25 +7,19 @@
 enum {
     STEP_BYTES = 2 << 20,     /* of work in one turn: a millisecond or a few */
     ROOM_AGAIN_NS = 50000000, /* to look again for room, if nobody says that there is some */
-    SMALL_BYTES = 4096,       /* of samples that everybody may have */
+    SMALL_BYTES = 4096,       /* of samples that everybody may have within the budget */
 };
 
 /* --- room --------------------------------------------------------------------------------------- */
 
-static void count_bytes(rp_worker *worker, size_t bytes)
-{
-    atomic_fetch_add_explicit(&worker->server->queued_bytes, bytes, memory_order_relaxed);
-    rp_counter_add(&worker->metrics->queued_bytes, bytes);
-}
-
 rp_sample *rp_samples_room_new(rp_worker *worker, size_t count, rp_refusal *why, rp_error *err)
 {
     size_t bytes, limit = worker->limits.queued_bytes;
-    size_t used = atomic_load_explicit(&worker->server->queued_bytes, memory_order_relaxed);
+    size_t used = rp_queue_bytes(worker);
     rp_sample *samples;
 
     if (!rp_size_mul(count, sizeof *samples, &bytes)) bytes = SIZE_MAX;
-    if (bytes > SMALL_BYTES && (used > limit || bytes > limit - used)) {
+    if (used > limit || (bytes > SMALL_BYTES && bytes > limit - used)) {
         *why = RP_REFUSED_QUEUED;
         (void)rp_fail(err, RP_NO_RESOURCE,
                       "no room for %zu items: all connections together hold %zu of "
@@ -39,7 +33,7 @@ rp_sample *rp_samples_room_new(rp_worker *worker, size_t count, rp_refusal *why,
         (void)rp_fail_memory(err, bytes);
         return NULL;
     }
-    count_bytes(worker, bytes);
+    rp_queue_count(worker, bytes);
     return samples;
 }
 
@@ -48,7 +42,7 @@ void rp_samples_room_free(rp_worker *worker, rp_sample *samples, size_t count, s
     if (samples == NULL) return;
     rp_samples_release(samples, used);
     rp_release(&worker->server->alloc, samples, count * sizeof *samples);
-    count_bytes(worker, 0 - count * sizeof *samples);
+    rp_queue_count(worker, 0 - count * sizeof *samples);
 }
 
 /* --- waiting ------------------------------------------------------------------------------------ */
@@ -64,6 +58,7 @@ bool rp_items_wait(rp_items_task *items, int64_t due_ns, void (*due)(rp_items_ta
 {
     items->timer.on_due = on_due;
     items->due = due;
+    items->waits_for_room = false;
     if (rp_loop_arm(rp_task_worker(&items->task)->loop, &items->timer, due_ns) == RP_OK)
         return true;
     rp_task_abort(&items->task, RP_NO_RESOURCE, "out of memory for a timer");
@@ -75,14 +70,19 @@ void rp_items_stop_waiting(rp_items_task *items)
     rp_loop_disarm(rp_task_worker(&items->task)->loop, &items->timer);
 }
 
-static void try_to_begin(rp_items_task *items)
+/* True if its connection has room for `bytes`. If not, `again` is called when it may have. */
+static bool await_room(rp_items_task *items, size_t bytes, void (*again)(rp_items_task *))
 {
     rp_loop *loop = rp_task_worker(&items->task)->loop;
 
-    if (rp_connection_may_queue(items->task.connection, items->task.call))
-        items->begin(items);
-    else
-        (void)rp_items_wait(items, rp_loop_now(loop) + ROOM_AGAIN_NS, try_to_begin);
+    if (rp_connection_may_queue(items->task.connection, items->task.call, bytes)) return true;
+    items->waits_for_room = rp_items_wait(items, rp_loop_now(loop) + ROOM_AGAIN_NS, again);
+    return false;
+}
+
+static void try_to_begin(rp_items_task *items)
+{
+    if (await_room(items, RP_QUEUE_FLOOR_BYTES, try_to_begin)) items->begin(items);
 }
 
 void rp_items_begin(rp_items_task *items, void (*begin)(rp_items_task *))
@@ -95,10 +95,9 @@ void rp_items_room(rp_task *task)
 {
     rp_items_task *items = rp_items_of(task);
 
-    if (items->timer.place != 0 && items->due == try_to_begin) {
-        rp_items_stop_waiting(items);
-        try_to_begin(items);
-    }
+    if (items->timer.place == 0 || !items->waits_for_room) return;
+    rp_items_stop_waiting(items);
+    items->due(items);
 }
 
 bool rp_items_take_message(rp_items_task *items)
@@ -119,12 +118,25 @@ void rp_items_half_close(rp_task *task)
 
 /* --- answering ---------------------------------------------------------------------------------- */
 
+/* Has the budget count so many bytes of the response that is being made. */
+static void count_made(rp_items_task *items, size_t bytes)
+{
+    rp_connection *c = items->task.connection;
+
+    c->making_bytes += bytes - items->made_bytes;
+    items->made_bytes = bytes;
+    rp_connection_count(c);
+}
+
 static void let_go(rp_items_task *items)
 {
     rp_worker *worker = rp_task_worker(&items->task);
 
     if (items->is_answering) rp_replay_answer_deinit(&items->answer);
     items->is_answering = false;
+    items->task.connection->makers -= items->is_making;
+    items->is_making = false;
+    count_made(items, 0);
     rp_reply_release(&worker->replies, items->reply);
     items->reply = NULL;
     rp_samples_room_free(worker, items->samples, items->room, items->count);
@@ -150,32 +162,55 @@ static void note_sent(rp_items_task *items)
     rp_counter_add(&counters->sampled_bytes, rp_replay_answer_bytes(&items->answer));
 }
 
+/* Others have used up the budget meanwhile, or the response is larger than all of it. */
+static void refuse_made(rp_items_task *items)
+{
+    rp_worker *worker = rp_task_worker(&items->task);
+    rp_error error;
+
+    (void)rp_fail(&error, RP_NO_RESOURCE,
+                  "no room for a response of %zu bytes or more: all connections together hold "
+                  "%zu of queued_bytes, %zu",
+                  items->made_bytes, rp_queue_bytes(worker), worker->limits.queued_bytes);
+    rp_task_refuse(&items->task, RP_REFUSED_QUEUED, &error);
+}
+
 static void step(rp_items_task *items)
 {
-    rp_loop *loop = rp_task_worker(&items->task)->loop;
+    rp_worker *worker = rp_task_worker(&items->task);
+    rp_connection *c = items->task.connection;
     rp_error error = {0};
     bool done = false;
 
     if (rp_replay_answer_step(&items->answer, STEP_BYTES, &done, &error) != RP_OK) {
         fail(items, &error);
         let_go(items);
+        return;
+    }
+    count_made(items, rp_replay_answer_bytes(&items->answer));
+    if (!rp_queue_fits(worker, c->counted_bytes)) {
+        refuse_made(items);
+        let_go(items);
     } else if (done) {
         rp_reply *reply = items->reply;
         note_sent(items);
         items->reply = NULL;
+        count_made(items, 0);
         rp_task_answer(&items->task, reply);
         let_go(items);
     } else {
-        (void)rp_items_wait(items, rp_loop_now(loop), step);
+        c->makers += !items->is_making;
+        items->is_making = true;
+        (void)rp_items_wait(items, rp_loop_now(worker->loop), step);
     }
 }
 
-void rp_items_answer(rp_items_task *items, size_t count)
+static void begin_response(rp_items_task *items)
 {
     rp_worker *worker = rp_task_worker(&items->task);
     const rp_replay_material material = {
         .samples = items->samples,
-        .count = count,
+        .count = items->count,
         .table = items->served->name,
         .with_chunks = items->with_chunks,
         .cut_rows = items->cut_rows,
@@ -183,13 +218,19 @@ void rp_items_answer(rp_items_task *items, size_t count)
         .max_cut_bytes = worker->limits.tensor_bytes,
     };
 
-    items->count = count;
+    if (!await_room(items, RP_QUEUE_FLOOR_BYTES, begin_response)) return;
     items->reply = rp_task_reply(&items->task);
     if (items->reply == NULL) return;
     rp_replay_answer_init(&items->answer, &worker->server->alloc, worker->server->hash_seed,
                           &material, items->reply);
     items->is_answering = true;
     step(items);
+}
+
+void rp_items_answer(rp_items_task *items, size_t count)
+{
+    items->count = count;
+    begin_response(items);
 }
 
 void rp_items_close(rp_items_task *items)

@@ -2,7 +2,9 @@
 /* What Peek and Sample have in common: calls that are answered with items.
  *
  * A call begins when answers of its connection may be queued: until then it waits, so that a
- * reader that is slow pins no memory. Its answer is made in steps, a turn of the loop each. */
+ * reader that is slow pins no memory. Its answer is made in steps, a turn of the loop each, and
+ * waits again before the first one: a draw may have taken long. After each step its bytes are
+ * counted; a response that has outgrown the budget of queued bytes is refused. */
 #ifndef RP_SERVER_REPLAY_TASK_H
 #define RP_SERVER_REPLAY_TASK_H
 
@@ -19,9 +21,12 @@ struct rp_items_task {
     rp_sample *samples; /* from rp_samples_room_new(), or NULL */
     size_t count, room; /* of them */
     bool has_message;
+    bool waits_for_room; /* that is what the timer is for */
     bool with_chunks, cut_rows;
     bool is_answering;
+    bool is_making; /* its response takes more than one step: counts in connection->makers */
     rp_reply *reply;
+    size_t made_bytes; /* of the response, in connection->making_bytes */
     rp_replay_answer answer;
 };
 

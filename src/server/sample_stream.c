@@ -4,6 +4,8 @@
  * Requests are served one after the other: the stream is paused while one is. Each is fetched
  * from its table in pieces, of about as many bytes as a piece should have; nothing is fetched
  * while answers wait for the reader, so that no sample is spent on a queue that does not move.
+ * Samples that arrive when the connection has no room for them wait until it has: many streams
+ * may wait for the same item.
  *
  * Clients work with the first samples while they take the next ones in, if they are let. Those
  * that ask for more only when they have had all, as DeepMind's, would wait for a large message
@@ -50,8 +52,9 @@ typedef struct sample_stream {
     int64_t remaining;  /* samples of the request that are still to be fetched */
     int64_t timeout_ns; /* of each fetch; -1: none */
     size_t next_fetch;
-    size_t message_bytes;   /* that the next response may have, and one sample more */
-    rp_sample_fetch *fetch; /* that waits in the table */
+    size_t message_bytes;     /* that the next response may have, and one sample more */
+    rp_sample_fetch *fetch;   /* that waits in the table */
+    rp_sample_fetch *arrived; /* of which not all samples have been written */
     bool is_pumping;
     rp_lease *lease; /* of SampleShared; a reference */
     rp_lease_call *lease_call;
@@ -68,6 +71,7 @@ struct rp_sample_fetch {
     rp_served *served;     /* a reference while in use */
     rp_sample_fetch *next;
     int64_t started_ns;
+    size_t written, written_bytes; /* samples, and the bytes of their chunks */
     rp_sample samples[MAX_FETCH];
 };
 
@@ -273,27 +277,67 @@ static rp_sample_shared arena_of(const sample_stream *stream)
     return arena;
 }
 
-static void write_samples(sample_stream *stream, rp_sample_fetch *fetch)
+/* Bytes that a sample of the table will add, about. Under a lease its chunks are not sent. */
+static size_t expected_bytes(const sample_stream *stream)
+{
+    size_t bytes = atomic_load_explicit(&stream->served->sample_bytes, memory_order_relaxed);
+
+    return stream->lease != NULL || bytes == 0 ? RP_QUEUE_FLOOR_BYTES : bytes;
+}
+
+static bool has_room(const sample_stream *stream, size_t bytes)
+{
+    return rp_connection_may_queue(stream->task.connection, stream->task.call, bytes);
+}
+
+/* Bytes that a sample adds, if nobody holds it under a lease. */
+static size_t bytes_of(const sample_stream *stream, const rp_sample *sample)
+{
+    return stream->lease != NULL ? RP_QUEUE_FLOOR_BYTES : sample->trajectory->bytes;
+}
+
+/* Writes samples of a fetch. False if some are left for want of room. */
+static bool write_samples(sample_stream *stream, rp_sample_fetch *fetch)
 {
     responses to = {.stream = stream, .arena = arena_of(stream)};
-    size_t count = fetch->op.done, bytes = 0;
+    size_t count = fetch->op.done, first = fetch->written, i;
     rp_served *served = fetch->served;
     rp_table_counters *counters = rp_table_metrics_loop(served->metrics, fetch->worker->index);
 
-    for (size_t i = 0; i < TRAJECTORIES_AHEAD; i++) prefetch_trajectory(fetch, i);
-    for (size_t i = 0; i < CHUNKS_AHEAD; i++) prefetch_chunk(fetch, i);
-    for (size_t i = 0; i < BYTES_AHEAD; i++) prefetch_bytes(fetch, i);
-    for (size_t i = 0; i < count; i++) {
+    for (i = 0; i < TRAJECTORIES_AHEAD; i++) prefetch_trajectory(fetch, first + i);
+    for (i = 0; i < CHUNKS_AHEAD; i++) prefetch_chunk(fetch, first + i);
+    for (i = 0; i < BYTES_AHEAD; i++) prefetch_bytes(fetch, first + i);
+    for (i = first; i < count; i++) {
         prefetch_trajectory(fetch, i + TRAJECTORIES_AHEAD);
         prefetch_chunk(fetch, i + CHUNKS_AHEAD);
         prefetch_bytes(fetch, i + BYTES_AHEAD);
-        bytes += fetch->samples[i].trajectory->bytes;
-        if (!write_sample(&to, &fetch->samples[i], served)) return;
+        if (to.reply == NULL && !has_room(stream, bytes_of(stream, &fetch->samples[i]))) break;
+        fetch->written_bytes += fetch->samples[i].trajectory->bytes;
+        if (!write_sample(&to, &fetch->samples[i], served)) return true;
+        fetch->written = i + 1;
+        if (is_full(&to) && !end_response(&to)) return true;
     }
     (void)end_response(&to);
-    atomic_store_explicit(&served->sample_bytes, bytes / count + 1, memory_order_relaxed);
+    if (fetch->written > 0)
+        atomic_store_explicit(&served->sample_bytes, fetch->written_bytes / fetch->written + 1,
+                              memory_order_relaxed);
+    if (i < count) return false;
     rp_counter_add(&counters->sampled_items, count);
-    rp_counter_add(&counters->sampled_bytes, bytes);
+    rp_counter_add(&counters->sampled_bytes, fetch->written_bytes);
+    return true;
+}
+
+/* Goes on with the samples that have arrived. False if some are left. */
+static bool write_arrived(sample_stream *stream)
+{
+    rp_sample_fetch *fetch = stream->arrived;
+
+    if (fetch == NULL) return true;
+    if (!stream->task.is_finished && !write_samples(stream, fetch)) return false;
+    stream->arrived = NULL;
+    rp_samples_release(fetch->samples, fetch->op.done);
+    release_fetch(fetch);
+    return true;
 }
 
 /* --- fetching --------------------------------------------------------------------------------------- */
@@ -318,16 +362,17 @@ static void settle(sample_stream *stream, rp_sample_fetch *fetch)
     int64_t took_ns = rp_now_ns() - fetch->started_ns;
     size_t count = fetch->op.done;
 
-    if (fetch->op.status != RP_OK) {
-        end_with(stream, &fetch->op);
-    } else if (count > 0) {
-        rp_histogram_record(&counters->sample_ns, took_ns, count);
-        stream->remaining -= (int64_t)count;
-        stream->next_fetch = 2 * count;
-        if (!stream->task.is_finished) write_samples(stream, fetch);
+    if (fetch->op.status != RP_OK || count == 0) {
+        if (fetch->op.status != RP_OK) end_with(stream, &fetch->op);
+        rp_samples_release(fetch->samples, count);
+        release_fetch(fetch);
+        return;
     }
-    rp_samples_release(fetch->samples, count);
-    release_fetch(fetch);
+    rp_histogram_record(&counters->sample_ns, took_ns, count);
+    stream->remaining -= (int64_t)count;
+    stream->next_fetch = 2 * count;
+    stream->arrived = fetch;
+    (void)write_arrived(stream);
 }
 
 /* As many as should come next: what Reverb asks for, in the bounds of memory. */
@@ -336,7 +381,9 @@ static size_t fetch_size(const sample_stream *stream)
     size_t bytes = atomic_load_explicit(&stream->served->sample_bytes, memory_order_relaxed);
     size_t fetch_bytes = stream->lease != NULL ? SHARED_FETCH_BYTES : FETCH_BYTES;
     size_t most = bytes > 0 ? fetch_bytes / bytes + 1 : FIRST_FETCH;
-    size_t count = stream->next_fetch;
+    size_t count = stream->next_fetch, room = rp_connection_room(stream->task.connection);
+
+    if (room < fetch_bytes) most = room / expected_bytes(stream) + 1;
 
     if (count > most) count = most;
     if (count > MAX_FETCH) count = MAX_FETCH;
@@ -355,6 +402,7 @@ static bool fetch_some(sample_stream *stream)
         return true;
     }
     fetch->stream = stream;
+    fetch->written = fetch->written_bytes = 0;
     fetch->served = rp_served_ref(stream->served);
     fetch->started_ns = rp_now_ns();
     fetch->options = (rp_sample_options){.count = fetch_size(stream), .at_least = 1};
@@ -379,6 +427,12 @@ static bool fetch_some(sample_stream *stream)
     return false;
 }
 
+/* Whether all samples of the request have been written. */
+static bool is_done(const sample_stream *stream)
+{
+    return stream->remaining == 0 && stream->arrived == NULL;
+}
+
 /* Fetches until the request is done, has to wait, or the reader is slow. */
 static void pump(sample_stream *stream)
 {
@@ -387,11 +441,11 @@ static void pump(sample_stream *stream)
 
     if (stream->is_pumping) return;
     stream->is_pumping = true;
-    while (stream->remaining > 0 && stream->fetch == NULL && !task->is_finished &&
-           rp_call_queued_bytes(task->call) < limit &&
-           rp_connection_may_queue(task->connection, task->call))
+    while (write_arrived(stream) && stream->remaining > 0 && stream->fetch == NULL &&
+           !task->is_finished && rp_call_queued_bytes(task->call) < limit &&
+           has_room(stream, expected_bytes(stream)))
         if (!fetch_some(stream)) break;
-    if (stream->remaining > 0 && stream->fetch == NULL && !task->is_finished)
+    if (!is_done(stream) && stream->fetch == NULL && !task->is_finished)
         rp_call_want_room(task->call);
     stream->is_pumping = false;
 }
@@ -402,7 +456,7 @@ static void go_on(sample_stream *stream)
     rp_task *task = &stream->task;
 
     pump(stream);
-    if (stream->remaining == 0 && !task->is_finished) rp_call_resume(task->call);
+    if (is_done(stream) && !task->is_finished) rp_call_resume(task->call);
 }
 
 static void take_home(sample_stream *stream, rp_sample_fetch *fetch)
@@ -492,7 +546,7 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
         stream->timeout_ns =
             request.timeout_ms < INT64_MAX / 4000000 ? request.timeout_ms * 1000000 : -1;
     pump(stream);
-    if (stream->remaining > 0 && !task->is_finished) rp_call_pause(task->call);
+    if (!is_done(stream) && !task->is_finished) rp_call_pause(task->call);
 }
 
 static void on_room(rp_task *task)
@@ -524,6 +578,7 @@ static void on_end(rp_task *task)
 static void on_close(rp_task *task)
 {
     on_end(task);
+    (void)write_arrived(stream_of(task)); /* the call is over: lets go of them */
     rp_served_unref(stream_of(task)->served);
     if (stream_of(task)->lease_call != NULL)
         rp_lease_end_call(stream_of(task)->lease, stream_of(task)->lease_call);

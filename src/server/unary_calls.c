@@ -122,7 +122,7 @@ static void answer_server_info(rp_task *task)
         for (size_t i = 0; i < count; i++) rp_table_get_info(tables[i], &infos[i]);
         rp_wire_write_server_info(&reply->bytes, server->state_id, infos, count);
         for (size_t i = 0; i < count; i++) rp_table_unref(tables[i]);
-        rp_task_answer(task, reply);
+        rp_task_answer_in_room(task, reply);
     }
     rp_release(&server->alloc, tables, capacity * sizeof *tables);
     rp_release(&server->alloc, infos, capacity * sizeof *infos);

@@ -2,7 +2,7 @@
 /* A worker: a thread, its loop, and the connections that live there. */
 #include <assert.h>
 
-#include "server/inside.h"
+#include "server/deferral.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -19,6 +19,8 @@ static void end_turn(void *user)
         rp_connection_flush(connection);
     }
     worker->handshakes = 0;
+    rp_defer_end_turn(worker);
+    rp_queue_publish(worker);
     rp_counter_add(&worker->metrics->turns, 1);
 }
 
@@ -93,6 +95,7 @@ rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index, rp_
     worker->limits = rp_server_limits_now(server);
     worker->stop.run = on_stop;
     worker->drain.run = on_drain;
+    rp_defer_init(worker);
     worker->new_limits.run = on_new_limits;
     rp_reply_pool_init(&worker->replies, &server->alloc);
     worker->read_buffer = rp_alloc(&server->alloc, RP_READ_BYTES);
