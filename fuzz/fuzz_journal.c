@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (what == DROP) {
         if (rp_journal_read_drop(data, size, &name, &err) == RP_OK)
-            fuzz_check(name.size > 0 && name.size <= RP_JOURNAL_MAX_NAME_BYTES);
+            fuzz_check(name.size > 0 && name.size <= RP_MAX_TABLE_NAME_BYTES);
         return 0;
     }
     kind = (rp_record_kind)(RP_RECORD_INSERT + what);

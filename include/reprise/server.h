@@ -67,6 +67,9 @@ typedef struct rp_server_security {
     const char *tokens_file; /* see docs/security.md: role, name, SHA-256 of a token per line */
     bool insecure;           /* any address, without credentials */
     bool reset_off;          /* refuse Reset to everybody */
+    /* Names, separated by commas, under which pages over HTTP/1.1 may be asked for if there are
+     * no credentials, besides IP addresses, names without a dot and those below "localhost". */
+    const char *page_hosts;
 } rp_server_security;
 
 typedef enum rp_log_level {

@@ -68,6 +68,9 @@ RP_API rp_limiter_options rp_limiter_stack(int64_t size);
 RP_API RP_NODISCARD rp_status rp_limiter_check(const rp_limiter_options *options,
                                                rp_error *err);
 
+/* The longest name of a table, in bytes of UTF-8: here, on the wire and on disk. */
+enum { RP_MAX_TABLE_NAME_BYTES = 255 };
+
 /* Everything a table is given at birth. Zero-initialise it; fields marked * must be set. */
 typedef struct rp_table_options {
     const char *name; /* * unique in its store; copied */

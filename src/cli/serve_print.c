@@ -98,6 +98,7 @@ static void print_security(FILE *out, const rp_server_security *s)
     if (s->tokens_file != NULL) print_pair(out, "tokens", s->tokens_file);
     (void)fprintf(out, "insecure: %s\nno_reset: %s\n", yes_no(s->insecure),
                   yes_no(s->reset_off));
+    if (s->page_hosts != NULL) print_pair(out, "page_hosts", s->page_hosts);
 }
 
 static void print_storage(FILE *out, const rp_storage_settings *s)

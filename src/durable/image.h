@@ -73,8 +73,6 @@ RP_NODISCARD rp_status rp_image_read(rp_image *image, const uint8_t *data, size_
 
 /* --- a table ------------------------------------------------------------------------------------ */
 
-enum { RP_IMAGE_MAX_NAME_BYTES = 1 << 16 };
-
 /* Appends everything of a table but its slots and sets: state->options has the name and the
  * signature. */
 void rp_image_write_table(rp_buf *out, const rp_table_state *state);

@@ -156,7 +156,7 @@ rp_status rp_image_read_table(const rp_allocator *alloc, const uint8_t *data, si
     rp_status st;
 
     if (rp_unpack_number(&in) != TABLE_VERSION) in.bad = true;
-    name_size = (size_t)rp_unpack_bounded(&in, RP_IMAGE_MAX_NAME_BYTES);
+    name_size = (size_t)rp_unpack_bounded(&in, RP_MAX_TABLE_NAME_BYTES);
     name = rp_unpack_bytes(&in, name_size);
     if (name == NULL || name_size == 0 || memchr(name, 0, name_size) != NULL) in.bad = true;
     read_numbers(&in, &state);

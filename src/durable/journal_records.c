@@ -247,7 +247,7 @@ static rp_string read_name(rp_unpack *in)
 {
     rp_string name = {NULL, 0};
 
-    name.size = (size_t)rp_unpack_bounded(in, RP_JOURNAL_MAX_NAME_BYTES);
+    name.size = (size_t)rp_unpack_bounded(in, RP_MAX_TABLE_NAME_BYTES);
     name.data = (const char *)rp_unpack_bytes(in, name.size);
     if (name.size == 0 || name.data == NULL || memchr(name.data, '\0', name.size) != NULL)
         in->bad = true;

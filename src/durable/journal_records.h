@@ -12,7 +12,6 @@
 #include "util/buf.h"
 
 enum {
-    RP_JOURNAL_MAX_NAME_BYTES = 255,
     RP_JOURNAL_MAX_ITEMS = RP_TOLD_AT_ONCE, /* in one record: of inserts, updates, deletes */
 };
 

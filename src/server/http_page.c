@@ -185,6 +185,7 @@ static enum MHD_Result respond(rp_http_page *page, struct MHD_Connection *connec
     rp_page_answer answer = {.status = 500};
     enum MHD_Result result;
 
+    request.host = header_of(connection, "Host");
     request.shown.authorization = header_of(connection, "Authorization");
     if (from != NULL) {
         request.shown.peer = from->peer;

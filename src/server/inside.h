@@ -57,7 +57,8 @@ struct rp_server {
     rp_store *store; /* borrowed */
     rp_log log;
     bool moderate, insecure, reset_off;
-    char *files[4]; /* copies of the paths in rp_server_security */
+    char *files[4];   /* copies of the paths in rp_server_security */
+    char *page_hosts; /* a copy, or NULL */
     bool require_client_certificate;
 
     rp_mutex lock; /* rank RP_RANK_SERVER; guards the next five */

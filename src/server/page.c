@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/page.h"
 
+#include <arpa/inet.h>
 #include <string.h>
+#include <strings.h>
 
 #include "server/info_json.h"
 #include "server/metrics_text.h"
@@ -90,6 +92,53 @@ static void extra(rp_page_answer *answer, const char *name, const char *text)
     answer->extra_value = text;
 }
 
+/* --- names ------------------------------------------------------------------------------------ */
+
+static bool is_same(const char *a, size_t a_size, const char *b, size_t b_size)
+{
+    return a_size == b_size && strncasecmp(a, b, a_size) == 0;
+}
+
+static bool is_listed(const char *name, size_t size, const char *names)
+{
+    while (names != NULL && *names != '\0') {
+        size_t length = strcspn(names, ",");
+
+        if (is_same(name, size, names, length)) return true;
+        names += length + (names[length] == ',');
+    }
+    return false;
+}
+
+bool rp_page_is_own_name(const char *host, const char *names)
+{
+    static const char below[] = ".localhost";
+    const size_t below_size = sizeof below - 1;
+    unsigned char number[sizeof(struct in6_addr)];
+    char name[256];
+    size_t size;
+    int family = AF_INET;
+
+    if (host == NULL) return true;
+    if (*host == '[') {
+        size = strcspn(++host, "]");
+        if (host[size] != ']') return false;
+        family = AF_INET6;
+    } else {
+        size = strcspn(host, ":");
+    }
+    if (size == 0 || size >= sizeof name) return false;
+    memcpy(name, host, size);
+    name[size] = '\0';
+    if (inet_pton(family, name, number) == 1) return true;
+    if (family == AF_INET6) return false;
+    if (strchr(name, '.') == NULL || is_listed(name, size, names)) return true;
+    return size > below_size &&
+           is_same(name + size - below_size, below_size, below, below_size);
+}
+
+/* --- answers ---------------------------------------------------------------------------------- */
+
 /* True if the caller may see a page; if not, the answer says why. */
 static bool admit(const rp_page_host *host, const rp_page_request *request, rp_role needed,
                   rp_page_answer *answer)
@@ -99,6 +148,15 @@ static bool admit(const rp_page_host *host, const rp_page_request *request, rp_r
     rp_status st = rp_gate_check(host->gate, &request->shown, needed, request->now_ns, NULL,
                                  NULL, &why, &err);
 
+    if (st == RP_OK && needed > RP_ROLE_NONE && host->is_open &&
+        !rp_page_is_own_name(request->host, host->names)) {
+        if (host->counters != NULL)
+            rp_counter_add_shared(&host->counters->refusals[RP_REFUSED_PAGE_HOST], 1);
+        say(answer, 421,
+            "this server asks for no credentials, so it answers under its IP address, a name "
+            "without a dot, or a name in its setting page_hosts");
+        return false;
+    }
     if (st == RP_OK) return true;
     if (host->counters != NULL) rp_counter_add_shared(&host->counters->refusals[why], 1);
     if (why == RP_REFUSED_AUTH_BRAKE) {

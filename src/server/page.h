@@ -16,15 +16,25 @@ typedef struct rp_page_host {
     void (*describe)(void *ctx, rp_server_view *view);
     rp_gate *gate;
     rp_loop_metrics *counters; /* rp_metrics_shared(): refusals are counted there */
+    bool is_open;              /* nobody needs credentials: names are checked instead */
+    const char *names;         /* under which it may be asked, separated by commas; or NULL */
     unsigned idle_s;           /* of silence before a connection of HTTP/1.1 is closed; 0: 10 */
 } rp_page_host;
 
 typedef struct rp_page_request {
     const char *method; /* "GET" */
     const char *path;   /* with or without a query, which is ignored */
+    const char *host;   /* the header "Host" of HTTP/1.1, or NULL */
     rp_credentials shown;
     int64_t now_ns;
 } rp_page_request;
+
+/* Whether a page of a server without credentials is answered under this name: an IP address,
+ * a name without a dot, one below "localhost", or one of `names`. Any other may belong to a web
+ * site that has its name resolve to our address, to read our pages through a visitor's browser
+ * (DNS rebinding). A port behind the name is ignored; NULL is fine, as no browser leaves it
+ * out. */
+bool rp_page_is_own_name(const char *host, const char *names);
 
 typedef struct rp_page_answer {
     int status;               /* of HTTP */
@@ -39,8 +49,8 @@ typedef struct rp_page_answer {
  * answer in every case (503 if there was no memory, with whatever text fits).
  *
  *   /healthz   200 serving, degraded; 503 loading, draining. Open to everybody
- *   /metrics   200; 401 and 403 without the role read
- *   /v1/info   200; 401 and 403 without the role read
+ *   /metrics   200; 401 and 403 without the role read; 421 under a name that is not ours
+ *   /v1/info   the same
  *   /          200, the list. Open to everybody
  *   others     404; 405 for methods other than GET and HEAD */
 void rp_page_render(const rp_page_host *host, const rp_page_request *request,

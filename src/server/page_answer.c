@@ -41,6 +41,8 @@ rp_page_host rp_page_host_of(rp_server *server)
         .ctx = server,
         .describe = describe,
         .gate = server->gate,
+        .is_open = server->is_open,
+        .names = server->page_hosts,
         .counters = rp_metrics_shared(server->metrics),
     };
 }

@@ -47,6 +47,7 @@
     X(RESET_OFF, "reset_off")                                                                  \
     X(DRAINING, "draining")                                                                    \
     X(LOADING, "loading")                                                                      \
+    X(PAGE_HOST, "page_host")               /* a name that is not ours, no credentials */      \
     X(PAGES, "pages")                       /* too many in one turn of a loop */               \
     X(PAGE_CONNECTIONS, "page_connections") /* too many at the HTTP/1.1 page */
 

@@ -103,6 +103,18 @@ rp_status rp_server_set_durable(rp_server *server, rp_durable *durable, rp_error
 
 /* --- credentials ------------------------------------------------------------------------------ */
 
+/* `*out` stays NULL if there is none. */
+static rp_status copy_text(rp_server *server, const char *text, char **out, rp_error *err)
+{
+    size_t size = text != NULL ? strlen(text) + 1 : 0;
+
+    if (size == 0) return RP_OK;
+    *out = rp_alloc(&server->alloc, size);
+    if (*out == NULL) return rp_fail_memory(err, size);
+    memcpy(*out, text, size);
+    return RP_OK;
+}
+
 static rp_status copy_files(rp_server *server, const rp_server_security *security,
                             rp_error *err)
 {
@@ -122,15 +134,11 @@ static rp_status copy_files(rp_server *server, const rp_server_security *securit
         return rp_fail(err, RP_INVALID,
                        "requiring client certificates needs a CA to check them with");
     for (int i = 0; i < FILE_COUNT; i++) {
-        size_t size;
-        if (paths[i] == NULL) continue;
-        size = strlen(paths[i]) + 1;
-        server->files[i] = rp_alloc(&server->alloc, size);
-        if (server->files[i] == NULL) return rp_fail_memory(err, size);
-        memcpy(server->files[i], paths[i], size);
+        rp_status st = copy_text(server, paths[i], &server->files[i], err);
+        if (st != RP_OK) return st;
     }
     server->require_client_certificate = security->require_client_certificate;
-    return RP_OK;
+    return copy_text(server, security->page_hosts, &server->page_hosts, err);
 }
 
 static rp_status load_tls(rp_server *server, rp_tls **out, rp_error *err)
@@ -432,6 +440,8 @@ void rp_server_free(rp_server *server)
     for (int i = 0; i < FILE_COUNT; i++)
         if (server->files[i] != NULL)
             rp_release(&server->alloc, server->files[i], strlen(server->files[i]) + 1);
+    if (server->page_hosts != NULL)
+        rp_release(&server->alloc, server->page_hosts, strlen(server->page_hosts) + 1);
     rp_cond_deinit(&server->changed);
     rp_mutex_deinit(&server->lock);
     rp_allocator alloc = server->alloc;

@@ -30,8 +30,6 @@
 #include "util/mem.h"
 #include "util/planted.h"
 
-enum { MAX_NAME = 255 };
-
 static_assert((int)RP_BLOCK <= (int)RP_EVENTS_AT_ONCE,
               "updates are told of after the whole block is done");
 
@@ -43,9 +41,9 @@ rp_status rp_table_check_options(const rp_table_options *o, rp_error *err)
 
     if (o->name == NULL || o->name[0] == '\0')
         return rp_fail(err, RP_INVALID, "a table must have a name");
-    if (strlen(o->name) > MAX_NAME)
+    if (strlen(o->name) > RP_MAX_TABLE_NAME_BYTES)
         return rp_fail(err, RP_INVALID, "table name of %zu bytes is over %d", strlen(o->name),
-                       MAX_NAME);
+                       RP_MAX_TABLE_NAME_BYTES);
     if (o->max_size < 1 || o->max_size > (int64_t)1 << 30)
         return rp_fail(err, RP_INVALID, "table '%s': max_size must be in 1 .. 2^30, got %lld",
                        o->name, (long long)o->max_size);

@@ -17,7 +17,8 @@
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-enum { RP_WIRE_MAX_NAME_BYTES = 1024 };
+/* Of a table, a service or a type. */
+enum { RP_WIRE_MAX_NAME_BYTES = RP_MAX_TABLE_NAME_BYTES };
 
 /* True if the bytes are UTF-8 without a zero: what a proto3 string may hold and a C string too.
  */

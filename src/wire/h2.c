@@ -99,12 +99,28 @@ out:
     return st;
 }
 
+/* Makes the frame with our settings, and puts the limit of streams into it. nghttp2 is not told
+ * that limit: it would end the connection of a peer that passes it, while we refuse the stream
+ * (rp_h2_on_begin_headers). */
+static rp_status announce_streams(rp_h2 *h2)
+{
+    enum { VALUE_AT = 9 + 2 }; /* of the first entry, behind the head of the frame and its id */
+    const uint8_t *frame;
+    ssize_t size = nghttp2_session_mem_send(h2->session, &frame);
+
+    if (size < VALUE_AT + 4 || !rp_h2_push_control(h2, frame, (size_t)size))
+        return RP_NO_RESOURCE;
+    for (int i = 0; i < 4; i++)
+        h2->control.data[VALUE_AT + i] = (uint8_t)(h2->limits.streams >> (24 - 8 * i));
+    return RP_OK;
+}
+
 static rp_status say_hello(rp_h2 *h2)
 {
     const nghttp2_settings_entry settings[] = {
-        h2->is_client ? (nghttp2_settings_entry){NGHTTP2_SETTINGS_ENABLE_PUSH, 0}
-                      : (nghttp2_settings_entry){NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
-                                                 h2->limits.streams},
+        h2->is_client
+            ? (nghttp2_settings_entry){NGHTTP2_SETTINGS_ENABLE_PUSH, 0}
+            : (nghttp2_settings_entry){NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, UINT32_MAX},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, RP_H2_WINDOW},
         {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, RP_H2_FRAME},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)h2->limits.header_bytes},
@@ -113,6 +129,7 @@ static rp_status say_hello(rp_h2 *h2)
     if (nghttp2_submit_settings(h2->session, NGHTTP2_FLAG_NONE, settings,
                                 sizeof settings / sizeof *settings) != 0)
         return RP_NO_RESOURCE;
+    if (!h2->is_client && announce_streams(h2) != RP_OK) return RP_NO_RESOURCE;
     if (nghttp2_session_set_local_window_size(h2->session, NGHTTP2_FLAG_NONE, 0,
                                               RP_H2_CONNECTION_WINDOW) != 0)
         return RP_NO_RESOURCE;

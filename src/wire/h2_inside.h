@@ -151,6 +151,8 @@ int rp_h2_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_
                     size_t length, nghttp2_data_source *source, void *user);
 void rp_h2_drop_replies(rp_call *call);
 void rp_h2_drop_unpromised(rp_call *call); /* but for those of which some has gone out */
+/* Adds bytes to the output. False: no memory. */
+bool rp_h2_push_control(rp_h2 *h2, const uint8_t *data, size_t size);
 nghttp2_nv rp_h2_field(const char *name, const char *value); /* borrowed */
 /* Has the session ask for more. */
 void rp_h2_wake(rp_call *call);

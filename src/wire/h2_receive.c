@@ -61,6 +61,12 @@ int rp_h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame,
     }
     if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
+    if (h2->call_count >= h2->limits.streams) {
+        rp_h2_need(h2, nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE,
+                                                 frame->hd.stream_id, NGHTTP2_REFUSED_STREAM));
+        rp_h2_nuisance(h2, RP_NUISANCE_REFUSED);
+        return h2->ended || h2->broken ? NGHTTP2_ERR_CALLBACK_FAILURE : drop_headers(h2);
+    }
     call = rp_alloc_zero(&h2->alloc, sizeof *call);
     if (call == NULL) return drop_headers(h2);
     call->h2 = h2;
@@ -518,8 +524,8 @@ int rp_h2_on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame,
 
     (void)session;
     if (frame->hd.type == NGHTTP2_HEADERS) h2->in_headers = false;
-    rp_h2_nuisance(h2, error == NGHTTP2_ERR_REFUSED_STREAM ? RP_NUISANCE_REFUSED
-                                                           : RP_NUISANCE_BAD_FRAME);
+    (void)error;
+    rp_h2_nuisance(h2, RP_NUISANCE_BAD_FRAME);
     return go_on(h2);
 }
 

@@ -226,7 +226,7 @@ static void push(rp_h2 *h2, rp_out_piece piece)
     h2->out_bytes += piece.size;
 }
 
-static bool push_control(rp_h2 *h2, const uint8_t *data, size_t size)
+bool rp_h2_push_control(rp_h2 *h2, const uint8_t *data, size_t size)
 {
     rp_out_piece *last = h2->out_count > 0 ? &h2->out[h2->out_count - 1] : NULL;
     size_t at = h2->control.size;
@@ -260,7 +260,7 @@ int rp_h2_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_
     (void)session, (void)frame;
     if (h2->out_bytes >= OUTPUT_BYTES || h2->out_count >= OUTPUT_PIECES)
         return NGHTTP2_ERR_WOULDBLOCK;
-    if (!push_control(h2, head, 9)) return NGHTTP2_ERR_CALLBACK_FAILURE;
+    if (!rp_h2_push_control(h2, head, 9)) return NGHTTP2_ERR_CALLBACK_FAILURE;
     call->promised = 0;
     while (length > 0 && call->first_reply != NULL) {
         rp_reply *reply = call->first_reply;
@@ -358,7 +358,7 @@ static void fill(rp_h2 *h2)
     do {
         const uint8_t *data;
         ssize_t size = nghttp2_session_mem_send(h2->session, &data);
-        bool failed = size < 0 || (size > 0 && !push_control(h2, data, (size_t)size));
+        bool failed = size < 0 || (size > 0 && !rp_h2_push_control(h2, data, (size_t)size));
         if (failed) h2->starved = h2->broken = true;
         if (size <= 0 || failed) break;
     } while (h2->out_bytes < OUTPUT_BYTES);

@@ -14,7 +14,7 @@ typedef enum rp_wire_serving {
 } rp_wire_serving;
 
 /* `*service` is borrowed; empty: the server as a whole. RP_INVALID (not such a message, a
- * name that is no text or has more than 1,024 bytes). */
+ * name that is no text or has more than 255 bytes). */
 RP_NODISCARD rp_status rp_wire_read_health_request(const uint8_t *data, size_t size,
                                                    rp_string *service, rp_error *err);
 void rp_wire_write_health_response(rp_buf *out, rp_wire_serving status);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "util/error.h"
+#include "wire/fields.h"
 
 /* Field numbers. */
 enum {
@@ -27,7 +28,7 @@ enum {
     TIME_NANOS = 2,
 };
 
-enum { MAX_NAME_BYTES = 1024 };
+enum { MAX_NAME_BYTES = RP_WIRE_MAX_NAME_BYTES };
 
 static rp_status malformed(const char *what, rp_error *err)
 {

@@ -25,7 +25,7 @@ typedef struct rp_wire_reflection_request {
     int32_t extension_number; /* of RP_WIRE_REFLECT_EXTENSION */
 } rp_wire_reflection_request;
 
-/* RP_INVALID (not such a message, a text that is none or has more than 1,024 bytes). */
+/* RP_INVALID (not such a message, a text that is none or has more than 255 bytes). */
 RP_NODISCARD rp_status rp_wire_read_reflection_request(const uint8_t *data, size_t size,
                                                        rp_wire_reflection_request *out,
                                                        rp_error *err);

@@ -2,7 +2,7 @@
 /* The messages of our own service, proto/reprise/v1: reading requests, writing responses.
  *
  * Pure functions over bytes. Strings are borrowed from the bytes read. Statuses of the readers:
- * RP_INVALID (not such a message, a name that is no text or has more than 1,024 bytes),
+ * RP_INVALID (not such a message, a name that is no text or has more than 255 bytes),
  * RP_NO_RESOURCE (too many keys). Numbers come as they were sent, unless said otherwise; who
  * acts on them checks them. Responses that are not here are empty messages. */
 #ifndef RP_WIRE_REPLAY_CALLS_H

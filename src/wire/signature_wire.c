@@ -50,10 +50,10 @@ static rp_status invalid(const reading *r, const char *what)
 /* Copies a name; `*out` is zero-terminated. */
 static rp_status keep_name(reading *r, const rp_pb_field *field, const char **out)
 {
-    if (field->size > RP_WIRE_MAX_NAME_BYTES)
+    if (field->size > RP_WIRE_MAX_COLUMN_NAME_BYTES)
         return rp_fail(r->err, RP_INVALID,
                        "signature node %zu: a name has %zu bytes, the limit is %d",
-                       r->node_count, field->size, RP_WIRE_MAX_NAME_BYTES);
+                       r->node_count, field->size, RP_WIRE_MAX_COLUMN_NAME_BYTES);
     if (!rp_wire_is_text(field->data, field->size))
         return invalid(r, "a name is not UTF-8 text");
     assert(field->size < r->name_room);

@@ -15,6 +15,9 @@
 #include "reprise/tensor.h"
 #include "util/buf.h"
 
+/* The longest name of a column or of a nested type. */
+enum { RP_WIRE_MAX_COLUMN_NAME_BYTES = 1024 };
+
 enum {
     RP_WIRE_MAX_SIGNATURE_BYTES = 1 << 20,
     RP_WIRE_MAX_SIGNATURE_NODES = 4 * RP_MAX_COLUMNS,

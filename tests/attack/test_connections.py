@@ -195,6 +195,24 @@ def test_pages_have_a_limit_of_their_own(attack):
     assert set(target.limits_hit()) == {"page_connections"}
 
 
+def status_under(target, host, path):
+    with socket.create_connection(("127.0.0.1", target.port), 10 * f.SLOW) as s:
+        s.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+        return int(s.makefile("rb").readline().split()[1])
+
+
+def test_pages_are_refused_under_the_name_of_another_site(attack):
+    """DNS rebinding: a web site's name resolves to this machine, and a visitor's browser asks."""
+    target = attack()
+    for path in ("/metrics", "/v1/info"):
+        assert status_under(target, f"evil.example:{target.port}", path) == 421
+        for host in ("localhost", f"127.0.0.1:{target.port}", "[::1]", "replay", "a.localhost"):
+            assert status_under(target, host, path) == 200
+    assert target.limits_hit() == {"page_host": 2}
+    named = attack(arguments=("--page-hosts", "a.example,replay.example.com"))
+    assert status_under(named, "replay.example.com", "/metrics") == 200
+
+
 def test_slow_pages(attack):
     """Who begins a request must end it, in the time of any handshake."""
     target = attack(limits={"handshake_ms": 1000})

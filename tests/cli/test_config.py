@@ -155,7 +155,7 @@ def options():
 
 
 def test_pages_name_every_option():
-    assert len(options()) == 29
+    assert len(options()) == 30
     sample = SAMPLE.read_text()
     for name in options():
         assert f"`--{name}" in PAGE, name

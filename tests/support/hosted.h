@@ -30,6 +30,7 @@ static inline void rp_test_hosted_init(rp_test_hosted *h, bool open)
     rp_test_observed_init(&h->observed);
     assert_ok(rp_auth_new(&h->observed.bed.alloc, &source, &auth, NULL));
     h->host = (rp_page_host){.ctx = h,
+                             .is_open = open,
                              .describe = rp_test_describe,
                              .counters = rp_metrics_shared(h->observed.view.metrics)};
     assert_ok(rp_gate_new(&h->observed.bed.alloc, auth, &h->host.gate));

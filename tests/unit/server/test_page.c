@@ -219,6 +219,77 @@ static void without_memory_a_page_says_so(void **state)
     assert_int_equal(refused(RP_REFUSED_MEMORY), failures);
 }
 
+/* --- names ------------------------------------------------------------------------------------- */
+
+static void own_names_are_addresses_local_names_and_those_listed(void **state)
+{
+    static const char *const own[] = {
+        "127.0.0.1",      "127.0.0.1:8000",     "[::1]",       "[::1]:8000",
+        "localhost",      "LOCALHOST",          "replay:8000", "a.localhost",
+        "A.LocalHost:80", "replay.example.com", "b.example",   "B.EXAMPLE:1",
+    };
+    static const char *const others[] = {
+        "",
+        "evil.example",
+        "evil.example:8000",
+        "127.0.0.1.evil.example",
+        "[evil.example]",
+        "[::1",
+        ".localhost",
+        "localhost.",
+        "example.com",
+        "b.example.",
+        "1.2.3",
+        "[]",
+        ":8000",
+        "xlocalhost.evil",
+        "b.exampl",
+    };
+    static const char listed[] = "replay.example.com,b.example";
+
+    (void)state;
+    assert_true(rp_page_is_own_name(NULL, NULL)); /* HTTP/1.0 */
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        assert_true(rp_page_is_own_name(own[i], listed));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_false(rp_page_is_own_name(others[i], listed));
+    assert_false(rp_page_is_own_name("b.example", NULL));
+    assert_false(rp_page_is_own_name("b.example", ""));
+}
+
+static int status_under(const char *host, const char *path, const char *header)
+{
+    rp_page_request request = {.method = "GET", .path = path, .host = host, .now_ns = 1};
+
+    request.shown.authorization = header;
+    request.shown.peer = "10.0.0.1:1";
+    rp_page_render(&hosted.host, &request, &answer);
+    return answer.status;
+}
+
+static void without_credentials_pages_are_refused_under_the_names_of_others(void **state)
+{
+    (void)state;
+    rp_test_hosted_deinit(&hosted);
+    rp_test_hosted_init(&hosted, true);
+    assert_int_equal(status_under("evil.example:8000", "/metrics", NULL), 421);
+    assert_int_equal(status_under("evil.example", "/v1/info", NULL), 421);
+    assert_int_equal(refused(RP_REFUSED_PAGE_HOST), 2);
+    assert_int_equal(status_under("evil.example", "/healthz", NULL), 200);
+    assert_int_equal(status_under("127.0.0.1:8000", "/metrics", NULL), 200);
+    assert_int_equal(status_under(NULL, "/metrics", NULL), 200);
+    hosted.host.names = "evil.example";
+    assert_int_equal(status_under("evil.example:8000", "/metrics", NULL), 200);
+    assert_int_equal(refused(RP_REFUSED_PAGE_HOST), 2);
+}
+
+static void with_credentials_the_name_does_not_matter(void **state)
+{
+    (void)state;
+    assert_int_equal(status_under("evil.example", "/metrics", "Bearer reader"), 200);
+    assert_int_equal(status_under("evil.example", "/metrics", NULL), 401);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +306,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_answer_leaves_nothing_of_the_one_before, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(without_memory_a_page_says_so, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(own_names_are_addresses_local_names_and_those_listed,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            without_credentials_pages_are_refused_under_the_names_of_others, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(with_credentials_the_name_does_not_matter, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests_name("page", tests, NULL, NULL);
 }

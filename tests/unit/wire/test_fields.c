@@ -50,10 +50,10 @@ static void text_is_utf8_without_zeroes(void **state)
     }
 }
 
-static void names_are_borrowed_up_to_1024_bytes(void **state)
+static void names_are_borrowed_up_to_255_bytes(void **state)
 {
     uint8_t bytes[1100];
-    rp_pb_field f = {.number = 1, .type = RP_PB_BYTES, .data = bytes, .size = 1024};
+    rp_pb_field f = {.number = 1, .type = RP_PB_BYTES, .data = bytes, .size = 255};
     rp_string name = {NULL, 7};
     rp_error err = {0};
 
@@ -61,12 +61,12 @@ static void names_are_borrowed_up_to_1024_bytes(void **state)
     memset(bytes, 'x', sizeof bytes);
     assert_ok(rp_wire_read_text(&f, "the name", &name, &err));
     assert_ptr_equal(name.data, bytes);
-    assert_int_equal(name.size, 1024);
+    assert_int_equal(name.size, 255);
 
-    f.size = 1025;
+    f.size = 256;
     name = (rp_string){NULL, 7};
     assert_fails(rp_wire_read_text(&f, "the name", &name, &err), RP_INVALID, &err,
-                 "the name has 1025 bytes, the limit is 1024");
+                 "the name has 256 bytes, the limit is 255");
     f.size = 10;
     bytes[3] = 0x80;
     assert_fails(rp_wire_read_text(&f, "the name", &name, &err), RP_INVALID, &err, "UTF-8");
@@ -206,7 +206,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_utf8_without_zeroes),
-        cmocka_unit_test(names_are_borrowed_up_to_1024_bytes),
+        cmocka_unit_test(names_are_borrowed_up_to_255_bytes),
         cmocka_unit_test(numbers_are_read_packed_or_not),
         cmocka_unit_test(packed_numbers_that_end_early_are_refused),
         cmocka_unit_test(defaults_are_left_out_unless_asked_for),

@@ -248,7 +248,7 @@ static void calls_over_the_limit_are_refused_and_counted(void **state)
     rp_test_pair_deinit(&p);
 }
 
-static void who_knows_the_limit_and_goes_over_it_is_sent_away(void **state)
+static void who_knows_the_limit_and_goes_over_it_loses_the_call_only(void **state)
 {
     (void)state;
     rp_h2_limits limits = rp_test_h2_limits();
@@ -260,7 +260,12 @@ static void who_knows_the_limit_and_goes_over_it_is_sent_away(void **state)
     for (uint32_t i = 0; i < 4; i++) open_raw(&p, 1 + 2 * i);
     drop_output(&p);
     assert_int_equal(p.request_count, 3);
-    assert_true(rp_h2_is_violated(p.h2));
+    assert_int_equal(p.nuisances[RP_NUISANCE_REFUSED], 1);
+    assert_false(rp_h2_is_violated(p.h2));
+    assert_true(p.alive);
+    slip_in(&p, RESET, 0, 1, "\0\0\0\10", 4);
+    open_raw(&p, 9);
+    assert_int_equal(p.request_count, 4);
     rp_test_pair_deinit(&p);
 }
 
@@ -648,7 +653,7 @@ int main(void)
         cmocka_unit_test(the_size_of_headers_has_a_limit),
         cmocka_unit_test(headers_that_unpack_to_much_are_counted),
         cmocka_unit_test(calls_over_the_limit_are_refused_and_counted),
-        cmocka_unit_test(who_knows_the_limit_and_goes_over_it_is_sent_away),
+        cmocka_unit_test(who_knows_the_limit_and_goes_over_it_loses_the_call_only),
         cmocka_unit_test(the_client_waits_with_calls_over_the_limit),
         cmocka_unit_test(every_open_call_can_be_visited),
         cmocka_unit_test(resets_count_before_an_answer_and_not_after),

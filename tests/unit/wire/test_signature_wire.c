@@ -238,7 +238,7 @@ static void a_signature_of_more_than_a_mebibyte_is_not_looked_at(void **state)
 
 static void names_have_a_limit(void **state)
 {
-    char name[RP_WIRE_MAX_NAME_BYTES + 2];
+    char name[RP_WIRE_MAX_COLUMN_NAME_BYTES + 2];
     rp_signature *signature;
     rp_error err = {0};
     rp_buf bytes;
@@ -246,7 +246,7 @@ static void names_have_a_limit(void **state)
     (void)state;
     memset(name, 'x', sizeof name);
     rp_buf_init(&bytes, rp_allocator_default());
-    for (size_t size = RP_WIRE_MAX_NAME_BYTES; size <= RP_WIRE_MAX_NAME_BYTES + 1; size++) {
+    for (size_t size = RP_WIRE_MAX_COLUMN_NAME_BYTES; size <= RP_WIRE_MAX_COLUMN_NAME_BYTES + 1; size++) {
         size_t mark;
         rp_status st;
         rp_buf_clear(&bytes);
@@ -256,7 +256,7 @@ static void names_have_a_limit(void **state)
         rp_wire_end(&bytes, mark);
         st = rp_wire_read_signature(rp_allocator_default(), bytes.data, bytes.size, &signature,
                                     &err);
-        if (size == RP_WIRE_MAX_NAME_BYTES) {
+        if (size == RP_WIRE_MAX_COLUMN_NAME_BYTES) {
             assert_ok_err(st, &err);
             assert_int_equal(strlen(rp_signature_column(signature, 0)->name), size);
             rp_signature_unref(signature);
