@@ -71,6 +71,10 @@ RP_API RP_NODISCARD rp_status rp_client_local(rp_store *store, const rp_client_o
 
 /* Frees it. Its writers, samplers and calls in progress must be over. NULL is fine. */
 RP_API void rp_client_free(rp_client *client);
+/* Gives up on its servers, which will not come back: what calls, samplers and writers of this
+ * client wait for ends with RP_CANCELLED, now and later, instead of being tried again. Nothing
+ * for a client of a store in this process. Safe from any thread. */
+RP_API void rp_client_give_up(rp_client *client);
 
 RP_API size_t rp_client_shard_count(const rp_client *client);
 /* The address of a shard as it was given; "local" of a store. Valid as long as the client. */

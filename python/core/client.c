@@ -751,6 +751,19 @@ out:
     return list;
 }
 
+static PyObject *client_give_up(core_client *self, PyObject *ignored)
+{
+    rp_client *client = self->client;
+
+    (void)ignored;
+    if (client != NULL) {
+        Py_BEGIN_ALLOW_THREADS
+        rp_client_give_up(client);
+        Py_END_ALLOW_THREADS
+    }
+    Py_RETURN_NONE;
+}
+
 /* --- the type ------------------------------------------------------------------------------ */
 
 #define WITH_KEYWORDS(function)                                                                \
@@ -769,6 +782,8 @@ static PyMethodDef client_methods[] = {
     {"mutate", FAST(client_mutate),
      "mutate($self, table, keys, priorities, deletes=None, timeout=None, /)\n--\n\n"
      "Sets priorities and deletes items; keys may be a dict of key to priority."},
+    {"give_up", (PyCFunction)(void (*)(void))client_give_up, METH_NOARGS,
+     "give_up($self)\n--\n\nThe server will not come back: ends what waits for it."},
     {"reset", WITH_KEYWORDS(client_reset), "reset($self, table, timeout=None)\n--\n\n"},
     {"checkpoint", WITH_KEYWORDS(client_checkpoint),
      "checkpoint($self, timeout=None)\n--\n\nThe path of the checkpoint."},

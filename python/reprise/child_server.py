@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import numpy as np
@@ -32,6 +33,12 @@ _LOAD_TIMEOUT = 24 * 3600.0
 _STOP_TIMEOUT = 10.0
 _ASK_TIMEOUT = 30.0
 _POLL = 0.5  # seconds between looks at whether the parent is there
+
+# The clients in this process of each child, by its port: they are told when it is stopped, since
+# a server that has only gone away may come back, and is waited for.
+_clients: Dict[int, "weakref.WeakSet[Any]"] = {}
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_clients.clear)
 
 # What the child may raise besides statuses.
 _BUILT_IN: Dict[str, Any] = {
@@ -88,6 +95,12 @@ def signature_from_json(node: Any) -> Any:
 
 # --- the parent -------------------------------------------------------------------------------
 
+
+def clients_of(port: int) -> "weakref.WeakSet[Any]":
+    """Where clients of the child at this port enter themselves."""
+    return _clients.get(port, weakref.WeakSet())
+
+
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
     "from reprise import child_server; sys.exit(child_server.main())"
@@ -134,6 +147,7 @@ class Child:
         self._lock = threading.RLock()
         self._asked = 0
         self._socket: Optional[List[Any]] = None
+        self._clients: Optional["weakref.WeakSet[Any]"] = None
         # A last checkpoint takes as long as it takes.
         self._stop_timeout = _LOAD_TIMEOUT if storage else _STOP_TIMEOUT
         self._process = subprocess.Popen(
@@ -165,6 +179,8 @@ class Child:
             raise _error(answer)
         self.port: int = answer["port"]
         self._socket = answer["socket"]
+        self._clients = weakref.WeakSet()
+        _clients[self.port] = self._clients
         self.places = [_InChild(self, table.name) for table in tables]
 
     def _start(self, config: Mapping[str, Any]) -> Dict[str, Any]:
@@ -235,6 +251,11 @@ class Child:
 
     def _clean_up(self) -> None:
         self._process.wait()
+        if self._clients is not None:
+            if _clients.get(self.port) is self._clients:
+                del _clients[self.port]
+            for client in list(self._clients):
+                client._give_up()
         self._in.close()
         self._out.close()
         if self._socket is not None:  # one that was killed has left it behind

@@ -357,8 +357,24 @@ class Client:
         else:
             address = self._server_address if self._path is None else "unix:" + self._path
             self._handle = _core.Client(address, **self._options)
+            self._tell_child()
         self._pid = os.getpid()
         return self._handle
+
+    def _tell_child(self) -> None:
+        """Has the server told of this client, if it is one that this process started."""
+        from reprise import child_server
+
+        for address in self._server_address.split(","):
+            host, _, port = address.rpartition(":")
+            if host in _LOOPBACK and port.isdigit():
+                child_server.clients_of(int(port)).add(self)
+
+    def _give_up(self) -> None:
+        """The server has been stopped: ends what waits for it."""
+        handle, self._handle = self._handle, None
+        if handle is not None and self._pid == os.getpid():
+            handle.give_up()
 
     def _shortcut(self) -> Tuple[Any, Optional[str]]:
         """The store or the socket of a server that is near, unless something forbids it."""

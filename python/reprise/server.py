@@ -708,6 +708,9 @@ class Server:
     def stop(self, grace: float = 0.0) -> None:
         """Ends all calls and stops. May be called again.
 
+        What clients of this process wait for ends with CANCELLED. Clients elsewhere wait for the
+        server to come back, as long as their timeouts allow.
+
         Of a server that ran already, only the connection is given up.
 
         Args:

@@ -126,6 +126,13 @@ static void on_deadline(rp_timer *timer)
     end_call(call, RP_DEADLINE, text);
 }
 
+static const char given_up[] = "the server was stopped";
+
+static void end_list(rp_channel_call **list, const char *text)
+{
+    while (*list != NULL) end_call(*list, RP_CANCELLED, text);
+}
+
 /* --- calls ------------------------------------------------------------------------------------ */
 
 void rp_channel_touch(rp_channel *c)
@@ -383,6 +390,7 @@ static void on_turn_end(rp_turn_end *turn)
     rp_channel *c = (rp_channel *)((char *)turn - offsetof(rp_channel, turn));
 
     end_starved(c);
+    if (c->is_given_up) end_list(&c->waiting, given_up);
     while (c->state == RP_CHANNEL_UP && c->waiting != NULL && rp_h2_can_begin(c->current->h2))
         begin_call(c, c->waiting);
     if (c->state == RP_CHANNEL_UP && c->waiting != NULL && rp_peer_is_leaving(c->current)) {
@@ -482,17 +490,28 @@ rp_status rp_channel_new(rp_runtime *runtime, const rp_channel_options *options,
     return RP_OK;
 }
 
-static void end_all(rp_channel_call **list)
+static void end_all(rp_channel *c, const char *text)
 {
-    while (*list != NULL) end_call(*list, RP_CANCELLED, "the client is being freed");
+    end_list(&c->waiting, text);
+    if (c->current != NULL) end_list(&c->current->calls, text);
+    for (rp_peer *p = c->leaving; p != NULL; p = p->next) end_list(&p->calls, text);
+}
+
+void rp_channel_give_up(rp_channel *c)
+{
+    c->is_given_up = true;
+    end_all(c, given_up);
+}
+
+bool rp_channel_is_given_up(const rp_channel *c)
+{
+    return c->is_given_up;
 }
 
 void rp_channel_free(rp_channel *c)
 {
     if (c == NULL) return;
-    end_all(&c->waiting);
-    if (c->current != NULL) end_all(&c->current->calls);
-    for (rp_peer *p = c->leaving; p != NULL; p = p->next) end_all(&p->calls);
+    end_all(c, "the client is being freed");
     rp_connector_stop(&c->connector);
     rp_share_deinit(&c->share);
     rp_loop_disarm(c->loop, &c->timer);

@@ -41,6 +41,10 @@ RP_NODISCARD rp_status rp_channel_new(rp_runtime *runtime, const rp_channel_opti
 /* Ends all calls with RP_CANCELLED, says goodbye and frees it. NULL is fine. Not from within a
  * callback of its calls. In the child of a fork the parent's channels are left alone. */
 void rp_channel_free(rp_channel *channel);
+/* The server will not come back: ends all calls with RP_CANCELLED, and those that begin later,
+ * which must then not be tried again. */
+void rp_channel_give_up(rp_channel *channel);
+bool rp_channel_is_given_up(const rp_channel *channel);
 
 /* Embed it; zero-initialise it and set path, class and deadline_ns. */
 typedef struct rp_channel_call_class {

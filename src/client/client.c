@@ -259,6 +259,21 @@ void rp_client_free(rp_client *client)
     rp_release(&alloc, client, sizeof *client);
 }
 
+static void give_up_channels(void *arg)
+{
+    rp_client_live *live = arg;
+
+    for (size_t i = 0; i < live->channel_count; i++) rp_channel_give_up(live->channels[i]);
+}
+
+void rp_client_give_up(rp_client *client)
+{
+    rp_client_live *live = atomic_load_explicit(&client->live, memory_order_acquire);
+
+    if (live != NULL && live->generation == rp_runtime_generation() && live->channel_count > 0)
+        rp_runtime_run_on_loop(live->runtime, give_up_channels, live);
+}
+
 size_t rp_client_shard_count(const rp_client *client)
 {
     return client->store != NULL ? 1 : client->addresses.count;

@@ -60,6 +60,7 @@ struct rp_channel {
     const char *authority;
     rp_reply_pool pool;
     rp_block_pool *blocks; /* a reference */
+    bool is_given_up;      /* the server will not come back */
 
     rp_channel_state state;
     rp_connector connector;

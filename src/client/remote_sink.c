@@ -669,7 +669,8 @@ static void on_end(rp_channel_call *call, rp_status status, const char *text)
         atomic_load_explicit(&s->away_since, memory_order_relaxed) == 0)
         atomic_store_explicit(&s->away_since, now_ns, memory_order_relaxed);
     set_why(s, text);
-    if (status == RP_DENIED || status == RP_UNAUTHENTICATED || status == RP_UNIMPLEMENTED)
+    if (status == RP_DENIED || status == RP_UNAUTHENTICATED || status == RP_UNIMPLEMENTED ||
+        rp_channel_is_given_up(s->channel))
         refuse_all(s, NULL, status, text);
     else if (!is_retried(status, text))
         is_clear = look_for_culprit(s, status, text);

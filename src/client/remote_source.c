@@ -362,6 +362,10 @@ static void on_end(rp_channel_call *call, rp_status status, const char *text)
     if (has_lost_lease(s, status)) status = RP_OK;
     forget_stream(s);
     if ((int)status == 2 && strcmp(text, "Stream removed") == 0) status = RP_UNAVAILABLE;
+    if (rp_channel_is_given_up(s->channel)) {
+        give_up(s, status, text);
+        return;
+    }
     if (status == RP_CANCELLED && !s->was_cancelled) {
         s->was_cancelled = true;
     } else if (status == RP_UNAVAILABLE) {

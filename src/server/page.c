@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <string.h>
-#include <strings.h>
 
 #include "server/info_json.h"
 #include "server/metrics_text.h"

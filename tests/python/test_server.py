@@ -554,6 +554,48 @@ class TestInAChild:
         server.wait()
         server.stop()
 
+    @pytest.mark.parametrize("transport", [None, "tcp"])
+    @pytest.mark.parametrize("end", ["stop", "kill"])
+    def test_waits_end_with_it(self, transport, end):
+        """Whoever waits for a sample, or for room, is told at once and not left to a deadline."""
+        server = reprise.Server([table(), reprise.Table.queue("full", 1)], where="child")
+        client = reprise.Client(f"localhost:{server.port}", transport=transport)
+        client.insert(np.zeros(2), {"full": 1.0}, timeout=TIMEOUT)
+        told = []
+
+        def wait(what):
+            try:
+                what()
+            except errors.StatusError as error:
+                told.append((error.code, str(error)))
+
+        def write():
+            with client.trajectory_writer(1) as writer:
+                writer.append(np.zeros(2))
+                writer.create_item("full", 1.0, writer.history[-1:])
+                writer.flush()
+
+        waits = [
+            lambda: next(iter(client.sample("t", 1))),
+            lambda: client.insert(np.zeros(2), {"full": 1.0}),
+            write,
+        ]
+        threads = [threading.Thread(target=wait, args=(w,), daemon=True) for w in waits]
+        for thread in threads:
+            thread.start()
+        until = time.monotonic() + TIMEOUT
+        while len(server.why()) < len(waits) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert len(server.why()) == len(waits)
+
+        getattr(server, end)()
+
+        for thread in threads:
+            thread.join(TIMEOUT)
+        assert not any(thread.is_alive() for thread in threads)
+        assert [code for code, _ in told] == ["CANCELLED"] * len(waits), told
+        server.stop()
+
     def test_wait_ends_when_it_dies(self):
         server = reprise.Server([table()], where="child")
         os.kill(server.pid, signal.SIGKILL)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "reprise/client.h"
+#include "reprise/sampler.h"
 #include "scripted.h"
 #include "support/certificates.h"
 #include "support/fixture.h"
@@ -260,6 +261,44 @@ static void a_wait_can_be_cancelled(void **state)
     expect_cancelled(client);
     rp_client_free(client);
     scripted_stop(&s);
+}
+
+static void *give_up_soon(void *arg)
+{
+    rp_test_live *live = ((void **)arg)[0];
+
+    assert_true(rp_test_live_await(live, "replay", 0, 1)); /* the sampler waits */
+    rp_test_live_end(live);
+    rp_client_give_up(((void **)arg)[1]);
+    return NULL;
+}
+
+/* Without it a server that has gone is waited for: it may come back. */
+static void a_client_that_gives_up_ends_its_waits(void **state)
+{
+    const rp_sampler_options options = {.table = "replay", .rate_limiter_timeout_ms = -1};
+    rp_sampler *sampler = NULL;
+    rp_test_live live;
+    rp_client *client;
+    rp_sample sample;
+    pthread_t thread;
+    size_t count;
+    rp_error err;
+
+    (void)state;
+    rp_test_live_start(&live, NULL);
+    client = client_of(&live, NULL);
+    assert_ok_err(rp_sampler_new(client, &options, &sampler, &err), &err);
+    assert_int_equal(pthread_create(&thread, NULL, give_up_soon, (void *[]){&live, client}), 0);
+
+    assert_fails(rp_sampler_next(sampler, &sample, 1, &count, soon(), &err), RP_CANCELLED, &err,
+                 "the server was stopped");
+    assert_fails(ask(client, soon(), &err), RP_CANCELLED, &err, "stopped"); /* and later */
+
+    (void)pthread_join(thread, NULL);
+    rp_sampler_free(sampler);
+    rp_client_free(client);
+    rp_test_live_stop(&live);
 }
 
 static void *chatter(void *arg)
@@ -739,6 +778,7 @@ int main(void)
         cmocka_unit_test(one_that_speaks_something_else_is_told),
         cmocka_unit_test(half_an_answer_is_waited_for_until_the_deadline),
         cmocka_unit_test(a_wait_can_be_cancelled),
+        cmocka_unit_test(a_client_that_gives_up_ends_its_waits),
         cmocka_unit_test(a_wait_can_be_cancelled_while_others_talk),
         cmocka_unit_test(a_connection_that_is_gone_is_not_watched),
         cmocka_unit_test(no_wait_is_no_call),
