@@ -169,22 +169,23 @@ static void items_that_make_no_sense_are_refused(void **state)
 
 static void the_name_of_a_table_has_a_limit(void **state)
 {
-    uint8_t bytes[1100] = {0x12, 0x80, 0x08};
+    uint8_t bytes[300] = {0x12, 0xff, 0x01};
     uint8_t tail[] = {0x42, 0x04, 0x0a, 0x02, 0x0a, 0x00};
     item i = {.err = {0}};
 
     (void)state;
-    memset(bytes + 3, 'x', 1025);
-    memcpy(bytes + 3 + 1024, tail, sizeof tail);
-    assert_ok(rp_wire_item_read(bytes, 3 + 1024 + sizeof tail, i.columns, 3, i.slices, 4,
+    memset(bytes + 3, 'x', 256);
+    memcpy(bytes + 3 + 255, tail, sizeof tail);
+    assert_ok(rp_wire_item_read(bytes, 3 + 255 + sizeof tail, i.columns, 3, i.slices, 4,
                                 &i.item, &i.err));
-    assert_int_equal(i.item.table.size, 1024);
-    bytes[1] = 0x81;
-    bytes[3 + 1024] = 'x';
-    memcpy(bytes + 3 + 1025, tail, sizeof tail);
-    assert_fails(rp_wire_item_read(bytes, 3 + 1025 + sizeof tail, i.columns, 3, i.slices, 4,
+    assert_int_equal(i.item.table.size, 255);
+    bytes[1] = 0x80;
+    bytes[2] = 0x02;
+    bytes[3 + 255] = 'x';
+    memcpy(bytes + 3 + 256, tail, sizeof tail);
+    assert_fails(rp_wire_item_read(bytes, 3 + 256 + sizeof tail, i.columns, 3, i.slices, 4,
                                    &i.item, &i.err),
-                 RP_INVALID, &i.err, "at most 1024 bytes, got 1025");
+                 RP_INVALID, &i.err, "at most 255 bytes, got 256");
 }
 
 static rp_status read_bytes(const uint8_t *data, size_t size, item *out)
