@@ -40,6 +40,11 @@ void rp_hash_update(rp_hash *hash, const void *data, size_t size)
     if (size > 0) (void)XXH3_128bits_update(&hash->state, data, size);
 }
 
+void rp_hash_copy(rp_hash *to, const rp_hash *from)
+{
+    XXH3_copyState(&to->state, &from->state);
+}
+
 void rp_hash_digest(const rp_hash *hash, uint8_t out[RP_HASH_BYTES])
 {
     XXH128_canonical_t canonical;

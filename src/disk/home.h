@@ -6,11 +6,12 @@
  * each, newest first. A home is made when the chunk is put, by segments.c, and never taken off
  * again.
  *
- *   where     number of the segment (32 bits) | offset (32 bits)
+ *   where     number of the segment (32 bits) | offset (32 bits); 0: nowhere
  *
- * It changes when a segment is condemned, and when the chunk is moved; any thread may read it
- * at any time. So `stored` may be read: once it is true the chunk can be read from `where`, and
- * its bytes are not looked at in memory again, until the chunk is moved. */
+ * It changes when a segment is condemned, when the queue is dropped, and when the chunk is
+ * moved; any thread may read it at any time. So `stored` may be read: once it is true the chunk
+ * can be read from `where`, and its bytes are not looked at in memory again, until the chunk is
+ * moved. */
 #ifndef RP_DISK_HOME_H
 #define RP_DISK_HOME_H
 
@@ -49,6 +50,16 @@ static inline rp_place rp_home_place(const rp_home *home)
     uint64_t where = atomic_load_explicit(&home->where, memory_order_relaxed);
 
     return (rp_place){where >> 32, where & UINT32_MAX, home->size};
+}
+
+/* Copies the place to `out`. False: it has none. */
+static inline bool rp_home_find(const rp_home *home, rp_place *out)
+{
+    rp_place place = rp_home_place(home);
+
+    if (place.segment == 0) return false;
+    *out = place;
+    return true;
 }
 
 /* True if the chunk is on stable storage, at its place. */

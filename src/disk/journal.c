@@ -13,7 +13,6 @@
 
 #include <inttypes.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "disk/journal_file.h"
@@ -78,6 +77,8 @@ struct rp_journal {
     uint64_t told_losses;     /* of `losses`, those that on_trouble was told of */
     bool has_marker;          /* SYNCED is to be written */
     bool begins_after_gap;    /* the next file begins with LOST */
+    uint64_t superseded;      /* condemned files have records up to here; 0: no more */
+    bool was_full;            /* the disk was full at the last try */
     int64_t retry_at, due_at; /* the next try after a failure; the next sync */
 };
 
@@ -379,6 +380,7 @@ static void set_written(rp_journal *j, uint64_t written, uint64_t synced)
 static void condemn(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     if (j->file.handle == NULL) return;
+    if (j->superseded < j->written) j->superseded = j->written;
     rp_journal_file_condemn(&j->file, &j->o);
     rp_mutex_lock(&j->mu);
     j->info.condemned++;
@@ -451,6 +453,7 @@ static rp_status sync_file(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_ANA
     rp_status st;
 
     if (j->file.handle == NULL || (j->synced == j->written && !is_full)) return RP_OK;
+    if (j->file.is_hidden) return RP_OK;
     st = settle_segments(j, true, err);
     if (st != RP_OK) return st;
     if (generation_of(j) != generation)
@@ -458,14 +461,14 @@ static rp_status sync_file(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_ANA
     st = rp_journal_piece_begin(&j->piece, &j->file, 0, &j->o.store);
     if (st == RP_OK && !is_full) st = rp_journal_piece_pad(&j->piece, &j->file, j->written);
     if (st != RP_OK) return rp_fail_memory(err, RP_JOURNAL_SECTOR);
-    st = rp_journal_file_write(&j->file, &j->o, 0, &j->piece, err);
+    st = rp_journal_file_write(&j->file, &j->o, 0, false, &j->piece, err);
     if (st == RP_OK)
         st = is_full ? rp_journal_file_seal(&j->file, &j->o, j->written, err)
                      : rp_journal_file_sync(&j->file, &j->o, err);
     if (st != RP_OK && RP_PLANTED(22) && j->file.handle != NULL)
         st = rp_journal_file_sync(&j->file, &j->o, err);
     if (st != RP_OK) {
-        condemn(j);
+        if (j->file.is_bad) condemn(j);
         return st;
     }
     RP_KILL_POINT("journal.synced");
@@ -499,9 +502,9 @@ static rp_status write_piece(rp_journal *j, bool is_sync, bool *done,
     if (j->file.handle == NULL) st = list_file(j, first);
     if (st != RP_OK) return rp_fail_memory(err, sizeof first);
     RP_KILL_POINT("journal.flushed");
-    st = rp_journal_file_write(&j->file, &j->o, first, &j->piece, err);
+    st = rp_journal_file_write(&j->file, &j->o, first, j->superseded >= first, &j->piece, err);
     if (st != RP_OK) {
-        condemn(j);
+        if (j->file.is_bad) condemn(j);
         return st;
     }
     RP_KILL_POINT("journal.written");
@@ -513,6 +516,21 @@ static rp_status write_piece(rp_journal *j, bool is_sync, bool *done,
     j->written = last;
     rp_mutex_unlock(&j->mu);
     return RP_OK;
+}
+
+/* Gives a hidden file its name, once it has all that condemned files have (J2). */
+static rp_status reveal_file(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    rp_status st;
+
+    if (j->file.handle == NULL || !j->file.is_hidden || j->written < j->superseded)
+        return RP_OK;
+    st = rp_journal_file_reveal(&j->file, &j->o, err);
+    if (st == RP_OK)
+        j->superseded = 0;
+    else
+        condemn(j);
+    return st;
 }
 
 /* Writes what is kept and not written, and syncs if that is wanted or due. */
@@ -527,6 +545,7 @@ static rp_status write_out(rp_journal *j, bool is_sync,
 
         st = write_piece(j, is_sync, &done, err);
         if (st == RP_OK && j->written > before) turns = 0;
+        if (st == RP_OK) st = reveal_file(j, err);
         if (st == RP_OK && j->file.handle != NULL && j->file.offset >= j->o.file_bytes)
             st = sync_file(j, err);
         if (st != RP_OK || !done) continue;
@@ -552,6 +571,7 @@ static void give_up(rp_journal *j, uint64_t lsn) RP_NO_THREAD_SAFETY_ANALYSIS
         j->o.files->ops->close(j->file.handle); /* what was synced of it stays good */
         j->file.handle = NULL;
     }
+    j->superseded = 0;
     release_kept(j, lsn);
 }
 
@@ -667,11 +687,34 @@ static bool is_sync_due(rp_journal *j)
     return is_due;
 }
 
+static bool is_disk_full(const rp_journal *j)
+{
+    return j->file.is_full || (j->o.segments != NULL && rp_segments_is_full(j->o.segments));
+}
+
+/* The disk is full, and was at the try before: gives up what waits to be written. A checkpoint
+ * has it as well, and fits where the items that are alive do, which a backlog of items that are
+ * gone may not. What is written was acknowledged, and is synced first. */
+static void yield_to_checkpoint(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    uint64_t generation = j->generation;
+    rp_status st = settle_segments(j, true, NULL);
+    bool is_there = j->o.segments == NULL || rp_segments_unsynced(j->o.segments) == 0;
+
+    (void)st; /* that all of it is written is not to be hoped for */
+    if (j->file.handle != NULL && !j->file.is_hidden && !j->file.is_bad && is_there &&
+        generation_of(j) == generation && rp_journal_file_sync(&j->file, &j->o, NULL) == RP_OK)
+        set_written(j, j->written, j->written);
+    rp_mutex_lock(&j->mu);
+    lose_locked(j);
+    rp_mutex_unlock(&j->mu);
+}
+
 static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     rp_error err = {.text = ""};
     rp_status st = RP_OK;
-    bool is_sync, was_synced;
+    bool is_sync, was_synced, is_full;
 
     if (skip_lost(j)) {
         report(j, RP_OK, &err);
@@ -685,6 +728,9 @@ static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
     was_synced = j->written == j->synced;
     is_sync = is_sync_due(j);
     st = write_out(j, is_sync, &err);
+    is_full = st == RP_NO_RESOURCE && is_disk_full(j);
+    if (is_full && j->was_full) yield_to_checkpoint(j);
+    j->was_full = is_full;
     j->retry_at = st != RP_OK ? rp_now_ns() + j->o.retry_ns : 0;
     if (is_sync || was_synced) j->due_at = rp_now_ns() + j->o.interval_ns;
     report(j, st, &err);
@@ -701,118 +747,6 @@ static void *run(void *arg)
 }
 
 /* --- beginning and end ------------------------------------------------------------------------------------ */
-
-typedef struct listing {
-    rp_journal *j;
-    const char *directory; /* whose files are only synced; NULL: the journal's own */
-    uint64_t *numbers;
-    size_t count, capacity;
-    bool bad;
-} listing;
-
-static void note_name(void *ctx, const char *name)
-{
-    listing *l = ctx;
-    uint64_t number = 0;
-    size_t i = 0;
-
-    for (; i < 16; i++) {
-        char c = name[i];
-        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
-                                                : 16;
-        if (digit == 16) return;
-        number = number << 4 | digit;
-    }
-    if (name[16] != '\0') return;
-    if (l->count == l->capacity) {
-        size_t capacity = l->capacity < 16 ? 16 : 2 * l->capacity;
-
-        if (!rp_resize_array(&l->j->alloc, &l->numbers, l->capacity, capacity,
-                             sizeof *l->numbers)) {
-            l->bad = true;
-            return;
-        }
-        l->capacity = capacity;
-    }
-    for (i = l->count++; i > 0 && l->numbers[i - 1] > number; i--)
-        l->numbers[i] = l->numbers[i - 1];
-    l->numbers[i] = number;
-}
-
-static rp_status list_numbers(listing *l, const char *directory, rp_error *err)
-{
-    const rp_files_ops *ops = l->j->o.files->ops;
-    rp_status st;
-
-    l->count = 0;
-    st = ops->list(l->j->o.files, directory, note_name, l, err);
-    if (st == RP_OK && l->bad) st = rp_fail_memory(err, l->capacity * sizeof *l->numbers);
-    return st;
-}
-
-/* What a process before us left unsynced was read, and is built upon from now on. */
-static rp_status sync_path(rp_journal *j, const char *path, rp_error *err)
-{
-    rp_file *file;
-    rp_status st = j->o.files->ops->open(j->o.files, path, RP_OPEN_WRITE, &file, err);
-
-    if (st != RP_OK) return st;
-    st = j->o.files->ops->sync(file, err);
-    j->o.files->ops->close(file);
-    return st;
-}
-
-static rp_status sync_segments(rp_journal *j, listing *l, rp_error *err)
-{
-    char path[32];
-    rp_status st = list_numbers(l, "seg", err);
-
-    if (st == RP_NOT_FOUND) return RP_OK;
-    for (size_t i = 0; st == RP_OK && i < l->count; i++)
-        st = sync_path(j, rp_segment_path(path, l->numbers[i]), err);
-    if (st == RP_OK) st = j->o.files->ops->sync_directory(j->o.files, "seg", err);
-    return st;
-}
-
-/* Files that begin at or after next_lsn have nothing that was accepted. */
-static rp_status put_away(rp_journal *j, uint64_t first, rp_error *err)
-{
-    char path[RP_JOURNAL_PATH_BYTES], to[64];
-    rp_status st = j->o.files->ops->make_directory(j->o.files, "quarantine", err);
-
-    (void)snprintf(to, sizeof to, "quarantine/wal-%016" PRIx64, first);
-    if (st == RP_OK)
-        st = j->o.files->ops->rename(j->o.files, rp_journal_path(path, first), to, err);
-    return st;
-}
-
-static rp_status take_over(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
-{
-    const rp_files_ops *ops = j->o.files->ops;
-    char path[RP_JOURNAL_PATH_BYTES];
-    listing l = {.j = j};
-    rp_status st = ops->make_directory(j->o.files, "wal", err);
-    bool has_old = false;
-
-    if (st == RP_OK) st = list_numbers(&l, "wal", err);
-    for (size_t i = 0; st == RP_OK && i < l.count; i++) {
-        if (l.numbers[i] >= j->o.next_lsn) {
-            st = put_away(j, l.numbers[i], err);
-            continue;
-        }
-        has_old = true;
-        st = sync_path(j, rp_journal_path(path, l.numbers[i]), err);
-        if (st == RP_OK) st = list_file(j, l.numbers[i]);
-        if (st == RP_NO_RESOURCE && j->file_count == j->file_capacity)
-            (void)rp_fail_memory(err, sizeof(uint64_t));
-    }
-    if (st == RP_OK && has_old) st = sync_segments(j, &l, err);
-    if (st == RP_OK) st = ops->sync_directory(j->o.files, "wal", err);
-    if (st == RP_OK) st = ops->sync_directory(j->o.files, "", err);
-    rp_release(&j->alloc, l.numbers, l.capacity * sizeof *l.numbers);
-    return st;
-}
 
 /* The thread has ended, or never began. */
 static void free_journal(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
@@ -850,7 +784,7 @@ rp_status rp_journal_start(const rp_journal_options *options, rp_journal **out,
     atomic_init(&j->last, options->next_lsn - 1);
     atomic_init(&j->safe, options->next_lsn - 1);
     j->due_at = RP_FOREVER;
-    st = take_over(j, err);
+    st = rp_journal_take_over(&j->o, &j->files, &j->file_count, &j->file_capacity, err);
     if (st == RP_OK && !rp_thread_start(&j->thread, "journal", run, j))
         st = rp_fail(err, RP_NO_RESOURCE, "there is no thread for the journal");
     if (st != RP_OK) {

@@ -6,21 +6,23 @@
  * is there before a record speaks of it), has the raw records turned into bytes, writes them
  * with one call, syncs if the mode says so, and then tells. Chunks of an append must have been
  * put before it. Raw records are kept until they are on stable storage: a file that could not
- * be written or synced is condemned, and so is one whose records name places in a condemned
- * segment; all records that are not known to be on stable storage are then made into bytes
- * again, with the places as they are then, and go into a new file. That is why they are kept
- * raw and not as bytes: a place is known for good only when its segment is synced.
+ * be synced, or written for another reason than a full disk, is condemned, and so is one whose
+ * records name places in a condemned segment; all records that are not known to be on stable
+ * storage are then made into bytes again, with the places as they are then, and go into a new
+ * file. That is why they are kept raw and not as bytes: a place is known for good only when its
+ * segment is synced. The condemned file stays until the new one has all its records: they may
+ * have been acknowledged.
  *
  *   interval   safe = handed to the kernel; synced at least every `interval_ns`
  *   sync       safe = on stable storage (segments synced, then journal synced)
  *
  * When it cannot write, sync mode makes nothing safe until it can again. Interval mode goes on
  * without: everything counts as safe at once, as with checkpoints alone, and it says so
- * (on_trouble). If it has to give up records that wait to be written (there are more than
- * max_queued bytes of them in interval mode, or there was no memory for one), nothing after
- * them is of use either: it writes no more until rp_journal_cut() tells of a checkpoint that
- * has what is missing. In sync mode nothing is safe then before rp_journal_trim() says that the
- * checkpoint is complete.
+ * (on_trouble). If it has to give up records that wait to be written (the disk is full
+ * at two tries in a row, there are more than max_queued bytes of them in interval mode, or
+ * there was no memory for one), nothing after them is of use either: it writes no more until
+ * rp_journal_cut() tells of a checkpoint that has what is missing. In sync mode nothing is safe
+ * then before rp_journal_trim() says that the checkpoint is complete.
  *
  * Files are "wal/" and the first LSN in 16 hexadecimal digits. Where two have the same number,
  * the one that begins later has it right. After every sync a RP_RECORD_SYNCED record goes in

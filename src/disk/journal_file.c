@@ -90,12 +90,14 @@ rp_status rp_journal_piece_pad(rp_journal_piece *piece, const rp_journal_file *f
     return RP_OK;
 }
 
-static rp_status open_new(rp_journal_file *file, const rp_journal_options *o, const char *path,
-                          uint64_t first, rp_error *err)
+static rp_status open_new(rp_journal_file *file, const rp_journal_options *o, uint64_t first,
+                          bool hide, rp_error *err)
 {
+    char name[RP_JOURNAL_PATH_BYTES];
+    const char *path = hide ? RP_JOURNAL_TEMPORARY : rp_journal_path(name, first);
     rp_status st = o->files->ops->open(o->files, path, RP_OPEN_CREATE, &file->handle, err);
 
-    if (st == RP_EXISTS) { /* one that was condemned: all that was in it comes again */
+    if (st == RP_EXISTS) { /* one that was condemned, with nothing in it that counts */
         st = o->files->ops->remove(o->files, path, err);
         if (st == RP_OK)
             st = o->files->ops->open(o->files, path, RP_OPEN_CREATE, &file->handle, err);
@@ -106,35 +108,51 @@ static rp_status open_new(rp_journal_file *file, const rp_journal_options *o, co
     }
     file->first = first;
     file->offset = file->records = 0;
-    file->is_named = false;
+    file->is_named = file->is_bad = file->is_full = false;
+    file->is_hidden = hide;
     return RP_OK;
 }
 
-/* Gives a file the name that says that all before it is there, or was given up. */
-static rp_status give_name(rp_journal_file *file, const rp_journal_options *o, const char *path,
-                           rp_error *err)
+rp_status rp_journal_file_reveal(rp_journal_file *file, const rp_journal_options *o,
+                                 rp_error *err)
 {
+    char path[RP_JOURNAL_PATH_BYTES];
     rp_status st = o->files->ops->sync(file->handle, err);
 
-    if (st == RP_OK) st = o->files->ops->rename(o->files, RP_JOURNAL_TEMPORARY, path, err);
+    if (st == RP_OK)
+        st = o->files->ops->rename(o->files, RP_JOURNAL_TEMPORARY,
+                                   rp_journal_path(path, file->first), err);
+    file->is_bad |= st != RP_OK;
+    file->is_hidden = st != RP_OK;
+    return st;
+}
+
+/* Writes a part at the end of the file. If the disk is full, gives back the space of what could
+ * be written of it; a file with nothing in it is made anew. */
+static rp_status append(rp_journal_file *file, const rp_journal_options *o,
+                        const rp_bytes *part, rp_error *err)
+{
+    const rp_files_ops *ops = o->files->ops;
+    rp_status st = ops->write(file->handle, file->offset, part, 1, err);
+
+    file->is_full = st == RP_NO_RESOURCE;
+    if (st == RP_OK) return RP_OK;
+    if (!file->is_full || file->offset == 0 ||
+        ops->truncate(file->handle, file->offset, NULL) != RP_OK)
+        file->is_bad = true;
     return st;
 }
 
 rp_status rp_journal_file_write(rp_journal_file *file, const rp_journal_options *o,
-                                uint64_t first, const rp_journal_piece *piece, rp_error *err)
+                                uint64_t first, bool hide, const rp_journal_piece *piece,
+                                rp_error *err)
 {
     rp_bytes part = {piece->bytes.data, piece->bytes.size};
-    char path[RP_JOURNAL_PATH_BYTES];
-    bool is_new = file->handle == NULL;
     rp_status st = RP_OK;
 
     if (part.size == 0) return RP_OK;
-    if (is_new) {
-        (void)rp_journal_path(path, first);
-        st = open_new(file, o, piece->says_lost ? RP_JOURNAL_TEMPORARY : path, first, err);
-    }
-    if (st == RP_OK) st = o->files->ops->write(file->handle, file->offset, &part, 1, err);
-    if (st == RP_OK && is_new && piece->says_lost) st = give_name(file, o, path, err);
+    if (file->handle == NULL) st = open_new(file, o, first, hide || piece->says_lost, err);
+    if (st == RP_OK) st = append(file, o, &part, err);
     if (st != RP_OK) return st;
     file->offset += part.size;
     file->crc = piece->crc;
@@ -151,6 +169,7 @@ rp_status rp_journal_file_sync(rp_journal_file *file, const rp_journal_options *
         st = o->files->ops->sync_directory(o->files, "wal", err);
         file->is_named = st == RP_OK;
     }
+    file->is_bad |= st != RP_OK;
     return st;
 }
 
@@ -165,7 +184,7 @@ rp_status rp_journal_file_seal(rp_journal_file *file, const rp_journal_options *
     rp_put_u64(to + 8, file->offset);
     rp_put_u64(to + 16, last);
     (void)rp_record_write(seal, RP_RECORD_SEAL, last, file->crc, to, SEAL_BYTES);
-    st = o->files->ops->write(file->handle, file->offset, &part, 1, err);
+    st = append(file, o, &part, err);
     RP_KILL_POINT("journal.seal");
     if (st == RP_OK) st = rp_journal_file_sync(file, o, err);
     if (st != RP_OK) return st;

@@ -27,6 +27,7 @@ void rp_segment_writer_deinit(rp_segment_writer *w)
 {
     rp_segment_unref(w->segment);
     rp_hash_free(w->hash);
+    rp_hash_free(w->marked_hash);
     rp_release(&w->alloc, w->stage, STAGE_BYTES);
     rp_release(&w->alloc, w->parts, MAX_PARTS * sizeof *w->parts);
     rp_release(&w->alloc, w->offsets, w->capacity * sizeof *w->offsets);
@@ -38,7 +39,8 @@ static rp_status reserve(rp_segment_writer *w, size_t count, rp_error *err)
     if (w->stage == NULL) w->stage = rp_alloc(&w->alloc, STAGE_BYTES);
     if (w->parts == NULL) w->parts = rp_alloc(&w->alloc, MAX_PARTS * sizeof *w->parts);
     if (w->hash == NULL) w->hash = rp_hash_new(&w->alloc);
-    if (w->stage == NULL || w->parts == NULL || w->hash == NULL)
+    if (w->marked_hash == NULL) w->marked_hash = rp_hash_new(&w->alloc);
+    if (w->stage == NULL || w->parts == NULL || w->hash == NULL || w->marked_hash == NULL)
         return rp_fail_memory(err, STAGE_BYTES);
     if (w->capacity - w->count < count) {
         size_t more = w->capacity + (w->capacity / 2 < count ? count : w->capacity / 2);
@@ -83,6 +85,7 @@ static rp_status begin(rp_segment_writer *w, rp_segment *segment, rp_error *err)
     w->written = w->synced = w->started = 0;
     w->is_new = true;
     rp_hash_reset(w->hash);
+    rp_segment_writer_mark(w);
     return RP_OK;
 }
 
@@ -108,12 +111,12 @@ static rp_status put_parts(rp_segment_writer *w, size_t count, rp_error *err)
         bytes += w->parts[i].size;
     }
     st = w->files->ops->write(w->segment->file, w->written, w->parts, count, err);
-    if (st != RP_OK) {
+    w->is_full = st == RP_NO_RESOURCE;
+    if (st == RP_OK)
+        w->written += bytes;
+    else if (!w->is_full)
         w->is_bad = true;
-        return st;
-    }
-    w->written += bytes;
-    return RP_OK;
+    return st;
 }
 
 rp_status rp_segment_writer_write(rp_segment_writer *w, const rp_segment_entry *entries,
@@ -186,6 +189,25 @@ rp_status rp_segment_writer_sync(rp_segment_writer *w, rp_error *err)
     return RP_OK;
 }
 
+void rp_segment_writer_mark(rp_segment_writer *w)
+{
+    if (w->segment == NULL) return;
+    w->mark = (rp_segment_mark){w->written, w->count, w->before};
+    rp_hash_copy(w->marked_hash, w->hash);
+}
+
+void rp_segment_writer_rewind(rp_segment_writer *w)
+{
+    if (w->segment == NULL || w->is_bad) return;
+    if (w->files->ops->truncate(w->segment->file, w->mark.written, NULL) != RP_OK)
+        w->is_bad = true;
+    w->written = w->mark.written;
+    w->count = w->mark.count;
+    w->before = w->mark.before;
+    if (w->started > w->written) w->started = w->written;
+    rp_hash_copy(w->hash, w->marked_hash);
+}
+
 /* The segment is whole, or given up. */
 static void end_segment(rp_segment_writer *w)
 {
@@ -193,6 +215,7 @@ static void end_segment(rp_segment_writer *w)
     w->segment = NULL;
     w->count = 0;
     w->written = w->synced = w->started = 0;
+    w->mark = (rp_segment_mark){0};
     w->is_bad = false;
 }
 
@@ -226,8 +249,8 @@ void rp_segment_writer_leave(rp_segment_writer *w)
     char path[32];
 
     if (w->segment != NULL) {
-        if (w->synced > 0)
-            (void)w->files->ops->truncate(w->segment->file, w->synced, NULL);
+        if (w->mark.written > 0)
+            (void)w->files->ops->truncate(w->segment->file, w->mark.written, NULL);
         else
             (void)w->files->ops->remove(w->files, rp_segment_path(path, w->segment->number),
                                         NULL);

@@ -199,16 +199,14 @@ bool rp_chunk_place(const rp_chunk *chunk, rp_place *out)
     const rp_home *home =
         (const rp_home *)atomic_load_explicit(&chunk->home, memory_order_acquire);
 
-    if (home != NULL) *out = rp_home_place(home);
-    return home != NULL;
+    return home != NULL && rp_home_find(home, out);
 }
 
 bool rp_segments_place(const rp_segments *s, const rp_chunk *chunk, rp_place *out)
 {
     const rp_home *home = rp_home_of(chunk, s->index);
 
-    if (home != NULL) *out = rp_home_place(home);
-    return home != NULL;
+    return home != NULL && rp_home_find(home, out);
 }
 
 bool rp_segments_has_stored(const rp_segments *s, const rp_chunk *chunk)
@@ -225,29 +223,31 @@ rp_status rp_segments_put_chunk(rp_segments *s, rp_chunk *chunk, rp_place *out)
                           .number = chunk->origin.key,
                           .size = (uint32_t)chunk->wire_bytes,
                           .kind = RP_RECORD_CHUNK};
-    rp_home *home;
+    rp_home *home, *fresh = NULL;
     rp_status st;
 
     if (rp_segments_place(s, chunk, out)) return RP_OK;
     if (chunk->wire_bytes > RP_MAX_RECORD_BYTES) return RP_INVALID;
-    home = home_new(s, chunk);
-    if (home == NULL) return RP_NO_RESOURCE;
-    rp_mutex_lock(&s->mu);
-    if (rp_segments_place(s, chunk, out)) { /* somebody was quicker */
-        rp_mutex_unlock(&s->mu);
-        rp_release(&s->alloc, home, sizeof *home);
-        return RP_OK;
+    if (rp_home_of(chunk, s->index) == NULL) {
+        fresh = home_new(s, chunk);
+        if (fresh == NULL) return RP_NO_RESOURCE;
     }
-    st = reserve_locked(s);
+    rp_mutex_lock(&s->mu);
+    home = rp_home_of(chunk, s->index); /* another thread may have put it meanwhile */
+    st = home != NULL && rp_home_find(home, out) ? RP_EXISTS : reserve_locked(s);
     if (st == RP_OK) {
         *out = append_locked(s, &e);
         (void)rp_chunk_ref(chunk);
-        home_set(home, e.segment, rp_home_pack(out->segment, out->offset), false);
-        home_hang(home, chunk);
+        home_set(home != NULL ? home : fresh, e.segment,
+                 rp_home_pack(out->segment, out->offset), false);
+        if (home == NULL) {
+            home_hang(fresh, chunk);
+            fresh = NULL;
+        }
     }
     rp_mutex_unlock(&s->mu);
-    if (st != RP_OK) rp_release(&s->alloc, home, sizeof *home);
-    return st;
+    if (fresh != NULL) rp_release(&s->alloc, fresh, sizeof *fresh);
+    return st == RP_EXISTS ? RP_OK : st;
 }
 
 /* What is moved is read from the disk, so that it does not matter whether its bytes are in
@@ -260,11 +260,10 @@ rp_status rp_segments_move_chunk(rp_segments *s, rp_chunk *chunk, rp_place *out,
     uint8_t *copy;
     rp_status st;
 
-    if (home == NULL) {
+    if (home == NULL || !rp_home_find(home, &old)) {
         st = rp_segments_put_chunk(s, chunk, out);
         return st == RP_OK ? st : rp_fail(err, st, "a chunk could not be queued");
     }
-    old = rp_home_place(home);
     if (!rp_home_is_stored(home)) { /* it is on its way to a new segment */
         *out = old;
         return RP_OK;
@@ -284,6 +283,7 @@ rp_status rp_segments_move_chunk(rp_segments *s, rp_chunk *chunk, rp_place *out,
     if (st == RP_OK && rp_home_is_stored(home)) {
         if (home->first == 0) home->first = rp_home_pack(old.segment, old.offset);
         e.number = home->first;
+        e.moved_from = rp_home_pack(old.segment, old.offset);
         *out = append_locked(s, &e);
         (void)rp_chunk_ref(chunk);
         home_set(home, e.segment, rp_home_pack(out->segment, out->offset), false);
@@ -452,6 +452,26 @@ uint64_t rp_segments_queued(rp_segments *s)
     return bytes;
 }
 
+uint64_t rp_segments_unsynced(rp_segments *s)
+{
+    uint64_t bytes;
+
+    rp_mutex_lock(&s->mu);
+    bytes = s->unsynced_bytes;
+    rp_mutex_unlock(&s->mu);
+    return bytes;
+}
+
+bool rp_segments_is_full(rp_segments *s)
+{
+    bool is_full;
+
+    rp_mutex_lock(&s->mu);
+    is_full = s->is_full;
+    rp_mutex_unlock(&s->mu);
+    return is_full;
+}
+
 uint64_t rp_segments_generation(rp_segments *s)
 {
     uint64_t generation;
@@ -549,10 +569,11 @@ static const char *check_locked(rp_segments *s) RP_REQUIRES(s->mu)
         *(i < s->written ? &unsynced : &queued) += rp_entry_bytes(e);
         last = e;
     }
-    if (last != NULL && !s->must_replace &&
+    if (last != NULL && s->tail != NULL && !s->must_replace &&
         (s->tail != last->segment || s->tail_offset != last->offset + rp_entry_bytes(last)))
         return "S2";
-    if (queued != s->queued_bytes || unsynced != s->unsynced_bytes) return "S4";
+    if (queued != s->queued_bytes || unsynced != s->unsynced_bytes || s->flushed > s->written)
+        return "S4";
     return NULL;
 }
 

@@ -40,8 +40,8 @@ void rp_segments_free(rp_segments *s); /* NULL is fine */
 
 /* --- a chunk's home ---------------------------------------------------------------------------------- */
 
-/* Where a chunk is, or will be when it has been flushed. False if it has never been put there.
- */
+/* Where a chunk is, or will be when it has been flushed. False if it has not been put there, or
+ * was dropped before it was written. */
 bool rp_segments_place(const rp_segments *s, const rp_chunk *chunk, rp_place *out);
 /* The same where there is but one store that a chunk can be in. */
 bool rp_chunk_place(const rp_chunk *chunk, rp_place *out);
@@ -74,15 +74,27 @@ RP_NODISCARD rp_status rp_segments_adopt(rp_segments *s, rp_chunk *chunk, const 
 /* Bytes queued and not written. */
 uint64_t rp_segments_queued(rp_segments *s);
 /* Writes everything queued so far; full segments are sealed and synced on the way. One thread
- * at a time does, others wait for it. A failure condemns the open segment: what of it was not
- * synced is queued anew for the next one, from memory, with new places; who holds places asks
- * again after RP_OK of a later flush.
+ * at a time does, others wait for it. If the disk is full nothing is written, and the next call
+ * tries again. Any other failure condemns the open segment: what of it was not synced is queued
+ * anew for the next one, from memory, with new places; who holds places asks again after RP_OK
+ * of a later flush. What an earlier flush has written stays in the file.
  * RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_flush(rp_segments *s, rp_error *err);
-/* Flushes, then syncs the files and, for new ones, their directory. */
+/* Flushes, then syncs the files and, for new ones, their directory. If the disk is full, what
+ * was flushed before is synced all the same. */
 RP_NODISCARD rp_status rp_segments_sync(rp_segments *s, rp_error *err);
-/* Counts how often places have changed because a segment was condemned: if it has, places that
- * were written down since must be written again. */
+/* If the last flush or sync failed for want of space, drops the records that are not written,
+ * so that what is put from now on need not wait for them. Their chunks have no place any more
+ * and can be put again; chunks that were being moved are where they were. A flush or sync that
+ * waits for them fails. For a checkpoint on a full disk: most of a backlog may be of items that
+ * are gone. */
+void rp_segments_drop_queue(rp_segments *s);
+/* True if the last flush or sync failed for want of space. */
+bool rp_segments_is_full(rp_segments *s);
+/* Bytes written and not synced. */
+uint64_t rp_segments_unsynced(rp_segments *s);
+/* Counts how often places have changed, because a segment was condemned or the queue dropped:
+ * if it has, places that were written down since must be written again. */
 uint64_t rp_segments_generation(rp_segments *s);
 
 /* --- reading ------------------------------------------------------------------------------------------- */

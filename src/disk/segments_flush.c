@@ -116,12 +116,101 @@ static void condemn(rp_segments *s)
     rp_mutex_lock(&s->mu);
     s->queued_bytes += s->unsynced_bytes;
     s->unsynced_bytes = 0;
-    s->written = 0;
+    s->written = s->flushed = 0;
     s->open_number = 0;
     s->must_replace = true;
     (void)rp_segments_replace_locked(s); /* or when there is memory again */
     rp_mutex_unlock(&s->mu);
     rp_segment_writer_leave(&s->writer);
+    /* A file that was removed keeps its space until it is closed. */
+    rp_segment_index_bury(s->index);
+}
+
+/* --- dropping the queue ------------------------------------------------------------------------------- */
+
+/* Gives the chunk of a dropped entry the place that it had before: its old record if it was
+ * being moved, otherwise none. Without a place the home keeps its segment, which has no file.
+ */
+static void undo_home_locked(rp_segments *s, const rp_segment_entry *e) RP_REQUIRES(s->mu)
+{
+    rp_home *home = e->chunk != NULL ? rp_home_of(e->chunk, s->index) : NULL;
+
+    if (home == NULL || atomic_load_explicit(&home->where, memory_order_relaxed) !=
+                            rp_home_pack(e->segment->number, e->offset))
+        return;
+    if (e->moved_from != 0) {
+        rp_segment_unref(home->segment);
+        home->segment = rp_segment_index_find(s->index, e->moved_from >> 32);
+        atomic_store_explicit(&home->stored, true, memory_order_relaxed);
+    }
+    atomic_store_explicit(&home->where, e->moved_from, memory_order_release);
+}
+
+/* Whether the old segments of all chunks that are being moved are open. They are: a segment is
+ * removed only after a checkpoint has succeeded, and that syncs the queue first. */
+static bool can_undo_locked(rp_segments *s) RP_REQUIRES(s->mu)
+{
+    for (size_t i = s->written; i < s->count; i++) {
+        const rp_segment_entry *e = rp_entry_at(s, i);
+        rp_segment *old;
+
+        if (e->moved_from == 0) continue;
+        old = rp_segment_index_find(s->index, e->moved_from >> 32);
+        rp_segment_unref(old);
+        if (old == NULL) return false;
+    }
+    return true;
+}
+
+/* Ends the queue behind what is written. The entries behind that are the caller's then. */
+static void drop_locked(rp_segments *s) RP_REQUIRES(s->mu)
+{
+    rp_segment *open = s->writer.segment, *last = NULL;
+
+    for (size_t i = s->written; i < s->count; i++) {
+        const rp_segment_entry *e = rp_entry_at(s, i);
+
+        if (last != e->segment && last != open) give_up_locked(s, last);
+        last = e->segment;
+        undo_home_locked(s, e);
+    }
+    if (last != open) give_up_locked(s, last);
+    s->count = s->written;
+    s->queued_bytes = 0;
+    s->tail = NULL; /* the open segment is sealed, so that compaction can free its dead part */
+    s->must_replace = false;
+    s->is_full = false;
+    s->generation++;
+    s->drops++;
+}
+
+void rp_segments_drop_queue(rp_segments *s)
+{
+    size_t capacity = 64, old_capacity = 0, first = 0, from = 0, to = 0;
+    rp_segment_entry *ring = NULL, *old = NULL;
+
+    rp_mutex_lock(&s->mu);
+    while (s->is_working) (void)rp_cond_wait(&s->done, &s->mu, INT64_MAX);
+    while (capacity < s->written) capacity *= 2;
+    if (s->is_full && can_undo_locked(s))
+        ring = rp_alloc_array(&s->alloc, capacity, sizeof *ring);
+    if (ring != NULL) {
+        for (size_t i = 0; i < s->written; i++) ring[i] = *rp_entry_at(s, i);
+        from = s->written;
+        to = s->count;
+        drop_locked(s);
+        old = s->ring;
+        old_capacity = s->capacity;
+        first = s->first;
+        s->ring = ring;
+        s->capacity = capacity;
+        s->first = 0;
+    }
+    rp_cond_signal(&s->done); /* each wakes the next */
+    rp_mutex_unlock(&s->mu);
+    for (; from < to; from++) rp_entry_release(s, &old[(first + from) & (old_capacity - 1)]);
+    rp_release(&s->alloc, old, old_capacity * sizeof *old);
+    rp_segment_index_bury(s->index);
 }
 
 /* --- working ----------------------------------------------------------------------------------------- */
@@ -148,6 +237,7 @@ static void pop(rp_segments *s, size_t count)
         s->first = (s->first + n) & (s->capacity - 1);
         s->count -= n;
         s->written -= n;
+        s->flushed -= n < s->flushed ? n : s->flushed;
         s->popped += n;
         rp_mutex_unlock(&s->mu);
         for (size_t i = 0; i < n; i++) rp_entry_release(s, &gone[i]);
@@ -171,6 +261,7 @@ static rp_status make_safe(rp_segments *s, rp_status (*step)(rp_segment_writer *
     if (s->writer.segment == NULL) s->open_number = 0;
     rp_mutex_unlock(&s->mu);
     pop(s, written);
+    rp_segment_writer_mark(&s->writer);
     return RP_OK;
 }
 
@@ -227,8 +318,8 @@ static rp_status write_batch(rp_segments *s, size_t count, rp_error *err)
     return is_time ? make_safe(s, rp_segment_writer_sync, err) : RP_OK;
 }
 
-/* As the worker: writes the entries up to number `target`, and syncs if asked to. */
-static rp_status work(rp_segments *s, uint64_t target, bool sync, rp_error *err)
+/* Writes the entries up to number `target`, and syncs if asked to. */
+static rp_status write_up_to(rp_segments *s, uint64_t target, bool sync, rp_error *err)
 {
     rp_status st = RP_OK;
     size_t count = 0;
@@ -251,14 +342,55 @@ static rp_status work(rp_segments *s, uint64_t target, bool sync, rp_error *err)
     return sync ? make_safe(s, rp_segment_writer_sync, err) : RP_OK;
 }
 
+/* Queues what was written and not flushed again, at the same places. Keeps the dead part of a
+ * backlog that does not fit from filling the disk. */
+static void rewind_queue(rp_segments *s)
+{
+    uint64_t bytes = 0;
+
+    rp_segment_writer_rewind(&s->writer);
+    if (s->writer.is_bad) {
+        condemn(s);
+        return;
+    }
+    rp_mutex_lock(&s->mu);
+    for (size_t i = s->flushed; i < s->written; i++) bytes += rp_entry_bytes(rp_entry_at(s, i));
+    s->written = s->flushed;
+    s->queued_bytes += bytes;
+    s->unsynced_bytes -= bytes;
+    rp_mutex_unlock(&s->mu);
+}
+
+/* As the worker: writes all of it, or nothing. */
+static rp_status work(rp_segments *s, uint64_t target, bool sync, rp_error *err)
+{
+    rp_status st = write_up_to(s, target, sync, err);
+
+    if (st != RP_OK)
+        rewind_queue(s);
+    else
+        rp_segment_writer_mark(&s->writer);
+    rp_mutex_lock(&s->mu);
+    s->flushed = s->written;
+    s->is_full = st != RP_OK && s->writer.is_full;
+    rp_mutex_unlock(&s->mu);
+    /* What was flushed before is to be safe even if the rest cannot be written. */
+    if (st != RP_OK && sync) {
+        rp_status ignored = make_safe(s, rp_segment_writer_sync, NULL);
+        (void)ignored;
+    }
+    return st;
+}
+
 static rp_status run(rp_segments *s, bool sync, rp_error *err)
 {
-    uint64_t target;
+    uint64_t target, drops;
     rp_status st = RP_OK;
 
     rp_mutex_lock(&s->mu);
     target = s->popped + s->count;
-    while (st == RP_OK && s->popped + (sync ? 0 : s->written) < target) {
+    drops = s->drops;
+    while (st == RP_OK && s->drops == drops && s->popped + (sync ? 0 : s->flushed) < target) {
         if (s->is_working) {
             (void)rp_cond_wait(&s->done, &s->mu, INT64_MAX);
             continue;
@@ -269,6 +401,8 @@ static rp_status run(rp_segments *s, bool sync, rp_error *err)
         rp_mutex_lock(&s->mu);
         s->is_working = false;
     }
+    if (st == RP_OK && s->drops != drops)
+        st = rp_fail(err, RP_UNAVAILABLE, "records were dropped before they were written");
     rp_cond_signal(&s->done); /* each wakes the next */
     rp_mutex_unlock(&s->mu);
     return st;

@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The queue before the disk, which segments.c fills and segments_flush.c empties.
  *
- *   entries   | written, not synced | queued            |
- *             0                     written          count
+ *   entries   | flushed | written, not flushed | queued            |
+ *             0       flushed                written              count
  *
  * Putting appends an entry, which has its place from a running tail. One thread at a time, the
- * worker, takes entries from `written` on and writes them; a sync lets go of those before
- * `written`. Until then an entry keeps the bytes in memory: if the disk fails, everything in
- * the queue gets new places, in new segments, and is written again.
+ * worker, takes entries from `written` on and writes them; when it has written all that it was
+ * asked for, they are flushed. A sync releases the entries before `written`. Until then an
+ * entry keeps the bytes in memory.
+ *
+ * If the disk is full, the worker goes back: what was written and not flushed is queued again
+ * at the same places, and its bytes are cut off the file. If the disk fails in another way,
+ * everything in the queue gets new places, in new segments, and is written again; what was
+ * flushed also stays where it was, for the journal may have acknowledged it.
  *
  * Invariants, whenever mu is free (rp_segments_check()):
  *
  *   S1  entries follow each other: each stands right behind the one before it, or first in a
  *       segment with a higher number
- *   S2  the tail is right behind the last
+ *   S2  the tail, if there is one, is right behind the last
  *   S3  a chunk's home is where its last entry is, and is not stored
- *   S4  queued_bytes are those from `written` on, unsynced_bytes those before
+ *   S4  queued_bytes are those from `written` on, unsynced_bytes those before; flushed <=
+ *       written
  *   S5  the segments of entries are held
  *
  * S1 and S2 do not hold while must_replace. */
@@ -37,6 +43,8 @@ struct rp_segments {
     bool is_working RP_GUARDED_BY(mu); /* somebody is the worker */
     /* A segment was condemned, and there was no memory for the next ones so far. */
     bool must_replace RP_GUARDED_BY(mu);
+    bool is_full RP_GUARDED_BY(mu);   /* the last worker failed for want of space */
+    uint64_t drops RP_GUARDED_BY(mu); /* how often the queue was dropped */
     uint64_t next_number RP_GUARDED_BY(mu);
     uint64_t generation RP_GUARDED_BY(mu);
     rp_segment *tail RP_GUARDED_BY(mu); /* where the next record goes. Borrows: it is held */
@@ -45,7 +53,7 @@ struct rp_segments {
 
     rp_segment_entry *ring RP_GUARDED_BY(mu); /* a power of two of them */
     size_t capacity RP_GUARDED_BY(mu), first RP_GUARDED_BY(mu);
-    size_t count RP_GUARDED_BY(mu), written RP_GUARDED_BY(mu);
+    size_t count RP_GUARDED_BY(mu), written RP_GUARDED_BY(mu), flushed RP_GUARDED_BY(mu);
     uint64_t popped RP_GUARDED_BY(mu); /* entries that have left, so that each has a number */
     uint64_t queued_bytes RP_GUARDED_BY(mu), unsynced_bytes RP_GUARDED_BY(mu);
 

@@ -570,6 +570,8 @@ static rp_status begin(run *r, rp_error *err)
     st = rp_retention_note(r->c, r->result.number, err);
     if (st == RP_OK) st = choose_moving(r, err);
     if (st == RP_OK) st = take_cut(r, err);
+    /* On a full disk, what waits to be written goes: what of it is needed is put again. */
+    if (st == RP_OK) rp_segments_drop_queue(r->c->segments);
     return st;
 }
 

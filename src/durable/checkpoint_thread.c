@@ -14,6 +14,7 @@
 
 #define FIRST_BACKOFF_NS (INT64_C(1000) * 1000 * 1000)
 #define LAST_BACKOFF_NS (INT64_C(60) * 1000 * 1000 * 1000)
+#define URGENT_BACKOFF_NS (INT64_C(4) * 1000 * 1000 * 1000) /* the journal waits for one */
 
 static int64_t later(int64_t now_ns, int64_t by_ns)
 {
@@ -39,8 +40,11 @@ static void note_success_locked(rp_durable *d, const rp_checkpoint_result *resul
 static void note_failure_locked(rp_durable *d) RP_REQUIRES(d->mu)
 {
     int64_t backoff_ns = d->backoff_ns == 0 ? FIRST_BACKOFF_NS : 2 * d->backoff_ns;
+    rp_journal_info journal = {0};
 
+    if (d->journal != NULL) rp_journal_get_info(d->journal, &journal);
     if (backoff_ns > LAST_BACKOFF_NS) backoff_ns = LAST_BACKOFF_NS;
+    if (backoff_ns > URGENT_BACKOFF_NS && journal.is_lost) backoff_ns = URGENT_BACKOFF_NS;
     if (backoff_ns > d->options.period_ns) backoff_ns = d->options.period_ns;
     d->info.failed_checkpoints++;
     d->backoff_ns = backoff_ns;

@@ -227,7 +227,9 @@ static void end_batch_locked(rp_tier *t, size_t count, bool ok) RP_REQUIRES(t->m
     for (size_t i = 0; i < count; i++) {
         rp_stay *stay = stay_of(t->batch[i]);
 
-        stay->state = ok ? RP_STAY_CLEAN : RP_STAY_DIRTY;
+        /* A checkpoint on a full disk may have dropped it from the queue. */
+        stay->state = ok && rp_segments_has_stored(t->segments, t->batch[i]) ? RP_STAY_CLEAN
+                                                                             : RP_STAY_DIRTY;
         if (stay->held) list_locked(t, stay);
     }
 }

@@ -359,8 +359,9 @@ void rp_rig_saw_call(rp_rig *r, rp_sim *disk, const char *call, const char *path
     uint64_t failed = rp_sim_failed(disk);
 
     if (strncmp(path, "wal/", 4) != 0) return;
-    if (last.rig == r->number && last.syncing && last.failed == failed &&
-        last.step > atomic_load(&r->synced))
+    /* A file that is renamed next was not the journal yet when it was synced. */
+    if (last.rig == r->number && last.syncing && strcmp(call, "rename") != 0 &&
+        last.failed == failed && last.step > atomic_load(&r->synced))
         atomic_store(&r->synced, last.step);
     last.rig = r->number;
     last.syncing = strcmp(call, "sync") == 0;
@@ -373,10 +374,10 @@ size_t rp_rig_promised(rp_rig *r, bool power_cut)
     size_t checkpointed = atomic_load(&r->checkpointed), kept = 0;
 
     if (r->options.mode == RP_DURABLE_SYNC) kept = atomic_load(&r->acked);
-    /* An interval journal that cannot write says so, and promises no more than was synced. */
+    /* Steps that are acknowledged while the journal cannot write are not in `acked`. Those from
+     * before stay promised: the system has them, whatever fails later. */
     if (r->options.mode == RP_DURABLE_INTERVAL)
-        kept = power_cut || atomic_load(&r->degraded) ? atomic_load(&r->synced)
-                                                      : atomic_load(&r->acked);
+        kept = power_cut ? atomic_load(&r->synced) : atomic_load(&r->acked);
     return kept > checkpointed ? kept : checkpointed;
 }
 

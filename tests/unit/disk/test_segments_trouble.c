@@ -209,6 +209,92 @@ static void a_full_disk_is_waited_out(void **state)
     script_deinit(&c);
 }
 
+static uint64_t size_of(rp_sim *disk, const char *path)
+{
+    uint8_t byte;
+    uint64_t size = 0;
+
+    while (rp_sim_read(disk, path, size, &byte, 1) == 1) size++;
+    return size;
+}
+
+/* What a flush has written stays in the file when a later write fails; what the failed one
+ * wrote gives its space back. */
+static void what_was_flushed_is_not_cut_off_issue_20(void **state)
+{
+    const rp_sim_error errors[] = {RP_SIM_ENOSPC, RP_SIM_EIO, RP_SIM_SHORT};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        const char *path = "seg/0000000000000001";
+        uint64_t flushed;
+        script c;
+
+        script_init(&c);
+        c.rig = rp_rig_open(rp_sim_new(), 1);
+        assert_true(put_some(&c, 0, 5));
+        assert_ok(rp_segments_flush(c.rig.segments, NULL));
+        flushed = size_of(c.rig.disk, path);
+        assert_true(put_some(&c, 5, 12));
+        rp_sim_fail(c.rig.disk, &(rp_sim_fault){.call = rp_sim_calls(c.rig.disk) + 1,
+                                                .error = errors[i],
+                                                .seed = 7});
+        assert_int_not_equal(rp_segments_flush(c.rig.segments, NULL), RP_OK);
+        rp_rig_check(&c.rig);
+
+        assert_int_equal(size_of(c.rig.disk, path), flushed);
+        expect_readable(&c);
+        assert_ok(rp_segments_sync(c.rig.segments, NULL));
+        c.safe = 12;
+        expect_safe(&c, RP_SIM_NONE, 0);
+        rp_rig_close(&c.rig);
+        script_deinit(&c);
+    }
+}
+
+/* On a full disk the queue is dropped: what is put then fits, and what was flushed is safe. */
+static void a_dropped_queue_makes_way_issue_20(void **state)
+{
+    rp_place place, moved;
+    script c;
+
+    (void)state;
+    script_init(&c);
+    c.rig = rp_rig_open(rp_sim_new(), 1);
+    assert_true(put_some(&c, 0, 5));
+    assert_ok(rp_segments_sync(c.rig.segments, NULL));
+    assert_true(rp_segments_place(c.rig.segments, c.chunks[0], &place));
+    assert_true(put_some(&c, 5, 8));
+    assert_ok(rp_segments_flush(c.rig.segments, NULL));
+    rp_segments_drop_queue(c.rig.segments); /* nothing has failed */
+    assert_int_equal(rp_segments_generation(c.rig.segments), 0);
+    rp_sim_set_capacity(c.rig.disk, 5 * RP_SIM_PAGE);
+    assert_ok(rp_segments_move_chunk(c.rig.segments, c.chunks[0], &moved, NULL));
+    assert_true(put_some(&c, 8, CHUNKS));
+    assert_int_equal(rp_segments_sync(c.rig.segments, NULL), RP_NO_RESOURCE);
+    assert_true(rp_segments_is_full(c.rig.segments));
+    assert_int_equal(rp_segments_unsynced(c.rig.segments), 0);
+
+    rp_segments_drop_queue(c.rig.segments);
+
+    rp_rig_check(&c.rig);
+    assert_int_equal(rp_segments_queued(c.rig.segments), 0);
+    assert_int_equal(rp_segments_generation(c.rig.segments), 1);
+    assert_false(rp_segments_place(c.rig.segments, c.chunks[20], &moved));
+    assert_true(rp_segments_place(c.rig.segments, c.chunks[0], &moved));
+    assert_true(moved.segment == place.segment && moved.offset == place.offset);
+    c.safe = 8;
+    expect_safe(&c, RP_SIM_NONE, 0);
+    assert_true(put_some(&c, 20, 22));
+    assert_ok(rp_segments_sync(c.rig.segments, NULL));
+    rp_rig_check(&c.rig);
+    assert_false(rp_segments_is_full(c.rig.segments));
+    assert_true(rp_segments_has_stored(c.rig.segments, c.chunks[21]));
+    expect_readable(&c);
+    rp_rig_close(&c.rig);
+    script_deinit(&c);
+}
+
 /* A name that is taken is nobody's to overwrite. */
 static void a_file_that_is_there_is_left_alone(void **state)
 {
@@ -520,6 +606,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_may_fail),
         cmocka_unit_test(a_full_disk_is_waited_out),
+        cmocka_unit_test(what_was_flushed_is_not_cut_off_issue_20),
+        cmocka_unit_test(a_dropped_queue_makes_way_issue_20),
         cmocka_unit_test(a_file_that_is_there_is_left_alone),
         cmocka_unit_test(a_failed_sync_is_never_asked_again),
         cmocka_unit_test(what_is_safe_survives_a_cut_at_any_call),

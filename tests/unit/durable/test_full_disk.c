@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A durable store on a disk that fills up: what was acknowledged before stays, and the store is
+ * well again by itself as soon as the items that are alive fit on the disk. */
+#include <time.h>
+
+#include "durable/durable_inside.h"
+#include "support/fixture.h"
+#include "support/sim_files.h"
+
+enum {
+    CHUNK = 8 << 10,
+    LIVE = 40,     /* items in the table: 320 KiB */
+    BACKLOG = 400, /* items: 3.2 MiB */
+    WELL_MS = 30000,
+};
+
+typedef struct bench {
+    rp_sim *disk;
+    rp_files *files;
+    rp_store *store;
+    rp_durable *durable;
+    rp_table *table;
+    uint64_t next;
+    rp_error err;
+} bench;
+
+static void open_on(bench *b, rp_sim *disk, rp_durability mode, int64_t max_size)
+{
+    rp_store_options store = {.seed = 5};
+    rp_durable_options options = {.directory = "bench",
+                                  .mode = mode,
+                                  .interval_ns = INT64_C(3600) * 1000000000,
+                                  .period_ns = RP_FOREVER,
+                                  .keep = 1,
+                                  .segment_bytes = 1 << 20};
+    rp_durable_tuning tuning = {.retry_ns = 1000000};
+    rp_table_options table = rp_test_options("t", RP_UNIFORM, RP_FIFO, max_size);
+
+    *b = (bench){.disk = disk, .files = rp_sim_mount(disk)};
+    assert_ok(rp_store_new(&store, &b->store, NULL));
+    assert_ok(rp_store_add_table(b->store, &table, &b->table, NULL));
+    assert_ok_err(
+        rp_durable_open_tuned(b->files, &options, &tuning, b->store, &b->durable, &b->err),
+        &b->err);
+}
+
+static void close_bench(bench *b)
+{
+    rp_status st = rp_durable_close(b->durable, NULL);
+
+    assert_true(st == RP_OK || st == RP_NO_RESOURCE); /* the disk may be full */
+    rp_store_free(b->store);
+    b->files->ops->free(b->files);
+}
+
+static bool is_degraded(const bench *b)
+{
+    rp_durable_info info;
+
+    rp_durable_get_info(b->durable, &info);
+    return info.degraded;
+}
+
+/* True if the insert was acknowledged while the store was well. */
+static bool insert(bench *b)
+{
+    rp_insert item = {.key = ++b->next, .priority = 1, .flags = RP_INSERT_TAKE};
+    rp_status st;
+
+    item.trajectory = rp_test_blob_trajectory(rp_allocator_default(), b->next, 1, CHUNK);
+    st = rp_table_insert(b->table, &item, 1, rp_wait_ms(60000), NULL, &b->err);
+    return st == RP_OK && !is_degraded(b);
+}
+
+static void add_size(void *ctx, const char *path, uint64_t size)
+{
+    (void)path;
+    *(uint64_t *)ctx += (size + RP_SIM_PAGE - 1) / RP_SIM_PAGE * RP_SIM_PAGE;
+}
+
+static uint64_t used(rp_sim *disk)
+{
+    uint64_t bytes = 0;
+
+    rp_sim_list(disk, add_size, &bytes);
+    return bytes;
+}
+
+static void wait_until_well(const bench *b)
+{
+    for (int ms = 0; is_degraded(b); ms++) {
+        assert_true(ms < WELL_MS);
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+}
+
+/* --- what was acknowledged ------------------------------------------------------------------------ */
+
+/* The process is killed after the disk has filled up: a new one finds every item that was
+ * acknowledged before, though no sync had come yet. */
+static void expect_acknowledged(uint64_t room)
+{
+    bench b, after;
+    uint64_t acknowledged = 0;
+    rp_sim *disk = rp_sim_new(), *left;
+
+    open_on(&b, disk, RP_DURABLE_INTERVAL, 10000);
+    for (int i = 0; i < 20; i++) acknowledged += insert(&b);
+    assert_int_equal(acknowledged, 20);
+    rp_sim_set_capacity(disk, used(disk) + room);
+    while (insert(&b)) acknowledged++;
+    for (int i = 0; i < 5; i++) assert_false(insert(&b));
+    left = rp_sim_copy(disk);
+    open_on(&after, left, RP_DURABLE_INTERVAL, 10000);
+    assert_true((uint64_t)rp_test_info_of(after.table).size >= acknowledged);
+    close_bench(&after);
+    rp_sim_free(left);
+    close_bench(&b);
+    rp_sim_free(disk);
+}
+
+static void acknowledged_items_survive_a_full_disk_issue_20(void **state)
+{
+    (void)state;
+    for (uint64_t pages = 0; pages < 24; pages++) expect_acknowledged(pages * RP_SIM_PAGE);
+}
+
+/* --- well again ------------------------------------------------------------------------------------ */
+
+/* There is room for the items that are alive and not for all that were inserted meanwhile. */
+static void recover(rp_durability mode)
+{
+    bench b, after;
+    rp_sim *disk = rp_sim_new(), *left;
+    uint64_t digest;
+
+    open_on(&b, disk, mode, LIVE);
+    for (int i = 0; i < LIVE; i++) assert_true(insert(&b));
+    rp_sim_set_capacity(disk, used(disk) + (uint64_t)4 * CHUNK);
+    while (insert(&b)) {}
+    assert_true(is_degraded(&b));
+    if (mode == RP_DURABLE_INTERVAL)
+        for (int i = 0; i < BACKLOG; i++) (void)insert(&b);
+    rp_sim_set_capacity(disk, used(disk) + (uint64_t)3 * LIVE * CHUNK);
+    wait_until_well(&b);
+    assert_true(insert(&b));
+    digest = rp_table_digest(b.table);
+    left = rp_sim_copy(disk);
+    open_on(&after, left, mode, LIVE);
+    assert_true(rp_table_digest(after.table) == digest);
+    close_bench(&after);
+    rp_sim_free(left);
+    close_bench(&b);
+    rp_sim_free(disk);
+}
+
+static void interval_is_well_again_once_what_is_alive_fits_issue_20(void **state)
+{
+    (void)state;
+    recover(RP_DURABLE_INTERVAL);
+}
+
+static void sync_is_well_again_once_what_is_alive_fits_issue_20(void **state)
+{
+    (void)state;
+    recover(RP_DURABLE_SYNC);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(acknowledged_items_survive_a_full_disk_issue_20),
+        cmocka_unit_test(interval_is_well_again_once_what_is_alive_fits_issue_20),
+        cmocka_unit_test(sync_is_well_again_once_what_is_alive_fits_issue_20),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
