@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "durable/tier.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "durable/tier_inside.h"
 #include "table/table.h"
 #include "util/clock.h"
@@ -13,7 +10,6 @@
 enum {
     DEFAULT_READERS = 16,
     MAX_READERS = 256,
-    MIN_CACHE_BYTES = 16 << 20,
     DROPS_AT_ONCE = 256,       /* chunks, under one lock */
     LOOKS_AT_ONCE = 1024,      /* at chunks that may be pinned, under one lock */
     RETRY_NS = 1000000000,     /* after the disk has failed */
@@ -254,6 +250,7 @@ static bool write_some_locked(rp_tier *t, bool *wrote) RP_REQUIRES(t->mu)
     rp_mutex_lock(&t->mu);
     end_batch_locked(t, count, ok);
     t->degraded = !ok;
+    atomic_store(&t->spill.is_failing, !ok);
     if (ok) t->written += bytes;
     rp_mutex_unlock(&t->mu);
     for (size_t i = 0; i < count; i++) rp_chunk_unref(t->batch[i]);
@@ -295,23 +292,6 @@ static size_t drop_some_locked(rp_tier *t) RP_REQUIRES(t->mu)
     rp_budget_wake_waiters(t->budget);
     rp_mutex_lock(&t->mu);
     return count;
-}
-
-/* Nothing of what fills the memory can go. */
-static void tell_stuck_locked(rp_tier *t) RP_REQUIRES(t->mu)
-{
-    uint64_t resident = atomic_load(&t->spill.resident);
-    char text[160];
-
-    if (t->is_stuck || resident - t->resident <= t->high) return;
-    t->is_stuck = true;
-    (void)snprintf(text, sizeof text,
-                   "chunks below %d bytes, which stay in memory, have %" PRIu64
-                   " of the %" PRIu64 " bytes that may be there",
-                   (int)RP_CHUNK_APART_BYTES, resident - t->resident, t->spill.limit);
-    rp_mutex_unlock(&t->mu);
-    tell(t, true, text);
-    rp_mutex_lock(&t->mu);
 }
 
 static void wait_locked(rp_tier *t, int64_t for_ns) RP_REQUIRES(t->mu)
@@ -362,15 +342,16 @@ static void *run_spiller(void *arg)
             continue;
         }
         if (!is_spilling) {
-            t->is_stuck = false;
             wait_locked(t, RP_FOREVER);
             continue;
         }
         if (drop_some_locked(t) > 0) continue;
         ok = write_some_locked(t, &wrote);
         if (ok && wrote) continue;
-        if (ok) tell_stuck_locked(t);
-        if (!t->stopping) wait_locked(t, ok ? PINNED_RETRY_NS : RETRY_NS);
+        if (!t->stopping)
+            wait_locked(t, !ok                                       ? RETRY_NS
+                           : t->clean.first != NULL || t->wanted > 0 ? PINNED_RETRY_NS
+                                                                     : RP_FOREVER);
         forget_wanted_locked(t);
     }
     rp_mutex_unlock(&t->mu);
@@ -407,11 +388,7 @@ static rp_status check_options(const rp_tier_options *o, rp_error *err)
 
 static uint64_t cache_share(const rp_tier_options *o)
 {
-    uint64_t share = o->max_memory / 8;
-
-    if (o->cache_bytes > 0) return o->cache_bytes;
-    if (share < MIN_CACHE_BYTES) share = MIN_CACHE_BYTES;
-    return share < o->max_memory / 2 ? share : o->max_memory / 2;
+    return o->cache_bytes > 0 ? o->cache_bytes : o->max_memory / 8;
 }
 
 static void set_up(rp_tier *t, const rp_tier_options *o)
@@ -428,6 +405,8 @@ static void set_up(rp_tier *t, const rp_tier_options *o)
     t->spill.make_room = make_room;
     t->spill.start_load = start_load;
     atomic_init(&t->spill.resident, 0);
+    atomic_init(&t->spill.small, 0);
+    atomic_init(&t->spill.is_failing, false);
     rp_mutex_init(&t->mu, RP_RANK_TIER);
     rp_cond_init(&t->spill_cv);
     rp_cond_init(&t->read_cv);

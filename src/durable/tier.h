@@ -15,13 +15,14 @@
  * Those in memory count against max_memory less the share of the read cache; an insert for
  * which there is no room waits, whatever the policy of the store's own budget, which goes on
  * counting all bytes. A thread spills, oldest first, from three quarters full down to three
- * fifths, or as far as an insert that waits needs. The read cache, an eighth of max_memory, at
- * least 16 MiB, at most half, keeps what was read last.
+ * fifths, or as far as an insert that waits needs. The read cache, an eighth of max_memory,
+ * keeps what was read last.
  *
- * What is not counted: chunks below 1 KiB are, but never go to disk; if they alone fill the
- * memory, inserts wait until items go, and on_event says so. Metadata, for each chunk about 400
- * bytes and 150 for each column, for each item about 300, is beside max_memory; so are samples
- * in their readers' hands and inserts that wait.
+ * Chunks below 1 KiB count and never go to disk. If there is no room for an insert beside them,
+ * the policy of the store's budget decides: the insert evicts from its table, waits or fails.
+ *
+ * What is not counted: metadata, for each chunk about 400 bytes and 150 for each column, for
+ * each item about 300; samples in their readers' hands; inserts that wait.
  *
  * A disk that cannot be written: chunks stay in memory, inserts wait when it is full, the
  * thread tries once a second and on_event tells. A record that cannot be read fails the call

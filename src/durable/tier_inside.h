@@ -95,7 +95,6 @@ struct rp_tier {
     bool spiller_waits RP_GUARDED_BY(mu);
     bool stopping RP_GUARDED_BY(mu);
     bool degraded RP_GUARDED_BY(mu);
-    bool is_stuck RP_GUARDED_BY(mu); /* and that has been told */
 
     rp_chunk *batch[RP_TIER_BATCH]; /* the spiller's */
 };

@@ -91,8 +91,10 @@ static void tell_spill(rp_account *a)
 {
     rp_spill *spill = a->budget->spill;
 
-    if (a->moved_small != 0)
+    if (a->moved_small != 0) {
         (void)atomic_fetch_add(&spill->resident, (uint_fast64_t)a->moved_small);
+        (void)atomic_fetch_add(&spill->small, (uint_fast64_t)a->moved_small);
+    }
     if (a->moved_count > 0 || atomic_load(&spill->resident) > spill->limit / 4 * 3)
         spill->moved(spill, a->moved, a->moved_count);
     a->moved_count = 0;
@@ -100,13 +102,17 @@ static void tell_spill(rp_account *a)
     a->moved_small = 0;
 }
 
+/* Memory of a chunk that stays when its message goes to disk; all of it if that never goes. */
+static uint64_t chunk_small(const rp_chunk *chunk)
+{
+    return rp_chunk_can_go(chunk) ? chunk->cost - chunk->wire_bytes : chunk->cost;
+}
+
 /* The first holder of a chunk has come (+1), or the last gone (-1). */
 static void note_move(rp_account *a, rp_chunk *chunk, int come)
 {
-    if (!rp_chunk_can_go(chunk)) {
-        a->moved_small += come * (int64_t)chunk->wire_bytes;
-        return;
-    }
+    a->moved_small += come * (int64_t)chunk_small(chunk);
+    if (!rp_chunk_can_go(chunk)) return;
     a->moved[a->moved_count++] = chunk;
     if (come > 0) a->moved_bytes += chunk->wire_bytes;
     if (a->moved_count == RP_MAX_MOVED || a->moved_bytes >= RP_MAX_MOVED_BYTES) tell_spill(a);
@@ -177,6 +183,7 @@ static void hold_slowly(rp_account *a, rp_chunk *chunk)
     } else {
         a->bytes += chunk->cost;
         a->chunk_bytes += chunk->wire_bytes;
+        a->small_bytes += chunk_small(chunk);
         (void)rp_count_map_add(&a->episodes, chunk->origin.episode);
         if (become_holder(a, chunk) > 0) return;
         a->unsettled += (int64_t)chunk->cost;
@@ -193,6 +200,7 @@ static void let_go_slowly(rp_account *a, rp_chunk *chunk)
         return;
     a->bytes -= chunk->cost;
     a->chunk_bytes -= chunk->wire_bytes;
+    a->small_bytes -= chunk_small(chunk);
     if (rp_count_map_sub(&a->episodes, chunk->origin.episode) == 0) a->deleted_episodes++;
     if (quit_holder(chunk, entry) > 0) return;
     a->unsettled -= (int64_t)chunk->cost;
@@ -253,14 +261,13 @@ rp_status rp_budget_adopt(rp_budget *b, const rp_trajectory *trajectory, rp_erro
     return RP_OK;
 }
 
-/* Bytes of the chunks that no table holds yet. */
-static uint64_t unheld_bytes(const rp_trajectory *trajectory)
+uint64_t rp_account_new_bytes(const rp_trajectory *trajectory)
 {
-    uint64_t bytes = 0;
+    uint64_t bytes = trajectory->item_cost;
 
     for (uint32_t i = 0; i < trajectory->chunk_count; i++)
         if (holders_in(state_of(trajectory->chunks[i])) == 0)
-            bytes += trajectory->chunks[i]->wire_bytes; /* the rest never goes to disk */
+            bytes += trajectory->chunks[i]->cost;
     return bytes;
 }
 
@@ -270,22 +277,65 @@ bool rp_account_has_room(const rp_account *a, const rp_trajectory *trajectory)
     uint64_t wanted;
 
     if (spill == NULL) return true;
-    wanted = atomic_load(&spill->resident) + a->moved_bytes + unheld_bytes(trajectory);
+    wanted = atomic_load(&spill->resident) + a->moved_bytes + rp_account_new_bytes(trajectory);
     if (a->moved_small > 0) wanted += (uint64_t)a->moved_small;
     return wanted <= spill->limit;
 }
 
+/* --- what never goes to disk ----------------------------------------------------------------------- */
+
+uint64_t rp_account_small(const rp_account *a)
+{
+    /* What the tier has not been told yet may be less than nothing. */
+    uint64_t bytes =
+        atomic_load(&a->budget->spill->small) + (uint64_t)a->moved_small; /* modulo 2^64 */
+
+    return bytes > INT64_MAX ? 0 : bytes;
+}
+
+uint64_t rp_account_small_gain(const rp_account *a, const rp_trajectory *leaving)
+{
+    uint64_t bytes = leaving->item_cost;
+
+    for (uint32_t i = 0; i < leaving->chunk_count; i++) {
+        const rp_chunk *chunk = leaving->chunks[i];
+        uint64_t state = state_of(chunk);
+        int entry = entry_of(state, a->id);
+
+        if (holders_in(state) == 1 && entry >= 0 && chunk->holders.counts[entry] == 1)
+            bytes += chunk_small(chunk);
+    }
+    return bytes;
+}
+
+uint64_t rp_account_small_shortage(const rp_account *a, const rp_trajectory *trajectory)
+{
+    const rp_spill *spill = a->budget->spill;
+    uint64_t wanted;
+
+    if (spill == NULL) return 0;
+    wanted = rp_account_small(a) + rp_account_new_bytes(trajectory);
+    return wanted > spill->limit ? wanted - spill->limit : 0;
+}
+
+/* An item itself, without its chunks, comes or goes. */
+static void count_item(rp_account *a, int64_t cost)
+{
+    a->bytes += (uint64_t)cost;
+    a->small_bytes += (uint64_t)cost;
+    a->unsettled += cost;
+    if (a->budget->spill != NULL) a->moved_small += cost;
+}
+
 void rp_account_add(rp_account *a, const rp_trajectory *trajectory)
 {
-    a->bytes += trajectory->item_cost;
-    a->unsettled += (int64_t)trajectory->item_cost;
+    count_item(a, trajectory->item_cost);
     for (uint32_t i = 0; i < trajectory->chunk_count; i++) hold(a, trajectory->chunks[i]);
 }
 
 void rp_account_remove(rp_account *a, const rp_trajectory *trajectory)
 {
-    a->bytes -= trajectory->item_cost;
-    a->unsettled -= (int64_t)trajectory->item_cost;
+    count_item(a, -(int64_t)trajectory->item_cost);
     a->freed += trajectory->item_cost;
     for (uint32_t i = 0; i < trajectory->chunk_count; i++) let_go(a, trajectory->chunks[i]);
 }

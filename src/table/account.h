@@ -56,6 +56,7 @@ typedef struct rp_account {
     uint64_t bytes;       /* A1 */
     uint64_t chunk_bytes; /* messages of the chunks */
     uint64_t idle;        /* index memory without items that the budget has been charged for */
+    uint64_t small_bytes; /* of what never goes to disk */
     int64_t deleted_episodes;
     rp_count_map episodes; /* chunks held, by episode */
     rp_count_map spilled;  /* references to chunks that have no room for our count, by chunk */
@@ -134,6 +135,17 @@ void rp_account_settle(rp_account *a, size_t spare);
 
 /* True if there is room in memory for a trajectory; always if the store has no disk tier. */
 bool rp_account_has_room(const rp_account *a, const rp_trajectory *trajectory);
+
+/* For a store with a disk tier. Bytes in memory that never go to disk, in all tables: items, heads of
+ * chunks, and small chunks. */
+uint64_t rp_account_small(const rp_account *a);
+/* Bytes that an item would add to the memory. */
+uint64_t rp_account_new_bytes(const rp_trajectory *trajectory);
+/* Bytes that never go to disk and that would leave memory with an item of ours. */
+uint64_t rp_account_small_gain(const rp_account *a, const rp_trajectory *leaving);
+/* Bytes that are missing for a trajectory even if all that can go to disk has gone; always 0 if
+ * the store has no disk tier. */
+uint64_t rp_account_small_shortage(const rp_account *a, const rp_trajectory *trajectory);
 
 /* Nothing is in the account any more. The caller has removed each trajectory. Zeroes the
  * episode counters. */

@@ -11,6 +11,7 @@
  * Each item leaves the table consistent, so a block may stop between any two of them. */
 #include <assert.h>
 
+#include "chunk/chunk.h"
 #include "chunk/trajectory.h"
 #include "table/operation.h"
 #include "util/error.h"
@@ -341,25 +342,87 @@ static rp_progress fit_budget_locked(rp_table *t, rp_op *op, entering *e) RP_REQ
     return RP_READY;
 }
 
-/* In a store with a disk tier an item that memory has no room for waits until others have gone
- * to disk, whatever the policy of the budget, which counts all bytes. */
-static rp_progress fit_memory_locked(rp_table *t, rp_op *op, const rp_insert *item)
+static rp_progress refuse_small_locked(rp_table *t, rp_op *op, const rp_insert *item)
     RP_REQUIRES(t->mu)
 {
+    const rp_budget *b = t->account.budget;
+
+    return rp_op_end(
+        op,
+        rp_fail(&op->error, RP_NO_RESOURCE,
+                "table '%.60s': item with key %llu takes %zu bytes, and items and chunks below "
+                "%d bytes, which never go to disk, take %llu of the %llu in memory; %s",
+                t->options.name, (unsigned long long)item->key, item->trajectory->cost,
+                (int)RP_CHUNK_APART_BYTES,
+                (unsigned long long)rp_account_small(&t->account),
+                (unsigned long long)b->spill->limit,
+                b->policy == RP_BUDGET_EVICT
+                    ? "evicting all of this table would not make room"
+                    : "delete items, raise max_memory, or write larger chunks"));
+}
+
+/* True if evicting the next item is right: because the policy says so and it can help, or
+ * because the table is full and has to evict it anyway, and that alone makes room. Changes
+ * nothing. */
+static bool may_evict_small_locked(rp_table *t, uint64_t shortage) RP_REQUIRES(t->mu)
+{
+    rp_rng rng_before = t->rng;
+    uint32_t victim;
+    double probability;
+
+    if (t->slots.live == 0) return false;
+    if (t->account.budget->policy == RP_BUDGET_EVICT) return shortage <= t->account.small_bytes;
+    if (t->options.soft_limit || t->slots.live < (size_t)t->options.max_size) return false;
+    (void)t->remover->ops->pick(t->remover, &t->rng, 1, false, &victim, &probability);
+    t->rng = rng_before;
+    return rp_account_small_gain(&t->account, rp_slots_at(&t->slots, victim)->trajectory) >=
+           shortage;
+}
+
+/* Chunks that never go to disk are bounded by the memory as all chunks are by the budget, and
+ * its policy says what happens when they fill it. */
+static rp_progress fit_small_locked(rp_table *t, rp_op *op, entering *e) RP_REQUIRES(t->mu)
+{
+    const rp_insert *item = e->item;
+    const rp_budget *b = t->account.budget;
+    uint64_t limit = b->spill->limit, bytes = rp_account_new_bytes(item->trajectory);
+
+    if (bytes > limit) return RP_READY; /* the caller refuses it */
+    while (rp_account_small(&t->account) > limit - bytes) {
+        uint64_t shortage = rp_account_small(&t->account) - (limit - bytes);
+
+        if (has_evicted_enough_locked(t, e)) return RP_YIELD;
+        if (!may_evict_small_locked(t, shortage))
+            return b->policy == RP_BUDGET_BLOCK ? RP_BLOCKED : refuse_small_locked(t, op, item);
+        if (rp_events_reserve_locked(t, SPARE_EVENTS) != RP_OK)
+            return rp_op_end_out_of_memory(t, op);
+        evict_one_locked(t, e);
+    }
+    return RP_READY;
+}
+
+/* In a store with a disk tier an item that memory has no room for waits until others have gone
+ * to disk, whatever the policy of the budget, which counts all bytes. */
+static rp_progress fit_memory_locked(rp_table *t, rp_op *op, entering *e) RP_REQUIRES(t->mu)
+{
+    const rp_insert *item = e->item;
     rp_spill *spill = t->account.budget->spill;
+    rp_progress now;
 
     if (rp_account_has_room(&t->account, item->trajectory)) return RP_READY;
-    if (rp_trajectory_bytes(item->trajectory) <= spill->limit) {
+    now = fit_small_locked(t, op, e);
+    if (now != RP_READY || rp_account_has_room(&t->account, item->trajectory)) return now;
+    if (item->trajectory->cost <= spill->limit) {
         rp_account_settle(&t->account,
                           rp_slots_spare(&t->slots)); /* it makes room by what it knows of */
-        spill->make_room(spill, rp_trajectory_bytes(item->trajectory));
+        spill->make_room(spill, item->trajectory->cost);
         return RP_BLOCKED;
     }
     return rp_op_end(op, rp_fail(&op->error, RP_NO_RESOURCE,
-                                 "table '%.60s': item with key %llu has %zu bytes, over the "
+                                 "table '%.60s': item with key %llu takes %zu bytes, over the "
                                  "%llu that may be in memory at once",
                                  t->options.name, (unsigned long long)item->key,
-                                 rp_trajectory_bytes(item->trajectory),
+                                 item->trajectory->cost,
                                  (unsigned long long)spill->limit));
 }
 
@@ -368,18 +431,20 @@ static rp_progress fit_locked(rp_table *t, rp_op *op, const rp_insert *item) RP_
 {
     rp_budget *b = t->account.budget;
     entering e = {.item = item};
-    rp_progress now = fit_memory_locked(t, op, item);
+    rp_progress now = fit_memory_locked(t, op, &e);
 
+    /* A redo counts the item in before the evictions that went with it: these did not. */
+    if (e.evictions > 0 && rp_table_log_of(t) != NULL) rp_tell_noted_locked(t);
     if (now != RP_READY) return now;
+    e.evictions = 0;
     rp_mutex_lock(&b->entry);
     rp_account_enter(&t->account, item->trajectory, &e.entry);
     now = fit_table_locked(t, op, &e);
     if (now == RP_READY) now = fit_budget_locked(t, op, &e);
     if (now != RP_READY) rp_account_take_back(&t->account, item->trajectory, &e.entry);
     rp_mutex_unlock(&b->entry);
-    /* A redo counts the item in before the evictions that went with it: these did not. */
     if (now != RP_READY && e.evictions > 0 && rp_table_log_of(t) != NULL)
-        rp_tell_noted_locked(t);
+        rp_tell_noted_locked(t); /* as above */
     return now;
 }
 

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chunk/chunk.h"
 #include "util/clock.h"
 #include "util/error.h"
 
@@ -146,12 +147,21 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
                        "written");
     else if (op->is_insert && !rp_rate_limiter_can_insert(&t->limiter, 1))
         (void)rp_rate_limiter_why_no_insert(&t->limiter, text, size);
+    else if (op->is_insert &&
+             rp_account_small_shortage(&t->account, op->items[op->done].trajectory) > 0)
+        (void)snprintf(
+            text, size,
+            "insert waits for memory: items and chunks below %d bytes, which never go to disk, "
+            "take %llu of %llu bytes; deletes or evictions would release it",
+            (int)RP_CHUNK_APART_BYTES, (unsigned long long)rp_account_small(&t->account),
+            (unsigned long long)b->spill->limit);
     else if (op->is_insert && !rp_account_has_room(&t->account, op->items[op->done].trajectory))
-        (void)snprintf(text, size,
-                       "insert waits for memory: %llu of %llu bytes are taken; it goes on as "
-                       "chunks are written to disk",
+        (void)snprintf(text, size, "insert waits for memory: %llu of %llu bytes are taken; %s",
                        (unsigned long long)atomic_load(&b->spill->resident),
-                       (unsigned long long)b->spill->limit);
+                       (unsigned long long)b->spill->limit,
+                       atomic_load(&b->spill->is_failing)
+                           ? "the disk cannot be written: make room there, or see to it"
+                           : "it goes on as chunks are written to disk and samples released");
     else if (op->is_insert)
         (void)snprintf(
             text, size,

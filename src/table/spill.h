@@ -39,6 +39,8 @@ struct rp_spill {
     bool (*start_load)(rp_spill *spill, rp_sample_load *load);
     uint64_t limit;                /* bytes of chunks in memory; fixed at birth */
     atomic_uint_fast64_t resident; /* the same, now */
+    atomic_uint_fast64_t small;    /* of these, of chunks that never go to disk */
+    atomic_bool is_failing;        /* the disk cannot be written */
 };
 
 /* Loads samples, waiting for it. */

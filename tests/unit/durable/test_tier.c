@@ -286,20 +286,115 @@ static void test_large_item_waits_for_readers(void **state)
     rp_tier_rig_deinit(&rig);
 }
 
-static void test_small_chunks_stay_and_it_is_said(void **state)
+/* --- chunks that never go to disk ------------------------------------------------------------- */
+
+enum { SMALL = 250 }; /* of a row: such a chunk stays in memory */
+
+static void set_up_policy(rp_tier_rig *rig, rp_budget_policy policy, int64_t max_size)
+{
+    rp_store_options store = {.policy = policy};
+    rp_table_options options = rp_test_options("t", RP_FIFO, RP_FIFO, max_size);
+
+    rp_tier_rig_init(rig, &store, &options, MEMORY, CACHE);
+}
+
+static void test_small_chunks_are_evicted_issue_20(void **state)
+{
+    enum { ITEMS = 4 * MEMORY / (2 * SMALL) };
+    rp_tier_rig rig;
+    int64_t size;
+
+    (void)state;
+    set_up_policy(&rig, RP_BUDGET_EVICT, 1 << 20);
+    for (uint64_t key = 1; key <= ITEMS; key++) {
+        assert_ok_err(rp_tier_rig_put(&rig, key, SMALL, 0), &rig.bed.err);
+        assert_true(rp_tier_rig_info(&rig).resident_bytes <= MEMORY - CACHE);
+    }
+    size = rp_test_info_of(rig.table).size;
+    assert_in_range(size, (MEMORY - CACHE) / (2 * SMALL + 200), (MEMORY - CACHE) / (2 * SMALL));
+    for (uint64_t key = ITEMS - (uint64_t)size + 1; key <= ITEMS; key++)
+        peek_and_compare(&rig, key, SMALL);
+    assert_int_equal(atomic_load(&rig.troubles), 0);
+    rp_tier_rig_deinit(&rig);
+}
+
+static void test_small_chunks_are_refused_issue_20(void **state)
 {
     rp_tier_rig rig;
     uint64_t key = 1;
 
     (void)state;
-    set_up(&rig);
-    while (rp_tier_rig_put(&rig, key, 250, 0) == RP_OK) key++;
-    assert_int_equal(rig.bed.err.code, RP_DEADLINE);
-    assert_non_null(strstr(rig.bed.err.text, "waits for memory"));
-    rp_tier_rig_await(atomic_load(&rig.troubles) == 1);
-    peek_and_compare(&rig, 1, 250);
+    set_up_policy(&rig, RP_BUDGET_REJECT, 1 << 20);
+    while (rp_tier_rig_put(&rig, key, SMALL, 0) == RP_OK) key++;
+    assert_int_equal(rig.bed.err.code, RP_NO_RESOURCE);
+    assert_non_null(strstr(rig.bed.err.text, "never go to disk"));
+    assert_int_equal(rp_test_info_of(rig.table).size, key - 1);
     assert_ok(rp_table_delete(rig.table, (uint64_t[]){1, 2, 3}, 3, NULL, NULL));
-    assert_ok(rp_tier_rig_put(&rig, key, 250, 20000)); /* they made room */
+    assert_ok(rp_tier_rig_put(&rig, key, SMALL, 0));
+    rp_tier_rig_deinit(&rig);
+}
+
+static void test_small_chunks_block_and_why_is_true_issue_20(void **state)
+{
+    rp_tier_rig rig;
+    uint64_t key = 1;
+
+    (void)state;
+    set_up_policy(&rig, RP_BUDGET_BLOCK, 1 << 20);
+    while (rp_tier_rig_put(&rig, key, SMALL, 0) == RP_OK) key++;
+    assert_int_equal(rig.bed.err.code, RP_DEADLINE);
+    assert_non_null(strstr(rig.bed.err.text, "never go to disk"));
+    assert_non_null(strstr(rig.bed.err.text, "deletes or evictions would release it"));
+    peek_and_compare(&rig, 1, SMALL);
+    assert_ok(rp_table_delete(rig.table, (uint64_t[]){1, 2, 3}, 3, NULL, NULL));
+    assert_ok(rp_tier_rig_put(&rig, key, SMALL, 20000)); /* they made room */
+    rp_tier_rig_deinit(&rig);
+}
+
+/* A table that is full evicts an item for each new one, whatever the policy. */
+static void test_full_table_of_small_chunks_turns_over_issue_20(void **state)
+{
+    rp_tier_rig rig;
+    uint64_t key = 1;
+    int64_t size;
+
+    (void)state;
+    set_up_policy(&rig, RP_BUDGET_BLOCK, 1 << 20);
+    while (rp_tier_rig_put(&rig, key, SMALL, 0) == RP_OK) key++;
+    size = (int64_t)key - 1;
+    rp_tier_rig_deinit(&rig);
+    set_up_policy(&rig, RP_BUDGET_BLOCK, size);
+    for (key = 1; key <= 3 * (uint64_t)size; key++)
+        assert_ok_err(rp_tier_rig_put(&rig, key, SMALL, 0), &rig.bed.err);
+    assert_int_equal(rp_test_info_of(rig.table).size, size);
+    rp_tier_rig_deinit(&rig);
+}
+
+/* Items that lie on disk are not evicted for the small chunks of another table. */
+static void test_small_chunks_of_another_table_evict_nothing_issue_20(void **state)
+{
+    rp_table_options options = rp_test_options("small", RP_FIFO, RP_FIFO, 1 << 20);
+    rp_store_options store = {.policy = RP_BUDGET_REJECT};
+    rp_tier_rig rig;
+    rp_table *large;
+    uint64_t key = 1000;
+
+    (void)state;
+    options.name = "t";
+    rp_tier_rig_init(&rig, &store, &options, MEMORY, CACHE);
+    fill(&rig, 1, 300);
+    large = rig.table;
+    options.name = "small";
+    rig.table = rp_test_bed_table(&rig.bed, &options);
+    while (rp_tier_rig_put(&rig, key, SMALL, 20000) == RP_OK) key++;
+    assert_int_equal(rig.bed.err.code, RP_NO_RESOURCE);
+    rp_store_budget(rig.bed.store)->policy = RP_BUDGET_EVICT;
+    rig.table = large;
+
+    assert_int_equal(rp_tier_rig_put(&rig, 500, ROW, 0), RP_NO_RESOURCE);
+
+    assert_non_null(strstr(rig.bed.err.text, "evicting all of this table would not make room"));
+    assert_int_equal(rp_test_info_of(large).size, 299);
     rp_tier_rig_deinit(&rig);
 }
 
@@ -545,7 +640,11 @@ int main(void)
         cmocka_unit_test(test_item_larger_than_memory),
         cmocka_unit_test(test_room_is_made_for_a_large_item),
         cmocka_unit_test(test_large_item_waits_for_readers),
-        cmocka_unit_test(test_small_chunks_stay_and_it_is_said),
+        cmocka_unit_test(test_small_chunks_are_evicted_issue_20),
+        cmocka_unit_test(test_small_chunks_are_refused_issue_20),
+        cmocka_unit_test(test_small_chunks_block_and_why_is_true_issue_20),
+        cmocka_unit_test(test_full_table_of_small_chunks_turns_over_issue_20),
+        cmocka_unit_test(test_small_chunks_of_another_table_evict_nothing_issue_20),
         cmocka_unit_test(test_budget_of_the_store_stands_beside_it),
         cmocka_unit_test(test_damaged_record_fails_its_sample_alone),
         cmocka_unit_test(test_reads_fail_and_come_back),
