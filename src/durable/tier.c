@@ -266,20 +266,20 @@ static bool write_some_locked(rp_tier *t, bool *wrote) RP_REQUIRES(t->mu)
  * go now goes to the end of the list. */
 static size_t drop_some_locked(rp_tier *t) RP_REQUIRES(t->mu)
 {
-    uint64_t low = mark_locked(t, t->low);
+    uint64_t low = mark_locked(t, t->low), bytes = 0;
     size_t count = 0;
 
     for (size_t looks = 0; looks < LOOKS_AT_ONCE && count < DROPS_AT_ONCE; looks++) {
         rp_stay *s = t->clean.first;
 
-        if (s == NULL || atomic_load(&t->spill.resident) <= low) break;
+        if (s == NULL || atomic_load(&t->spill.resident) - bytes <= low) break;
         rp_stays_unlink(&t->clean, s);
         if (!rp_chunk_give_up_bytes(s->chunk)) {
             rp_stays_append(&t->clean, s);
             continue;
         }
         s->state = RP_STAY_SPILLED;
-        count_out_locked(t, s->chunk->wire_bytes);
+        bytes += s->chunk->wire_bytes;
         t->spilled += s->chunk->wire_bytes;
         t->batch[count++] = rp_chunk_ref(s->chunk);
     }
@@ -289,6 +289,9 @@ static size_t drop_some_locked(rp_tier *t) RP_REQUIRES(t->mu)
         rp_chunk_free_bytes(t->batch[i]);
         rp_chunk_unref(t->batch[i]);
     }
+    rp_mutex_lock(&t->mu);
+    count_out_locked(t, bytes); /* only now: an insert may take this room at once */
+    rp_mutex_unlock(&t->mu);
     rp_budget_wake_waiters(t->budget);
     rp_mutex_lock(&t->mu);
     return count;

@@ -8,8 +8,8 @@
  *   S1  a stay whose chunk is held by a table, as far as the tier has been told, is in the list
  *       of the dirty or of the clean ones if it is that, and in neither otherwise;
  *   S2  `resident` is the sum of the bytes of the held ones that are not spilled, those that
- * the
- *       spiller is writing included, `spilled` that of the others;
+ *       the spiller is writing included, and of those whose bytes the spiller is freeing;
+ *       `spilled` is the sum of the held ones that are spilled;
  *   S3  a stay is in the ring of the cache exactly if it has a `loaded` chunk; then it is held
  *       and spilled, and `cached` is the sum of their bytes;
  *   S4  a stay has `readers` exactly while one of them is in the queue or with a thread.
