@@ -489,6 +489,7 @@ static rp_status write_piece(rp_journal *j, bool is_sync, bool *done,
     uint64_t generation = generation_of(j), last, first;
     rp_raw_cursor at;
     rp_status st;
+    bool hide;
 
     if (j->written > j->synced && generation != j->generation) condemn(j);
     at = rp_raw_seek(&j->kept, j->written);
@@ -499,10 +500,11 @@ static rp_status write_piece(rp_journal *j, bool is_sync, bool *done,
     if (st == RP_OK) st = settle_segments(j, is_sync, err);
     if (st != RP_OK) return st;
     if (generation_of(j) != generation) return RP_OK; /* once more, with places as they are */
-    if (j->file.handle == NULL) st = list_file(j, first);
+    hide = j->superseded >= first || j->piece.says_lost;
+    if (j->file.handle == NULL && !hide) st = list_file(j, first);
     if (st != RP_OK) return rp_fail_memory(err, sizeof first);
     RP_KILL_POINT("journal.flushed");
-    st = rp_journal_file_write(&j->file, &j->o, first, j->superseded >= first, &j->piece, err);
+    st = rp_journal_file_write(&j->file, &j->o, first, hide, &j->piece, err);
     if (st != RP_OK) {
         if (j->file.is_bad) condemn(j);
         return st;
@@ -518,7 +520,8 @@ static rp_status write_piece(rp_journal *j, bool is_sync, bool *done,
     return RP_OK;
 }
 
-/* Gives a hidden file its name, once it has all that condemned files have (J2). */
+/* Gives a hidden file its name, once it has all that condemned files have (J2). Only then is it
+ * listed: trimming removes a file once the next in the list has what is needed. */
 static rp_status reveal_file(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     rp_status st;
@@ -526,6 +529,8 @@ static rp_status reveal_file(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_A
     if (j->file.handle == NULL || !j->file.is_hidden || j->written < j->superseded)
         return RP_OK;
     st = rp_journal_file_reveal(&j->file, &j->o, err);
+    if (st == RP_OK && list_file(j, j->file.first) != RP_OK)
+        st = rp_fail_memory(err, sizeof j->file.first);
     if (st == RP_OK)
         j->superseded = 0;
     else

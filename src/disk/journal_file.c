@@ -151,7 +151,7 @@ rp_status rp_journal_file_write(rp_journal_file *file, const rp_journal_options 
     rp_status st = RP_OK;
 
     if (part.size == 0) return RP_OK;
-    if (file->handle == NULL) st = open_new(file, o, first, hide || piece->says_lost, err);
+    if (file->handle == NULL) st = open_new(file, o, first, hide, err);
     if (st == RP_OK) st = append(file, o, &part, err);
     if (st != RP_OK) return st;
     file->offset += part.size;

@@ -50,9 +50,9 @@ RP_NODISCARD rp_status rp_journal_piece_add(rp_journal_piece *piece,
 RP_NODISCARD rp_status rp_journal_piece_pad(rp_journal_piece *piece,
                                             const rp_journal_file *file, uint64_t number);
 
-/* Writes a piece; if no file is open, into a new one. A new file is hidden if that is asked for
- * or if it says what was lost. After a failure: condemn it if it is bad. Otherwise the disk was
- * full, and the file is as before. */
+/* Writes a piece; if no file is open, into a new one. A new file is hidden if that is asked
+ * for. After a failure: condemn it if it is bad. Otherwise the disk was full, and the file is
+ * as before. */
 RP_NODISCARD rp_status rp_journal_file_write(rp_journal_file *file, const rp_journal_options *o,
                                              uint64_t first, bool hide,
                                              const rp_journal_piece *piece, rp_error *err);

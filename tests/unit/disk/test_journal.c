@@ -292,6 +292,65 @@ static void every_call_may_fail(void **state)
                 number += step;
 }
 
+/* While it is not 0, no journal file can be made, written or synced, and it counts how often
+ * that was tried. Files can be removed. */
+static void fail_journal(void *ctx, rp_sim *disk, uint64_t number, const char *call,
+                         const char *path)
+{
+    atomic_int *tries = ctx;
+
+    if (atomic_load(tries) == 0 || strncmp(path, "wal/", 4) != 0) return;
+    if (strcmp(call, "open") != 0 && strcmp(call, "write") != 0 && strcmp(call, "sync") != 0)
+        return;
+    atomic_fetch_add(tries, 1);
+    rp_sim_fail(disk, &(rp_sim_fault){.call = number, .seed = number});
+}
+
+/* Records that were acknowledged and not synced stay when checkpoints trim the journal and the
+ * file that is to take their place cannot be made. */
+static void acknowledged_records_are_not_trimmed_issue_20(void **state)
+{
+    rp_sim *disk = rp_sim_new(), *image;
+    rp_files *files = rp_sim_mount(disk), *copied;
+    rp_journal_options o = rp_test_journal_options(files, false);
+    atomic_int tries = 0;
+    uint64_t last, torn;
+    rp_journal_info info;
+    rp_journal *j;
+    rp_status st;
+    rp_error err;
+
+    (void)state;
+    o.interval_ns = INT64_C(3600) * 1000000000;
+    o.file_bytes = 1 << 20;
+    rp_sim_on_call(disk, fail_journal, &tries);
+    j = rp_test_journal_start(&o);
+    for (int i = 0; i < 5; i++) (void)rp_test_append(j);
+    assert_ok(rp_journal_sync(j, rp_wait_forever(), &err));
+    for (int i = 0; i < 5; i++) (void)rp_test_append(j);
+    assert_ok(rp_journal_wait(j, 10, rp_wait_forever(), &err));
+    atomic_store(&tries, 1);
+    (void)rp_test_append(j);
+    for (int i = 0; i < 20000 && atomic_load(&tries) < 5; i++) /* a new file was tried */
+        (void)nanosleep(&(struct timespec){0, 500000}, NULL);
+    rp_journal_get_info(j, &info);
+    assert_int_equal(info.condemned, 1);
+
+    assert_ok_err(rp_journal_trim(j, 5, 5, &err), &err);
+
+    image = rp_sim_copy(disk);
+    copied = rp_sim_mount(image);
+    assert_ok_err(rp_test_read_back(copied, 5, false, &last, &torn, &err), &err);
+    assert_true(last >= 10);
+    copied->ops->free(copied);
+    rp_sim_free(image);
+    st = rp_journal_stop(j, &err);
+    assert_int_equal(st, RP_UNAVAILABLE);
+    rp_sim_on_call(disk, NULL, NULL);
+    files->ops->free(files);
+    rp_sim_free(disk);
+}
+
 /* --- damage ------------------------------------------------------------------------------------------------ */
 
 typedef struct victim {
@@ -478,6 +537,7 @@ int main(void)
         cmocka_unit_test(those_who_wait_share_syncs),
         cmocka_unit_test(power_cuts_leave_a_prefix),
         cmocka_unit_test(every_call_may_fail),
+        cmocka_unit_test(acknowledged_records_are_not_trimmed_issue_20),
         cmocka_unit_test(damage_is_noticed),
         cmocka_unit_test(a_middle_that_is_damaged_is_no_tail),
         cmocka_unit_test(what_is_not_there_ends_it),
