@@ -29,6 +29,7 @@
 enum {
     PIECE_BYTES = 4 << 20,   /* encoded and written in one go */
     MOST_TURNS = 8,          /* places that move while they are written down */
+    RETRIED_BYTES = 1 << 20, /* of a backlog, after the disk was full */
     DEFAULT_BYTES = 64 << 20 /* of a file; in the queue */
 };
 static const int64_t default_retry_ns = 1000000000;
@@ -697,22 +698,32 @@ static bool is_disk_full(const rp_journal *j)
     return j->file.is_full || (j->o.segments != NULL && rp_segments_is_full(j->o.segments));
 }
 
-/* The disk is full, and was at the try before: gives up what waits to be written. A checkpoint
- * has it as well, and fits where the items that are alive do, which a backlog of items that are
- * gone may not. What is written was acknowledged, and is synced first. */
+/* The disk is full: gives up what waits to be written. A checkpoint has it as well, and fits
+ * where the items that are alive do, which a backlog of items that are gone may not. What is
+ * written was acknowledged, and is synced first. */
 static void yield_to_checkpoint(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     uint64_t generation = j->generation;
-    rp_status st = settle_segments(j, true, NULL);
-    bool is_there = j->o.segments == NULL || rp_segments_unsynced(j->o.segments) == 0;
+    rp_status st = RP_OK;
 
-    (void)st; /* that all of it is written is not to be hoped for */
-    if (j->file.handle != NULL && !j->file.is_hidden && !j->file.is_bad && is_there &&
+    if (j->o.segments != NULL) st = rp_segments_sync_flushed(j->o.segments, NULL);
+    if (st == RP_OK && j->file.handle != NULL && !j->file.is_hidden && !j->file.is_bad &&
         generation_of(j) == generation && rp_journal_file_sync(&j->file, &j->o, NULL) == RP_OK)
         set_written(j, j->written, j->written);
+    j->was_full = false;
     rp_mutex_lock(&j->mu);
     lose_locked(j);
     rp_mutex_unlock(&j->mu);
+}
+
+/* Whether the disk was full and so much waits since that trying it again would fill the disk
+ * with the first part of it. */
+static bool has_backlog(const rp_journal *j)
+{
+    uint64_t bytes = j->kept.bytes;
+
+    if (j->o.segments != NULL) bytes += rp_segments_queued(j->o.segments);
+    return j->was_full && bytes > RETRIED_BYTES;
 }
 
 static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
@@ -730,12 +741,20 @@ static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
         report(j, err.code, &err);
         return;
     }
+    if (has_backlog(j)) {
+        err = j->info.trouble;
+        yield_to_checkpoint(j);
+        report(j, err.code, &err);
+        return;
+    }
     was_synced = j->written == j->synced;
     is_sync = is_sync_due(j);
     st = write_out(j, is_sync, &err);
     is_full = st == RP_NO_RESOURCE && is_disk_full(j);
-    if (is_full && j->was_full) yield_to_checkpoint(j);
-    j->was_full = is_full;
+    if (is_full && j->was_full)
+        yield_to_checkpoint(j);
+    else
+        j->was_full = is_full;
     j->retry_at = st != RP_OK ? rp_now_ns() + j->o.retry_ns : 0;
     if (is_sync || was_synced) j->due_at = rp_now_ns() + j->o.interval_ns;
     report(j, st, &err);

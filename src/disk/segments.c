@@ -452,16 +452,6 @@ uint64_t rp_segments_queued(rp_segments *s)
     return bytes;
 }
 
-uint64_t rp_segments_unsynced(rp_segments *s)
-{
-    uint64_t bytes;
-
-    rp_mutex_lock(&s->mu);
-    bytes = s->unsynced_bytes;
-    rp_mutex_unlock(&s->mu);
-    return bytes;
-}
-
 bool rp_segments_is_full(rp_segments *s)
 {
     bool is_full;

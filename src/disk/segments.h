@@ -80,8 +80,7 @@ uint64_t rp_segments_queued(rp_segments *s);
  * of a later flush. What an earlier flush has written stays in the file.
  * RP_NO_RESOURCE, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_segments_flush(rp_segments *s, rp_error *err);
-/* Flushes, then syncs the files and, for new ones, their directory. If the disk is full, what
- * was flushed before is synced all the same. */
+/* Flushes, then syncs the files and, for new ones, their directory. */
 RP_NODISCARD rp_status rp_segments_sync(rp_segments *s, rp_error *err);
 /* If the last flush or sync failed for want of space, drops the records that are not written,
  * so that what is put from now on need not wait for them. Their chunks have no place any more
@@ -91,8 +90,8 @@ RP_NODISCARD rp_status rp_segments_sync(rp_segments *s, rp_error *err);
 void rp_segments_drop_queue(rp_segments *s);
 /* True if the last flush or sync failed for want of space. */
 bool rp_segments_is_full(rp_segments *s);
-/* Bytes written and not synced. */
-uint64_t rp_segments_unsynced(rp_segments *s);
+/* Syncs what has been flushed, and writes nothing: for a disk that is full. */
+RP_NODISCARD rp_status rp_segments_sync_flushed(rp_segments *s, rp_error *err);
 /* Counts how often places have changed, because a segment was condemned or the queue dropped:
  * if it has, places that were written down since must be written again. */
 uint64_t rp_segments_generation(rp_segments *s);

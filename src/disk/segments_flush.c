@@ -374,11 +374,6 @@ static rp_status work(rp_segments *s, uint64_t target, bool sync, rp_error *err)
     s->flushed = s->written;
     s->is_full = st != RP_OK && s->writer.is_full;
     rp_mutex_unlock(&s->mu);
-    /* What was flushed before is to be safe even if the rest cannot be written. */
-    if (st != RP_OK && sync) {
-        rp_status ignored = make_safe(s, rp_segment_writer_sync, NULL);
-        (void)ignored;
-    }
     return st;
 }
 
@@ -403,6 +398,22 @@ static rp_status run(rp_segments *s, bool sync, rp_error *err)
     }
     if (st == RP_OK && s->drops != drops)
         st = rp_fail(err, RP_UNAVAILABLE, "records were dropped before they were written");
+    rp_cond_signal(&s->done); /* each wakes the next */
+    rp_mutex_unlock(&s->mu);
+    return st;
+}
+
+rp_status rp_segments_sync_flushed(rp_segments *s, rp_error *err)
+{
+    rp_status st;
+
+    rp_mutex_lock(&s->mu);
+    while (s->is_working) (void)rp_cond_wait(&s->done, &s->mu, INT64_MAX);
+    s->is_working = true;
+    rp_mutex_unlock(&s->mu);
+    st = make_safe(s, rp_segment_writer_sync, err);
+    rp_mutex_lock(&s->mu);
+    s->is_working = false;
     rp_cond_signal(&s->done); /* each wakes the next */
     rp_mutex_unlock(&s->mu);
     return st;

@@ -57,14 +57,14 @@ typedef struct side {
     uint64_t next;
 } side;
 
-static void open_side(side *s, const char *directory, rp_durability mode)
+static void open_side(side *s, const char *directory, rp_durability mode, int64_t max_size)
 {
     rp_store_options store = {.seed = 5};
     rp_durable_options options = {.directory = directory,
                                   .mode = mode,
                                   .period_ns = RP_FOREVER,
                                   .segment_bytes = 4 * MIB};
-    rp_table_options table = rp_test_options("t", RP_UNIFORM, RP_FIFO, 10000);
+    rp_table_options table = rp_test_options("t", RP_UNIFORM, RP_FIFO, max_size);
     rp_error err = {0};
 
     memset(s, 0, sizeof *s);
@@ -126,7 +126,7 @@ static void fill_up(rp_durability mode)
     (void)snprintf(ballast, sizeof ballast, "%s/ballast", folder);
     assert_non_null(mkdtemp(copy));
     (void)snprintf(copied, sizeof copied, "%s/data", copy);
-    open_side(&s, data, mode);
+    open_side(&s, data, mode, 10000);
     (void)fill(&s, 100);
     assert_ok_err(rp_durable_checkpoint(s.durable, rp_wait_forever(), NULL, 0, &err), &err);
     saved = rp_table_digest(s.table);
@@ -137,7 +137,7 @@ static void fill_up(rp_durability mode)
     assert_true(strlen(err.text) > 10);
     /* What is there loads. */
     run("cp -r '%s' '%s'", data, copied);
-    open_side(&other, copied, mode);
+    open_side(&other, copied, mode, 10000);
     assert_true(rp_table_check(other.table));
     if (mode == RP_DURABLE_CHECKPOINT) assert_true(rp_table_digest(other.table) == saved);
     assert_true(rp_test_info_of(other.table).size >= 100);
@@ -161,9 +161,52 @@ static void fill_up(rp_durability mode)
     assert_ok_err(rp_durable_checkpoint(s.durable, rp_wait_forever(), NULL, 0, &err), &err);
     at_end = rp_table_digest(s.table);
     close_side(&s);
-    open_side(&s, data, mode);
+    open_side(&s, data, mode, 10000);
     assert_true(rp_table_digest(s.table) == at_end);
     assert_int_equal(rp_test_info_of(s.table).size, 210);
+    close_side(&s);
+    run("rm -rf '%s'%s", data, "");
+}
+
+static bool is_degraded(const side *s)
+{
+    rp_durable_info info;
+
+    rp_durable_get_info(s->durable, &info);
+    return info.degraded;
+}
+
+/* The table has 5 MiB, the backlog is 30 MiB, and 8 MiB become free: that is enough. Files that
+ * were removed and are still open would take them. */
+static void backlog_does_not_stand_in_the_way_issue_20(void **state)
+{
+    char data[64], ballast[64];
+    uint64_t digest;
+    rp_error err = {0};
+    side s;
+
+    (void)state;
+    if (!is_mounted) skip();
+    (void)snprintf(data, sizeof data, "%s/data", folder);
+    (void)snprintf(ballast, sizeof ballast, "%s/ballast", folder);
+    open_side(&s, data, RP_DURABLE_INTERVAL, 80);
+    (void)fill(&s, 200);
+    assert_ok_err(rp_durable_checkpoint(s.durable, rp_wait_forever(), NULL, 0, &err), &err);
+    put_ballast(2 * MIB);
+    (void)fill(&s, 500);
+    assert_true(is_degraded(&s));
+    assert_int_equal(unlink(ballast), 0);
+    put_ballast(8 * MIB);
+    for (int ms = 0; is_degraded(&s); ms++) {
+        assert_true(ms < 3 * WELL_MS);
+        (void)usleep(1000);
+    }
+    assert_true(fill(&s, 10) != 0);
+    digest = rp_table_digest(s.table);
+    close_side(&s);
+    assert_int_equal(unlink(ballast), 0);
+    open_side(&s, data, RP_DURABLE_INTERVAL, 80);
+    assert_true(rp_table_digest(s.table) == digest);
     close_side(&s);
     run("rm -rf '%s'%s", data, "");
 }
@@ -195,6 +238,7 @@ int main(void)
         cmocka_unit_test(checkpoint_mode),
         cmocka_unit_test(interval_mode),
         cmocka_unit_test(sync_mode),
+        cmocka_unit_test(backlog_does_not_stand_in_the_way_issue_20),
     };
     return cmocka_run_group_tests(tests, mount_disk, unmount_disk);
 }

@@ -273,7 +273,7 @@ static void a_dropped_queue_makes_way_issue_20(void **state)
     assert_true(put_some(&c, 8, CHUNKS));
     assert_int_equal(rp_segments_sync(c.rig.segments, NULL), RP_NO_RESOURCE);
     assert_true(rp_segments_is_full(c.rig.segments));
-    assert_int_equal(rp_segments_unsynced(c.rig.segments), 0);
+    assert_ok(rp_segments_sync_flushed(c.rig.segments, NULL));
 
     rp_segments_drop_queue(c.rig.segments);
 
