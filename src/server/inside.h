@@ -82,8 +82,9 @@ struct rp_server {
     atomic_uint_fast32_t health_version; /* moves when health does */
     atomic_size_t connection_count;
     atomic_size_t queued_bytes; /* of all connections, as published: queue_budget.h */
-    atomic_size_t pinned_bytes; /* of all connections: chunks without items, inserts that wait */
-    rp_shared_arena *arena;     /* for clients of this host; NULL: there is none */
+    atomic_size_t
+        pinned_bytes;       /* of all connections: chunks without items, inserts that wait */
+    rp_shared_arena *arena; /* for clients of this host; NULL: there is none */
     rp_allocator arena_alloc;
     rp_leases leases;
 

@@ -136,8 +136,8 @@ void rp_account_settle(rp_account *a, size_t spare);
 /* True if there is room in memory for a trajectory; always if the store has no disk tier. */
 bool rp_account_has_room(const rp_account *a, const rp_trajectory *trajectory);
 
-/* For a store with a disk tier. Bytes in memory that never go to disk, in all tables: items, heads of
- * chunks, and small chunks. */
+/* For a store with a disk tier. Bytes in memory that never go to disk, in all tables: items,
+ * heads of chunks, and small chunks. */
 uint64_t rp_account_small(const rp_account *a);
 /* Bytes that an item would add to the memory. */
 uint64_t rp_account_new_bytes(const rp_trajectory *trajectory);

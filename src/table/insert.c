@@ -353,8 +353,7 @@ static rp_progress refuse_small_locked(rp_table *t, rp_op *op, const rp_insert *
                 "table '%.60s': item with key %llu takes %zu bytes, and items and chunks below "
                 "%d bytes, which never go to disk, take %llu of the %llu in memory; %s",
                 t->options.name, (unsigned long long)item->key, item->trajectory->cost,
-                (int)RP_CHUNK_APART_BYTES,
-                (unsigned long long)rp_account_small(&t->account),
+                (int)RP_CHUNK_APART_BYTES, (unsigned long long)rp_account_small(&t->account),
                 (unsigned long long)b->spill->limit,
                 b->policy == RP_BUDGET_EVICT
                     ? "evicting all of this table would not make room"
@@ -422,8 +421,7 @@ static rp_progress fit_memory_locked(rp_table *t, rp_op *op, entering *e) RP_REQ
                                  "table '%.60s': item with key %llu takes %zu bytes, over the "
                                  "%llu that may be in memory at once",
                                  t->options.name, (unsigned long long)item->key,
-                                 item->trajectory->cost,
-                                 (unsigned long long)spill->limit));
+                                 item->trajectory->cost, (unsigned long long)spill->limit));
 }
 
 /* Counts the item in if it fits, evicting others if that helps and is allowed. */

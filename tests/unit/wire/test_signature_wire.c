@@ -246,7 +246,8 @@ static void names_have_a_limit(void **state)
     (void)state;
     memset(name, 'x', sizeof name);
     rp_buf_init(&bytes, rp_allocator_default());
-    for (size_t size = RP_WIRE_MAX_COLUMN_NAME_BYTES; size <= RP_WIRE_MAX_COLUMN_NAME_BYTES + 1; size++) {
+    for (size_t size = RP_WIRE_MAX_COLUMN_NAME_BYTES; size <= RP_WIRE_MAX_COLUMN_NAME_BYTES + 1;
+         size++) {
         size_t mark;
         rp_status st;
         rp_buf_clear(&bytes);
