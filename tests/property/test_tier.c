@@ -5,7 +5,7 @@
 #include "support/tier_rig.h"
 #include "util/thread.h"
 
-enum { MEMORY = 512 << 10, CACHE = 128 << 10, ROW = 1500, LONG = 6 };
+enum { MEMORY = 1 << 20, CACHE = 128 << 10, ROW = 1500, LONG = 6 };
 
 /* --- one thread, two stores -------------------------------------------------------------------- */
 

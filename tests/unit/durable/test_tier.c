@@ -311,7 +311,8 @@ static void test_small_chunks_are_evicted_issue_20(void **state)
         assert_true(rp_tier_rig_info(&rig).resident_bytes <= MEMORY - CACHE);
     }
     size = rp_test_info_of(rig.table).size;
-    assert_in_range(size, (MEMORY - CACHE) / (2 * SMALL + 200), (MEMORY - CACHE) / (2 * SMALL));
+    assert_in_range(size, (MEMORY - CACHE) / (2 * SMALL + 800),
+                    (MEMORY - CACHE) / (2 * SMALL + 500));
     for (uint64_t key = ITEMS - (uint64_t)size + 1; key <= ITEMS; key++)
         peek_and_compare(&rig, key, SMALL);
     assert_int_equal(atomic_load(&rig.troubles), 0);
@@ -361,7 +362,7 @@ static void test_full_table_of_small_chunks_turns_over_issue_20(void **state)
     (void)state;
     set_up_policy(&rig, RP_BUDGET_BLOCK, 1 << 20);
     while (rp_tier_rig_put(&rig, key, SMALL, 0) == RP_OK) key++;
-    size = (int64_t)key - 1;
+    size = (int64_t)key - 20; /* one item may be a little larger than another */
     rp_tier_rig_deinit(&rig);
     set_up_policy(&rig, RP_BUDGET_BLOCK, size);
     for (key = 1; key <= 3 * (uint64_t)size; key++)
@@ -370,8 +371,9 @@ static void test_full_table_of_small_chunks_turns_over_issue_20(void **state)
     rp_tier_rig_deinit(&rig);
 }
 
-/* Items that lie on disk are not evicted for the small chunks of another table. */
-static void test_small_chunks_of_another_table_evict_nothing_issue_20(void **state)
+/* Another table has filled the memory with what never goes to disk. An item is let in for as
+ * many of its own table as free what it takes: their heads, as their chunks lie on disk. */
+static void test_memory_that_another_table_fills_is_made_by_eviction_issue_20(void **state)
 {
     rp_table_options options = rp_test_options("small", RP_FIFO, RP_FIFO, 1 << 20);
     rp_store_options store = {.policy = RP_BUDGET_REJECT};
@@ -391,10 +393,9 @@ static void test_small_chunks_of_another_table_evict_nothing_issue_20(void **sta
     rp_store_budget(rig.bed.store)->policy = RP_BUDGET_EVICT;
     rig.table = large;
 
-    assert_int_equal(rp_tier_rig_put(&rig, 500, ROW, 0), RP_NO_RESOURCE);
+    assert_ok_err(rp_tier_rig_put(&rig, 500, ROW, 20000), &rig.bed.err);
 
-    assert_non_null(strstr(rig.bed.err.text, "evicting all of this table would not make room"));
-    assert_int_equal(rp_test_info_of(large).size, 299);
+    assert_in_range(rp_test_info_of(large).size, 299 - 3 * ROW / 500, 298);
     rp_tier_rig_deinit(&rig);
 }
 
@@ -619,7 +620,8 @@ static void test_admitted_chunks(void **state)
         rp_trajectory_unref(item.trajectory);
     }
     calls = rp_sim_calls(rig.disk);
-    assert_true(rp_tier_rig_info(&rig).resident_bytes <= (MEMORY - CACHE) / 5 * 3);
+    assert_true(rp_tier_rig_info(&rig).resident_bytes <=
+                (MEMORY - CACHE) / 5 * 3 + ITEMS * 700);
     assert_int_equal(rp_tier_rig_info(&rig).written_bytes, 0);
     for (uint64_t key = 1; key <= ITEMS; key++) assert_ok(peek(&rig, key));
     assert_true(rp_sim_calls(rig.disk) > calls);
@@ -644,7 +646,7 @@ int main(void)
         cmocka_unit_test(test_small_chunks_are_refused_issue_20),
         cmocka_unit_test(test_small_chunks_block_and_why_is_true_issue_20),
         cmocka_unit_test(test_full_table_of_small_chunks_turns_over_issue_20),
-        cmocka_unit_test(test_small_chunks_of_another_table_evict_nothing_issue_20),
+        cmocka_unit_test(test_memory_that_another_table_fills_is_made_by_eviction_issue_20),
         cmocka_unit_test(test_budget_of_the_store_stands_beside_it),
         cmocka_unit_test(test_damaged_record_fails_its_sample_alone),
         cmocka_unit_test(test_reads_fail_and_come_back),
