@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 BENCH ?= $(patsubst bench/%.c,%,$(shell grep -l '^int main' bench/*.c 2>/dev/null)) grpcio-client dmreverb-client
 C_FILES = $(shell find include src tests fuzz bench examples python -name '*.[ch]')
 
-.PHONY: all run test test-long bench paper wheel format lint fuzz campaign install clean help
+.PHONY: all run test test-long bench paper wheel format lint fuzz budget campaign install clean help
 
 all: build/release/build.ninja  ## build the library, the command, examples and benchmarks
 	@$(MESON) compile -C build/release
@@ -53,6 +53,9 @@ lint:  ## clang-format, clang-tidy and the rules about layers, names and sizes
 
 fuzz:  ## fuzz every decoder, or FUZZ=target; RUNS=10000000 or SECONDS=60 say how long
 	@$(PYTHON) tools/fuzz.py $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(FUZZ)
+
+budget: all  ## resident memory against the formula of docs/operations.md, under random loads; SECONDS=30 each
+	@RP_BUILD=build/release $(PYTHON) tests/attack/budget.py $(if $(SECONDS),--seconds $(SECONDS))
 
 campaign:  ## hours of random runs against the models, then of fuzzing
 	@$(PYTHON) tests/run.py --suite property --scale 50 --timeout 14400 release asan tsan

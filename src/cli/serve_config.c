@@ -29,7 +29,7 @@ enum {
 
 static const char default_address[] = "localhost:8000";
 static const char default_table[] = "replay:prioritized:1000000,exponent=0.6";
-static const double default_share = 0.8; /* of the memory, for chunks */
+static const double default_share = 0.6; /* of the memory, for tables: docs/operations.md */
 static const double default_queued_share = 0.05;
 
 const rp_option rp_serve_options[RP_SERVE_OPTIONS] = {
@@ -40,7 +40,7 @@ const rp_option rp_serve_options[RP_SERVE_OPTIONS] = {
     [RP_SERVE_TABLE] = {"table", "SPEC", "a table: NAME:SAMPLER[:MAX_SIZE][,key=value...]",
                         true, "Tables", NULL},
     [RP_SERVE_MAX_BYTES] = {"max-bytes", "SIZE",
-                            "chunk bytes of all tables (80% of the memory)", false, NULL, NULL},
+                            "memory of all tables (60% of the machine's)", false, NULL, NULL},
     [RP_SERVE_POLICY] = {"policy", "WORD", "when that is full: evict, block or reject (evict)",
                          false, NULL, "evict block reject"},
     [RP_SERVE_SEED] = {"seed", "N", "of all random choices (0: from the system)", false, NULL,

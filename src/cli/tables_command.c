@@ -32,7 +32,7 @@ static const rp_option options[OPTIONS] = {
     [COLUMN] = {"column", "NAME=SPEC", "of items, such as obs='float32 [?, 84]'", true,
                 "create", NULL},
     [MAX_SIZE] = {"max-size", "N", "items", false, "alter", NULL},
-    [MAX_BYTES] = {"max-bytes", "SIZE", "chunk bytes (0: no limit)", false, NULL, NULL},
+    [MAX_BYTES] = {"max-bytes", "SIZE", "memory of its items (0: no limit)", false, NULL, NULL},
     [MAX_TIMES_SAMPLED] = {"max-times-sampled", "N", "then an item goes (0: no limit)", false,
                            NULL, NULL},
     [SAMPLES_PER_INSERT] = {"samples-per-insert", "X", "what the rate limiter keeps", false,

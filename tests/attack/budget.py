@@ -1,0 +1,124 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Random loads on servers with byte budgets: resident memory against the formula in
+docs/operations.md. `make budget` runs it; it is no part of `make test`, as it judges memory.
+
+    tests/attack/budget.py [--seconds N] [--seed N]      N seconds for each server
+"""
+
+import argparse
+import random
+import sys
+import time
+
+import messages as m
+from target import Server
+
+MIB = 1 << 20
+BUDGETS = [32, 64, 256, 1024]  # MiB
+QUEUED, PINNED = 32, 32  # MiB
+TABLES = {"a": "uniform:10000000", "b": "prioritized:10000000", "c": "min_heap:10000000",
+          "d": "fifo:10000000,remover=uniform", "waits": "queue:2"}
+
+
+def allowed(budget, connections):
+    """What docs/operations.md says."""
+    return (budget * 5 // 4 + (QUEUED + PINNED + 64) * MIB + connections * 64 * 1024
+            + len(TABLES) * 256 * 1024)
+
+
+class Load:
+    """What one connection sends."""
+
+    def __init__(self, server, seed):
+        self.server, self.random, self.key = server, random.Random(seed), seed << 40
+        self.connect()
+
+    def connect(self):
+        self.peer = self.server.peer()
+        self.peer.socket.settimeout(0.3)  # a stream that waits is not read from
+        self.stream = self.peer.open(m.INSERT)
+
+    def take_keys(self, count):
+        self.key += count
+        return range(self.key - count, self.key)
+
+    def tiny(self, table, count=200, row_bytes=1):
+        keys = self.take_keys(count)
+        return m.insert([m.chunk(k, row_bytes=row_bytes, episode=k) for k in keys],
+                        [m.item(k, table) for k in keys])
+
+    def message(self, table):
+        kind = self.random.randrange(12)
+        if kind < 6:
+            return self.tiny(table, row_bytes=self.random.choice([1, 1, 10, 100]))
+        if kind < 9:
+            return self.tiny(table, 1, self.random.randrange(1000, 2 * MIB))
+        if kind == 9:  # slices
+            [key] = self.take_keys(1)
+            pieces = [m.piece(key)] * self.random.randrange(1, 20000)
+            return m.insert([m.chunk(key)], [m.item(key, table, columns=[m.column(pieces)])])
+        keys = self.take_keys(self.random.randrange(1, 500))
+        item = m.item(keys[0], table, columns=[m.column([m.piece(k) for k in keys])])
+        chunks = [m.chunk(k) for k in keys]
+        return m.insert(chunks, [item] if kind == 10 else [])  # or without an item
+
+    def step(self, table):
+        try:
+            is_over = self.send(table)
+        except OSError:
+            is_over = True
+        if is_over:
+            self.peer.__exit__(None, None, None)
+            self.connect()
+
+    def send(self, table):
+        dice = self.random.randrange(40)
+        if dice == 0:  # a sampler that does not read
+            stream = self.peer.open(m.SAMPLE)
+            self.peer.write(stream, m.sample(table, 1000000))
+        self.peer.write(self.stream, self.message("waits" if dice == 1 else table))
+        self.peer.take(0)
+        call = self.peer.calls[self.stream]
+        call.messages()
+        return call.over or self.peer.closed or dice == 2
+
+
+def run(budget, policy, seconds, seed):
+    server = Server(tables=TABLES, arguments=("--max-bytes", budget, "--policy", policy),
+                    limits={"queued_bytes": QUEUED * MIB, "pinned_bytes": PINNED * MIB})
+    loads = [Load(server, seed * 8 + i) for i in range(4)]
+    for i in range(budget * 9 // 10 // (3 * MIB // 2)):  # so that large ones are full, too
+        loads[0].peer.write(loads[0].stream, loads[0].tiny("abcd"[i % 4], 1, 3 * MIB // 2))
+        loads[0].peer.take(0)
+    choose, peak, steps, until = random.Random(seed), 0, 0, time.monotonic() + seconds
+    while time.monotonic() < until:
+        # Most goes to one table for a while, then to the next.
+        table = choose.choice("abcd") if choose.random() < 0.1 else "abcd"[steps // 200 % 4]
+        choose.choice(loads).step(table)
+        steps += 1
+        if steps % 10 == 0:
+            peak = max(peak, server.rss())
+    metrics = server.metrics()
+    wrong = server.stop()
+    most = allowed(budget, len(loads))
+    ok = peak <= most and not wrong and metrics["store_bytes"] <= budget
+    print(f"{'ok' if ok else 'FAIL':4} max_bytes {budget // MIB:5} MiB, {policy:6}: resident "
+          f"{peak // MIB} of {most // MIB} MiB allowed, store_bytes "
+          f"{metrics['store_bytes'] / budget:.2f} of max_bytes {wrong}", flush=True)
+    return ok
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    results = [run(budget * MIB, policy, options.seconds, options.seed)
+               for budget in BUDGETS for policy in ("evict", "block", "reject")]
+    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
