@@ -42,10 +42,11 @@ typedef struct rp_durable_options {
     int64_t period_ns;      /* between checkpoints; 0: 300 s; RP_FOREVER: on demand only */
     int32_t keep;           /* checkpoints; 0: 3 */
     uint64_t segment_bytes; /* 0: 256 MiB */
-    uint64_t max_memory;    /* bytes of chunks in memory, an eighth of it for what was read
-                               back; the rest lies on disk until it is sampled. Chunks below
-                               1 KiB stay in memory: if they fill it, the store's policy
-                               decides, as with max_bytes. 0: all in memory */
+    uint64_t max_memory; /* bytes of tables in memory, as rp_trajectory_cost() counts them, an
+                            eighth of it for what was read back; other chunks lie on disk
+                            until they are sampled. Items and chunks below 1 KiB stay in
+                            memory: if they fill it, the store's policy decides, as with
+                            max_bytes. 0: all in memory */
     bool checkpoint_at_end; /* when it is closed in order */
     bool salvage;           /* load what can be read of damaged data, and report the rest */
     bool accept_changes;    /* tables whose selectors differ from those saved: keep the items */

@@ -21,11 +21,11 @@
  * Chunks below 1 KiB count and never go to disk. If there is no room for an insert beside them,
  * the policy of the store's budget decides: the insert evicts from its table, waits or fails.
  *
- * What is not counted: metadata, for each chunk about 400 bytes and 150 for each column, for
- * each item about 300; samples in their readers' hands; inserts that wait, and for each thread
- * that inserts about 1 MiB and one item that it has not told of yet; chunks that no table holds
- * any more and that are still on their way to a segment, which keeps them until they are
- * synced. Nor is memory that the allocator keeps after it was freed.
+ * Items and heads of chunks count as they do in the store's budget (rp_trajectory_cost()). What
+ * is not counted: samples in their readers' hands; inserts that wait, and for each thread that
+ * inserts about 1 MiB and one item that it has not told of yet; chunks that no table holds any
+ * more and that are still on their way to a segment, which keeps them until they are synced.
+ * Nor is memory that the allocator keeps after it was freed.
  *
  * A disk that cannot be written: chunks stay in memory, inserts wait when it is full, the
  * thread tries once a second and on_event tells. A record that cannot be read fails the call

@@ -5,9 +5,10 @@
  * the messages that were read together with its first, and is started before anything else is
  * done for any call (insert_stream.h). If the table lets it wait, the stream goes on with what
  * follows, for other tables too, until the table has as many waiting as it takes; then the
- * stream is paused, and its peer held up by flow control, never by an error. Keys are confirmed
- * at the end of the turn, all in one message; with a journal only those that are safe, the
- * others when they are. */
+ * stream is paused, and its peer held up by flow control. Only when all connections together
+ * hold more than the limit pinned_bytes is a stream whose inserts must wait refused. Keys are
+ * confirmed at the end of the turn, all in one message; with a journal only those that are
+ * safe, the others when they are. */
 #include "server/insert_stream.h"
 
 #include <assert.h>
@@ -338,7 +339,8 @@ static bool cut(rp_insert_batch *batch)
 {
     size_t begin = batch->op.refused;
 
-    assert(batch->op.done == 0 && begin < batch->count);
+    if (batch->op.done > 0) return false;
+    assert(begin < batch->count);
     while (!batch->begins[begin]) begin--;
     if (begin == 0) return false;
     drop_items(batch, begin);

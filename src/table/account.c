@@ -20,6 +20,7 @@ rp_budget *rp_budget_new(const rp_allocator *alloc, uint64_t limit, rp_budget_po
     b->limit = limit;
     b->policy = policy;
     atomic_init(&b->used, 0);
+    atomic_init(&b->idle, 0);
     atomic_init(&b->waiting, 0);
     return b;
 }
@@ -361,8 +362,8 @@ void rp_account_take_back(rp_account *a, const rp_trajectory *trajectory, const 
 
     rp_account_remove(a, trajectory);
     left = unsettled - a->unsettled - entry->unsettled;
-    assert(left >= 0);
-    a->freed = freed + (uint64_t)left;
+    /* Without a limit, another table may have taken a chunk meanwhile: then less has left. */
+    a->freed = freed + (left > 0 ? (uint64_t)left : 0);
     a->deleted_episodes -= (int64_t)entry->episodes;
 }
 
@@ -410,6 +411,15 @@ uint64_t rp_account_most_gain(uint64_t bytes, size_t count, size_t spare)
     return bytes - (idle_bytes(spare + count) - idle_bytes(spare));
 }
 
+static void note_settled(rp_account *a, size_t spare)
+{
+    uint64_t idle = idle_bytes(spare);
+
+    if (idle != a->idle) (void)atomic_fetch_add(&a->budget->idle, idle - a->idle);
+    a->unsettled = 0;
+    a->idle = idle;
+}
+
 bool rp_account_settle_within(rp_account *a, size_t spare)
 {
     rp_budget *b = a->budget;
@@ -419,8 +429,7 @@ bool rp_account_settle_within(rp_account *a, size_t spare)
     do
         if (b->limit > 0 && used + change > b->limit) return false;
     while (!atomic_compare_exchange_weak(&b->used, &used, used + change));
-    a->unsettled = 0;
-    a->idle = idle_bytes(spare);
+    note_settled(a, spare);
     return true;
 }
 
@@ -432,11 +441,14 @@ void rp_account_settle(rp_account *a, size_t spare)
     uint64_t change = change_of(a, spare);
 
     if (change != 0) (void)atomic_fetch_add(&b->used, (uint_fast64_t)change);
-    a->unsettled = 0;
-    a->idle = idle_bytes(spare);
+    note_settled(a, spare);
+    if (b->spill != NULL && (a->moved_count > 0 || a->moved_small != 0)) tell_spill(a);
+}
+
+void rp_account_trim(rp_account *a)
+{
     rp_count_map_trim(&a->episodes);
     rp_count_map_trim(&a->spilled);
-    if (b->spill != NULL && (a->moved_count > 0 || a->moved_small != 0)) tell_spill(a);
 }
 
 void rp_account_reset(rp_account *a)

@@ -40,6 +40,7 @@ typedef struct rp_budget {
     rp_budget_policy policy;
     rp_spill *spill;              /* the disk tier, or NULL. Set while nobody uses the store */
     atomic_uint_fast64_t used;    /* A2 */
+    atomic_uint_fast64_t idle;    /* of these, index memory without items */
     atomic_uint_fast32_t waiting; /* tables in which somebody waits for bytes: those in line */
     rp_table *first_waiter, *last_waiter RP_GUARDED_BY(mu); /* leave.c */
 } rp_budget;
@@ -132,6 +133,10 @@ bool rp_account_settle_within(rp_account *a, size_t spare);
 /* Tells the budget, whether over its limit or not, and the disk tier what has changed: once a
  * batch, not once an item, and before references to removed items are dropped. */
 void rp_account_settle(rp_account *a, size_t spare);
+
+/* Gives back memory of its maps that is not in use, and with it what rp_account_reserve() made
+ * room for: for a table whose lock is about to be left. */
+void rp_account_trim(rp_account *a);
 
 /* True if there is room in memory for a trajectory; always if the store has no disk tier. */
 bool rp_account_has_room(const rp_account *a, const rp_trajectory *trajectory);

@@ -216,12 +216,13 @@ typedef struct entering {
     const rp_insert *item;
     rp_entry entry;
     size_t evictions; /* made for it */
+    bool may_yield; /* false: it is not to wait, and others might take what it frees for ever */
 } entering;
 
 /* Slots without an item after the item has taken one. */
 static size_t spare_after_locked(const rp_table *t) RP_REQUIRES(t->mu)
 {
-    return rp_slots_spare(&t->slots) - (t->slots.first_free != RP_SLOT_NONE);
+    return rp_table_spare_locked(t) - (t->slots.first_free != RP_SLOT_NONE);
 }
 
 /* Evicts one item. Its bytes are counted out. */
@@ -234,14 +235,16 @@ static void evict_one_locked(rp_table *t, entering *e) RP_REQUIRES(t->mu)
 }
 
 /* True if so much was evicted under this lock that others are to have a turn, or that the log
- * and the extensions must be told first. The item itself is counted in and out once for each
- * turn, so a turn is never shorter than that. */
+ * and the extensions must be told first. The item is counted in and out once for each turn: so
+ * one of many chunks has longer turns. */
 static bool has_evicted_enough_locked(const rp_table *t, const entering *e) RP_REQUIRES(t->mu)
 {
-    size_t own = 4 * (size_t)e->item->trajectory->chunk_count;
+    size_t own = e->item->trajectory->chunk_count;
 
-    return e->evictions >= RP_BLOCK + own / 8 || t->removed_chunks > RP_BLOCK_CHUNKS + own ||
-           !rp_tell_has_room_locked(t);
+    if (own > RP_BLOCK_CHUNKS) own = RP_BLOCK_CHUNKS;
+    if (!rp_tell_has_room_locked(t)) return true;
+    return e->may_yield && (e->evictions >= RP_BLOCK + own / 16 ||
+                            t->removed_chunks > RP_BLOCK_CHUNKS + 4 * own);
 }
 
 /* Makes room for the item under the table's own limit, by eviction. */
@@ -378,8 +381,8 @@ static bool may_evict_small_locked(rp_table *t, uint64_t shortage) RP_REQUIRES(t
            shortage;
 }
 
-/* Chunks that never go to disk are bounded by the memory as all chunks are by the budget, and
- * its policy says what happens when they fill it. */
+/* What never goes to disk (items, heads of chunks, small chunks) is bounded by the memory as
+ * all bytes are by the budget, and its policy says what happens when it fills the memory. */
 static rp_progress fit_small_locked(rp_table *t, rp_op *op, entering *e) RP_REQUIRES(t->mu)
 {
     const rp_insert *item = e->item;
@@ -413,7 +416,7 @@ static rp_progress fit_memory_locked(rp_table *t, rp_op *op, entering *e) RP_REQ
     if (now != RP_READY || rp_account_has_room(&t->account, item->trajectory)) return now;
     if (item->trajectory->cost <= spill->limit) {
         rp_account_settle(&t->account,
-                          rp_slots_spare(&t->slots)); /* it makes room by what it knows of */
+                          rp_table_spare_locked(t)); /* it makes room by what it knows of */
         spill->make_room(spill, item->trajectory->cost);
         return RP_BLOCKED;
     }
@@ -425,22 +428,23 @@ static rp_progress fit_memory_locked(rp_table *t, rp_op *op, entering *e) RP_REQ
 }
 
 /* Counts the item in if it fits, evicting others if that helps and is allowed. */
-static rp_progress fit_locked(rp_table *t, rp_op *op, const rp_insert *item) RP_REQUIRES(t->mu)
+static rp_progress fit_locked(rp_table *t, rp_op *op, const rp_insert *item)
+    RP_REQUIRES(t->mu) RP_NO_THREAD_SAFETY_ANALYSIS /* `entry` is locked with a limit only */
 {
     rp_budget *b = t->account.budget;
-    entering e = {.item = item};
+    entering e = {.item = item, .may_yield = op->until_ns != RP_NOW};
     rp_progress now = fit_memory_locked(t, op, &e);
 
     /* A redo counts the item in before the evictions that went with it: these did not. */
     if (e.evictions > 0 && rp_table_log_of(t) != NULL) rp_tell_noted_locked(t);
     if (now != RP_READY) return now;
     e.evictions = 0;
-    rp_mutex_lock(&b->entry);
+    if (b->limit > 0) rp_mutex_lock(&b->entry);
     rp_account_enter(&t->account, item->trajectory, &e.entry);
     now = fit_table_locked(t, op, &e);
     if (now == RP_READY) now = fit_budget_locked(t, op, &e);
     if (now != RP_READY) rp_account_take_back(&t->account, item->trajectory, &e.entry);
-    rp_mutex_unlock(&b->entry);
+    if (b->limit > 0) rp_mutex_unlock(&b->entry);
     if (now != RP_READY && e.evictions > 0 && rp_table_log_of(t) != NULL)
         rp_tell_noted_locked(t); /* as above */
     return now;
@@ -605,7 +609,7 @@ rp_status rp_insert_check(const rp_table *t, rp_op *op)
         return rp_fail(&op->error, RP_INVALID,
                        "table '%s': %zu items in one call, the bound is %d", t->options.name,
                        op->count, RP_MAX_BATCH);
-    if (op->count <= RP_BLOCK) return RP_OK;
+    if (rp_insert_block_size(op, RP_BLOCK) == op->count) return RP_OK;
     bad = find_bad(t, op->items, op->count);
     if (bad == op->count) return RP_OK;
     explain_bad(t, &op->items[bad], bad, &op->error);

@@ -46,7 +46,8 @@ static void take_dead_locked(rp_table *t, takeaway *out) RP_REQUIRES(t->mu)
 static void take_locked(rp_table *t, takeaway *out) RP_REQUIRES(t->mu)
 {
     rp_table_count_out_locked(t, SIZE_MAX);
-    rp_account_settle(&t->account, rp_slots_spare(&t->slots));
+    rp_account_settle(&t->account, rp_table_spare_locked(t));
+    rp_account_trim(&t->account);
     take_dead_locked(t, out);
     out->finished = NULL;
     if (t->finished != NULL && !t->calling_back) {

@@ -165,9 +165,10 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
     else if (op->is_insert)
         (void)snprintf(
             text, size,
-            "insert waits for bytes: all tables together take %llu of %llu; deletes or "
-            "evictions would release it",
-            (unsigned long long)rp_budget_used(b), (unsigned long long)b->limit);
+            "insert waits for bytes: all tables together take %llu of %llu, of these %llu for "
+            "indexes without items; deletes, evictions or dropped tables would release it",
+            (unsigned long long)rp_budget_used(b), (unsigned long long)b->limit,
+            (unsigned long long)atomic_load(&b->idle));
     else if (t->options.max_size < t->limiter.options.min_size && !t->options.soft_limit)
         (void)snprintf(
             text, size,
@@ -298,6 +299,10 @@ bool rp_table_start_insert(rp_table *t, rp_op *op)
         if (!over && now == RP_BLOCKED) {
             over = wait_or_end_locked(t, op);
             parked = !over;
+        } else if (now == RP_YIELD && op->until_ns != RP_NOW) {
+            park_locked(t,
+                        op); /* first in line: others do not take what it has made room for */
+            parked = true;
         }
         over |= now == RP_OVER;
         rp_table_leave(t); /* if parked, the operation may be gone from here on */
@@ -317,6 +322,7 @@ bool rp_table_start_sample(rp_table *t, rp_op *op)
         now = RP_BLOCKED;
         rp_mutex_lock(&t->mu);
         over = refuse_closed_locked(t, op);
+        if (over && op->done > 0) (void)rp_op_end(op, RP_OK); /* closed between two turns */
         if (!over && t->samples.count == 0) now = rp_sample_run_locked(t, op);
         if (now == RP_OVER) over = true;
         if (now == RP_BLOCKED && !over) over = wait_or_end_locked(t, op);

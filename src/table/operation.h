@@ -46,7 +46,8 @@ typedef struct rp_prepared {
     bool is_offered; /* the reference is the owner's own */
 } rp_prepared;
 
-/* Checks items before the first is inserted. A single block is checked by preparing it. */
+/* Checks items before the first is inserted. An operation of one block is checked by preparing
+ * it. */
 RP_NODISCARD rp_status rp_insert_check(const rp_table *t, rp_op *op);
 
 /* Prepares items [first, first + count). RP_INVALID, RP_NO_RESOURCE. After success,

@@ -78,7 +78,7 @@ rp_status rp_table_replay(rp_table *t, const rp_change *change, rp_error *err)
     st = change_locked(t, change, err);
     t->events.muted = false;
     rp_table_count_out_locked(t, SIZE_MAX);
-    rp_account_settle(&t->account, rp_slots_spare(&t->slots));
+    rp_account_settle(&t->account, rp_table_spare_locked(t));
     t->account.freed = 0;
     rp_mutex_unlock(&t->mu);
     return st;

@@ -37,9 +37,10 @@ struct rp_spill {
     void (*make_room)(rp_spill *spill, uint64_t bytes);
     /* True if it is over at once, with nothing to be read: on_done is not called. */
     bool (*start_load)(rp_spill *spill, rp_sample_load *load);
-    uint64_t limit;                /* bytes of chunks in memory; fixed at birth */
+    uint64_t limit;                /* bytes of tables in memory; fixed at birth */
     atomic_uint_fast64_t resident; /* the same, now */
-    atomic_uint_fast64_t small;    /* of these, of chunks that never go to disk */
+    atomic_uint_fast64_t small;    /* of these, what never goes to disk: items, heads of chunks,
+                                      small chunks */
     atomic_bool is_failing;        /* the disk cannot be written */
 };
 

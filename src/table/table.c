@@ -9,7 +9,9 @@
  *   T3  an operation that fails leaves T1 and every counter as they were;
  *   T4  a live slot holds references to its trajectory, and the account counts it once;
  *   T5  limiter.inserts - limiter.deletes is the number of live slots;
- *   T6  the first operation in each queue of parked ones cannot go ahead.
+ *   T6  the first operation in each queue of parked ones cannot go ahead, or a thread is about
+ * to
+ *       resume it (pump_again).
  * rp_table_check() looks at T1, T2, T4, T5 and at the selectors' own invariants.
  *
  * Multi-structure changes are reserve, then commit: every allocation is made before the first
@@ -222,6 +224,11 @@ void rp_table_count_out_locked(rp_table *t, size_t count)
         rp_account_remove(&t->account, slot->trajectory);
         t->slots.first_uncounted = slot->next;
     }
+}
+
+size_t rp_table_spare_locked(const rp_table *t)
+{
+    return rp_table_is_dropped(t) ? 0 : rp_slots_spare(&t->slots);
 }
 
 rp_status rp_table_exhume_locked(rp_table *t)

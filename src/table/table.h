@@ -172,6 +172,10 @@ void rp_table_count_out_locked(rp_table *t, size_t count) RP_REQUIRES(t->mu);
  * whichever threads let go of what when. RP_NO_RESOURCE, with nothing changed. */
 RP_NODISCARD rp_status rp_table_exhume_locked(rp_table *t) RP_REQUIRES(t->mu);
 
+/* Slots without an item that the budget is charged for. A dropped table is charged for none:
+ * its memory goes with the last reference. */
+size_t rp_table_spare_locked(const rp_table *t) RP_REQUIRES(t->mu);
+
 /* Takes out what the remover picks. The table must not be empty. */
 void rp_table_evict_locked(rp_table *t) RP_REQUIRES(t->mu);
 

@@ -121,6 +121,7 @@ void rp_table_drop(rp_table *t)
     atomic_store_explicit(&t->dropped, true, memory_order_release);
     rp_table_fail_parked_locked(t, RP_CANCELLED, "was dropped");
     restart_locked(t);
+    t->account.freed += t->account.idle; /* others may wait for that */
     rp_table_leave(t);
 }
 

@@ -89,7 +89,7 @@ void rp_count_map_trim(rp_count_map *m)
         rp_count_map_deinit(&smaller);
         return;
     }
-    for (size_t i = 0; i < m->used; i++) {
+    for (size_t i = 0; smaller.used < count; i++) {
         if (m->counts[i].n == 0) continue;
         smaller.counts[smaller.used] = m->counts[i];
         rp_map_insert(&smaller.map, rp_map_tag(&smaller.map, m->counts[i].key),

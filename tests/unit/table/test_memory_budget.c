@@ -234,7 +234,8 @@ static void one_insert_that_evicts_many_takes_turns(void **state)
         int64_t evictions = rp_test_info_of(t).evictions;
         w.turns = 0;
 
-        assert_ok(put(t, ITEMS, large));
+        rp_insert item = {.key = ITEMS, .priority = 1, .trajectory = large};
+        assert_ok(rp_table_insert(t, &item, 1, rp_wait_ms(60000), NULL, NULL));
 
         evictions = rp_test_info_of(t).evictions - evictions;
         assert_true(evictions > ITEMS / 2);
@@ -243,6 +244,82 @@ static void one_insert_that_evicts_many_takes_turns(void **state)
         rp_trajectory_unref(large);
         world_deinit(&w);
     }
+}
+
+/* It is first in line between its turns: who comes later waits behind it. */
+static void insert_that_evicts_many_is_not_starved(void **state)
+{
+    (void)state;
+    enum { ITEMS = 20000 };
+    world w;
+    world_init(&w, (uint64_t)ITEMS * 640 + (1 << 20), RP_BUDGET_EVICT);
+    rp_table *t = add_table(&w, "t", RP_FIFO, RP_FIFO, 1 << 20);
+    rp_trajectory *tiny = make(&w, 1, 1, 1), *large = make(&w, 1, 1, ITEMS * 400);
+    rp_insert item = {.key = ITEMS, .priority = 1, .trajectory = large};
+    for (uint64_t key = 0; key < ITEMS; key++) {
+        rp_trajectory *own = make(&w, 1, 1, 1);
+        assert_ok(put(t, key, own));
+        rp_trajectory_unref(own);
+    }
+
+    assert_ok(rp_table_insert(t, &item, 1, rp_wait_ms(60000), NULL, NULL));
+
+    assert_int_equal(rp_test_info_of(t).insert_waits.parked, 1);
+    assert_int_equal(rp_test_info_of(t).waiting_inserts, 0);
+    rp_trajectory_unref(tiny);
+    rp_trajectory_unref(large);
+    world_deinit(&w);
+}
+
+/* A bad item behind one of many chunks: neither goes in. */
+static void all_items_are_checked_before_the_first_goes_in(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, 0, RP_BUDGET_EVICT);
+    rp_table *t = add_table(&w, "t", RP_FIFO, RP_FIFO, 10);
+    rp_trajectory *wide = make(&w, RP_BLOCK_CHUNKS + 1, RP_BLOCK_CHUNKS + 1, 1);
+    rp_insert items[] = {{.key = 1, .priority = 1, .trajectory = wide},
+                         {.key = 2, .priority = 1, .trajectory = wide, .times_sampled = -1}};
+    size_t inserted = 7;
+
+    assert_int_equal(rp_table_insert(t, items, 2, rp_wait_none(), &inserted, NULL), RP_INVALID);
+
+    assert_int_equal(rp_test_info_of(t).size, 0);
+    assert_int_equal(inserted, 0);
+    rp_trajectory_unref(wide);
+    world_deinit(&w);
+}
+
+/* What a table keeps for items that are gone is free when it is dropped, and those who wait for
+ * bytes learn of it. */
+static void index_of_a_dropped_table_is_free(void **state)
+{
+    (void)state;
+    enum { LIMIT = 12 << 20 };
+    world w;
+    rp_table_info info;
+    world_init(&w, LIMIT, RP_BUDGET_REJECT);
+    rp_table *t = add_table(&w, "t", RP_FIFO, RP_FIFO, 1 << 20), *other;
+    rp_trajectory *tiny = make(&w, 1, 1, 1), *large = make(&w, 1, 1, LIMIT - 4000);
+    uint64_t key = 0;
+    while (put(t, key, tiny) == RP_OK) key++;
+    assert_ok(rp_table_reset(t, NULL));
+    other = add_table(&w, "other", RP_FIFO, RP_FIFO, 10);
+    assert_true(store_bytes(&w) > (1 << 20));
+    assert_int_equal(put(other, 1, large), RP_NO_RESOURCE);
+    (void)rp_table_ref(t);
+
+    assert_ok(rp_store_drop_table(w.store, (rp_string){"t", 1}, NULL));
+
+    assert_int_equal(store_bytes(&w), 0);
+    assert_ok(put(other, 1, large));
+    rp_table_get_info(other, &info);
+    assert_int_equal(info.size, 1);
+    rp_table_unref(t);
+    rp_trajectory_unref(tiny);
+    rp_trajectory_unref(large);
+    world_deinit(&w);
 }
 
 static void items_of_many_chunks_are_inserted_and_deleted_in_turns(void **state)
@@ -324,6 +401,9 @@ int main(void)
         cmocka_unit_test(memory_stays_within_the_budget),
         cmocka_unit_test(idle_indexes_of_many_tables_count),
         cmocka_unit_test(one_insert_that_evicts_many_takes_turns),
+        cmocka_unit_test(insert_that_evicts_many_is_not_starved),
+        cmocka_unit_test(all_items_are_checked_before_the_first_goes_in),
+        cmocka_unit_test(index_of_a_dropped_table_is_free),
         cmocka_unit_test(items_of_many_chunks_are_inserted_and_deleted_in_turns),
         cmocka_unit_test(many_chunks_against_many_evictions_is_linear),
         cmocka_unit_test(replacing_an_item_of_many_chunks_is_linear),

@@ -109,6 +109,40 @@ static void reserve_without_memory_changes_nothing(void **state)
     }
 }
 
+/* With room for every number of allocations: without memory for the smaller map all stays. */
+static void trim_gives_memory_back_and_keeps_counts(void **state)
+{
+    enum { MANY = 5000, LEFT = 300 };
+    size_t before, after;
+
+    (void)state;
+    for (size_t room = 0; room < 4; room++) {
+        rp_count_map m;
+        rp_count_map_init(&m, &alloc, 7);
+        assert_ok(rp_count_map_reserve(&m, MANY));
+        for (uint64_t key = 0; key < MANY; key++) (void)rp_count_map_add(&m, key);
+        before = oom.live_bytes;
+        rp_count_map_trim(&m);
+        assert_int_equal(oom.live_bytes, before); /* all of it is in use */
+        for (uint64_t key = LEFT; key < MANY; key++) (void)rp_count_map_sub(&m, key);
+        for (uint64_t key = 0; key < LEFT; key += 2) (void)rp_count_map_add(&m, key);
+
+        atomic_store(&oom.left, room);
+        rp_count_map_trim(&m);
+        atomic_store(&oom.left, RP_TEST_OOM_UNLIMITED);
+
+        after = oom.live_bytes;
+        assert_true(room < 2 ? after == before : after < before / 4);
+        assert_int_equal(rp_count_map_size(&m), LEFT);
+        for (uint64_t key = 0; key < MANY; key++)
+            assert_int_equal(rp_count_map_get(&m, key), key < LEFT ? 2 - key % 2 : 0);
+        assert_ok(rp_count_map_reserve(&m, MANY));
+        for (uint64_t key = 0; key < MANY; key++) (void)rp_count_map_add(&m, key);
+        assert_int_equal(rp_count_map_size(&m), MANY);
+        rp_count_map_deinit(&m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -117,6 +151,8 @@ int main(void)
                                         set_up, nothing_is_left),
         cmocka_unit_test_setup_teardown(places_are_reused, set_up, nothing_is_left),
         cmocka_unit_test_setup_teardown(reserve_without_memory_changes_nothing, set_up,
+                                        nothing_is_left),
+        cmocka_unit_test_setup_teardown(trim_gives_memory_back_and_keeps_counts, set_up,
                                         nothing_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
