@@ -2,10 +2,12 @@
 /* Batches: samples that are held together, what their columns look like stacked, and the
  * decoding of them into the caller's memory. */
 #include "chunk/trajectory.h"
+
 #include "client/sampler_inside.h"
 #include "table/operation.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include <assert.h>
 
 enum { MAX_BATCH_SIZE = 1 << 20 };
 
@@ -268,8 +270,10 @@ static rp_status check_batch(const rp_sampler *s, size_t size, rp_ragged ragged,
 static rp_status fetch_batch(rp_sampler *s, rp_batch *b, size_t size, bool whole, rp_wait wait,
                              rp_error *err)
 {
-    rp_status st =
-        rp_sampler_fetch(s, b->held->samples, size, size, &b->held->count, wait, err);
+    rp_status st;
+
+    assert(b != NULL && b->held != NULL);
+    st = rp_sampler_fetch(s, b->held->samples, size, size, &b->held->count, wait, err);
 
     if (st != RP_OK && b->held->count > 0) {
         if (!whole && rp_sampler_is_over(s)) {

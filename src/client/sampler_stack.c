@@ -2,9 +2,11 @@
 /* Stacking samples as they come: a group that a core's own cache holds is fetched, decoded to
  * its place and let go of, then the next, whose memory is what the one before has left. */
 #include "client/sampler_inside.h"
+
 #include "table/operation.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include <assert.h>
 
 enum {
     GROUP_BYTES = 256 << 10, /* of what is stacked */
@@ -61,6 +63,7 @@ static rp_status stack_group(const stacking *k, const rp_sample *group, size_t c
     size_t used = 0;
     rp_status st = RP_OK;
 
+    assert(k->trajectories != NULL);
     for (size_t i = 0; st == RP_OK && i < count; i++) {
         k->trajectories[i] = group[i].trajectory;
         st = check_item(k, group[i].trajectory, done + i, err);

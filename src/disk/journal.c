@@ -53,6 +53,11 @@ struct rp_journal {
     atomic_uint_fast64_t safe, last; /* written under the lock, read anywhere */
     atomic_uint_fast64_t queued;     /* bytes of raw records not written yet */
     atomic_bool is_degraded;         /* interval mode, and it cannot write */
+    atomic_bool is_lost;             /* records have been given up. Set under the lock */
+    bool has_marker;                 /* the thread's: SYNCED is to be written */
+    bool begins_after_gap;           /* the thread's: the next file begins with LOST */
+    bool was_full;                   /* the thread's: the disk was full at the last try */
+    bool is_stopping RP_GUARDED_BY(mu);
 
     rp_mutex mu;
     rp_cond cv RP_GUARDED_BY(mu); /* wakes the thread */
@@ -60,11 +65,9 @@ struct rp_journal {
     rp_raw_batch *spare RP_GUARDED_BY(mu);
     uint64_t written, synced RP_GUARDED_BY(mu); /* changed by the thread */
     uint64_t sync_wanted RP_GUARDED_BY(mu);     /* up to here, by somebody */
-    atomic_bool is_lost;               /* records have been given up. Set under the lock */
-    uint64_t losses RP_GUARDED_BY(mu); /* how often */
+    uint64_t losses RP_GUARDED_BY(mu);          /* how often */
     uint64_t resume RP_GUARDED_BY(mu); /* the first number after those given up; 0: none were */
     uint64_t hold RP_GUARDED_BY(mu);   /* a checkpoint up to here must be complete first; 0 */
-    bool is_stopping RP_GUARDED_BY(mu);
     waiter *waiters RP_GUARDED_BY(mu);
     uint64_t *files RP_GUARDED_BY(mu); /* first numbers, ascending */
     size_t file_count, file_capacity RP_GUARDED_BY(mu);
@@ -76,10 +79,7 @@ struct rp_journal {
     rp_journal_piece piece;
     uint64_t generation;      /* of the places in records written and not synced */
     uint64_t told_losses;     /* of `losses`, those that on_trouble was told of */
-    bool has_marker;          /* SYNCED is to be written */
-    bool begins_after_gap;    /* the next file begins with LOST */
     uint64_t superseded;      /* condemned files have records up to here; 0: no more */
-    bool was_full;            /* the disk was full at the last try */
     int64_t retry_at, due_at; /* the next try after a failure; the next sync */
 };
 

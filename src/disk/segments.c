@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "disk/segments.h"
 
+#include <assert.h>
+
 #include <inttypes.h>
 
 #include "disk/segments_inside.h"
@@ -176,6 +178,7 @@ static rp_home *home_new(rp_segments *s, const rp_chunk *chunk)
 /* Lets the home be at `where` in `segment`, which it takes a reference to. */
 static void home_set(rp_home *home, rp_segment *segment, uint64_t where, bool stored)
 {
+    assert(home != NULL);
     rp_segment_ref(segment);
     rp_segment_unref(home->segment);
     home->segment = segment;

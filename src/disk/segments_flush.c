@@ -135,6 +135,7 @@ static void undo_home_locked(rp_segments *s, const rp_segment_entry *e) RP_REQUI
 {
     rp_home *home = e->chunk != NULL ? rp_home_of(e->chunk, s->index) : NULL;
 
+    assert(e->segment != NULL);
     if (home == NULL || atomic_load_explicit(&home->where, memory_order_relaxed) !=
                             rp_home_pack(e->segment->number, e->offset))
         return;

@@ -16,6 +16,7 @@
 #include "chunk/chunk.h"
 #include "chunk/mould.h"
 #include "server/confirmations.h"
+#include "server/pinned.h"
 #include "server/served.h"
 #include "server/stream_chunks.h"
 #include "table/table.h"
@@ -30,7 +31,6 @@ enum {
     FIRST_BATCH = 16,       /* items there is room for at first */
     ADOPT_BYTES = 32 << 10, /* chunks from here on stay in the message they came in */
     MAX_IDLE_BATCHES = 64,
-    LEAST_PINNED_BYTES = 64 << 10, /* that a connection may hold whatever the others do */
 };
 
 typedef struct insert_stream {
@@ -216,46 +216,13 @@ static void settle(insert_stream *stream, rp_insert_batch *batch)
         rp_task_abort(&stream->task, batch->op.status, batch->op.error.text);
 }
 
-/* `change` is modulo SIZE_MAX + 1: it may be less. */
-static void count_pinned(rp_worker *worker, size_t change)
-{
-    if (change == 0) return;
-    (void)atomic_fetch_add_explicit(&worker->server->pinned_bytes, change,
-                                    memory_order_relaxed);
-    rp_counter_add(&worker->metrics->pinned_bytes, change);
-}
-
-/* True if the connections together hold more chunks without items, and inserts that wait, than
- * they may, and this one more than its least share. */
-static bool is_pinned_full(const rp_connection *c)
-{
-    const rp_worker *worker = c->worker;
-
-    return atomic_load_explicit(&worker->server->pinned_bytes, memory_order_relaxed) >
-               worker->limits.pinned_bytes &&
-           c->pinned_bytes + c->parked_bytes > LEAST_PINNED_BYTES;
-}
-
-static void refuse_pinned_full(insert_stream *stream)
-{
-    const rp_worker *worker = rp_task_worker(&stream->task);
-    rp_error error;
-
-    (void)rp_fail(&error, RP_NO_RESOURCE,
-                  "chunks without an item and inserts that wait take %zu bytes, over the limit "
-                  "pinned_bytes, %zu, of all connections; try again later",
-                  atomic_load_explicit(&worker->server->pinned_bytes, memory_order_relaxed),
-                  worker->limits.pinned_bytes);
-    rp_task_refuse(&stream->task, RP_REFUSED_PINNED, &error);
-}
-
 static void unpark(insert_stream *stream, rp_insert_batch *batch)
 {
     *(batch->prev != NULL ? &batch->prev->next : &stream->parked) = batch->next;
     if (batch->next != NULL) batch->next->prev = batch->prev;
     stream->parked_bytes -= batch->held;
     stream->task.connection->parked_bytes -= batch->held;
-    count_pinned(batch->worker, (size_t)0 - batch->held);
+    rp_pinned_add(batch->worker, (size_t)0 - batch->held);
 }
 
 static void forget_pending(rp_insert_batch *batch)
@@ -330,7 +297,7 @@ static void park(insert_stream *stream, rp_insert_batch *batch)
     batch->held = batch->bytes + sizeof *batch + batch->capacity * sizeof *batch->items;
     stream->parked_bytes += batch->held;
     stream->task.connection->parked_bytes += batch->held;
-    count_pinned(batch->worker, batch->held);
+    rp_pinned_add(batch->worker, batch->held);
 }
 
 /* A table that refuses an item has taken none of its operation. The messages before that of the
@@ -362,7 +329,7 @@ static void start(insert_stream *stream, rp_insert_batch *batch)
         settle(stream, batch);
     } else {
         park(stream, batch);
-        if (is_pinned_full(stream->task.connection)) refuse_pinned_full(stream);
+        if (rp_pinned_is_full(stream->task.connection)) rp_pinned_refuse(&stream->task);
     }
     if (refusal.code != RP_OK) rp_task_abort(&stream->task, refusal.code, refusal.text);
     if (is_over) release_batch(batch);
@@ -568,35 +535,9 @@ static rp_status add_chunk(insert_stream *stream, const uint8_t *data, size_t si
     return st;
 }
 
-/* What the stream holds for nobody, against the limits. */
 static bool pins_too_much(insert_stream *stream)
 {
-    rp_connection *c = stream->task.connection;
-    const rp_server_limits *limits = &c->worker->limits;
-    size_t pinned = stream->chunks.unused_bytes;
-    rp_error error;
-
-    c->pinned_bytes += pinned - stream->pinned;
-    count_pinned(c->worker, pinned - stream->pinned);
-    stream->pinned = pinned;
-    if (pinned <= limits->stream_pinned_bytes &&
-        c->pinned_bytes <= limits->connection_pinned_bytes &&
-        (pinned == 0 || !is_pinned_full(c)))
-        return false;
-    if (pinned > limits->stream_pinned_bytes) {
-        (void)rp_fail(&error, RP_NO_RESOURCE,
-                      "%zu bytes of chunks without an item are over the limit of %zu", pinned,
-                      limits->stream_pinned_bytes);
-        rp_task_refuse(&stream->task, RP_REFUSED_STREAM_PINNED, &error);
-    } else if (c->pinned_bytes <= limits->connection_pinned_bytes) {
-        refuse_pinned_full(stream);
-    } else {
-        (void)rp_fail(&error, RP_NO_RESOURCE,
-                      "%zu bytes of chunks without an item on one connection are over %zu",
-                      c->pinned_bytes, limits->connection_pinned_bytes);
-        rp_task_refuse(&stream->task, RP_REFUSED_CONNECTION_PINNED, &error);
-    }
-    return true;
+    return rp_pinned_set(&stream->task, &stream->pinned, stream->chunks.unused_bytes);
 }
 
 static bool add_chunks(insert_stream *stream, const rp_insert_request *request, rp_block *block)
@@ -764,7 +705,7 @@ static bool must_wait(const insert_stream *stream)
     if (stream->parked_bytes > limits->stream_pinned_bytes) return true;
     if (stream->parked != NULL &&
         (stream->task.connection->parked_bytes > limits->connection_pinned_bytes ||
-         is_pinned_full(stream->task.connection)))
+         rp_pinned_is_full(stream->task.connection)))
         return true;
     if (rp_call_queued_bytes(stream->task.call) >= limits->stream_queued_bytes) return true;
     if (stream->confirmed.count - stream->confirmed.ready >=
@@ -934,7 +875,7 @@ static void on_close(rp_task *task)
 
     on_end(task);
     task->connection->pinned_bytes -= stream->pinned;
-    count_pinned(worker, (size_t)0 - stream->pinned);
+    rp_pinned_add(worker, (size_t)0 - stream->pinned);
     rp_stream_chunks_deinit(&stream->chunks);
     for (size_t i = 0; i < stream->recent_count; i++) rp_served_unref(stream->recent[i]);
     rp_confirmations_deinit(&stream->confirmed, &worker->server->alloc);

@@ -49,7 +49,7 @@ static size_t share_of_memory(size_t percent)
     struct sysinfo info;
 
     if (sysinfo(&info) != 0) return percent * 50 * (size_t)MIB;
-    return (size_t)info.totalram * info.mem_unit / 100 * percent;
+    return (size_t)info.totalram * info.mem_unit * percent / 100;
 }
 
 rp_server_limits rp_server_limits_default(void)

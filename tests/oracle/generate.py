@@ -49,7 +49,7 @@ class Generator:
         return self.rng.choice(DOUBLE + [self.rng.gauss(0, 1)])
 
     def text(self, least=0):
-        size = self.rng.choice([least, 1, 5, 40, 200])
+        size = self.rng.choice([least, 1, 5, 40, 60])  # of up to four bytes: names have 255
         return "".join(self.rng.choice(LETTERS) for _ in range(size))
 
     # --- what Reverb's clients ask for ---

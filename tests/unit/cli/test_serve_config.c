@@ -85,7 +85,7 @@ static void nothing_said_is_one_table_on_localhost(void **state)
     assert_int_equal(config.tables[0].sampler, RP_PRIORITIZED);
     assert_int_equal(config.address_count, 1);
     assert_string_equal(config.addresses[0], "localhost:8000");
-    assert_int_equal(config.max_bytes, 800000);
+    assert_int_equal(config.max_bytes, 600000);
     assert_int_equal(config.limits.queued_bytes, 50000);
     assert_int_equal(config.policy, RP_BUDGET_EVICT);
     assert_int_equal(config.log_level, RP_LOG_INFO);
