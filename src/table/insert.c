@@ -570,9 +570,11 @@ size_t rp_insert_block_size(const rp_op *op, size_t most)
     size_t left = op->count - op->done, count = 0, chunks = 0;
 
     if (left > most) left = most;
-    for (const rp_insert *item = op->items + op->done; count < left; item++, count++) {
-        if (item->trajectory == NULL) continue; /* to be refused */
-        chunks += item->trajectory->chunk_count;
+    for (; count < left; count++) {
+        const rp_trajectory *trajectory = op->items[op->done + count].trajectory;
+
+        if (trajectory == NULL) continue; /* to be refused */
+        chunks += trajectory->chunk_count;
         if (chunks > RP_BLOCK_CHUNKS && count > 0) break;
     }
     return count;
