@@ -208,7 +208,7 @@ static void pages_that_are_not_read_are_bounded(void **state)
 
     (void)state;
     open_stage(&s);
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 80; i++) {
         char name[200];
         const rp_table_options table = {.name = name,
                                         .sampler = {.kind = RP_UNIFORM},
