@@ -92,7 +92,7 @@ BUILDS = {
         "skip_suites": {"slow"},
         # What depends on the other side of a connection and not on the machine, at length.
         "without": {"unit_remote_sink", "unit_remote_source", "unit_shard_sink", "fault_durable",
-                    "property_tier",
+                    "property_tier", "unit_queue_budget",
                     # qemu asks the kernel for more descriptors than the program does.
                     "unit_fd_pass"},
     },
