@@ -76,7 +76,7 @@ uint32_t rp_item_list_find(rp_item_list *list, uint64_t key)
     map_items(list);
     tag = rp_map_tag(&list->map, key);
     at = rp_map_start(&list->map, tag);
-    while ((slot = rp_map_next(&list->map, tag, &at)) != RP_MAP_NONE)
+    while ((slot = rp_map_next(tag, &at)) != RP_MAP_NONE)
         if (list->slots[slot].item.key == key) return slot;
     return RP_MAP_NONE;
 }

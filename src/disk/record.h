@@ -52,9 +52,10 @@ typedef enum rp_record_kind {
     RP_RECORD_PAUSE = 39,
     RP_RECORD_CREATE = 40,
     RP_RECORD_DROP = 41,
-    RP_RECORD_SYNCED = 42, /* everything up to this number is on stable storage */
-    RP_RECORD_LOST = 43,   /* numbers up to this one that are missing were given up */
-    RP_RECORD_PAD = 44,    /* zeroes, up to the next sector */
+    RP_RECORD_SYNCED = 42,   /* everything up to this number is on stable storage */
+    RP_RECORD_LOST = 43,     /* numbers up to this one that are missing were given up */
+    RP_RECORD_PAD = 44,      /* zeroes, up to the next sector */
+    RP_RECORD_RENUMBER = 45, /* the slots of an empty table are numbered from 0 again */
 } rp_record_kind;
 
 typedef struct rp_store_id {

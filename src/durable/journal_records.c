@@ -13,10 +13,11 @@ enum { INSERT_UPDATE = 0, INSERT_ITEM = 1, BY_EXTENSION = 1, DISTINCT = 1 };
 rp_record_kind rp_journal_kind_of(const rp_change *change)
 {
     static const rp_record_kind kinds[] = {
-        [RP_CHANGED_INSERT] = RP_RECORD_INSERT, [RP_CHANGED_SAMPLE] = RP_RECORD_SAMPLE,
-        [RP_CHANGED_UPDATE] = RP_RECORD_UPDATE, [RP_CHANGED_DELETE] = RP_RECORD_DELETE,
-        [RP_CHANGED_EVICT] = RP_RECORD_EVICT,   [RP_CHANGED_RESET] = RP_RECORD_RESET,
-        [RP_CHANGED_ALTER] = RP_RECORD_ALTER,   [RP_CHANGED_PAUSE] = RP_RECORD_PAUSE,
+        [RP_CHANGED_INSERT] = RP_RECORD_INSERT,     [RP_CHANGED_SAMPLE] = RP_RECORD_SAMPLE,
+        [RP_CHANGED_UPDATE] = RP_RECORD_UPDATE,     [RP_CHANGED_DELETE] = RP_RECORD_DELETE,
+        [RP_CHANGED_EVICT] = RP_RECORD_EVICT,       [RP_CHANGED_RESET] = RP_RECORD_RESET,
+        [RP_CHANGED_ALTER] = RP_RECORD_ALTER,       [RP_CHANGED_PAUSE] = RP_RECORD_PAUSE,
+        [RP_CHANGED_RENUMBER] = RP_RECORD_RENUMBER,
     };
     return kinds[change->kind];
 }
@@ -198,7 +199,8 @@ rp_status rp_journal_encode(rp_journal_encoder *e, rp_string table, const rp_cha
         for (size_t i = 0; i < change->count; i++) rp_pack_word(out, change->keys[i]);
         break;
     case RP_CHANGED_EVICT: rp_pack_number(out, change->count); break;
-    case RP_CHANGED_RESET: break;
+    case RP_CHANGED_RESET:
+    case RP_CHANGED_RENUMBER: break;
     case RP_CHANGED_ALTER: write_alter(&change->alter, out); break;
     case RP_CHANGED_PAUSE: rp_pack_number(out, change->paused); break;
     }
@@ -413,6 +415,7 @@ static rp_status read_change(rp_told *told, rp_record_kind kind, rp_unpack *in)
         change->count = (size_t)rp_unpack_bounded(in, UINT32_MAX);
         break;
     case RP_RECORD_RESET: change->kind = RP_CHANGED_RESET; break;
+    case RP_RECORD_RENUMBER: change->kind = RP_CHANGED_RENUMBER; break;
     case RP_RECORD_ALTER:
         change->kind = RP_CHANGED_ALTER;
         read_alter(&change->alter, in);

@@ -87,7 +87,8 @@ typedef struct rp_told {
 void rp_told_init(rp_told *told, const rp_allocator *alloc);
 void rp_told_deinit(rp_told *told);
 
-/* Reads the payload of a change, RP_RECORD_INSERT to RP_RECORD_PAUSE. Takes at most 64 times
+/* Reads the payload of a change, RP_RECORD_INSERT to RP_RECORD_PAUSE or
+ * RP_RECORD_RENUMBER. Takes at most 64 times
  * the memory of the bytes. What a table may be told is checked by rp_table_replay(), here only
  * that the numbers are of their types, that slices have a place and at least one row, and that
  * nothing is left over. RP_CORRUPT, RP_NO_RESOURCE. */

@@ -52,7 +52,7 @@ rp_chunk *rp_reverb_chunks_get(const rp_reverb_chunks *index, uint64_t key)
     uint32_t tag = rp_map_tag(&index->map, key), at;
     rp_map_cursor cursor = rp_map_start(&index->map, tag);
 
-    while ((at = rp_map_next(&index->map, tag, &cursor)) != RP_MAP_NONE)
+    while ((at = rp_map_next(tag, &cursor)) != RP_MAP_NONE)
         if (index->chunks[at]->origin.key == key) return index->chunks[at];
     return NULL;
 }

@@ -88,7 +88,7 @@ static rp_answer_chunk *find(const rp_replay_answer *a, uint64_t key)
     uint32_t tag = rp_map_tag(&a->map, key), slot;
     rp_map_cursor at = rp_map_start(&a->map, tag);
 
-    while ((slot = rp_map_next(&a->map, tag, &at)) != RP_MAP_NONE)
+    while ((slot = rp_map_next(tag, &at)) != RP_MAP_NONE)
         if (a->chunks[slot].chunk->origin.key == key) return &a->chunks[slot];
     return NULL;
 }

@@ -32,7 +32,7 @@ static uint32_t slot_of(const rp_stream_chunks *chunks, uint64_t key)
     uint32_t tag = rp_map_tag(&chunks->map, key), slot;
     rp_map_cursor at = rp_map_start(&chunks->map, tag);
 
-    while ((slot = rp_map_next(&chunks->map, tag, &at)) != RP_MAP_NONE)
+    while ((slot = rp_map_next(tag, &at)) != RP_MAP_NONE)
         if (chunks->entries[slot].chunk->origin.key == key) return slot;
     return RP_MAP_NONE;
 }

@@ -411,11 +411,24 @@ uint64_t rp_account_most_gain(uint64_t bytes, size_t count, size_t spare)
     return bytes - (idle_bytes(spare + count) - idle_bytes(spare));
 }
 
+bool rp_account_has_much_idle(const rp_account *a)
+{
+    const rp_budget *b = a->budget;
+    uint64_t idle = atomic_load_explicit(&b->idle, memory_order_relaxed);
+
+    if (a->idle == 0) return false;
+    return atomic_load_explicit(&b->waiting, memory_order_relaxed) > 0 ||
+           (b->limit > 0 && idle > b->limit / 16) ||
+           (b->spill != NULL && idle > b->spill->limit / 16);
+}
+
+/* Index memory without items stays in memory, as the items themselves do. */
 static void note_settled(rp_account *a, size_t spare)
 {
     uint64_t idle = idle_bytes(spare);
 
     if (idle != a->idle) (void)atomic_fetch_add(&a->budget->idle, idle - a->idle);
+    if (a->budget->spill != NULL) a->moved_small += (int64_t)(idle - a->idle);
     a->unsettled = 0;
     a->idle = idle;
 }

@@ -134,6 +134,11 @@ bool rp_account_settle_within(rp_account *a, size_t spare);
  * batch, not once an item, and before references to removed items are dropped. */
 void rp_account_settle(rp_account *a, size_t spare);
 
+/* True if a table that is empty should give back the memory of its indexes: it is charged for
+ * some, and somebody waits for bytes, or such memory is over 1/16 of what the store may have.
+ */
+bool rp_account_has_much_idle(const rp_account *a);
+
 /* Gives back memory of its maps that is not in use, and with it what rp_account_reserve() made
  * room for: for a table whose lock is about to be left. */
 void rp_account_trim(rp_account *a);

@@ -18,6 +18,8 @@ typedef enum rp_change_kind {
     RP_CHANGED_RESET = 5,
     RP_CHANGED_ALTER = 6,
     RP_CHANGED_PAUSE = 7,
+    RP_CHANGED_RENUMBER = 8, /* an empty table has given back its slots: they are numbered from
+                                0 again */
 } rp_change_kind;
 
 typedef struct rp_inserted {

@@ -244,7 +244,7 @@ void rp_cut_free(rp_cut *cut, bool kept)
 
         rp_mutex_lock(&p->table->mu);
         unhang_locked(p, kept);
-        rp_mutex_unlock(&p->table->mu);
+        rp_table_leave(p->table); /* it may have become empty while the cut was open */
         release_limbo(p);
         release_slots(&alloc, p);
         for (int j = 0; j < SETS; j++) release_set(&alloc, p, j);

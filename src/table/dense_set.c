@@ -3,38 +3,34 @@
 
 #include "util/mem.h"
 
+/* Neither array is zeroed: a set that stays nearly empty should not touch its pages. The whole
+ * array of slots is kept, as an open cut may want more of it than is in the set now. */
 rp_status rp_dense_set_reserve(rp_dense_set *d, const rp_allocator *alloc, size_t slot_count)
 {
-    uint32_t *slots, *places;
-    size_t old_bytes = d->capacity * sizeof *slots, bytes, kept;
-
-    if (slot_count <= d->capacity) return RP_OK;
-    if (!rp_size_mul(slot_count, sizeof *slots, &bytes)) return RP_NO_RESOURCE;
-    /* Not zeroed: a set that stays nearly empty should not touch its pages. */
-    slots = rp_alloc(alloc, bytes);
-    places = rp_alloc(alloc, bytes);
-    if (slots == NULL || places == NULL) {
-        rp_release(alloc, slots, bytes);
-        rp_release(alloc, places, bytes);
-        return RP_NO_RESOURCE;
+    if (slot_count > d->place_capacity) {
+        if (!rp_grow_array(alloc, &d->places, d->place_capacity, slot_count, sizeof *d->places))
+            return RP_NO_RESOURCE;
+        d->place_capacity = slot_count;
     }
-    /* What an open cut has not saved it will look for in the new array. */
-    kept = d->cut != NULL && d->cut->count > d->count ? d->cut->count : d->count;
-    if (kept > 0) memcpy(slots, d->slots, kept * sizeof *slots);
-    for (size_t i = 0; i < d->count; i++) places[slots[i]] = (uint32_t)i;
-    rp_release(alloc, d->slots, old_bytes);
-    rp_release(alloc, d->places, old_bytes);
-    d->slots = slots;
-    d->places = places;
-    d->capacity = slot_count;
+    if (slot_count > d->capacity) {
+        if (!rp_grow_array(alloc, &d->slots, d->capacity, slot_count, sizeof *d->slots))
+            return RP_NO_RESOURCE;
+        d->capacity = slot_count;
+    }
     return RP_OK;
 }
 
 void rp_dense_set_deinit(rp_dense_set *d, const rp_allocator *alloc)
 {
     rp_release(alloc, d->slots, d->capacity * sizeof *d->slots);
-    rp_release(alloc, d->places, d->capacity * sizeof *d->places);
+    rp_release(alloc, d->places, d->place_capacity * sizeof *d->places);
     *d = (rp_dense_set){0};
+}
+
+void rp_dense_set_clear(rp_dense_set *d, const rp_allocator *alloc)
+{
+    if (d->cut == NULL) rp_dense_set_deinit(d, alloc);
+    d->count = 0;
 }
 
 /* Saves the block of a place that is about to be written. */

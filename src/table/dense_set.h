@@ -25,14 +25,19 @@ typedef struct rp_dense_cut {
 typedef struct rp_dense_set {
     uint32_t *slots;
     uint32_t *places; /* by slot; means nothing for a slot that is not in the set */
-    size_t count, capacity;
-    rp_dense_cut *cut; /* NULL, or open: borrowed */
+    size_t count;
+    size_t capacity, place_capacity; /* of the two arrays; the same, unless memory ran out
+                                        between them: then there are more places */
+    rp_dense_cut *cut;               /* NULL, or open: borrowed */
 } rp_dense_set;
 
 /* Room for slots 0 .. slot_count - 1. RP_NO_RESOURCE, with nothing changed. */
 RP_NODISCARD rp_status rp_dense_set_reserve(rp_dense_set *d, const rp_allocator *alloc,
                                             size_t slot_count);
 void rp_dense_set_deinit(rp_dense_set *d, const rp_allocator *alloc);
+
+/* Removes all slots and, unless a cut is open, gives the memory back. */
+void rp_dense_set_clear(rp_dense_set *d, const rp_allocator *alloc);
 
 /* `slot` must not be, or must be, in the set. */
 void rp_dense_set_add(rp_dense_set *d, uint32_t slot);

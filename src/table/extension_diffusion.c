@@ -52,7 +52,7 @@ static uint32_t find_key(const diffusion *d, uint64_t key, uint32_t tag)
     rp_map_cursor at = rp_map_start(&d->keys, tag);
     uint32_t n;
 
-    do n = rp_map_next(&d->keys, tag, &at);
+    do n = rp_map_next(tag, &at);
     while (n != NONE && d->nodes[n].key != key);
     return n;
 }
@@ -63,7 +63,7 @@ static uint32_t find_last(const diffusion *d, uint64_t episode, uint32_t tag)
     rp_map_cursor at = rp_map_start(&d->episodes, tag);
     uint32_t n;
 
-    do n = rp_map_next(&d->episodes, tag, &at);
+    do n = rp_map_next(tag, &at);
     while (n != NONE && d->nodes[n].episode != episode);
     return n;
 }

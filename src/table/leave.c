@@ -5,7 +5,7 @@
  * trajectories are let go, owners of operations called back, deferred extensions told, and
  * tables that wait for bytes given another try. */
 #include "chunk/trajectory.h"
-#include "table/table.h"
+#include "table/table_log.h"
 #include "util/mem.h"
 
 enum { KEPT_GRAVE = 4096 /* room in a grave that is kept for the next time */ };
@@ -15,6 +15,7 @@ typedef struct takeaway {
     rp_remains dead[RP_BLOCK];
     size_t dead_count;
     bool more_dead;
+    bool is_empty;     /* the table, and its indexes take memory that others want */
     rp_remains *spent; /* a large grave that is empty now */
     size_t spent_bytes;
     rp_op *finished;
@@ -22,6 +23,12 @@ typedef struct takeaway {
     bool has_deferred;
     bool pump_again;
 } takeaway;
+
+static bool has_much_idle_locked(const rp_table *t) RP_REQUIRES(t->mu)
+{
+    return t->slots.used > 0 && t->slots.live == 0 && t->slots.dead == 0 && !t->being_cut &&
+           rp_account_has_much_idle(&t->account);
+}
 
 /* Takes up to RP_BLOCK of the dead, first those that have been exhumed already. */
 static void take_dead_locked(rp_table *t, takeaway *out) RP_REQUIRES(t->mu)
@@ -41,6 +48,7 @@ static void take_dead_locked(rp_table *t, takeaway *out) RP_REQUIRES(t->mu)
     }
     out->dead_count = n + rp_slots_exhume(&t->slots, out->dead + n, RP_BLOCK - n);
     out->more_dead = t->grave_count > 0 || t->slots.dead > 0;
+    out->is_empty = has_much_idle_locked(t);
 }
 
 static void take_locked(rp_table *t, takeaway *out) RP_REQUIRES(t->mu)
@@ -61,17 +69,37 @@ static void take_locked(rp_table *t, takeaway *out) RP_REQUIRES(t->mu)
     out->pump_again = t->pump_again;
 }
 
+/* Gives back the indexes of a table that is still empty. True if it did. */
+static bool empty_indexes(rp_table *t) RP_EXCLUDES(t->mu)
+{
+    rp_change change = {.kind = RP_CHANGED_RENUMBER};
+    rp_indexes spent;
+    bool still;
+
+    rp_mutex_lock(&t->mu);
+    still = has_much_idle_locked(t);
+    if (still) {
+        rp_table_empty_indexes_locked(t, &spent);
+        if (rp_table_log_of(t) != NULL) rp_tell_locked(t, &change);
+        rp_account_settle(&t->account, rp_table_spare_locked(t));
+    }
+    rp_mutex_unlock(&t->mu);
+    if (still) rp_indexes_free(&spent);
+    return still;
+}
+
 static void let_go(rp_table *t, takeaway *taken) RP_EXCLUDES(t->mu)
 {
     for (;;) {
         for (size_t i = 0; i < taken->dead_count; i++)
             rp_trajectory_unref_many(taken->dead[i].trajectory, taken->dead[i].references);
         if (taken->spent != NULL) rp_release(&t->alloc, taken->spent, taken->spent_bytes);
-        if (!taken->more_dead) return;
+        if (!taken->more_dead) break;
         rp_mutex_lock(&t->mu);
         take_dead_locked(t, taken);
         rp_mutex_unlock(&t->mu);
     }
+    if (taken->is_empty) taken->freed_bytes |= empty_indexes(t);
 }
 
 void rp_table_let_go(rp_table *t)

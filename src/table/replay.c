@@ -38,6 +38,20 @@ static rp_status evict_locked(rp_table *t, size_t count, rp_error *err) RP_REQUI
     return RP_OK;
 }
 
+/* The caller has freed the slots of the dead. */
+static rp_status renumber_locked(rp_table *t, rp_error *err) RP_REQUIRES(t->mu)
+{
+    rp_indexes spent;
+
+    if (t->slots.live > 0)
+        return rp_fail(err, RP_CORRUPT,
+                       "table '%.60s': slots are numbered from 0 again, with %zu items in them",
+                       t->options.name, t->slots.live);
+    rp_table_empty_indexes_locked(t, &spent);
+    rp_indexes_free(&spent);
+    return RP_OK;
+}
+
 static rp_status pause_locked(rp_table *t, uint32_t paused, rp_error *err) RP_REQUIRES(t->mu)
 {
     if ((paused & ~(uint32_t)(RP_SIDE_INSERTS | RP_SIDE_SAMPLES)) != 0)
@@ -59,6 +73,7 @@ static rp_status change_locked(rp_table *t, const rp_change *change, rp_error *e
     case RP_CHANGED_RESET: rp_reset_replay_locked(t); return RP_OK;
     case RP_CHANGED_ALTER: return rp_alter_replay_locked(t, change, err);
     case RP_CHANGED_PAUSE: return pause_locked(t, change->paused, err);
+    case RP_CHANGED_RENUMBER: return renumber_locked(t, err);
     }
     return rp_fail(err, RP_CORRUPT, "table '%.60s': there is no change %d", t->options.name,
                    (int)change->kind);
@@ -73,6 +88,7 @@ rp_status rp_table_replay(rp_table *t, const rp_change *change, rp_error *err)
                        "table '%.60s': an insert found %zu items on their way out, and there "
                        "are fewer",
                        t->options.name, change->dead);
+    if (change->kind == RP_CHANGED_RENUMBER) (void)exhume(t, 0);
     rp_mutex_lock(&t->mu);
     t->events.muted = true;
     st = change_locked(t, change, err);

@@ -225,7 +225,7 @@ static rp_status enter_key(restore *r, uint32_t number, rp_slot *slot)
 
     slot->tag = rp_map_tag(&r->keys, slot->key);
     at = rp_map_start(&r->keys, slot->tag);
-    while ((other = rp_map_next(&r->keys, slot->tag, &at)) != RP_MAP_NONE)
+    while ((other = rp_map_next(slot->tag, &at)) != RP_MAP_NONE)
         if (rp_slots_at(&r->slots, other)->key == slot->key)
             return bad_slot(r, number, "its key is in another slot too");
     rp_map_insert(&r->keys, slot->tag, number);

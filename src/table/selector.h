@@ -47,6 +47,8 @@ typedef struct rp_selector_ops {
     /* The set whose order decides what is drawn; NULL if there is none. */
     rp_dense_set *(*dense)(rp_selector *s);
 
+    /* Removes all slots and gives the memory back, but for what an open cut wants. Before the
+     * next insert, reserve. */
     void (*clear)(rp_selector *s);
     bool (*check)(rp_selector *s,
                   size_t count); /* invariants, and that it holds `count` slots */

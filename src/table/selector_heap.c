@@ -17,8 +17,9 @@ typedef struct heap {
     rp_selector base;
     node *nodes;
     uint32_t *places; /* by slot */
-    size_t count, capacity;
-    uint64_t turns; /* never goes back, not even when cleared */
+    size_t count;
+    size_t capacity, place_capacity; /* of the two arrays, as in a dense set */
+    uint64_t turns;                  /* never goes back, not even when cleared */
 } heap;
 
 static bool before(const node *a, const node *b)
@@ -30,26 +31,18 @@ static bool before(const node *a, const node *b)
 static rp_status reserve(rp_selector *s, size_t slot_count)
 {
     heap *h = (heap *)s;
-    node *nodes;
-    uint32_t *places;
 
-    if (slot_count <= h->capacity) return RP_OK;
-    nodes = rp_alloc_array(&s->alloc, slot_count, sizeof *nodes);
-    places = rp_alloc_array(&s->alloc, slot_count, sizeof *places);
-    if (nodes == NULL || places == NULL) {
-        rp_release(&s->alloc, nodes, slot_count * sizeof *nodes);
-        rp_release(&s->alloc, places, slot_count * sizeof *places);
-        return RP_NO_RESOURCE;
+    if (slot_count > h->place_capacity) {
+        if (!rp_grow_array(&s->alloc, &h->places, h->place_capacity, slot_count,
+                           sizeof *h->places))
+            return RP_NO_RESOURCE;
+        h->place_capacity = slot_count;
     }
-    if (h->capacity > 0) {
-        memcpy(nodes, h->nodes, h->capacity * sizeof *nodes);
-        memcpy(places, h->places, h->capacity * sizeof *places);
+    if (slot_count > h->capacity) {
+        if (!rp_grow_array(&s->alloc, &h->nodes, h->capacity, slot_count, sizeof *h->nodes))
+            return RP_NO_RESOURCE;
+        h->capacity = slot_count;
     }
-    rp_release(&s->alloc, h->nodes, h->capacity * sizeof *nodes);
-    rp_release(&s->alloc, h->places, h->capacity * sizeof *places);
-    h->nodes = nodes;
-    h->places = places;
-    h->capacity = slot_count;
     return RP_OK;
 }
 
@@ -149,7 +142,13 @@ static size_t pick(rp_selector *s, rp_rng *rng, size_t count, bool distinct, uin
 
 static void clear(rp_selector *s)
 {
-    ((heap *)s)->count = 0;
+    heap *h = (heap *)s;
+
+    rp_release(&s->alloc, h->nodes, h->capacity * sizeof *h->nodes);
+    rp_release(&s->alloc, h->places, h->place_capacity * sizeof *h->places);
+    h->nodes = NULL;
+    h->places = NULL;
+    h->count = h->capacity = h->place_capacity = 0;
 }
 
 static bool check(rp_selector *s, size_t count)
@@ -165,12 +164,10 @@ static bool check(rp_selector *s, size_t count)
 
 static void free_heap(rp_selector *s)
 {
-    heap *h = (heap *)s;
     rp_allocator alloc = s->alloc;
 
-    rp_release(&alloc, h->nodes, h->capacity * sizeof *h->nodes);
-    rp_release(&alloc, h->places, h->capacity * sizeof *h->places);
-    rp_release(&alloc, h, sizeof *h);
+    clear(s);
+    rp_release(&alloc, s, sizeof(heap));
 }
 
 rp_selector *rp_selector_heap_new(const rp_allocator *alloc)

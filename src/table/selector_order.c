@@ -22,7 +22,7 @@ static rp_status reserve(rp_selector *s, size_t slot_count)
     order *o = (order *)s;
 
     if (slot_count <= o->capacity) return RP_OK;
-    if (!rp_resize_array(&s->alloc, &o->links, o->capacity, slot_count, sizeof *o->links))
+    if (!rp_grow_array(&s->alloc, &o->links, o->capacity, slot_count, sizeof *o->links))
         return RP_NO_RESOURCE;
     o->capacity = slot_count;
     return RP_OK;
@@ -86,6 +86,10 @@ static size_t pick(rp_selector *s, rp_rng *rng, size_t count, bool distinct, uin
 static void clear(rp_selector *s)
 {
     order *o = (order *)s;
+
+    rp_release(&s->alloc, o->links, o->capacity * sizeof *o->links);
+    o->links = NULL;
+    o->capacity = 0;
     o->oldest = o->newest = NONE;
 }
 
@@ -104,11 +108,10 @@ static bool check(rp_selector *s, size_t count)
 
 static void free_order(rp_selector *s)
 {
-    order *o = (order *)s;
     rp_allocator alloc = s->alloc;
 
-    rp_release(&alloc, o->links, o->capacity * sizeof *o->links);
-    rp_release(&alloc, o, sizeof *o);
+    clear(s);
+    rp_release(&alloc, s, sizeof(order));
 }
 
 rp_selector *rp_selector_order_new(const rp_allocator *alloc)

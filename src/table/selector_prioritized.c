@@ -152,9 +152,15 @@ static rp_dense_set *dense(rp_selector *s)
 static void clear(rp_selector *s)
 {
     prioritized *p = (prioritized *)s;
+    rp_sumtree *fresh;
 
-    rp_sumtree_clear(p->tree);
-    p->zeros.count = 0;
+    if (rp_sumtree_new(&s->alloc, &fresh) == RP_OK) {
+        rp_sumtree_free(p->tree);
+        p->tree = fresh;
+    } else {
+        rp_sumtree_clear(p->tree);
+    }
+    rp_dense_set_clear(&p->zeros, &s->alloc);
 }
 
 static bool check(rp_selector *s, size_t count)

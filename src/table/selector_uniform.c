@@ -43,7 +43,7 @@ static rp_dense_set *dense(rp_selector *s)
 
 static void clear(rp_selector *s)
 {
-    ((uniform *)s)->set.count = 0;
+    rp_dense_set_clear(&((uniform *)s)->set, &s->alloc);
 }
 
 static bool check(rp_selector *s, size_t count)

@@ -36,6 +36,17 @@ void rp_slots_deinit(rp_slots *s)
     rp_release(&s->alloc, s->marks, s->mark_room);
 }
 
+void rp_slots_empty(rp_slots *s, rp_slots *out)
+{
+    uint64_t next_sequence = s->next_sequence;
+
+    assert(s->live == 0 && s->dead == 0 && s->cut == NULL);
+    *out = *s;
+    out->used = 0;
+    rp_slots_init(s, &out->alloc);
+    s->next_sequence = next_sequence;
+}
+
 /* Room in the list of blocks, and for marks, for `blocks` of them. */
 static bool reserve_list(rp_slots *s, size_t blocks)
 {

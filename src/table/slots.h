@@ -111,6 +111,10 @@ typedef struct rp_slots {
 void rp_slots_init(rp_slots *s, const rp_allocator *alloc);
 void rp_slots_deinit(rp_slots *s); /* lets go of the trajectories of live and dead slots */
 
+/* Moves all memory to `*out`, which is as after rp_slots_init() but for that: slots are taken
+ * from number 0 on again. None may be live or dead, and no cut open. */
+void rp_slots_empty(rp_slots *s, rp_slots *out);
+
 static inline rp_slot *rp_slots_at(const rp_slots *s, uint32_t slot)
 {
     return &s->blocks[slot / RP_SLOTS_PER_BLOCK][slot % RP_SLOTS_PER_BLOCK];

@@ -265,7 +265,7 @@ void rp_sumtree_clear(rp_sumtree *tree)
 
 rp_status rp_sumtree_reserve(rp_sumtree *tree, size_t leaf_count)
 {
-    size_t sizes[MAX_LEVELS] = {0}, entries = 0, seen_bytes;
+    size_t sizes[MAX_LEVELS] = {0}, entries = 0, seen_bytes, old_lines;
     double *new_entries;
     uint8_t *new_seen;
     int count = 0;
@@ -291,6 +291,7 @@ rp_status rp_sumtree_reserve(rp_sumtree *tree, size_t leaf_count)
     rp_release_aligned(&tree->alloc, tree->entries, tree->entries_bytes);
     rp_release_aligned(&tree->alloc, tree->seen, tree->seen_bytes);
 
+    old_lines = tree->capacity / K;
     tree->entries = new_entries;
     tree->entries_bytes = entries * sizeof(double);
     tree->seen = new_seen;
@@ -302,9 +303,9 @@ rp_status rp_sumtree_reserve(rp_sumtree *tree, size_t leaf_count)
         tree->line_counts[level] = sizes[level] / K;
         new_entries += sizes[level];
     }
-    for (int level = 0; level + 1 < count; level++)
-        tree->kernel->sum(tree->levels[level], NULL, tree->line_counts[level],
-                          tree->levels[level + 1]);
+    /* What is new is 0, and so is its sum. */
+    for (int level = 0; level + 1 < count; level++, old_lines = (old_lines + K - 1) / K)
+        tree->kernel->sum(tree->levels[level], NULL, old_lines, tree->levels[level + 1]);
     tree->total = sum8(tree->levels[count - 1]);
     tree->stale_count = 0;
     tree->last_stale = NO_LINE;

@@ -180,7 +180,7 @@ uint32_t rp_table_find_locked(const rp_table *t, uint64_t key, uint32_t tag)
     rp_map_cursor at = rp_map_start(&t->keys, tag);
     uint32_t slot;
 
-    while ((slot = rp_map_next(&t->keys, tag, &at)) != RP_MAP_NONE)
+    while ((slot = rp_map_next(tag, &at)) != RP_MAP_NONE)
         if (rp_slots_at(&t->slots, slot)->key == key) break;
     return slot;
 }
@@ -250,6 +250,21 @@ rp_status rp_table_exhume_locked(rp_table *t)
     return RP_OK;
 }
 
+void rp_table_empty_indexes_locked(rp_table *t, rp_indexes *spent)
+{
+    rp_slots_empty(&t->slots, &spent->slots);
+    rp_map_init_like(&spent->keys, &t->keys);
+    rp_map_take(&spent->keys, &t->keys);
+    t->sampler->ops->clear(t->sampler);
+    t->remover->ops->clear(t->remover);
+}
+
+void rp_indexes_free(rp_indexes *spent)
+{
+    rp_slots_deinit(&spent->slots);
+    rp_map_deinit(&spent->keys);
+}
+
 void rp_table_evict_locked(rp_table *t)
 {
     uint32_t slot;
@@ -278,7 +293,7 @@ static void find_block_locked(const rp_table *t, const uint32_t *tags, const uin
 {
     for (size_t i = 0; i < count; i++) {
         rp_map_cursor at = rp_map_start(&t->keys, tags[i]);
-        slots[i] = rp_map_next(&t->keys, tags[i], &at); /* almost surely the right one */
+        slots[i] = rp_map_next(tags[i], &at); /* almost surely the right one */
         if (slots[i] != RP_MAP_NONE) __builtin_prefetch(rp_slots_at(&t->slots, slots[i]), 1);
     }
     for (size_t i = 0; i < count; i++)

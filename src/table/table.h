@@ -176,6 +176,17 @@ RP_NODISCARD rp_status rp_table_exhume_locked(rp_table *t) RP_REQUIRES(t->mu);
  * its memory goes with the last reference. */
 size_t rp_table_spare_locked(const rp_table *t) RP_REQUIRES(t->mu);
 
+/* Memory of the indexes of a table, taken out of it to be freed without its lock. */
+typedef struct rp_indexes {
+    rp_slots slots;
+    rp_map keys;
+} rp_indexes;
+
+/* Moves the memory of the indexes of a table without live and dead slots, and without an open
+ * cut, to `*spent`. Slots are numbered from 0 again: the log has to be told. */
+void rp_table_empty_indexes_locked(rp_table *t, rp_indexes *spent) RP_REQUIRES(t->mu);
+void rp_indexes_free(rp_indexes *spent);
+
 /* Takes out what the remover picks. The table must not be empty. */
 void rp_table_evict_locked(rp_table *t) RP_REQUIRES(t->mu);
 

@@ -38,7 +38,7 @@ static uint32_t find(const rp_count_map *m, uint64_t key, uint32_t tag)
     rp_map_cursor at = rp_map_start(&m->map, tag);
     uint32_t i;
 
-    while ((i = rp_map_next(&m->map, tag, &at)) != RP_MAP_NONE)
+    while ((i = rp_map_next(tag, &at)) != RP_MAP_NONE)
         if (m->counts[i].key == key) break;
     return i;
 }

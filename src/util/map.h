@@ -12,6 +12,12 @@
  * removal clears one entry and moves none. The hash is keyed, so that a peer that chooses keys
  * cannot choose where they fall.
  *
+ * Growth is incremental. A map that is full gets an array of twice as many buckets, and each
+ * reserve moves a few entries from the old array to the new one, in the order of their homes:
+ *   M1  an entry is in the old array exactly if its tag is >= old_from;
+ *   M2  without an old array, old_from is 2^32, which is above every tag.
+ * So no call takes time in proportion to the whole map, except reserve for very many entries.
+ *
  * A plain value, not thread-safe. Only reserve allocates. */
 #ifndef RP_UTIL_MAP_H
 #define RP_UTIL_MAP_H
@@ -34,13 +40,19 @@ typedef struct rp_map_bucket {
     uint64_t passed;
 } rp_map_bucket;
 
-typedef struct rp_map {
-    rp_map_bucket *buckets; /* 2^bits of them; NULL: none */
-    size_t count;
+/* An array of 2^bits buckets; NULL: none. */
+typedef struct rp_map_array {
+    rp_map_bucket *buckets;
     uint32_t bits;
+} rp_map_array;
+
+typedef struct rp_map {
+    rp_map_array now, old;
+    uint64_t old_from; /* M1, M2 */
+    size_t count;
     uint64_t seed[2];
     rp_allocator alloc;
-    /* The same two numbers for rp_map_prefetch_unlocked(). */
+    /* As `now`, for rp_map_prefetch_unlocked(). */
     _Atomic(rp_map_bucket *) hint_buckets;
     atomic_uint_fast32_t hint_bits;
 } rp_map;
@@ -59,14 +71,22 @@ static inline uint32_t rp_map_tag(const rp_map *map, uint64_t key)
     return (uint32_t)(((uint64_t)(product >> 64) ^ (uint64_t)product) >> 32) | 1;
 }
 
-static inline size_t rp_map_home(const rp_map *map, uint32_t tag)
+/* The array in which a tag is, or would be. */
+static inline const rp_map_array *rp_map_array_of(const rp_map *map, uint32_t tag)
 {
-    return (size_t)((uint64_t)tag >> (32 - map->bits));
+    return __builtin_expect(tag >= map->old_from, 0) ? &map->old : &map->now;
+}
+
+static inline size_t rp_map_home(const rp_map_array *array, uint32_t tag)
+{
+    return (size_t)((uint64_t)tag >> (32 - array->bits));
 }
 
 static inline void rp_map_prefetch(const rp_map *map, uint32_t tag)
 {
-    if (map->buckets != NULL) __builtin_prefetch(map->buckets + rp_map_home(map, tag), 1);
+    const rp_map_array *array = rp_map_array_of(map, tag);
+
+    if (array->buckets != NULL) __builtin_prefetch(array->buckets + rp_map_home(array, tag), 1);
 }
 
 /* The same without the lock that guards the map: it may have grown meanwhile, so this may fetch
@@ -86,6 +106,7 @@ static inline void rp_map_prefetch_unlocked(const rp_map *map, uint32_t tag)
 /* A look-up: start, then call next until it returns a slot whose key is the right one, or
  * RP_MAP_NONE. */
 typedef struct rp_map_cursor {
+    const rp_map_array *array;
     size_t bucket;
     uint32_t matches; /* a bit for each entry of the bucket that is still to be tried */
 } rp_map_cursor;
@@ -110,24 +131,28 @@ static inline uint32_t rp_map_matches(const uint32_t *numbers, uint32_t wanted)
 
 static inline rp_map_cursor rp_map_start(const rp_map *map, uint32_t tag)
 {
-    rp_map_cursor at = {0, 0};
-    if (map->buckets == NULL) return at;
-    at.bucket = rp_map_home(map, tag);
-    at.matches = rp_map_matches(map->buckets[at.bucket].tags, tag);
+    const rp_map_array *array = rp_map_array_of(map, tag);
+    rp_map_cursor at = {array, 0, 0};
+
+    if (array->buckets == NULL) return at;
+    at.bucket = rp_map_home(array, tag);
+    at.matches = rp_map_matches(array->buckets[at.bucket].tags, tag);
     return at;
 }
 
-static inline uint32_t rp_map_next(const rp_map *map, uint32_t tag, rp_map_cursor *at)
+static inline uint32_t rp_map_next(uint32_t tag, rp_map_cursor *at)
 {
-    if (map->buckets == NULL) return RP_MAP_NONE;
+    const rp_map_bucket *buckets = at->array->buckets;
+
+    if (buckets == NULL) return RP_MAP_NONE;
     while (at->matches == 0) {
-        if (map->buckets[at->bucket].passed == 0) return RP_MAP_NONE;
-        at->bucket = (at->bucket + 1) & (((size_t)1 << map->bits) - 1);
-        at->matches = rp_map_matches(map->buckets[at->bucket].tags, tag);
+        if (buckets[at->bucket].passed == 0) return RP_MAP_NONE;
+        at->bucket = (at->bucket + 1) & (((size_t)1 << at->array->bits) - 1);
+        at->matches = rp_map_matches(buckets[at->bucket].tags, tag);
     }
     uint32_t entry = (uint32_t)__builtin_ctz(at->matches);
     at->matches &= at->matches - 1;
-    return map->buckets[at->bucket].slots[entry];
+    return buckets[at->bucket].slots[entry];
 }
 
 /* Adds an entry that is not there yet; there must be room for it. */
@@ -140,7 +165,8 @@ void rp_map_remove(rp_map *map, uint32_t tag, uint32_t slot);
  */
 void rp_map_take(rp_map *map, rp_map *from);
 
-/* Forgets every entry and keeps the room. */
+/* Forgets every entry. Keeps its memory if that is not much. Before the next insert, reserve.
+ */
 void rp_map_clear(rp_map *map);
 
 #endif

@@ -102,8 +102,8 @@ void rp_release(const rp_allocator *a, void *ptr, size_t size)
         a->resize(a->ctx, ptr, size, 0);
 }
 
-bool rp_resize_array(const rp_allocator *a, void *array, size_t old_count, size_t new_count,
-                     size_t element_size)
+bool rp_grow_array(const rp_allocator *a, void *array, size_t old_count, size_t new_count,
+                   size_t element_size)
 {
     void *old, *resized;
     size_t size;
@@ -112,10 +112,19 @@ bool rp_resize_array(const rp_allocator *a, void *array, size_t old_count, size_
     if (!rp_size_mul(new_count, element_size, &size) || size == 0) return false;
     resized = a->resize(a->ctx, old, old_count * element_size, size);
     if (resized == NULL) return false;
-    if (new_count > old_count)
-        memset((char *)resized + old_count * element_size, 0,
-               (new_count - old_count) * element_size);
     memcpy(array, &resized, sizeof resized);
+    return true;
+}
+
+bool rp_resize_array(const rp_allocator *a, void *array, size_t old_count, size_t new_count,
+                     size_t element_size)
+{
+    char *resized;
+
+    if (!rp_grow_array(a, array, old_count, new_count, element_size)) return false;
+    memcpy(&resized, array, sizeof resized);
+    if (new_count > old_count)
+        memset(resized + old_count * element_size, 0, (new_count - old_count) * element_size);
     return true;
 }
 
@@ -124,6 +133,19 @@ enum { HUGE_PAGE = 2 << 20 };
 static size_t alignment_for(size_t size)
 {
     return size >= HUGE_PAGE ? HUGE_PAGE : RP_CACHE_LINE;
+}
+
+/* Zeroes a new block. A large one of the default allocator is private memory of the process:
+ * the system takes its pages back and gives zeroed ones when they are written to, so this takes
+ * no time that grows with the size. */
+static void zero_block(const rp_allocator *a, char *ptr, size_t size)
+{
+    size_t pages = size / HUGE_PAGE * HUGE_PAGE;
+
+    if (RP_SANITIZED || a->resize != default_resize || pages == 0 ||
+        madvise(ptr, pages, MADV_DONTNEED) != 0)
+        pages = 0; /* the latter if memory is locked */
+    memset(ptr + pages, 0, size - pages);
 }
 
 void *rp_alloc_aligned(const rp_allocator *a, size_t size)
@@ -140,7 +162,7 @@ void *rp_alloc_aligned(const rp_allocator *a, size_t size)
 #ifdef MADV_HUGEPAGE
     if (align == HUGE_PAGE) (void)madvise(ptr, size, MADV_HUGEPAGE);
 #endif
-    memset(ptr, 0, size);
+    zero_block(a, ptr, size);
     return ptr;
 }
 

@@ -46,9 +46,15 @@ void rp_release(const rp_allocator *a, void *ptr, size_t size);
  * False, with nothing changed, if there is no memory or the product overflows. */
 bool rp_resize_array(const rp_allocator *a, void *array, size_t old_count, size_t new_count,
                      size_t element_size);
+/* The same; new elements are not initialised. The time for a large array of the default
+ * allocator hardly depends on its size: its pages are moved, not copied. */
+bool rp_grow_array(const rp_allocator *a, void *array, size_t old_count, size_t new_count,
+                   size_t element_size);
 
 /* Zeroed memory that starts at a cache line; from 2 MiB on, at a huge page, and the system is
- * asked to use huge pages for it. Give it back with rp_release_aligned() and the same size. */
+ * asked to use huge pages for it. The system zeroes large blocks of the default allocator page
+ * by page when they are first written to. Give it back with rp_release_aligned() and the same
+ * size. */
 void *rp_alloc_aligned(const rp_allocator *a, size_t size);
 void rp_release_aligned(const rp_allocator *a, void *ptr, size_t size);
 

@@ -451,7 +451,7 @@ static uint32_t map_find(const rp_sample_reader *r, uint64_t key)
     uint32_t tag = rp_map_tag(&r->map, key), slot;
     rp_map_cursor at = rp_map_start(&r->map, tag);
 
-    while ((slot = rp_map_next(&r->map, tag, &at)) != RP_MAP_NONE)
+    while ((slot = rp_map_next(tag, &at)) != RP_MAP_NONE)
         if (r->chunks[slot]->origin.key == key) return slot;
     return RP_MAP_NONE;
 }

@@ -399,6 +399,24 @@ static void test_memory_that_another_table_fills_is_made_by_eviction_issue_20(vo
     rp_tier_rig_deinit(&rig);
 }
 
+/* Index memory of items that are gone counts in the memory, until the table is empty. */
+static void test_idle_indexes_count_in_memory_issue_20(void **state)
+{
+    rp_tier_rig rig;
+    uint64_t key = 1, filled;
+
+    (void)state;
+    set_up_policy(&rig, RP_BUDGET_REJECT, 1 << 20);
+    while (rp_tier_rig_put(&rig, key, 1, 0) == RP_OK) key++;
+    filled = rp_tier_rig_info(&rig).resident_bytes;
+    assert_true(filled <= MEMORY - CACHE);
+    while (--key > 1) assert_ok(rp_table_delete(rig.table, &key, 1, NULL, NULL));
+    assert_in_range(rp_tier_rig_info(&rig).resident_bytes, filled / 16, filled / 2);
+    assert_ok(rp_table_delete(rig.table, &key, 1, NULL, NULL));
+    assert_int_equal(rp_tier_rig_info(&rig).resident_bytes, 0);
+    rp_tier_rig_deinit(&rig);
+}
+
 /* The limit of the store's own budget counts all bytes, and its policy stays its own. */
 static void test_budget_of_the_store_stands_beside_it(void **state)
 {
@@ -647,6 +665,7 @@ int main(void)
         cmocka_unit_test(test_small_chunks_block_and_why_is_true_issue_20),
         cmocka_unit_test(test_full_table_of_small_chunks_turns_over_issue_20),
         cmocka_unit_test(test_memory_that_another_table_fills_is_made_by_eviction_issue_20),
+        cmocka_unit_test(test_idle_indexes_count_in_memory_issue_20),
         cmocka_unit_test(test_budget_of_the_store_stands_beside_it),
         cmocka_unit_test(test_damaged_record_fails_its_sample_alone),
         cmocka_unit_test(test_reads_fail_and_come_back),

@@ -304,7 +304,7 @@ static void index_of_a_dropped_table_is_free(void **state)
     rp_trajectory *tiny = make(&w, 1, 1, 1), *large = make(&w, 1, 1, LIMIT - 4000);
     uint64_t key = 0;
     while (put(t, key, tiny) == RP_OK) key++;
-    assert_ok(rp_table_reset(t, NULL));
+    while (--key > 0) assert_ok(rp_table_delete(t, &key, 1, NULL, NULL)); /* one is left */
     other = add_table(&w, "other", RP_FIFO, RP_FIFO, 10);
     assert_true(store_bytes(&w) > (1 << 20));
     assert_int_equal(put(other, 1, large), RP_NO_RESOURCE);
@@ -320,6 +320,61 @@ static void index_of_a_dropped_table_is_free(void **state)
     rp_trajectory_unref(tiny);
     rp_trajectory_unref(large);
     world_deinit(&w);
+}
+
+/* Empties a table that has the keys 0 to count - 1. */
+static void empty(rp_table *t, size_t way, uint64_t count)
+{
+    rp_error error;
+    rp_sample sample;
+    size_t n;
+
+    if (way == 0) assert_ok(rp_table_reset(t, &error));
+    for (uint64_t key = 0; way == 1 && key < count; key++)
+        assert_ok(rp_table_delete(t, &key, 1, NULL, &error));
+    if (way == 2)
+        assert_ok(rp_table_alter(
+            t, &(rp_table_change){.which = RP_CHANGE_MAX_TIMES_SAMPLED, .max_times_sampled = 1},
+            &error));
+    for (uint64_t i = 0; way == 2 && i < count; i++) {
+        assert_ok(rp_table_sample(t, &(rp_sample_options){.count = 1}, &sample, &n,
+                                  rp_wait_none(), &error));
+        rp_samples_release(&sample, n);
+    }
+}
+
+/* However a table loses its items, others get the memory of its indexes. */
+static void index_of_an_emptied_table_is_free(void **state)
+{
+    (void)state;
+    enum { LIMIT = 12 << 20 };
+    static const rp_selector_kind kinds[] = {RP_FIFO, RP_UNIFORM, RP_MIN_HEAP, RP_PRIORITIZED};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        for (size_t way = 0; way < 3; way++) {
+            world w;
+            world_init(&w, LIMIT, RP_BUDGET_REJECT);
+            rp_table *t = add_table(&w, "t", kinds[i], kinds[i], 1 << 20);
+            rp_table *other = add_table(&w, "other", RP_FIFO, RP_FIFO, 10);
+            rp_trajectory *tiny = make(&w, 1, 1, 1), *large = make(&w, 1, 1, LIMIT - 4000);
+            uint64_t key = 0;
+            while (put(t, key, tiny) == RP_OK) key++;
+            assert_true(key > 30000);
+            assert_int_equal(put(other, 1, large), RP_NO_RESOURCE);
+
+            empty(t, way, key);
+
+            assert_int_equal(store_bytes(&w), 0);
+            check_memory(&w, LIMIT, 2); /* of which `large` takes nearly all */
+            assert_true(rp_table_check(t));
+            assert_ok(put(other, 1, large)); /* and it works as before */
+            assert_ok(rp_table_reset(other, NULL));
+            for (key = 0; key < 5000; key++) assert_ok(put(t, key, tiny));
+            assert_true(rp_table_check(t));
+            rp_trajectory_unref(tiny);
+            rp_trajectory_unref(large);
+            world_deinit(&w);
+        }
 }
 
 static void items_of_many_chunks_are_inserted_and_deleted_in_turns(void **state)
@@ -404,6 +459,7 @@ int main(void)
         cmocka_unit_test(insert_that_evicts_many_is_not_starved),
         cmocka_unit_test(all_items_are_checked_before_the_first_goes_in),
         cmocka_unit_test(index_of_a_dropped_table_is_free),
+        cmocka_unit_test(index_of_an_emptied_table_is_free),
         cmocka_unit_test(items_of_many_chunks_are_inserted_and_deleted_in_turns),
         cmocka_unit_test(many_chunks_against_many_evictions_is_linear),
         cmocka_unit_test(replacing_an_item_of_many_chunks_is_linear),

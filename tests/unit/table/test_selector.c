@@ -203,6 +203,7 @@ static void conform(const rp_selector_options *options)
         if (i == 3000) { /* cleared, it starts again; but turns go on */
             s->ops->clear(s);
             assert_true(s->ops->check(s, 0));
+            assert_ok(s->ops->reserve(s, SLOTS));
             memset(m->there, 0, sizeof m->there);
             m->count = 0;
         }
@@ -371,6 +372,7 @@ static void turns_outlive_a_clear(void **state)
     rp_selector *s = make(RP_MIN_HEAP, 0, 8);
     insert(s, 0, 1);
     s->ops->clear(s);
+    assert_ok(s->ops->reserve(s, 8));
 
     insert(s, 5, 1);
     insert(s, 0, 1);

@@ -8,6 +8,7 @@
 #include "store/store.h"
 #include "support/fixture.h"
 #include "support/recorder.h"
+#include "table/cut.h"
 
 typedef struct world {
     rp_test_bed bed;
@@ -227,6 +228,48 @@ static void evictions_for_bytes_are_counted(void **state)
     world_deinit(&w);
 }
 
+/* An empty table gives back its slots and numbers new ones from 0. Which slot an item has
+ * decides which one a prioritized remover picks, so a replay has to do the same. */
+static void slots_are_numbered_anew_by_a_replay(void **state)
+{
+    enum { MANY = 3000, FEW = 1000 };
+    rp_store_options store = {.max_bytes = 4 << 20};
+    rp_table_options options = rp_test_options("t", RP_PRIORITIZED, RP_PRIORITIZED, MANY);
+    rp_table_change less = {.which = RP_CHANGE_MAX_SIZE, .max_size = FEW / 2};
+    rp_test_recorder recorder;
+    rp_test_bed bed, again;
+    rp_table *t, *made_again;
+    size_t renumbered = 0;
+
+    (void)state;
+    rp_test_bed_init(&bed, &store);
+    rp_test_bed_init(&again, &store);
+    t = rp_test_bed_table(&bed, &options);
+    made_again = rp_test_bed_table(&again, &options);
+    rp_test_recorder_init(&recorder, &bed.plain, 1);
+    rp_store_set_log(bed.store, &recorder.log);
+    for (uint64_t key = 0; key < MANY; key++) rp_test_put(t, key, 1, bed.plain);
+    for (uint64_t i = 0; i < MANY; i++) {
+        uint64_t key = i * 7 % MANY; /* so that slots would be taken again in another order */
+        assert_ok(rp_table_delete(t, &key, 1, NULL, NULL));
+    }
+    for (uint64_t key = 0; key < FEW; key++) rp_test_put(t, key, (double)(key % 13), bed.plain);
+    assert_ok(rp_table_alter(t, &less, NULL));
+    assert_ok(rp_table_trim(t, NULL, NULL));
+    for (size_t i = 0; i < recorder.count; i++)
+        renumbered += recorder.told[i].change.kind == RP_CHANGED_RENUMBER;
+    assert_int_equal(renumbered, 1);
+
+    assert_ok_err(rp_test_recorder_replay(&recorder, t, made_again, &again.plain, &again.err),
+                  &again.err);
+
+    assert_int_equal(rp_table_digest(made_again), rp_table_digest(t));
+    rp_store_set_log(bed.store, NULL);
+    rp_test_bed_deinit(&bed);
+    rp_test_bed_deinit(&again);
+    rp_test_recorder_deinit(&recorder);
+}
+
 /* --- what cannot have happened ---------------------------------------------------------------------------- */
 
 static void refuse(world *w, const rp_change *change, const char *part)
@@ -277,6 +320,7 @@ static void a_replay_refuses(void **state)
            &(rp_change){.kind = RP_CHANGED_ALTER,
                         .alter = {.which = RP_CHANGE_MAX_SIZE, .max_size = 0}},
            "max_size");
+    refuse(&w, &(rp_change){.kind = RP_CHANGED_RENUMBER}, "1 items");
     refuse(&w, &(rp_change){.kind = (rp_change_kind)99}, "no change 99");
     world_deinit(&w);
 }
@@ -327,6 +371,7 @@ int main(void)
         cmocka_unit_test(operations_know_their_number),
         cmocka_unit_test(a_log_that_is_behind_holds_up),
         cmocka_unit_test(evictions_for_bytes_are_counted),
+        cmocka_unit_test(slots_are_numbered_anew_by_a_replay),
         cmocka_unit_test(a_replay_refuses),
         cmocka_unit_test(memory_may_run_out),
     };

@@ -3,14 +3,14 @@
 #include "util/map.h"
 #include "util/rng.h"
 
-enum { SLOTS = 600 };
+enum { SLOTS = 600, MOST_SLOTS = 1 << 14 };
 
 /* A map with the keys its owner would keep: keys[slot], 0 for a slot that is not in it. */
 typedef struct owner {
     rp_test_oom oom;
     rp_allocator alloc;
     rp_map map;
-    uint64_t keys[SLOTS];
+    uint64_t keys[MOST_SLOTS];
     size_t count;
 } owner;
 
@@ -33,8 +33,8 @@ static uint32_t look_up(const owner *o, uint64_t key)
     uint32_t tag = rp_map_tag(&o->map, key), slot;
     rp_map_cursor at = rp_map_start(&o->map, tag);
 
-    while ((slot = rp_map_next(&o->map, tag, &at)) != RP_MAP_NONE) {
-        assert_true(slot < SLOTS);
+    while ((slot = rp_map_next(tag, &at)) != RP_MAP_NONE) {
+        assert_true(slot < MOST_SLOTS);
         if (o->keys[slot] == key) return slot;
     }
     return RP_MAP_NONE;
@@ -58,7 +58,7 @@ static void take(owner *o, uint32_t slot)
 static void expect_all_found(const owner *o)
 {
     assert_int_equal(o->map.count, o->count);
-    for (uint32_t i = 0; i < SLOTS; i++)
+    for (uint32_t i = 0; i < MOST_SLOTS; i++)
         if (o->keys[i] != 0) assert_int_equal(look_up(o, o->keys[i]), i);
 }
 
@@ -114,7 +114,7 @@ static bool has(const rp_map *map, uint32_t tag, uint32_t slot)
     rp_map_cursor at = rp_map_start(map, tag);
     uint32_t found;
 
-    do found = rp_map_next(map, tag, &at);
+    do found = rp_map_next(tag, &at);
     while (found != slot && found != RP_MAP_NONE);
     return found == slot;
 }
@@ -183,8 +183,8 @@ static void emptied_map_looks_no_further_than_a_new_one(void **state)
     for (uint32_t i = 0; i < CROWD; i++) rp_map_remove(&o.map, crowded_tag(i), i);
 
     assert_int_equal(o.map.count, 0);
-    for (size_t i = 0; i < (size_t)1 << o.map.bits; i++)
-        assert_int_equal(o.map.buckets[i].passed, 0);
+    for (size_t i = 0; i < (size_t)1 << o.map.now.bits; i++)
+        assert_int_equal(o.map.now.buckets[i].passed, 0);
     rp_map_deinit(&o.map);
 }
 
@@ -200,6 +200,55 @@ static void growth_keeps_every_entry(void **state)
         expect_all_found(&o);
     }
 
+    owner_deinit(&o);
+}
+
+/* A full map of many entries moves a few of them with each reserve, and finds all meanwhile,
+ * also after some were removed. */
+static void growth_takes_many_steps(void **state)
+{
+    (void)state;
+    enum { FULL = 3 << 12 }; /* of 2^12 buckets */
+    owner o;
+    rp_rng rng;
+    uint32_t slot = 0, steps = 0;
+    owner_init(&o, 14);
+    rp_rng_init(&rng, 15);
+    assert_ok(rp_map_reserve(&o.map, FULL));
+    for (; slot < FULL; slot++) add(&o, 1 + slot, slot);
+    assert_null(o.map.old.buckets);
+
+    for (; steps == 0 || o.map.old.buckets != NULL; steps++, slot++) {
+        uint32_t gone = (uint32_t)rp_rng_below(&rng, slot);
+        add(&o, 1 + slot, slot); /* reserves room for one */
+        if (o.keys[gone] != 0) take(&o, gone);
+        if (steps % 8 == 0) expect_all_found(&o);
+    }
+
+    assert_in_range(steps, 32, 128); /* of 64 homes or a few more */
+    expect_all_found(&o);
+    owner_deinit(&o);
+}
+
+static void map_is_cleared_while_it_grows(void **state)
+{
+    (void)state;
+    enum { FULL = 3 << 12 };
+    owner o;
+    owner_init(&o, 16);
+    assert_ok(rp_map_reserve(&o.map, FULL));
+    for (uint32_t slot = 0; slot < FULL; slot++) add(&o, 1 + slot, slot);
+    assert_ok(rp_map_reserve(&o.map, 1));
+    assert_non_null(o.map.old.buckets);
+
+    rp_map_clear(&o.map);
+
+    assert_int_equal(o.map.count, 0);
+    for (uint64_t key = 1; key <= FULL; key++) assert_int_equal(look_up(&o, key), RP_MAP_NONE);
+    memset(o.keys, 0, sizeof o.keys);
+    o.count = 0;
+    add(&o, 1, 1);
+    expect_all_found(&o);
     owner_deinit(&o);
 }
 
@@ -235,12 +284,12 @@ static void clear_forgets_entries_and_keeps_the_room(void **state)
     owner o;
     owner_init(&o, 11);
     for (uint32_t i = 0; i < 100; i++) add(&o, 1 + i, i);
-    uint32_t bits = o.map.bits;
+    uint32_t bits = o.map.now.bits;
 
     rp_map_clear(&o.map);
 
     for (uint64_t key = 1; key <= 100; key++) assert_int_equal(look_up(&o, key), RP_MAP_NONE);
-    assert_int_equal(o.map.bits, bits);
+    assert_int_equal(o.map.now.bits, bits);
     assert_int_equal(o.map.count, 0);
     owner_deinit(&o);
 }
@@ -298,6 +347,8 @@ int main(void)
         cmocka_unit_test(removal_from_a_crowd_hides_no_other_entry),
         cmocka_unit_test(emptied_map_looks_no_further_than_a_new_one),
         cmocka_unit_test(growth_keeps_every_entry),
+        cmocka_unit_test(growth_takes_many_steps),
+        cmocka_unit_test(map_is_cleared_while_it_grows),
         cmocka_unit_test(reserve_without_memory_changes_nothing),
         cmocka_unit_test(reserve_refuses_more_than_there_can_be),
         cmocka_unit_test(clear_forgets_entries_and_keeps_the_room),
