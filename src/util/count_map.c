@@ -27,7 +27,7 @@ rp_status rp_count_map_reserve(rp_count_map *m, size_t more)
     if (need <= capacity) return RP_OK;
     if (capacity < 16) capacity = 16;
     while (capacity < need) capacity *= 2;
-    if (!rp_resize_array(&m->map.alloc, &m->counts, m->capacity, capacity, sizeof *m->counts))
+    if (!rp_grow_array(&m->map.alloc, &m->counts, m->capacity, capacity, sizeof *m->counts))
         return RP_NO_RESOURCE;
     m->capacity = capacity;
     return RP_OK;

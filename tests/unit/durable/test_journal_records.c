@@ -76,6 +76,7 @@ static void small_changes_come_back(void **state)
     rp_change gone = {.kind = RP_CHANGED_DELETE, .keys = keys, .count = 3};
     rp_change evict = {.kind = RP_CHANGED_EVICT, .count = 300};
     rp_change reset = {.kind = RP_CHANGED_RESET};
+    rp_change renumber = {.kind = RP_CHANGED_RENUMBER};
     rp_change pause = {.kind = RP_CHANGED_PAUSE, .paused = 3};
     rp_change alter = {.kind = RP_CHANGED_ALTER,
                        .alter = {.which = 31,
@@ -98,6 +99,7 @@ static void small_changes_come_back(void **state)
     turn_around(&b, &evict);
     assert_int_equal(b.told.change.count, 300);
     turn_around(&b, &reset);
+    turn_around(&b, &renumber);
     turn_around(&b, &pause);
     assert_int_equal(b.told.change.paused, 3);
     turn_around(&b, &alter);

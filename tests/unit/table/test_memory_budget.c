@@ -347,7 +347,7 @@ static void empty(rp_table *t, size_t way, uint64_t count)
 static void index_of_an_emptied_table_is_free(void **state)
 {
     (void)state;
-    enum { LIMIT = 12 << 20 };
+    enum { LIMIT = 3 << 20 };
     static const rp_selector_kind kinds[] = {RP_FIFO, RP_UNIFORM, RP_MIN_HEAP, RP_PRIORITIZED};
 
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
@@ -359,7 +359,7 @@ static void index_of_an_emptied_table_is_free(void **state)
             rp_trajectory *tiny = make(&w, 1, 1, 1), *large = make(&w, 1, 1, LIMIT - 4000);
             uint64_t key = 0;
             while (put(t, key, tiny) == RP_OK) key++;
-            assert_true(key > 30000);
+            assert_true(key > 6000);
             assert_int_equal(put(other, 1, large), RP_NO_RESOURCE);
 
             empty(t, way, key);
@@ -369,7 +369,7 @@ static void index_of_an_emptied_table_is_free(void **state)
             assert_true(rp_table_check(t));
             assert_ok(put(other, 1, large)); /* and it works as before */
             assert_ok(rp_table_reset(other, NULL));
-            for (key = 0; key < 5000; key++) assert_ok(put(t, key, tiny));
+            for (key = 0; key < 2000; key++) assert_ok(put(t, key, tiny));
             assert_true(rp_table_check(t));
             rp_trajectory_unref(tiny);
             rp_trajectory_unref(large);
