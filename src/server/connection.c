@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "server/handshakes.h"
 #include "server/insert_stream.h"
 #include "server/lease_link.h"
 #include "util/mem.h"
@@ -127,6 +128,7 @@ void rp_connection_close(rp_connection *c)
     rp_worker *worker = c->worker;
     rp_server *server = worker->server;
 
+    rp_handshake_forget(c);
     rp_loop_disarm(worker->loop, &c->timer);
     rp_loop_disarm(worker->loop, &c->rest);
     if (c->watch.fd >= 0) rp_loop_forget(worker->loop, &c->watch);
@@ -289,16 +291,14 @@ static void sniff(rp_connection *c)
     }
 }
 
-/* A step of a handshake can take a millisecond of arithmetic, so a turn makes few of them and
- * open connections are served in between. A descriptor that is left out stays ready. */
-static void shake_hands(rp_connection *c)
+void rp_connection_shake_hands(rp_connection *c)
 {
-    rp_link_result result;
+    rp_link_result result = RP_LINK_BROKEN;
 
-    if (c->worker->handshakes >= RP_TURN_HANDSHAKES) return;
-    c->worker->handshakes++;
-    result = rp_link_handshake(&c->link);
+    /* What the peer has sent before it went would still be read, and answered. */
+    if (!rp_link_is_hung_up(&c->link)) result = rp_link_handshake(&c->link);
     if (result == RP_LINK_AGAIN) {
+        look_at(c, c->opened_ns + ms(c->worker->limits.handshake_ms));
         rp_loop_change(c->worker->loop, &c->watch, c->link.read_waits);
         return;
     }
@@ -423,7 +423,8 @@ static void on_ready(rp_watch *watch, uint32_t events)
     rp_connection *c = (rp_connection *)((char *)watch - offsetof(rp_connection, watch));
 
     if (c->state == RP_CONNECTION_HANDSHAKE) {
-        shake_hands(c);
+        if ((events & RP_HUNG_UP) != 0 || rp_handshake_may_step(c))
+            rp_connection_shake_hands(c);
     } else if (c->state == RP_CONNECTION_SNIFF) {
         if (watch->events == 0)
             rp_connection_close(c);
@@ -659,6 +660,10 @@ static void look_after(rp_timer *timer)
     bool is_bad = false;
 
     if (c->state == RP_CONNECTION_LEASE && !rp_lease_link_is_greeting(c)) return;
+    if (c->in_handshakes) { /* the time that it waits is ours */
+        look_at(c, now_ns + ms(limits->handshake_ms));
+        return;
+    }
     if (c->h2 == NULL) {
         if ((c->state == RP_CONNECTION_SNIFF || c->state == RP_CONNECTION_LEASE) &&
             now_ns - c->opened_ns < ms(limits->handshake_ms)) {

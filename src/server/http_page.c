@@ -17,7 +17,6 @@
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -9,6 +9,7 @@
  *   lease_link.c   a socket that holds a lease on shared memory
  *   calls.c        requests become tasks, by their method
  *   deferral.c     calls that visit every table, some in each turn
+ *   handshakes.c   TLS handshakes, some in each turn
  *   safety.c       answers that wait for the journal
  *   insert_stream.c, sample_stream.c, unary_calls.c, ...   the tasks
  *
@@ -137,7 +138,9 @@ struct rp_worker {
     rp_insert_batch *open[RP_OPEN_BATCHES];    /* of one stream: insert_stream.h */
     rp_connection *deferring, *deferring_last; /* with deferred calls: deferral.h */
     rp_timer deferral;
-    size_t visits;             /* of every table in this turn */
+    size_t visits;                         /* of every table in this turn */
+    rp_connection *shaking, *shaking_last; /* whose handshakes wait: handshakes.h */
+    rp_timer shake;
     size_t handshakes;         /* steps in this turn */
     size_t queued_unpublished; /* bytes counted since the last rp_queue_publish() */
     size_t outstanding; /* operations that a table will complete, whatever the call does */
