@@ -22,8 +22,9 @@ enum {
     WRITE_TURN_BYTES = 4 << 20, /* to one connection in one turn */
     WARM_BYTES = 16 << 10,      /* of answers that are written while the cache has them */
     BESIDE_BYTES = 16 << 10,
-    LOOK_NS = 1000000000,            /* how often we look while something may take too long */
-    HELD_NS = 50000000,              /* and while there is no memory to read more */
+    DENSE = 4,            /* a read of small frames costs more than so many times its bytes */
+    LOOK_NS = 1000000000, /* how often we look while something may take too long */
+    HELD_NS = 50000000,   /* and while there is no memory to read more */
     LAST_CALLS_NS = 50000000,        /* between the notice of a drain and its end */
     SNIFF_AGAIN_NS = 10000000,       /* at first, when the first bytes come one by one */
     MESSAGE_BYTES_PER_SECOND = 1024, /* at least */
@@ -336,19 +337,30 @@ static bool charge_records(rp_connection *c)
     return true;
 }
 
+/* Takes bytes that were read. Adds to `*cost` what they cost: small frames and messages are
+ * more work than their bytes say. */
+static bool take(rp_connection *c, const uint8_t *data, size_t size, size_t *cost)
+{
+    uint64_t events = rp_h2_events(c->h2);
+    bool alive = rp_h2_receive(c->h2, data, size);
+
+    *cost += size + (size_t)(rp_h2_events(c->h2) - events) * RP_READ_EVENT_BYTES;
+    return alive;
+}
+
 /* Reads once: straight into a large message, as far as one is arriving, and into the worker's
  * buffer. False once there is nothing more to read, or nobody to read it. */
-static bool read_some(rp_connection *c, size_t *total)
+static bool read_some(rp_connection *c, size_t *total, size_t *cost)
 {
     rp_worker *worker = c->worker;
     struct iovec parts[2];
-    size_t place_bytes = 0, moved = 0, in_place, room, most;
+    size_t place_bytes = 0, moved = 0, in_place, room, most, cost_before = *cost;
     uint8_t *place = rp_h2_receive_place(c->h2, &place_bytes);
     rp_link_result result;
     bool alive = true;
 
     /* Behind a large message only a little more is read, as that would have to be copied. */
-    room = place != NULL ? BESIDE_BYTES : RP_READ_BYTES;
+    room = place != NULL ? BESIDE_BYTES : c->is_dense ? RP_LINK_ROOM : RP_READ_BYTES;
     most = rp_connection_room(c);
     if (most < RP_QUEUE_FLOOR_BYTES) most = RP_QUEUE_FLOOR_BYTES;
     if (place_bytes > most) {
@@ -373,9 +385,9 @@ static bool read_some(rp_connection *c, size_t *total)
     }
     *total += moved;
     in_place = moved < place_bytes ? moved : place_bytes;
-    if (in_place > 0) alive = rp_h2_receive(c->h2, place, in_place);
-    if (alive && moved > in_place)
-        alive = rp_h2_receive(c->h2, worker->read_buffer, moved - in_place);
+    if (in_place > 0) alive = take(c, place, in_place, cost);
+    if (alive && moved > in_place) alive = take(c, worker->read_buffer, moved - in_place, cost);
+    c->is_dense = *cost - cost_before > DENSE * moved;
     rp_insert_start_open(worker);
     rp_connection_count(c);
     if (!alive) {
@@ -385,14 +397,19 @@ static bool read_some(rp_connection *c, size_t *total)
     return moved == place_bytes + room;
 }
 
-/* May close it. */
+/* Reads until there is no more, or the connection has had its share of the turn: the more
+ * connections are read from, the less of each, so that a turn stays short and new connections
+ * are taken soon. May close it. */
 static void read_all(rp_connection *c)
 {
-    size_t total = 0;
+    rp_worker *worker = c->worker;
+    size_t total = 0, cost = 0, readers = ++worker->readers, share;
     bool more;
 
-    do more = read_some(c, &total);
-    while (more && total < RP_READ_TURN_BYTES && may_read(c));
+    if (readers < worker->readers_before) readers = worker->readers_before;
+    share = RP_READ_TURN_BYTES / readers;
+    do more = read_some(c, &total, &cost);
+    while (more && cost < share && may_read(c));
     /* What TLS has taken from the descriptor makes it ready no more. */
     if (more && rp_link_has_pending(&c->link) &&
         rp_loop_arm(c->worker->loop, &c->rest, rp_loop_now(c->worker->loop)) != RP_OK)

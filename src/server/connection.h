@@ -36,6 +36,7 @@ struct rp_connection {
     rp_connection *prev, *next;
     rp_connection *next_dirty;
     bool is_dirty, ended_writing;
+    bool is_dense;    /* its frames and messages were small in the last read */
     bool is_starved;  /* a call may not add to the answers that wait */
     bool is_draining; /* the notice is out, the end is not */
     rp_connection_state state;

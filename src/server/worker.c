@@ -19,6 +19,10 @@ static void end_turn(void *user)
         connection->is_dirty = false;
         rp_connection_flush(connection);
     }
+    /* Not forgotten at once: a turn without reads may lie between two with many. */
+    worker->readers_before /= 2;
+    if (worker->readers_before < worker->readers) worker->readers_before = worker->readers;
+    worker->readers = 0;
     rp_handshakes_end_turn(worker);
     rp_defer_end_turn(worker);
     rp_queue_publish(worker);

@@ -260,9 +260,9 @@ void rp_h2_ping(rp_h2 *h2)
     rp_h2_need(h2, result);
 }
 
-uint64_t rp_h2_frames(const rp_h2 *h2)
+uint64_t rp_h2_events(const rp_h2 *h2)
 {
-    return h2->meter.frames;
+    return h2->meter.frames + h2->messages;
 }
 
 uint64_t rp_h2_pongs(const rp_h2 *h2)

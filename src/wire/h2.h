@@ -110,8 +110,8 @@ void rp_h2_set_large(rp_h2 *h2, const rp_allocator *alloc, size_t bytes);
 /* Takes bytes from the peer. False if the connection is to be closed once what rp_h2_output()
  * still offers is written. */
 bool rp_h2_receive(rp_h2 *h2, const uint8_t *data, size_t size);
-/* Frames that have come so far; of a server only. */
-uint64_t rp_h2_frames(const rp_h2 *h2);
+/* Frames and messages that have come so far, of a server: each is work besides its bytes. */
+uint64_t rp_h2_events(const rp_h2 *h2);
 
 /* If a large message is arriving, where its next bytes should be read to: at most `*size` of
  * them; then give them to rp_h2_receive() where they lie. NULL: anywhere. */

@@ -113,6 +113,7 @@ struct rp_h2 {
     /* receiving */
     size_t held;
     uint64_t message_progress;
+    uint64_t messages;                   /* that were delivered */
     size_t assembling;                   /* calls with an incomplete message, not paused */
     rp_call *direct;                     /* whose message the last DATA bytes belonged to */
     size_t frame_left;                   /* bytes of the current DATA frame still to come */

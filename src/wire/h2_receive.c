@@ -182,6 +182,7 @@ static void reset_assembly(rp_call *call)
 
 static void deliver(rp_call *call, const uint8_t *data, size_t size, rp_block *block)
 {
+    call->h2->messages++;
     rp_h2_earn(&call->h2->earned_fragments, RP_H2_MESSAGE_FRAGMENTS, RP_H2_EARNED_MOST);
     call->h2->handler->on_message(call->h2->user, call, data, size, block);
 }
