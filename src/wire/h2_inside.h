@@ -21,7 +21,7 @@ enum {
     RP_H2_EARNED_PINGS = 4,             /* by each frame of data */
     RP_H2_EARNED_WINDOWS = 16,
     RP_H2_CALL_WINDOWS = 4,      /* by each call: grpcio sends two before any data comes */
-    RP_H2_MESSAGE_FRAGMENTS = 2, /* by each message */
+    RP_H2_MESSAGE_FRAGMENTS = 2, /* by each call and each message */
     RP_H2_EARNED_MOST = 4096,    /* of each of these */
     RP_H2_FRAGMENT_BYTES = 64,   /* a smaller part of a message is a fragment */
     RP_H2_SMALL_CONTINUATION = 1024,
@@ -118,7 +118,7 @@ struct rp_h2 {
     rp_call *direct;                     /* whose message the last DATA bytes belonged to */
     size_t frame_left;                   /* bytes of the current DATA frame still to come */
     size_t earned_pings, earned_windows; /* free, by the data that we have sent, and by calls */
-    size_t earned_fragments;             /* free, by messages */
+    size_t earned_fragments;             /* free, by calls and messages */
     size_t earned_resets;                /* of streams that have ended: one a call */
     size_t earned_late;   /* bytes of DATA that may be under way to calls that we have reset */
     size_t pings_out;     /* that the peer has not answered */

@@ -157,6 +157,7 @@ static void begin_call(rp_h2 *h2, rp_call *call)
                                                   &head.timeout_ns);
     call->opened = true;
     rp_h2_earn(&h2->earned_windows, RP_H2_CALL_WINDOWS, RP_H2_EARNED_MOST);
+    rp_h2_earn(&h2->earned_fragments, RP_H2_MESSAGE_FRAGMENTS, RP_H2_EARNED_MOST);
     h2->handler->on_request(h2->user, call, &head);
 }
 

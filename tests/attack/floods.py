@@ -21,8 +21,9 @@ def on_streams(count, what, path=m.INSERT):
 
 OVER = "a call that is over"  # floods with it in their name have one on stream 1
 
-# Free at first: window updates that a call has earned and its answer, and one reset of it.
-CALL_WINDOWS, ANSWER_WINDOWS, FREE_RESETS = 4, 16, 1
+# Free at first: window updates that a call has earned and its answer, one reset of it, and parts
+# of a message.
+CALL_WINDOWS, ANSWER_WINDOWS, FREE_RESETS, CALL_FRAGMENTS = 4, 16, 1, 2
 
 # Each: what so many events of it look like, and the kind it is counted as. Stream 1 is an open
 # insert stream, or OVER.
@@ -60,7 +61,8 @@ FLOODS = {
     "priorities of a call that is over": (lambda n: f.priority(1) * n, "priority"),
     "answers to pings that were not sent": (lambda n: f.ping(flags=f.ACK) * n, "ping"),
     "single bytes of a message": (
-        lambda n: f.data(1, f.message(b"", length=1 << 20)) + f.data(1, b"x") * (n - 1),
+        lambda n: f.data(1, f.message(b"", length=1 << 20)) + f.data(1, b"x") * (
+            n + CALL_FRAGMENTS - 1),
         "fragment"),
 }
 

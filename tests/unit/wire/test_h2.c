@@ -600,7 +600,9 @@ static void fragments_of_a_message_count_but_for_two_a_message(void **state)
     rp_test_pair_init(&p, NULL, NULL);
     (void)rp_test_client_open(p.client, "/a");
     rp_test_pair_carry(&p);
-    send_frame(&p, DATA, 0, 1, "\0\0\0\0\1x", 6); /* a message */
+    send_frame(&p, DATA, 0, 1, "\0\0\0\0\1x", 6);                          /* a message */
+    assert_int_equal(p.h2->earned_fragments, 2 * RP_H2_MESSAGE_FRAGMENTS); /* and the call */
+    p.h2->earned_fragments = RP_H2_MESSAGE_FRAGMENTS;
     for (int i = 0; i < 2; i++) send_frame(&p, DATA, 0, 1, "\0\0\0\0\10", i == 0 ? 1 : 3);
     assert_int_equal(nuisance_count(&p), 0);
     send_frame(&p, DATA, 0, 1, "\10", 1);
