@@ -50,6 +50,10 @@ void rp_link_why(const rp_link *link, char *text, size_t size);
 /* Gives the descriptor away: the link holds none afterwards. Plain links only. */
 int rp_link_take_fd(rp_link *link);
 
+/* Whether the connection is over in both directions, or has failed: nothing that is written
+ * would arrive. What the peer has sent before can still be read. */
+bool rp_link_is_hung_up(const rp_link *link);
+
 /* Goes on with the handshake. RP_LINK_OK once it is over (at once for a plain link). */
 rp_link_result rp_link_handshake(rp_link *link);
 

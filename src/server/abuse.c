@@ -15,6 +15,8 @@ const char *rp_abuse_name(rp_abuse_kind kind)
     case RP_ABUSE_UNKNOWN_FRAME: return "unknown_frame";
     case RP_ABUSE_REFUSED_STREAM: return "refused_stream";
     case RP_ABUSE_TLS_RECORD: return "tls_record";
+    case RP_ABUSE_LATE_FRAME: return "late_frame";
+    case RP_ABUSE_FRAGMENT: return "fragment";
     case RP_ABUSE_KINDS: break;
     }
     return "unknown";

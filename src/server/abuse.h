@@ -13,15 +13,17 @@
 typedef enum rp_abuse_kind {
     RP_ABUSE_CLIENT_RESET,   /* RST_STREAM from the peer */
     RP_ABUSE_SERVER_RESET,   /* a RST_STREAM that the peer made us send */
-    RP_ABUSE_PING,           /* PING, other than the answer to ours */
+    RP_ABUSE_PING,           /* PING, or an answer to none of ours */
     RP_ABUSE_SETTINGS,       /* SETTINGS after the first */
-    RP_ABUSE_EMPTY_FRAME,    /* DATA or CONTINUATION without bytes that ends nothing */
-    RP_ABUSE_WINDOW_UPDATE,  /* WINDOW_UPDATE with nothing waiting for it, or of a few bytes */
+    RP_ABUSE_EMPTY_FRAME,    /* DATA without bytes that ends nothing, a small CONTINUATION */
+    RP_ABUSE_WINDOW_UPDATE,  /* WINDOW_UPDATE, more than our data and the calls explain */
     RP_ABUSE_PRIORITY,       /* PRIORITY */
     RP_ABUSE_BAD_FRAME,      /* a frame that HTTP/2 forbids, where that does not end it all */
     RP_ABUSE_UNKNOWN_FRAME,  /* of a type that we do not know */
     RP_ABUSE_REFUSED_STREAM, /* a call over the limit of calls */
     RP_ABUSE_TLS_RECORD,     /* a TLS record without data: KeyUpdate, alert, renegotiation */
+    RP_ABUSE_LATE_FRAME,     /* DATA or RST_STREAM of a call that is over */
+    RP_ABUSE_FRAGMENT,       /* DATA with a few bytes of a message that do not complete it */
     RP_ABUSE_KINDS,
 } rp_abuse_kind;
 

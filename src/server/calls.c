@@ -303,6 +303,8 @@ static bool on_nuisance(void *user, rp_nuisance kind)
         [RP_NUISANCE_REFUSED] = RP_ABUSE_REFUSED_STREAM,
         [RP_NUISANCE_PRIORITY] = RP_ABUSE_PRIORITY,
         [RP_NUISANCE_OTHER] = RP_ABUSE_UNKNOWN_FRAME,
+        [RP_NUISANCE_LATE] = RP_ABUSE_LATE_FRAME,
+        [RP_NUISANCE_FRAGMENT] = RP_ABUSE_FRAGMENT,
     };
     rp_connection *c = user;
 

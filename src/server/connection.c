@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "server/handshakes.h"
 #include "server/insert_stream.h"
 #include "server/lease_link.h"
 #include "util/mem.h"
@@ -21,8 +22,9 @@ enum {
     WRITE_TURN_BYTES = 4 << 20, /* to one connection in one turn */
     WARM_BYTES = 16 << 10,      /* of answers that are written while the cache has them */
     BESIDE_BYTES = 16 << 10,
-    LOOK_NS = 1000000000,            /* how often we look while something may take too long */
-    HELD_NS = 50000000,              /* and while there is no memory to read more */
+    DENSE = 4,            /* a read of small frames costs more than so many times its bytes */
+    LOOK_NS = 1000000000, /* how often we look while something may take too long */
+    HELD_NS = 50000000,   /* and while there is no memory to read more */
     LAST_CALLS_NS = 50000000,        /* between the notice of a drain and its end */
     SNIFF_AGAIN_NS = 10000000,       /* at first, when the first bytes come one by one */
     MESSAGE_BYTES_PER_SECOND = 1024, /* at least */
@@ -127,6 +129,7 @@ void rp_connection_close(rp_connection *c)
     rp_worker *worker = c->worker;
     rp_server *server = worker->server;
 
+    rp_handshake_forget(c);
     rp_loop_disarm(worker->loop, &c->timer);
     rp_loop_disarm(worker->loop, &c->rest);
     if (c->watch.fd >= 0) rp_loop_forget(worker->loop, &c->watch);
@@ -289,16 +292,14 @@ static void sniff(rp_connection *c)
     }
 }
 
-/* A step of a handshake can take a millisecond of arithmetic, so a turn makes few of them and
- * open connections are served in between. A descriptor that is left out stays ready. */
-static void shake_hands(rp_connection *c)
+void rp_connection_shake_hands(rp_connection *c)
 {
-    rp_link_result result;
+    rp_link_result result = RP_LINK_BROKEN;
 
-    if (c->worker->handshakes >= RP_TURN_HANDSHAKES) return;
-    c->worker->handshakes++;
-    result = rp_link_handshake(&c->link);
+    /* What the peer has sent before it went would still be read, and answered. */
+    if (!rp_link_is_hung_up(&c->link)) result = rp_link_handshake(&c->link);
     if (result == RP_LINK_AGAIN) {
+        look_at(c, c->opened_ns + ms(c->worker->limits.handshake_ms));
         rp_loop_change(c->worker->loop, &c->watch, c->link.read_waits);
         return;
     }
@@ -336,19 +337,30 @@ static bool charge_records(rp_connection *c)
     return true;
 }
 
+/* Takes bytes that were read. Adds to `*cost` what they cost: small frames and messages are
+ * more work than their bytes say. */
+static bool take(rp_connection *c, const uint8_t *data, size_t size, size_t *cost)
+{
+    uint64_t events = rp_h2_events(c->h2);
+    bool alive = rp_h2_receive(c->h2, data, size);
+
+    *cost += size + (size_t)(rp_h2_events(c->h2) - events) * RP_READ_EVENT_BYTES;
+    return alive;
+}
+
 /* Reads once: straight into a large message, as far as one is arriving, and into the worker's
  * buffer. False once there is nothing more to read, or nobody to read it. */
-static bool read_some(rp_connection *c, size_t *total)
+static bool read_some(rp_connection *c, size_t *total, size_t *cost)
 {
     rp_worker *worker = c->worker;
     struct iovec parts[2];
-    size_t place_bytes = 0, moved = 0, in_place, room, most;
+    size_t place_bytes = 0, moved = 0, in_place, room, most, cost_before = *cost;
     uint8_t *place = rp_h2_receive_place(c->h2, &place_bytes);
     rp_link_result result;
     bool alive = true;
 
     /* Behind a large message only a little more is read, as that would have to be copied. */
-    room = place != NULL ? BESIDE_BYTES : RP_READ_BYTES;
+    room = place != NULL ? BESIDE_BYTES : c->is_dense ? RP_LINK_ROOM : RP_READ_BYTES;
     most = rp_connection_room(c);
     if (most < RP_QUEUE_FLOOR_BYTES) most = RP_QUEUE_FLOOR_BYTES;
     if (place_bytes > most) {
@@ -373,9 +385,9 @@ static bool read_some(rp_connection *c, size_t *total)
     }
     *total += moved;
     in_place = moved < place_bytes ? moved : place_bytes;
-    if (in_place > 0) alive = rp_h2_receive(c->h2, place, in_place);
-    if (alive && moved > in_place)
-        alive = rp_h2_receive(c->h2, worker->read_buffer, moved - in_place);
+    if (in_place > 0) alive = take(c, place, in_place, cost);
+    if (alive && moved > in_place) alive = take(c, worker->read_buffer, moved - in_place, cost);
+    c->is_dense = *cost - cost_before > DENSE * moved;
     rp_insert_start_open(worker);
     rp_connection_count(c);
     if (!alive) {
@@ -385,14 +397,19 @@ static bool read_some(rp_connection *c, size_t *total)
     return moved == place_bytes + room;
 }
 
-/* May close it. */
+/* Reads until there is no more, or the connection has had its share of the turn: the more
+ * connections are read from, the less of each, so that a turn stays short and new connections
+ * are taken soon. May close it. */
 static void read_all(rp_connection *c)
 {
-    size_t total = 0;
+    rp_worker *worker = c->worker;
+    size_t total = 0, cost = 0, readers = ++worker->readers, share;
     bool more;
 
-    do more = read_some(c, &total);
-    while (more && total < RP_READ_TURN_BYTES && may_read(c));
+    if (readers < worker->readers_before) readers = worker->readers_before;
+    share = RP_READ_TURN_BYTES / readers;
+    do more = read_some(c, &total, &cost);
+    while (more && cost < share && may_read(c));
     /* What TLS has taken from the descriptor makes it ready no more. */
     if (more && rp_link_has_pending(&c->link) &&
         rp_loop_arm(c->worker->loop, &c->rest, rp_loop_now(c->worker->loop)) != RP_OK)
@@ -423,7 +440,8 @@ static void on_ready(rp_watch *watch, uint32_t events)
     rp_connection *c = (rp_connection *)((char *)watch - offsetof(rp_connection, watch));
 
     if (c->state == RP_CONNECTION_HANDSHAKE) {
-        shake_hands(c);
+        if ((events & RP_HUNG_UP) != 0 || rp_handshake_may_step(c))
+            rp_connection_shake_hands(c);
     } else if (c->state == RP_CONNECTION_SNIFF) {
         if (watch->events == 0)
             rp_connection_close(c);
@@ -659,6 +677,10 @@ static void look_after(rp_timer *timer)
     bool is_bad = false;
 
     if (c->state == RP_CONNECTION_LEASE && !rp_lease_link_is_greeting(c)) return;
+    if (c->in_handshakes) { /* the time that it waits is ours */
+        look_at(c, now_ns + ms(limits->handshake_ms));
+        return;
+    }
     if (c->h2 == NULL) {
         if ((c->state == RP_CONNECTION_SNIFF || c->state == RP_CONNECTION_LEASE) &&
             now_ns - c->opened_ns < ms(limits->handshake_ms)) {

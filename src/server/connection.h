@@ -36,6 +36,7 @@ struct rp_connection {
     rp_connection *prev, *next;
     rp_connection *next_dirty;
     bool is_dirty, ended_writing;
+    bool is_dense;    /* its frames and messages were small in the last read */
     bool is_starved;  /* a call may not add to the answers that wait */
     bool is_draining; /* the notice is out, the end is not */
     rp_connection_state state;
@@ -46,6 +47,9 @@ struct rp_connection {
     rp_task *tasks;
     rp_task *deferred, *deferred_last; /* calls that wait for another turn, in order */
     rp_connection *prev_deferring, *next_deferring;
+    rp_connection *prev_shaking, *next_shaking; /* in the queue of handshakes */
+    int64_t queued_ns;                          /* since when it has been there */
+    bool in_handshakes;                         /* whether it is */
     rp_abuse abuse;
     uint64_t charged_records; /* of link.idle_records: already charged to `abuse` */
     rp_gate_memo memo;
@@ -58,7 +62,7 @@ struct rp_connection {
     size_t makers;            /* calls with such a response */
     size_t wanted_bytes;      /* if is_starved: the least that one of its calls waits for */
     size_t counted_bytes;     /* of all this in the budget of queued bytes */
-    int64_t opened_ns;
+    int64_t opened_ns;        /* plus the time that its handshake has been queued */
     int64_t heard_ns;         /* when something came last */
     int64_t moved_ns;         /* when an answer was written last, or none had to be */
     uint64_t left_then;       /* bytes of answers that were written by then */
@@ -71,6 +75,8 @@ struct rp_connection {
 
 /* Takes a descriptor that was accepted. On its worker's thread. */
 void rp_connection_open(rp_worker *worker, int fd, const char *peer, rp_tls *tls);
+/* Makes the next step of its TLS handshake, or closes it if the peer has gone. */
+void rp_connection_shake_hands(rp_connection *connection);
 /* Closes it and ends its calls. The pointer is invalid afterwards. */
 void rp_connection_close(rp_connection *connection);
 /* The same, but its calls are told that the server is unavailable, if that can be written at

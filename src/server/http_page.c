@@ -145,6 +145,22 @@ static const char *header_of(struct MHD_Connection *connection, const char *name
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
+/* Takes one header line; `cls` is the host so far. Two Host lines give a host that is no name:
+ * nobody can say which of them counts. */
+static enum MHD_Result find_host(void *cls, enum MHD_ValueKind kind, const char *name,
+                                 size_t name_size, const char *value, size_t value_size)
+{
+    static const char wanted[] = "Host";
+    rp_string *host = cls;
+
+    (void)kind;
+    if (name_size != sizeof wanted - 1 || strncasecmp(name, wanted, name_size) != 0)
+        return MHD_YES;
+    *host = host->data == NULL && value != NULL ? (rp_string){value, value_size}
+                                                : (rp_string){"", 0};
+    return MHD_YES;
+}
+
 /* Sends an answer. MHD_NO ends the connection. */
 static enum MHD_Result send_answer(struct MHD_Connection *connection,
                                    const rp_page_answer *answer)
@@ -185,7 +201,7 @@ static enum MHD_Result respond(rp_http_page *page, struct MHD_Connection *connec
     rp_page_answer answer = {.status = 500};
     enum MHD_Result result;
 
-    request.host = header_of(connection, "Host");
+    (void)MHD_get_connection_values_n(connection, MHD_HEADER_KIND, find_host, &request.host);
     request.shown.authorization = header_of(connection, "Authorization");
     if (from != NULL) {
         request.shown.peer = from->peer;

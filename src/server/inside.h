@@ -9,6 +9,7 @@
  *   lease_link.c   a socket that holds a lease on shared memory
  *   calls.c        requests become tasks, by their method
  *   deferral.c     calls that visit every table, some in each turn
+ *   handshakes.c   TLS handshakes, some in each turn
  *   safety.c       answers that wait for the journal
  *   insert_stream.c, sample_stream.c, unary_calls.c, ...   the tasks
  *
@@ -40,8 +41,10 @@
 #include "wire/h2.h"
 
 enum {
-    RP_READ_BYTES = 256 << 10,    /* read at a time, into the worker's buffer */
-    RP_READ_TURN_BYTES = 4 << 20, /* of one connection in one turn */
+    RP_READ_BYTES = 256 << 10, /* read at a time, into the worker's buffer */
+    RP_READ_TURN_BYTES =
+        4 << 20,               /* in one turn, shared by the connections that are read from */
+    RP_READ_EVENT_BYTES = 256, /* that a frame and a message count as, besides their bytes */
     RP_LISTENERS = 16,
     RP_OPEN_BATCHES = 8,    /* tables whose items are gathered at a time */
     RP_TURN_HANDSHAKES = 2, /* steps of TLS handshakes that one turn of a loop makes */
@@ -137,9 +140,12 @@ struct rp_worker {
     rp_insert_batch *open[RP_OPEN_BATCHES];    /* of one stream: insert_stream.h */
     rp_connection *deferring, *deferring_last; /* with deferred calls: deferral.h */
     rp_timer deferral;
-    size_t visits;             /* of every table in this turn */
-    size_t handshakes;         /* steps in this turn */
-    size_t queued_unpublished; /* bytes counted since the last rp_queue_publish() */
+    size_t visits;                         /* of every table in this turn */
+    rp_connection *shaking, *shaking_last; /* whose handshakes wait: handshakes.h */
+    rp_timer shake;
+    size_t readers, readers_before; /* connections read from: in this turn, and before it */
+    size_t handshakes;              /* steps in this turn */
+    size_t queued_unpublished;      /* bytes counted since the last rp_queue_publish() */
     size_t outstanding; /* operations that a table will complete, whatever the call does */
     rp_post stop, drain, new_limits;
     atomic_bool limits_posted; /* and not taken yet */

@@ -109,31 +109,68 @@ static bool is_listed(const char *name, size_t size, const char *names)
     return false;
 }
 
-bool rp_page_is_own_name(const char *host, const char *names)
+/* Whether the text is a port with the colon before it, or empty. */
+static bool is_port(const char *text, size_t size)
+{
+    unsigned port = 0;
+
+    if (size == 0) return true;
+    if (text[0] != ':' || size < 2 || size > 6) return false;
+    for (size_t i = 1; i < size; i++) {
+        if (text[i] < '0' || text[i] > '9') return false;
+        port = 10 * port + (unsigned)(text[i] - '0');
+    }
+    return port <= 65535;
+}
+
+/* Whether the text has only the characters of a host name, in labels that are not empty. */
+static bool is_name(const char *text, size_t size)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "0123456789-_";
+    bool in_label = false;
+
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] == '.' && !in_label) return false;
+        in_label = text[i] != '.';
+        if (in_label && memchr(letters, text[i], sizeof letters - 1) == NULL) return false;
+    }
+    return in_label;
+}
+
+static bool is_address(int family, const char *text, size_t size)
+{
+    unsigned char number[sizeof(struct in6_addr)];
+    char copy[INET6_ADDRSTRLEN];
+
+    if (size >= sizeof copy || memchr(text, '\0', size) != NULL) return false;
+    memcpy(copy, text, size);
+    copy[size] = '\0';
+    return inet_pton(family, copy, number) == 1;
+}
+
+bool rp_page_is_own_name(rp_string host, const char *names)
 {
     static const char below[] = ".localhost";
     const size_t below_size = sizeof below - 1;
-    unsigned char number[sizeof(struct in6_addr)];
-    char name[256];
+    const char *text = host.data, *end;
     size_t size;
-    int family = AF_INET;
 
-    if (host == NULL) return true;
-    if (*host == '[') {
-        size = strcspn(++host, "]");
-        if (host[size] != ']') return false;
-        family = AF_INET6;
-    } else {
-        size = strcspn(host, ":");
+    if (text == NULL) return true;
+    if (host.size > 0 && text[0] == '[') {
+        end = memchr(text, ']', host.size);
+        if (end == NULL) return false;
+        size = (size_t)(end - text);
+        return is_port(end + 1, host.size - size - 1) &&
+               is_address(AF_INET6, text + 1, size - 1);
     }
-    if (size == 0 || size >= sizeof name) return false;
-    memcpy(name, host, size);
-    name[size] = '\0';
-    if (inet_pton(family, name, number) == 1) return true;
-    if (family == AF_INET6) return false;
-    if (strchr(name, '.') == NULL || is_listed(name, size, names)) return true;
-    return size > below_size &&
-           is_same(name + size - below_size, below_size, below, below_size);
+    end = memchr(text, ':', host.size);
+    size = end != NULL ? (size_t)(end - text) : host.size;
+    if (!is_port(text + size, host.size - size) || !is_name(text, size)) return false;
+    if (is_address(AF_INET, text, size) || memchr(text, '.', size) == NULL) return true;
+    return is_listed(text, size, names) ||
+           (size > below_size &&
+            is_same(text + size - below_size, below_size, below, below_size));
 }
 
 /* --- answers ---------------------------------------------------------------------------------- */

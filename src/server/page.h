@@ -5,6 +5,7 @@
 #ifndef RP_SERVER_PAGE_H
 #define RP_SERVER_PAGE_H
 
+#include "reprise/tensor.h" /* rp_string */
 #include "server/gate.h"
 #include "server/server_view.h"
 #include "util/buf.h"
@@ -24,7 +25,7 @@ typedef struct rp_page_host {
 typedef struct rp_page_request {
     const char *method; /* "GET" */
     const char *path;   /* with or without a query, which is ignored */
-    const char *host;   /* the header "Host" of HTTP/1.1, or NULL */
+    rp_string host;     /* the header "Host" of HTTP/1.1; its data is NULL if there is none */
     rp_credentials shown;
     int64_t now_ns;
 } rp_page_request;
@@ -32,9 +33,10 @@ typedef struct rp_page_request {
 /* Whether a page of a server without credentials is answered under this name: an IP address,
  * a name without a dot, one below "localhost", or one of `names`. Any other may belong to a web
  * site that has its name resolve to our address, to read our pages through a visitor's browser
- * (DNS rebinding). A port behind the name is ignored; NULL is fine, as no browser leaves it
- * out. */
-bool rp_page_is_own_name(const char *host, const char *names);
+ * (DNS rebinding). The whole of `host` must be a name or an address and, if there is a colon, a
+ * port, which is ignored. A name has labels of letters, digits, '-' and '_', separated by
+ * single dots. A NULL in host.data is fine, as no browser leaves the header out. */
+bool rp_page_is_own_name(rp_string host, const char *names);
 
 typedef struct rp_page_answer {
     int status;               /* of HTTP */

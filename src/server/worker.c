@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "server/deferral.h"
+#include "server/handshakes.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -18,7 +19,11 @@ static void end_turn(void *user)
         connection->is_dirty = false;
         rp_connection_flush(connection);
     }
-    worker->handshakes = 0;
+    /* Not forgotten at once: a turn without reads may lie between two with many. */
+    worker->readers_before /= 2;
+    if (worker->readers_before < worker->readers) worker->readers_before = worker->readers;
+    worker->readers = 0;
+    rp_handshakes_end_turn(worker);
     rp_defer_end_turn(worker);
     rp_queue_publish(worker);
     rp_counter_add(&worker->metrics->turns, 1);
@@ -96,6 +101,7 @@ rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index, rp_
     worker->stop.run = on_stop;
     worker->drain.run = on_drain;
     rp_defer_init(worker);
+    rp_handshakes_init(worker);
     worker->new_limits.run = on_new_limits;
     rp_reply_pool_init(&worker->replies, &server->alloc);
     worker->read_buffer = rp_alloc(&server->alloc, RP_READ_BYTES);

@@ -29,6 +29,8 @@ static void close_call(rp_h2 *h2, rp_call *call)
     if (call->opened) h2->handler->on_close(h2->user, call);
     h2->call_count--;
     if (call->leftover > 0) h2->leftovers--;
+    /* Both sides may end a call at the same time. */
+    rp_h2_earn(&h2->earned_resets, 1, RP_H2_EARNED_MOST);
     rp_h2_free_call(h2, call);
 }
 
@@ -151,6 +153,7 @@ rp_status rp_h2_open(const rp_allocator *alloc, const rp_h2_handler *handler, vo
     h2->pool = pool;
     h2->is_client = is_client;
     h2->landing_end = &h2->landing;
+    h2->meter.skip = NGHTTP2_CLIENT_MAGIC_LEN;
     rp_buf_init(&h2->head, &h2->alloc);
     rp_buf_init(&h2->control, &h2->alloc);
     st = open_session(h2);
@@ -251,7 +254,15 @@ rp_h2_wait rp_h2_waits_for(const rp_h2 *h2, uint64_t *bytes)
 
 void rp_h2_ping(rp_h2 *h2)
 {
-    rp_h2_need(h2, nghttp2_submit_ping(h2->session, NGHTTP2_FLAG_NONE, NULL));
+    int result = nghttp2_submit_ping(h2->session, NGHTTP2_FLAG_NONE, NULL);
+
+    if (result == 0) h2->pings_out++;
+    rp_h2_need(h2, result);
+}
+
+uint64_t rp_h2_events(const rp_h2 *h2)
+{
+    return h2->meter.frames + h2->messages;
 }
 
 uint64_t rp_h2_pongs(const rp_h2 *h2)

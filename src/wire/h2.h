@@ -39,14 +39,16 @@ typedef struct rp_request_head {
 typedef enum rp_nuisance {
     RP_NUISANCE_RESET,      /* took back a call before it had an answer */
     RP_NUISANCE_MADE_RESET, /* made us reset a call */
-    RP_NUISANCE_PING,       /* more than our data explains */
+    RP_NUISANCE_PING,       /* more than our data explains, or an answer to none of ours */
     RP_NUISANCE_SETTINGS,
-    RP_NUISANCE_EMPTY,  /* a frame that carries nothing */
+    RP_NUISANCE_EMPTY,  /* a frame that carries nothing, or next to nothing of a header block */
     RP_NUISANCE_WINDOW, /* a window update more than our data explains */
     RP_NUISANCE_BAD_FRAME,
     RP_NUISANCE_REFUSED, /* a call over the limit of calls */
     RP_NUISANCE_PRIORITY,
     RP_NUISANCE_OTHER, /* unknown frames, headers over the limits */
+    RP_NUISANCE_LATE,  /* a frame of a call that is over, more than may have been under way */
+    RP_NUISANCE_FRAGMENT, /* a few bytes of a message that do not complete it */
     RP_NUISANCE_KINDS,
 } rp_nuisance;
 
@@ -108,6 +110,8 @@ void rp_h2_set_large(rp_h2 *h2, const rp_allocator *alloc, size_t bytes);
 /* Takes bytes from the peer. False if the connection is to be closed once what rp_h2_output()
  * still offers is written. */
 bool rp_h2_receive(rp_h2 *h2, const uint8_t *data, size_t size);
+/* Frames and messages that have come so far, of a server: each is work besides its bytes. */
+uint64_t rp_h2_events(const rp_h2 *h2);
 
 /* If a large message is arriving, where its next bytes should be read to: at most `*size` of
  * them; then give them to rp_h2_receive() where they lie. NULL: anywhere. */

@@ -11,6 +11,7 @@
 
 #include <nghttp2/nghttp2.h>
 
+#include "wire/frame_meter.h"
 #include "wire/h2.h"
 
 enum {
@@ -19,7 +20,11 @@ enum {
     RP_H2_FRAME = 1 << 20,              /* the largest either side sends */
     RP_H2_EARNED_PINGS = 4,             /* by each frame of data */
     RP_H2_EARNED_WINDOWS = 16,
-    RP_H2_EARNED_MOST = 4096,
+    RP_H2_CALL_WINDOWS = 4,      /* by each call: grpcio sends two before any data comes */
+    RP_H2_MESSAGE_FRAGMENTS = 2, /* by each call and each message */
+    RP_H2_EARNED_MOST = 4096,    /* of each of these */
+    RP_H2_FRAGMENT_BYTES = 64,   /* a smaller part of a message is a fragment */
+    RP_H2_SMALL_CONTINUATION = 1024,
     RP_H2_TEXT_BYTES = 384,    /* of an encoded status text */
     RP_H2_MOST_ACKS = 1 << 14, /* that wait to be sent; of a client */
 };
@@ -43,6 +48,7 @@ struct rp_call {
     size_t message_size; /* once the prefix is whole */
     rp_waiting_message *first_waiting, **last_waiting;
     size_t withheld; /* window not given back */
+    size_t late;     /* cost of DATA that was dropped since we have ended it */
     bool paused, half_closed, half_close_told;
     bool counted_assembling; /* in h2->assembling */
     bool has_trailers;
@@ -107,10 +113,17 @@ struct rp_h2 {
     /* receiving */
     size_t held;
     uint64_t message_progress;
+    uint64_t messages;                   /* that were delivered */
     size_t assembling;                   /* calls with an incomplete message, not paused */
     rp_call *direct;                     /* whose message the last DATA bytes belonged to */
     size_t frame_left;                   /* bytes of the current DATA frame still to come */
-    size_t earned_pings, earned_windows; /* free, by the data that we have sent */
+    size_t earned_pings, earned_windows; /* free, by the data that we have sent, and by calls */
+    size_t earned_fragments;             /* free, by calls and messages */
+    size_t earned_resets;                /* of streams that have ended: one a call */
+    size_t earned_late;   /* bytes of DATA that may be under way to calls that we have reset */
+    size_t pings_out;     /* that the peer has not answered */
+    rp_frame_meter meter; /* of a server: all frames that came */
+    rp_data_sum reported; /* those DATA frames of them that nghttp2 has reported */
 
     /* sending */
     size_t queued; /* bytes of replies, handed on or not, that have not left */
@@ -123,6 +136,18 @@ struct rp_h2 {
     rp_reply *landing; /* replies wholly handed on, waiting to leave, in order */
     rp_reply **landing_end;
 };
+
+/* Adds to something that the peer has earned, as far as `most`. */
+static inline void rp_h2_earn(size_t *earned, size_t more, size_t most)
+{
+    *earned = most - *earned > more ? *earned + more : most;
+}
+
+/* We reset a call or refuse it: as much as its window may be under way to it. */
+static inline void rp_h2_expect_late(rp_h2 *h2)
+{
+    rp_h2_earn(&h2->earned_late, RP_H2_WINDOW, RP_H2_CONNECTION_WINDOW);
+}
 
 /* h2_receive.c */
 int rp_h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user);

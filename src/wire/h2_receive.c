@@ -38,6 +38,7 @@ static int go_on(const rp_h2 *h2)
 static int drop_headers(rp_h2 *h2)
 {
     h2->in_headers = false;
+    rp_h2_expect_late(h2);
     return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
@@ -155,6 +156,8 @@ static void begin_call(rp_h2 *h2, rp_call *call)
         head.bad_timeout = !rp_grpc_parse_timeout((const uint8_t *)timeout.data, timeout.size,
                                                   &head.timeout_ns);
     call->opened = true;
+    rp_h2_earn(&h2->earned_windows, RP_H2_CALL_WINDOWS, RP_H2_EARNED_MOST);
+    rp_h2_earn(&h2->earned_fragments, RP_H2_MESSAGE_FRAGMENTS, RP_H2_EARNED_MOST);
     h2->handler->on_request(h2->user, call, &head);
 }
 
@@ -180,6 +183,8 @@ static void reset_assembly(rp_call *call)
 
 static void deliver(rp_call *call, const uint8_t *data, size_t size, rp_block *block)
 {
+    call->h2->messages++;
+    rp_h2_earn(&call->h2->earned_fragments, RP_H2_MESSAGE_FRAGMENTS, RP_H2_EARNED_MOST);
     call->h2->handler->on_message(call->h2->user, call, data, size, block);
 }
 
@@ -440,22 +445,6 @@ static void count_trailers(rp_h2 *h2, rp_call *call, bool end)
     if (call != NULL) call->has_trailers = true;
 }
 
-int rp_h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *user)
-{
-    rp_h2 *h2 = user;
-
-    h2->direct = NULL;
-    h2->frame_left = 0;
-    if (head->type == NGHTTP2_DATA && (head->flags & NGHTTP2_FLAG_PADDED) == 0)
-        h2->frame_left = head->length;
-    if (head->type > NGHTTP2_CONTINUATION) rp_h2_nuisance(h2, RP_NUISANCE_OTHER);
-    if (head->type == NGHTTP2_HEADERS &&
-        head->stream_id <= nghttp2_session_get_last_proc_stream_id(session))
-        count_trailers(h2, nghttp2_session_get_stream_user_data(session, head->stream_id),
-                       (head->flags & NGHTTP2_FLAG_END_STREAM) != 0);
-    return go_on(h2);
-}
-
 static bool spend(size_t *earned)
 {
     if (*earned == 0) return false;
@@ -463,34 +452,109 @@ static bool spend(size_t *earned)
     return true;
 }
 
-/* Counts frames that cost us something and carry nothing. gRPC clients measure with pings how
- * fast our data comes, and open windows for it: data earns them both. */
-static void count_frame(rp_h2 *h2, const nghttp2_frame *frame)
+/* Counts frames that cost us something and carry nothing, by their head: nghttp2 reports none
+ * but the head of a frame on a stream that has ended. gRPC clients measure with pings how fast
+ * our data comes, and open windows for it: data earns them both. */
+static void count_frame(rp_h2 *h2, const nghttp2_frame_hd *head)
 {
-    const nghttp2_frame_hd *head = &frame->hd;
+    bool ack = (head->flags & NGHTTP2_FLAG_ACK) != 0;
 
     switch (head->type) {
     case NGHTTP2_DATA:
-        if (head->length <= frame->data.padlen && (head->flags & NGHTTP2_FLAG_END_STREAM) == 0)
-            rp_h2_nuisance(h2, RP_NUISANCE_EMPTY);
+        rp_data_sum_add(&h2->reported, head->length,
+                        (head->flags & NGHTTP2_FLAG_END_STREAM) != 0);
+        break;
+    case NGHTTP2_HEADERS:
+        if (head->stream_id <= nghttp2_session_get_last_proc_stream_id(h2->session))
+            count_trailers(h2,
+                           nghttp2_session_get_stream_user_data(h2->session, head->stream_id),
+                           (head->flags & NGHTTP2_FLAG_END_STREAM) != 0);
+        break;
+    case NGHTTP2_RST_STREAM:
+        if (nghttp2_session_get_stream_user_data(h2->session, head->stream_id) == NULL &&
+            !spend(&h2->earned_resets))
+            rp_h2_nuisance(h2, RP_NUISANCE_LATE);
         break;
     case NGHTTP2_PING:
-        if ((head->flags & NGHTTP2_FLAG_ACK) != 0) {
+        if (ack && spend(&h2->pings_out))
             h2->pongs++;
-            break;
-        }
-        if (!spend(&h2->earned_pings)) rp_h2_nuisance(h2, RP_NUISANCE_PING);
+        else if (ack || !spend(&h2->earned_pings))
+            rp_h2_nuisance(h2, RP_NUISANCE_PING);
         break;
-    case NGHTTP2_SETTINGS:
-        if ((head->flags & NGHTTP2_FLAG_ACK) != 0) break;
-        if (h2->greeted) rp_h2_nuisance(h2, RP_NUISANCE_SETTINGS);
-        h2->greeted = true;
+    case NGHTTP2_SETTINGS: /* nghttp2 allows no acknowledgement but of ours */
+        if (!ack && h2->greeted) rp_h2_nuisance(h2, RP_NUISANCE_SETTINGS);
         break;
     case NGHTTP2_WINDOW_UPDATE:
         if (!spend(&h2->earned_windows)) rp_h2_nuisance(h2, RP_NUISANCE_WINDOW);
         break;
     case NGHTTP2_PRIORITY: rp_h2_nuisance(h2, RP_NUISANCE_PRIORITY); break;
-    default: break;
+    case NGHTTP2_CONTINUATION:
+        if (head->length < RP_H2_SMALL_CONTINUATION) rp_h2_nuisance(h2, RP_NUISANCE_EMPTY);
+        break;
+    case NGHTTP2_PUSH_PROMISE:
+    case NGHTTP2_GOAWAY: break;
+    default: rp_h2_nuisance(h2, RP_NUISANCE_OTHER); break;
+    }
+}
+
+int rp_h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *user)
+{
+    rp_h2 *h2 = user;
+
+    (void)session;
+    h2->direct = NULL;
+    h2->frame_left = 0;
+    if (head->type == NGHTTP2_DATA && (head->flags & NGHTTP2_FLAG_PADDED) == 0)
+        h2->frame_left = head->length;
+    count_frame(h2, head);
+    return go_on(h2);
+}
+
+/* Charges DATA that was dropped: `count` frames of `cost` together, as rp_data_sum has it. Of
+ * these as many are free as may have been under way when we ended their calls. */
+static void charge_late(rp_h2 *h2, uint64_t count, uint64_t cost)
+{
+    if (cost > h2->earned_late) {
+        count -= (uint64_t)((double)count * (double)h2->earned_late / (double)cost);
+        h2->earned_late = 0;
+    } else {
+        h2->earned_late -= cost;
+        count = 0;
+    }
+    for (; count > 0 && !h2->ended; count--) rp_h2_nuisance(h2, RP_NUISANCE_LATE);
+}
+
+/* Charges the DATA frames that have come and that nghttp2 has not reported: those of streams
+ * that have ended. */
+static void charge_unreported(rp_h2 *h2)
+{
+    const rp_data_sum *all = &h2->meter.data, *told = &h2->reported;
+    uint64_t empty = all->empty - told->empty;
+    uint64_t count = all->frames - told->frames - empty, cost = all->cost - told->cost;
+
+    if (count == 0 && empty == 0) return;
+    h2->reported = h2->meter.data;
+    for (; empty > 0 && !h2->ended; empty--) rp_h2_nuisance(h2, RP_NUISANCE_LATE);
+    charge_late(h2, count, cost);
+}
+
+/* Counts DATA that carries nothing, or next to nothing, or is dropped. To a call that we have
+ * ended as much may be under way as its window had, which is not given back any more. */
+static void count_data(rp_h2 *h2, rp_call *call, const nghttp2_frame *frame)
+{
+    size_t length = frame->hd.length, padding = frame->data.padlen;
+
+    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) return;
+    if (length <= padding) {
+        rp_h2_nuisance(h2, RP_NUISANCE_EMPTY);
+    } else if (call == NULL) {
+        charge_late(h2, 1, rp_data_cost(length));
+    } else if (call->finishing) {
+        call->late += rp_data_cost(length);
+        if (call->late > RP_H2_WINDOW) rp_h2_nuisance(h2, RP_NUISANCE_LATE);
+    } else if (length - padding < RP_H2_FRAGMENT_BYTES && is_incomplete(call) &&
+               !spend(&h2->earned_fragments)) {
+        rp_h2_nuisance(h2, RP_NUISANCE_FRAGMENT);
     }
 }
 
@@ -500,11 +564,13 @@ int rp_h2_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *u
     rp_call *call;
 
     if (frame->hd.type == NGHTTP2_HEADERS) h2->in_headers = false;
-    count_frame(h2, frame);
+    if (frame->hd.type == NGHTTP2_SETTINGS && (frame->hd.flags & NGHTTP2_FLAG_ACK) == 0)
+        h2->greeted = true;
     if (h2->ended || (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS))
         return go_on(h2);
     call = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
-    if (call == NULL) return 0;
+    if (frame->hd.type == NGHTTP2_DATA) count_data(h2, call, frame);
+    if (call == NULL || h2->ended) return go_on(h2);
     if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
         begin_call(h2, call);
     else if (frame->hd.type == NGHTTP2_HEADERS && h2->is_client)
@@ -525,6 +591,7 @@ int rp_h2_on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame,
     (void)session;
     if (frame->hd.type == NGHTTP2_HEADERS) h2->in_headers = false;
     (void)error;
+    rp_h2_expect_late(h2);
     rp_h2_nuisance(h2, RP_NUISANCE_BAD_FRAME);
     return go_on(h2);
 }
@@ -549,6 +616,7 @@ bool rp_h2_receive(rp_h2 *h2, const uint8_t *data, size_t size)
 
     if (h2->broken || h2->ended) return false;
     if (h2->dead != NULL) rp_h2_bury_dead(h2);
+    if (!h2->is_client) rp_frame_meter_feed(&h2->meter, data, size);
     used = nghttp2_session_mem_recv(h2->session, data, size);
     if (used < 0) {
         h2->broken = true;
@@ -561,7 +629,9 @@ bool rp_h2_receive(rp_h2 *h2, const uint8_t *data, size_t size)
                                                 : NGHTTP2_ENHANCE_YOUR_CALM));
         return false;
     }
-    return nghttp2_session_want_read(h2->session) != 0 && !h2->ended && !h2->broken;
+    if (nghttp2_session_want_read(h2->session) == 0) return false;
+    if (!h2->is_client) charge_unreported(h2);
+    return !h2->ended && !h2->broken;
 }
 
 uint8_t *rp_h2_receive_place(rp_h2 *h2, size_t *size)

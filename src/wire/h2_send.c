@@ -280,11 +280,6 @@ int rp_h2_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_
     return 0;
 }
 
-static void earn(size_t *earned, size_t more)
-{
-    *earned = *earned + more < RP_H2_EARNED_MOST ? *earned + more : RP_H2_EARNED_MOST;
-}
-
 int rp_h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     rp_h2 *h2 = user;
@@ -294,12 +289,14 @@ int rp_h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, vo
 
     if (type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
         rp_h2_nuisance(h2, RP_NUISANCE_MADE_RESET);
+    /* Calls that the peer has begun meanwhile are not taken, nor is their data. */
+    if (type == NGHTTP2_GOAWAY) h2->earned_late = RP_H2_CONNECTION_WINDOW;
     if (type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR && !h2->ended)
         h2->violated = true;
     if (h2->is_client || (type != NGHTTP2_DATA && type != NGHTTP2_HEADERS)) return 0;
     if (type == NGHTTP2_DATA) {
-        earn(&h2->earned_pings, RP_H2_EARNED_PINGS);
-        earn(&h2->earned_windows, RP_H2_EARNED_WINDOWS);
+        rp_h2_earn(&h2->earned_pings, RP_H2_EARNED_PINGS, RP_H2_EARNED_MOST);
+        rp_h2_earn(&h2->earned_windows, RP_H2_EARNED_WINDOWS, RP_H2_EARNED_MOST);
     }
     call = nghttp2_session_get_stream_user_data(session, id);
     if (call != NULL) call->answered = true;
@@ -315,9 +312,11 @@ void rp_h2_sweep(rp_h2 *h2)
 {
     if (h2->leftovers == 0) return;
     for (rp_call *call = h2->calls; call != NULL; call = call->next) {
-        if (call->leftover == 2)
+        if (call->leftover == 2) {
+            rp_h2_expect_late(h2);
             rp_h2_need(h2, nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, call->id,
                                                      NGHTTP2_NO_ERROR));
+        }
         if (call->leftover > 0 && call->leftover <= 2) call->leftover++;
     }
 }

@@ -19,8 +19,14 @@ def on_streams(count, what, path=m.INSERT):
     return b"".join(f.headers(s, block) + what(s) for s in range(3, 3 + 2 * count, 2))
 
 
+OVER = "a call that is over"  # floods with it in their name have one on stream 1
+
+# Free at first: window updates that a call has earned and its answer, one reset of it, and parts
+# of a message.
+CALL_WINDOWS, ANSWER_WINDOWS, FREE_RESETS, CALL_FRAGMENTS = 4, 16, 1, 2
+
 # Each: what so many events of it look like, and the kind it is counted as. Stream 1 is an open
-# insert stream.
+# insert stream, or OVER.
 FLOODS = {
     "resets of streams": (lambda n: resets(n, m.INSERT), "client_reset"),
     "resets of calls that had their message": (
@@ -36,12 +42,28 @@ FLOODS = {
     "empty DATA": (lambda n: f.data(1) * n, "empty_frame"),
     "empty DATA with padding": (
         lambda n: f.frame(f.DATA, f.PADDED, 1, b"\x05" + b"\0" * 5) * n, "empty_frame"),
-    "windows of the connection": (lambda n: f.window(0, 1) * n, "window_update"),
-    "windows of a stream": (lambda n: f.window(1, 1) * n, "window_update"),
+    "windows of the connection": (
+        lambda n: f.window(0, 1) * (n + CALL_WINDOWS), "window_update"),
+    "windows of a stream": (
+        lambda n: f.window(1, 1) * (n + CALL_WINDOWS), "window_update"),
     "priorities": (lambda n: b"".join(f.priority(2 * i + 101) for i in range(n)), "priority"),
     "unknown frames": (lambda n: f.frame(0x42, 0, 1, b"PAYLOAD") * n, "unknown_frame"),
     "headers of a call that is over": (
         lambda n: f.headers(1, f.request_block(m.INFO)) * n, "bad_frame"),
+    "DATA of a call that is over": (lambda n: f.data(1, b"PAYLOAD") * n, "late_frame"),
+    "empty DATA of a call that is over": (lambda n: f.data(1) * n, "late_frame"),
+    "ends of a call that is over": (lambda n: f.data(1, b"", end=True) * n, "late_frame"),
+    "padding of a call that is over": (
+        lambda n: f.frame(f.DATA, f.PADDED, 1, b"\x05" + b"\0" * 5) * n, "late_frame"),
+    "resets of a call that is over": (lambda n: f.rst(1) * (n + FREE_RESETS), "late_frame"),
+    "windows of a call that is over": (
+        lambda n: f.window(1, 1) * (n + CALL_WINDOWS + ANSWER_WINDOWS), "window_update"),
+    "priorities of a call that is over": (lambda n: f.priority(1) * n, "priority"),
+    "answers to pings that were not sent": (lambda n: f.ping(flags=f.ACK) * n, "ping"),
+    "single bytes of a message": (
+        lambda n: f.data(1, f.message(b"", length=1 << 20)) + f.data(1, b"x") * (
+            n + CALL_FRAGMENTS - 1),
+        "fragment"),
 }
 
 # Six ways to make the server reset a call. They may cost more than one event each.

@@ -213,6 +213,35 @@ def test_pages_are_refused_under_the_name_of_another_site(attack):
     assert status_under(named, "replay.example.com", "/metrics") == 200
 
 
+HOSTS = {
+    "a name behind a user": "a@localhost",
+    "a user of a name without a dot": "evil@replay",
+    "a fragment": "evil.example#.localhost",
+    "a path": "evil.example/.localhost",
+    "a query": "evil.example?.localhost",
+    "a backslash": "evil.example\\.localhost",
+    "a blank": "evil.example .localhost",
+    "a percent sign": "evil%2eexample",
+    "a comma": "localhost,evil",
+    "an empty label": "a..localhost",
+    "a port that is none": "localhost:80@evil.example",
+    "a port of letters": "localhost:http",
+    "a port that is too large": "localhost:65536",
+    "bytes behind an address": "[::1]evil.example",
+    "a port of an address that is none": "[::1]:evil",
+    "a line more": "localhost\r\nHost: evil.example",
+    "a line more, first": "evil.example\r\nhost: localhost",
+    "the same line again": "localhost\r\nHOST: localhost",
+}
+
+
+@pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
+def test_a_host_that_is_no_name_is_not_ours(attack, host):
+    target = attack()
+    assert status_under(target, host, "/metrics") in (400, 421)
+    assert status_under(target, "localhost", "/metrics") == 200
+
+
 def test_slow_pages(attack):
     """Who begins a request must end it, in the time of any handshake."""
     target = attack(limits={"handshake_ms": 1000})

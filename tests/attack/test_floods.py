@@ -11,7 +11,7 @@ import pytest
 
 import frames as f
 import messages as m
-from floods import ALL, FLOODS, MADE_RESETS, bomb
+from floods import ALL, FLOODS, MADE_RESETS, OVER, bomb
 from target import SANITIZER
 
 BURST = 60
@@ -21,7 +21,8 @@ SMALL = {"abuse_burst": BURST, "abuse_per_second": 1}
 def begin(target, name):
     """A connection as the flood needs it."""
     peer = target.peer()
-    if name == "headers of a call that is over":
+    if OVER in name:
+        peer.windows = False
         assert peer.ask(m.INFO, b"").status == m.OK
     else:
         assert peer.open(m.INSERT) == 1
@@ -110,6 +111,45 @@ def test_a_flood_by_somebody_who_does_not_read_is_ended(attack, name):
     assert hit.get("abuse", 0) + hit.get("protocol", 0) == 1, hit
     with target.peer() as peer:
         assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
+
+
+CALLS = 4  # the limit of calls that the next tests use
+
+
+def fill(peer):
+    """Opens as many calls as the limit lets; one more, on stream 9, is refused."""
+    assert peer.until(lambda: any(x.type == f.SETTINGS for x in peer.frames))
+    peer.send(b"".join(f.headers(s, f.request_block(m.INSERT)) for s in range(1, 10, 2)))
+
+
+def test_data_that_was_under_way_when_we_ended_its_call_is_free(attack):
+    """A window of DATA may be under way to a call that the server refuses or ends early."""
+    target = attack(limits={**SMALL, "streams": CALLS})
+    part, parts = b"\0" * 16384, 200
+    with target.peer() as peer:
+        fill(peer)
+        peer.send(f.data(9, part) * parts + f.data(9, b"", end=True))
+        assert peer.until(lambda: peer.calls[9].reset == f.REFUSED_STREAM)
+        peer.send(f.rst(1))
+        peer.next_stream = 11
+        assert lives(peer)
+        peer.send(f.headers(101, f.request_block("/no/such/method"))  # is answered at once
+                  + f.data(101, part) * parts + f.data(101, b"", end=True))
+        assert peer.until(lambda: peer.calls[101].over)
+        peer.next_stream = 103
+        assert lives(peer)
+    assert target.refused()["streams"] == 1
+    assert "abuse:late_frame" not in target.refused(), target.refused()
+
+
+def test_data_behind_our_reset_is_free_as_far_as_its_window(attack):
+    target = attack(limits={**SMALL, "streams": CALLS})
+    with target.peer() as peer:
+        fill(peer)
+        peer.send(f.data(9, b"x" * 16384) * (256 + BURST + 1))
+        assert peer.gone()
+        assert peer.goaway == f.ENHANCE_YOUR_CALM
+    assert target.refused()["abuse:late_frame"] >= BURST - 2
 
 
 def test_the_budget_comes_back(attack):

@@ -240,6 +240,15 @@ def test_a_sample_that_is_taken_back_draws_nothing(replay, store):
     assert store.info("a").rate_limiter_info.sample_stats.completed == 0
 
 
+def test_hundreds_of_calls_may_wait_on_one_connection(limited, replay, store):
+    """grpcio opens windows twice for each call, before any data has come."""
+    waiting = [replay.later("Sample", timeout=60, table="a", count=1) for _ in range(900)]
+    blocked(replay, "a", 900)
+    assert refusals(limited)["abuse"] == 0
+    store.insert("a")
+    assert all(len(call.result().entries) == 1 for call in waiting)
+
+
 def test_what_was_drawn_in_time_is_given(replay, store):
     for i in range(3):
         store.insert("queue", i)

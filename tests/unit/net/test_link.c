@@ -92,6 +92,21 @@ static void read_fills_its_parts_one_after_the_other(void **state)
     close_ends(&e);
 }
 
+static void a_peer_has_hung_up_once_it_is_gone_and_not_when_it_says_no_more(void **state)
+{
+    (void)state;
+    ends e;
+
+    open_ends(&e);
+    assert_int_equal(write(e.peer, "x", 1), 1);
+    assert_false(rp_link_is_hung_up(&e.link));
+    assert_int_equal(shutdown(e.peer, SHUT_WR), 0);
+    assert_false(rp_link_is_hung_up(&e.link));
+    assert_int_equal(shutdown(e.peer, SHUT_RDWR), 0);
+    assert_true(rp_link_is_hung_up(&e.link)); /* although there is a byte to read */
+    close_ends(&e);
+}
+
 static void peek_takes_nothing(void **state)
 {
     (void)state;
@@ -310,6 +325,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(read_fills_its_parts_one_after_the_other),
+        cmocka_unit_test(a_peer_has_hung_up_once_it_is_gone_and_not_when_it_says_no_more),
         cmocka_unit_test(peek_takes_nothing),
         cmocka_unit_test(peer_that_ends_its_side_can_still_be_written_to),
         cmocka_unit_test(reset_breaks_the_link_for_good),

@@ -221,12 +221,18 @@ static void without_memory_a_page_says_so(void **state)
 
 /* --- names ------------------------------------------------------------------------------------- */
 
+static rp_string text(const char *host)
+{
+    return (rp_string){host, host != NULL ? strlen(host) : 0};
+}
+
 static void own_names_are_addresses_local_names_and_those_listed(void **state)
 {
     static const char *const own[] = {
-        "127.0.0.1",      "127.0.0.1:8000",     "[::1]",       "[::1]:8000",
-        "localhost",      "LOCALHOST",          "replay:8000", "a.localhost",
-        "A.LocalHost:80", "replay.example.com", "b.example",   "B.EXAMPLE:1",
+        "127.0.0.1",        "127.0.0.1:8000",     "[::1]",       "[::1]:8000",
+        "localhost",        "LOCALHOST",          "replay:8000", "a.localhost",
+        "A.LocalHost:80",   "replay.example.com", "b.example",   "B.EXAMPLE:1",
+        "replay_1-a:65535",
     };
     static const char *const others[] = {
         "",
@@ -244,22 +250,51 @@ static void own_names_are_addresses_local_names_and_those_listed(void **state)
         ":8000",
         "xlocalhost.evil",
         "b.exampl",
+        "a@localhost",
+        "evil@replay",
+        "evil.example#.localhost",
+        "evil.example/.localhost",
+        "a..localhost",
+        "..localhost",
+        "a b",
+        "replay%00",
+        "replay,evil",
+        "localhost:",
+        "localhost:http",
+        "localhost:80@evil.example",
+        "localhost:65536",
+        "localhost:000080",
+        "localhost:-1",
+        "localhost:1:2",
+        "[::1]evil.example",
+        "[::1]8000",
+        "[::1]:",
+        "[::1%lo]",
+        "[127.0.0.1]",
+        "::1",
+        "caf\xc3\xa9",
+    };
+    static const rp_string zeros[] = {
+        {"localhost\0", 10}, {"localhost\0.evil.example", 23}, {"127.0.0.1\0", 10},
+        {"[::1\0]", 6},      {"localhost:80\0", 13},           {"\0", 1},
     };
     static const char listed[] = "replay.example.com,b.example";
 
     (void)state;
-    assert_true(rp_page_is_own_name(NULL, NULL)); /* HTTP/1.0 */
+    assert_true(rp_page_is_own_name((rp_string){0}, NULL)); /* HTTP/1.0 */
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        assert_true(rp_page_is_own_name(own[i], listed));
+        assert_true(rp_page_is_own_name(text(own[i]), listed));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        assert_false(rp_page_is_own_name(others[i], listed));
-    assert_false(rp_page_is_own_name("b.example", NULL));
-    assert_false(rp_page_is_own_name("b.example", ""));
+        assert_false(rp_page_is_own_name(text(others[i]), listed));
+    for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++)
+        assert_false(rp_page_is_own_name(zeros[i], listed));
+    assert_false(rp_page_is_own_name(text("b.example"), NULL));
+    assert_false(rp_page_is_own_name(text("b.example"), ""));
 }
 
 static int status_under(const char *host, const char *path, const char *header)
 {
-    rp_page_request request = {.method = "GET", .path = path, .host = host, .now_ns = 1};
+    rp_page_request request = {.method = "GET", .path = path, .host = text(host), .now_ns = 1};
 
     request.shown.authorization = header;
     request.shown.peer = "10.0.0.1:1";

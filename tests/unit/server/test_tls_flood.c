@@ -247,53 +247,162 @@ static void run_turn(rp_loop *loop)
     rp_loop_run(loop);
 }
 
+/* A worker without a thread, and clients that have sent their hello to it. */
+typedef struct queue {
+    stage stage;
+    rp_worker *worker;
+    int peers[HANDSHAKES + 1];
+    SSL *clients[HANDSHAKES + 1];
+    size_t count;
+} queue;
+
+static void add_client(queue *q)
+{
+    rp_server *server = q->stage.server;
+    int fds[2];
+    SSL *client = SSL_new(q->stage.context);
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    assert_int_equal(SSL_set_fd(client, fds[1]), 1);
+    assert_int_equal(SSL_connect(client), -1); /* its hello is out */
+    atomic_fetch_add(&server->connection_count, 1);
+    atomic_fetch_add(&q->worker->connection_count, 1);
+    rp_connection_open(q->worker, fds[0], "peer", server->tls);
+    q->peers[q->count] = fds[1];
+    q->clients[q->count++] = client;
+}
+
+static void hang_up_client(queue *q, size_t i)
+{
+    SSL_free(q->clients[i]);
+    q->clients[i] = NULL;
+    (void)close(q->peers[i]);
+    q->peers[i] = -1;
+}
+
+static void open_queue(queue *q)
+{
+    memset(q, 0, sizeof *q);
+    open_stage(&q->stage, false);
+    q->worker = &q->stage.server->workers[0];
+    assert_ok_err(rp_worker_init(q->worker, q->stage.server, 0, &q->stage.bed.err),
+                  &q->stage.bed.err);
+}
+
+static void close_queue(queue *q)
+{
+    while (q->worker->connections != NULL) rp_connection_close(q->worker->connections);
+    for (size_t i = 0; i < q->count; i++)
+        if (q->clients[i] != NULL) hang_up_client(q, i);
+    ERR_clear_error();
+    close_stage(&q->stage);
+}
+
+static bool is_answered(const queue *q, size_t i)
+{
+    char byte;
+
+    return recv(q->peers[i], &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
 /* Handshakes that have got an answer. */
-static size_t answered(const int *peers)
+static size_t answered(const queue *q)
 {
     size_t count = 0;
 
-    for (int i = 0; i < HANDSHAKES; i++) {
-        char byte;
-        count += recv(peers[i], &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
-    }
+    for (size_t i = 0; i < q->count; i++) count += is_answered(q, i);
     return count;
 }
 
 static void a_turn_makes_few_steps_of_handshakes(void **state)
 {
-    stage s;
-    rp_worker *worker;
-    int peers[HANDSHAKES];
-    SSL *clients[HANDSHAKES];
+    queue q;
 
     (void)state;
-    open_stage(&s, false);
-    worker = &s.server->workers[0];
-    assert_ok_err(rp_worker_init(worker, s.server, 0, &s.bed.err), &s.bed.err);
-    for (int i = 0; i < HANDSHAKES; i++) {
-        int fds[2];
-        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-        peers[i] = fds[1];
-        clients[i] = SSL_new(s.context);
-        assert_int_equal(SSL_set_fd(clients[i], fds[1]), 1);
-        assert_int_equal(SSL_connect(clients[i]), -1); /* its hello is out */
-        atomic_fetch_add(&s.server->connection_count, 1);
-        atomic_fetch_add(&worker->connection_count, 1);
-        rp_connection_open(worker, fds[0], "peer", s.server->tls);
-    }
+    open_queue(&q);
+    for (int i = 0; i < HANDSHAKES; i++) add_client(&q);
 
     for (size_t turn = 1; turn <= HANDSHAKES / RP_TURN_HANDSHAKES; turn++) {
-        run_turn(worker->loop);
-        assert_int_equal(answered(peers), turn * RP_TURN_HANDSHAKES);
+        run_turn(q.worker->loop);
+        assert_int_equal(answered(&q), turn * RP_TURN_HANDSHAKES);
     }
 
-    while (worker->connections != NULL) rp_connection_close(worker->connections);
-    for (int i = 0; i < HANDSHAKES; i++) {
-        SSL_free(clients[i]);
-        (void)close(peers[i]);
+    close_queue(&q);
+}
+
+static void handshakes_are_made_in_the_order_of_their_hellos(void **state)
+{
+    queue q;
+
+    (void)state;
+    open_queue(&q);
+    for (int i = 0; i < HANDSHAKES / 2; i++) add_client(&q);
+    run_turn(q.worker->loop); /* they wait now, but for the first two */
+    for (int i = HANDSHAKES / 2; i < HANDSHAKES; i++) add_client(&q);
+
+    for (size_t turn = 2; turn <= HANDSHAKES / RP_TURN_HANDSHAKES; turn++) {
+        run_turn(q.worker->loop);
+        for (size_t i = 0; i < q.count; i++)
+            assert_int_equal(is_answered(&q, i), i < turn * RP_TURN_HANDSHAKES);
     }
-    ERR_clear_error();
-    close_stage(&s);
+
+    close_queue(&q);
+}
+
+/* Those who have gone cost no step: who comes behind them is answered in the first turn. */
+static void a_client_that_has_gone_gets_no_handshake(void **state)
+{
+    queue q;
+
+    (void)state;
+    open_queue(&q);
+    for (size_t i = 0; i < HANDSHAKES; i++) {
+        add_client(&q);
+        hang_up_client(&q, i);
+    }
+    add_client(&q);
+    run_turn(q.worker->loop);
+
+    assert_true(is_answered(&q, HANDSHAKES));
+    assert_null(q.worker->connections->next); /* the others are closed */
+    close_queue(&q);
+}
+
+/* The same if they go while they wait. */
+static void a_client_that_goes_while_it_waits_gets_no_handshake(void **state)
+{
+    queue q;
+
+    (void)state;
+    open_queue(&q);
+    for (size_t i = 0; i < HANDSHAKES; i++) add_client(&q);
+    run_turn(q.worker->loop);
+    for (size_t i = 0; i < HANDSHAKES; i++) hang_up_client(&q, i);
+    add_client(&q);
+    run_turn(q.worker->loop);
+
+    assert_true(is_answered(&q, HANDSHAKES));
+    close_queue(&q);
+}
+
+/* The time that a client has for its part is long over when its turn comes. */
+static void waiting_for_a_turn_takes_no_time_of_the_client(void **state)
+{
+    const size_t turns = HANDSHAKES / RP_TURN_HANDSHAKES;
+    queue q;
+
+    (void)state;
+    open_queue(&q);
+    q.worker->limits.handshake_ms = 0;
+    for (int i = 0; i < HANDSHAKES; i++) add_client(&q);
+    for (size_t turn = 1; turn <= turns; turn++) {
+        run_turn(q.worker->loop);
+        assert_int_equal(answered(&q), turn * RP_TURN_HANDSHAKES);
+    }
+
+    run_turn(q.worker->loop); /* they have had their turn, and do not go on */
+    assert_null(q.worker->connections);
+    close_queue(&q);
 }
 
 int main(void)
@@ -303,6 +412,10 @@ int main(void)
         cmocka_unit_test(a_few_key_updates_are_forgiven),
         cmocka_unit_test(a_bystander_is_answered_between_floods),
         cmocka_unit_test(a_turn_makes_few_steps_of_handshakes),
+        cmocka_unit_test(handshakes_are_made_in_the_order_of_their_hellos),
+        cmocka_unit_test(a_client_that_has_gone_gets_no_handshake),
+        cmocka_unit_test(a_client_that_goes_while_it_waits_gets_no_handshake),
+        cmocka_unit_test(waiting_for_a_turn_takes_no_time_of_the_client),
     };
 
     (void)signal(SIGPIPE, SIG_IGN);

@@ -358,8 +358,13 @@ static void pings_count_unless_data_explains_them(void **state)
     rp_test_pair_carry(&p);
     for (int i = 0; i < RP_H2_EARNED_PINGS + 2; i++) send_frame(&p, PING, 0, 0, "12345678", 8);
     assert_int_equal(p.nuisances[RP_NUISANCE_PING], 7 + 2);
-    send_frame(&p, PING, NGHTTP2_FLAG_ACK, 0, "12345678", 8); /* an answer is none */
-    assert_int_equal(p.nuisances[RP_NUISANCE_PING], 9);
+    send_frame(&p, PING, NGHTTP2_FLAG_ACK, 0, "12345678", 8); /* we have not asked */
+    assert_int_equal(p.nuisances[RP_NUISANCE_PING], 10);
+    assert_int_equal(rp_h2_pongs(p.h2), 0);
+    rp_h2_ping(p.h2);
+    rp_test_pair_carry(&p);
+    assert_int_equal(p.nuisances[RP_NUISANCE_PING], 10);
+    assert_int_equal(rp_h2_pongs(p.h2), 1);
     rp_test_pair_deinit(&p);
 }
 
@@ -406,7 +411,8 @@ static void window_updates_count_unless_data_explains_them(void **state)
     rp_test_pair_init(&p, NULL, NULL);
     (void)rp_test_client_open(p.client, "/a");
     rp_test_pair_carry(&p);
-    for (int i = 0; i < 3; i++) send_frame(&p, WINDOW, 0, i == 1 ? 1 : 0, "\0\0\0\1", 4);
+    for (int i = 0; i < RP_H2_CALL_WINDOWS + 3; i++) /* some are the call's */
+        send_frame(&p, WINDOW, 0, i % 2 == 1 ? 1 : 0, "\0\0\0\1", 4);
     assert_int_equal(p.nuisances[RP_NUISANCE_WINDOW], 3);
     rp_test_pair_say(&p, p.calls[0], "one frame", 9);
     rp_test_pair_carry(&p);
@@ -482,6 +488,143 @@ static void trailers_are_free_once(void **state)
     assert_int_equal(p.half_close_count, 1);
     slip_in(&p, HEADERS, flags, 1, trailers, sizeof trailers);
     assert_true(p.nuisances[RP_NUISANCE_BAD_FRAME] >= 1);
+    rp_test_pair_deinit(&p);
+}
+
+/* Single bytes use up what may be under way by more than their number. */
+static void tiny_data_of_a_call_that_we_have_ended_counts(void **state)
+{
+    (void)state;
+    const size_t free_frames = RP_H2_WINDOW / RP_FRAME_LEAST_COST;
+    rp_test_pair p;
+
+    rp_test_pair_init(&p, NULL, NULL);
+    p.on_request = finish_at_once;
+    (void)rp_test_client_open(p.client, "/a");
+    rp_test_pair_carry(&p);
+    for (size_t i = 0; i < free_frames; i++) slip_in(&p, DATA, 0, 1, "x", 1);
+    assert_int_equal(nuisance_count(&p), 0);
+    for (size_t i = 0; i < 5; i++) slip_in(&p, DATA, 0, 1, "x", 1);
+    assert_int_equal(p.nuisances[RP_NUISANCE_LATE], 5);
+    assert_int_equal(nuisance_count(&p), 5);
+    rp_test_pair_deinit(&p);
+}
+
+/* Opens a call, has it answered in full, and half-closes it: its stream has ended. */
+static void end_a_call(rp_test_pair *p)
+{
+    rp_test_stream *stream;
+
+    p->on_half_close = finish_at_once;
+    stream = rp_test_client_open(p->client, "/a");
+    rp_test_pair_carry(p);
+    rp_test_stream_end(stream);
+    rp_test_pair_carry(p);
+    assert_int_equal(p->close_count, 1);
+    assert_int_equal(nuisance_count(p), 0);
+    p->h2->earned_windows = 0;
+}
+
+static void frames_of_a_call_that_is_over_count(void **state)
+{
+    (void)state;
+    rp_test_pair p;
+
+    rp_test_pair_init(&p, NULL, NULL);
+    end_a_call(&p);
+    for (int i = 0; i < 3; i++) slip_in(&p, DATA, 0, 1, "x", 1);
+    assert_int_equal(p.nuisances[RP_NUISANCE_LATE], 3);
+    slip_in(&p, DATA, 0, 1, NULL, 0);
+    slip_in(&p, DATA, NGHTTP2_FLAG_END_STREAM, 1, NULL, 0);
+    assert_int_equal(p.nuisances[RP_NUISANCE_LATE], 5);
+    for (int i = 0; i < 3; i++) slip_in(&p, RESET, 0, 1, "\0\0\0\10", 4);
+    assert_int_equal(p.nuisances[RP_NUISANCE_LATE], 7); /* one may cross our end of the call */
+    slip_in(&p, WINDOW, 0, 1, "\0\0\0\1", 4);
+    assert_int_equal(p.nuisances[RP_NUISANCE_WINDOW], 1);
+    slip_in(&p, PRIORITY, 0, 1, "\0\0\0\0\x10", 5);
+    assert_int_equal(p.nuisances[RP_NUISANCE_PRIORITY], 1);
+    assert_int_equal(nuisance_count(&p), 9);
+    assert_true(p.alive);
+    rp_test_pair_deinit(&p);
+}
+
+/* We answer before the peer has sent all. A window of it may be under way. */
+static void data_that_was_under_way_does_not_count(void **state)
+{
+    (void)state;
+    const size_t frame_bytes = 16 << 10, in_window = RP_H2_WINDOW / frame_bytes;
+    uint8_t *frame = calloc(1, 9 + frame_bytes);
+    rp_test_pair p;
+
+    frame[1] = (uint8_t)(frame_bytes >> 8);
+    frame[8] = 1;
+    rp_test_pair_init(&p, NULL, NULL);
+    p.on_request = finish_at_once;
+    (void)rp_test_client_open(p.client, "/a");
+    rp_test_pair_carry(&p);
+    for (size_t i = 0; i < in_window / 2; i++) rp_test_pair_feed(&p, frame, 9 + frame_bytes);
+    assert_int_equal(nuisance_count(&p), 0);
+    for (int i = 0; i < 2; i++) rp_h2_sweep(p.h2); /* resets it */
+    drop_output(&p);
+    assert_int_equal(p.close_count, 1);
+    for (size_t i = 0; i < in_window / 2; i++) rp_test_pair_feed(&p, frame, 9 + frame_bytes);
+    assert_int_equal(nuisance_count(&p), 0);
+
+    p.h2->earned_late = frame_bytes;
+    for (size_t i = 0; i < 3; i++) rp_test_pair_feed(&p, frame, 9 + frame_bytes);
+    assert_int_equal(p.nuisances[RP_NUISANCE_LATE], 2);
+    assert_int_equal(nuisance_count(&p), 2);
+    free(frame);
+    rp_test_pair_deinit(&p);
+}
+
+static void what_may_be_under_way_has_a_bound(void **state)
+{
+    (void)state;
+    rp_test_pair p;
+
+    rp_test_pair_init(&p, NULL, NULL);
+    p.on_request = finish_at_once;
+    for (int i = 0; i < 20; i++) (void)rp_test_client_open(p.client, "/a");
+    rp_test_pair_carry(&p);
+    for (int i = 0; i < 2; i++) rp_h2_sweep(p.h2); /* resets them */
+    assert_int_equal(p.h2->earned_late, RP_H2_CONNECTION_WINDOW);
+    rp_test_pair_deinit(&p);
+}
+
+static void fragments_of_a_message_count_but_for_two_a_message(void **state)
+{
+    (void)state;
+    rp_test_pair p;
+
+    rp_test_pair_init(&p, NULL, NULL);
+    (void)rp_test_client_open(p.client, "/a");
+    rp_test_pair_carry(&p);
+    send_frame(&p, DATA, 0, 1, "\0\0\0\0\1x", 6);                          /* a message */
+    assert_int_equal(p.h2->earned_fragments, 2 * RP_H2_MESSAGE_FRAGMENTS); /* and the call */
+    p.h2->earned_fragments = RP_H2_MESSAGE_FRAGMENTS;
+    for (int i = 0; i < 2; i++) send_frame(&p, DATA, 0, 1, "\0\0\0\0\10", i == 0 ? 1 : 3);
+    assert_int_equal(nuisance_count(&p), 0);
+    send_frame(&p, DATA, 0, 1, "\10", 1);
+    for (int i = 0; i < 7; i++) send_frame(&p, DATA, 0, 1, "x", 1);
+    assert_int_equal(p.message_count, 1);
+    assert_int_equal(p.nuisances[RP_NUISANCE_FRAGMENT], 8);
+    send_frame(&p, DATA, 0, 1, "x", 1); /* completes it */
+    assert_int_equal(p.message_count, 2);
+    assert_int_equal(nuisance_count(&p), 8);
+    rp_test_pair_deinit(&p);
+}
+
+static void small_continuations_count(void **state)
+{
+    (void)state;
+    rp_test_pair p;
+
+    rp_test_pair_init(&p, NULL, NULL);
+    rp_test_pair_carry(&p);
+    slip_in(&p, HEADERS, 0, 1, "", 0);
+    for (int i = 0; i < 3; i++) slip_in(&p, NGHTTP2_CONTINUATION, 0, 1, "", 0);
+    assert_int_equal(p.nuisances[RP_NUISANCE_EMPTY], 3);
     rp_test_pair_deinit(&p);
 }
 
@@ -665,6 +808,12 @@ int main(void)
         cmocka_unit_test(unknown_frames_and_priorities_count),
         cmocka_unit_test(a_peer_that_makes_us_reset_a_call_is_counted),
         cmocka_unit_test(trailers_are_free_once),
+        cmocka_unit_test(tiny_data_of_a_call_that_we_have_ended_counts),
+        cmocka_unit_test(frames_of_a_call_that_is_over_count),
+        cmocka_unit_test(data_that_was_under_way_does_not_count),
+        cmocka_unit_test(what_may_be_under_way_has_a_bound),
+        cmocka_unit_test(fragments_of_a_message_count_but_for_two_a_message),
+        cmocka_unit_test(small_continuations_count),
         cmocka_unit_test(too_many_nuisances_end_the_connection),
         cmocka_unit_test(pings_are_answered),
         cmocka_unit_test(what_is_begun_is_waited_for),
