@@ -81,7 +81,8 @@ struct rp_server {
     rp_checkpoint_desk desk;
     atomic_uint_fast32_t health_version; /* moves when health does */
     atomic_size_t connection_count;
-    atomic_size_t queued_bytes; /* of all connections, as published: queue_budget.h */
+    atomic_size_t queued_bytes;   /* of all connections, as published: queue_budget.h */
+    atomic_int_fast64_t short_ns; /* when somebody found too little room there; 0: never */
     atomic_size_t
         pinned_bytes;       /* of all connections: chunks without items, inserts that wait */
     rp_shared_arena *arena; /* for clients of this host; NULL: there is none */
