@@ -5,10 +5,10 @@
  * the messages that were read together with its first, and is started before anything else is
  * done for any call (insert_stream.h). If the table lets it wait, the stream goes on with what
  * follows, for other tables too, until the table has as many waiting as it takes; then the
- * stream is paused, and its peer held up by flow control. Only when all connections together
- * hold more than the limit pinned_bytes is a stream whose inserts must wait refused. Keys are
- * confirmed at the end of the turn, all in one message; with a journal only those that are
- * safe, the others when they are. */
+ * stream is paused, and its peer held up by flow control; so it is when all connections
+ * together hold half of the limit pinned_bytes. Only when they hold three quarters of it is a
+ * stream whose inserts must wait refused. Keys are confirmed at the end of the turn, all in one
+ * message; with a journal only those that are safe, the others when they are. */
 #include "server/insert_stream.h"
 
 #include <assert.h>
@@ -31,6 +31,7 @@ enum {
     FIRST_BATCH = 16,       /* items there is room for at first */
     ADOPT_BYTES = 32 << 10, /* chunks from here on stay in the message they came in */
     MAX_IDLE_BATCHES = 64,
+    OPEN_BYTES = 1 << 20, /* in open batches, before the next message starts them */
 };
 
 typedef struct insert_stream {
@@ -559,13 +560,17 @@ static bool add_chunks(insert_stream *stream, const rp_insert_request *request, 
 /* Starts the open batches if a message of so many items would not find room in any one of them:
  * it is not torn apart, as a table may refuse it as a whole. Nor do they have more items
  * together than one of them may, unless a single message has: those that were read first are
- * still in the cache. */
+ * still in the cache. Nor do they have many bytes: if they have to wait, the stream is to be
+ * paused first. */
 static void make_room(rp_worker *worker, size_t items)
 {
-    size_t open = 0;
+    size_t open = 0, bytes = 0;
 
-    for (size_t i = 0; i < worker->open_count; i++) open += worker->open[i]->count;
-    if (open + items <= MAX_BATCH) return;
+    for (size_t i = 0; i < worker->open_count; i++) {
+        open += worker->open[i]->count;
+        bytes += worker->open[i]->bytes;
+    }
+    if (open + items <= MAX_BATCH && bytes < OPEN_BYTES) return;
     while (worker->open_count > 0) start_open(worker, 0);
 }
 
@@ -705,7 +710,7 @@ static bool must_wait(const insert_stream *stream)
     if (stream->parked_bytes > limits->stream_pinned_bytes) return true;
     if (stream->parked != NULL &&
         (stream->task.connection->parked_bytes > limits->connection_pinned_bytes ||
-         rp_pinned_is_full(stream->task.connection)))
+         rp_pinned_is_short(stream->task.connection)))
         return true;
     if (rp_call_queued_bytes(stream->task.call) >= limits->stream_queued_bytes) return true;
     if (stream->confirmed.count - stream->confirmed.ready >=

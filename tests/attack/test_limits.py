@@ -259,8 +259,9 @@ def test_chunks_without_items_on_a_connection(attack):
 
 
 def test_chunks_without_items_on_all_connections(attack):
-    """Two connections hold all that may be held; a third gets no more than its least share, 64 KiB."""
-    target = attack(limits={"pinned_bytes": 210000})
+    """Two connections hold all that any may, three quarters; a third gets no more than its least share,
+    64 KiB."""
+    target = attack(limits={"pinned_bytes": 280000})
     with target.peer() as one, target.peer() as two, target.peer() as three:
         streams = [peer.open(m.INSERT) for peer in (one, two, three)]
         assert sends(one, streams[0], range(10), 10000)
