@@ -6,6 +6,7 @@
  *   worker.c       a thread with an event loop; its connections, and what they share
  *   connection.c   a socket: TLS, HTTP/2 or HTTP/1.1, limits of time and memory
  *   queue_budget.c the bytes that all connections hold
+ *   intake.c       incomplete messages: room for them, and their pace
  *   lease_link.c   a socket that holds a lease on shared memory
  *   calls.c        requests become tasks, by their method
  *   deferral.c     calls that visit every table, some in each turn
