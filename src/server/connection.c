@@ -623,7 +623,7 @@ static bool is_slow(rp_connection *c, int64_t now_ns, rp_refusal *why)
     rp_h2_wait wait = rp_h2_waits_for(c->h2, &arrived);
     const rp_intake_look look = {
         .reads = may_read(c),
-        .in_message = wait == RP_H2_WAITS_FOR_MESSAGE,
+        .in_message = wait == RP_H2_WAITS_FOR_MESSAGE || rp_h2_awaited_bytes(c->h2) > 0,
         .is_short = rp_queue_is_short(c->worker),
         .is_late = now_ns - c->timer.due_ns > LOOK_NS,
         .partial = rp_h2_partial_bytes(c->h2),

@@ -318,6 +318,23 @@ def test_halves_of_messages_do_not_use_up_the_memory_for_ever(attack):
     empty_table(target)
 
 
+def test_headers_do_not_hide_a_message_that_stands_still(attack):
+    """A block of headers that is never complete for long, behind half of a message."""
+    target = attack(limits={**TIMES, "handshake_ms": 60000})
+    peer = begun(target, m.INSERT, f.data(1, f.message(b"", length=100000)))
+    peer.mute = True
+    block, stream = f.request_block(m.WATCH), 3
+    until = time.monotonic() + 10 * LATE * f.SLOW
+    while not peer.closed and time.monotonic() < until:
+        peer.send(f.headers(stream, block[:10], more=True))
+        peer.take(0.4)
+        peer.send(f.continuation(stream, block[10:]) + f.rst(stream))
+        stream += 2
+    assert peer.closed
+    peer.close()
+    assert target.limits_hit() == {"slow_message": 1}
+
+
 def test_a_message_that_never_fits_is_refused_at_once(attack):
     target = attack(limits={"queued_bytes": "1MiB"})
     with begun(target, m.INSERT, f.data(1, f.message(b"", length=2 << 20))) as peer:
