@@ -5,6 +5,7 @@
 
 #include "server/deferral.h"
 #include "server/insert_stream.h"
+#include "server/limits.h"
 #include "server/page_answer.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -323,8 +324,13 @@ static void on_fault(void *user, rp_call *call, rp_call_fault fault, rp_status s
     rp_connection *c = user;
     rp_task *task = rp_call_user(call);
 
+    rp_refusal why = reasons[fault];
+
+    if (fault == RP_FAULT_MESSAGE_BYTES &&
+        c->worker->limits.message_bytes == rp_server_limits_open_bytes(&c->worker->limits))
+        why = RP_REFUSED_QUEUED;
     rp_insert_make_way(c->worker, task);
-    rp_connection_refused(c, reasons[fault]);
+    rp_connection_refused(c, why);
     if (task != NULL && !task->is_finished) note_end(task, status);
 }
 

@@ -15,6 +15,7 @@
 #include "server/handshakes.h"
 #include "server/insert_stream.h"
 #include "server/lease_link.h"
+#include "server/limits.h"
 #include "util/mem.h"
 
 enum {
@@ -25,9 +26,8 @@ enum {
     DENSE = 4,            /* a read of small frames costs more than so many times its bytes */
     LOOK_NS = 1000000000, /* how often we look while something may take too long */
     HELD_NS = 50000000,   /* and while there is no memory to read more */
-    LAST_CALLS_NS = 50000000,        /* between the notice of a drain and its end */
-    SNIFF_AGAIN_NS = 10000000,       /* at first, when the first bytes come one by one */
-    MESSAGE_BYTES_PER_SECOND = 1024, /* at least */
+    LAST_CALLS_NS = 50000000,  /* between the notice of a drain and its end */
+    SNIFF_AGAIN_NS = 10000000, /* at first, when the first bytes come one by one */
     H2_ENHANCE_YOUR_CALM = 0xb,
 };
 
@@ -190,7 +190,9 @@ static bool has_room(const rp_connection *c, size_t bytes)
     if (c->makers > 0 || rp_h2_queued_bytes(c->h2) >= limits->connection_queued_bytes)
         return false;
     if (bytes > limits->queued_bytes / 4) bytes = limits->queued_bytes / 4;
-    return rp_connection_room(c) >= (bytes > 0 ? bytes : 1);
+    if (rp_connection_room(c) >= (bytes > 0 ? bytes : 1)) return true;
+    rp_queue_note_short(c->worker);
+    return false;
 }
 
 bool rp_connection_may_queue(rp_connection *c, const rp_call *call, size_t bytes)
@@ -216,9 +218,15 @@ bool rp_connection_is_stuffed(const rp_connection *c, rp_refusal *why)
 static void begin_h2(rp_connection *c)
 {
     rp_worker *worker = c->worker;
+    bool is_of_queue =
+        worker->limits.message_bytes == rp_server_limits_open_bytes(&worker->limits);
     const rp_h2_limits limits = {
         .streams = (uint32_t)worker->limits.streams,
         .message_bytes = worker->limits.message_bytes,
+        .message_setting =
+            is_of_queue ? "bytes, three quarters of the server's limit queued_bytes: send "
+                          "smaller messages or raise queued_bytes"
+                        : "bytes, the server's limit message_bytes",
         .header_bytes = worker->limits.header_bytes,
         .header_fields = worker->limits.header_fields,
         .queued_bytes = worker->limits.stream_queued_bytes,
@@ -316,10 +324,33 @@ void rp_connection_shake_hands(rp_connection *c)
         give_to_page(c);
 }
 
+/* Responses wait although the socket takes bytes: for a window update, which may lie unread. */
+static bool waits_for_window(const rp_connection *c)
+{
+    return rp_h2_queued_bytes(c->h2) > 0 && rp_h2_held_bytes(c->h2) < RP_QUEUE_FLOOR_BYTES &&
+           rp_loop_now(c->worker->loop) - c->moved_ns >= HELD_NS;
+}
+
 /* Whether the peer may send us more now: not while the budget has no room for it. */
 static bool may_read(const rp_connection *c)
 {
-    return c->state == RP_CONNECTION_H2 && rp_connection_room(c) > 0;
+    if (c->state != RP_CONNECTION_H2) return false;
+    if (c->intake.reserved > 0) return true;
+    return rp_h2_awaited_bytes(c->h2) == 0 &&
+           (rp_connection_room(c) > 0 || waits_for_window(c));
+}
+
+/* Bytes that one read may take, as far as the budget goes. While room is short only a little is
+ * read beyond what is reserved: messages that begin there may have to wait (I3). */
+static size_t read_limit(const rp_connection *c)
+{
+    size_t reserved = c->intake.reserved, room = 0;
+
+    if (rp_h2_awaited_bytes(c->h2) <= reserved) room = rp_connection_room(c);
+    if (room > RP_QUEUE_FLOOR_BYTES && room < c->worker->limits.message_bytes &&
+        rp_queue_is_short(c->worker))
+        room = RP_QUEUE_FLOOR_BYTES;
+    return reserved + room > RP_QUEUE_FLOOR_BYTES ? reserved + room : RP_QUEUE_FLOOR_BYTES;
 }
 
 /* --- reading ------------------------------------------------------------------------------------ */
@@ -361,8 +392,7 @@ static bool read_some(rp_connection *c, size_t *total, size_t *cost)
 
     /* Behind a large message only a little more is read, as that would have to be copied. */
     room = place != NULL ? BESIDE_BYTES : c->is_dense ? RP_LINK_ROOM : RP_READ_BYTES;
-    most = rp_connection_room(c);
-    if (most < RP_QUEUE_FLOOR_BYTES) most = RP_QUEUE_FLOOR_BYTES;
+    most = read_limit(c);
     if (place_bytes > most) {
         place_bytes = most;
         room = 0;
@@ -607,30 +637,29 @@ static int64_t lasts_ns(bool is_so, int64_t *since_ns, int64_t now_ns)
 static bool is_slow(rp_connection *c, int64_t now_ns, rp_refusal *why)
 {
     const rp_server_limits *limits = &c->worker->limits;
-    uint64_t bytes;
-    rp_h2_wait wait = rp_h2_waits_for(c->h2, &bytes);
-    bool reads = may_read(c), in_message = wait == RP_H2_WAITS_FOR_MESSAGE;
+    uint64_t arrived;
+    rp_h2_wait wait = rp_h2_waits_for(c->h2, &arrived);
+    const rp_intake_look look = {
+        .reads = may_read(c),
+        .in_message = wait == RP_H2_WAITS_FOR_MESSAGE || rp_h2_awaited_bytes(c->h2) > 0,
+        .is_short = rp_queue_is_short(c->worker),
+        .is_late = now_ns - c->timer.due_ns > LOOK_NS,
+        .partial = rp_h2_partial_bytes(c->h2),
+        .awaited = rp_h2_awaited_bytes(c->h2),
+        .arrived = arrived,
+    };
 
-    /* Memory for messages is used up, by messages that are not whole: some of them must go. */
-    *why = RP_REFUSED_QUEUED;
-    if (lasts_ns(!reads && in_message, &c->held_since_ns, now_ns) >
-        ms(limits->message_grace_ms))
-        return true;
     *why = RP_REFUSED_HANDSHAKE;
-    if (lasts_ns(reads && (wait == RP_H2_WAITS_FOR_GREETING || wait == RP_H2_WAITS_FOR_HEADERS),
+    if (lasts_ns(look.reads &&
+                     (wait == RP_H2_WAITS_FOR_GREETING || wait == RP_H2_WAITS_FOR_HEADERS),
                  &c->headers_since_ns, now_ns) > ms(limits->handshake_ms))
         return true;
-    if (c->message_since_ns == 0) c->message_bytes_then = bytes;
-    int64_t elapsed_ns = lasts_ns(reads && in_message, &c->message_since_ns, now_ns);
-    if (elapsed_ns < ms(limits->message_grace_ms)) return false;
-    if ((double)(bytes - c->message_bytes_then) * 1e9 >=
-        (double)elapsed_ns * MESSAGE_BYTES_PER_SECOND) {
-        c->message_since_ns = now_ns; /* it moves: measure anew */
-        c->message_bytes_then = bytes;
-        return false;
+    switch (rp_intake_judge(&c->intake, &look, ms(limits->message_grace_ms), now_ns)) {
+    case RP_INTAKE_FINE: return false;
+    case RP_INTAKE_HELD: *why = RP_REFUSED_QUEUED; return true;
+    case RP_INTAKE_SLOW: *why = RP_REFUSED_SLOW_MESSAGE; return true;
     }
-    *why = RP_REFUSED_SLOW_MESSAGE;
-    return true;
+    return false;
 }
 
 /* True if the peer has not shown a sign of life when asked for one. */
@@ -638,7 +667,11 @@ static bool is_dead(rp_connection *c, int64_t now_ns)
 {
     const rp_server_limits *limits = &c->worker->limits;
 
-    if (!may_read(c)) return false; /* nor do we listen */
+    if (!may_read(c)) { /* we do not listen: the time begins when we do */
+        c->heard_ns = now_ns;
+        c->pinged_ns = 0;
+        return false;
+    }
     if (c->pinged_ns != 0) return now_ns - c->pinged_ns > ms(limits->ping_timeout_ms);
     if (now_ns - c->heard_ns < ms(limits->ping_ms)) return false;
     rp_h2_ping(c->h2);

@@ -8,6 +8,7 @@
 #include "server/abuse.h"
 #include "server/gate.h"
 #include "server/gathering.h"
+#include "server/intake.h"
 #include "server/refusal.h"
 #include "wire/h2.h"
 
@@ -68,9 +69,7 @@ struct rp_connection {
     uint64_t left_then;       /* bytes of answers that were written by then */
     int64_t pinged_ns;        /* 0: no ping is out */
     int64_t headers_since_ns; /* since when settings or headers have been incomplete; 0: none */
-    int64_t held_since_ns;    /* since when we have not read for want of memory; 0: we read */
-    int64_t message_since_ns; /* since when a message has been incomplete; 0: none */
-    uint64_t message_bytes_then;
+    rp_intake intake;         /* its incomplete messages */
 };
 
 /* Takes a descriptor that was accepted. On its worker's thread. */

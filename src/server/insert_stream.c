@@ -5,32 +5,29 @@
  * the messages that were read together with its first, and is started before anything else is
  * done for any call (insert_stream.h). If the table lets it wait, the stream goes on with what
  * follows, for other tables too, until the table has as many waiting as it takes; then the
- * stream is paused, and its peer held up by flow control. Only when all connections together
- * hold more than the limit pinned_bytes is a stream whose inserts must wait refused. Keys are
- * confirmed at the end of the turn, all in one message; with a journal only those that are
- * safe, the others when they are. */
+ * stream is paused, and its peer held up by flow control; so it is when all connections
+ * together hold half of the limit pinned_bytes. Only when they hold three quarters of it is a
+ * stream whose inserts must wait refused. Keys are confirmed at the end of the turn, all in one
+ * message; with a journal only those that are safe, the others when they are. */
 #include "server/insert_stream.h"
 
 #include <assert.h>
 
-#include "chunk/chunk.h"
-#include "chunk/mould.h"
 #include "server/confirmations.h"
+#include "server/insert_parts.h"
 #include "server/pinned.h"
 #include "server/served.h"
-#include "server/stream_chunks.h"
 #include "table/table.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
-#include "wire/insert_request.h"
 #include "wire/reverb_calls.h"
 
 enum {
-    MAX_BATCH = RP_BLOCK,   /* items in one operation: all are checked before the first is in */
-    FIRST_BATCH = 16,       /* items there is room for at first */
-    ADOPT_BYTES = 32 << 10, /* chunks from here on stay in the message they came in */
+    MAX_BATCH = RP_BLOCK, /* items in one operation: all are checked before the first is in */
+    FIRST_BATCH = 16,     /* items there is room for at first */
     MAX_IDLE_BATCHES = 64,
+    OPEN_BYTES = 1 << 20, /* in open batches, before the next message starts them */
 };
 
 typedef struct insert_stream {
@@ -363,44 +360,7 @@ void rp_insert_make_way(rp_worker *worker, const rp_task *task)
         rp_insert_start_open(worker);
 }
 
-/* --- taking items apart ----------------------------------------------------------------------------- */
-
-/* Turns what was read into a trajectory over the stream's chunks. */
-static rp_status make_trajectory(insert_stream *stream, rp_wire_item *item, rp_trajectory **out,
-                                 rp_error *err)
-{
-    rp_worker *worker = rp_task_worker(&stream->task);
-    rp_item_room *room = &worker->item_room;
-    const rp_decoded_limit limit = {worker->limits.item_bytes, "the server's limit item_bytes"};
-    size_t first = 0;
-    rp_status st;
-
-    for (size_t i = 0; i < item->slice_count; i++) {
-        const rp_wire_slice *from = &room->wire_slices[i];
-        rp_chunk *chunk = i > 0 && from->chunk_key == from[-1].chunk_key
-                              ? room->slices[i - 1].chunk
-                              : rp_stream_chunks_find(&stream->chunks, from->chunk_key, true);
-        if (chunk == NULL)
-            return rp_fail(err, RP_INTERNAL, "Could not find sequence chunk %llu.",
-                           (unsigned long long)from->chunk_key);
-        room->slices[i] = (rp_slice){chunk, from->index, from->offset, from->length};
-    }
-    for (size_t i = 0; i < item->column_count; i++) {
-        const rp_wire_column *from = &room->wire_columns[i];
-        room->columns[i] = (rp_slices){room->slices + first, from->slice_count, from->squeeze};
-        first += from->slice_count;
-    }
-    st = rp_trajectory_new_unheld(&worker->server->alloc, room->columns, item->column_count,
-                                  &limit, out, err);
-    if (st != RP_OK) return st;
-    rp_trajectory_hold(*out);
-    if ((*out)->chunk_count <= worker->limits.chunks) return RP_OK;
-    item->excess = RP_EXCESS_CHUNKS;
-    return rp_fail(
-        err, RP_NO_RESOURCE,
-        "the item refers to %u chunks, over the limit chunks, %zu; use longer chunks",
-        (*out)->chunk_count, worker->limits.chunks);
-}
+/* --- tables and refusals ----------------------------------------------------------------------- */
 
 /* The table of an item: mostly that of the item before, or the one that came after it the last
  * time. One that was dropped may have been made anew. */
@@ -452,89 +412,6 @@ static void refuse(insert_stream *stream, rp_insert_excess excess, rp_refusal si
 
 /* --- messages ------------------------------------------------------------------------------------------ */
 
-static void release_block(void *block)
-{
-    rp_block_unref(block);
-}
-
-/* A copy of a chunk where clients of this host can read it; NULL: it is as good elsewhere. */
-static rp_block *share(const rp_server *server, const uint8_t *data, size_t size)
-{
-    rp_block *block;
-
-    if (server->arena == NULL || size < RP_SHARED_MIN_BYTES) return NULL;
-    block = rp_block_new_apart(&server->alloc, &server->arena_alloc, size);
-    if (block == NULL) return NULL;
-    memcpy(block->data, data, size);
-    block->size = size;
-    return block;
-}
-
-static rp_status make_chunk(insert_stream *stream, const uint8_t *data, size_t size,
-                            const rp_chunk_head *head, rp_block *block, rp_chunk **out,
-                            rp_error *err)
-{
-    const rp_worker *worker = rp_task_worker(&stream->task);
-    const rp_allocator *alloc = &worker->server->alloc;
-    const rp_chunk_limits limits = {
-        .max_wire_bytes = worker->limits.chunk_bytes,
-        .max_raw_bytes = worker->limits.tensor_bytes,
-        .max_columns = worker->limits.columns,
-    };
-    rp_status st;
-
-    if (block == NULL || size < ADOPT_BYTES || size < block->size / 2) {
-        block = share(worker->server, data, size);
-        if (block == NULL)
-            return rp_chunk_mould_parse(&stream->mould, alloc, data, size, head, &limits, out,
-                                        err);
-        data = block->data;
-    } else {
-        (void)rp_block_ref(block);
-    }
-    st = rp_chunk_adopt(alloc, data, size, &limits, &(rp_chunk_owner){release_block, block},
-                        out, err);
-    if (st != RP_OK) rp_block_unref(block);
-    return st;
-}
-
-/* A chunk may come again, as it was. One that has gone to disk meanwhile is not read again for
- * that. */
-static rp_status compare_chunk(rp_chunk *chunk, const uint8_t *data, size_t size, rp_error *err)
-{
-    bool is_same = chunk->wire_bytes == size;
-
-    if (is_same && rp_chunk_pin(chunk)) {
-        is_same = memcmp(chunk->wire, data, size) == 0;
-        rp_chunk_unpin(chunk);
-    }
-    if (is_same) return RP_OK;
-    return rp_fail(err, RP_INVALID, "chunk %llu came twice, with other data",
-                   (unsigned long long)chunk->origin.key);
-}
-
-static rp_status add_chunk(insert_stream *stream, const uint8_t *data, size_t size,
-                           rp_block *block, rp_error *err)
-{
-    rp_chunk *chunk, *before;
-    rp_chunk_head head;
-    rp_status st = rp_chunk_wire_peek(data, size, &head, err);
-
-    if (st != RP_OK) return st;
-    before = rp_stream_chunks_find(&stream->chunks, head.origin.key, false);
-    if (before != NULL) return compare_chunk(before, data, size, err);
-    st = make_chunk(stream, data, size, &head, block, &chunk, err);
-    if (st != RP_OK) return st;
-    if (chunk->origin.key != head.origin.key &&
-        rp_stream_chunks_find(&stream->chunks, chunk->origin.key, false) != NULL)
-        st = rp_fail(err, RP_INVALID, "chunk %llu came twice",
-                     (unsigned long long)chunk->origin.key);
-    else if (rp_stream_chunks_add(&stream->chunks, chunk) != RP_OK)
-        st = rp_fail_memory(err, sizeof(rp_stream_chunk));
-    if (st != RP_OK) rp_chunk_unref(chunk);
-    return st;
-}
-
 static bool pins_too_much(insert_stream *stream)
 {
     return rp_pinned_set(&stream->task, &stream->pinned, stream->chunks.unused_bytes);
@@ -549,7 +426,8 @@ static bool add_chunks(insert_stream *stream, const rp_insert_request *request, 
 
     if (request->chunk_count == 0) return true;
     while (rp_insert_request_next_chunk(&reader, &data, &size))
-        if (add_chunk(stream, data, size, block, &error) != RP_OK) {
+        if (rp_insert_parts_add_chunk(rp_task_worker(&stream->task), &stream->chunks,
+                                      &stream->mould, data, size, block, &error) != RP_OK) {
             refuse(stream, RP_EXCESS_NONE, RP_REFUSED_TENSOR_BYTES, &error);
             return false;
         }
@@ -559,13 +437,17 @@ static bool add_chunks(insert_stream *stream, const rp_insert_request *request, 
 /* Starts the open batches if a message of so many items would not find room in any one of them:
  * it is not torn apart, as a table may refuse it as a whole. Nor do they have more items
  * together than one of them may, unless a single message has: those that were read first are
- * still in the cache. */
+ * still in the cache. Nor do they have many bytes: if they have to wait, the stream is to be
+ * paused first. */
 static void make_room(rp_worker *worker, size_t items)
 {
-    size_t open = 0;
+    size_t open = 0, bytes = 0;
 
-    for (size_t i = 0; i < worker->open_count; i++) open += worker->open[i]->count;
-    if (open + items <= MAX_BATCH) return;
+    for (size_t i = 0; i < worker->open_count; i++) {
+        open += worker->open[i]->count;
+        bytes += worker->open[i]->bytes;
+    }
+    if (open + items <= MAX_BATCH && bytes < OPEN_BYTES) return;
     while (worker->open_count > 0) start_open(worker, 0);
 }
 
@@ -621,7 +503,8 @@ static rp_status add_item(insert_stream *stream, const rp_insert_request *reques
 {
     rp_trajectory *trajectory = NULL;
     rp_insert_batch *batch = NULL;
-    rp_status st = make_trajectory(stream, item, &trajectory, err);
+    rp_status st = rp_insert_parts_trajectory(rp_task_worker(&stream->task), &stream->chunks,
+                                              item, &trajectory, err);
 
     if (st == RP_OK) st = find_table(stream, item->table, err);
     if (st == RP_OK) {
@@ -705,7 +588,7 @@ static bool must_wait(const insert_stream *stream)
     if (stream->parked_bytes > limits->stream_pinned_bytes) return true;
     if (stream->parked != NULL &&
         (stream->task.connection->parked_bytes > limits->connection_pinned_bytes ||
-         rp_pinned_is_full(stream->task.connection)))
+         rp_pinned_is_short(stream->task.connection)))
         return true;
     if (rp_call_queued_bytes(stream->task.call) >= limits->stream_queued_bytes) return true;
     if (stream->confirmed.count - stream->confirmed.ready >=

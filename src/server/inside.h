@@ -6,6 +6,7 @@
  *   worker.c       a thread with an event loop; its connections, and what they share
  *   connection.c   a socket: TLS, HTTP/2 or HTTP/1.1, limits of time and memory
  *   queue_budget.c the bytes that all connections hold
+ *   intake.c       incomplete messages: room for them, and their pace
  *   lease_link.c   a socket that holds a lease on shared memory
  *   calls.c        requests become tasks, by their method
  *   deferral.c     calls that visit every table, some in each turn
@@ -84,7 +85,8 @@ struct rp_server {
     rp_checkpoint_desk desk;
     atomic_uint_fast32_t health_version; /* moves when health does */
     atomic_size_t connection_count;
-    atomic_size_t queued_bytes; /* of all connections, as published: queue_budget.h */
+    atomic_size_t queued_bytes;   /* of all connections, as published: queue_budget.h */
+    atomic_int_fast64_t short_ns; /* when somebody found too little room there; 0: never */
     atomic_size_t
         pinned_bytes;       /* of all connections: chunks without items, inserts that wait */
     rp_shared_arena *arena; /* for clients of this host; NULL: there is none */

@@ -174,6 +174,15 @@ static rp_status open_gate(rp_server *server, rp_error *err)
     return st == RP_OK ? RP_OK : rp_fail_memory(err, sizeof(void *));
 }
 
+static void log_limits(rp_server *server, const rp_server_limits *limits)
+{
+    if (limits->message_bytes == rp_server_limits_open_bytes(limits))
+        rp_server_log(server, RP_LOG_WARNING, "limits",
+                      "message_bytes=%zu queued_bytes=%zu note=\"messages may have three "
+                      "quarters of queued_bytes: raise it for larger ones\"",
+                      limits->message_bytes, limits->queued_bytes);
+}
+
 rp_status rp_server_reload(rp_server *server, const rp_server_limits *limits, rp_error *err)
 {
     rp_server_limits complete = limits != NULL ? *limits : (rp_server_limits){0};
@@ -194,6 +203,7 @@ rp_status rp_server_reload(rp_server *server, const rp_server_limits *limits, rp
     if (limits != NULL) server->limits = complete;
     rp_mutex_unlock(&server->lock);
     rp_tls_unref(old);
+    if (limits != NULL) log_limits(server, &complete);
     for (size_t i = 0; i < server->worker_count; i++)
         rp_worker_take_limits(&server->workers[i]);
     return RP_OK;
@@ -355,6 +365,7 @@ rp_status rp_server_start(rp_store *store, const rp_server_options *options, rp_
 {
     const rp_server_options none = {0};
     rp_server *server = NULL;
+    rp_server_limits limits;
     rp_status st;
 
     if (options == NULL) options = &none;
@@ -369,6 +380,8 @@ rp_status rp_server_start(rp_store *store, const rp_server_options *options, rp_
         rp_server_free(server);
         return st;
     }
+    limits = rp_server_limits_now(server);
+    log_limits(server, &limits);
     rp_server_accept(server);
     *out = server;
     return RP_OK;

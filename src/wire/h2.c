@@ -228,6 +228,16 @@ size_t rp_h2_held_bytes(const rp_h2 *h2)
     return h2->held;
 }
 
+size_t rp_h2_partial_bytes(const rp_h2 *h2)
+{
+    return h2->partial;
+}
+
+size_t rp_h2_awaited_bytes(const rp_h2 *h2)
+{
+    return h2->awaited;
+}
+
 size_t rp_h2_queued_bytes(const rp_h2 *h2)
 {
     return h2->queued;

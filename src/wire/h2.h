@@ -92,6 +92,7 @@ typedef struct rp_h2_handler {
 typedef struct rp_h2_limits {
     uint32_t streams; /* of a server */
     size_t message_bytes;
+    const char *message_setting; /* said behind that limit in the refusal; borrowed, or NULL */
     size_t header_bytes, header_fields;
     size_t queued_bytes; /* on_room comes below half of it */
 } rp_h2_limits;
@@ -133,6 +134,10 @@ bool rp_h2_is_violated(const rp_h2 *h2);
  * takes to keep them; bytes of answers that wait; calls that are open. */
 size_t rp_h2_held_bytes(const rp_h2 *h2);
 size_t rp_h2_queued_bytes(const rp_h2 *h2);
+/* Of messages that have begun and are not whole, on calls that are not paused: bytes that have
+ * arrived, which are in rp_h2_held_bytes() too, and bytes still to come. */
+size_t rp_h2_partial_bytes(const rp_h2 *h2);
+size_t rp_h2_awaited_bytes(const rp_h2 *h2);
 /* Bytes of answers that have been written, over the life of the connection. */
 uint64_t rp_h2_left_bytes(const rp_h2 *h2);
 size_t rp_h2_call_count(const rp_h2 *h2);

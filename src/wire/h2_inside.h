@@ -50,7 +50,8 @@ struct rp_call {
     size_t withheld; /* window not given back */
     size_t late;     /* cost of DATA that was dropped since we have ended it */
     bool paused, half_closed, half_close_told;
-    bool counted_assembling; /* in h2->assembling */
+    bool counted_assembling;                 /* in h2->assembling */
+    size_t counted_partial, counted_awaited; /* in h2->partial and h2->awaited */
     bool has_trailers;
 
     /* sending */
@@ -115,6 +116,7 @@ struct rp_h2 {
     uint64_t message_progress;
     uint64_t messages;                   /* that were delivered */
     size_t assembling;                   /* calls with an incomplete message, not paused */
+    size_t partial, awaited;             /* bytes of those messages: arrived, still to come */
     rp_call *direct;                     /* whose message the last DATA bytes belonged to */
     size_t frame_left;                   /* bytes of the current DATA frame still to come */
     size_t earned_pings, earned_windows; /* free, by the data that we have sent, and by calls */
@@ -163,6 +165,8 @@ int rp_h2_on_unknown_frame(nghttp2_session *session, void **payload,
 int rp_h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data,
                   size_t size, void *user);
 void rp_h2_drop_received(rp_call *call);
+/* Updates what the connection counts of the call's incomplete message. */
+void rp_h2_count_assembling(rp_call *call);
 /* For h2_client.c: forgets what was collected; keeps a value (false: no memory); the value. */
 void rp_h2_clear_head(rp_h2 *h2);
 bool rp_h2_keep_field(rp_h2 *h2, int field, const uint8_t *value, size_t size);

@@ -209,7 +209,8 @@ static bool check_prefix(rp_call *call)
 {
     rp_h2 *h2 = call->h2;
     const uint8_t *p = call->prefix;
-    char text[128];
+    const char *setting = h2->limits.message_setting;
+    char text[192];
 
     if (p[0] != 0) {
         fault(call, RP_FAULT_COMPRESSED, RP_UNIMPLEMENTED,
@@ -219,8 +220,9 @@ static bool check_prefix(rp_call *call)
     call->message_size =
         (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | (size_t)p[4];
     if (call->message_size <= h2->limits.message_bytes) return true;
-    (void)snprintf(text, sizeof text, "a message of %zu bytes is over the limit of %zu",
-                   call->message_size, h2->limits.message_bytes);
+    (void)snprintf(text, sizeof text, "a message of %zu bytes is over the limit of %zu%s%s",
+                   call->message_size, h2->limits.message_bytes, setting != NULL ? " " : "",
+                   setting != NULL ? setting : "");
     fault(call, RP_FAULT_MESSAGE_BYTES, RP_NO_RESOURCE, text);
     return false;
 }
@@ -325,14 +327,20 @@ static bool is_incomplete(const rp_call *call)
     return call->prefix_bytes > 0 && !call->finishing && !call->closed;
 }
 
-/* Keeps the connection's count of calls whose peer has to go on: not of those that are paused,
- * where the window may keep it from doing so. */
-static void count_assembling(rp_call *call)
+/* Calls that are paused are left out: there our window may keep the peer from going on. */
+void rp_h2_count_assembling(rp_call *call)
 {
     bool now = is_incomplete(call) && !call->paused;
+    size_t partial = now && call->block != NULL ? call->block->size : 0;
+    size_t awaited = now ? call->message_size - partial : 0; /* 0 until the prefix is whole */
+    rp_h2 *h2 = call->h2;
 
-    call->h2->assembling += (size_t)now - (size_t)call->counted_assembling;
+    h2->assembling += (size_t)now - (size_t)call->counted_assembling;
+    h2->partial += partial - call->counted_partial;
+    h2->awaited += awaited - call->counted_awaited;
     call->counted_assembling = now;
+    call->counted_partial = partial;
+    call->counted_awaited = awaited;
 }
 
 /* Whether the window of what came is given back at once. On a paused call only while its next
@@ -361,7 +369,7 @@ int rp_h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uin
         size -= used;
     }
     h2->direct = is_incomplete(call) ? call : NULL;
-    count_assembling(call);
+    rp_h2_count_assembling(call);
     if (gives_back(call))
         rp_h2_need(h2, nghttp2_session_consume_stream(session, id, all));
     else
@@ -385,7 +393,7 @@ void rp_h2_drop_received(rp_call *call)
 {
     rp_h2 *h2 = call->h2;
 
-    count_assembling(call);
+    rp_h2_count_assembling(call);
     if (call->block != NULL) {
         h2->held -= call->block->size;
         rp_block_unref(call->block);
@@ -404,7 +412,7 @@ void rp_h2_drop_received(rp_call *call)
 void rp_call_pause(rp_call *call)
 {
     call->paused = true;
-    count_assembling(call);
+    rp_h2_count_assembling(call);
 }
 
 bool rp_call_is_paused(const rp_call *call)
@@ -429,7 +437,7 @@ void rp_call_resume(rp_call *call)
         rp_block_unref(block);
     }
     if (call->paused || call->finishing) return;
-    count_assembling(call);
+    rp_h2_count_assembling(call);
     rp_h2_need(h2, nghttp2_session_consume_stream(h2->session, call->id, call->withheld));
     call->withheld = 0;
     if (call->half_closed) rp_h2_tell_half_close(call);

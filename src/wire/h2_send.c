@@ -138,9 +138,8 @@ void rp_call_want_room(rp_call *call)
 void rp_call_finish(rp_call *call, rp_status status, const char *text)
 {
     if (call->finishing || call->closed) return;
-    if (call->counted_assembling) call->h2->assembling--;
-    call->counted_assembling = false;
     call->finishing = call->closing = true;
+    rp_h2_count_assembling(call);
     call->status = status;
     if (status != RP_OK && text != NULL)
         (void)rp_grpc_encode_message(text, call->text, sizeof call->text);

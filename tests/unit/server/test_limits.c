@@ -101,6 +101,19 @@ static void what_is_given_is_kept(void **state)
     assert_int_equal(limits.stall_ms, 9);
 }
 
+static void a_message_fits_into_the_queue(void **state)
+{
+    (void)state;
+    rp_server_limits limits = {.message_bytes = 1000, .queued_bytes = 1000},
+                     default_message = {.queued_bytes = 1};
+
+    assert_ok(rp_server_limits_complete(&limits, NULL));
+    assert_int_equal(limits.message_bytes, 750);
+    assert_int_equal(rp_server_limits_open_bytes(&limits), 750);
+    assert_ok(rp_server_limits_complete(&default_message, NULL));
+    assert_int_equal(default_message.message_bytes, 1);
+}
+
 static void every_size_has_two_edges(void **state)
 {
     (void)state;
@@ -148,6 +161,7 @@ int main(void)
         cmocka_unit_test(every_limit_is_in_the_tables_of_this_test),
         cmocka_unit_test(zeros_become_the_defaults),
         cmocka_unit_test(what_is_given_is_kept),
+        cmocka_unit_test(a_message_fits_into_the_queue),
         cmocka_unit_test(every_size_has_two_edges),
         cmocka_unit_test(every_time_has_two_edges),
     };

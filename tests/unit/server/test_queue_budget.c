@@ -226,6 +226,196 @@ static void pages_that_are_not_read_are_bounded(void **state)
     close_stage(&s);
 }
 
+/* --- room for messages that are not whole ------------------------------------------------------- */
+
+enum { HALVES = 8 };
+
+/* Peers that begin a message of 4 MiB, send 2 MiB of it, and stop. */
+static void begin_halves(stage *s, rp_test_client **peers)
+{
+    static const uint8_t zeros[2 * MIB];
+
+    for (int i = 0; i < HALVES; i++) {
+        assert_non_null(peers[i] = rp_test_live_connect(&s->live));
+        rp_test_stream *call = rp_test_client_open(peers[i], RP_TEST_REVERB "InsertStream");
+        rp_test_stream_send_raw(call, "\0\0\x40\0\0", 5);
+        rp_test_stream_send_raw(call, zeros, sizeof zeros);
+    }
+}
+
+static void step_all(rp_test_client **peers, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (peers[i] != NULL && !peers[i]->is_closed) (void)rp_test_client_step(peers[i], 0);
+}
+
+static void open_quiet_stage(stage *s, int64_t grace_ms)
+{
+    const rp_server_options options = {.loops = LOOPS,
+                                       .limits = {.queued_bytes = LIMIT,
+                                                  .stall_ms = 600000,
+                                                  .ping_ms = 600000,
+                                                  .message_grace_ms = grace_ms}};
+
+    s->most = 0;
+    rp_test_live_start(&s->live, &options);
+}
+
+static uint64_t refused(stage *s, rp_refusal why)
+{
+    rp_loop_metrics sums = metrics(s);
+
+    return rp_counter_get(&sums.refusals[why]);
+}
+
+static uint64_t queued_now(stage *s)
+{
+    rp_loop_metrics sums = metrics(s);
+
+    return rp_counter_get(&sums.queued_bytes);
+}
+
+/* They are ended because they do not go on, not because the time of a message is over; and the
+ * message that waits for their room then comes in. */
+static void halves_of_messages_give_way_to_a_whole_one(void **state)
+{
+    rp_test_client *halves[HALVES], *writer;
+    rp_test_stream *call;
+    rp_buf request;
+    stage s;
+
+    (void)state;
+    open_quiet_stage(&s, 4000);
+    begin_halves(&s, halves);
+    for (int i = 0; i < 1000 && queued_now(&s) < LIMIT / 2; i++) step_all(halves, HALVES);
+    step_all(halves, HALVES);
+    assert_non_null(writer = rp_test_live_connect(&s.live));
+    call = rp_test_client_open(writer, RP_TEST_REVERB "InsertStream");
+    rp_buf_init(&request, rp_allocator_default());
+    rp_test_put_insert(&request, "replay", 1, 5 * MIB);
+    rp_test_stream_put(call, &request);
+    for (int i = 0; i < 4000 && rp_test_confirmed(call) == 0 && !writer->is_closed; i++) {
+        (void)rp_test_client_step(writer, 5);
+        step_all(halves, HALVES);
+    }
+
+    assert_int_equal(rp_test_confirmed(call), 1);
+    assert_true(refused(&s, RP_REFUSED_SLOW_MESSAGE) > 0);
+    assert_int_equal(refused(&s, RP_REFUSED_QUEUED), 0);
+    rp_buf_deinit(&request);
+    for (int i = 0; i < HALVES; i++) rp_test_client_free(halves[i]);
+    rp_test_client_free(writer);
+    rp_test_live_stop(&s.live);
+}
+
+/* Samples that are not read fill the budget; meanwhile a writer waits for many times as long as
+ * a message may take. */
+static void a_message_that_waits_for_room_is_not_late(void **state)
+{
+    const rp_test_client_options deaf = {
+        .window = 1, .hold_windows = true, .keep_nothing = true};
+    rp_test_client *readers[PEERS], *writer;
+    rp_test_stream *call;
+    rp_buf request;
+    stage s;
+
+    (void)state;
+    open_quiet_stage(&s, 100);
+    rp_buf_init(&request, rp_allocator_default());
+    assert_non_null(writer = rp_test_live_connect(&s.live));
+    rp_test_insert_items(writer, "replay", 1, 1, MIB);
+    for (int i = 0; i < PEERS; i++) {
+        assert_non_null(readers[i] = rp_test_live_connect_with(&s.live, &deaf));
+        rp_test_put_sample(&request, "replay", 1000, -2);
+        rp_test_stream_put(rp_test_client_open(readers[i], RP_TEST_REVERB "SampleStream"),
+                           &request);
+    }
+    for (int i = 0; i < 4000 && queued_now(&s) < LIMIT - LIMIT / 4; i++) {
+        step_all(readers, PEERS);
+        rp_test_client_idle(writer, 1);
+    }
+    call = rp_test_client_open(writer, RP_TEST_REVERB "InsertStream");
+    rp_test_put_insert(&request, "replay", 2, 2 * MIB);
+    rp_test_stream_put(call, &request);
+    rp_test_client_idle(writer, 2500);
+    assert_false(writer->is_closed);
+    assert_int_equal(rp_test_confirmed(call), 0);
+    for (int i = 0; i < PEERS; i++) rp_test_client_free(readers[i]);
+    assert_true(rp_test_await_confirmed(call, 1));
+
+    assert_int_equal(refused(&s, RP_REFUSED_SLOW_MESSAGE), 0);
+    assert_int_equal(refused(&s, RP_REFUSED_QUEUED), 0);
+    rp_buf_deinit(&request);
+    rp_test_client_free(writer);
+    rp_test_live_stop(&s.live);
+}
+
+/* Samples that are not read are over the budget, which has become smaller. A reader that goes
+ * on says so with window updates: they are read although its connection has no room. */
+static void window_updates_are_read_without_room(void **state)
+{
+    enum { READERS = 8 };
+    const rp_test_client_options deaf = {
+        .window = 1 << 16, .hold_windows = true, .keep_nothing = true};
+    const rp_server_limits smaller = {
+        .queued_bytes = MIB, .stall_ms = 600000, .ping_ms = 600000};
+    rp_test_client *readers[READERS];
+    rp_test_stream *calls[READERS];
+    rp_buf request;
+    stage s;
+
+    (void)state;
+    open_quiet_stage(&s, 600000);
+    rp_buf_init(&request, rp_allocator_default());
+    assert_non_null(s.bystander = rp_test_live_connect(&s.live));
+    rp_test_insert_items(s.bystander, "replay", 1, 1, MIB);
+    for (int i = 0; i < READERS; i++) {
+        assert_non_null(readers[i] = rp_test_live_connect_with(&s.live, &deaf));
+        calls[i] = rp_test_client_open(readers[i], RP_TEST_REVERB "SampleStream");
+        rp_test_put_sample(&request, "replay", 1000, -2);
+        rp_test_stream_put(calls[i], &request);
+    }
+    for (int i = 0; i < READERS; i++)
+        for (int j = 0; j < 4000 && calls[i]->unread == 0; j++)
+            (void)rp_test_client_step(readers[i], 5);
+    assert_true(queued_now(&s) > 2 * MIB);
+    assert_ok(rp_server_reload(s.live.server, &smaller, NULL));
+    expect_bystander(&s);
+    for (int i = 0; i < 4000 && calls[0]->message_count == 0; i++) {
+        rp_test_stream_read(calls[0], calls[0]->unread);
+        (void)rp_test_client_step(readers[0], 5);
+    }
+
+    assert_true(calls[0]->message_count > 0);
+    rp_buf_deinit(&request);
+    for (int i = 0; i < READERS; i++) rp_test_client_free(readers[i]);
+    rp_test_client_free(s.bystander);
+    rp_test_live_stop(&s.live);
+}
+
+/* It is refused by its prefix, before a byte of it has come. */
+static void a_message_that_never_fits_is_refused_at_once(void **state)
+{
+    rp_test_client *writer;
+    rp_test_stream *call;
+    stage s;
+
+    (void)state;
+    open_quiet_stage(&s, 600000);
+    assert_non_null(writer = rp_test_live_connect(&s.live));
+    call = rp_test_client_open(writer, RP_TEST_REVERB "InsertStream");
+    rp_test_stream_send_raw(call, "\0\0\xc0\0\1", 5); /* a byte more than 3/4 of 16 MiB */
+    assert_true(rp_test_stream_wait(call));
+
+    assert_int_equal(call->status, RP_NO_RESOURCE);
+    assert_non_null(strstr(call->text, "12582913"));
+    assert_non_null(strstr(call->text, "12582912"));
+    assert_non_null(strstr(call->text, "queued_bytes"));
+    assert_int_equal(refused(&s, RP_REFUSED_QUEUED), 1);
+    rp_test_client_free(writer);
+    rp_test_live_stop(&s.live);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +424,10 @@ int main(void)
         cmocka_unit_test(samples_that_arrive_together_are_bounded),
         cmocka_unit_test(messages_that_do_not_end_are_bounded),
         cmocka_unit_test(pages_that_are_not_read_are_bounded),
+        cmocka_unit_test(halves_of_messages_give_way_to_a_whole_one),
+        cmocka_unit_test(a_message_that_waits_for_room_is_not_late),
+        cmocka_unit_test(window_updates_are_read_without_room),
+        cmocka_unit_test(a_message_that_never_fits_is_refused_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

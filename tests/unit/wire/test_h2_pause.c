@@ -132,6 +132,44 @@ static void an_end_within_a_message_is_told_when_resumed(void **state)
     rp_test_pair_deinit(&p);
 }
 
+/* Of an incomplete message: what has arrived, and what is still to come. Not while its call is
+ * paused, nor once the call is over. */
+static void what_is_still_to_come_is_known(void **state)
+{
+    static const uint8_t zeros[700];
+    (void)state;
+    rp_test_pair p;
+    rp_test_stream *call, *other;
+
+    rp_test_pair_init(&p, NULL, NULL);
+    call = rp_test_client_open(p.client, "/a");
+    rp_test_stream_send_raw(call, "\0\0", 2);
+    rp_test_pair_carry(&p);
+    assert_int_equal(rp_h2_awaited_bytes(p.h2), 0); /* not known yet */
+    rp_test_stream_send_raw(call, "\0\3\xe8", 3);
+    rp_test_pair_carry(&p);
+    assert_int_equal(rp_h2_partial_bytes(p.h2), 0);
+    assert_int_equal(rp_h2_awaited_bytes(p.h2), 1000);
+    rp_test_stream_send_raw(call, zeros, 700);
+    other = rp_test_client_open(p.client, "/b");
+    rp_test_stream_send_raw(other, "\0\0\0\0\5abc", 8);
+    rp_test_pair_carry(&p);
+    assert_int_equal(rp_h2_partial_bytes(p.h2), 703);
+    assert_int_equal(rp_h2_awaited_bytes(p.h2), 302);
+    rp_call_pause(p.calls[0]);
+    assert_int_equal(rp_h2_awaited_bytes(p.h2), 2);
+    rp_call_resume(p.calls[0]);
+    assert_int_equal(rp_h2_awaited_bytes(p.h2), 302);
+    rp_call_abort(p.calls[1], RP_INVALID, "no");
+    assert_int_equal(rp_h2_partial_bytes(p.h2), 700);
+    assert_int_equal(rp_h2_awaited_bytes(p.h2), 300);
+    rp_test_stream_send_raw(call, zeros, 300);
+    rp_test_pair_carry(&p);
+    assert_int_equal(p.message_count, 1);
+    assert_int_equal(rp_h2_partial_bytes(p.h2) + rp_h2_awaited_bytes(p.h2), 0);
+    rp_test_pair_deinit(&p);
+}
+
 /* --- windows ------------------------------------------------------------------------------------ */
 
 static void a_paused_call_holds_no_more_than_its_window(void **state)
@@ -377,6 +415,7 @@ int main(void)
         cmocka_unit_test(a_message_that_pauses_again_is_the_last),
         cmocka_unit_test(the_end_is_told_after_the_last_message),
         cmocka_unit_test(an_end_within_a_message_is_told_when_resumed),
+        cmocka_unit_test(what_is_still_to_come_is_known),
         cmocka_unit_test(a_paused_call_holds_no_more_than_its_window),
         cmocka_unit_test(frames_that_end_within_a_message_do_not_open_the_window),
         cmocka_unit_test(one_message_larger_than_the_window_comes_in_all_the_same),
