@@ -61,8 +61,11 @@ typedef struct rp_account {
     int64_t deleted_episodes;
     rp_count_map episodes; /* chunks held, by episode */
     rp_count_map spilled;  /* references to chunks that have no room for our count, by chunk */
-    int64_t unsettled;     /* change of the budget's bytes that it does not know yet */
-    uint64_t freed;        /* bytes that left it since somebody last looked */
+    /* Items by the logarithm of their cost, and which of these counts are not 0. */
+    uint32_t sizes[64];
+    uint64_t sizes_used;
+    int64_t unsettled; /* change of the budget's bytes that it does not know yet */
+    uint64_t freed;    /* bytes that left it since somebody last looked */
     /* What the disk tier, if there is one, has not been told yet. */
     size_t moved_count;
     uint64_t moved_bytes; /* of chunks that came */
@@ -97,6 +100,10 @@ uint64_t rp_account_cost(const rp_account *a, const rp_trajectory *trajectory);
 /* Counts an item in or out. The budget learns of it when the account is settled. */
 void rp_account_add(rp_account *a, const rp_trajectory *trajectory);
 void rp_account_remove(rp_account *a, const rp_trajectory *trajectory);
+
+/* An upper bound of the cost of an item that is counted in, with its chunks: less than twice
+ * that of the largest. 0 if there is none. */
+size_t rp_account_largest(const rp_account *a);
 
 /* What an item that has been counted in brought with it. */
 typedef struct rp_entry {
