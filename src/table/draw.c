@@ -227,12 +227,23 @@ static rp_progress end_for_room(const rp_table *t, rp_op *op)
 
 /* --- running ---------------------------------------------------------------------------------- */
 
+/* How many items one distinct batch may have. Where items leave the table with it, no more than
+ * the lock can be held for, since it cannot be drawn in turns. */
+static size_t most_distinct_locked(const rp_table *t) RP_REQUIRES(t->mu)
+{
+    size_t each = rp_account_most_chunks(&t->account);
+
+    if (t->options.max_times_sampled == 0 || each == 0) return SIZE_MAX;
+    return each < RP_BLOCK_CHUNKS ? RP_BLOCK_CHUNKS / each : 1;
+}
+
 /* A distinct batch is drawn at one moment or not at all. */
 static rp_progress sample_distinct_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
 {
     size_t most = op->options->count, need = rp_sample_least(op), allowed;
 
     if (most > t->slots.live) most = t->slots.live; /* the table gives what it has */
+    if (most > most_distinct_locked(t)) most = most_distinct_locked(t);
     if (need > most) need = most;
     allowed = rp_rate_limiter_samples_allowed(&t->limiter, most);
     if (allowed == 0 || allowed < need) return RP_BLOCKED;
