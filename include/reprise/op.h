@@ -7,6 +7,18 @@
 
 RP_BEGIN_DECLS
 
+/* Memory for samples that are drawn and not delivered yet, which many operations may share. An
+ * item that was drawn may leave its table while its sample waits: then no table counts it any
+ * more. Both functions are called under the lock of any table, by any thread: they may count,
+ * and nothing else. */
+typedef struct rp_draw_room rp_draw_room;
+struct rp_draw_room {
+    /* Takes from `least` to `most` bytes. Returns how many, or 0 if there are fewer. */
+    size_t (*take)(rp_draw_room *room, size_t least, size_t most);
+    /* Gives back bytes that were taken. */
+    void (*give)(rp_draw_room *room, size_t bytes);
+};
+
 /* An operation that may be left waiting in the table while its caller does something else: an
  * event loop starts it and is called back. The caller owns the memory, which must stay where it
  * is, with all it points at, until the operation is over. Zero-initialise it and fill in the
@@ -18,6 +30,10 @@ struct rp_op {
     /* for a sample */
     const rp_sample_options *options;
     rp_sample *samples;
+    /* NULL, or what the items drawn count against, before they are drawn. A sample for which
+     * there is no more room ends: with what it has, perhaps fewer than at_least, or, if that is
+     * nothing, with RP_NO_RESOURCE and `lacked_bytes`. */
+    rp_draw_room *room;
 
     int64_t
         until_ns; /* RP_NOW: never left waiting; but samples that lie on disk are read first:
@@ -40,15 +56,20 @@ struct rp_op {
     rp_status status;
     rp_error error;
     size_t refused; /* RP_INVALID: an item that the table does not take; 0 if that is not why */
-    uint64_t lsn;   /* the number in the journal of the last change that the operation made, or
-                       waited for: it is safe when everything up to here is
-                       (reprise/durable.h). 0: there is no journal, or nothing was done */
+    size_t held_bytes;   /* taken from `room` for the samples: the owner gives them back when it
+                            has let go of these */
+    size_t lacked_bytes; /* > 0: it ended because `room` has not as many */
+    uint64_t lsn; /* the number in the journal of the last change that the operation made, or
+                     waited for: it is safe when everything up to here is
+                     (reprise/durable.h). 0: there is no journal, or nothing was done */
 
     /* private */
     rp_table *table;
     rp_op *prev, *next;
     int64_t started_ns;
     size_t parked_at;
+    size_t weighed;    /* samples whose cost is in held_bytes; for the others there are */
+    size_t more_bytes; /* in it, at least what they cost */
     bool is_insert, parked, was_parked;
 };
 

@@ -78,9 +78,12 @@ typedef struct rp_sample_options {
     size_t count;    /* items wanted, >= 1 */
     size_t at_least; /* return once no more can be had without waiting, but not with fewer than
                         this; 0: all of them */
-    bool distinct; /* no item twice in one batch; a table with fewer items gives what it has */
-    double beta;   /* > 0: weight = (size * probability)^-beta, divided by the largest of the
-                      batch */
+    bool
+        distinct; /* no item twice in one batch; a table with fewer items gives what it has, and
+                     one with max_times_sampled at most as many as have 16,384 chunks, counted
+                     as if each had as many as the largest, rounded up to a power of 2 */
+    double beta;  /* > 0: weight = (size * probability)^-beta, divided by the largest of the
+                     batch */
 } rp_sample_options;
 
 /* Draws items into `out`, which has room for options->count, and writes how many to `*drawn`.

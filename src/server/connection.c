@@ -137,6 +137,7 @@ void rp_connection_close(rp_connection *c)
     c->h2 = NULL;
     rp_lease_link_free(c);
     rp_connection_count(c);
+    rp_drawn_unref(c->drawn);
     clean(c);
     *(c->prev != NULL ? &c->prev->next : &worker->connections) = c->next;
     if (c->next != NULL) c->next->prev = c->prev;
@@ -189,17 +190,24 @@ static bool has_room(const rp_connection *c, size_t bytes)
 
     if (c->makers > 0 || rp_h2_queued_bytes(c->h2) >= limits->connection_queued_bytes)
         return false;
+    if (bytes == 0) return true;
+    if (rp_connection_held(c) >= limits->connection_queued_bytes) return false;
     if (bytes > limits->queued_bytes / 4) bytes = limits->queued_bytes / 4;
     if (rp_connection_room(c) >= (bytes > 0 ? bytes : 1)) return true;
     rp_queue_note_short(c->worker);
     return false;
 }
 
+void rp_connection_starve(rp_connection *c, size_t bytes)
+{
+    if (!c->is_starved || bytes < c->wanted_bytes) c->wanted_bytes = bytes;
+    c->is_starved = true;
+}
+
 bool rp_connection_may_queue(rp_connection *c, const rp_call *call, size_t bytes)
 {
     if (has_room(c, bytes) && !(c->is_starved && rp_call_queued_bytes(call) > 0)) return true;
-    if (!c->is_starved || bytes < c->wanted_bytes) c->wanted_bytes = bytes;
-    c->is_starved = true;
+    rp_connection_starve(c, bytes);
     return false;
 }
 
@@ -232,8 +240,9 @@ static void begin_h2(rp_connection *c)
         .queued_bytes = worker->limits.stream_queued_bytes,
     };
 
-    if (rp_h2_new(&worker->server->alloc, &rp_calls_handler, c, &limits, &worker->replies,
-                  &c->h2) != RP_OK) {
+    c->drawn = rp_drawn_new(worker->server);
+    if (c->drawn == NULL || rp_h2_new(&worker->server->alloc, &rp_calls_handler, c, &limits,
+                                      &worker->replies, &c->h2) != RP_OK) {
         rp_connection_refused(c, RP_REFUSED_MEMORY);
         rp_connection_close(c);
         return;

@@ -63,6 +63,7 @@ struct rp_connection {
     size_t makers;            /* calls with such a response */
     size_t wanted_bytes;      /* if is_starved: the least that one of its calls waits for */
     size_t counted_bytes;     /* of all this in the budget of queued bytes */
+    struct rp_drawn *drawn;   /* items for its calls: queue_budget.h. NULL: no HTTP/2 yet */
     int64_t opened_ns;        /* plus the time that its handshake has been queued */
     int64_t heard_ns;         /* when something came last */
     int64_t moved_ns;         /* when an answer was written last, or none had to be */
@@ -85,9 +86,14 @@ void rp_connection_end(rp_connection *connection);
 void rp_connection_touch(rp_connection *connection);
 /* At the end of a turn: flushes tasks, writes, and asks for what comes next. */
 void rp_connection_flush(rp_connection *connection);
-/* True if a call may add about `bytes` of responses. After a false it gets on_room when it may:
- * calls that have nothing waiting first, in turns. */
+/* True if a call may add about `bytes` of responses; 0: of items that are counted already,
+ * which wait for their reader only. After a false it gets on_room when it may: calls that have
+ * nothing waiting first, in turns. */
 bool rp_connection_may_queue(rp_connection *connection, const rp_call *call, size_t bytes);
+/* Has on_room called once there is room for `bytes`, as far as this worker knows. */
+void rp_connection_starve(rp_connection *connection, size_t bytes);
+/* Bytes of responses that wait, and of items that were drawn for responses. */
+size_t rp_connection_held(const rp_connection *connection);
 /* Bytes that it may add to the budget of queued bytes now. */
 size_t rp_connection_room(const rp_connection *connection);
 /* Updates its part of the budget: after anything was added. */

@@ -86,6 +86,7 @@ struct rp_server {
     atomic_uint_fast32_t health_version; /* moves when health does */
     atomic_size_t connection_count;
     atomic_size_t queued_bytes;   /* of all connections, as published: queue_budget.h */
+    atomic_size_t drawn_bytes;    /* of items drawn for calls that are in no response yet */
     atomic_int_fast64_t short_ns; /* when somebody found too little room there; 0: never */
     atomic_size_t
         pinned_bytes;       /* of all connections: chunks without items, inserts that wait */
@@ -136,8 +137,8 @@ struct rp_worker {
     rp_connection *connections; /* all of them */
     rp_connection *dirty;       /* with something to write at the end of this turn */
     rp_insert_batch *idle_batches;
-    rp_sample_fetch *idle_fetches;
-    size_t idle_batch_count, idle_fetch_count, open_count;
+    rp_sample_fetch *idle_fetches[2]; /* small ones, large ones */
+    size_t idle_batch_count, idle_fetch_count[2], open_count;
     rp_item_room item_room;
     rp_insert_batch *open[RP_OPEN_BATCHES];    /* of one stream: insert_stream.h */
     rp_connection *deferring, *deferring_last; /* with deferred calls: deferral.h */

@@ -2,7 +2,7 @@
 #include "server/queue_budget.h"
 
 #include "server/inside.h"
-#include "server/limits.h"
+#include "util/mem.h"
 
 enum {
     PUBLISH_BYTES = 256 << 10, /* that a worker may count without telling the others */
@@ -28,32 +28,37 @@ void rp_queue_count(rp_worker *worker, size_t bytes)
         rp_queue_publish(worker);
 }
 
-size_t rp_queue_bytes(const rp_worker *worker)
+/* What others have published and drawn. Workers may have published less than they hold, and
+ * taken away more. */
+static size_t published(const rp_server *server, size_t unpublished)
 {
-    size_t all = worker->queued_unpublished +
-                 atomic_load_explicit(&worker->server->queued_bytes, memory_order_relaxed);
+    size_t all = unpublished +
+                 atomic_load_explicit(&server->queued_bytes, memory_order_relaxed) +
+                 atomic_load_explicit(&server->drawn_bytes, memory_order_relaxed);
 
-    /* Other workers may have published less than they hold, and taken away more. */
     return all > SIZE_MAX / 2 ? 0 : all;
 }
 
-/* The part of the last quarter that one connection may use. */
-static size_t share_of(const rp_worker *worker)
+size_t rp_queue_bytes(const rp_worker *worker)
 {
-    size_t count =
-        atomic_load_explicit(&worker->server->connection_count, memory_order_relaxed);
-    size_t share = worker->limits.queued_bytes / 4 / (count > 0 ? count : 1);
+    return published(worker->server, worker->queued_unpublished);
+}
+
+/* The part of the last quarter that one connection may use. */
+static size_t share_of(const rp_server *server, size_t limit)
+{
+    size_t count = atomic_load_explicit(&server->connection_count, memory_order_relaxed);
+    size_t share = limit / 4 / (count > 0 ? count : 1);
 
     return share < SHARE_BYTES ? share : SHARE_BYTES;
 }
 
-size_t rp_queue_room(const rp_worker *worker, size_t own)
+static size_t room_of(const rp_server *server, size_t limit, size_t all, size_t own)
 {
-    size_t all = rp_queue_bytes(worker), limit = worker->limits.queued_bytes;
-    size_t open = rp_server_limits_open_bytes(&worker->limits), share, room = 0;
+    size_t open = limit - limit / 4, share, room = 0;
 
     if (all < open) return open - all; /* Q1; never less than Q2 would give by much */
-    share = share_of(worker);
+    share = share_of(server, limit);
     if (all < limit && own < share) /* Q2 */
         room = share - own < limit - all ? share - own : limit - all;
     if (own < RP_QUEUE_FLOOR_BYTES && room < RP_QUEUE_FLOOR_BYTES - own) /* Q3 */
@@ -61,12 +66,9 @@ size_t rp_queue_room(const rp_worker *worker, size_t own)
     return room;
 }
 
-bool rp_queue_fits(const rp_worker *worker, size_t own)
+size_t rp_queue_room(const rp_worker *worker, size_t own)
 {
-    size_t all = rp_queue_bytes(worker), limit = worker->limits.queued_bytes;
-
-    return all <= rp_server_limits_open_bytes(&worker->limits) || own <= RP_QUEUE_FLOOR_BYTES ||
-           (all <= limit && own <= share_of(worker));
+    return room_of(worker->server, worker->limits.queued_bytes, rp_queue_bytes(worker), own);
 }
 
 void rp_queue_note_short(rp_worker *worker)
@@ -102,13 +104,106 @@ void rp_connection_count(rp_connection *c)
     else if (!rp_intake_reserve(&c->intake, c->counted_bytes, bytes, wanted,
                                 rp_connection_room(c)))
         rp_queue_note_short(c->worker);
-    bytes += c->intake.reserved; /* Q5 */
+    bytes += c->intake.reserved; /* Q6 */
     if (bytes == c->counted_bytes) return;
     rp_queue_count(c->worker, bytes - c->counted_bytes);
     c->counted_bytes = bytes;
 }
 
+static size_t drawn_bytes(const rp_connection *c)
+{
+    if (c->drawn == NULL) return 0;
+    return atomic_load_explicit(&c->drawn->bytes, memory_order_relaxed);
+}
+
 size_t rp_connection_room(const rp_connection *c)
 {
-    return rp_queue_room(c->worker, c->counted_bytes);
+    return rp_queue_room(c->worker, c->counted_bytes + drawn_bytes(c));
+}
+
+size_t rp_connection_held(const rp_connection *c)
+{
+    return rp_h2_queued_bytes(c->h2) + drawn_bytes(c);
+}
+
+/* --- items that are drawn ----------------------------------------------------------------------- */
+
+static size_t take(rp_draw_room *room, size_t least, size_t most)
+{
+    return rp_drawn_take((rp_drawn *)(void *)room, 0, least, most);
+}
+
+static void give(rp_draw_room *room, size_t bytes)
+{
+    rp_drawn_give((rp_drawn *)(void *)room, bytes);
+}
+
+rp_drawn *rp_drawn_new(rp_server *server)
+{
+    rp_drawn *drawn = rp_alloc_zero(&server->alloc, sizeof *drawn);
+
+    if (drawn == NULL) return NULL;
+    drawn->room = (rp_draw_room){.take = take, .give = give};
+    drawn->server = server;
+    drawn->refs = 1;
+    return drawn;
+}
+
+rp_drawn *rp_drawn_ref(rp_drawn *drawn)
+{
+    drawn->refs++;
+    return drawn;
+}
+
+void rp_drawn_unref(rp_drawn *drawn)
+{
+    if (drawn != NULL && --drawn->refs == 0)
+        rp_release(&drawn->server->alloc, drawn, sizeof *drawn);
+}
+
+/* Relaxed, here and below: numbers that nothing else depends on. */
+void rp_drawn_tell(rp_connection *c)
+{
+    const rp_server_limits *limits = &c->worker->limits;
+
+    rp_connection_count(c);
+    rp_queue_publish(c->worker);
+    atomic_store_explicit(&c->drawn->counted, c->counted_bytes, memory_order_relaxed);
+    atomic_store_explicit(&c->drawn->limit, limits->queued_bytes, memory_order_relaxed);
+    atomic_store_explicit(&c->drawn->connection_limit, limits->connection_queued_bytes,
+                          memory_order_relaxed);
+}
+
+size_t rp_drawn_take(rp_drawn *drawn, size_t mine, size_t least, size_t most)
+{
+    rp_server *server = drawn->server;
+    size_t limit = atomic_load_explicit(&drawn->limit, memory_order_relaxed);
+    size_t own = atomic_load_explicit(&drawn->bytes, memory_order_relaxed);
+    size_t all = atomic_load_explicit(&server->drawn_bytes, memory_order_relaxed), got;
+    size_t need = least < limit / 4 ? least : limit / 4;
+
+    if (own - mine >= atomic_load_explicit(&drawn->connection_limit, memory_order_relaxed))
+        return 0;
+    own += atomic_load_explicit(&drawn->counted, memory_order_relaxed);
+    do {
+        size_t room = room_of(server, limit, published(server, 0), own);
+
+        if (room < need || room == 0) return 0;
+        got = room < most ? room : most;
+        if (got < least) got = least;
+    } while (!atomic_compare_exchange_weak_explicit(
+        &server->drawn_bytes, &all, all + got, memory_order_relaxed, memory_order_relaxed));
+    (void)atomic_fetch_add_explicit(&drawn->bytes, got, memory_order_relaxed);
+    rp_counter_add_shared(&rp_metrics_shared(server->metrics)->queued_bytes, got);
+    return got;
+}
+
+void rp_drawn_give(rp_drawn *drawn, size_t bytes)
+{
+    rp_server *server = drawn->server;
+
+    if (bytes == 0) return;
+    (void)atomic_fetch_sub_explicit(&server->drawn_bytes, bytes, memory_order_relaxed);
+    (void)atomic_fetch_sub_explicit(&drawn->bytes, bytes, memory_order_relaxed);
+    rp_counter_add_shared(&rp_metrics_shared(server->metrics)->queued_bytes, 0 - bytes);
 }

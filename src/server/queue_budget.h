@@ -2,9 +2,11 @@
 /* The budget of queued bytes: what all connections together hold for their peers.
  *
  * Counted are messages that are not whole or wait for a paused call, with the bytes of them
- * that are still to come, responses that wait to be written, responses that are being made, and
- * the sample arrays of calls. Each worker counts on its own thread and publishes to the other
- * workers in blocks and at the end of a turn, so that a small message costs no shared atomic.
+ * that are still to come, responses that wait to be written, responses that are being made, the
+ * sample arrays of calls, and the items that were drawn for calls and are in no response yet.
+ * Each worker counts on its own thread and publishes to the other workers in blocks and at the
+ * end of a turn, so that a small message costs no shared atomic. Items are counted before they
+ * are drawn, by whichever thread draws.
  *
  * With L, the limit queued_bytes, and C connections:
  *   Q1  any connection may add while the count is below 3/4 L;
@@ -12,21 +14,29 @@
  *       that peers that do not read leave room for the others;
  *   Q3  beyond, a connection may hold FLOOR_BYTES, enough for a small request and its response,
  *       and as much again of frames while its responses wait for a window update;
- *   Q4  a response whose size is not known beforehand is made in steps, each of which is
- *       counted before the next; one that does not fit is refused or waits;
- *   Q5  a message whose size is known is counted as a whole, by the rules above, before more of
+ *   Q4  calls draw items only as far as there is room for them, by the same rules; one item of
+ *       more than L / 4 needs room for L / 4. A connection whose other calls hold the limit
+ *       connection_queued_bytes draws none.
+ *   Q5  a response that is made of items that were drawn takes their room over: it is never
+ *       refused, and waits for its reader only;
+ *   Q6  a message whose size is known is counted as a whole, by the rules above, before more of
  *       it is read (intake.h); so the limit message_bytes is at most 3/4 L.
- * So the count stays below L + C * 3 * FLOOR_BYTES + loops * (one step + PUBLISH_BYTES), where
- * a step is a response, or about 2 MiB and an item of a long one.
+ * So the count stays below L + C * 3 * FLOOR_BYTES + one item + loops * (one response +
+ * PUBLISH_BYTES).
  *
- * All functions belong to the worker's thread. */
+ * All functions belong to the worker's thread, but for those of rp_drawn.room. */
 #ifndef RP_SERVER_QUEUE_BUDGET_H
 #define RP_SERVER_QUEUE_BUDGET_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "reprise/op.h"
+
+typedef struct rp_connection rp_connection;
 typedef struct rp_worker rp_worker;
+typedef struct rp_server rp_server;
 
 enum { RP_QUEUE_FLOOR_BYTES = 4096 };
 
@@ -39,8 +49,32 @@ void rp_queue_publish(rp_worker *worker);
 size_t rp_queue_bytes(const rp_worker *worker);
 /* Bytes that a connection which holds `own` may add. */
 size_t rp_queue_room(const rp_worker *worker, size_t own);
-/* Whether what is counted already, `own` of it for this connection, is within the rules. */
-bool rp_queue_fits(const rp_worker *worker, size_t own);
+
+/* --- items that are drawn ----------------------------------------------------------------------- */
+
+/* What the calls of one connection have drawn. Operations of tables use it, which may outlive
+ * the connection. */
+typedef struct rp_drawn {
+    rp_draw_room room; /* first; for operations that may not say what their call holds */
+    rp_server *server;
+    size_t refs;         /* the worker's thread */
+    atomic_size_t bytes; /* drawn and not given back */
+    /* Copies, for threads other than the worker's: rp_drawn_tell(). */
+    atomic_size_t counted; /* what else the connection holds */
+    atomic_size_t limit, connection_limit;
+} rp_drawn;
+
+/* With one reference, or NULL if there is no memory. */
+rp_drawn *rp_drawn_new(rp_server *server);
+rp_drawn *rp_drawn_ref(rp_drawn *drawn);
+void rp_drawn_unref(rp_drawn *drawn); /* NULL is fine */
+
+/* Before an operation is started: tells its connection's rp_drawn what the worker knows. */
+void rp_drawn_tell(rp_connection *connection);
+
+/* As rp_draw_room.take, for a call that holds `mine` already. Any thread. */
+size_t rp_drawn_take(rp_drawn *drawn, size_t mine, size_t least, size_t most);
+void rp_drawn_give(rp_drawn *drawn, size_t bytes);
 
 /* Says that a connection has found less room than it needs; whether one has lately. Who waits
  * for room tries again 20 times a second. */

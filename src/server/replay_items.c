@@ -199,6 +199,35 @@ static void read_items(peek_task *peek)
     peek->reading = r;
 }
 
+/* Takes room for the response, which has the chunks of all items, or is refused. False with the
+ * call ended. */
+static bool take_room(peek_task *peek)
+{
+    rp_items_task *items = &peek->items;
+    rp_worker *worker = rp_task_worker(&items->task);
+    rp_drawn *drawn = items->task.connection->drawn;
+    size_t bytes = 0, most = worker->limits.message_bytes;
+    rp_error error;
+
+    for (size_t i = 0; i < peek->key_count && bytes < most; i++)
+        if (items->samples[i].trajectory != NULL)
+            bytes += rp_trajectory_cost(items->samples[i].trajectory);
+    if (bytes > most) bytes = most;
+    rp_drawn_tell(items->task.connection);
+    if (bytes == 0) return true;
+    if (rp_drawn_take(drawn, 0, bytes, bytes) > 0) {
+        rp_items_hold(items, drawn, bytes);
+        return true;
+    }
+    items->count = peek->key_count; /* to be let go */
+    (void)rp_fail(&error, RP_NO_RESOURCE,
+                  "no room for a response of up to %zu bytes: all connections together hold "
+                  "%zu of queued_bytes, %zu; ask for fewer items, or later",
+                  bytes, rp_queue_bytes(worker), worker->limits.queued_bytes);
+    rp_task_refuse(&items->task, RP_REFUSED_QUEUED, &error);
+    return false;
+}
+
 static void look(rp_items_task *items)
 {
     peek_task *peek = peek_of(&items->task);
@@ -206,9 +235,12 @@ static void look(rp_items_task *items)
     rp_error error;
 
     if (rp_table_peek_unread(items->served->table, peek->keys, peek->key_count, items->samples,
-                             &found, &error) != RP_OK)
+                             &found, &error) != RP_OK) {
         rp_task_finish(&items->task, error.code, error.text);
-    else if (items->with_chunks && rp_table_has_tier(items->served->table))
+        return;
+    }
+    if (items->with_chunks && !take_room(peek)) return;
+    if (items->with_chunks && rp_table_has_tier(items->served->table))
         read_items(peek);
     else
         rp_items_answer(items, peek->key_count);

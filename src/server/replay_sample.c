@@ -9,15 +9,22 @@
 /* A batch on its way out of the table, which may outlive its call. */
 typedef struct draw draw;
 
+enum { LOOK_NS = 500000000 /* to look after a draw that waits */ };
+
 typedef struct sample_task {
     rp_items_task items;
     rp_sample_options options;
     int64_t timeout_ns; /* -1: none */
+    int64_t due_ns;     /* then it has passed; 0: it has not begun */
     draw *draw;         /* that waits in the table */
 } sample_task;
 
 struct draw {
     rp_op op;
+    rp_draw_room room;        /* of the op: `drawn`, as far as a response may go */
+    rp_drawn *drawn;          /* a reference */
+    atomic_size_t held_bytes; /* taken from it */
+    size_t max_bytes;         /* to be taken, unless one item has more */
     rp_sample_options options;
     rp_post post;
     rp_worker *worker;
@@ -35,6 +42,33 @@ static sample_task *sample_of(rp_task *task)
 /* --- draws -------------------------------------------------------------------------------------- */
 
 static void on_posted(rp_post *post);
+
+static draw *draw_of(rp_draw_room *room)
+{
+    return (draw *)(void *)((char *)room - offsetof(draw, room));
+}
+
+/* One operation takes and gives one after the other: only on_look() looks on from outside. */
+static size_t take(rp_draw_room *room, size_t least, size_t most)
+{
+    draw *d = draw_of(room);
+    size_t held = atomic_load_explicit(&d->held_bytes, memory_order_relaxed), left, got;
+
+    left = held < d->max_bytes ? d->max_bytes - held : 0;
+    if (left < least && held > 0) return 0;
+    if (left < least) left = least;
+    got = rp_drawn_take(d->drawn, held, least, most < left ? most : left);
+    atomic_store_explicit(&d->held_bytes, held + got, memory_order_relaxed);
+    return got;
+}
+
+static void give(rp_draw_room *room, size_t bytes)
+{
+    draw *d = draw_of(room);
+
+    rp_drawn_give(d->drawn, bytes);
+    (void)atomic_fetch_sub_explicit(&d->held_bytes, bytes, memory_order_relaxed);
+}
 
 /* NULL with the call ended. */
 static draw *new_draw(sample_task *task)
@@ -55,6 +89,9 @@ static draw *new_draw(sample_task *task)
         rp_task_refuse(&task->items.task, why, &error);
         return NULL;
     }
+    d->room = (rp_draw_room){.take = take, .give = give};
+    d->drawn = rp_drawn_ref(task->items.task.connection->drawn);
+    d->max_bytes = worker->limits.message_bytes;
     d->options = task->options;
     d->worker = worker;
     d->task = task;
@@ -67,6 +104,8 @@ static draw *new_draw(sample_task *task)
 static void free_draw(draw *d)
 {
     rp_samples_room_free(d->worker, d->samples, d->options.count, d->op.done);
+    rp_drawn_give(d->drawn, d->op.held_bytes);
+    rp_drawn_unref(d->drawn);
     rp_served_unref(d->served);
     rp_release(&d->worker->server->alloc, d, sizeof *d);
 }
@@ -85,13 +124,17 @@ static void settle(sample_task *task, draw *d)
     rp_table_counters *counters = rp_table_metrics_loop(d->served->metrics, d->worker->index);
     int64_t took_ns = rp_now_ns() - d->started_ns;
 
-    if (d->op.status != RP_OK) {
+    if (d->op.status == RP_NO_RESOURCE && d->op.lacked_bytes > 0) {
+        if (!items->task.is_finished) rp_items_begin_again(items, d->op.lacked_bytes);
+    } else if (d->op.status != RP_OK) {
         rp_task_finish(&items->task, d->op.status, d->op.error.text);
     } else if (!items->task.is_finished) {
         rp_histogram_record(&counters->sample_ns, took_ns, d->op.done);
         items->samples = d->samples;
         items->room = d->options.count;
         d->samples = NULL;
+        rp_items_hold(items, d->drawn, d->op.held_bytes);
+        d->op.held_bytes = 0;
         rp_items_answer(items, d->op.done);
     }
     free_draw(d);
@@ -117,23 +160,50 @@ static void on_posted(rp_post *post)
     take_home((draw *)((char *)post - offsetof(draw, post)));
 }
 
-static void on_time_out(rp_items_task *items)
-{
-    draw *d = sample_of(&items->task)->draw;
-
-    if (rp_op_withdraw(&d->op, RP_DEADLINE)) take_home(d);
-}
-
 /* Until when it may wait: as it asked, or as long as the call lives. */
-static int64_t deadline_of(const sample_task *task, int64_t now_ns)
+static int64_t deadline_of(sample_task *task, int64_t now_ns)
 {
     const rp_timer *call = &task->items.task.deadline;
     int64_t until_ns = call->due_ns > 0 ? call->due_ns : RP_FOREVER;
 
     if (task->timeout_ns == 0) return RP_NOW;
-    if (task->timeout_ns > 0 && task->timeout_ns < until_ns - now_ns)
-        until_ns = now_ns + task->timeout_ns;
-    return until_ns > now_ns ? until_ns : now_ns + 1; /* RP_NOW is something else */
+    if (task->due_ns == 0)
+        task->due_ns = task->timeout_ns > 0 && task->timeout_ns < until_ns - now_ns
+                           ? now_ns + task->timeout_ns
+                           : until_ns;
+    return task->due_ns > now_ns ? task->due_ns : now_ns + 1; /* RP_NOW is something else */
+}
+
+static void look_after(sample_task *task);
+
+/* Its time is up, or others need the room of what it holds: it goes on with that. */
+static void on_look(rp_items_task *items)
+{
+    sample_task *task = sample_of(&items->task);
+    rp_worker *worker = rp_task_worker(&items->task);
+    draw *d = task->draw;
+    size_t limit = worker->limits.queued_bytes;
+    bool is_late = task->timeout_ns > 0 && rp_now_ns() >= task->due_ns;
+
+    if (!is_late && (atomic_load_explicit(&d->held_bytes, memory_order_relaxed) == 0 ||
+                     rp_queue_bytes(worker) < limit - limit / 4 - limit / 8)) {
+        look_after(task);
+    } else if (rp_op_withdraw(&d->op, is_late ? RP_DEADLINE : RP_CANCELLED)) {
+        if (!is_late && d->op.status == RP_CANCELLED) { /* it had nothing: it waits again */
+            d->op.status = RP_NO_RESOURCE;
+            d->op.lacked_bytes = 1;
+        }
+        take_home(d);
+    }
+}
+
+/* Looks after a draw that waits, from time to time. */
+static void look_after(sample_task *task)
+{
+    int64_t due_ns = rp_now_ns() + LOOK_NS;
+
+    if (task->timeout_ns > 0 && task->due_ns < due_ns) due_ns = task->due_ns;
+    (void)rp_items_wait(&task->items, due_ns, on_look);
 }
 
 static void begin(rp_items_task *items)
@@ -146,18 +216,19 @@ static void begin(rp_items_task *items)
     d->op = (rp_op){
         .options = &d->options,
         .samples = d->samples,
+        .room = &d->room,
         .until_ns = deadline_of(task, d->started_ns),
         .on_done = on_done,
         .user = d,
     };
+    rp_drawn_tell(items->task.connection);
     if (rp_table_start_sample(items->served->table, &d->op)) {
         settle(task, d);
         return;
     }
     d->worker->outstanding++;
     task->draw = d;
-    if (task->timeout_ns > 0)
-        (void)rp_items_wait(items, d->started_ns + task->timeout_ns, on_time_out);
+    look_after(task);
 }
 
 /* --- the call ----------------------------------------------------------------------------------- */

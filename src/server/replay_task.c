@@ -82,7 +82,20 @@ static bool await_room(rp_items_task *items, size_t bytes, void (*again)(rp_item
 
 static void try_to_begin(rp_items_task *items)
 {
-    if (await_room(items, RP_QUEUE_FLOOR_BYTES, try_to_begin)) items->begin(items);
+    size_t bytes = items->wanted_bytes;
+
+    if (bytes < RP_QUEUE_FLOOR_BYTES) bytes = RP_QUEUE_FLOOR_BYTES;
+    if (await_room(items, bytes, try_to_begin)) items->begin(items);
+}
+
+void rp_items_begin_again(rp_items_task *items, size_t bytes)
+{
+    rp_loop *loop = rp_task_worker(&items->task)->loop;
+
+    items->wanted_bytes = bytes;
+    rp_connection_starve(items->task.connection, bytes);
+    items->waits_for_room =
+        rp_items_wait(items, rp_loop_now(loop) + ROOM_AGAIN_NS, try_to_begin);
 }
 
 void rp_items_begin(rp_items_task *items, void (*begin)(rp_items_task *))
@@ -118,11 +131,19 @@ void rp_items_half_close(rp_task *task)
 
 /* --- answering ---------------------------------------------------------------------------------- */
 
-/* Has the budget count so many bytes of the response that is being made. */
+void rp_items_hold(rp_items_task *items, rp_drawn *drawn, size_t held_bytes)
+{
+    items->drawn = rp_drawn_ref(drawn);
+    items->held_bytes = held_bytes;
+}
+
+/* Has the budget count so many bytes of the response that is being made. It has the room of its
+ * samples. */
 static void count_made(rp_items_task *items, size_t bytes)
 {
     rp_connection *c = items->task.connection;
 
+    bytes = bytes > items->held_bytes ? bytes - items->held_bytes : 0;
     c->making_bytes += bytes - items->made_bytes;
     items->made_bytes = bytes;
     rp_connection_count(c);
@@ -136,10 +157,14 @@ static void let_go(rp_items_task *items)
     items->is_answering = false;
     items->task.connection->makers -= items->is_making;
     items->is_making = false;
-    count_made(items, 0);
+    count_made(items, 0); /* and the response, which is on its way */
     rp_reply_release(&worker->replies, items->reply);
     items->reply = NULL;
     rp_samples_room_free(worker, items->samples, items->room, items->count);
+    if (items->drawn != NULL) rp_drawn_give(items->drawn, items->held_bytes);
+    rp_drawn_unref(items->drawn);
+    items->drawn = NULL;
+    items->held_bytes = 0;
     items->samples = NULL;
 }
 
@@ -162,19 +187,6 @@ static void note_sent(rp_items_task *items)
     rp_counter_add(&counters->sampled_bytes, rp_replay_answer_bytes(&items->answer));
 }
 
-/* Others have used up the budget meanwhile, or the response is larger than all of it. */
-static void refuse_made(rp_items_task *items)
-{
-    rp_worker *worker = rp_task_worker(&items->task);
-    rp_error error;
-
-    (void)rp_fail(&error, RP_NO_RESOURCE,
-                  "no room for a response of %zu bytes or more: all connections together hold "
-                  "%zu of queued_bytes, %zu",
-                  items->made_bytes, rp_queue_bytes(worker), worker->limits.queued_bytes);
-    rp_task_refuse(&items->task, RP_REFUSED_QUEUED, &error);
-}
-
 static void step(rp_items_task *items)
 {
     rp_worker *worker = rp_task_worker(&items->task);
@@ -188,14 +200,10 @@ static void step(rp_items_task *items)
         return;
     }
     count_made(items, rp_replay_answer_bytes(&items->answer));
-    if (!rp_queue_fits(worker, c->counted_bytes)) {
-        refuse_made(items);
-        let_go(items);
-    } else if (done) {
+    if (done) {
         rp_reply *reply = items->reply;
         note_sent(items);
         items->reply = NULL;
-        count_made(items, 0);
         rp_task_answer(&items->task, reply);
         let_go(items);
     } else {
@@ -203,6 +211,16 @@ static void step(rp_items_task *items)
         items->is_making = true;
         (void)rp_items_wait(items, rp_loop_now(worker->loop), step);
     }
+}
+
+/* A draw stops before its items pass message_bytes; but one item it always has, which is then
+ * sent, however large, rather than lost. */
+static size_t max_bytes(const rp_items_task *items)
+{
+    size_t bytes = rp_task_worker(&items->task)->limits.message_bytes;
+
+    return items->task.method == RP_METHOD_SAMPLE && bytes < UINT32_MAX / 2 ? UINT32_MAX / 2
+                                                                            : bytes;
 }
 
 static void begin_response(rp_items_task *items)
@@ -214,11 +232,11 @@ static void begin_response(rp_items_task *items)
         .table = items->served->name,
         .with_chunks = items->with_chunks,
         .cut_rows = items->cut_rows,
-        .max_bytes = worker->limits.message_bytes,
+        .max_bytes = max_bytes(items),
         .max_cut_bytes = worker->limits.tensor_bytes,
     };
 
-    if (!await_room(items, RP_QUEUE_FLOOR_BYTES, begin_response)) return;
+    if (!await_room(items, 0, begin_response)) return;
     items->reply = rp_task_reply(&items->task);
     if (items->reply == NULL) return;
     rp_replay_answer_init(&items->answer, &worker->server->alloc, worker->server->hash_seed,

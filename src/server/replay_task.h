@@ -2,9 +2,10 @@
 /* What Peek and Sample have in common: calls that are answered with items.
  *
  * A call begins when answers of its connection may be queued: until then it waits, so that a
- * reader that is slow pins no memory. Its answer is made in steps, a turn of the loop each, and
- * waits again before the first one: a draw may have taken long. After each step its bytes are
- * counted; a response that has outgrown the budget of queued bytes is refused. */
+ * reader that is slow pins no memory. Its items count in the budget of queued bytes from before
+ * they are drawn until the response is made of them, so that it always has room (Q5). The
+ * response is made in steps, a turn of the loop each, and waits for a slow reader before the
+ * first one: a draw may have taken long. */
 #ifndef RP_SERVER_REPLAY_TASK_H
 #define RP_SERVER_REPLAY_TASK_H
 
@@ -26,7 +27,10 @@ struct rp_items_task {
     bool is_answering;
     bool is_making; /* its response takes more than one step: counts in connection->makers */
     rp_reply *reply;
-    size_t made_bytes; /* of the response, in connection->making_bytes */
+    rp_drawn *drawn;     /* a reference, if it holds bytes */
+    size_t held_bytes;   /* taken from it for the samples */
+    size_t made_bytes;   /* of the response beyond these, in connection->making_bytes */
+    size_t wanted_bytes; /* that it lacked when it began the last time */
     rp_replay_answer answer;
 };
 
@@ -46,6 +50,9 @@ void rp_items_half_close(rp_task *task);
 /* Calls `begin` as soon as answers may be queued: now, or later. */
 void rp_items_begin(rp_items_task *items, void (*begin)(rp_items_task *));
 
+/* The items that it was about to draw have no room: calls `begin` again when they may. */
+void rp_items_begin_again(rp_items_task *items, size_t bytes);
+
 /* Has `due` called at that time, unless the call is over by then, or something else armed.
  * False, with the call ended, if there is no memory. */
 bool rp_items_wait(rp_items_task *items, int64_t due_ns, void (*due)(rp_items_task *));
@@ -53,6 +60,9 @@ void rp_items_stop_waiting(rp_items_task *items);
 
 /* Answers with the first `count` of its samples. */
 void rp_items_answer(rp_items_task *items, size_t count);
+/* Takes over the bytes that were taken for the samples: it gives them back when it has let go
+ * of these. Takes a reference. */
+void rp_items_hold(rp_items_task *items, rp_drawn *drawn, size_t held_bytes);
 
 /* For rp_task_kind.on_close: lets everything go. */
 void rp_items_close(rp_items_task *items);

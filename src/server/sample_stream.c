@@ -4,8 +4,9 @@
  * Requests are served one after the other: the stream is paused while one is. Each is fetched
  * from its table in pieces, of about as many bytes as a piece should have; nothing is fetched
  * while answers wait for the reader, so that no sample is spent on a queue that does not move.
- * Samples that arrive when the connection has no room for them wait until it has: many streams
- * may wait for the same item.
+ * Items are counted in the budget of queued bytes before they are drawn. A fetch for which
+ * there is no room ends without samples, and is made again when there may be: many streams may
+ * wait for the same item.
  *
  * Clients work with the first samples while they take the next ones in, if they are let. Those
  * that ask for more only when they have had all, as DeepMind's, would wait for a large message
@@ -30,6 +31,7 @@
 enum {
     FIRST_FETCH = 64, /* samples, while nobody knows how large they are */
     MAX_FETCH = 512,
+    SMALL_FETCH = 64,      /* samples that a fetch has room for if it wants no more */
     FETCH_BYTES = 1 << 20, /* of chunks, about */
     SHARED_FETCH_BYTES = 16 << 20,
     RESPONSE_BYTES = 2 << 20, /* of chunks in one message; one chunk more at most */
@@ -52,6 +54,7 @@ typedef struct sample_stream {
     int64_t remaining;  /* samples of the request that are still to be fetched */
     int64_t timeout_ns; /* of each fetch; -1: none */
     size_t next_fetch;
+    size_t lacked_bytes;      /* that there was no room for when it fetched last */
     size_t message_bytes;     /* that the next response may have, and one sample more */
     rp_sample_fetch *fetch;   /* that waits in the table */
     rp_sample_fetch *arrived; /* of which not all samples have been written */
@@ -68,11 +71,13 @@ struct rp_sample_fetch {
     rp_timer timer;
     rp_worker *worker;
     sample_stream *stream; /* NULL: its call is gone */
-    rp_served *served;     /* a reference while in use */
+    rp_served *served;     /* a reference while in use, as is the next one */
+    rp_drawn *drawn;
     rp_sample_fetch *next;
     int64_t started_ns;
     size_t written, written_bytes; /* samples, and the bytes of their chunks */
-    rp_sample samples[MAX_FETCH];
+    size_t capacity;               /* MAX_FETCH, or SMALL_FETCH */
+    rp_sample samples[];
 };
 
 static sample_stream *stream_of(rp_task *task)
@@ -85,45 +90,72 @@ static sample_stream *stream_of(rp_task *task)
 static void on_fetch_posted(rp_post *post);
 static void on_fetch_due(rp_timer *timer);
 
-static rp_sample_fetch *new_fetch(rp_worker *worker)
+static size_t fetch_bytes(const rp_sample_fetch *fetch)
 {
-    rp_sample_fetch *fetch = worker->idle_fetches;
+    return sizeof *fetch + fetch->capacity * sizeof *fetch->samples;
+}
 
-    if (fetch != NULL) {
-        worker->idle_fetches = fetch->next;
-        worker->idle_fetch_count--;
-        return fetch;
-    }
-    fetch = rp_alloc(&worker->server->alloc, sizeof *fetch);
+static void free_fetch(rp_sample_fetch *fetch)
+{
+    rp_release(&fetch->worker->server->alloc, fetch, fetch_bytes(fetch));
+}
+
+static rp_sample_fetch *make_fetch(rp_worker *worker, size_t capacity)
+{
+    rp_sample_fetch *fetch =
+        rp_alloc(&worker->server->alloc, sizeof *fetch + capacity * sizeof *fetch->samples);
+
     if (fetch == NULL) return NULL;
     fetch->worker = worker;
+    fetch->capacity = capacity;
     fetch->post.run = on_fetch_posted;
     fetch->timer = (rp_timer){.on_due = on_fetch_due};
+    return fetch;
+}
+
+/* With room for `count` samples. It counts as queued while it is in use: many may wait. */
+static rp_sample_fetch *new_fetch(rp_worker *worker, size_t count)
+{
+    size_t kind = count > SMALL_FETCH;
+    rp_sample_fetch *fetch = worker->idle_fetches[kind];
+
+    if (fetch != NULL) {
+        worker->idle_fetches[kind] = fetch->next;
+        worker->idle_fetch_count[kind]--;
+    } else {
+        fetch = make_fetch(worker, kind > 0 ? MAX_FETCH : SMALL_FETCH);
+    }
+    if (fetch != NULL) rp_queue_count(worker, fetch_bytes(fetch));
     return fetch;
 }
 
 static void release_fetch(rp_sample_fetch *fetch)
 {
     rp_worker *worker = fetch->worker;
+    size_t kind = fetch->capacity > SMALL_FETCH;
 
     rp_loop_disarm(worker->loop, &fetch->timer);
     rp_served_unref(fetch->served);
-    if (worker->idle_fetch_count == MAX_IDLE_FETCHES) {
-        rp_release(&worker->server->alloc, fetch, sizeof *fetch);
+    rp_drawn_give(fetch->drawn, fetch->op.held_bytes);
+    rp_drawn_unref(fetch->drawn);
+    rp_queue_count(worker, 0 - fetch_bytes(fetch));
+    if (worker->idle_fetch_count[kind] == MAX_IDLE_FETCHES) {
+        free_fetch(fetch);
         return;
     }
-    fetch->next = worker->idle_fetches;
-    worker->idle_fetches = fetch;
-    worker->idle_fetch_count++;
+    fetch->next = worker->idle_fetches[kind];
+    worker->idle_fetches[kind] = fetch;
+    worker->idle_fetch_count[kind]++;
 }
 
 void rp_sample_fetches_free(rp_worker *worker)
 {
-    while (worker->idle_fetches != NULL) {
-        rp_sample_fetch *fetch = worker->idle_fetches;
-        worker->idle_fetches = fetch->next;
-        rp_release(&worker->server->alloc, fetch, sizeof *fetch);
-    }
+    for (size_t kind = 0; kind < 2; kind++)
+        while (worker->idle_fetches[kind] != NULL) {
+            rp_sample_fetch *fetch = worker->idle_fetches[kind];
+            worker->idle_fetches[kind] = fetch->next;
+            free_fetch(fetch);
+        }
 }
 
 static void on_fetch_done(rp_op *op)
@@ -277,23 +309,19 @@ static rp_sample_shared arena_of(const sample_stream *stream)
     return arena;
 }
 
-/* Bytes that a sample of the table will add, about. Under a lease its chunks are not sent. */
+/* Bytes that a sample of the table will add, about, or that the last fetch lacked. Under a
+ * lease its chunks are not sent. */
 static size_t expected_bytes(const sample_stream *stream)
 {
     size_t bytes = atomic_load_explicit(&stream->served->sample_bytes, memory_order_relaxed);
 
-    return stream->lease != NULL || bytes == 0 ? RP_QUEUE_FLOOR_BYTES : bytes;
+    if (stream->lease != NULL || bytes == 0) bytes = RP_QUEUE_FLOOR_BYTES;
+    return bytes < stream->lacked_bytes ? stream->lacked_bytes : bytes;
 }
 
 static bool has_room(const sample_stream *stream, size_t bytes)
 {
     return rp_connection_may_queue(stream->task.connection, stream->task.call, bytes);
-}
-
-/* Bytes that a sample adds, if nobody holds it under a lease. */
-static size_t bytes_of(const sample_stream *stream, const rp_sample *sample)
-{
-    return stream->lease != NULL ? RP_QUEUE_FLOOR_BYTES : sample->trajectory->bytes;
 }
 
 /* Writes samples of a fetch. False if some are left for want of room. */
@@ -311,7 +339,7 @@ static bool write_samples(sample_stream *stream, rp_sample_fetch *fetch)
         prefetch_trajectory(fetch, i + TRAJECTORIES_AHEAD);
         prefetch_chunk(fetch, i + CHUNKS_AHEAD);
         prefetch_bytes(fetch, i + BYTES_AHEAD);
-        if (to.reply == NULL && !has_room(stream, bytes_of(stream, &fetch->samples[i]))) break;
+        if (to.reply == NULL && !has_room(stream, 0)) break;
         fetch->written_bytes += fetch->samples[i].trajectory->bytes;
         if (!write_sample(&to, &fetch->samples[i], served)) return true;
         fetch->written = i + 1;
@@ -335,6 +363,7 @@ static bool write_arrived(sample_stream *stream)
     if (fetch == NULL) return true;
     if (!stream->task.is_finished && !write_samples(stream, fetch)) return false;
     stream->arrived = NULL;
+    rp_connection_count(stream->task.connection); /* before what was drawn is given back */
     rp_samples_release(fetch->samples, fetch->op.done);
     release_fetch(fetch);
     return true;
@@ -354,25 +383,29 @@ static void end_with(sample_stream *stream, const rp_op *op)
     rp_task_finish(&stream->task, RP_DEADLINE, text);
 }
 
-/* A fetch is over: sends what it brought. Takes the fetch. */
-static void settle(sample_stream *stream, rp_sample_fetch *fetch)
+/* A fetch is over: sends what it brought. Takes the fetch. False if it has to be made again
+ * when there is room. */
+static bool settle(sample_stream *stream, rp_sample_fetch *fetch)
 {
     rp_table_counters *counters =
         rp_table_metrics_loop(fetch->served->metrics, fetch->worker->index);
     int64_t took_ns = rp_now_ns() - fetch->started_ns;
-    size_t count = fetch->op.done;
+    size_t count = fetch->op.done, lacked = count == 0 ? fetch->op.lacked_bytes : 0;
 
+    stream->lacked_bytes = lacked;
+    if (lacked > 0) rp_connection_starve(stream->task.connection, lacked);
     if (fetch->op.status != RP_OK || count == 0) {
-        if (fetch->op.status != RP_OK) end_with(stream, &fetch->op);
+        if (fetch->op.status != RP_OK && lacked == 0) end_with(stream, &fetch->op);
         rp_samples_release(fetch->samples, count);
         release_fetch(fetch);
-        return;
+        return lacked == 0;
     }
     rp_histogram_record(&counters->sample_ns, took_ns, count);
     stream->remaining -= (int64_t)count;
     stream->next_fetch = 2 * count;
     stream->arrived = fetch;
     (void)write_arrived(stream);
+    return true;
 }
 
 /* As many as should come next: what Reverb asks for, in the bounds of memory. */
@@ -390,12 +423,13 @@ static size_t fetch_size(const sample_stream *stream)
     return (int64_t)count < stream->remaining ? count : (size_t)stream->remaining;
 }
 
-/* Starts a fetch. True if it is over, false if it waits. */
+/* Starts a fetch. True if it is over, false if it waits, or has to. */
 static bool fetch_some(sample_stream *stream)
 {
     rp_task *task = &stream->task;
     rp_worker *worker = rp_task_worker(task);
-    rp_sample_fetch *fetch = new_fetch(worker);
+    size_t count = fetch_size(stream);
+    rp_sample_fetch *fetch = new_fetch(worker, count);
 
     if (fetch == NULL) {
         rp_task_abort(task, RP_NO_RESOURCE, "out of memory for samples");
@@ -405,20 +439,20 @@ static bool fetch_some(sample_stream *stream)
     fetch->written = fetch->written_bytes = 0;
     fetch->served = rp_served_ref(stream->served);
     fetch->started_ns = rp_now_ns();
-    fetch->options = (rp_sample_options){.count = fetch_size(stream), .at_least = 1};
+    fetch->drawn = rp_drawn_ref(task->connection->drawn);
+    fetch->options = (rp_sample_options){.count = count, .at_least = 1};
     fetch->op = (rp_op){
         .options = &fetch->options,
         .samples = fetch->samples,
+        .room = &fetch->drawn->room,
         .until_ns = stream->timeout_ns == 0  ? RP_NOW
                     : stream->timeout_ns < 0 ? RP_FOREVER
                                              : fetch->started_ns + stream->timeout_ns,
         .on_done = on_fetch_done,
         .user = fetch,
     };
-    if (rp_table_start_sample(stream->served->table, &fetch->op)) {
-        settle(stream, fetch);
-        return true;
-    }
+    rp_drawn_tell(task->connection);
+    if (rp_table_start_sample(stream->served->table, &fetch->op)) return settle(stream, fetch);
     worker->outstanding++;
     stream->fetch = fetch;
     if (stream->timeout_ns > 0 && rp_loop_arm(worker->loop, &fetch->timer,
@@ -468,8 +502,11 @@ static void take_home(sample_stream *stream, rp_sample_fetch *fetch)
         release_fetch(fetch);
     } else {
         stream->fetch = NULL;
-        settle(stream, fetch);
-        go_on(stream);
+        if (settle(stream, fetch))
+            go_on(stream);
+        else
+            rp_call_want_room(stream->task.call);
+        rp_connection_touch(stream->task.connection);
     }
     rp_worker_returned(worker);
 }
@@ -541,6 +578,7 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
     stream->message_bytes = request.num_samples > LONG_REQUEST ? FIRST_BYTES : RESPONSE_BYTES;
     stream->remaining = request.num_samples;
     stream->next_fetch = 2 * FIRST_FETCH;
+    stream->lacked_bytes = 0;
     stream->timeout_ns = -1;
     if (request.has_timeout && request.timeout_ms >= 0)
         stream->timeout_ns =

@@ -328,14 +328,54 @@ static void count_item(rp_account *a, int64_t cost)
     if (a->budget->spill != NULL) a->moved_small += cost;
 }
 
+/* The place of a number among the sizes: it is from 2^place on and below twice that. */
+static int place_of(size_t n)
+{
+    return 63 - __builtin_clzll((unsigned long long)n | 1);
+}
+
+static void add_size(rp_sizes *sizes, size_t n)
+{
+    int place = place_of(n);
+
+    sizes->counts[place]++;
+    sizes->used |= (uint64_t)1 << place;
+}
+
+static void remove_size(rp_sizes *sizes, size_t n)
+{
+    int place = place_of(n);
+
+    if (--sizes->counts[place] == 0) sizes->used &= ~((uint64_t)1 << place);
+}
+
+static size_t largest(const rp_sizes *sizes)
+{
+    return sizes->used == 0 ? 0 : ((size_t)2 << place_of(sizes->used)) - 1;
+}
+
+size_t rp_account_largest(const rp_account *a)
+{
+    return largest(&a->costs);
+}
+
+size_t rp_account_most_chunks(const rp_account *a)
+{
+    return largest(&a->chunk_counts);
+}
+
 void rp_account_add(rp_account *a, const rp_trajectory *trajectory)
 {
+    add_size(&a->costs, trajectory->cost);
+    add_size(&a->chunk_counts, trajectory->chunk_count);
     count_item(a, trajectory->item_cost);
     for (uint32_t i = 0; i < trajectory->chunk_count; i++) hold(a, trajectory->chunks[i]);
 }
 
 void rp_account_remove(rp_account *a, const rp_trajectory *trajectory)
 {
+    remove_size(&a->costs, trajectory->cost);
+    remove_size(&a->chunk_counts, trajectory->chunk_count);
     count_item(a, -(int64_t)trajectory->item_cost);
     a->freed += trajectory->item_cost;
     for (uint32_t i = 0; i < trajectory->chunk_count; i++) let_go(a, trajectory->chunks[i]);

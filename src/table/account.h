@@ -51,6 +51,12 @@ enum {
     RP_FREE_INDEX_BYTES = 128 << 10, /* of idle index memory that a table is not charged for */
 };
 
+/* Numbers of items, by the logarithm of something that they have. */
+typedef struct rp_sizes {
+    uint32_t counts[64];
+    uint64_t used; /* bit i: counts[i] is not 0 */
+} rp_sizes;
+
 typedef struct rp_account {
     rp_budget *budget;
     uint16_t id;          /* among the holders of a chunk: >= 1, unique within the budget */
@@ -61,6 +67,8 @@ typedef struct rp_account {
     int64_t deleted_episodes;
     rp_count_map episodes; /* chunks held, by episode */
     rp_count_map spilled;  /* references to chunks that have no room for our count, by chunk */
+    rp_sizes costs;        /* of the items, with their chunks */
+    rp_sizes chunk_counts; /* of the items */
     int64_t unsettled;     /* change of the budget's bytes that it does not know yet */
     uint64_t freed;        /* bytes that left it since somebody last looked */
     /* What the disk tier, if there is one, has not been told yet. */
@@ -97,6 +105,11 @@ uint64_t rp_account_cost(const rp_account *a, const rp_trajectory *trajectory);
 /* Counts an item in or out. The budget learns of it when the account is settled. */
 void rp_account_add(rp_account *a, const rp_trajectory *trajectory);
 void rp_account_remove(rp_account *a, const rp_trajectory *trajectory);
+
+/* Upper bounds of what an item that is counted in costs, with its chunks, and of how many
+ * chunks it has: less than twice what the largest does. 0 if there is none. */
+size_t rp_account_largest(const rp_account *a);
+size_t rp_account_most_chunks(const rp_account *a);
 
 /* What an item that has been counted in brought with it. */
 typedef struct rp_entry {

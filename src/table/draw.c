@@ -9,7 +9,11 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-enum { SPARE_REFERENCES = 1 << 12 /* that a slot takes at a time, to hand out */ };
+enum {
+    SPARE_REFERENCES = 1 << 12, /* that a slot takes at a time, to hand out */
+    ROOM_AT_ONCE = 4 << 20,     /* bytes that an operation takes before it draws again */
+    DRAWN_AT_ONCE = 1 << 12,    /* items in one turn of an operation that takes room */
+};
 
 rp_status rp_sample_check(const rp_table *t, rp_op *op)
 {
@@ -171,22 +175,96 @@ static void draw_many_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t
     }
 }
 
+/* --- room ------------------------------------------------------------------------------------- */
+
+/* Counts exactly what has been drawn, and gives back what was taken for more. The samples are
+ * the operation's own, so this needs no lock. */
+static void weigh(rp_op *op)
+{
+    enum { AHEAD = 16 };
+    size_t bytes = 0;
+
+    if (op->room == NULL) return;
+    for (size_t i = op->weighed; i < op->done; i++) {
+        if (i + AHEAD < op->done) __builtin_prefetch(op->samples[i + AHEAD].trajectory);
+        bytes += op->samples[i].trajectory->cost;
+    }
+    if (bytes < op->more_bytes) {
+        op->room->give(op->room, op->more_bytes - bytes);
+        op->held_bytes -= op->more_bytes - bytes;
+    }
+    op->more_bytes = 0;
+    op->weighed = op->done;
+}
+
+/* Takes room for up to `wanted` items (>= 1), without knowing which it will be. Returns for how
+ * many. 0: there is none for the largest. */
+static size_t take_room_locked(rp_table *t, rp_op *op, size_t wanted) RP_REQUIRES(t->mu)
+{
+    size_t each = rp_account_largest(&t->account), most, got;
+
+    if (op->room == NULL) return wanted;
+    weigh(op);
+    if (each == 0) each = 1;
+    if (!rp_size_mul(wanted, each, &most)) most = SIZE_MAX;
+    /* A distinct batch takes all at once: it is drawn at one moment. */
+    if (most > ROOM_AT_ONCE && !op->options->distinct)
+        most = each < ROOM_AT_ONCE ? ROOM_AT_ONCE : each;
+    got = op->room->take(op->room, each, most);
+    op->held_bytes += got;
+    op->more_bytes = got;
+    if (got == 0) op->lacked_bytes = each;
+    return got / each < wanted ? got / each : wanted;
+}
+
+static rp_progress end_for_room(const rp_table *t, rp_op *op)
+{
+    if (op->done > 0) return rp_op_end(op, RP_OK);
+    return rp_op_end(op, rp_fail(&op->error, RP_NO_RESOURCE,
+                                 "table '%.60s': no room for a sample of %zu bytes or less",
+                                 t->options.name, op->lacked_bytes));
+}
+
+/* --- running ---------------------------------------------------------------------------------- */
+
+/* How many items one distinct batch may have. Where items leave the table with it, no more than
+ * the lock can be held for, since it cannot be drawn in turns. */
+static size_t most_distinct_locked(const rp_table *t) RP_REQUIRES(t->mu)
+{
+    size_t each = rp_account_most_chunks(&t->account);
+
+    if (t->options.max_times_sampled == 0 || each == 0) return SIZE_MAX;
+    return each < RP_BLOCK_CHUNKS ? RP_BLOCK_CHUNKS / each : 1;
+}
+
 /* A distinct batch is drawn at one moment or not at all. */
 static rp_progress sample_distinct_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
 {
     size_t most = op->options->count, need = rp_sample_least(op), allowed;
 
     if (most > t->slots.live) most = t->slots.live; /* the table gives what it has */
+    if (most > most_distinct_locked(t)) most = most_distinct_locked(t);
     if (need > most) need = most;
     allowed = rp_rate_limiter_samples_allowed(&t->limiter, most);
     if (allowed == 0 || allowed < need) return RP_BLOCKED;
+    allowed = take_room_locked(t, op, allowed);
+    if (allowed == 0) return end_for_room(t, op);
     draw_and_tell_locked(t, op, allowed);
     return rp_op_end(op, RP_OK);
 }
 
-static rp_progress run_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
+/* How many of those that are wanted to draw in this turn. */
+static size_t turn_size(const rp_op *op)
 {
     size_t wanted = op->options->count - op->done;
+
+    if (op->room == NULL || op->options->distinct || wanted < DRAWN_AT_ONCE) return wanted;
+    return DRAWN_AT_ONCE;
+}
+
+static rp_progress run_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
+{
+    size_t wanted = turn_size(op);
 
     t->removed_chunks = 0;
     if (rp_op_is_held_up_locked(t, RP_SIDE_SAMPLES)) return RP_BLOCKED;
@@ -195,6 +273,8 @@ static rp_progress run_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     if (reserve_draws_locked(t, wanted) != RP_OK)
         return op->done > 0 ? rp_op_end(op, RP_OK) : rp_op_end_out_of_memory(t, op);
     if (op->options->distinct) return sample_distinct_locked(t, op);
+    wanted = take_room_locked(t, op, wanted);
+    if (wanted == 0) return end_for_room(t, op);
     if (t->options.max_times_sampled > 0)
         for (; wanted > 0 && rp_rate_limiter_can_sample(&t->limiter, 1); wanted--) {
             if (t->removed_chunks > RP_BLOCK_CHUNKS) return RP_YIELD;
@@ -204,6 +284,8 @@ static rp_progress run_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
         }
     else
         draw_many_locked(t, op, rp_rate_limiter_samples_allowed(&t->limiter, wanted));
+    if (op->done < op->options->count && rp_rate_limiter_can_sample(&t->limiter, 1))
+        return RP_YIELD; /* for the sake of room, or of others */
     return op->done >= rp_sample_least(op) ? rp_op_end(op, RP_OK) : RP_BLOCKED;
 }
 
@@ -216,6 +298,7 @@ rp_progress rp_sample_run_locked(rp_table *t, rp_op *op)
         rp_tell_noted_locked(t);
         op->lsn = t->telling.lsn;
     }
+    if (now != RP_OVER) weigh(op);
     return now;
 }
 
@@ -267,8 +350,9 @@ void rp_samples_weigh(rp_sample *samples, size_t count, double beta)
         samples[i].weight = pow(size_times_probability(&samples[i]) / least, -beta);
 }
 
-void rp_sample_finish(const rp_op *op)
+void rp_sample_finish(rp_op *op)
 {
+    weigh(op);
     if (op->done > 0 && op->options->beta > 0)
         rp_samples_weigh(op->samples, op->done, op->options->beta);
 }

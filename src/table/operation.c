@@ -33,7 +33,7 @@ rp_progress rp_op_end_out_of_memory(const rp_table *t, rp_op *op)
         op, rp_fail(&op->error, RP_NO_RESOURCE, "table '%s': out of memory", t->options.name));
 }
 
-void rp_op_finish(const rp_op *op)
+void rp_op_finish(rp_op *op)
 {
     if (op->is_insert)
         rp_insert_finish(op);
@@ -105,11 +105,12 @@ static bool pump_queue_locked(rp_table *t, rp_queue *q, size_t *left) RP_REQUIRE
             op->is_insert ? rp_insert_resume_locked(t, op) : rp_sample_run_locked(t, op);
 
         moved |= op->done != done || now == RP_OVER;
-        *left -= op->done - done < *left ? op->done - done : *left;
+        done = op->done > done ? op->done - done : now == RP_OVER;
+        *left -= done < *left ? done : *left;
         if (now == RP_YIELD) *left = 0;
         rp_events_flush_locked(t); /* before the next one can see what this one did */
         if (now != RP_OVER) {
-            if (op->done != done) tell_progress(op);
+            if (done > 0) tell_progress(op);
             break;
         }
         finish_parked_locked(t, op);
@@ -267,6 +268,7 @@ static rp_status begin(rp_table *t, rp_op *op, bool is_insert)
     op->done = 0;
     op->refused = 0;
     op->lsn = 0;
+    op->held_bytes = op->lacked_bytes = op->more_bytes = op->weighed = 0;
     op->status = RP_OK;
     op->parked = op->was_parked = false;
     op->prev = op->next = NULL;
@@ -325,6 +327,8 @@ bool rp_table_start_sample(rp_table *t, rp_op *op)
         if (over && op->done > 0) (void)rp_op_end(op, RP_OK); /* closed between two turns */
         if (!over && t->samples.count == 0) now = rp_sample_run_locked(t, op);
         if (now == RP_OVER) over = true;
+        if (now == RP_BLOCKED && !over && op->done > 0 && op->done >= rp_sample_least(op))
+            over = rp_op_end(op, RP_OK) == RP_OVER; /* others wait by now: it has enough */
         if (now == RP_BLOCKED && !over) over = wait_or_end_locked(t, op);
         rp_table_leave(t);
     }

@@ -86,8 +86,8 @@ size_t rp_sample_least(const rp_op *op);
 /* Importance weights for a batch: reprise/table.h has the formula. */
 void rp_samples_weigh(rp_sample *samples, size_t count, double beta);
 
-/* Fills in the weights of a sample that is over. Not under a lock. */
-void rp_sample_finish(const rp_op *op);
+/* Fills in the weights of a sample that is over, and the bytes it holds. Not under a lock. */
+void rp_sample_finish(rp_op *op);
 
 /* Draws what can be drawn now. */
 rp_progress rp_sample_run_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu);

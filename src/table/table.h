@@ -221,7 +221,7 @@ void rp_table_fail_parked_locked(rp_table *t, rp_status status, const char *text
     RP_REQUIRES(t->mu);
 
 /* What is left to do for an operation that is over, without a lock. */
-void rp_op_finish(const rp_op *op);
+void rp_op_finish(rp_op *op);
 
 /* Why a parked operation waits. Returns `text`. */
 char *rp_table_why_locked(rp_table *t, const rp_op *op, char *text, size_t size)

@@ -51,6 +51,39 @@ def test_chunks_have_a_budget(attack, policy, end):
     assert set(target.limits_hit()) <= {"memory"}
 
 
+def test_samples_that_wait_keep_no_items_for_nothing(attack):
+    """Calls that wait for more items than there will ever be, on a table that hands out each item
+    once, and that do not read. What they have drawn is in no table. Every item that was let in is
+    in a table, or counted as queued, or on its way in a window."""
+    queued, size, count = 16 * MIB, 100000, 500
+    target = attack(limits={"queued_bytes": queued}, busy=False,
+                    arguments=("--max-bytes", BUDGET, "--policy", "block",
+                               "--table", "once:queue:10000"))
+    target.may_change = True
+    target.may_grow = BUDGET + 2 * queued
+    with target.peer(windows=False) as reader, target.peer() as peer:
+        for _ in range(4):
+            reader.write(reader.open("/reprise.v1.Replay/Sample"),
+                         m.octets(1, "once") + m.number(2, 10000), end=True)
+        for _ in range(4):
+            reader.write(reader.open(m.SAMPLE), m.sample("once", 10000))
+        assert peer.echo() and reader.echo()
+        stream, let_in = peer.open(m.INSERT), 0
+        for key in range(count):
+            peer.write(stream, m.one(key, "once", row_bytes=size))
+            if not peer.until(lambda: len(peer.calls[stream].body) > 4, 2):
+                break
+            peer.calls[stream].messages()
+            let_in += 1
+        metrics = target.metrics()
+        assert let_in < count, "it had all of them"
+        assert metrics["store_bytes"] <= BUDGET
+        assert metrics["queued_bytes"] <= queued + 2 * MIB
+        assert let_in * size <= metrics["store_bytes"] + metrics["queued_bytes"] + MIB
+    with target.peer() as peer:
+        assert peer.ask(m.RESET, m.octets(1, "once")).status == m.OK
+
+
 @pytest.mark.skipif(SANITIZER is not None, reason="a sanitizer has an address space of its own")
 def test_memory_that_is_not_to_be_had(attack):
     """With an address space of 700 MiB and halves of messages of 40 MiB: some get a status, the

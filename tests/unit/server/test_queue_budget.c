@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "server/inside.h"
+#include "support/fixture.h"
 #include "support/live_server.h"
 #include "wire/fields.h"
 
@@ -176,6 +177,46 @@ static void samples_that_arrive_together_are_bounded(void **state)
     rp_test_insert_items(s.bystander, "replay", 1, 1, MIB);
     run(&s);
 
+    expect_bounded(&s);
+    close_stage(&s);
+}
+
+/* Streams wait for a table that hands out each item once, and do not read what they get. An
+ * item that was drawn is counted, whether it has been written or not. */
+static void items_that_leave_their_table_are_bounded(void **state)
+{
+    enum { ITEMS = 200, BYTES = 256 << 10 };
+    const rp_table_options table = {.name = "once",
+                                    .sampler = {.kind = RP_FIFO},
+                                    .remover = {.kind = RP_FIFO},
+                                    .limiter = rp_limiter_min_size(1),
+                                    .max_size = 1000,
+                                    .max_times_sampled = 1};
+    rp_buf request;
+    stage s;
+
+    (void)state;
+    open_stage(&s);
+    assert_ok(rp_store_add_table(s.live.store, &table, NULL, NULL));
+    rp_buf_init(&request, rp_allocator_default());
+    for (int i = 0; i < PEERS; i++)
+        for (int j = 0; j < CALLS; j++) {
+            rp_test_put_sample(&request, "once", 1000, -2);
+            rp_test_stream_put(rp_test_client_open(s.peers[i], RP_TEST_REVERB "SampleStream"),
+                               &request);
+        }
+    rp_buf_deinit(&request);
+    for (int i = 0; i < PEERS; i++) (void)rp_test_client_step(s.peers[i], 0);
+    assert_true(rp_test_live_await(&s.live, "once", 0, PEERS * CALLS));
+    for (uint64_t key = 1; key <= ITEMS; key++) {
+        rp_trajectory *item = rp_test_blob_trajectory(rp_allocator_default(), key, 1, BYTES);
+
+        rp_test_put(rp_store_table(s.live.store, "once"), key, 1.0, item);
+        rp_trajectory_unref(item);
+    }
+    run(&s);
+
+    assert_in_range(rp_test_live_info(&s.live, "once").samples * BYTES, LIMIT / 8, BOUND);
     expect_bounded(&s);
     close_stage(&s);
 }
@@ -422,6 +463,7 @@ int main(void)
         cmocka_unit_test(server_infos_that_are_not_read_are_bounded),
         cmocka_unit_test(batches_that_are_not_read_are_bounded),
         cmocka_unit_test(samples_that_arrive_together_are_bounded),
+        cmocka_unit_test(items_that_leave_their_table_are_bounded),
         cmocka_unit_test(messages_that_do_not_end_are_bounded),
         cmocka_unit_test(pages_that_are_not_read_are_bounded),
         cmocka_unit_test(halves_of_messages_give_way_to_a_whole_one),

@@ -513,6 +513,85 @@ static void an_answer_may_be_taken_back_while_it_is_made(void **state)
     close_stage(&s);
 }
 
+/* --- items that are drawn once ----------------------------------------------------------------------- */
+
+/* Makes 't' of a stage a table that hands out each item once. */
+static void make_queue(stage *s)
+{
+    const rp_table_change change = {.which = RP_CHANGE_MAX_TIMES_SAMPLED,
+                                    .max_times_sampled = 1};
+
+    assert_ok_err(rp_table_alter(s->table, &change, &s->bed.err), &s->bed.err);
+}
+
+/* A call waits for more items than ever come. What it has drawn has left the table, so it may
+ * hold no more than queued_bytes allows; then it is answered. */
+static void a_draw_that_waits_holds_no_more_than_there_is_room_for(void **state)
+{
+    enum { ITEMS = 100, BYTES = 256 << 10, LIMIT = 8 << 20 };
+    const rp_server_limits limits = {.queued_bytes = LIMIT};
+    const rp_test_outcome *outcome;
+    rp_table_info info;
+    size_t sample;
+    stage s;
+
+    (void)state;
+    open_stage(&s, &limits);
+    make_queue(&s);
+    (void)ask_for_samples(&s, 10000, -1);
+    sample = begin(&s, REPLAY "Sample", NULL);
+    await_waiting(&s, 1);
+    for (uint64_t key = 1; key <= ITEMS; key++) put_blob(&s, key, BYTES);
+    info = rp_test_info_of(s.table);
+    assert_in_range(info.samples * BYTES, LIMIT / 4, LIMIT);
+    assert_int_equal(info.size, ITEMS - info.samples);
+    outcome = rp_test_call_wait(s.caller, sample);
+    expect(outcome, OK, "");
+    assert_int_equal(count_of(outcome, 2), info.samples);
+    close_stage(&s);
+}
+
+/* Asks for all items of a queue until it has them, with less room than they need. */
+static void expect_all_items(const rp_server_limits *limits, size_t bytes)
+{
+    enum { ITEMS = 12 };
+    size_t found = 0, calls = 0;
+    stage s;
+
+    open_stage(&s, limits);
+    make_queue(&s);
+    for (uint64_t key = 1; key <= ITEMS; key++) put_blob(&s, key, bytes);
+    for (; calls < ITEMS && rp_test_info_of(s.table).size > 0; calls++) {
+        const rp_test_outcome *outcome;
+
+        (void)ask_for_samples(&s, ITEMS, 0);
+        outcome = call(&s, REPLAY "Sample");
+        expect(outcome, OK, "");
+        found += count_of(outcome, 2);
+    }
+    assert_int_equal(found, ITEMS);
+    assert_true(calls > 1);
+    close_stage(&s);
+}
+
+static void what_was_drawn_is_sent_although_a_message_has_a_limit(void **state)
+{
+    const rp_server_limits limits = {.message_bytes = 100000}, tight = {.message_bytes = 10000};
+
+    (void)state;
+    expect_all_items(&limits, 40000);
+    expect_all_items(&tight, 40000); /* one item is over the limit */
+}
+
+static void what_was_drawn_is_sent_although_little_may_be_queued(void **state)
+{
+    const rp_server_limits limits = {.queued_bytes = 1 << 20}, tight = {.queued_bytes = 60000};
+
+    (void)state;
+    expect_all_items(&limits, 200000);
+    expect_all_items(&tight, 200000);
+}
+
 /* --- messages --------------------------------------------------------------------------------------- */
 
 static void a_call_has_exactly_one_message(void **state)
@@ -579,6 +658,9 @@ int main(void)
         cmocka_unit_test(a_batch_that_needs_more_memory_than_there_is_to_queue_is_refused),
         cmocka_unit_test(answers_wait_for_a_reader_that_is_slow),
         cmocka_unit_test(an_answer_may_be_taken_back_while_it_is_made),
+        cmocka_unit_test(a_draw_that_waits_holds_no_more_than_there_is_room_for),
+        cmocka_unit_test(what_was_drawn_is_sent_although_a_message_has_a_limit),
+        cmocka_unit_test(what_was_drawn_is_sent_although_little_may_be_queued),
         cmocka_unit_test(a_call_has_exactly_one_message),
         cmocka_unit_test(bytes_that_are_no_request_are_refused),
     };

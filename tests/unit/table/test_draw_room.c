@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Samples that take room before they draw: never more than there is, given back to the byte. */
+#include "chunk/trajectory.h"
+#include "reprise/op.h"
+#include "support/fixture.h"
+#include "table/account.h"
+#include "table/table.h"
+
+enum { PAYLOAD = 1000, MOST = 64 };
+
+/* Room of a fixed size. */
+typedef struct fake_room {
+    rp_draw_room room; /* first */
+    size_t limit, used, most_used;
+} fake_room;
+
+typedef struct stage {
+    rp_test_bed bed;
+    rp_table *table;
+    fake_room room;
+    rp_sample_options options;
+    rp_sample samples[MOST];
+    rp_op op;
+    int done;
+} stage;
+
+static size_t take(rp_draw_room *room, size_t least, size_t most)
+{
+    fake_room *f = (fake_room *)(void *)room;
+    size_t got = f->limit - f->used < most ? f->limit - f->used : most;
+
+    assert_true(least >= 1 && least <= most);
+    if (got < least) return 0;
+    f->used += got;
+    if (f->used > f->most_used) f->most_used = f->used;
+    return got;
+}
+
+static void give(rp_draw_room *room, size_t bytes)
+{
+    fake_room *f = (fake_room *)(void *)room;
+
+    assert_true(bytes <= f->used);
+    f->used -= bytes;
+}
+
+static void on_done(rp_op *op)
+{
+    ((stage *)op->user)->done++;
+}
+
+static void open_stage(stage *s, size_t limit, int32_t max_times_sampled)
+{
+    rp_table_options options = rp_test_options("t", RP_FIFO, RP_FIFO, 1000);
+
+    options.max_times_sampled = max_times_sampled;
+    rp_test_bed_init(&s->bed, NULL);
+    s->table = rp_test_bed_table(&s->bed, &options);
+    s->room = (fake_room){.room = {.take = take, .give = give}, .limit = limit};
+    s->done = 0;
+}
+
+static void close_stage(stage *s)
+{
+    assert_int_equal(s->room.used, 0);
+    assert_true(s->room.most_used <= s->room.limit);
+    rp_test_bed_deinit(&s->bed);
+}
+
+static void put(stage *s, uint64_t key, size_t bytes)
+{
+    rp_trajectory *t = rp_test_blob_trajectory(&s->bed.alloc, key, 1, bytes);
+
+    rp_test_put(s->table, key, 1.0, t);
+    rp_trajectory_unref(t);
+}
+
+static bool draw(stage *s, size_t count, size_t at_least, bool distinct, bool waits)
+{
+    s->options =
+        (rp_sample_options){.count = count, .at_least = at_least, .distinct = distinct};
+    s->op = (rp_op){.options = &s->options,
+                    .samples = s->samples,
+                    .room = &s->room.room,
+                    .until_ns = waits ? RP_FOREVER : RP_NOW,
+                    .on_done = on_done,
+                    .user = s};
+    return rp_table_start_sample(s->table, &s->op);
+}
+
+/* What is held is what the samples cost; then all is given back. */
+static void expect_drawn(stage *s, size_t least, size_t most)
+{
+    size_t bytes = 0;
+
+    assert_int_equal(s->op.status, RP_OK);
+    assert_in_range(s->op.done, least, most);
+    for (size_t i = 0; i < s->op.done; i++)
+        bytes += rp_trajectory_cost(s->samples[i].trajectory);
+    assert_int_equal(s->op.held_bytes, bytes);
+    assert_int_equal(s->room.used, bytes);
+    rp_samples_release(s->samples, s->op.done);
+    give(&s->room.room, s->op.held_bytes);
+}
+
+/* --- tests ------------------------------------------------------------------------------------ */
+
+static void with_room_for_all_it_is_as_ever(void **state)
+{
+    stage s;
+
+    (void)state;
+    open_stage(&s, 1 << 20, 0);
+    for (uint64_t key = 1; key <= 5; key++) put(&s, key, PAYLOAD);
+    assert_true(draw(&s, 20, 0, false, false));
+    expect_drawn(&s, 20, 20);
+    assert_true(draw(&s, 20, 0, true, false));
+    expect_drawn(&s, 5, 5);
+    close_stage(&s);
+}
+
+static void it_ends_with_what_there_is_room_for(void **state)
+{
+    stage s;
+
+    (void)state;
+    for (int32_t times = 0; times <= 1; times++)
+        for (int distinct = 0; distinct <= 1; distinct++) {
+            open_stage(&s, 12000, times);
+            for (uint64_t key = 1; key <= 40; key++) put(&s, key, PAYLOAD);
+            assert_true(draw(&s, 40, 0, distinct != 0, true));
+            assert_int_equal(rp_test_info_of(s.table).samples, s.op.done);
+            expect_drawn(&s, 3, 7);
+            close_stage(&s);
+        }
+}
+
+static void without_room_it_says_how_much_it_lacks(void **state)
+{
+    stage s;
+
+    (void)state;
+    open_stage(&s, 2000, 1);
+    put(&s, 1, 5000);
+    assert_true(draw(&s, 1, 0, false, true));
+    assert_int_equal(s.op.status, RP_NO_RESOURCE);
+    assert_in_range(s.op.lacked_bytes, 5000, 16383);
+    assert_int_equal(s.op.held_bytes, 0);
+    assert_int_equal(rp_test_info_of(s.table).size, 1);
+    s.room.limit = s.op.lacked_bytes;
+    assert_true(draw(&s, 1, 0, false, true));
+    expect_drawn(&s, 1, 1);
+    close_stage(&s);
+}
+
+static void one_that_waits_takes_room_as_items_come(void **state)
+{
+    stage s;
+
+    (void)state;
+    open_stage(&s, 12000, 1);
+    assert_false(draw(&s, 40, 0, false, true));
+    assert_int_equal(s.room.used, 0);
+    put(&s, 1, PAYLOAD);
+    put(&s, 2, PAYLOAD);
+    assert_int_equal(s.done, 0);
+    assert_in_range(s.room.used, 2 * PAYLOAD, 4 * PAYLOAD); /* what both cost */
+    for (uint64_t key = 3; key <= 20; key++) put(&s, key, PAYLOAD);
+    assert_int_equal(s.done, 1);
+    assert_int_equal(rp_test_info_of(s.table).size, 20 - s.op.done);
+    expect_drawn(&s, 3, 7);
+    close_stage(&s);
+}
+
+static void one_that_is_withdrawn_holds_what_it_has(void **state)
+{
+    stage s;
+
+    (void)state;
+    open_stage(&s, 12000, 1);
+    assert_false(draw(&s, 40, 0, false, true));
+    put(&s, 1, PAYLOAD);
+    assert_true(rp_op_withdraw(&s.op, RP_CANCELLED));
+    expect_drawn(&s, 1, 1);
+    close_stage(&s);
+}
+
+/* Many that wait and find no room do not end under one lock. */
+static void those_that_end_without_room_are_counted_as_work(void **state)
+{
+    enum { OPS = 5000 };
+    rp_sample_options options = {.count = 1};
+    rp_sample sample;
+    static rp_op ops[OPS];
+    stage s;
+
+    (void)state;
+    open_stage(&s, 100, 1);
+    for (int i = 0; i < OPS; i++) {
+        ops[i] = (rp_op){.options = &options,
+                         .samples = &sample,
+                         .room = &s.room.room,
+                         .until_ns = RP_FOREVER,
+                         .on_done = on_done,
+                         .user = &s};
+        assert_false(rp_table_start_sample(s.table, &ops[i]));
+    }
+    put(&s, 1, PAYLOAD);
+    assert_int_equal(s.done, OPS);
+    assert_int_equal(rp_test_info_of(s.table).size, 1);
+    close_stage(&s);
+}
+
+/* Items leave with a distinct batch, so it has no more than may leave under one lock. */
+static void a_distinct_batch_that_empties_a_table_is_bounded(void **state)
+{
+    enum { ITEMS = 20000 };
+    rp_table_options options = rp_test_options("t", RP_UNIFORM, RP_FIFO, ITEMS);
+    static rp_sample samples[ITEMS];
+    const rp_sample_options all = {.count = ITEMS, .distinct = true};
+    rp_trajectory *t;
+    rp_table *table;
+    rp_test_bed bed;
+    size_t drawn;
+
+    (void)state;
+    options.max_times_sampled = 1;
+    rp_test_bed_init(&bed, NULL);
+    table = rp_test_bed_table(&bed, &options);
+    t = rp_test_blob_trajectory(&bed.alloc, 1, 1, 10);
+    for (uint64_t key = 1; key <= ITEMS; key++) rp_test_put(table, key, 1.0, t);
+    rp_trajectory_unref(t);
+    assert_ok(rp_table_sample(table, &all, samples, &drawn, rp_wait_none(), NULL));
+    assert_int_equal(drawn, RP_BLOCK_CHUNKS);
+    rp_samples_release(samples, drawn);
+    assert_ok(rp_table_sample(table, &all, samples, &drawn, rp_wait_none(), NULL));
+    assert_int_equal(drawn, ITEMS - RP_BLOCK_CHUNKS);
+    rp_samples_release(samples, drawn);
+    rp_test_bed_deinit(&bed);
+}
+
+/* An upper bound, within a factor of 2, of the items that are there. */
+static void the_largest_item_is_known(void **state)
+{
+    static const size_t sizes[] = {10, 5000, 100, 70000, 3000};
+    rp_trajectory *items[5];
+    rp_test_bed bed;
+    rp_account a;
+    rp_budget *b;
+
+    (void)state;
+    rp_test_bed_init(&bed, NULL);
+    b = rp_budget_new(&bed.alloc, 0, RP_BUDGET_EVICT);
+    rp_account_init(&a, b, 1, &bed.alloc, 1);
+    assert_ok(rp_account_reserve(&a, 5));
+    assert_int_equal(rp_account_largest(&a), 0);
+    for (size_t i = 0; i < 5; i++) {
+        items[i] = rp_test_blob_trajectory(&bed.alloc, i + 1, 1, sizes[i]);
+        rp_account_add(&a, items[i]);
+    }
+    for (size_t gone = 0; gone < 5; gone++) {
+        size_t most = 0;
+        for (size_t i = gone; i < 5; i++)
+            if (items[i]->cost > most) most = items[i]->cost;
+        assert_in_range(rp_account_largest(&a), most, 2 * most - 1);
+        assert_int_equal(rp_account_most_chunks(&a), 1);
+        rp_account_remove(&a, items[gone]);
+        rp_trajectory_unref(items[gone]);
+    }
+    assert_int_equal(rp_account_largest(&a), 0);
+    rp_account_settle(&a, 0);
+    rp_account_deinit(&a);
+    rp_budget_unref(b);
+    rp_test_bed_deinit(&bed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(with_room_for_all_it_is_as_ever),
+        cmocka_unit_test(it_ends_with_what_there_is_room_for),
+        cmocka_unit_test(without_room_it_says_how_much_it_lacks),
+        cmocka_unit_test(one_that_waits_takes_room_as_items_come),
+        cmocka_unit_test(one_that_is_withdrawn_holds_what_it_has),
+        cmocka_unit_test(those_that_end_without_room_are_counted_as_work),
+        cmocka_unit_test(a_distinct_batch_that_empties_a_table_is_bounded),
+        cmocka_unit_test(the_largest_item_is_known),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
