@@ -16,6 +16,7 @@
 
 #include "disk/files_look.h"
 #include "disk/journal.h"
+#include "disk/reserve.h"
 #include "durable/checkpoint.h"
 #include "durable/data_read.h"
 #include "reprise/data.h"
@@ -138,8 +139,9 @@ static void note_stray(void *ctx, const char *name)
     if (s->folder[0] != '\0' && rp_manifest_parse_name(name, &number)) return;
     if (s->folder[0] == '\0' &&
         (strcmp(name, lock_name) == 0 || strcmp(name, RP_CURRENT_PATH) == 0 ||
-         strcmp(name, "manifest") == 0 || strcmp(name, "seg") == 0 ||
-         strcmp(name, "wal") == 0 || strcmp(name, "quarantine") == 0))
+         strcmp(name, RP_RESERVE_PATH) == 0 || strcmp(name, "manifest") == 0 ||
+         strcmp(name, "seg") == 0 || strcmp(name, "wal") == 0 ||
+         strcmp(name, "quarantine") == 0))
         return;
     if (strlen(s->folder) + strlen(name) + 2 > sizeof path) return;
     (void)snprintf(path, sizeof path, "%s%s%s", s->folder, s->folder[0] != '\0' ? "/" : "",
