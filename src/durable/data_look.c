@@ -305,6 +305,21 @@ static bool note_record(void *ctx, uint64_t offset, const rp_record *record)
     return !l->records.bad;
 }
 
+static bool is_needed(const look *l, uint64_t segment)
+{
+    for (size_t at = 0; at < l->needed.size; at += sizeof segment)
+        if (memcmp(l->needed.data + at, &segment, sizeof segment) == 0) return true;
+    return false;
+}
+
+/* A file that ends within its header was made by a process that ended before it wrote to it. If
+ * it is one of the journal and changes are missing, check_journal() finds that. */
+static bool is_left_over(const look *l, const rp_data_file *file)
+{
+    return file->bytes < RP_FILE_HEADER_BYTES &&
+           (file->kind != RP_DATA_SEGMENT || !is_needed(l, file->number));
+}
+
 /* Reads all records of a file, or its header. */
 static rp_status read_records(look *l, rp_data_file *file, rp_file_kind kind, rp_error *err)
 {
@@ -315,6 +330,10 @@ static rp_status read_records(look *l, rp_data_file *file, rp_file_kind kind, rp
     size_t got = 0;
     rp_status st;
 
+    if (is_left_over(l, file)) {
+        file->state = RP_DATA_UNUSED;
+        return RP_OK;
+    }
     l->file = file;
     l->sealed = false;
     if (l->o->thorough) {
@@ -339,13 +358,6 @@ static rp_status read_records(look *l, rp_data_file *file, rp_file_kind kind, rp
     if (st == RP_NO_RESOURCE) return st;
     if (st != RP_OK) damage(file, &why);
     return RP_OK;
-}
-
-static bool is_needed(const look *l, uint64_t segment)
-{
-    for (size_t at = 0; at < l->needed.size; at += sizeof segment)
-        if (memcmp(l->needed.data + at, &segment, sizeof segment) == 0) return true;
-    return false;
 }
 
 static uint64_t live_bytes(const look *l, uint64_t segment)

@@ -442,6 +442,7 @@ def test_a_full_disk_is_told_and_survived(tmp_path, mode):
         stream = client.inserts()
         stream.send(insertion([large], [item("fifo", large)]))
         if mode == "checkpoint":
+            wait_until(lambda: client.size("fifo") == 2, 20, "the item")
             with pytest.raises(grpc.RpcError) as error:
                 checkpoint(client)
             assert error.value.code() in (Code.RESOURCE_EXHAUSTED, Code.UNAVAILABLE)
