@@ -174,6 +174,7 @@ static void empty_files_are_left_over_and_not_damaged_issue_20(void **state)
     const scene *s = *state;
     rp_data_summary summary;
     seen found = verify(s, &summary);
+    uint64_t unused = summary.unused;
     char name[32];
 
     (void)snprintf(name, sizeof name, "%016llx",
@@ -182,7 +183,7 @@ static void empty_files_are_left_over_and_not_damaged_issue_20(void **state)
     shell("touch %s/seg/00000000000000ff%s", s->copy, "");
     found = verify(s, &summary);
     assert_int_equal(found.damaged, 0);
-    assert_int_equal(summary.unused, 2);
+    assert_int_equal(summary.unused, unused + 2);
     assert_int_equal(found.last[RP_DATA_SEGMENT].state, RP_DATA_UNUSED);
     assert_int_equal(found.last[RP_DATA_JOURNAL].state, RP_DATA_UNUSED);
     assert_true(summary.journalled >= ITEMS);
