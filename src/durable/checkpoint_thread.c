@@ -52,7 +52,7 @@ static void note_failure_locked(rp_durable *d) RP_REQUIRES(d->mu)
     d->due_ns = later(rp_now_ns(), backoff_ns);
 }
 
-/* Room for the blocks of all items, and for what has no more than it. */
+/* The reserve: a fixed part for manifest, seal and chunks, and the blocks of all items. */
 static uint64_t reserve_bytes(const rp_durable *d)
 {
     const rp_kept_tables *last = &d->checkpointer.catalogue.last;
