@@ -41,7 +41,7 @@ typedef struct rp_durable_options {
     int64_t interval_ns;    /* 0: 100 ms */
     int64_t period_ns;      /* between checkpoints; 0: 300 s; RP_FOREVER: on demand only */
     int32_t keep;           /* checkpoints; 0: 3 */
-    uint64_t segment_bytes; /* 0: 256 MiB */
+    uint64_t segment_bytes; /* 0: 256 MiB; at most a 64th of the file system, or 1 MiB */
     uint64_t max_memory; /* bytes of tables in memory, as rp_trajectory_cost() counts them, an
                             eighth of it for what was read back; other chunks lie on disk
                             until they are sampled. Items and chunks below 1 KiB stay in

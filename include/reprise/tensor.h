@@ -140,6 +140,9 @@ RP_API void rp_signature_unref(rp_signature *signature); /* NULL is fine */
 RP_API size_t rp_signature_column_count(const rp_signature *signature);
 RP_API const rp_spec *rp_signature_column(const rp_signature *signature, size_t index);
 
+/* Memory that it takes. 0 for NULL. */
+RP_API size_t rp_signature_bytes(const rp_signature *signature);
+
 /* The nodes as they were given, in preorder. Borrowed, valid as long as the signature. */
 RP_API const rp_nest_node *rp_signature_nodes(const rp_signature *signature,
                                               size_t *node_count);

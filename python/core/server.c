@@ -183,6 +183,7 @@ static int parse(PyObject *args, PyObject *kwargs, server_object *self, PyObject
                             "gather",
                             "log",
                             "durable",
+                            "page_hosts",
                             NULL};
     rp_server_security *security = &options->security;
     PyObject *store, *sequence, *limits = Py_None, *durable = Py_None;
@@ -192,10 +193,11 @@ static int parse(PyObject *args, PyObject *kwargs, server_object *self, PyObject
     uint64_t shared_bytes = 0;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O!O|$nOzzzpzpppO&pzO:Server", names, &core_Store, &store, &sequence,
+            args, kwargs, "O!O|$nOzzzpzpppO&pzOz:Server", names, &core_Store, &store, &sequence,
             &loops, &limits, &security->certificate_file, &security->key_file,
             &security->client_ca_file, &require, &security->tokens_file, &insecure, &reset,
-            &shared, core_u64_converter, &shared_bytes, &gather, &log, &durable))
+            &shared, core_u64_converter, &shared_bytes, &gather, &log, &durable,
+            &security->page_hosts))
         return -1;
     if (loops < 0) {
         PyErr_Format(PyExc_ValueError, "loops must be >= 0, got %zd", loops);
@@ -337,7 +339,8 @@ PyDoc_STRVAR(server_doc,
              "Server(store, addresses, *, loops=0, limits=None, certificate_file=None, "
              "key_file=None, client_ca_file=None, require_client_certificate=False, "
              "tokens_file=None, insecure=False, reset=True, shared_memory=True, "
-             "shared_memory_bytes=0, gather=True, log=None, durable=None)\n--\n\n"
+             "shared_memory_bytes=0, gather=True, log=None, durable=None, page_hosts=None)\n--"
+             "\n\n"
              "The tables of a store, on the network. An address is 'host:port', 'unix:/path' "
              "or 'fd:3'; `limits` are those of reprise/server.h by name.");
 

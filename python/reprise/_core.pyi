@@ -99,6 +99,7 @@ class Server:
         gather: bool = True,
         log: Optional[Callable[..., Any]] = None,
         durable: Optional[Durable] = None,
+        page_hosts: Optional[str] = None,
     ) -> None: ...
     @property
     def port(self) -> int: ...

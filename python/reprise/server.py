@@ -552,6 +552,15 @@ def _hosts(address: Union[None, str, Sequence[str]]) -> List[str]:
     return [f"[{host}]" if ":" in host and host[0] != "[" else host for host in hosts]
 
 
+def _page_hosts(names: Sequence[str]) -> Optional[str]:
+    """The names as the server takes them."""
+    names = [names] if isinstance(names, str) else list(names)
+    for name in names:
+        if not isinstance(name, str) or not name or "," in name:
+            raise ValueError(f"page_hosts must be names of hosts, got {name!r}")
+    return ",".join(names) or None
+
+
 def _client_of(where: Union[str, Client]) -> Client:
     from reprise.client import Client
 
@@ -586,6 +595,8 @@ class Server:
       client_ca_file: PEM, by which the certificates of clients are checked.
       require_client_certificate: clients without one are refused.
       tokens_file: who may do what; see docs/security.md.
+      page_hosts: names under which a browser may ask for /metrics and /v1/info if there are no
+        credentials, besides IP addresses and names without a dot.
       max_bytes: of all that items of all tables refer to. 0: no limit.
       policy: of an insert that would go over `max_bytes`: "evict" has the remover make room,
         "block" waits, "reject" fails.
@@ -617,6 +628,7 @@ class Server:
         client_ca_file: Optional[str] = None,
         require_client_certificate: bool = False,
         tokens_file: Optional[str] = None,
+        page_hosts: Sequence[str] = (),
         max_bytes: int = 0,
         policy: str = "evict",
         seed: int = 0,
@@ -645,6 +657,7 @@ class Server:
             "client_ca_file": client_ca_file,
             "require_client_certificate": require_client_certificate,
             "tokens_file": tokens_file,
+            "page_hosts": _page_hosts(page_hosts),
             "loops": _whole("threads", threads, 0),
             "limits": None if limits is None else dict(limits),
             "log": log,

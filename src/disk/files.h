@@ -59,6 +59,11 @@ typedef struct rp_files_ops {
     void (*start_sync)(rp_file *file, uint64_t offset, uint64_t size);
     rp_status (*size)(rp_file *file, uint64_t *out, rp_error *err);
     rp_status (*truncate)(rp_file *file, uint64_t size, rp_error *err);
+    /* Makes the file `size` bytes long and takes room on the disk for all of them. After a
+     * failure some of it may have been taken. May be NULL, with `space`. */
+    rp_status (*allocate)(rp_file *file, uint64_t size, rp_error *err);
+    /* How large the file system is, and how much of it we can still use. May be NULL. */
+    rp_status (*space)(rp_files *fs, uint64_t *total, uint64_t *available, rp_error *err);
 
     /* Replaces `to`. Durable after sync_directory of the directory of both. */
     rp_status (*rename)(rp_files *fs, const char *from, const char *to, rp_error *err);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -324,6 +325,30 @@ static rp_status system_truncate(rp_file *base, uint64_t size, rp_error *err)
     return failed != 0 ? fail_errno(err, errno, file->path, "ftruncate") : RP_OK;
 }
 
+static rp_status system_allocate(rp_file *base, uint64_t size, rp_error *err)
+{
+    system_file *file = (system_file *)base;
+    int number;
+
+    if (size > INT64_MAX) return fail_errno(err, EFBIG, file->path, "posix_fallocate");
+    do {
+        number = posix_fallocate(file->fd, 0, (off_t)size);
+    } while (number == EINTR);
+    return number != 0 ? fail_errno(err, number, file->path, "posix_fallocate") : RP_OK;
+}
+
+static rp_status system_space(rp_files *files, uint64_t *total, uint64_t *available,
+                              rp_error *err)
+{
+    struct statvfs about;
+
+    if (fstatvfs(((system_files *)files)->directory, &about) != 0)
+        return fail_errno(err, errno, "the data directory", "fstatvfs");
+    *total = (uint64_t)about.f_blocks * about.f_frsize;
+    *available = (uint64_t)about.f_bavail * about.f_frsize;
+    return RP_OK;
+}
+
 static rp_status system_rename(rp_files *files, const char *from, const char *to, rp_error *err)
 {
     system_files *fs = (system_files *)files;
@@ -488,6 +513,8 @@ static const rp_files_ops system_ops = {
     .start_sync = system_start_sync,
     .size = system_size,
     .truncate = system_truncate,
+    .allocate = system_allocate,
+    .space = system_space,
     .rename = system_rename,
     .remove = system_remove,
     .make_directory = system_make_directory,

@@ -29,10 +29,12 @@
 enum {
     PIECE_BYTES = 4 << 20,   /* encoded and written in one go */
     MOST_TURNS = 8,          /* places that move while they are written down */
-    RETRIED_BYTES = 1 << 20, /* of a backlog, after the disk was full */
     DEFAULT_BYTES = 64 << 20 /* of a file; in the queue */
 };
 static const int64_t default_retry_ns = 1000000000;
+/* What is inserted while a checkpoint frees a full disk needs room itself: so inserts wait for
+ * it, but not longer than this. */
+static const int64_t pause_ns = 1000000000;
 
 /* Somebody who waits for a number. On his stack; in the list until he is woken or gives up. */
 typedef struct waiter {
@@ -53,10 +55,12 @@ struct rp_journal {
     atomic_uint_fast64_t safe, last; /* written under the lock, read anywhere */
     atomic_uint_fast64_t queued;     /* bytes of raw records not written yet */
     atomic_bool is_degraded;         /* interval mode, and it cannot write */
-    atomic_bool is_lost;             /* records have been given up. Set under the lock */
-    bool has_marker;                 /* the thread's: SYNCED is to be written */
-    bool begins_after_gap;           /* the thread's: the next file begins with LOST */
-    bool was_full;                   /* the thread's: the disk was full at the last try */
+    atomic_int_fast64_t
+        pause_until;       /* the disk is full: changes wait so long. 0: they do not */
+    atomic_bool is_lost;   /* records have been given up. Set under the lock */
+    bool has_marker;       /* the thread's: SYNCED is to be written */
+    bool begins_after_gap; /* the thread's: the next file begins with LOST */
+    bool gave_way;         /* the thread's: it was lost because the disk was full */
     bool is_stopping RP_GUARDED_BY(mu);
 
     rp_mutex mu;
@@ -261,7 +265,9 @@ bool rp_journal_is_lost(rp_journal *j)
 bool rp_journal_is_behind(rp_journal *j)
 {
     uint64_t bytes = atomic_load(&j->queued);
+    int64_t pause_until = atomic_load(&j->pause_until);
 
+    if (pause_until != 0 && rp_now_ns() < pause_until) return true;
     if (atomic_load(&j->is_degraded)) return false; /* it gives up, and holds up nobody */
     if (j->o.segments != NULL) bytes += rp_segments_queued(j->o.segments);
     return bytes >= j->o.max_queued;
@@ -633,15 +639,18 @@ static bool wait_for_work(rp_journal *j)
     rp_mutex_lock(&j->mu);
     while (!j->is_stopping) {
         int64_t now = rp_now_ns(), until = RP_FOREVER;
+        int64_t pause_until = atomic_load(&j->pause_until);
         bool is_held = !j->is_lost && j->hold == 0 && j->info.in_trouble && j->retry_at == 0;
 
         if (j->queue.first != NULL || is_held) break;
-        if (j->sync_wanted > j->synced && j->retry_at == 0 && !j->is_lost) break;
+        if (j->sync_wanted > j->synced && j->retry_at == 0 && !j->is_lost && !j->gave_way)
+            break;
         if (j->losses > j->told_losses || (j->is_lost && j->kept.first != NULL)) break;
         if (j->retry_at != 0)
             until = j->retry_at;
         else if (j->written > j->synced)
             until = j->due_at;
+        if (pause_until != 0 && pause_until < until) until = pause_until;
         if (until <= now) break;
         (void)rp_cond_wait(&j->cv, &j->mu, until);
     }
@@ -652,17 +661,22 @@ static bool wait_for_work(rp_journal *j)
 }
 
 /* Deals with what was given up: nothing that is kept is of use, or only what comes after. True
- * if there is nothing to be written for now. */
+ * if there is nothing to be written for now. On a full disk that is so until the checkpoint is
+ * complete: what room there is, the checkpoint needs. */
 static bool skip_lost(rp_journal *j)
 {
     uint64_t resume, up_to, bytes = j->kept.bytes;
-    bool is_lost;
+    bool is_lost, is_held;
 
     if (j->o.segments != NULL) bytes += rp_segments_queued(j->o.segments);
     rp_mutex_lock(&j->mu);
+    j->gave_way = j->gave_way && (j->is_lost || j->hold > 0);
+    is_held = j->gave_way && !j->is_lost;
+    if (!j->gave_way || rp_now_ns() >= atomic_load(&j->pause_until))
+        atomic_store(&j->pause_until, 0);
     if (!j->is_lost && j->resume > 0 && j->synced < j->resume - 1)
         j->retry_at = 0; /* since the cut nothing has failed yet */
-    if (!j->is_lost && j->retry_at != 0 && !j->o.sync && bytes > j->o.max_queued)
+    if (!j->is_lost && (j->retry_at != 0 || is_held) && !j->o.sync && bytes > j->o.max_queued)
         lose_locked(j); /* the trouble says why */
     is_lost = j->is_lost;
     resume = j->resume;
@@ -678,7 +692,7 @@ static bool skip_lost(rp_journal *j)
         j->begins_after_gap = true;
         j->has_marker = false;
     }
-    return false;
+    return is_held;
 }
 
 static bool is_sync_due(rp_journal *j)
@@ -710,20 +724,11 @@ static void yield_to_checkpoint(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
     if (st == RP_OK && j->file.handle != NULL && !j->file.is_hidden && !j->file.is_bad &&
         generation_of(j) == generation && rp_journal_file_sync(&j->file, &j->o, NULL) == RP_OK)
         set_written(j, j->written, j->written);
-    j->was_full = false;
+    j->gave_way = true;
+    atomic_store(&j->pause_until, rp_now_ns() + pause_ns);
     rp_mutex_lock(&j->mu);
     lose_locked(j);
     rp_mutex_unlock(&j->mu);
-}
-
-/* Whether the disk was full and so much waits since that trying it again would fill the disk
- * with the first part of it. */
-static bool has_backlog(const rp_journal *j)
-{
-    uint64_t bytes = j->kept.bytes;
-
-    if (j->o.segments != NULL) bytes += rp_segments_queued(j->o.segments);
-    return j->was_full && bytes > RETRIED_BYTES;
 }
 
 static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
@@ -741,21 +746,16 @@ static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
         report(j, err.code, &err);
         return;
     }
-    if (has_backlog(j)) {
-        err = j->info.trouble;
-        yield_to_checkpoint(j);
-        report(j, err.code, &err);
-        return;
-    }
     was_synced = j->written == j->synced;
     is_sync = is_sync_due(j);
     st = write_out(j, is_sync, &err);
     is_full = st == RP_NO_RESOURCE && is_disk_full(j);
-    if (is_full && j->was_full)
-        yield_to_checkpoint(j);
-    else
-        j->was_full = is_full;
-    j->retry_at = st != RP_OK ? rp_now_ns() + j->o.retry_ns : 0;
+    if (is_full) { /* once more: the room may have been of a file that is being removed */
+        st = write_out(j, is_sync, &err);
+        is_full = st == RP_NO_RESOURCE && is_disk_full(j);
+    }
+    if (is_full) yield_to_checkpoint(j);
+    j->retry_at = st != RP_OK && !is_full ? rp_now_ns() + j->o.retry_ns : 0;
     if (is_sync || was_synced) j->due_at = rp_now_ns() + j->o.interval_ns;
     report(j, st, &err);
 }

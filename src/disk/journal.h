@@ -19,11 +19,11 @@
  * When it cannot write, sync mode makes nothing safe until it can again. Interval mode goes on
  * without: everything counts as safe at once, as with checkpoints alone, and it says so
  * (on_trouble). If it has to give up records that wait to be written (the disk is full
- * at two tries in a row, or at one and more than 1 MiB waits at the next, there are more than
- * max_queued bytes of them in interval mode, or there was no memory for one), nothing after
- * them is of use either: it writes no more until rp_journal_cut() tells of a checkpoint that
- * has what is missing. In sync mode nothing is safe then before rp_journal_trim() says that the
- * checkpoint is complete.
+ * at two tries in a row, there are more than max_queued bytes of them in interval mode, or
+ * there was no memory for one), nothing after them is of use either: it writes no more until
+ * rp_journal_cut() tells of a checkpoint that has what is missing; if the disk was full, until
+ * rp_journal_trim() says that the checkpoint is complete, which needs the room that there is.
+ * In sync mode nothing is safe before that.
  *
  * Files are "wal/" and the first LSN in 16 hexadecimal digits. Where two have the same number,
  * the one that begins later has it right. After every sync a RP_RECORD_SYNCED record goes in

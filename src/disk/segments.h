@@ -88,6 +88,9 @@ RP_NODISCARD rp_status rp_segments_sync(rp_segments *s, rp_error *err);
  * waits for them fails. For a checkpoint on a full disk: most of a backlog may be of items that
  * are gone. */
 void rp_segments_drop_queue(rp_segments *s);
+/* Syncs what is queued and seals the open segment: what is put later goes into a new one. For a
+ * disk that is full: only a segment that is not written any more can be removed. */
+RP_NODISCARD rp_status rp_segments_end_open(rp_segments *s, rp_error *err);
 /* True if the last flush or sync failed for want of space. */
 bool rp_segments_is_full(rp_segments *s);
 /* Syncs what has been flushed, and writes nothing: for a disk that is full. */

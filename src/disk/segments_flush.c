@@ -266,6 +266,19 @@ static rp_status make_safe(rp_segments *s, rp_status (*step)(rp_segment_writer *
     return RP_OK;
 }
 
+/* Removes the open segment if nothing has been written to it, or what was is taken back. */
+static bool leave_empty(rp_segments *s)
+{
+    if (s->writer.count > 0) return false;
+    rp_mutex_lock(&s->mu);
+    s->open_number = 0;
+    give_up_locked(s, s->writer.segment);
+    rp_mutex_unlock(&s->mu);
+    rp_segment_writer_leave(&s->writer);
+    rp_segment_index_bury(s->index); /* the file keeps its space until it is closed */
+    return true;
+}
+
 typedef enum next_step { NOTHING, WRITE, SEAL } next_step;
 
 /* What comes next; for WRITE copies the entries to be written to the batch. */
@@ -336,6 +349,7 @@ static rp_status write_up_to(rp_segments *s, uint64_t target, bool sync, rp_erro
         next_step step = choose(s, target, &count);
 
         if (step == NOTHING) break;
+        if (step == SEAL && leave_empty(s)) continue;
         st = step == SEAL ? make_safe(s, rp_segment_writer_seal, err)
                           : write_batch(s, count, err);
         if (st != RP_OK) return st;
@@ -404,19 +418,44 @@ static rp_status run(rp_segments *s, bool sync, rp_error *err)
     return st;
 }
 
-rp_status rp_segments_sync_flushed(rp_segments *s, rp_error *err)
+/* Becomes the worker. Returns the number behind the last entry. */
+static uint64_t begin_work(rp_segments *s, bool end_tail)
 {
-    rp_status st;
+    uint64_t target;
 
     rp_mutex_lock(&s->mu);
     while (s->is_working) (void)rp_cond_wait(&s->done, &s->mu, INT64_MAX);
     s->is_working = true;
+    if (end_tail) s->tail = NULL;
+    target = s->popped + s->count;
     rp_mutex_unlock(&s->mu);
-    st = make_safe(s, rp_segment_writer_sync, err);
+    return target;
+}
+
+static void end_work(rp_segments *s)
+{
     rp_mutex_lock(&s->mu);
     s->is_working = false;
     rp_cond_signal(&s->done); /* each wakes the next */
     rp_mutex_unlock(&s->mu);
+}
+
+rp_status rp_segments_sync_flushed(rp_segments *s, rp_error *err)
+{
+    rp_status st;
+
+    (void)begin_work(s, false);
+    st = make_safe(s, rp_segment_writer_sync, err);
+    end_work(s);
+    return st;
+}
+
+rp_status rp_segments_end_open(rp_segments *s, rp_error *err)
+{
+    uint64_t target = begin_work(s, true);
+    rp_status st = work(s, target, true, err);
+
+    end_work(s);
     return st;
 }
 

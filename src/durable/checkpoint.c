@@ -142,12 +142,29 @@ static int compare_numbers(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The segments that are damaged; and those that are less than a quarter live, the first of them
+/* How many bytes may be moved: not more than there is room for. */
+static uint64_t most_moved(const rp_checkpointer *c)
+{
+    uint64_t most = c->max_moved != 0 ? c->max_moved : MOVED_BYTES, total, available;
+
+    if (c->files->ops->space == NULL ||
+        c->files->ops->space(c->files, &total, &available, NULL) != RP_OK)
+        return most;
+    return available / 4 < most ? available / 4 : most;
+}
+
+/* Whether so little of a segment is live that it is to be emptied. */
+static bool is_sparse(const rp_checkpointer *c, uint64_t live, uint64_t bytes)
+{
+    return live < (c->is_short ? bytes - bytes / 4 : bytes / 4);
+}
+
+/* The segments that are damaged; and those that have little that is live, the first of them
  * first, as far as what is live there may be moved. */
 static rp_status choose_moving(run *r, rp_error *err)
 {
     const rp_catalogue *k = &r->c->catalogue;
-    uint64_t left = r->c->max_moved != 0 ? r->c->max_moved : MOVED_BYTES;
+    uint64_t left = most_moved(r->c);
     const rp_kept_checkpoint *last = NULL;
 
     if (k->checkpoint_count > 0 && k->last.count > 0)
@@ -167,7 +184,7 @@ static rp_status choose_moving(run *r, rp_error *err)
          * its end. */
         if (s->number >= r->c->next_segment || is_damaged(r, s->number) ||
             rp_segments_open(r->c->segments, s->number, &bytes, NULL) != RP_OK ||
-            s->live >= bytes / 4)
+            !is_sparse(r->c, s->live, bytes))
             continue;
         if (s->live > left) continue;
         left -= s->live;
@@ -566,6 +583,11 @@ static rp_status begin(run *r, rp_error *err)
     r->result.number = r->c->last_number + 1;
     r->slots = rp_alloc(r->c->alloc, BLOCK_BYTES);
     if (r->slots == NULL) return rp_fail_memory(err, BLOCK_BYTES);
+    if (r->c->is_short) {
+        rp_segments_drop_queue(r->c->segments);
+        st = rp_segments_end_open(r->c->segments, err);
+        if (st != RP_OK) return st;
+    }
     /* Before the cut: who has no chunk in memory now is needed by no change after it. */
     st = rp_retention_note(r->c, r->result.number, err);
     if (st == RP_OK) st = choose_moving(r, err);

@@ -10,9 +10,10 @@
  *
  * Whatever fails, the checkpoint before is as it was, and what is half written is removed.
  *
- * Compaction: segments of which less than a quarter is live are emptied on the way. Blocks that
- * lie there or refer to chunks there are written anew, and those chunks move: at most 64 MiB in
- * one checkpoint. */
+ * Compaction: segments of which less than a quarter is live are emptied on the way, or three
+ * quarters if the disk is full. Blocks that lie there or refer to chunks there are written
+ * anew, and those chunks move: at most 64 MiB in one checkpoint, and a quarter of the free
+ * room. */
 #ifndef RP_DURABLE_CHECKPOINT_H
 #define RP_DURABLE_CHECKPOINT_H
 
@@ -63,6 +64,9 @@ typedef struct rp_checkpointer {
         *damaged; /* segments that the next one must leave, ascending; then there are none */
     size_t damaged_count, damaged_capacity;
     rp_progress_meter *meter;
+    /* The disk is full: the open segment is ended, segments are emptied that have less dead
+     * than usual, and of checkpoints and the journal only what the new one needs is kept. */
+    bool is_short;
     uint64_t max_moved; /* for tests; 0: as said above */
 } rp_checkpointer;
 

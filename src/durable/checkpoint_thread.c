@@ -13,6 +13,7 @@
 #include "util/thread.h"
 
 #define FIRST_BACKOFF_NS (INT64_C(1000) * 1000 * 1000)
+#define SHORT_PAUSE_NS (INT64_C(100) * 1000 * 1000) /* between two on a full disk */
 #define LAST_BACKOFF_NS (INT64_C(60) * 1000 * 1000 * 1000)
 #define URGENT_BACKOFF_NS (INT64_C(4) * 1000 * 1000 * 1000) /* the journal waits for one */
 
@@ -51,14 +52,44 @@ static void note_failure_locked(rp_durable *d) RP_REQUIRES(d->mu)
     d->due_ns = later(rp_now_ns(), backoff_ns);
 }
 
+/* The reserve: a fixed part for manifest, seal and chunks, and the blocks of all items. */
+static uint64_t reserve_bytes(const rp_durable *d)
+{
+    const rp_kept_tables *last = &d->checkpointer.catalogue.last;
+    uint64_t bytes = d->tuning.reserve_bytes;
+
+    if (bytes == 0) return 0;
+    for (size_t i = 0; i < last->count; i++)
+        bytes += last->tables[i].block_count * RP_SLOTS_PER_BLOCK * RP_RESERVE_ITEM_BYTES;
+    return bytes;
+}
+
+/* Writes one; on a full disk once more, with the reserve. */
+static rp_status write_with_reserve(rp_durable *d, rp_checkpoint_result *result, rp_error *why)
+{
+    rp_checkpointer *c = &d->checkpointer;
+    rp_status st;
+
+    c->is_short = false;
+    st = rp_checkpoint_write(c, result, why);
+    if (st == RP_NO_RESOURCE && rp_reserve_release(&d->reserve)) {
+        c->is_short = true;
+        *result = (rp_checkpoint_result){0};
+        st = rp_checkpoint_write(c, result, why);
+    }
+    (void)rp_reserve_keep(&d->reserve, reserve_bytes(d));
+    return st;
+}
+
 rp_status rp_durable_write_checkpoint(rp_durable *d, rp_error *err)
 {
     int64_t started_ns = rp_now_ns();
     rp_checkpoint_result result = {0};
     rp_error why = {0};
-    rp_status st = rp_checkpoint_write(&d->checkpointer, &result, &why);
+    rp_status st = write_with_reserve(d, &result, &why);
 
     rp_mutex_lock(&d->mu);
+    d->not_before_ns = d->checkpointer.is_short ? rp_now_ns() + SHORT_PAUSE_NS : 0;
     if (st == RP_OK)
         note_success_locked(d, &result, rp_now_ns() - started_ns);
     else
@@ -98,11 +129,13 @@ static void *run(void *arg)
     for (;;) {
         rp_checkpoint_request *list = d->waiting;
         rp_error err = {0};
+        int64_t until_ns;
         rp_status st;
 
         if (list == NULL && d->stopping) break;
-        if (list == NULL && !d->is_wanted && rp_now_ns() < d->due_ns) {
-            (void)rp_cond_wait(&d->wake, &d->mu, d->due_ns);
+        until_ns = d->is_wanted ? d->not_before_ns : d->due_ns;
+        if (list == NULL && rp_now_ns() < until_ns) {
+            (void)rp_cond_wait(&d->wake, &d->mu, until_ns);
             continue;
         }
         d->waiting = NULL;

@@ -16,6 +16,7 @@
 
 #include "disk/files_look.h"
 #include "disk/journal.h"
+#include "disk/reserve.h"
 #include "durable/checkpoint.h"
 #include "durable/data_read.h"
 #include "reprise/data.h"
@@ -138,8 +139,9 @@ static void note_stray(void *ctx, const char *name)
     if (s->folder[0] != '\0' && rp_manifest_parse_name(name, &number)) return;
     if (s->folder[0] == '\0' &&
         (strcmp(name, lock_name) == 0 || strcmp(name, RP_CURRENT_PATH) == 0 ||
-         strcmp(name, "manifest") == 0 || strcmp(name, "seg") == 0 ||
-         strcmp(name, "wal") == 0 || strcmp(name, "quarantine") == 0))
+         strcmp(name, RP_RESERVE_PATH) == 0 || strcmp(name, "manifest") == 0 ||
+         strcmp(name, "seg") == 0 || strcmp(name, "wal") == 0 ||
+         strcmp(name, "quarantine") == 0))
         return;
     if (strlen(s->folder) + strlen(name) + 2 > sizeof path) return;
     (void)snprintf(path, sizeof path, "%s%s%s", s->folder, s->folder[0] != '\0' ? "/" : "",
@@ -303,6 +305,21 @@ static bool note_record(void *ctx, uint64_t offset, const rp_record *record)
     return !l->records.bad;
 }
 
+static bool is_needed(const look *l, uint64_t segment)
+{
+    for (size_t at = 0; at < l->needed.size; at += sizeof segment)
+        if (memcmp(l->needed.data + at, &segment, sizeof segment) == 0) return true;
+    return false;
+}
+
+/* A file that ends within its header was made by a process that ended before it wrote to it. If
+ * it is one of the journal and changes are missing, check_journal() finds that. */
+static bool is_left_over(const look *l, const rp_data_file *file)
+{
+    return file->bytes < RP_FILE_HEADER_BYTES &&
+           (file->kind != RP_DATA_SEGMENT || !is_needed(l, file->number));
+}
+
 /* Reads all records of a file, or its header. */
 static rp_status read_records(look *l, rp_data_file *file, rp_file_kind kind, rp_error *err)
 {
@@ -313,6 +330,10 @@ static rp_status read_records(look *l, rp_data_file *file, rp_file_kind kind, rp
     size_t got = 0;
     rp_status st;
 
+    if (is_left_over(l, file)) {
+        file->state = RP_DATA_UNUSED;
+        return RP_OK;
+    }
     l->file = file;
     l->sealed = false;
     if (l->o->thorough) {
@@ -337,13 +358,6 @@ static rp_status read_records(look *l, rp_data_file *file, rp_file_kind kind, rp
     if (st == RP_NO_RESOURCE) return st;
     if (st != RP_OK) damage(file, &why);
     return RP_OK;
-}
-
-static bool is_needed(const look *l, uint64_t segment)
-{
-    for (size_t at = 0; at < l->needed.size; at += sizeof segment)
-        if (memcmp(l->needed.data + at, &segment, sizeof segment) == 0) return true;
-    return false;
 }
 
 static uint64_t live_bytes(const look *l, uint64_t segment)

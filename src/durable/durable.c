@@ -12,7 +12,13 @@
 #include "util/kill_point.h"
 #include "util/mem.h"
 
-enum { DEFAULT_KEEP = 3, MAX_KEEP = 1000 };
+enum {
+    DEFAULT_KEEP = 3,
+    MAX_KEEP = 1000,
+    SEGMENTS_A_DISK = 64, /* at least so many segments fit on a disk */
+    MIN_SEGMENT_BYTES = 1 << 20,
+    RESERVE_BYTES = 4 << 20,
+};
 #define DEFAULT_INTERVAL_NS (INT64_C(100) * 1000 * 1000)
 #define DEFAULT_PERIOD_NS (INT64_C(300) * 1000 * 1000 * 1000)
 #define DEFAULT_SEGMENT_BYTES (UINT64_C(256) << 20)
@@ -68,9 +74,16 @@ void rp_durable_trouble(rp_durable *d, rp_trouble what, const char *text)
     d->options.on_event(d->options.ctx, text != NULL, text != NULL ? text : well[what]);
 }
 
+/* A checkpoint frees what is dead, if the disk is full. */
 static void on_tier_event(void *ctx, bool degraded, const char *text)
 {
-    rp_durable_trouble(ctx, RP_TROUBLE_TIER, degraded ? text : NULL);
+    rp_durable *d = ctx;
+
+    rp_durable_trouble(d, RP_TROUBLE_TIER, degraded ? text : NULL);
+    rp_mutex_lock(&d->mu);
+    if (degraded && d->backoff_ns == 0) d->is_wanted = true;
+    rp_cond_signal(&d->wake);
+    rp_mutex_unlock(&d->mu);
 }
 
 /* Told while something is loaded: damage is not a state that passes. */
@@ -328,6 +341,8 @@ static rp_status start(rp_durable *d, rp_error *err)
 
     if (st == RP_OK) st = recover(d, &needs_checkpoint, &found_journal, err);
     if (st == RP_OK && found_journal && needs_checkpoint) st = sync_segments(d, err);
+    d->reserve.files = d->files;
+    if (st == RP_OK) (void)rp_reserve_keep(&d->reserve, d->tuning.reserve_bytes);
     if (st == RP_OK && needs_checkpoint) st = rp_durable_write_checkpoint(d, err);
     if (st == RP_OK && d->options.mode != RP_DURABLE_CHECKPOINT)
         st = rp_durable_start_journal(d, err);
@@ -412,6 +427,19 @@ rp_status rp_durable_open_tuned(rp_files *files, const rp_durable_options *optio
     return RP_OK;
 }
 
+/* A segment goes as a whole, so on a small disk it must be small; and room is kept for a
+ * checkpoint. */
+static void fit_to_disk(rp_durable *d)
+{
+    uint64_t total, available, most;
+
+    d->tuning.reserve_bytes = RESERVE_BYTES;
+    if (d->files->ops->space(d->files, &total, &available, NULL) != RP_OK) return;
+    most = total / SEGMENTS_A_DISK;
+    if (most < MIN_SEGMENT_BYTES) most = MIN_SEGMENT_BYTES;
+    if (d->options.segment_bytes > most) d->options.segment_bytes = most;
+}
+
 rp_status rp_durable_open(const rp_durable_options *options, rp_store *store, rp_durable **out,
                           rp_error *err)
 {
@@ -422,6 +450,7 @@ rp_status rp_durable_open(const rp_durable_options *options, rp_store *store, rp
     if (st != RP_OK || d == NULL) return st;
     st = rp_files_open_directory(&d->alloc, d->directory, &d->files, err);
     d->owns_files = st == RP_OK;
+    if (st == RP_OK) fit_to_disk(d);
     if (st == RP_OK && realpath(d->directory, absolute) != NULL &&
         strlen(absolute) < sizeof d->directory)
         memcpy(d->directory, absolute, strlen(absolute) + 1);

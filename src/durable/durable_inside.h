@@ -10,11 +10,12 @@
 
 #include <pthread.h>
 
+#include "disk/reserve.h"
 #include "durable/recovery.h"
 #include "durable/store_log.h"
 #include "util/mutex.h"
 
-enum { RP_MAX_LISTENERS = 64, RP_DURABLE_PATH_BYTES = 4096 };
+enum { RP_MAX_LISTENERS = 64, RP_DURABLE_PATH_BYTES = 4096, RP_RESERVE_ITEM_BYTES = 64 };
 
 /* Somebody who wants a checkpoint. */
 typedef struct rp_checkpoint_request {
@@ -41,6 +42,8 @@ typedef enum rp_trouble {
 typedef struct rp_durable_tuning {
     uint64_t journal_bytes; /* of a file of the journal */
     int64_t retry_ns;       /* until a journal that failed tries again */
+    uint64_t reserve_bytes; /* kept for a checkpoint on a full disk, and RP_RESERVE_ITEM_BYTES
+                               for each item; 0: nothing is kept */
 } rp_durable_tuning;
 
 struct rp_durable {
@@ -57,6 +60,7 @@ struct rp_durable {
     rp_store_log *log;
     rp_checkpointer checkpointer; /* of the thread that writes, or of who opens or closes */
     rp_progress_meter meter;      /* the same */
+    rp_reserve reserve;           /* the same */
     pthread_t thread;
     bool has_thread;
 
@@ -66,6 +70,7 @@ struct rp_durable {
     bool stopping RP_GUARDED_BY(mu);
     bool is_wanted RP_GUARDED_BY(mu); /* another one, but nobody waits for it */
     int64_t due_ns RP_GUARDED_BY(mu);
+    int64_t not_before_ns RP_GUARDED_BY(mu); /* unless somebody asks for one */
     int64_t backoff_ns RP_GUARDED_BY(mu);    /* 0: the last one went well */
     int64_t last_ended_ns RP_GUARDED_BY(mu); /* of those that went well; 0: none yet */
     rp_durable_info info RP_GUARDED_BY(mu);

@@ -33,7 +33,7 @@ static rp_status drop_manifests(rp_checkpointer *c)
     rp_status first = RP_OK;
     bool any = false;
 
-    for (size_t i = 0; k->checkpoint_count - i > c->keep;) {
+    for (size_t i = 0; k->checkpoint_count - i > (c->is_short ? 1 : c->keep);) {
         char path[RP_MANIFEST_PATH_BYTES];
         rp_status st = c->files->ops->remove(
             c->files, rp_manifest_path(path, k->checkpoints[i].number), NULL);
@@ -100,7 +100,9 @@ rp_status rp_retain(rp_checkpointer *c)
     rp_status first = drop_manifests(c), st = RP_OK;
     const rp_kept_checkpoint *newest = &k->checkpoints[k->checkpoint_count - 1];
     const rp_kept_checkpoint *base =
-        c->has_journal && k->checkpoint_count > 1 && !RP_PLANTED(29) ? newest - 1 : newest;
+        c->has_journal && k->checkpoint_count > 1 && !c->is_short && !RP_PLANTED(29)
+            ? newest - 1
+            : newest;
 
     if (first == RP_OK) first = drop_segments(c, base->number);
     if (c->journal != NULL)

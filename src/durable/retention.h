@@ -7,7 +7,8 @@
  *   journal     files whose changes are all in the base
  *
  * The base is the checkpoint that the journal is kept for: the one before the newest, so that
- * it and the journal have everything if the newest is damaged. Without a journal, the newest.
+ * it and the journal have everything if the newest is damaged. Without a journal, or if the
+ * disk is full, the newest; and then no manifest but the newest is kept.
  *
  * Why before the cut: a chunk that dies after it may stand in the journal after the cut, and is
  * wanted when that is replayed. */

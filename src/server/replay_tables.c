@@ -33,6 +33,36 @@ static void end(rp_task *task, rp_status st, uint64_t lsn, const rp_error *error
 
 /* --- CreateTable -------------------------------------------------------------------------------- */
 
+/* Memory that the signatures of all tables may take: what a table keeps is not in max_bytes. */
+enum { MOST_SIGNATURE_BYTES = 16 << 20 };
+
+/* RP_NO_RESOURCE if there is no room for one more signature. */
+static rp_status check_signatures(rp_server *server, const rp_signature *more, rp_error *err)
+{
+    size_t count = rp_store_find_tables(server->store, NULL, 0), found;
+    size_t bytes = rp_signature_bytes(more);
+    rp_table **tables;
+
+    if (more == NULL || count == 0) return RP_OK;
+    tables = rp_alloc_array(&server->alloc, count, sizeof(rp_table *));
+    if (tables == NULL) return rp_fail_memory(err, count * sizeof(rp_table *));
+    found = rp_store_find_tables(server->store, tables, count);
+    for (size_t i = 0; i < found && i < count; i++) {
+        rp_table_info info;
+
+        rp_table_get_info(tables[i], &info);
+        bytes += rp_signature_bytes(info.signature);
+        rp_table_unref(tables[i]);
+    }
+    rp_release(&server->alloc, tables, count * sizeof(rp_table *));
+    if (bytes <= MOST_SIGNATURE_BYTES) return RP_OK;
+    return rp_fail(
+        err, RP_NO_RESOURCE,
+        "with this one the signatures of %zu tables take %zu bytes, the limit is %d: "
+        "use fewer columns or shorter names",
+        count + 1, bytes, MOST_SIGNATURE_BYTES);
+}
+
 /* The lock keeps others from making one between the check and the making. */
 static rp_status add_table(rp_server *server, const rp_table_options *options, bool *is_over,
                            uint64_t *lsn, rp_error *err)
@@ -47,7 +77,9 @@ static rp_status add_table(rp_server *server, const rp_table_options *options, b
         st = rp_fail(err, RP_NO_RESOURCE, "there are %zu tables, the limit is %zu",
                      info.table_count, server->limits.tables);
     else
-        st = rp_store_add_table_logged(server->store, options, NULL, lsn, err);
+        st = check_signatures(server, options->signature, err);
+    *is_over = *is_over || st == RP_NO_RESOURCE;
+    if (st == RP_OK) st = rp_store_add_table_logged(server->store, options, NULL, lsn, err);
     rp_mutex_unlock(&server->lock);
     return st;
 }

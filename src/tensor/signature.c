@@ -446,6 +446,11 @@ void rp_signature_unref(rp_signature *signature)
     rp_release(&alloc, signature, signature->size_bytes);
 }
 
+size_t rp_signature_bytes(const rp_signature *signature)
+{
+    return signature != NULL ? signature->size_bytes : 0;
+}
+
 size_t rp_signature_column_count(const rp_signature *signature)
 {
     return signature->column_count;

@@ -135,20 +135,6 @@ static rp_status measure(const list_kind *kind, const uint8_t *data, size_t size
     return step == RP_PB_END ? RP_OK : malformed(kind->message, err);
 }
 
-/* Memory that a signature takes: a few bytes of the answer can become kilobytes of paths. */
-static size_t signature_bytes(const rp_signature *signature)
-{
-    size_t nodes, columns, bytes;
-
-    if (signature == NULL) return 0;
-    (void)rp_signature_nodes(signature, &nodes);
-    columns = rp_signature_column_count(signature);
-    bytes = nodes * sizeof(rp_nest_node) + columns * sizeof(rp_spec);
-    for (size_t i = 0; i < columns; i++)
-        bytes += strlen(rp_signature_column(signature, i)->name) + 1;
-    return bytes;
-}
-
 /* Fills in the tables, which have been counted. What has been read stands in the list even if
  * it fails. */
 static rp_status fill(const list_kind *kind, const uint8_t *data, size_t size,
@@ -167,7 +153,8 @@ static rp_status fill(const list_kind *kind, const uint8_t *data, size_t size,
         st = kind->read(&list->alloc, &f, info, err);
         if (st == RP_OK) st = find_name(kind, &f, &name, err);
         if (st != RP_OK) return st;
-        signatures += signature_bytes(info->signature);
+        /* A few bytes of the answer can become kilobytes of paths. */
+        signatures += rp_signature_bytes(info->signature);
         if (signatures > RP_WIRE_MAX_TABLE_SIGNATURES_BYTES)
             return rp_fail(err, RP_NO_RESOURCE,
                            "the signatures of %zu tables take %zu bytes, over the limit of %d",

@@ -11,6 +11,7 @@ import random
 import sys
 import time
 
+import frames as f
 import messages as m
 from target import Server
 
@@ -109,12 +110,58 @@ def run(budget, policy, seconds, seed):
     return ok
 
 
+# --- what a peer makes the server hold beside the tables -----------------------------------------
+
+
+def prefixes(peer):
+    """A thousand messages of 64 MiB, of which there are only the five bytes in front."""
+    prefix = f.message(b"", length=64 * MIB)
+    for _ in range(1000):
+        stream = peer.stream()
+        peer.send(f.headers(stream, f.request_block(m.INSERT)) + f.data(stream, prefix))
+
+
+def part(peer):
+    """2 MiB of a message of 64 MiB."""
+    stream = peer.open(m.INSERT)
+    peer.send(f.data(stream, f.message(b"", length=64 * MIB)))
+    peer.flood(f.data(stream, b"\0" * 16384) * 128)
+
+
+def small_chunks(peer):
+    """Chunks of a few bytes with many empty tensors, until the stream is refused."""
+    stream, key, empty = peer.open(m.INSERT), 0, m.tensor((0,), b"")
+    while not peer.calls[stream].over and key < 100000:
+        peer.write(stream, m.insert([m.chunk(k, [empty] * 20) for k in range(key, key + 500)]))
+        key += 500
+        peer.take(0)
+
+
+COSTS = [(prefixes, 10), (part, 6), (small_chunks, 24)]  # and the MiB that it may take
+
+
+def cost(attack, most):
+    server = Server(limits={"stream_pinned_bytes": "8MiB"})
+    with server.peer() as peer:
+        assert peer.echo()
+        before = server.rss()
+        attack(peer)
+        peer.echo()
+        grown = server.rss() - before
+    wrong = server.stop()
+    ok = grown <= most * MIB and not wrong
+    print(f"{'ok' if ok else 'FAIL':4} {attack.__name__}: resident {grown / MIB:.1f} MiB more, "
+          f"{most} allowed {wrong}", flush=True)
+    return ok
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    results = [run(budget * MIB, policy, options.seconds, options.seed)
+    results = [cost(*each) for each in COSTS]
+    results += [run(budget * MIB, policy, options.seconds, options.seed)
                for budget in BUDGETS for policy in ("evict", "block", "reject")]
     print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
     return 0 if all(results) else 1

@@ -162,7 +162,8 @@ class Server:
         return int(re.search(rf"^{name}:\s+(\d+)", text, re.MULTILINE)[1])
 
     def rss(self):
-        """Bytes in memory."""
+        """Bytes in memory: for budget.py. Tests judge what the server counts itself, since memory
+        that is resident depends on the C library and the machine."""
         return self.status("VmRSS") << 10
 
     def descriptors(self):
@@ -255,12 +256,10 @@ class Target(Server):
     def begin(self):
         """Before an attack."""
         self.may_change = False  # whether tables may be other than before
-        self.may_grow = 6 << 20  # by how many bytes of memory
         self.bystander.order("go" if self.busy else "rest")
         self.tables_before = self.table_state()
         self.refused_before = self.refusals()
         self.descriptors_before = self.descriptors()
-        self.rss_before = self.rss()
 
     def refused(self):
         """Refusals and abuse since the attack began, without zeros."""
@@ -283,9 +282,6 @@ class Target(Server):
         for name in ("queued_bytes", "pinned_bytes"):
             if metrics[name] > 65536:
                 return f"{metrics[name]} {name}"
-        grown = self.rss() - self.rss_before
-        if not SANITIZER and grown > self.may_grow:
-            return f"{grown} bytes more than before"
         if not self.may_change and self.table_state() != self.tables_before:
             return f"{self.table_state()} before: {self.tables_before}"
         return None

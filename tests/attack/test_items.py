@@ -392,6 +392,27 @@ def test_a_signature_nested_without_end(attack):
             assert call.status in (m.INVALID, m.EXHAUSTED), call
 
 
+def test_signatures_have_a_limit_for_all_tables(attack):
+    """Paths of a mebibyte each: a few tables have them, then one is refused until another goes."""
+    target = attack(fresh=True)
+    leaf = m.octets(33, m.octets(1, "x") + m.number(3, 1))
+    octets = m.octets(53, b"".join(
+        m.octets(1, m.octets(1, f"{i:04}" + "k" * 1000) + m.octets(2, leaf)) for i in range(800)))
+    with target.peer() as peer:
+        made = []
+        for i in range(40):
+            call = peer.ask("/reprise.v1.Replay/CreateTable", m.octets(
+                1, m.octets(1, f"s{i}") + m.number(4, 10) + m.octets(9, octets)))
+            if call.status != m.OK:
+                break
+            made.append(f"s{i}")
+        assert call.status == m.EXHAUSTED and "signatures" in call.text, call
+        assert 5 < len(made) <= 16
+        for name in made:
+            assert peer.ask("/reprise.v1.Replay/DropTable", m.octets(1, name)).status == m.OK
+    assert target.limits_hit() == {"tables": 1}
+
+
 def test_a_table_of_the_largest_size_takes_no_memory(attack):
     target = attack()
     with target.peer() as peer:

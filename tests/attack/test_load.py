@@ -39,7 +39,6 @@ def end_load(processes):
 def test_mixed_load(attack):
     target = attack(fresh=True)
     target.may_change = True
-    target.may_grow = 64 << 20
     processes = start_load(target, SECONDS)
     until = time.monotonic() + SECONDS
     while time.monotonic() < until:

@@ -35,13 +35,10 @@ def test_chunks_have_a_budget(attack, policy, end):
     nothing to do."""
     target = attack(arguments=("--max-bytes", BUDGET, "--policy", policy), busy=False)
     target.may_change = True
-    target.may_grow = BUDGET + 16 * MIB
     with target.peer() as peer:
         stream = peer.open(m.INSERT)
         assert offer(target, peer, stream, 4 * BUDGET // 100000) == end
         assert target.metrics()["store_bytes"] <= BUDGET
-        grown = target.rss() - target.rss_before
-        assert SANITIZER or grown < BUDGET + 16 * MIB, f"{grown} bytes"
         assert peer.ask(m.SAMPLE, m.sample("a", 10, 0)).status == m.OK
         assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
         if policy == "block":  # with room again, the one that waited is in
@@ -93,7 +90,6 @@ def test_memory_that_is_not_to_be_had(attack):
         resource.setrlimit(resource.RLIMIT_AS, (700 * MIB, 700 * MIB))
 
     target = attack(fresh=True, before=cramped, arguments=("--loops", "2"))
-    target.may_grow = 64 * MIB
     part = b"\0" * 16384
     with target.peer() as peer:
         assert peer.echo()

@@ -192,7 +192,6 @@ def test_readers_that_stand_still_are_closed(attack):
     target.may_change = True
     large_items(target, 20)
     before = target.metrics()['table_samples_total{table="a"}']
-    rss = target.rss()
     peers = {
         "stream": reader(target, pairs=[(f.INITIAL_WINDOW, 0)]),
         "connection": reader(target, pairs=[(f.INITIAL_WINDOW, (1 << 31) - 1)]),
@@ -214,7 +213,6 @@ def test_readers_that_stand_still_are_closed(attack):
     taken = target.metrics()['table_samples_total{table="a"}'] - before
     assert taken < 3 * 100, f"{taken} samples of 60 kB"
     assert most < 3 * (4 << 20), f"{most} bytes waited"
-    assert SANITIZER or target.rss() - rss < 16 << 20
     for peer in peers.values():
         peer.close()
     empty_table(target)
@@ -225,15 +223,11 @@ def test_a_hundred_readers_that_stand_still(attack):
     from where it is, so that it takes no memory."""
     target = attack()
     target.may_change = True
-    target.may_grow = 40 << 20
     large_items(target, 50)
-    rss = target.rss()
     peers = [reader(target, pairs=[(f.INITIAL_WINDOW, 0)]) for _ in range(100)]
     for peer in peers:
         assert peer.echo()
     assert target.metrics()["queued_bytes"] < 100 * (4 << 20)
-    grown = target.rss() - rss
-    assert SANITIZER or grown < 100 * (2 << 20), f"{grown} bytes"
     with target.peer() as peer:
         assert peer.ask(m.SAMPLE, m.sample("a", 10)).status == m.OK
     for peer in peers:
@@ -245,7 +239,6 @@ def test_a_hundred_readers_that_stand_still(attack):
 def test_all_calls_of_a_connection_share_its_queue(attack):
     target = attack(limits={"stream_queued_bytes": "1MiB", "connection_queued_bytes": "3MiB"})
     target.may_change = True
-    target.may_grow = 16 << 20
     large_items(target, 20)
     with target.peer(windows=False, pairs=[(f.INITIAL_WINDOW, 0)]) as peer:
         for _ in range(20):
@@ -295,7 +288,6 @@ def test_halves_of_messages_do_not_use_up_the_memory_for_ever(attack):
     comes in, although it waits for longer than a message may take."""
     target = attack(limits={**TIMES, "queued_bytes": "1MiB"})
     target.may_change = True
-    target.may_grow = 24 << 20
     peers = []
     for _ in range(4):
         peer = begun(target, m.INSERT)
@@ -349,7 +341,6 @@ def test_pages_that_nobody_reads(attack):
     """A page of many KiB for a few bytes: as many at once as there may be calls, none read. The
     queue of the connection may be over its limit by the size of one message."""
     target = attack(limits={"connection_queued_bytes": "1MiB", "message_bytes": "1MiB"})
-    target.may_grow = 16 << 20
     with target.peer(windows=False, pairs=[(f.INITIAL_WINDOW, 0)]) as peer:
         for _ in range(1000):
             peer.open("/metrics", end=True, method="GET", content_type=None, te=None)

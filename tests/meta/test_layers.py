@@ -41,7 +41,7 @@ PLAIN = """
 SYSTEM = {
     "util": "fcntl.h malloc.h pthread.h signal.h time.h unistd.h sched.h sys/auxv.h sys/mman.h sys/random.h sys/stat.h sys/syscall.h".split(),
     "disk": """
-        dirent.h fcntl.h linux/openat2.h pthread.h sys/file.h sys/stat.h sys/syscall.h sys/types.h sys/uio.h
+        dirent.h fcntl.h linux/openat2.h pthread.h sys/file.h sys/stat.h sys/statvfs.h sys/syscall.h sys/types.h sys/uio.h
         unistd.h
         """.split(),
     "durable": ["pthread.h", "signal.h"],

@@ -3,6 +3,7 @@
 
 import gc
 import hashlib
+import http.client
 import os
 import re
 import shutil
@@ -243,6 +244,21 @@ class TestClient:
             assert caught.value.code == "UNAUTHENTICATED"
             server.localhost_client(token="secret").insert([1.0], {"t": 1.0})
             assert t.info.current_size == 1
+
+    @pytest.mark.parametrize("place", ["process", "child"])
+    def test_answers_pages_under_the_names_in_page_hosts(self, place):
+        names = ["replay.example.com", "other.example.com"]
+        with reprise.Server([table()], where=place, page_hosts=names) as server:
+            for name, status in [(names[0], 200), (names[1], 200), ("evil.example.com", 421)]:
+                connection = http.client.HTTPConnection("localhost", server.port, timeout=TIMEOUT)
+                connection.request("GET", "/metrics", headers={"Host": name})
+                assert connection.getresponse().status == status
+                connection.close()
+
+    @pytest.mark.parametrize("names", [[""], ["a.b,c.d"], [1], [None]])
+    def test_page_hosts_are_names(self, names):
+        with pytest.raises(ValueError, match="page_hosts"):
+            reprise.Server([table()], page_hosts=names)
 
     def test_speaks_tls(self, tmp_path):
         openssl = shutil.which("openssl")

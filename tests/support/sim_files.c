@@ -299,6 +299,42 @@ static rp_status sim_truncate(rp_file *base, uint64_t size, rp_error *err)
     return st;
 }
 
+static rp_status sim_allocate(rp_file *base, uint64_t size, rp_error *err)
+{
+    handle *file = (handle *)base;
+    rp_sim *disk = disk_of(base->files);
+    rp_status st = begin(disk, "allocate", file->path, CHANGES, err);
+    rp_sim_image *image = &file->node->now;
+
+    if (!file->writable) abort();
+    if (st == RP_OK && disk->capacity != 0) {
+        uint64_t used = used_bytes(disk), had = image->count * (uint64_t)RP_SIM_PAGE;
+        uint64_t room = (disk->capacity > used ? disk->capacity - used : 0) + had;
+
+        if (size > room)
+            st = rp_fail(err, RP_NO_RESOURCE, "%s: allocate: No space left on device",
+                         file->path);
+    }
+    if (st == RP_OK && size > image->size) rp_sim_image_resize(image, size);
+    rp_sim_unlock(disk);
+    return st;
+}
+
+/* Not a numbered call: it touches no file. */
+static rp_status sim_space(rp_files *files, uint64_t *total, uint64_t *available, rp_error *err)
+{
+    rp_sim *disk = disk_of(files);
+    uint64_t used;
+
+    (void)err;
+    rp_sim_lock(disk);
+    used = used_bytes(disk);
+    *total = disk->capacity != 0 ? disk->capacity : UINT64_MAX;
+    *available = *total > used ? *total - used : 0;
+    rp_sim_unlock(disk);
+    return RP_OK;
+}
+
 /* --- names ----------------------------------------------------------------------------------------------- */
 
 static rp_status sim_rename(rp_files *files, const char *from, const char *to, rp_error *err)
@@ -431,6 +467,8 @@ static const rp_files_ops sim_ops = {
     .sync = sim_sync,
     .size = sim_size,
     .truncate = sim_truncate,
+    .allocate = sim_allocate,
+    .space = sim_space,
     .rename = sim_rename,
     .remove = sim_remove,
     .make_directory = sim_make_directory,

@@ -438,10 +438,11 @@ def test_a_full_disk_is_told_and_survived(tmp_path, mode):
         with open(ballast, "wb", buffering=0) as file, contextlib.suppress(OSError):
             while True:
                 file.write(bytes(1 << 16))
-        large = numbers(200000)
+        large = numbers(1000000)  # more than the reserve
         stream = client.inserts()
         stream.send(insertion([large], [item("fifo", large)]))
         if mode == "checkpoint":
+            wait_until(lambda: client.size("fifo") == 2, 20, "the item")
             with pytest.raises(grpc.RpcError) as error:
                 checkpoint(client)
             assert error.value.code() in (Code.RESOURCE_EXHAUSTED, Code.UNAVAILABLE)

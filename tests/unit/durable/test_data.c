@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "support/chunks.h"
+#include "support/fixture.h"
 
 /* A directory as a process leaves it that is killed: a checkpoint without items, a journal with
  * some. */
@@ -145,6 +146,49 @@ static void what_a_killed_process_leaves_is_fine(void **state)
     assert_true(found.last[RP_DATA_JOURNAL].state == RP_DATA_OPEN ||
                 found.last[RP_DATA_JOURNAL].state == RP_DATA_FINE);
     assert_int_equal(rp_data_locked_by(s->copy), 0);
+}
+
+static void load(const scene *s)
+{
+    const rp_table_options options = {
+        .name = "t", .max_size = 100, .limiter = rp_limiter_min_size(1)};
+    rp_durable_options durable = {
+        .directory = s->copy, .mode = RP_DURABLE_SYNC, .period_ns = RP_FOREVER};
+    rp_store *store = NULL;
+    rp_table *table = NULL;
+    rp_durable *d = NULL;
+    rp_error err = {0};
+
+    assert_ok(rp_store_new(NULL, &store, NULL));
+    assert_ok(rp_store_add_table(store, &options, &table, NULL));
+    assert_ok_err(rp_durable_open(&durable, store, &d, &err), &err);
+    assert_int_equal(rp_test_info_of(table).size, ITEMS);
+    insert(table, ITEMS + 1);
+    assert_ok(rp_durable_close(d, NULL));
+    rp_store_free(store);
+}
+
+/* A process that is killed after it has made a file, and before it has written to it. */
+static void empty_files_are_left_over_and_not_damaged_issue_20(void **state)
+{
+    const scene *s = *state;
+    rp_data_summary summary;
+    seen found = verify(s, &summary);
+    uint64_t unused = summary.unused;
+    char name[32];
+
+    (void)snprintf(name, sizeof name, "%016llx",
+                   (unsigned long long)found.last[RP_DATA_JOURNAL].last_lsn + 1);
+    shell("touch %s/wal/%s", s->copy, name);
+    shell("touch %s/seg/00000000000000ff%s", s->copy, "");
+    found = verify(s, &summary);
+    assert_int_equal(found.damaged, 0);
+    assert_int_equal(summary.unused, unused + 2);
+    assert_int_equal(found.last[RP_DATA_SEGMENT].state, RP_DATA_UNUSED);
+    assert_int_equal(found.last[RP_DATA_JOURNAL].state, RP_DATA_UNUSED);
+    assert_true(summary.journalled >= ITEMS);
+    load(s);
+    assert_int_equal(verify(s, &summary).damaged, 0);
 }
 
 static void a_torn_tail_is_no_damage(void **state)
@@ -310,6 +354,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, arrange, tidy)
     const struct CMUnitTest tests[] = {
         TEST(what_a_killed_process_leaves_is_fine),
+        TEST(empty_files_are_left_over_and_not_damaged_issue_20),
         TEST(a_torn_tail_is_no_damage),
         TEST(damage_in_the_middle_of_the_journal_is_damage),
         TEST(a_salvage_has_what_the_journal_has),

@@ -12,6 +12,8 @@ enum {
     LIVE = 40,     /* items in the table: 320 KiB */
     BACKLOG = 400, /* items: 3.2 MiB */
     WELL_MS = 30000,
+    RESERVE = 64 << 10,
+    SMALL_SEGMENT = 64 << 10, /* as on a small disk */
 };
 
 typedef struct bench {
@@ -24,7 +26,8 @@ typedef struct bench {
     rp_error err;
 } bench;
 
-static void open_on(bench *b, rp_sim *disk, rp_durability mode, int64_t max_size)
+static void open_with(bench *b, rp_sim *disk, rp_durability mode, int64_t max_size,
+                      uint64_t segment_bytes, uint64_t reserve_bytes)
 {
     rp_store_options store = {.seed = 5};
     rp_durable_options options = {.directory = "bench",
@@ -32,8 +35,8 @@ static void open_on(bench *b, rp_sim *disk, rp_durability mode, int64_t max_size
                                   .interval_ns = INT64_C(3600) * 1000000000,
                                   .period_ns = RP_FOREVER,
                                   .keep = 1,
-                                  .segment_bytes = 1 << 20};
-    rp_durable_tuning tuning = {.retry_ns = 1000000};
+                                  .segment_bytes = segment_bytes};
+    rp_durable_tuning tuning = {.retry_ns = 1000000, .reserve_bytes = reserve_bytes};
     rp_table_options table = rp_test_options("t", RP_UNIFORM, RP_FIFO, max_size);
 
     *b = (bench){.disk = disk, .files = rp_sim_mount(disk)};
@@ -42,6 +45,11 @@ static void open_on(bench *b, rp_sim *disk, rp_durability mode, int64_t max_size
     assert_ok_err(
         rp_durable_open_tuned(b->files, &options, &tuning, b->store, &b->durable, &b->err),
         &b->err);
+}
+
+static void open_on(bench *b, rp_sim *disk, rp_durability mode, int64_t max_size)
+{
+    open_with(b, disk, mode, max_size, 1 << 20, RESERVE);
 }
 
 static void close_bench(bench *b)
@@ -89,7 +97,12 @@ static uint64_t used(rp_sim *disk)
 static void wait_until_well(const bench *b)
 {
     for (int ms = 0; is_degraded(b); ms++) {
-        assert_true(ms < WELL_MS);
+        if (ms == WELL_MS) {
+            rp_durable_info info;
+
+            rp_durable_get_info(b->durable, &info);
+            fail_msg("degraded: %s", info.trouble);
+        }
         (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
 }
@@ -104,14 +117,14 @@ static void expect_acknowledged(uint64_t room)
     uint64_t acknowledged = 0;
     rp_sim *disk = rp_sim_new(), *left;
 
-    open_on(&b, disk, RP_DURABLE_INTERVAL, 10000);
+    open_with(&b, disk, RP_DURABLE_INTERVAL, 10000, 1 << 20, 0);
     for (int i = 0; i < 20; i++) acknowledged += insert(&b);
     assert_int_equal(acknowledged, 20);
     rp_sim_set_capacity(disk, used(disk) + room);
     while (insert(&b)) acknowledged++;
     for (int i = 0; i < 5; i++) assert_false(insert(&b));
     left = rp_sim_copy(disk);
-    open_on(&after, left, RP_DURABLE_INTERVAL, 10000);
+    open_with(&after, left, RP_DURABLE_INTERVAL, 10000, 1 << 20, 0);
     assert_true((uint64_t)rp_test_info_of(after.table).size >= acknowledged);
     close_bench(&after);
     rp_sim_free(left);
@@ -166,12 +179,98 @@ static void sync_is_well_again_once_what_is_alive_fits_issue_20(void **state)
     recover(RP_DURABLE_SYNC);
 }
 
+/* --- without a free byte ----------------------------------------------------------------------------- */
+
+/* The store itself fills the disk, with chunks of items that are gone. Nobody makes room. */
+static void churn(rp_durability mode)
+{
+    bench b, after;
+    rp_sim *disk = rp_sim_new(), *left;
+    uint64_t digest;
+
+    open_with(&b, disk, mode, LIVE, SMALL_SEGMENT, RESERVE);
+    for (int i = 0; i < LIVE; i++) assert_true(insert(&b));
+    rp_sim_set_capacity(disk, used(disk) + (uint64_t)2 * LIVE * CHUNK);
+    for (int i = 0; i < 20 * LIVE; i++) (void)insert(&b);
+    wait_until_well(&b);
+    while (!insert(&b)) wait_until_well(&b);
+    digest = rp_table_digest(b.table);
+    left = rp_sim_copy(disk);
+    open_with(&after, left, mode, LIVE, SMALL_SEGMENT, RESERVE);
+    assert_true(rp_table_digest(after.table) == digest);
+    close_bench(&after);
+    rp_sim_free(left);
+    close_bench(&b);
+    rp_sim_free(disk);
+}
+
+static void interval_frees_dead_chunks_on_a_full_disk_issue_20(void **state)
+{
+    (void)state;
+    churn(RP_DURABLE_INTERVAL);
+}
+
+static void sync_frees_dead_chunks_on_a_full_disk_issue_20(void **state)
+{
+    (void)state;
+    churn(RP_DURABLE_SYNC);
+}
+
+/* It may not be acknowledged: the disk is full. */
+static void reset(bench *b)
+{
+    rp_status st = rp_table_reset(b->table, NULL);
+
+    assert_true(st == RP_OK || st == RP_UNAVAILABLE);
+}
+
+/* Others fill the disk to the last byte; then the items go. All that was written is in the open
+ * segment. */
+static void empty(rp_durability mode)
+{
+    bench b, after;
+    rp_sim *disk = rp_sim_new(), *left;
+
+    open_on(&b, disk, mode, LIVE);
+    for (int i = 0; i < LIVE; i++) assert_true(insert(&b));
+    rp_sim_set_capacity(disk, used(disk));
+    reset(&b);
+    for (int i = 0; i < LIVE / 2; i++) (void)insert(&b);
+    reset(&b);
+    wait_until_well(&b);
+    while (!insert(&b)) wait_until_well(&b);
+    assert_true(rp_test_info_of(b.table).size > 0);
+    left = rp_sim_copy(disk);
+    open_on(&after, left, mode, LIVE);
+    assert_true(rp_table_digest(after.table) == rp_table_digest(b.table));
+    close_bench(&after);
+    rp_sim_free(left);
+    close_bench(&b);
+    rp_sim_free(disk);
+}
+
+static void interval_is_well_again_without_a_free_byte_issue_20(void **state)
+{
+    (void)state;
+    empty(RP_DURABLE_INTERVAL);
+}
+
+static void sync_is_well_again_without_a_free_byte_issue_20(void **state)
+{
+    (void)state;
+    empty(RP_DURABLE_SYNC);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(acknowledged_items_survive_a_full_disk_issue_20),
         cmocka_unit_test(interval_is_well_again_once_what_is_alive_fits_issue_20),
         cmocka_unit_test(sync_is_well_again_once_what_is_alive_fits_issue_20),
+        cmocka_unit_test(interval_frees_dead_chunks_on_a_full_disk_issue_20),
+        cmocka_unit_test(sync_frees_dead_chunks_on_a_full_disk_issue_20),
+        cmocka_unit_test(interval_is_well_again_without_a_free_byte_issue_20),
+        cmocka_unit_test(sync_is_well_again_without_a_free_byte_issue_20),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
