@@ -22,7 +22,7 @@ typedef struct rp_server rp_server;
 typedef struct rp_server_limits {
     size_t connections;         /* open at once: 10,000 */
     size_t streams;             /* calls open at once on a connection: 1,024 */
-    size_t message_bytes;       /* of one gRPC message: 64 MiB; at most 3/4 of queued_bytes */
+    size_t message_bytes;       /* of one gRPC message: 64 MiB; at most half of queued_bytes */
     size_t chunk_bytes;         /* of one chunk as it travels: 32 MiB */
     size_t tensor_bytes;        /* of one chunk, decompressed: 256 MiB */
     size_t item_bytes;          /* of one item, decoded: 1 GiB */

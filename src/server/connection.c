@@ -227,14 +227,13 @@ static void begin_h2(rp_connection *c)
 {
     rp_worker *worker = c->worker;
     bool is_of_queue =
-        worker->limits.message_bytes == rp_server_limits_open_bytes(&worker->limits);
+        worker->limits.message_bytes == rp_server_limits_read_bytes(&worker->limits);
     const rp_h2_limits limits = {
         .streams = (uint32_t)worker->limits.streams,
         .message_bytes = worker->limits.message_bytes,
-        .message_setting =
-            is_of_queue ? "bytes, three quarters of the server's limit queued_bytes: send "
-                          "smaller messages or raise queued_bytes"
-                        : "bytes, the server's limit message_bytes",
+        .message_setting = is_of_queue ? "bytes, half of the server's limit queued_bytes: send "
+                                         "smaller messages or raise queued_bytes"
+                                       : "bytes, the server's limit message_bytes",
         .header_bytes = worker->limits.header_bytes,
         .header_fields = worker->limits.header_fields,
         .queued_bytes = worker->limits.stream_queued_bytes,
@@ -346,7 +345,7 @@ static bool may_read(const rp_connection *c)
     if (c->state != RP_CONNECTION_H2) return false;
     if (c->intake.reserved > 0) return true;
     return rp_h2_awaited_bytes(c->h2) == 0 &&
-           (rp_connection_room(c) > 0 || waits_for_window(c));
+           (rp_connection_read_room(c) > 0 || waits_for_window(c));
 }
 
 /* Bytes that one read may take, as far as the budget goes. While room is short only a little is
@@ -355,7 +354,7 @@ static size_t read_limit(const rp_connection *c)
 {
     size_t reserved = c->intake.reserved, room = 0;
 
-    if (rp_h2_awaited_bytes(c->h2) <= reserved) room = rp_connection_room(c);
+    if (rp_h2_awaited_bytes(c->h2) <= reserved) room = rp_connection_read_room(c);
     if (room > RP_QUEUE_FLOOR_BYTES && room < c->worker->limits.message_bytes &&
         rp_queue_is_short(c->worker))
         room = RP_QUEUE_FLOOR_BYTES;

@@ -96,6 +96,8 @@ void rp_connection_starve(rp_connection *connection, size_t bytes);
 size_t rp_connection_held(const rp_connection *connection);
 /* Bytes that it may add to the budget of queued bytes now. */
 size_t rp_connection_room(const rp_connection *connection);
+/* The same for messages of its peer. */
+size_t rp_connection_read_room(const rp_connection *connection);
 /* Updates its part of the budget: after anything was added. */
 void rp_connection_count(rp_connection *connection);
 /* True if so much waits that no call is begun which would add to it unasked; says why. */

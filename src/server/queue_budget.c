@@ -2,6 +2,7 @@
 #include "server/queue_budget.h"
 
 #include "server/inside.h"
+#include "server/limits.h"
 #include "util/mem.h"
 
 enum {
@@ -53,9 +54,11 @@ static size_t share_of(const rp_server *server, size_t limit)
     return share < SHARE_BYTES ? share : SHARE_BYTES;
 }
 
-static size_t room_of(const rp_server *server, size_t limit, size_t all, size_t own)
+/* `open`: the part of the limit that any connection may add to. */
+static size_t room_of(const rp_server *server, size_t limit, size_t open, size_t all,
+                      size_t own)
 {
-    size_t open = limit - limit / 4, share, room = 0;
+    size_t share, room = 0;
 
     if (all < open) return open - all; /* Q1; never less than Q2 would give by much */
     share = share_of(server, limit);
@@ -68,7 +71,9 @@ static size_t room_of(const rp_server *server, size_t limit, size_t all, size_t 
 
 size_t rp_queue_room(const rp_worker *worker, size_t own)
 {
-    return room_of(worker->server, worker->limits.queued_bytes, rp_queue_bytes(worker), own);
+    size_t limit = worker->limits.queued_bytes;
+
+    return room_of(worker->server, limit, limit - limit / 4, rp_queue_bytes(worker), own);
 }
 
 void rp_queue_note_short(rp_worker *worker)
@@ -102,7 +107,7 @@ void rp_connection_count(rp_connection *c)
     if (wanted == 0) /* mostly */
         c->intake.reserved = 0;
     else if (!rp_intake_reserve(&c->intake, c->counted_bytes, bytes, wanted,
-                                rp_connection_room(c)))
+                                rp_connection_read_room(c)))
         rp_queue_note_short(c->worker);
     bytes += c->intake.reserved; /* Q6 */
     if (bytes == c->counted_bytes) return;
@@ -119,6 +124,14 @@ static size_t drawn_bytes(const rp_connection *c)
 size_t rp_connection_room(const rp_connection *c)
 {
     return rp_queue_room(c->worker, c->counted_bytes + drawn_bytes(c));
+}
+
+size_t rp_connection_read_room(const rp_connection *c)
+{
+    const rp_server_limits *limits = &c->worker->limits;
+
+    return room_of(c->worker->server, limits->queued_bytes, rp_server_limits_read_bytes(limits),
+                   rp_queue_bytes(c->worker), c->counted_bytes + drawn_bytes(c));
 }
 
 size_t rp_connection_held(const rp_connection *c)
@@ -186,7 +199,7 @@ size_t rp_drawn_take(rp_drawn *drawn, size_t mine, size_t least, size_t most)
         return 0;
     own += atomic_load_explicit(&drawn->counted, memory_order_relaxed);
     do {
-        size_t room = room_of(server, limit, published(server, 0), own);
+        size_t room = room_of(server, limit, limit - limit / 4, published(server, 0), own);
 
         if (room < need || room == 0) return 0;
         got = room < most ? room : most;

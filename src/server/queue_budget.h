@@ -9,7 +9,9 @@
  * are drawn, by whichever thread draws.
  *
  * With L, the limit queued_bytes, and C connections:
- *   Q1  any connection may add while the count is below 3/4 L;
+ *   Q1  any connection may add while the count is below 3/4 L, but messages of its peer only
+ *       below 1/2 L: messages may wait behind an insert that waits for samples, so they leave
+ *       room for these;
  *   Q2  the last quarter is for connections within their share, L / 4C and at most 256 KiB, so
  *       that peers that do not read leave room for the others;
  *   Q3  beyond, a connection may hold FLOOR_BYTES, enough for a small request and its response,
@@ -20,7 +22,7 @@
  *   Q5  a response that is made of items that were drawn takes their room over: it is never
  *       refused, and waits for its reader only;
  *   Q6  a message whose size is known is counted as a whole, by the rules above, before more of
- *       it is read (intake.h); so the limit message_bytes is at most 3/4 L.
+ *       it is read (intake.h); so the limit message_bytes is at most 1/2 L.
  * So the count stays below L + C * 3 * FLOOR_BYTES + one item + loops * (one response +
  * PUBLISH_BYTES).
  *

@@ -416,9 +416,10 @@ static void window_updates_are_read_without_room(void **state)
         rp_test_put_sample(&request, "replay", 1000, -2);
         rp_test_stream_put(calls[i], &request);
     }
-    for (int i = 0; i < READERS; i++)
-        for (int j = 0; j < 4000 && calls[i]->unread == 0; j++)
-            (void)rp_test_client_step(readers[i], 5);
+    for (int i = 0; i < 4000 && (calls[0]->unread == 0 || queued_now(&s) <= 2 * MIB); i++) {
+        (void)rp_test_client_step(readers[0], 5);
+        step_all(readers, READERS);
+    }
     assert_true(queued_now(&s) > 2 * MIB);
     assert_ok(rp_server_reload(s.live.server, &smaller, NULL));
     expect_bystander(&s);
@@ -434,6 +435,53 @@ static void window_updates_are_read_without_room(void **state)
     rp_test_live_stop(&s.live);
 }
 
+/* Writers wait for a table that is full, and what they have sent behind that waits in the
+ * queue. A sample that makes room for them is served: each of their items comes through. */
+static void messages_of_blocked_writers_leave_room_for_samples(void **state)
+{
+    enum { WRITERS = 8, EACH_SENDS = 6, SENT = WRITERS * EACH_SENDS };
+    const rp_table_options queue = {.name = "turns",
+                                    .sampler = {.kind = RP_FIFO},
+                                    .remover = {.kind = RP_FIFO},
+                                    .limiter = rp_limiter_queue(1),
+                                    .max_times_sampled = 1,
+                                    .max_size = 1};
+    rp_test_client *writers[WRITERS], *learner;
+    rp_test_stream *calls[WRITERS], *samples;
+    rp_buf request;
+    stage s;
+
+    (void)state;
+    open_quiet_stage(&s, 600000);
+    assert_ok(rp_store_add_table(s.live.store, &queue, NULL, NULL));
+    rp_buf_init(&request, rp_allocator_default());
+    for (int i = 0; i < WRITERS; i++) {
+        assert_non_null(writers[i] = rp_test_live_connect(&s.live));
+        calls[i] = rp_test_client_open(writers[i], RP_TEST_REVERB "InsertStream");
+        for (int j = 0; j < EACH_SENDS; j++) {
+            rp_test_put_insert(&request, "turns", (uint64_t)(i * EACH_SENDS + j + 1), MIB);
+            rp_test_stream_put(calls[i], &request);
+        }
+    }
+    for (int i = 0; i < 200; i++) step_all(writers, WRITERS);
+    assert_true(queued_now(&s) > LIMIT / 2 - 2 * MIB);
+    assert_non_null(learner = rp_test_live_connect(&s.live));
+    samples = rp_test_client_open(learner, RP_TEST_REVERB "SampleStream");
+    rp_test_put_sample(&request, "turns", SENT, -2);
+    rp_test_stream_put(samples, &request);
+    for (int i = 0; i < 4000 && samples->message_count < SENT && !learner->is_closed; i++) {
+        (void)rp_test_client_step(learner, 5);
+        step_all(writers, WRITERS);
+    }
+
+    for (int i = 0; i < WRITERS; i++)
+        assert_true(rp_test_await_confirmed(calls[i], EACH_SENDS));
+    rp_buf_deinit(&request);
+    for (int i = 0; i < WRITERS; i++) rp_test_client_free(writers[i]);
+    rp_test_client_free(learner);
+    rp_test_live_stop(&s.live);
+}
+
 /* It is refused by its prefix, before a byte of it has come. */
 static void a_message_that_never_fits_is_refused_at_once(void **state)
 {
@@ -445,12 +493,12 @@ static void a_message_that_never_fits_is_refused_at_once(void **state)
     open_quiet_stage(&s, 600000);
     assert_non_null(writer = rp_test_live_connect(&s.live));
     call = rp_test_client_open(writer, RP_TEST_REVERB "InsertStream");
-    rp_test_stream_send_raw(call, "\0\0\xc0\0\1", 5); /* a byte more than 3/4 of 16 MiB */
+    rp_test_stream_send_raw(call, "\0\0\x80\0\1", 5); /* a byte more than half of 16 MiB */
     assert_true(rp_test_stream_wait(call));
 
     assert_int_equal(call->status, RP_NO_RESOURCE);
-    assert_non_null(strstr(call->text, "12582913"));
-    assert_non_null(strstr(call->text, "12582912"));
+    assert_non_null(strstr(call->text, "8388609"));
+    assert_non_null(strstr(call->text, "8388608"));
     assert_non_null(strstr(call->text, "queued_bytes"));
     assert_int_equal(refused(&s, RP_REFUSED_QUEUED), 1);
     rp_test_client_free(writer);
@@ -469,6 +517,7 @@ int main(void)
         cmocka_unit_test(halves_of_messages_give_way_to_a_whole_one),
         cmocka_unit_test(a_message_that_waits_for_room_is_not_late),
         cmocka_unit_test(window_updates_are_read_without_room),
+        cmocka_unit_test(messages_of_blocked_writers_leave_room_for_samples),
         cmocka_unit_test(a_message_that_never_fits_is_refused_at_once),
     };
 
