@@ -37,7 +37,7 @@ static uint64_t find_synced(const uint8_t *data, size_t size, size_t offset)
 
 static bool is_change(rp_record_kind kind)
 {
-    return kind >= RP_RECORD_INSERT && kind <= RP_RECORD_DROP;
+    return (kind >= RP_RECORD_INSERT && kind <= RP_RECORD_DROP) || kind == RP_RECORD_RENUMBER;
 }
 
 /* True if the record can stand where it does; a mark is taken note of. */

@@ -64,7 +64,20 @@ static uint64_t reserve_bytes(const rp_durable *d)
     return bytes;
 }
 
-/* Writes one; on a full disk once more, with the reserve. */
+/* True if a checkpoint that failed for want of something may have wanted room on the disk, and
+ * not memory or descriptors. */
+static bool is_disk_short(rp_durable *d)
+{
+    uint64_t total = 0, available = 0;
+
+    if (rp_segments_is_full(d->segments)) return true;
+    if (d->files->ops->space == NULL) return true;
+    if (d->files->ops->space(d->files, &total, &available, NULL) != RP_OK) return true;
+    return available < total / 8 || available < reserve_bytes(d);
+}
+
+/* Writes one; on a full disk once more, with the reserve: what else is there gives way to that
+ * one then. */
 static rp_status write_with_reserve(rp_durable *d, rp_checkpoint_result *result, rp_error *why)
 {
     rp_checkpointer *c = &d->checkpointer;
@@ -72,7 +85,7 @@ static rp_status write_with_reserve(rp_durable *d, rp_checkpoint_result *result,
 
     c->is_short = false;
     st = rp_checkpoint_write(c, result, why);
-    if (st == RP_NO_RESOURCE && rp_reserve_release(&d->reserve)) {
+    if (st == RP_NO_RESOURCE && is_disk_short(d) && rp_reserve_release(&d->reserve)) {
         c->is_short = true;
         *result = (rp_checkpoint_result){0};
         st = rp_checkpoint_write(c, result, why);

@@ -346,6 +346,8 @@ static rp_status start(rp_durable *d, rp_error *err)
     if (st == RP_OK && needs_checkpoint) st = rp_durable_write_checkpoint(d, err);
     if (st == RP_OK && d->options.mode != RP_DURABLE_CHECKPOINT)
         st = rp_durable_start_journal(d, err);
+    else if (st == RP_OK)
+        rp_store_set_log(d->store, NULL); /* tables may number their slots as they like */
     return st == RP_OK ? rp_durable_start_thread(d, err) : st;
 }
 

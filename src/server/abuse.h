@@ -19,7 +19,7 @@ typedef enum rp_abuse_kind {
     RP_ABUSE_WINDOW_UPDATE,  /* WINDOW_UPDATE, more than our data and the calls explain */
     RP_ABUSE_PRIORITY,       /* PRIORITY */
     RP_ABUSE_BAD_FRAME,      /* a frame that HTTP/2 forbids, where that does not end it all */
-    RP_ABUSE_UNKNOWN_FRAME,  /* of a type that we do not know */
+    RP_ABUSE_UNKNOWN_FRAME,  /* of a type that we do not know, or GOAWAY */
     RP_ABUSE_REFUSED_STREAM, /* a call over the limit of calls */
     RP_ABUSE_TLS_RECORD,     /* a TLS record without data: KeyUpdate, alert, renegotiation */
     RP_ABUSE_LATE_FRAME,     /* DATA or RST_STREAM of a call that is over */

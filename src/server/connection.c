@@ -343,9 +343,8 @@ static bool waits_for_window(const rp_connection *c)
 static bool may_read(const rp_connection *c)
 {
     if (c->state != RP_CONNECTION_H2) return false;
-    if (c->intake.reserved > 0) return true;
-    return rp_h2_awaited_bytes(c->h2) == 0 &&
-           (rp_connection_read_room(c) > 0 || waits_for_window(c));
+    if (c->intake.reserved > 0 || waits_for_window(c)) return true;
+    return rp_h2_awaited_bytes(c->h2) == 0 && rp_connection_read_room(c) > 0;
 }
 
 /* Bytes that one read may take, as far as the budget goes. While room is short only a little is

@@ -19,6 +19,7 @@
 #include "table/cut.h"
 
 #include "chunk/trajectory.h"
+#include "table/table_log.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -244,7 +245,10 @@ void rp_cut_free(rp_cut *cut, bool kept)
 
         rp_mutex_lock(&p->table->mu);
         unhang_locked(p, kept);
-        rp_table_leave(p->table); /* it may have become empty while the cut was open */
+        if (rp_table_log_of(p->table) != NULL)
+            rp_table_leave(p->table); /* it may have become empty while the cut was open */
+        else
+            rp_mutex_unlock(&p->table->mu); /* a log may begin with what was cut */
         release_limbo(p);
         release_slots(&alloc, p);
         for (int j = 0; j < SETS; j++) release_set(&alloc, p, j);

@@ -27,7 +27,7 @@ typedef struct takeaway {
 static bool has_much_idle_locked(const rp_table *t) RP_REQUIRES(t->mu)
 {
     return t->slots.used > 0 && t->slots.live == 0 && t->slots.dead == 0 && !t->being_cut &&
-           rp_account_has_much_idle(&t->account);
+           !t->keeps_numbers && rp_account_has_much_idle(&t->account);
 }
 
 /* Takes up to RP_BLOCK of the dead, first those that have been exhumed already. */

@@ -573,6 +573,7 @@ static rp_status commit_locked(restore *r) RP_REQUIRES(r->t->mu)
     t->next_turn = s->next_turn;
     t->paused = s->paused;
     t->times_altered = s->times_altered;
+    t->keeps_numbers = true;
     return RP_OK;
 }
 

@@ -109,7 +109,9 @@ struct rp_table {
      * What removes many stops past RP_BLOCK_CHUNKS, so that others get a turn. */
     size_t removed_chunks RP_GUARDED_BY(mu);
     bool pump_again RP_GUARDED_BY(mu); /* parked operations may go on, once others had a turn */
-    bool being_cut RP_GUARDED_BY(mu);  /* there is an rp_cut of it */
+    bool keeps_numbers RP_GUARDED_BY(mu); /* slots are not numbered from 0 again: a journal that
+                                             is to be redone knows nothing of it */
+    bool being_cut RP_GUARDED_BY(mu);     /* there is an rp_cut of it */
     int64_t updates RP_GUARDED_BY(mu);
     int64_t evictions RP_GUARDED_BY(mu);
     int64_t unique_samples RP_GUARDED_BY(mu);

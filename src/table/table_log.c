@@ -13,6 +13,7 @@ void rp_table_set_log(rp_table *t, rp_table_log *log)
     rp_mutex_lock(&t->mu);
     atomic_store_explicit(&t->telling.log, log, memory_order_release);
     t->telling.lsn = 0;
+    t->keeps_numbers = false;
     rp_mutex_unlock(&t->mu);
 }
 

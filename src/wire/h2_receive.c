@@ -111,15 +111,16 @@ int rp_h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const 
                     void *user)
 {
     rp_h2 *h2 = user;
+    size_t bytes = name_size + value_size + 32; /* as HTTP/2 counts them */
     int field;
 
     (void)session, (void)flags;
     h2->head_fields++;
-    h2->head_bytes += name_size + value_size + 32; /* as HTTP/2 counts them */
+    h2->head_bytes += bytes;
     if (h2->head_fields > h2->limits.header_fields ||
         h2->head_bytes > h2->limits.header_bytes) {
-        /* Small headers that unpack to much: each one is work, so they are counted. */
-        if (h2->head_fields % 64 == 0 || h2->head_bytes % (64 << 10) < value_size)
+        /* Small headers that unpack to much: they are work, so they are counted. */
+        if (h2->head_fields % 16 == 0 || h2->head_bytes % (4 << 10) < bytes)
             rp_h2_nuisance(h2, RP_NUISANCE_OTHER);
         return go_on(h2);
     }
@@ -499,8 +500,8 @@ static void count_frame(rp_h2 *h2, const nghttp2_frame_hd *head)
     case NGHTTP2_CONTINUATION:
         if (head->length < RP_H2_SMALL_CONTINUATION) rp_h2_nuisance(h2, RP_NUISANCE_EMPTY);
         break;
-    case NGHTTP2_PUSH_PROMISE:
-    case NGHTTP2_GOAWAY: break;
+    case NGHTTP2_PUSH_PROMISE: break; /* an error of the connection */
+    case NGHTTP2_GOAWAY:              /* nghttp2 looks at every stream for each */
     default: rp_h2_nuisance(h2, RP_NUISANCE_OTHER); break;
     }
 }

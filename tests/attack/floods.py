@@ -47,6 +47,7 @@ FLOODS = {
     "windows of a stream": (
         lambda n: f.window(1, 1) * (n + CALL_WINDOWS), "window_update"),
     "priorities": (lambda n: b"".join(f.priority(2 * i + 101) for i in range(n)), "priority"),
+    "farewells": (lambda n: f.frame(f.GOAWAY, 0, 0, b"\0" * 8) * n, "unknown_frame"),
     "unknown frames": (lambda n: f.frame(0x42, 0, 1, b"PAYLOAD") * n, "unknown_frame"),
     "headers of a call that is over": (
         lambda n: f.headers(1, f.request_block(m.INFO)) * n, "bad_frame"),
@@ -87,6 +88,7 @@ MADE_RESETS = {
 ALL = {**{k: v[0] for k, v in FLOODS.items()}, **MADE_RESETS}
 
 
-def bomb(references, first=0x40):
+def bomb(references, first=0x40, long="value"):
     """A field of 3,900 bytes goes into the table; each further byte of the block stands for it."""
-    return f.request_block(m.INFO) + f.literal("x", "v" * 3900, first) + b"\xbe" * references
+    field = ("x", "v" * 3900) if long == "value" else ("x" * 3900, "v")
+    return f.request_block(m.INFO) + f.literal(*field, first) + b"\xbe" * references

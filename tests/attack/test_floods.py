@@ -239,6 +239,19 @@ def test_headers_over_the_limits_as_they_are(attack, more):
     assert sum(target.limits_hit().values()) == 1, target.refused()
 
 
+@pytest.mark.parametrize("long", ["name", "value"])
+def test_work_for_headers_is_charged(attack, long):
+    """A block of 12,000 bytes that stands for 47 MB of names or values: a budget of 5,000 events is
+    spent before its end."""
+    target = attack(limits={"abuse_burst": 5000, "abuse_per_second": 1})
+    with target.peer() as peer:
+        assert peer.echo()
+        peer.send(f.headers(1, bomb(12000, long=long)))
+        assert peer.gone()
+        assert peer.goaway == f.ENHANCE_YOUR_CALM
+    assert target.refused()["abuse"] == 1
+
+
 @pytest.mark.parametrize("references", [10, 10000, 1000000])
 def test_headers_that_unpack_to_much_are_not_unpacked(attack, references):
     target = attack()

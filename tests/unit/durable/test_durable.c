@@ -133,6 +133,39 @@ static void a_small_change_makes_a_small_checkpoint(void **state)
     }
 }
 
+/* A table that was emptied has given back its slots, which its journal says: what comes after
+ * that is redone. */
+static void an_emptied_table_is_redone(void **state)
+{
+    enum { MANY = 3000, FEW = 400 };
+    rp_table_options o = rp_test_options("t", RP_PRIORITIZED, RP_PRIORITIZED, MANY);
+    rp_store_options store = {.max_bytes = 4 << 20};
+    rp_sim *disk = rp_sim_new();
+    rp_test_rig rig;
+    rp_store_info info;
+    rp_table *t;
+
+    (void)state;
+    rp_test_rig_init(&rig, disk, &store);
+    rig.options.mode = RP_DURABLE_SYNC;
+    t = rp_test_bed_table(&rig.bed, &o);
+    rp_test_rig_open(&rig);
+    put_items(&rig, t, 1, MANY, 30);
+    for (uint64_t key = 1; key <= MANY; key++)
+        assert_ok(rp_table_delete(t, &key, 1, NULL, NULL));
+    rp_store_get_info(rig.bed.store, &info);
+    assert_int_equal(info.bytes, 0);
+    put_items(&rig, t, 1, FEW, 30);
+    assert_ok(rp_table_alter(
+        t, &(rp_table_change){.which = RP_CHANGE_MAX_SIZE, .max_size = FEW / 2}, NULL));
+    assert_ok(rp_table_trim(t, NULL, NULL));
+    rp_test_rig_close(&rig);
+
+    assert_int_equal(rp_test_digest_on(disk, "t"), rp_table_digest(t));
+    rp_test_rig_deinit(&rig);
+    rp_sim_free(disk);
+}
+
 /* --- failures --------------------------------------------------------------------------------------- */
 
 /* A disk with one checkpoint, and what its table is. */
@@ -821,6 +854,7 @@ int main(void)
         cmocka_unit_test(a_checkpoint_is_of_its_instant_whatever_happens_meanwhile),
         cmocka_unit_test(what_is_saved_is_loaded_to_the_bit),
         cmocka_unit_test(a_small_change_makes_a_small_checkpoint),
+        cmocka_unit_test(an_emptied_table_is_redone),
         cmocka_unit_test(a_call_that_fails_leaves_the_checkpoint_before),
         cmocka_unit_test(a_call_that_fails_while_loading_harms_nothing),
         cmocka_unit_test(damage_anywhere_is_noticed_or_does_not_matter),

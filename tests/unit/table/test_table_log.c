@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "store/store.h"
+#include "support/cut_image.h"
 #include "support/fixture.h"
 #include "support/recorder.h"
 #include "table/cut.h"
@@ -270,6 +271,50 @@ static void slots_are_numbered_anew_by_a_replay(void **state)
     rp_test_recorder_deinit(&recorder);
 }
 
+/* A table that is restored keeps its numbers until its journal has been redone, although the
+ * store may have become smaller meanwhile. */
+static void restored_slots_keep_their_numbers(void **state)
+{
+    enum { MANY = 3000, FEW = 1000 };
+    rp_store_options large = {.max_bytes = 64 << 20}, small = {.max_bytes = 4 << 20};
+    rp_table_options options = rp_test_options("t", RP_PRIORITIZED, RP_PRIORITIZED, MANY);
+    rp_table_change less = {.which = RP_CHANGE_MAX_SIZE, .max_size = FEW / 2};
+    rp_test_recorder recorder;
+    rp_restore_source source;
+    rp_test_image image;
+    rp_test_bed bed, again;
+    rp_table *t, *restored;
+
+    (void)state;
+    rp_test_bed_init(&bed, &large);
+    rp_test_bed_init(&again, &small);
+    t = rp_test_bed_table(&bed, &options);
+    restored = rp_test_bed_table(&again, &options);
+    for (uint64_t key = 0; key < MANY; key++) rp_test_put(t, key, 1, bed.plain);
+    for (uint64_t i = 0; i < MANY; i++) {
+        uint64_t key = i * 7 % MANY;
+        assert_ok(rp_table_delete(t, &key, 1, NULL, NULL));
+    }
+    rp_test_image_of(&image, &bed, t, true);
+    rp_test_recorder_init(&recorder, &bed.plain, 1);
+    rp_store_set_log(bed.store, &recorder.log);
+    for (uint64_t key = 0; key < FEW; key++) rp_test_put(t, key, (double)(key % 13), bed.plain);
+    assert_ok(rp_table_alter(t, &less, NULL));
+    assert_ok(rp_table_trim(t, NULL, NULL));
+    source = rp_test_image_source(&image);
+
+    assert_ok_err(rp_table_restore(restored, &image.state, &source, &again.err), &again.err);
+    assert_ok_err(rp_test_recorder_replay(&recorder, t, restored, &again.plain, &again.err),
+                  &again.err);
+
+    assert_int_equal(rp_table_digest(restored), rp_table_digest(t));
+    rp_store_set_log(bed.store, NULL);
+    rp_test_image_deinit(&image);
+    rp_test_bed_deinit(&bed);
+    rp_test_bed_deinit(&again);
+    rp_test_recorder_deinit(&recorder);
+}
+
 /* --- what cannot have happened ---------------------------------------------------------------------------- */
 
 static void refuse(world *w, const rp_change *change, const char *part)
@@ -372,6 +417,7 @@ int main(void)
         cmocka_unit_test(a_log_that_is_behind_holds_up),
         cmocka_unit_test(evictions_for_bytes_are_counted),
         cmocka_unit_test(slots_are_numbered_anew_by_a_replay),
+        cmocka_unit_test(restored_slots_keep_their_numbers),
         cmocka_unit_test(a_replay_refuses),
         cmocka_unit_test(memory_may_run_out),
     };
