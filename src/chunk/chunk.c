@@ -42,7 +42,6 @@ rp_chunk *rp_chunk_alloc(const rp_allocator *alloc, size_t column_count, size_t 
         return NULL;
     }
     *chunk = (rp_chunk){.wire_bytes = wire_bytes,
-                        .cost = rp_chunk_cost(wire_bytes, column_count),
                         .alloc = *alloc,
                         .size_bytes = size,
                         .column_count = (uint32_t)column_count,
@@ -85,7 +84,6 @@ static rp_status parse(const rp_allocator *alloc, const uint8_t *wire, size_t si
     if (owner != NULL) {
         chunk->wire = wire;
         chunk->wire_bytes = size;
-        chunk->cost = rp_chunk_cost(size, outline.column_count);
     } else {
         memcpy(tail, wire, size);
     }
@@ -226,7 +224,6 @@ rp_chunk *rp_chunk_view(const rp_allocator *alloc, rp_chunk *chunk)
     memcpy(view->places, chunk->places, count * sizeof *chunk->places);
     view->wire = chunk->wire;
     view->wire_bytes = chunk->wire_bytes;
-    view->cost = chunk->cost;
     view->origin = chunk->origin;
     view->codec = chunk->codec;
     view->delta = chunk->delta;

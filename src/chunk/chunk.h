@@ -57,18 +57,17 @@ struct rp_chunk {
     size_t wire_bytes; /* of the message at `wire` */
     const uint8_t *wire;
     rp_chunk_origin origin;
-    rp_holders holders;            /* counted by tables, under their locks */
-    size_t cost;                   /* memory it counts for: rp_chunk_cost() */
+    rp_holders holders; /* counted by tables, under their locks */
+    uint32_t column_count;
+    atomic_int_least32_t pins;     /* readers of bytes that may go; -1: they have gone */
     rp_allocator alloc;            /* it came from here */
     size_t size_bytes;             /* of this block; a message that is apart is not in it */
     _Atomic(rp_chunk_home *) home; /* NULL until it is put on disk */
     _Atomic(rp_chunk_stay *) stay; /* NULL until a table with a disk tier holds it */
-    atomic_int_least32_t pins;     /* readers of bytes that may go; -1: they have gone */
     bool adopted;                  /* `wire` is its owner's */
     bool apart;                    /* `wire` is a block of its own */
     bool delta;
     rp_codec codec;
-    uint32_t column_count;
     rp_chunk_column *columns;
     rp_column_place *places;
 };
@@ -87,9 +86,10 @@ static inline size_t rp_chunk_rows(const rp_chunk *chunk, size_t column)
 
 /* The memory that a chunk counts for in byte limits. Depends on the message alone, so that a
  * chunk counts for the same before and after a restart, wherever its bytes are. */
-static inline size_t rp_chunk_cost(size_t wire_bytes, size_t column_count)
+static inline size_t rp_chunk_memory(const rp_chunk *chunk)
 {
-    return wire_bytes + RP_CHUNK_FIXED_BYTES + column_count * RP_CHUNK_COLUMN_BYTES;
+    return chunk->wire_bytes + RP_CHUNK_FIXED_BYTES +
+           (size_t)chunk->column_count * RP_CHUNK_COLUMN_BYTES;
 }
 
 /* An allocated chunk with room for so many columns and bytes, all still to be filled in,

@@ -319,7 +319,7 @@ static void put_chunks(rp_trajectory *t, const chunk_set *set)
     for (size_t i = 0; i < set->count; i++) {
         t->chunks[i] = set->chunks[i];
         t->bytes += set->chunks[i]->wire_bytes;
-        t->cost += set->chunks[i]->cost;
+        t->cost += rp_chunk_memory(set->chunks[i]);
     }
 }
 
@@ -340,7 +340,7 @@ static rp_status new_of_one(const rp_allocator *alloc, const rp_slices *column,
     *t = (rp_trajectory){.chunk_count = 1,
                          .column_count = 1,
                          .item_cost = item_cost(1, 1, 1),
-                         .cost = item_cost(1, 1, 1) + chunk->cost,
+                         .cost = item_cost(1, 1, 1) + rp_chunk_memory(chunk),
                          .bytes = chunk->wire_bytes,
                          .alloc = *alloc};
     rp_refcount_init(&t->refs);

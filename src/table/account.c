@@ -106,7 +106,8 @@ static void tell_spill(rp_account *a)
 /* Memory of a chunk that stays when its message goes to disk; all of it if that never goes. */
 static uint64_t chunk_small(const rp_chunk *chunk)
 {
-    return rp_chunk_can_go(chunk) ? chunk->cost - chunk->wire_bytes : chunk->cost;
+    return rp_chunk_can_go(chunk) ? rp_chunk_memory(chunk) - chunk->wire_bytes
+                                  : rp_chunk_memory(chunk);
 }
 
 /* The first holder of a chunk has come (+1), or the last gone (-1). */
@@ -182,12 +183,12 @@ static void hold_slowly(rp_account *a, rp_chunk *chunk)
     } else if (is_spilled(a, chunk)) {
         (void)rp_count_map_add(&a->spilled, spill_key(chunk));
     } else {
-        a->bytes += chunk->cost;
+        a->bytes += rp_chunk_memory(chunk);
         a->chunk_bytes += chunk->wire_bytes;
-        a->small_bytes += chunk_small(chunk);
+        if (a->budget->spill != NULL) a->small_bytes += chunk_small(chunk);
         (void)rp_count_map_add(&a->episodes, chunk->origin.episode);
         if (become_holder(a, chunk) > 0) return;
-        a->unsettled += (int64_t)chunk->cost;
+        a->unsettled += (int64_t)rp_chunk_memory(chunk);
         if (a->budget->spill != NULL) note_move(a, chunk, 1);
     }
 }
@@ -199,13 +200,13 @@ static void let_go_slowly(rp_account *a, rp_chunk *chunk)
     if (entry >= 0 ? --chunk->holders.counts[entry] > 0
                    : rp_count_map_sub(&a->spilled, spill_key(chunk)) > 0)
         return;
-    a->bytes -= chunk->cost;
+    a->bytes -= rp_chunk_memory(chunk);
     a->chunk_bytes -= chunk->wire_bytes;
-    a->small_bytes -= chunk_small(chunk);
+    if (a->budget->spill != NULL) a->small_bytes -= chunk_small(chunk);
     if (rp_count_map_sub(&a->episodes, chunk->origin.episode) == 0) a->deleted_episodes++;
     if (quit_holder(chunk, entry) > 0) return;
-    a->unsettled -= (int64_t)chunk->cost;
-    a->freed += chunk->cost;
+    a->unsettled -= (int64_t)rp_chunk_memory(chunk);
+    a->freed += rp_chunk_memory(chunk);
     if (a->budget->spill != NULL) note_move(a, chunk, -1);
 }
 
@@ -231,7 +232,7 @@ uint64_t rp_account_cost(const rp_account *a, const rp_trajectory *trajectory)
     uint64_t bytes = trajectory->item_cost;
 
     for (uint32_t i = 0; i < trajectory->chunk_count; i++)
-        if (!is_held(a, trajectory->chunks[i])) bytes += trajectory->chunks[i]->cost;
+        if (!is_held(a, trajectory->chunks[i])) bytes += rp_chunk_memory(trajectory->chunks[i]);
     return bytes;
 }
 
@@ -268,7 +269,7 @@ uint64_t rp_account_new_bytes(const rp_trajectory *trajectory)
 
     for (uint32_t i = 0; i < trajectory->chunk_count; i++)
         if (holders_in(state_of(trajectory->chunks[i])) == 0)
-            bytes += trajectory->chunks[i]->cost;
+            bytes += rp_chunk_memory(trajectory->chunks[i]);
     return bytes;
 }
 
@@ -323,9 +324,10 @@ uint64_t rp_account_small_shortage(const rp_account *a, const rp_trajectory *tra
 static void count_item(rp_account *a, int64_t cost)
 {
     a->bytes += (uint64_t)cost;
-    a->small_bytes += (uint64_t)cost;
     a->unsettled += cost;
-    if (a->budget->spill != NULL) a->moved_small += cost;
+    if (a->budget->spill == NULL) return;
+    a->small_bytes += (uint64_t)cost;
+    a->moved_small += cost;
 }
 
 /* The place of a number among the sizes: it is from 2^place on and below twice that. */
@@ -441,7 +443,7 @@ uint64_t rp_account_gain(const rp_account *a, const rp_trajectory *leaving, size
         uint32_t held = entry >= 0 ? chunk->holders.counts[entry]
                                    : rp_count_map_get(&a->spilled, spill_key(chunk));
 
-        if (held == 1 && holders_in(state) == 1) bytes += chunk->cost;
+        if (held == 1 && holders_in(state) == 1) bytes += rp_chunk_memory(chunk);
     }
     return bytes - (kept - idle_bytes(spare));
 }

@@ -63,7 +63,7 @@ typedef struct rp_account {
     uint64_t bytes;       /* A1 */
     uint64_t chunk_bytes; /* messages of the chunks */
     uint64_t idle;        /* index memory without items that the budget has been charged for */
-    uint64_t small_bytes; /* of what never goes to disk */
+    uint64_t small_bytes; /* of what never goes to disk, in a store with a disk tier */
     int64_t deleted_episodes;
     rp_count_map episodes; /* chunks held, by episode */
     rp_count_map spilled;  /* references to chunks that have no room for our count, by chunk */

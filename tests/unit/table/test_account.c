@@ -20,7 +20,7 @@ static void world_init(world *w, const rp_store_options *options)
     rp_test_bed_init(&w->bed, options);
     for (size_t i = 0; i < CHUNKS; i++) {
         w->chunks[i] = rp_test_try_blob(&w->bed.alloc, 10 + i, i / 2, 40);
-        w->cost[i] = w->chunks[i]->cost;
+        w->cost[i] = rp_chunk_memory(w->chunks[i]);
     }
     for (size_t i = 0; i < 4; i++) {
         rp_table_options o = rp_test_options(names[i], RP_FIFO, RP_FIFO, 1000);
