@@ -30,9 +30,9 @@ struct rp_op {
     /* for a sample */
     const rp_sample_options *options;
     rp_sample *samples;
-    /* NULL, or what the items drawn count against, before they are drawn. A sample for which
-     * there is no more room ends: with what it has, perhaps fewer than at_least, or, if that is
-     * nothing, with RP_NO_RESOURCE and `lacked_bytes`. */
+    /* NULL, or what the items count against, by their cost, before they are drawn. A sample for
+     * which there is no more room ends: with what it has, perhaps fewer than at_least, or, if
+     * that is nothing, with RP_NO_RESOURCE and `lacked_bytes`. */
     rp_draw_room *room;
 
     int64_t
@@ -68,8 +68,7 @@ struct rp_op {
     rp_op *prev, *next;
     int64_t started_ns;
     size_t parked_at;
-    size_t weighed;    /* samples whose cost is in held_bytes; for the others there are */
-    size_t more_bytes; /* in it, at least what they cost */
+    size_t more_bytes; /* of held_bytes: for items that have not been drawn yet */
     bool is_insert, parked, was_parked;
 };
 

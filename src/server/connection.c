@@ -198,16 +198,29 @@ static bool has_room(const rp_connection *c, size_t bytes)
     return false;
 }
 
-void rp_connection_starve(rp_connection *c, size_t bytes)
+static void starve(rp_connection *c, size_t bytes)
 {
     if (!c->is_starved || bytes < c->wanted_bytes) c->wanted_bytes = bytes;
     c->is_starved = true;
 }
 
+void rp_connection_starve(rp_connection *c, size_t bytes)
+{
+    starve(c, bytes);
+    if (has_room(c, bytes)) c->fed_from_ns = rp_loop_now(c->worker->loop) + HELD_NS;
+}
+
+/* Whether calls that wait for room may go on now. */
+static bool may_feed(const rp_connection *c)
+{
+    return c->is_starved && rp_loop_now(c->worker->loop) >= c->fed_from_ns &&
+           has_room(c, c->wanted_bytes);
+}
+
 bool rp_connection_may_queue(rp_connection *c, const rp_call *call, size_t bytes)
 {
     if (has_room(c, bytes) && !(c->is_starved && rp_call_queued_bytes(call) > 0)) return true;
-    rp_connection_starve(c, bytes);
+    starve(c, bytes);
     return false;
 }
 
@@ -585,7 +598,7 @@ void rp_connection_end(rp_connection *c)
 /* There is room for answers again: whoever had to wait for it goes on. */
 static void feed(rp_connection *c)
 {
-    if (!c->is_starved || !has_room(c, c->wanted_bytes)) return;
+    if (!may_feed(c)) return;
     c->is_starved = false;
     rp_h2_make_room(c->h2);
 }
@@ -623,7 +636,7 @@ void rp_connection_flush(rp_connection *c)
     consider_rest(c);
     if (may_read(c) && !is_resting(c))
         events |= c->link.read_waits != 0 ? c->link.read_waits : RP_READABLE;
-    if (outcome == SOME || (c->is_starved && has_room(c, c->wanted_bytes)))
+    if (outcome == SOME || may_feed(c))
         events |= c->link.write_waits != 0 ? c->link.write_waits : RP_WRITABLE;
     rp_loop_change(loop, &c->watch, events);
     int64_t soon_ns = rp_loop_now(loop) + (may_read(c) && !c->is_starved ? LOOK_NS : HELD_NS);

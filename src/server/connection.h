@@ -62,6 +62,7 @@ struct rp_connection {
     size_t making_bytes;      /* of responses that are being made */
     size_t makers;            /* calls with such a response */
     size_t wanted_bytes;      /* if is_starved: the least that one of its calls waits for */
+    int64_t fed_from_ns;      /* its calls do not go on before, even if there is room */
     size_t counted_bytes;     /* of all this in the budget of queued bytes */
     struct rp_drawn *drawn;   /* items for its calls: queue_budget.h. NULL: no HTTP/2 yet */
     int64_t opened_ns;        /* plus the time that its handshake has been queued */
@@ -90,7 +91,9 @@ void rp_connection_flush(rp_connection *connection);
  * which wait for their reader only. After a false it gets on_room when it may: calls that have
  * nothing waiting first, in turns. */
 bool rp_connection_may_queue(rp_connection *connection, const rp_call *call, size_t bytes);
-/* Has on_room called once there is room for `bytes`, as far as this worker knows. */
+/* A draw did not have room for `bytes`, and has given back all that it had: has on_room called
+ * once there is. If there seems to be, on_room is called after a while: what the next draw
+ * takes for itself may leave too little again. */
 void rp_connection_starve(rp_connection *connection, size_t bytes);
 /* Bytes of responses that wait, and of items that were drawn for responses. */
 size_t rp_connection_held(const rp_connection *connection);

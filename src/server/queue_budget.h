@@ -18,7 +18,8 @@
  *       and as much again of frames while its responses wait for a window update;
  *   Q4  calls draw items only as far as there is room for them, by the same rules; one item of
  *       more than L / 4 needs room for L / 4. A connection whose other calls hold the limit
- *       connection_queued_bytes draws none.
+ *       connection_queued_bytes draws none. The sample array of a call takes at most L / 4, so
+ *       that both fit below 3/4 L;
  *   Q5  a response that is made of items that were drawn takes their room over: it is never
  *       refused, and waits for its reader only;
  *   Q6  a message whose size is known is counted as a whole, by the rules above, before more of

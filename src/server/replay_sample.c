@@ -70,6 +70,18 @@ static void give(rp_draw_room *room, size_t bytes)
     (void)atomic_fetch_sub_explicit(&d->held_bytes, bytes, memory_order_relaxed);
 }
 
+/* The array of samples takes at most a quarter of queued_bytes. A draw needs at most as much
+ * for its first item (Q4), so with all of the queue free both have room. */
+static void bound_count(sample_task *task)
+{
+    size_t most =
+        rp_task_worker(&task->items.task)->limits.queued_bytes / 4 / sizeof(rp_sample);
+
+    if (most == 0) most = 1;
+    if (task->options.count > most) task->options.count = most;
+    if (task->options.at_least > most) task->options.at_least = most;
+}
+
 /* NULL with the call ended. */
 static draw *new_draw(sample_task *task)
 {
@@ -83,6 +95,7 @@ static draw *new_draw(sample_task *task)
         rp_task_refuse(&task->items.task, why, &error);
         return NULL;
     }
+    bound_count(task);
     d->samples = rp_samples_room_new(worker, task->options.count, &why, &error);
     if (d->samples == NULL) {
         rp_release(&worker->server->alloc, d, sizeof *d);
@@ -123,12 +136,11 @@ static void settle(sample_task *task, draw *d)
     rp_items_task *items = &task->items;
     rp_table_counters *counters = rp_table_metrics_loop(d->served->metrics, d->worker->index);
     int64_t took_ns = rp_now_ns() - d->started_ns;
+    size_t lacked = d->op.status == RP_NO_RESOURCE ? d->op.lacked_bytes : 0;
 
-    if (d->op.status == RP_NO_RESOURCE && d->op.lacked_bytes > 0) {
-        if (!items->task.is_finished) rp_items_begin_again(items, d->op.lacked_bytes);
-    } else if (d->op.status != RP_OK) {
+    if (d->op.status != RP_OK && lacked == 0) {
         rp_task_finish(&items->task, d->op.status, d->op.error.text);
-    } else if (!items->task.is_finished) {
+    } else if (lacked == 0 && !items->task.is_finished) {
         rp_histogram_record(&counters->sample_ns, took_ns, d->op.done);
         items->samples = d->samples;
         items->room = d->options.count;
@@ -138,6 +150,7 @@ static void settle(sample_task *task, draw *d)
         rp_items_answer(items, d->op.done);
     }
     free_draw(d);
+    if (lacked > 0 && !items->task.is_finished) rp_items_begin_again(items, lacked);
 }
 
 static void take_home(draw *d)
@@ -171,6 +184,7 @@ static int64_t deadline_of(sample_task *task, int64_t now_ns)
         task->due_ns = task->timeout_ns > 0 && task->timeout_ns < until_ns - now_ns
                            ? now_ns + task->timeout_ns
                            : until_ns;
+    if (task->timeout_ns > 0) task->items.until_ns = task->due_ns;
     return task->due_ns > now_ns ? task->due_ns : now_ns + 1; /* RP_NOW is something else */
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/replay_task.h"
 
+#include <stdio.h>
+
+#include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -83,7 +86,17 @@ static bool await_room(rp_items_task *items, size_t bytes, void (*again)(rp_item
 static void try_to_begin(rp_items_task *items)
 {
     size_t bytes = items->wanted_bytes;
+    char text[RP_ERROR_TEXT_BYTES];
 
+    if (items->until_ns != 0 && rp_now_ns() >= items->until_ns) {
+        (void)snprintf(text, sizeof text,
+                       "table '%.60s' timed out: queued_bytes, %zu, had no room for a sample "
+                       "of %zu bytes; read answers faster, or raise the limit",
+                       items->served->name, rp_task_worker(&items->task)->limits.queued_bytes,
+                       bytes);
+        rp_task_finish(&items->task, RP_DEADLINE, text);
+        return;
+    }
     if (bytes < RP_QUEUE_FLOOR_BYTES) bytes = RP_QUEUE_FLOOR_BYTES;
     if (await_room(items, bytes, try_to_begin)) items->begin(items);
 }

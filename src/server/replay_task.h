@@ -31,6 +31,7 @@ struct rp_items_task {
     size_t held_bytes;   /* taken from it for the samples */
     size_t made_bytes;   /* of the response beyond these, in connection->making_bytes */
     size_t wanted_bytes; /* that it lacked when it began the last time */
+    int64_t until_ns;    /* it does not wait for them any longer; 0: it does */
     rp_replay_answer answer;
 };
 
@@ -50,7 +51,8 @@ void rp_items_half_close(rp_task *task);
 /* Calls `begin` as soon as answers may be queued: now, or later. */
 void rp_items_begin(rp_items_task *items, void (*begin)(rp_items_task *));
 
-/* The items that it was about to draw have no room: calls `begin` again when they may. */
+/* The items that it was about to draw have no room: calls `begin` again when they may, but
+ * ends the call at until_ns. To be called when the draw has given back all that it had. */
 void rp_items_begin_again(rp_items_task *items, size_t bytes);
 
 /* Has `due` called at that time, unless the call is over by then, or something else armed.

@@ -393,11 +393,11 @@ static bool settle(sample_stream *stream, rp_sample_fetch *fetch)
     size_t count = fetch->op.done, lacked = count == 0 ? fetch->op.lacked_bytes : 0;
 
     stream->lacked_bytes = lacked;
-    if (lacked > 0) rp_connection_starve(stream->task.connection, lacked);
     if (fetch->op.status != RP_OK || count == 0) {
         if (fetch->op.status != RP_OK && lacked == 0) end_with(stream, &fetch->op);
         rp_samples_release(fetch->samples, count);
         release_fetch(fetch);
+        if (lacked > 0) rp_connection_starve(stream->task.connection, lacked);
         return lacked == 0;
     }
     rp_histogram_record(&counters->sample_ns, took_ns, count);

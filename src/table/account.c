@@ -356,11 +356,6 @@ static size_t largest(const rp_sizes *sizes)
     return sizes->used == 0 ? 0 : ((size_t)2 << place_of(sizes->used)) - 1;
 }
 
-size_t rp_account_largest(const rp_account *a)
-{
-    return largest(&a->costs);
-}
-
 size_t rp_account_most_chunks(const rp_account *a)
 {
     return largest(&a->chunk_counts);
@@ -368,7 +363,6 @@ size_t rp_account_most_chunks(const rp_account *a)
 
 void rp_account_add(rp_account *a, const rp_trajectory *trajectory)
 {
-    add_size(&a->costs, trajectory->cost);
     add_size(&a->chunk_counts, trajectory->chunk_count);
     count_item(a, trajectory->item_cost);
     for (uint32_t i = 0; i < trajectory->chunk_count; i++) hold(a, trajectory->chunks[i]);
@@ -376,7 +370,6 @@ void rp_account_add(rp_account *a, const rp_trajectory *trajectory)
 
 void rp_account_remove(rp_account *a, const rp_trajectory *trajectory)
 {
-    remove_size(&a->costs, trajectory->cost);
     remove_size(&a->chunk_counts, trajectory->chunk_count);
     count_item(a, -(int64_t)trajectory->item_cost);
     a->freed += trajectory->item_cost;

@@ -67,7 +67,6 @@ typedef struct rp_account {
     int64_t deleted_episodes;
     rp_count_map episodes; /* chunks held, by episode */
     rp_count_map spilled;  /* references to chunks that have no room for our count, by chunk */
-    rp_sizes costs;        /* of the items, with their chunks */
     rp_sizes chunk_counts; /* of the items */
     int64_t unsettled;     /* change of the budget's bytes that it does not know yet */
     uint64_t freed;        /* bytes that left it since somebody last looked */
@@ -106,9 +105,8 @@ uint64_t rp_account_cost(const rp_account *a, const rp_trajectory *trajectory);
 void rp_account_add(rp_account *a, const rp_trajectory *trajectory);
 void rp_account_remove(rp_account *a, const rp_trajectory *trajectory);
 
-/* Upper bounds of what an item that is counted in costs, with its chunks, and of how many
- * chunks it has: less than twice what the largest does. 0 if there is none. */
-size_t rp_account_largest(const rp_account *a);
+/* An upper bound of how many chunks an item that is counted in has: less than twice what the
+ * largest has. 0 if there is none. */
 size_t rp_account_most_chunks(const rp_account *a);
 
 /* What an item that has been counted in brought with it. */

@@ -92,6 +92,14 @@ size_t rp_dense_set_pick(rp_dense_set *d, rp_rng *rng, size_t count, bool distin
     return count;
 }
 
+void rp_dense_set_unpick(rp_dense_set *d, rp_rng before, size_t count, uint32_t *places)
+{
+    if (count > d->count) count = d->count;
+    for (size_t i = 0; i < count; i++)
+        places[i] = (uint32_t)rp_rng_below(&before, d->count - i);
+    for (size_t i = count; i-- > 0;) exchange(d, places[i], d->count - i - 1);
+}
+
 bool rp_dense_set_check(const rp_dense_set *d)
 {
     for (size_t i = 0; i < d->count; i++)

@@ -49,6 +49,10 @@ void rp_dense_set_remove(rp_dense_set *d, uint32_t slot);
 size_t rp_dense_set_pick(rp_dense_set *d, rp_rng *rng, size_t count, bool distinct,
                          uint32_t *slots, double *probabilities);
 
+/* Undoes the last draw of `count` distinct slots; `before` is the generator as it was then.
+ * Overwrites `places`, which has room for `count`. */
+void rp_dense_set_unpick(rp_dense_set *d, rp_rng before, size_t count, uint32_t *places);
+
 /* True if places and slots agree. */
 bool rp_dense_set_check(const rp_dense_set *d);
 

@@ -11,7 +11,7 @@
 
 enum {
     SPARE_REFERENCES = 1 << 12, /* that a slot takes at a time, to hand out */
-    ROOM_AT_ONCE = 4 << 20,     /* bytes that an operation takes before it draws again */
+    ROOM_AHEAD = 1 << 20,       /* bytes that are taken at once for draws one by one */
     DRAWN_AT_ONCE = 1 << 12,    /* items in one turn of an operation that takes room */
 };
 
@@ -108,22 +108,25 @@ static size_t pick_locked(rp_table *t, size_t from, size_t to, bool distinct) RP
                                  t->picked_probability + from);
 }
 
-/* Draws `count` items of one moment. Removing on the way would change what the later draws
- * mean, so with max_times_sampled the caller asks for one, unless they are distinct.
+/* Draws `count` items of one moment, which may have been picked already. Removing on the way
+ * would change what the later draws mean, so with max_times_sampled the caller asks for one,
+ * unless they are distinct.
  *
  * An assembly line of three stations, a part of the batch in each: while one part is drawn, the
  * slots of the one before and the trajectories of the one before that are on their way here. */
-static void draw_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t->mu)
+static void draw_locked(rp_table *t, rp_op *op, size_t count, bool is_picked) RP_REQUIRES(t->mu)
 {
     enum { PART = 64 };
     const uint32_t *picked = t->picked;
-    bool distinct = op->options->distinct;
 
-    if (distinct) count = pick_locked(t, 0, count, true); /* these cannot be drawn in parts */
+    if (op->options->distinct && !is_picked) { /* these cannot be picked in parts */
+        count = pick_locked(t, 0, count, true);
+        is_picked = true;
+    }
     for (size_t from = 0; from < count + 2 * PART; from += PART) {
         size_t to = from + PART < count ? from + PART : count, i;
 
-        if (from < count && !distinct) (void)pick_locked(t, from, to, false);
+        if (from < count && !is_picked) (void)pick_locked(t, from, to, false);
         for (i = from; i < to; i++) __builtin_prefetch(rp_slots_at(&t->slots, picked[i]), 1);
         if (from < PART) continue;
         for (i = from - PART; i < from && i < count; i++)
@@ -142,14 +145,15 @@ size_t rp_sample_least(const rp_op *op)
 
 /* Draws and tells the log. An atomic extension may not set priorities half-way through what is
  * told as one change: so it hears of a distinct batch when all of it is drawn. */
-static void draw_and_tell_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t->mu)
+static void draw_and_tell_locked(rp_table *t, rp_op *op, size_t count, bool is_picked)
+    RP_REQUIRES(t->mu)
 {
     rp_change change = {.kind = RP_CHANGED_SAMPLE, .distinct = op->options->distinct};
     bool is_late = change.distinct && t->events.has_atomic && rp_table_log_of(t) != NULL;
     size_t first = op->done;
 
     t->events.muted = is_late;
-    draw_locked(t, op, count);
+    draw_locked(t, op, count, is_picked);
     t->events.muted = false;
     if (rp_table_log_of(t) == NULL) return;
     change.count = count;
@@ -162,67 +166,136 @@ static void draw_and_tell_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIR
     }
 }
 
-/* The same in parts small enough for the buffer of events, if that matters. */
-static void draw_many_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t->mu)
-{
-    enum { PART = 64 };
-    bool in_parts = rp_table_log_of(t) != NULL && t->events.has_atomic;
-
-    for (size_t part; count > 0; count -= part) {
-        part = in_parts && count > PART ? PART : count;
-        draw_and_tell_locked(t, op, part);
-        if (in_parts) rp_events_flush_locked(t);
-    }
-}
-
 /* --- room ------------------------------------------------------------------------------------- */
 
-/* Counts exactly what has been drawn, and gives back what was taken for more. The samples are
- * the operation's own, so this needs no lock. */
-static void weigh(rp_op *op)
+static size_t cost_of_picked(const rp_table *t, size_t i) RP_REQUIRES(t->mu)
+{
+    return rp_slots_at(&t->slots, t->picked[i])->trajectory->cost;
+}
+
+/* What the first `count` items that were picked cost. Fetches them ahead. */
+static size_t weigh_picked(const rp_table *t, size_t count) RP_REQUIRES(t->mu)
 {
     enum { AHEAD = 16 };
     size_t bytes = 0;
 
-    if (op->room == NULL) return;
-    for (size_t i = op->weighed; i < op->done; i++) {
-        if (i + AHEAD < op->done) __builtin_prefetch(op->samples[i + AHEAD].trajectory);
-        bytes += op->samples[i].trajectory->cost;
+    for (size_t i = 0; i < count; i++) {
+        if (i + 2 * AHEAD < count)
+            __builtin_prefetch(rp_slots_at(&t->slots, t->picked[i + 2 * AHEAD]), 1);
+        if (i + AHEAD < count)
+            __builtin_prefetch(rp_slots_at(&t->slots, t->picked[i + AHEAD])->trajectory, 1);
+        bytes += cost_of_picked(t, i);
     }
-    if (bytes < op->more_bytes) {
-        op->room->give(op->room, op->more_bytes - bytes);
-        op->held_bytes -= op->more_bytes - bytes;
-    }
-    op->more_bytes = 0;
-    op->weighed = op->done;
+    return bytes;
 }
 
-/* Takes room for up to `wanted` items (>= 1), without knowing which it will be. Returns for how
- * many. 0: there is none for the largest. */
-static size_t take_room_locked(rp_table *t, rp_op *op, size_t wanted) RP_REQUIRES(t->mu)
+/* Takes room for what was picked. Returns for how many of them, from the first on. If that is
+ * not all, lacked_bytes is what the next one costs. */
+static size_t pay_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t->mu)
 {
-    size_t each = rp_account_largest(&t->account), most, got;
+    size_t all = weigh_picked(t, count), paid = 0;
+    size_t got = op->room->take(op->room, cost_of_picked(t, 0), all), left = got;
 
-    if (op->room == NULL) return wanted;
-    weigh(op);
-    if (each == 0) each = 1;
-    if (!rp_size_mul(wanted, each, &most)) most = SIZE_MAX;
-    /* A distinct batch takes all at once: it is drawn at one moment. */
-    if (most > ROOM_AT_ONCE && !op->options->distinct)
-        most = each < ROOM_AT_ONCE ? ROOM_AT_ONCE : each;
-    got = op->room->take(op->room, each, most);
     op->held_bytes += got;
-    op->more_bytes = got;
-    if (got == 0) op->lacked_bytes = each;
-    return got / each < wanted ? got / each : wanted;
+    if (got == all) return count;
+    while (paid < count && cost_of_picked(t, paid) <= left) left -= cost_of_picked(t, paid++);
+    op->more_bytes += left;
+    op->lacked_bytes = cost_of_picked(t, paid);
+    return paid;
+}
+
+/* Gives back what was taken and has not been used. */
+static void give_back(rp_op *op)
+{
+    if (op->more_bytes == 0) return;
+    op->room->give(op->room, op->more_bytes);
+    op->held_bytes -= op->more_bytes;
+    op->more_bytes = 0;
+}
+
+/* Picks `count` (>= 1) items and takes room for them, if the operation has to. Returns how many
+ * are paid for. The others are as if they had never been picked: a replay picks only what was
+ * drawn. */
+static size_t pick_and_pay_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t->mu)
+{
+    rp_rng before = t->rng;
+    size_t paid;
+
+    (void)pick_locked(t, 0, count, false);
+    paid = pay_locked(t, op, count);
+    if (paid == count) return count;
+    t->rng = before;
+    if (paid > 0) (void)pick_locked(t, 0, paid, false); /* the same again */
+    return paid;
+}
+
+/* The same for distinct items. Fewer of them may be others: then these have to be paid for. */
+static size_t pick_and_pay_distinct_locked(rp_table *t, rp_op *op, size_t count)
+    RP_REQUIRES(t->mu)
+{
+    for (size_t tries = 0; count > 0; tries++) {
+        rp_rng before = t->rng;
+        size_t picked = pick_locked(t, 0, count, true), paid = pay_locked(t, op, picked);
+
+        if (paid == picked) return picked;
+        t->rng = before;
+        if (t->sampler->ops->unpick != NULL)
+            t->sampler->ops->unpick(t->sampler, before, count, t->picked,
+                                    t->picked_probability);
+        op->more_bytes = op->held_bytes; /* a distinct batch has nothing from before */
+        give_back(op);
+        count = tries > 0 && paid > count / 2 ? count / 2 : paid; /* few tries */
+    }
+    return 0;
+}
+
+/* Picks one item and takes room for it; as large a step ahead as `wanted` of them would need.
+ * False, with nothing picked, if there is none. */
+static bool pick_and_pay_one_locked(rp_table *t, rp_op *op, size_t wanted) RP_REQUIRES(t->mu)
+{
+    rp_rng before = t->rng;
+    size_t cost, lack, most, got;
+
+    (void)pick_locked(t, 0, 1, false);
+    if (op->room == NULL) return true;
+    cost = cost_of_picked(t, 0);
+    if (cost > op->more_bytes) {
+        lack = cost - op->more_bytes;
+        if (!rp_size_mul(wanted, cost, &most) || most > ROOM_AHEAD) most = ROOM_AHEAD;
+        got = op->room->take(op->room, lack, most > lack ? most : lack);
+        op->held_bytes += got;
+        op->more_bytes += got;
+        if (got == 0) {
+            op->lacked_bytes = cost;
+            t->rng = before;
+            return false;
+        }
+    }
+    op->more_bytes -= cost;
+    return true;
 }
 
 static rp_progress end_for_room(const rp_table *t, rp_op *op)
 {
     if (op->done > 0) return rp_op_end(op, RP_OK);
     return rp_op_end(op, rp_fail(&op->error, RP_NO_RESOURCE,
-                                 "table '%.60s': no room for a sample of %zu bytes or less",
+                                 "table '%.60s': no room for a sample of %zu bytes",
                                  t->options.name, op->lacked_bytes));
+}
+
+/* Draws and tells the log, in parts small enough for the buffer of events, if that matters. */
+static void draw_many_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t->mu)
+{
+    enum { PART = 64 };
+    bool in_parts = rp_table_log_of(t) != NULL && t->events.has_atomic;
+
+    for (size_t part; count > 0 && op->lacked_bytes == 0; count -= part) {
+        size_t drawn = part = in_parts && count > PART ? PART : count;
+
+        if (op->room != NULL) drawn = pick_and_pay_locked(t, op, part);
+        if (drawn > 0) draw_and_tell_locked(t, op, drawn, op->room != NULL);
+        if (in_parts) rp_events_flush_locked(t);
+    }
 }
 
 /* --- running ---------------------------------------------------------------------------------- */
@@ -247,9 +320,9 @@ static rp_progress sample_distinct_locked(rp_table *t, rp_op *op) RP_REQUIRES(t-
     if (need > most) need = most;
     allowed = rp_rate_limiter_samples_allowed(&t->limiter, most);
     if (allowed == 0 || allowed < need) return RP_BLOCKED;
-    allowed = take_room_locked(t, op, allowed);
+    if (op->room != NULL) allowed = pick_and_pay_distinct_locked(t, op, allowed);
     if (allowed == 0) return end_for_room(t, op);
-    draw_and_tell_locked(t, op, allowed);
+    draw_and_tell_locked(t, op, allowed, op->room != NULL);
     return rp_op_end(op, RP_OK);
 }
 
@@ -273,19 +346,19 @@ static rp_progress run_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     if (reserve_draws_locked(t, wanted) != RP_OK)
         return op->done > 0 ? rp_op_end(op, RP_OK) : rp_op_end_out_of_memory(t, op);
     if (op->options->distinct) return sample_distinct_locked(t, op);
-    wanted = take_room_locked(t, op, wanted);
-    if (wanted == 0) return end_for_room(t, op);
     if (t->options.max_times_sampled > 0)
         for (; wanted > 0 && rp_rate_limiter_can_sample(&t->limiter, 1); wanted--) {
             if (t->removed_chunks > RP_BLOCK_CHUNKS) return RP_YIELD;
             rp_tell_room_locked(t);
-            draw_locked(t, op, 1);
+            if (!pick_and_pay_one_locked(t, op, wanted)) break;
+            draw_locked(t, op, 1, true);
             rp_note_drawn_locked(t);
         }
     else
         draw_many_locked(t, op, rp_rate_limiter_samples_allowed(&t->limiter, wanted));
+    if (op->lacked_bytes > 0) return end_for_room(t, op);
     if (op->done < op->options->count && rp_rate_limiter_can_sample(&t->limiter, 1))
-        return RP_YIELD; /* for the sake of room, or of others */
+        return RP_YIELD; /* for the sake of others */
     return op->done >= rp_sample_least(op) ? rp_op_end(op, RP_OK) : RP_BLOCKED;
 }
 
@@ -298,7 +371,7 @@ rp_progress rp_sample_run_locked(rp_table *t, rp_op *op)
         rp_tell_noted_locked(t);
         op->lsn = t->telling.lsn;
     }
-    if (now != RP_OVER) weigh(op);
+    give_back(op);
     return now;
 }
 
@@ -352,7 +425,6 @@ void rp_samples_weigh(rp_sample *samples, size_t count, double beta)
 
 void rp_sample_finish(rp_op *op)
 {
-    weigh(op);
     if (op->done > 0 && op->options->beta > 0)
         rp_samples_weigh(op->samples, op->done, op->options->beta);
 }

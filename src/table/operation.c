@@ -268,7 +268,7 @@ static rp_status begin(rp_table *t, rp_op *op, bool is_insert)
     op->done = 0;
     op->refused = 0;
     op->lsn = 0;
-    op->held_bytes = op->lacked_bytes = op->more_bytes = op->weighed = 0;
+    op->held_bytes = op->lacked_bytes = op->more_bytes = 0;
     op->status = RP_OK;
     op->parked = op->was_parked = false;
     op->prev = op->next = NULL;

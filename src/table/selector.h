@@ -34,6 +34,12 @@ typedef struct rp_selector_ops {
     size_t (*pick)(rp_selector *s, rp_rng *rng, size_t count, bool distinct, uint32_t *slots,
                    double *probabilities);
 
+    /* Takes back the last pick of `count` distinct slots, with `before`, the generator as it
+     * was: the next pick with that one is the same again. Overwrites both arrays, which have
+     * room for `count`. NULL if a pick changes nothing that later picks depend on. */
+    void (*unpick)(rp_selector *s, rp_rng before, size_t count, uint32_t *slots,
+                   double *probabilities);
+
     /* What the next `count` picks would be if each were removed: for fetching ahead. NULL if
      * nobody can know. */
     size_t (*upcoming)(const rp_selector *s, size_t count, uint32_t *slots);

@@ -134,6 +134,20 @@ static size_t pick(rp_selector *s, rp_rng *rng, size_t count, bool distinct, uin
     return n;
 }
 
+/* Only slots of weight 0 were moved. What was drawn before them is drawn again, to know how the
+ * generator was then. */
+static void unpick(rp_selector *s, rp_rng before, size_t count, uint32_t *slots,
+                   double *probabilities)
+{
+    prioritized *p = (prioritized *)s;
+    size_t n = 0;
+
+    if (p->zeros.count == 0) return;
+    if (rp_sumtree_total(p->tree) > 0)
+        n = draw_distinct(p, &before, count, slots, probabilities);
+    if (n < count) rp_dense_set_unpick(&p->zeros, before, count - n, slots);
+}
+
 static void prefetch(const rp_selector *s, const uint32_t *slots, size_t count)
 {
     rp_sumtree_prefetch(((const prioritized *)s)->tree, slots, count);
@@ -194,6 +208,7 @@ rp_selector *rp_selector_prioritized_new(const rp_allocator *alloc)
         .update = update,
         .remove = remove_slot,
         .pick = pick,
+        .unpick = unpick,
         .prefetch = prefetch,
         .total = total,
         .dense = dense,

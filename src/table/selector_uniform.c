@@ -36,6 +36,13 @@ static size_t pick(rp_selector *s, rp_rng *rng, size_t count, bool distinct, uin
     return rp_dense_set_pick(&((uniform *)s)->set, rng, count, distinct, slots, probabilities);
 }
 
+static void unpick(rp_selector *s, rp_rng before, size_t count, uint32_t *slots,
+                   double *probabilities)
+{
+    (void)probabilities;
+    rp_dense_set_unpick(&((uniform *)s)->set, before, count, slots);
+}
+
 static rp_dense_set *dense(rp_selector *s)
 {
     return &((uniform *)s)->set;
@@ -68,6 +75,7 @@ rp_selector *rp_selector_uniform_new(const rp_allocator *alloc)
         .update = update,
         .remove = remove_slot,
         .pick = pick,
+        .unpick = unpick,
         .dense = dense,
         .clear = clear,
         .check = check,

@@ -463,7 +463,10 @@ static void messages_of_blocked_writers_leave_room_for_samples(void **state)
             rp_test_stream_put(calls[i], &request);
         }
     }
-    for (int i = 0; i < 200; i++) step_all(writers, WRITERS);
+    for (int i = 0; i < 4000 && queued_now(&s) <= LIMIT / 2 - 2 * MIB; i++) {
+        (void)rp_test_client_step(writers[0], 5);
+        step_all(writers, WRITERS);
+    }
     assert_true(queued_now(&s) > LIMIT / 2 - 2 * MIB);
     assert_non_null(learner = rp_test_live_connect(&s.live));
     samples = rp_test_client_open(learner, RP_TEST_REVERB "SampleStream");
@@ -479,6 +482,82 @@ static void messages_of_blocked_writers_leave_room_for_samples(void **state)
     rp_buf_deinit(&request);
     for (int i = 0; i < WRITERS; i++) rp_test_client_free(writers[i]);
     rp_test_client_free(learner);
+    rp_test_live_stop(&s.live);
+}
+
+/* --- draws without room ------------------------------------------------------------------------- */
+
+static void put_draw_until(rp_buf *out, int64_t count, int64_t timeout_ms)
+{
+    put_draw(out, count);
+    rp_wire_put_int(out, 3, 1); /* at_least */
+    rp_wire_put_int(out, 4, timeout_ms);
+}
+
+/* The array of samples that a call asks for leaves room for the first of them. */
+static void a_count_that_fills_the_queue_leaves_room_for_samples(void **state)
+{
+    enum { COUNT = 150000 }; /* 9.6 MB, of the 12 MiB that are open to all */
+    rp_test_client *client;
+    rp_test_stream *call;
+    rp_buf request;
+    stage s;
+
+    (void)state;
+    open_quiet_stage(&s, 600000);
+    assert_non_null(client = rp_test_live_connect(&s.live));
+    rp_test_insert_items(client, "replay", 1, 2, 3 * MIB + MIB / 2);
+    rp_buf_init(&request, rp_allocator_default());
+    put_draw_until(&request, COUNT, 60000);
+    call = rp_test_client_open(client, RP_TEST_REPLAY "Sample");
+    rp_test_stream_put(call, &request);
+    rp_test_stream_end(call);
+    assert_true(rp_test_stream_wait(call));
+
+    assert_int_equal(call->status, RP_OK);
+    assert_int_equal(call->message_count, 1);
+    assert_true(rp_test_live_info(&s.live, "replay").samples > 0);
+    rp_buf_deinit(&request);
+    rp_test_client_free(client);
+    rp_test_live_stop(&s.live);
+}
+
+/* Samples that are not read fill the queue: a call that waits for its room ends in time. */
+static void a_sample_that_waits_for_room_times_out(void **state)
+{
+    const rp_test_client_options deaf = {
+        .window = 1, .hold_windows = true, .keep_nothing = true};
+    rp_test_client *readers[PEERS], *client;
+    rp_test_stream *call;
+    rp_buf request;
+    stage s;
+
+    (void)state;
+    open_quiet_stage(&s, 600000);
+    rp_buf_init(&request, rp_allocator_default());
+    assert_non_null(client = rp_test_live_connect(&s.live));
+    rp_test_insert_items(client, "replay", 1, 1, MIB);
+    for (int i = 0; i < PEERS; i++) {
+        assert_non_null(readers[i] = rp_test_live_connect_with(&s.live, &deaf));
+        rp_test_put_sample(&request, "replay", 1000, -2);
+        rp_test_stream_put(rp_test_client_open(readers[i], RP_TEST_REVERB "SampleStream"),
+                           &request);
+    }
+    for (int i = 0; i < 4000 && queued_now(&s) < LIMIT - LIMIT / 4; i++) {
+        step_all(readers, PEERS);
+        rp_test_client_idle(client, 1);
+    }
+    put_draw_until(&request, 1, 200);
+    call = rp_test_client_open(client, RP_TEST_REPLAY "Sample");
+    rp_test_stream_put(call, &request);
+    rp_test_stream_end(call);
+    assert_true(rp_test_stream_wait(call));
+
+    assert_int_equal(call->status, RP_DEADLINE);
+    assert_non_null(strstr(call->text, "queued_bytes"));
+    rp_buf_deinit(&request);
+    for (int i = 0; i < PEERS; i++) rp_test_client_free(readers[i]);
+    rp_test_client_free(client);
     rp_test_live_stop(&s.live);
 }
 
@@ -518,6 +597,8 @@ int main(void)
         cmocka_unit_test(a_message_that_waits_for_room_is_not_late),
         cmocka_unit_test(window_updates_are_read_without_room),
         cmocka_unit_test(messages_of_blocked_writers_leave_room_for_samples),
+        cmocka_unit_test(a_count_that_fills_the_queue_leaves_room_for_samples),
+        cmocka_unit_test(a_sample_that_waits_for_room_times_out),
         cmocka_unit_test(a_message_that_never_fits_is_refused_at_once),
     };
 

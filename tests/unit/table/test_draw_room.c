@@ -2,11 +2,13 @@
 /* Samples that take room before they draw: never more than there is, given back to the byte. */
 #include "chunk/trajectory.h"
 #include "reprise/op.h"
+#include "store/store.h"
 #include "support/fixture.h"
+#include "support/recorder.h"
 #include "table/account.h"
 #include "table/table.h"
 
-enum { PAYLOAD = 1000, MOST = 64 };
+enum { PAYLOAD = 1000, MOST = 1024 };
 
 /* Room of a fixed size. */
 typedef struct fake_room {
@@ -239,10 +241,9 @@ static void a_distinct_batch_that_empties_a_table_is_bounded(void **state)
     rp_test_bed_deinit(&bed);
 }
 
-/* An upper bound, within a factor of 2, of the items that are there. */
-static void the_largest_item_is_known(void **state)
+/* Of the items that are there. */
+static void the_most_chunks_are_known(void **state)
 {
-    static const size_t sizes[] = {10, 5000, 100, 70000, 3000};
     rp_trajectory *items[5];
     rp_test_bed bed;
     rp_account a;
@@ -252,26 +253,157 @@ static void the_largest_item_is_known(void **state)
     rp_test_bed_init(&bed, NULL);
     b = rp_budget_new(&bed.alloc, 0, RP_BUDGET_EVICT);
     rp_account_init(&a, b, 1, &bed.alloc, 1);
-    assert_ok(rp_account_reserve(&a, 5));
-    assert_int_equal(rp_account_largest(&a), 0);
+    assert_ok(rp_account_reserve(&a, 100));
+    assert_int_equal(rp_account_most_chunks(&a), 0);
     for (size_t i = 0; i < 5; i++) {
-        items[i] = rp_test_blob_trajectory(&bed.alloc, i + 1, 1, sizes[i]);
+        items[i] = rp_test_blob_trajectory(&bed.alloc, i + 1, 1, 10);
         rp_account_add(&a, items[i]);
     }
     for (size_t gone = 0; gone < 5; gone++) {
-        size_t most = 0;
-        for (size_t i = gone; i < 5; i++)
-            if (items[i]->cost > most) most = items[i]->cost;
-        assert_in_range(rp_account_largest(&a), most, 2 * most - 1);
         assert_int_equal(rp_account_most_chunks(&a), 1);
         rp_account_remove(&a, items[gone]);
         rp_trajectory_unref(items[gone]);
     }
-    assert_int_equal(rp_account_largest(&a), 0);
+    assert_int_equal(rp_account_most_chunks(&a), 0);
     rp_account_settle(&a, 0);
     rp_account_deinit(&a);
     rp_budget_unref(b);
     rp_test_bed_deinit(&bed);
+}
+
+/* Items count by what they cost: a large one that is not drawn makes no batch smaller. */
+static void a_large_item_does_not_make_batches_smaller(void **state)
+{
+    static const size_t large[] = {1 << 20, 33 << 20};
+    enum { ITEMS = 900, WANTED = 500 };
+    stage s;
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        for (int32_t times = 0; times <= 1; times++)
+            for (int distinct = 0; distinct <= 1; distinct++) {
+                open_stage(&s, 4 << 20, times); /* fifo: the large one comes last */
+                for (uint64_t key = 1; key <= ITEMS; key++) put(&s, key, PAYLOAD);
+                put(&s, ITEMS + 1, large[i]);
+                assert_true(draw(&s, WANTED, WANTED, distinct != 0, false));
+                expect_drawn(&s, WANTED, WANTED);
+                close_stage(&s);
+            }
+}
+
+/* It is drawn before an item for which there is no room, not instead of it. */
+static void a_batch_ends_before_the_item_that_has_no_room(void **state)
+{
+    stage s;
+
+    (void)state;
+    for (int32_t times = 0; times <= 1; times++) {
+        open_stage(&s, 100000, times);
+        for (uint64_t key = 1; key <= 40; key++) put(&s, key, key == 30 ? 200000 : PAYLOAD);
+        assert_true(draw(&s, 40, 40, true, false));
+        assert_in_range(s.op.lacked_bytes, 200000, 201000);
+        expect_drawn(&s, 29, 29);
+        close_stage(&s);
+    }
+}
+
+/* A seeded table of items of many sizes; some have a priority of 0. */
+static void open_seeded(stage *s, rp_selector_kind sampler)
+{
+    rp_table_options options = rp_test_options("t", sampler, RP_FIFO, 1000);
+
+    options.seed = 7;
+    rp_test_bed_init(&s->bed, NULL);
+    s->table = rp_test_bed_table(&s->bed, &options);
+    s->room = (fake_room){.room = {.take = take, .give = give}, .limit = 20000};
+    s->done = 0;
+    for (uint64_t key = 1; key <= 200; key++) {
+        size_t bytes = key % 10 == 0 ? 30000 : key * 20;
+        rp_trajectory *t = rp_test_blob_trajectory(&s->bed.alloc, key, 1, bytes);
+
+        rp_test_put(s->table, key, key % 3 == 0 ? 0 : (double)(key * 7 % 50), t);
+        rp_trajectory_unref(t);
+    }
+}
+
+static size_t cost_of_drawn(const stage *s)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < s->op.done; i++)
+        bytes += rp_trajectory_cost(s->samples[i].trajectory);
+    return bytes;
+}
+
+/* Draws from `cut` as far as there is room, and then as many from `whole`, where there is room
+ * for all: what was picked without room leaves no trace. */
+static void expect_alike(stage *cut, stage *whole, size_t count, bool distinct)
+{
+    size_t limit = cut->room.limit;
+
+    (void)draw(cut, count, 1, distinct, false);
+    if (cut->op.done == 0) { /* with room for the first one it is drawn */
+        assert_int_equal(cut->op.status, RP_NO_RESOURCE);
+        cut->room.limit = cut->op.lacked_bytes;
+        (void)draw(cut, 1, 1, distinct, false);
+        cut->room.limit = limit;
+    }
+    assert_true(cut->op.done > 0);
+    assert_int_equal(cut->op.held_bytes, cost_of_drawn(cut));
+    (void)draw(whole, cut->op.done, 1, distinct, false);
+    assert_int_equal(whole->op.done, cut->op.done);
+    for (size_t i = 0; i < cut->op.done; i++) {
+        assert_int_equal(cut->samples[i].key, whole->samples[i].key);
+        assert_true(cut->samples[i].probability == whole->samples[i].probability);
+    }
+    rp_samples_release(cut->samples, cut->op.done);
+    give(&cut->room.room, cut->op.held_bytes);
+    rp_samples_release(whole->samples, whole->op.done);
+    give(&whole->room.room, whole->op.held_bytes);
+}
+
+static void what_was_picked_without_room_leaves_no_trace(void **state)
+{
+    static const rp_selector_kind kinds[] = {RP_FIFO, RP_LIFO, RP_UNIFORM, RP_PRIORITIZED,
+                                             RP_MAX_HEAP};
+    stage cut, whole;
+
+    (void)state;
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+        open_seeded(&cut, kinds[kind]);
+        open_seeded(&whole, kinds[kind]);
+        whole.room.limit = 1 << 30;
+        for (size_t i = 1; i <= 200; i++) {
+            cut.room.limit = i % 7 == 0 ? 400000 : 20000; /* some have nearly all */
+            expect_alike(&cut, &whole, i, true);
+            expect_alike(&cut, &whole, i, false);
+        }
+        assert_true(rp_table_check(cut.table));
+        cut.room.limit = 1 << 30;
+        close_stage(&cut);
+        close_stage(&whole);
+    }
+}
+
+/* A batch is one change, however little room the largest item leaves. */
+static void a_batch_is_told_as_one_change(void **state)
+{
+    rp_test_recorder recorder;
+    stage s;
+
+    (void)state;
+    open_stage(&s, 4 << 20, 0);
+    for (uint64_t key = 1; key <= 900; key++) put(&s, key, PAYLOAD);
+    put(&s, 901, 3 << 20);
+    rp_test_recorder_init(&recorder, &s.bed.plain, 1);
+    rp_store_set_log(s.bed.store, &recorder.log);
+    assert_true(draw(&s, 512, 512, false, false));
+    assert_int_equal(recorder.count, 1);
+    assert_int_equal(recorder.told[0].change.count, 512);
+    expect_drawn(&s, 512, 512);
+    rp_store_set_log(s.bed.store, NULL);
+    rp_test_recorder_deinit(&recorder);
+    close_stage(&s);
 }
 
 int main(void)
@@ -284,7 +416,11 @@ int main(void)
         cmocka_unit_test(one_that_is_withdrawn_holds_what_it_has),
         cmocka_unit_test(those_that_end_without_room_are_counted_as_work),
         cmocka_unit_test(a_distinct_batch_that_empties_a_table_is_bounded),
-        cmocka_unit_test(the_largest_item_is_known),
+        cmocka_unit_test(the_most_chunks_are_known),
+        cmocka_unit_test(a_large_item_does_not_make_batches_smaller),
+        cmocka_unit_test(a_batch_ends_before_the_item_that_has_no_room),
+        cmocka_unit_test(what_was_picked_without_room_leaves_no_trace),
+        cmocka_unit_test(a_batch_is_told_as_one_change),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
