@@ -71,14 +71,15 @@ static void give(rp_draw_room *room, size_t bytes)
 }
 
 /* The array of samples takes at most a quarter of queued_bytes. A draw needs at most as much
- * for its first item (Q4), so with all of the queue free both have room. */
+ * for its first item (Q4), so with all of the queue free both have room. A count whose array is
+ * larger than the whole queue is refused later. */
 static void bound_count(sample_task *task)
 {
-    size_t most =
-        rp_task_worker(&task->items.task)->limits.queued_bytes / 4 / sizeof(rp_sample);
+    size_t all = rp_task_worker(&task->items.task)->limits.queued_bytes / sizeof(rp_sample);
+    size_t most = all / 4 > 0 ? all / 4 : 1;
 
-    if (most == 0) most = 1;
-    if (task->options.count > most) task->options.count = most;
+    if (task->options.count > all || task->options.count <= most) return;
+    task->options.count = most;
     if (task->options.at_least > most) task->options.at_least = most;
 }
 
