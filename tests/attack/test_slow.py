@@ -332,7 +332,7 @@ def test_a_message_that_never_fits_is_refused_at_once(attack):
     with begun(target, m.INSERT, f.data(1, f.message(b"", length=2 << 20))) as peer:
         assert peer.until(lambda: peer.calls[1].over)
         assert peer.calls[1].status == m.EXHAUSTED
-        for word in ("2097152", "786432", "queued_bytes"):
+        for word in ("2097152", "524288", "queued_bytes"):
             assert word in peer.calls[1].text
     assert target.limits_hit() == {"queued_bytes": 1}
 
