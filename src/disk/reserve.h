@@ -23,9 +23,10 @@ typedef struct rp_reserve {
     bool is_held;
 } rp_reserve;
 
-/* Makes the file, or lets it grow to `bytes` or the share above if that is less, by at most half
- * of what is free. If there is no room for that, to a half, a quarter and so on; what is there stays. A status other than RP_OK
- * says why it did not grow: without a reserve everything works but a checkpoint on a full disk.
+/* Makes the file, or lets it grow to `bytes` or the share above if that is less, by at most
+ * half of what is free. If there is no room for that, to a half, a quarter and so on; what is
+ * there stays. A status other than RP_OK says why it did not grow: without a reserve everything
+ * works but a checkpoint on a full disk.
  */
 rp_status rp_reserve_keep(rp_reserve *r, uint64_t bytes);
 /* Gives the room back. True if there was any. */
