@@ -56,8 +56,8 @@ struct rp_op {
     rp_status status;
     rp_error error;
     size_t refused; /* RP_INVALID: an item that the table does not take; 0 if that is not why */
-    size_t held_bytes;   /* taken from `room` for the samples: the owner gives them back when it
-                            has let go of these */
+    size_t held_bytes;   /* taken from `room` for the samples: the owner of the operation gives
+                            them back after it has released the samples */
     size_t lacked_bytes; /* > 0: it ended because `room` has not as many */
     uint64_t lsn; /* the number in the journal of the last change that the operation made, or
                      waited for: it is safe when everything up to here is

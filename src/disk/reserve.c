@@ -17,7 +17,7 @@ rp_status rp_reserve_keep(rp_reserve *r, uint64_t bytes)
         st = ops->open(r->files, RP_RESERVE_PATH, RP_OPEN_CREATE, &file, NULL);
     if (st != RP_OK) return st;
     st = ops->size(file, &had, NULL);
-    /* The rest is for whoever waits for room. */
+    /* The journal and the segments wait for the rest. */
     if (bytes > had + available / 2) bytes = had + available / 2;
     if (st == RP_OK && had >= bytes) {
         (void)ops->allocate(file, had, NULL); /* a copy of the file may have holes */

@@ -22,8 +22,8 @@
  * the policy of the store's budget decides: the insert evicts from its table, waits or fails.
  *
  * Items and heads of chunks count as they do in the store's budget (rp_trajectory_cost()). What
- * is not counted: samples in their readers' hands; inserts that wait, and for each thread that
- * inserts about 1 MiB and one item that it has not told of yet; chunks that no table holds any
+ * is not counted: samples that readers hold; inserts that wait; for each thread that inserts,
+ * about 1 MiB and one item that the tier does not know of yet; chunks that no table holds any
  * more and that are still on their way to a segment, which keeps them until they are synced.
  * Nor is memory that the allocator keeps after it was freed.
  *

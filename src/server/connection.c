@@ -645,14 +645,6 @@ void rp_connection_flush(rp_connection *c)
 
 /* --- what takes too long ------------------------------------------------------------------------ */
 
-/* The time since when something has been so; starts anew where it is not. */
-static int64_t lasts_ns(bool is_so, int64_t *since_ns, int64_t now_ns)
-{
-    if (!is_so) *since_ns = 0;
-    if (is_so && *since_ns == 0) *since_ns = now_ns;
-    return is_so ? now_ns - *since_ns : 0;
-}
-
 /* What the peer has begun must go on. True if it does not. */
 static bool is_slow(rp_connection *c, int64_t now_ns, rp_refusal *why)
 {
@@ -670,9 +662,9 @@ static bool is_slow(rp_connection *c, int64_t now_ns, rp_refusal *why)
     };
 
     *why = RP_REFUSED_HANDSHAKE;
-    if (lasts_ns(look.reads &&
-                     (wait == RP_H2_WAITS_FOR_GREETING || wait == RP_H2_WAITS_FOR_HEADERS),
-                 &c->headers_since_ns, now_ns) > ms(limits->handshake_ms))
+    if (rp_lasts_ns(look.reads &&
+                        (wait == RP_H2_WAITS_FOR_GREETING || wait == RP_H2_WAITS_FOR_HEADERS),
+                    &c->headers_since_ns, now_ns) > ms(limits->handshake_ms))
         return true;
     switch (rp_intake_judge(&c->intake, &look, ms(limits->message_grace_ms), now_ns)) {
     case RP_INTAKE_FINE: return false;

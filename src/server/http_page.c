@@ -145,8 +145,8 @@ static const char *header_of(struct MHD_Connection *connection, const char *name
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
-/* Takes one header line; `cls` is the host so far. Two Host lines give a host that is no name:
- * nobody can say which of them counts. */
+/* Takes one header line; `cls` is the host so far. Two Host lines give a host that is no name,
+ * so that the request is refused: HTTP does not say which of them counts. */
 static enum MHD_Result find_host(void *cls, enum MHD_ValueKind kind, const char *name,
                                  size_t name_size, const char *value, size_t value_size)
 {

@@ -21,14 +21,6 @@ bool rp_intake_reserve(rp_intake *intake, size_t counted, size_t held, size_t wa
     return intake->reserved == wanted;
 }
 
-/* For how long something has been so; starts anew where it is not. */
-static int64_t lasts_ns(bool is_so, int64_t *since_ns, int64_t now_ns)
-{
-    if (!is_so) *since_ns = 0;
-    if (is_so && *since_ns == 0) *since_ns = now_ns;
-    return is_so ? now_ns - *since_ns : 0;
-}
-
 /* I4. */
 static bool is_behind(rp_intake *intake, const rp_intake_look *look, int64_t grace_ns,
                       int64_t now_ns)
@@ -36,8 +28,9 @@ static bool is_behind(rp_intake *intake, const rp_intake_look *look, int64_t gra
     size_t bytes = look->partial + look->awaited;
     int64_t elapsed_ns;
 
-    elapsed_ns = lasts_ns(look->reads && look->in_message && look->is_short && !look->is_late,
-                          &intake->pace_since_ns, now_ns);
+    elapsed_ns =
+        rp_lasts_ns(look->reads && look->in_message && look->is_short && !look->is_late,
+                    &intake->pace_since_ns, now_ns);
     if (elapsed_ns > 0 && elapsed_ns < grace_ns / WINDOWS) return false;
     if (elapsed_ns > 0) {
         size_t least = bytes < intake->pace_bytes ? bytes : intake->pace_bytes;
@@ -58,7 +51,7 @@ static bool is_slow(rp_intake *intake, const rp_intake_look *look, int64_t grace
     int64_t elapsed_ns;
 
     if (intake->slow_since_ns == 0) intake->slow_arrived = look->arrived;
-    elapsed_ns = lasts_ns(look->reads && look->in_message, &intake->slow_since_ns, now_ns);
+    elapsed_ns = rp_lasts_ns(look->reads && look->in_message, &intake->slow_since_ns, now_ns);
     if (elapsed_ns < grace_ns) return false;
     if ((double)(look->arrived - intake->slow_arrived) * 1e9 <
         (double)elapsed_ns * SLOWEST_PER_SECOND)
@@ -73,7 +66,7 @@ rp_intake_verdict rp_intake_judge(rp_intake *intake, const rp_intake_look *look,
 {
     bool waits = !look->reads && look->in_message && look->partial > UNRESERVED_BYTES;
 
-    if (lasts_ns(waits, &intake->held_since_ns, now_ns) > grace_ns) return RP_INTAKE_HELD;
+    if (rp_lasts_ns(waits, &intake->held_since_ns, now_ns) > grace_ns) return RP_INTAKE_HELD;
     if (is_behind(intake, look, grace_ns, now_ns) || is_slow(intake, look, grace_ns, now_ns))
         return RP_INTAKE_SLOW;
     return RP_INTAKE_FINE;

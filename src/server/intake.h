@@ -64,4 +64,13 @@ typedef enum rp_intake_verdict {
 rp_intake_verdict rp_intake_judge(rp_intake *intake, const rp_intake_look *look,
                                   int64_t grace_ns, int64_t now_ns);
 
+/* For how long something has been so, which began at `*since_ns`; 0 and begun anew if it is
+ * not. */
+static inline int64_t rp_lasts_ns(bool is_so, int64_t *since_ns, int64_t now_ns)
+{
+    if (!is_so) *since_ns = 0;
+    if (is_so && *since_ns == 0) *since_ns = now_ns;
+    return is_so ? now_ns - *since_ns : 0;
+}
+
 #endif

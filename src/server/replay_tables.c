@@ -43,9 +43,9 @@ static rp_status check_signatures(rp_server *server, const rp_signature *more, r
     size_t bytes = rp_signature_bytes(more);
     rp_table **tables;
 
-    if (more == NULL || count == 0) return RP_OK;
-    tables = rp_alloc_array(&server->alloc, count, sizeof(rp_table *));
-    if (tables == NULL) return rp_fail_memory(err, count * sizeof(rp_table *));
+    if (more == NULL) return RP_OK;
+    tables = rp_alloc_array(&server->alloc, count + 1, sizeof(rp_table *));
+    if (tables == NULL) return rp_fail_memory(err, (count + 1) * sizeof(rp_table *));
     found = rp_store_find_tables(server->store, tables, count);
     for (size_t i = 0; i < found && i < count; i++) {
         rp_table_info info;
@@ -54,7 +54,7 @@ static rp_status check_signatures(rp_server *server, const rp_signature *more, r
         bytes += rp_signature_bytes(info.signature);
         rp_table_unref(tables[i]);
     }
-    rp_release(&server->alloc, tables, count * sizeof(rp_table *));
+    rp_release(&server->alloc, tables, (count + 1) * sizeof(rp_table *));
     if (bytes <= MOST_SIGNATURE_BYTES) return RP_OK;
     return rp_fail(
         err, RP_NO_RESOURCE,

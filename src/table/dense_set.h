@@ -31,7 +31,7 @@ typedef struct rp_dense_set {
     rp_dense_cut *cut;               /* NULL, or open: borrowed */
 } rp_dense_set;
 
-/* Room for slots 0 .. slot_count - 1. RP_NO_RESOURCE, with nothing changed. */
+/* Room for slots 0 .. slot_count - 1. RP_NO_RESOURCE: the set is as it was. */
 RP_NODISCARD rp_status rp_dense_set_reserve(rp_dense_set *d, const rp_allocator *alloc,
                                             size_t slot_count);
 void rp_dense_set_deinit(rp_dense_set *d, const rp_allocator *alloc);

@@ -88,6 +88,7 @@ rp_status rp_table_replay(rp_table *t, const rp_change *change, rp_error *err)
                        "table '%.60s': an insert found %zu items on their way out, and there "
                        "are fewer",
                        t->options.name, change->dead);
+    /* All slots have to be free before they are numbered from 0 again. */
     if (change->kind == RP_CHANGED_RENUMBER) (void)exhume(t, 0);
     rp_mutex_lock(&t->mu);
     t->events.muted = true;

@@ -181,7 +181,8 @@ static void sync_is_well_again_once_what_is_alive_fits_issue_20(void **state)
 
 /* --- without a free byte ----------------------------------------------------------------------------- */
 
-/* The store itself fills the disk, with chunks of items that are gone. Nobody makes room. */
+/* The store itself fills the disk, with chunks of items that are gone. No other file is
+ * removed. */
 static void churn(rp_durability mode)
 {
     bench b, after;
