@@ -10,8 +10,7 @@
  *
  * Flow control. The window of the connection is given back as bytes arrive, so that a call that
  * waits never holds up another. The window of a call is given back too, until its reader pauses
- * it: then only while the first message that will have to wait is still incomplete. So a paused
- * call holds at most its window, and one message.
+ * it. So a paused call holds at most its window, even of one large message.
  *
  * One thread. Handler functions may call everything here but receive, output and free. */
 #ifndef RP_WIRE_H2_H

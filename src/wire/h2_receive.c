@@ -344,14 +344,6 @@ void rp_h2_count_assembling(rp_call *call)
     call->counted_awaited = awaited;
 }
 
-/* Whether the window of what came is given back at once. On a paused call only while its next
- * message is not whole: were every incomplete message to count, a peer whose frames all end
- * within one could send for ever. */
-static bool gives_back(const rp_call *call)
-{
-    return !call->paused || (is_incomplete(call) && call->first_waiting == NULL);
-}
-
 int rp_h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data,
                   size_t size, void *user)
 {
@@ -371,7 +363,7 @@ int rp_h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uin
     }
     h2->direct = is_incomplete(call) ? call : NULL;
     rp_h2_count_assembling(call);
-    if (gives_back(call))
+    if (!call->paused)
         rp_h2_need(h2, nghttp2_session_consume_stream(session, id, all));
     else
         call->withheld += all;
