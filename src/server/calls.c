@@ -327,7 +327,7 @@ static void on_fault(void *user, rp_call *call, rp_call_fault fault, rp_status s
     rp_refusal why = reasons[fault];
 
     if (fault == RP_FAULT_MESSAGE_BYTES &&
-        c->worker->limits.message_bytes == rp_server_limits_read_bytes(&c->worker->limits))
+        c->worker->limits.message_bytes == rp_server_limits_side_bytes(&c->worker->limits))
         why = RP_REFUSED_QUEUED;
     rp_insert_make_way(c->worker, task);
     rp_connection_refused(c, why);
@@ -412,7 +412,7 @@ void rp_task_answer_in_room(rp_task *task, rp_reply *reply)
 {
     rp_connection *c = task->connection;
 
-    if (reply->bytes.size <= rp_connection_room(c)) {
+    if (reply->bytes.size <= rp_connection_room(c, RP_QUEUE_OUT)) {
         rp_task_answer(task, reply);
         return;
     }

@@ -26,7 +26,8 @@ enum {
     DENSE = 4,            /* a read of small frames costs more than so many times its bytes */
     LOOK_NS = 1000000000, /* how often we look while something may take too long */
     HELD_NS = 50000000,   /* and while there is no memory to read more */
-    LAST_CALLS_NS = 50000000,  /* between the notice of a drain and its end */
+    LAST_CALLS_NS = 50000000, /* between the notice of a drain and its end */
+    READ_WINDOWS = 4, /* in stall_ms: a reader may rest for one while others wait for room */
     SNIFF_AGAIN_NS = 10000000, /* at first, when the first bytes come one by one */
     H2_ENHANCE_YOUR_CALM = 0xb,
 };
@@ -182,20 +183,16 @@ void rp_connection_drain(rp_connection *c)
 }
 
 /* Whether calls may add `bytes` of responses. A long one is made alone, so that no more than
- * one goes over the limit of the connection. What could never fit counts as a quarter of all.
- */
-static bool has_room(const rp_connection *c, size_t bytes)
+ * one goes over the limit of the connection. */
+static bool has_room(rp_connection *c, size_t bytes)
 {
     const rp_server_limits *limits = &c->worker->limits;
 
     if (c->makers > 0 || rp_h2_queued_bytes(c->h2) >= limits->connection_queued_bytes)
         return false;
     if (bytes == 0) return true;
-    if (rp_connection_held(c) >= limits->connection_queued_bytes) return false;
-    if (bytes > limits->queued_bytes / 4) bytes = limits->queued_bytes / 4;
-    if (rp_connection_room(c) >= (bytes > 0 ? bytes : 1)) return true;
-    rp_queue_note_short(c->worker);
-    return false;
+    return rp_connection_held(c) < limits->connection_queued_bytes &&
+           rp_connection_has_room(c, RP_QUEUE_OUT, bytes);
 }
 
 static void starve(rp_connection *c, size_t bytes)
@@ -211,7 +208,7 @@ void rp_connection_starve(rp_connection *c, size_t bytes)
 }
 
 /* Whether calls that wait for room may go on now. */
-static bool may_feed(const rp_connection *c)
+static bool may_feed(rp_connection *c)
 {
     return c->is_starved && rp_loop_now(c->worker->loop) >= c->fed_from_ns &&
            has_room(c, c->wanted_bytes);
@@ -229,7 +226,7 @@ bool rp_connection_is_stuffed(const rp_connection *c, rp_refusal *why)
     const rp_server_limits *limits = &c->worker->limits;
 
     *why = RP_REFUSED_QUEUED;
-    if (rp_connection_room(c) == 0) return true;
+    if (rp_connection_room(c, RP_QUEUE_OUT) == 0) return true;
     *why = RP_REFUSED_CONNECTION_QUEUED; /* one answer may be over it, by a whole message */
     return rp_h2_queued_bytes(c->h2) >= limits->connection_queued_bytes + limits->message_bytes;
 }
@@ -240,7 +237,7 @@ static void begin_h2(rp_connection *c)
 {
     rp_worker *worker = c->worker;
     bool is_of_queue =
-        worker->limits.message_bytes == rp_server_limits_read_bytes(&worker->limits);
+        worker->limits.message_bytes == rp_server_limits_side_bytes(&worker->limits);
     const rp_h2_limits limits = {
         .streams = (uint32_t)worker->limits.streams,
         .message_bytes = worker->limits.message_bytes,
@@ -357,7 +354,7 @@ static bool may_read(const rp_connection *c)
 {
     if (c->state != RP_CONNECTION_H2) return false;
     if (c->intake.reserved > 0 || waits_for_window(c)) return true;
-    return rp_h2_awaited_bytes(c->h2) == 0 && rp_connection_read_room(c) > 0;
+    return rp_h2_awaited_bytes(c->h2) == 0 && rp_connection_room(c, RP_QUEUE_IN) > 0;
 }
 
 /* Bytes that one read may take, as far as the budget goes. While room is short only a little is
@@ -366,9 +363,9 @@ static size_t read_limit(const rp_connection *c)
 {
     size_t reserved = c->intake.reserved, room = 0;
 
-    if (rp_h2_awaited_bytes(c->h2) <= reserved) room = rp_connection_read_room(c);
+    if (rp_h2_awaited_bytes(c->h2) <= reserved) room = rp_connection_room(c, RP_QUEUE_IN);
     if (room > RP_QUEUE_FLOOR_BYTES && room < c->worker->limits.message_bytes &&
-        rp_queue_is_short(c->worker))
+        rp_queue_is_short(c->worker, RP_QUEUE_IN))
         room = RP_QUEUE_FLOOR_BYTES;
     return reserved + room > RP_QUEUE_FLOOR_BYTES ? reserved + room : RP_QUEUE_FLOOR_BYTES;
 }
@@ -654,7 +651,7 @@ static bool is_slow(rp_connection *c, int64_t now_ns, rp_refusal *why)
     const rp_intake_look look = {
         .reads = may_read(c),
         .in_message = wait == RP_H2_WAITS_FOR_MESSAGE || rp_h2_awaited_bytes(c->h2) > 0,
-        .is_short = rp_queue_is_short(c->worker),
+        .is_short = rp_queue_is_short(c->worker, RP_QUEUE_IN),
         .is_late = now_ns - c->timer.due_ns > LOOK_NS,
         .partial = rp_h2_partial_bytes(c->h2),
         .awaited = rp_h2_awaited_bytes(c->h2),
@@ -692,11 +689,19 @@ static bool is_dead(rp_connection *c, int64_t now_ns)
     return false;
 }
 
-/* True if the peer takes nothing of what we have to say, answers or otherwise. */
-static bool is_stalled(const rp_connection *c, int64_t now_ns)
+/* True if the peer takes nothing of what we have to say, answers or otherwise; or takes so
+ * little while others wait for the room of its answers that these take longer than stall_ms. */
+static bool is_stalled(rp_connection *c, int64_t now_ns)
 {
     int64_t longest_ns = ms(c->worker->limits.stall_ms);
+    bool matters = rp_h2_queued_bytes(c->h2) > 0 &&
+                   rp_queue_is_short(c->worker, RP_QUEUE_OUT) &&
+                   now_ns - c->timer.due_ns <= LOOK_NS; /* else we may not have written */
 
+    if (rp_pace_is_behind(&c->reading, matters, rp_h2_left_bytes(c->h2),
+                          rp_h2_queued_bytes(c->h2), longest_ns / READ_WINDOWS, longest_ns,
+                          now_ns))
+        return true;
     if (c->blocked_since_ns != 0 && now_ns - c->blocked_since_ns > longest_ns) return true;
     return (rp_h2_queued_bytes(c->h2) > 0 || c->state == RP_CONNECTION_CLOSING) &&
            now_ns - c->moved_ns > longest_ns;

@@ -9,6 +9,7 @@
 #include "server/gate.h"
 #include "server/gathering.h"
 #include "server/intake.h"
+#include "server/queue_budget.h"
 #include "server/refusal.h"
 #include "wire/h2.h"
 
@@ -63,15 +64,17 @@ struct rp_connection {
     size_t makers;            /* calls with such a response */
     size_t wanted_bytes;      /* if is_starved: the least that one of its calls waits for */
     int64_t fed_from_ns;      /* its calls do not go on before, even if there is room */
-    size_t counted_bytes;     /* of all this in the budget of queued bytes */
+    size_t counted_bytes[RP_QUEUE_SIDES]; /* in the budget of queued bytes */
     struct rp_drawn *drawn;   /* items for its calls: queue_budget.h. NULL: no HTTP/2 yet */
     int64_t opened_ns;        /* plus the time that its handshake has been queued */
     int64_t heard_ns;         /* when something came last */
     int64_t moved_ns;         /* when an answer was written last, or none had to be */
     uint64_t left_then;       /* bytes of answers that were written by then */
+    rp_pace reading;          /* how fast the peer takes answers */
     int64_t pinged_ns;        /* 0: no ping is out */
     int64_t headers_since_ns; /* since when settings or headers have been incomplete; 0: none */
     rp_intake intake;         /* its incomplete messages */
+    bool has_turn;            /* with these: queue_budget.h, Q7 */
 };
 
 /* Takes a descriptor that was accepted. On its worker's thread. */
@@ -97,10 +100,11 @@ bool rp_connection_may_queue(rp_connection *connection, const rp_call *call, siz
 void rp_connection_starve(rp_connection *connection, size_t bytes);
 /* Bytes of responses that wait, and of items that were drawn for responses. */
 size_t rp_connection_held(const rp_connection *connection);
-/* Bytes that it may add to the budget of queued bytes now. */
-size_t rp_connection_room(const rp_connection *connection);
-/* The same for messages of its peer. */
-size_t rp_connection_read_room(const rp_connection *connection);
+/* Bytes that it may add to a side of the budget of queued bytes now. */
+size_t rp_connection_room(const rp_connection *connection, rp_queue_side side);
+/* Whether it may add one message or item of so many bytes, which may be more than that. If not,
+ * room is short. */
+bool rp_connection_has_room(rp_connection *connection, rp_queue_side side, size_t bytes);
 /* Updates its part of the budget: after anything was added. */
 void rp_connection_count(rp_connection *connection);
 /* True if so much waits that no call is begun which would add to it unasked; says why. */

@@ -85,9 +85,13 @@ struct rp_server {
     rp_checkpoint_desk desk;
     atomic_uint_fast32_t health_version; /* moves when health does */
     atomic_size_t connection_count;
-    atomic_size_t queued_bytes;   /* of all connections, as published: queue_budget.h */
-    atomic_size_t drawn_bytes;    /* of items drawn for calls that are in no response yet */
-    atomic_int_fast64_t short_ns; /* when somebody found too little room there; 0: never */
+    /* Of all connections, as published, by side; see queue_budget.h for it and the next three.
+     */
+    atomic_size_t queued_bytes[RP_QUEUE_SIDES];
+    atomic_bool turn_taken;    /* Q7 */
+    atomic_size_t drawn_bytes; /* of items drawn for calls that are in no response yet */
+    atomic_int_fast64_t
+        short_ns[RP_QUEUE_SIDES]; /* when somebody found too little room; 0: never */
     atomic_size_t
         pinned_bytes;       /* of all connections: chunks without items, inserts that wait */
     rp_shared_arena *arena; /* for clients of this host; NULL: there is none */
@@ -148,7 +152,7 @@ struct rp_worker {
     rp_timer shake;
     size_t readers, readers_before; /* connections read from: in this turn, and before it */
     size_t handshakes;              /* steps in this turn */
-    size_t queued_unpublished;      /* bytes counted since the last rp_queue_publish() */
+    size_t queued_unpublished[RP_QUEUE_SIDES]; /* since the last rp_queue_publish() */
     size_t outstanding; /* operations that a table will complete, whatever the call does */
     rp_post stop, drain, new_limits;
     atomic_bool limits_posted; /* and not taken yet */

@@ -9,39 +9,24 @@ enum {
     SLOWEST_PER_SECOND = 1024,    /* bytes, whether room is short or not */
 };
 
-bool rp_intake_reserve(rp_intake *intake, size_t counted, size_t held, size_t wanted,
-                       size_t room)
+void rp_intake_reserve(rp_intake *intake, size_t counted, size_t held, size_t wanted,
+                       bool may_add)
 {
-    size_t all = held + wanted;
-
     intake->reserved = wanted;
-    if (all > counted && all - counted > room)
+    if (!may_add && held + wanted > counted)
         intake->reserved = counted > held ? counted - held : 0;
     assert(intake->reserved <= wanted);
-    return intake->reserved == wanted;
 }
 
 /* I4. */
 static bool is_behind(rp_intake *intake, const rp_intake_look *look, int64_t grace_ns,
                       int64_t now_ns)
 {
-    size_t bytes = look->partial + look->awaited;
-    int64_t elapsed_ns;
+    bool matters = look->reads && look->in_message && look->is_short && !look->is_late;
 
-    elapsed_ns =
-        rp_lasts_ns(look->reads && look->in_message && look->is_short && !look->is_late,
-                    &intake->pace_since_ns, now_ns);
-    if (elapsed_ns > 0 && elapsed_ns < grace_ns / WINDOWS) return false;
-    if (elapsed_ns > 0) {
-        size_t least = bytes < intake->pace_bytes ? bytes : intake->pace_bytes;
-        if ((double)(look->arrived - intake->pace_arrived) * (double)grace_ns <
-            (double)least * (double)elapsed_ns)
-            return true;
-        intake->pace_since_ns = now_ns;
-    }
-    intake->pace_arrived = look->arrived;
-    intake->pace_bytes = bytes;
-    return false;
+    return rp_pace_is_behind(&intake->pace, matters, look->arrived,
+                             look->partial + look->awaited, grace_ns / WINDOWS, grace_ns,
+                             now_ns);
 }
 
 /* I5. */

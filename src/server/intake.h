@@ -9,8 +9,7 @@
  *       for the rest of the message; a connection reserves no more than the largest message;
  *   I2  a connection with reserved room is read, so that only its peer can hold up the message;
  *   I3  a connection without reserved room holds at most UNRESERVED_BYTES of incomplete
- * messages
- *       and has no clock: its peer waits for us. If it holds more, because several of its calls
+ *       messages and has no clock: its peer waits for us. If it holds more, because several of its calls
  *       send at once, it is ended after the grace: two such connections can wait for each other;
  *   I4  while the budget is short, reserved room is for messages that arrive: in each window,
  *       an eighth of the grace, as many bytes as a message needs to be whole within the grace.
@@ -21,27 +20,23 @@
 #ifndef RP_SERVER_INTAKE_H
 #define RP_SERVER_INTAKE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "server/pace.h"
 
 /* Zero is the beginning. */
 typedef struct rp_intake {
     size_t reserved;       /* bytes still to come that the budget counts already */
     int64_t held_since_ns; /* I3: since when it has waited with too much; 0: it does not */
-    int64_t pace_since_ns; /* I4: the beginning of the window; 0: none */
-    uint64_t pace_arrived; /* and what had arrived then, */
-    size_t pace_bytes;     /* and the size of all incomplete messages then */
-    int64_t slow_since_ns; /* I5: the same */
-    uint64_t slow_arrived;
+    rp_pace pace;          /* I4 */
+    int64_t slow_since_ns; /* I5: since when it has been in messages; 0: it is not */
+    uint64_t slow_arrived; /* what had arrived then */
 } rp_intake;
 
 /* Sets the reservation of a connection whose other bytes are `held`, of which the budget counts
  * `counted` until now, reservation included. `wanted` is what is to come of its messages, at
- * most the largest message (I1); `room` is what the connection may add. Returns false if that
- * is less than wanted. What the connection has counted it keeps for its other messages. */
-bool rp_intake_reserve(rp_intake *intake, size_t counted, size_t held, size_t wanted,
-                       size_t room);
+ * most the largest message (I1). If the connection may not count more, it keeps what it has
+ * counted for its other messages. */
+void rp_intake_reserve(rp_intake *intake, size_t counted, size_t held, size_t wanted,
+                       bool may_add);
 
 /* What there is to see of a connection now. */
 typedef struct rp_intake_look {
@@ -63,14 +58,5 @@ typedef enum rp_intake_verdict {
 /* Looks at it, about once a second. */
 rp_intake_verdict rp_intake_judge(rp_intake *intake, const rp_intake_look *look,
                                   int64_t grace_ns, int64_t now_ns);
-
-/* For how long something has been so, which began at `*since_ns`; 0 and begun anew if it is
- * not. */
-static inline int64_t rp_lasts_ns(bool is_so, int64_t *since_ns, int64_t now_ns)
-{
-    if (!is_so) *since_ns = 0;
-    if (is_so && *since_ns == 0) *since_ns = now_ns;
-    return is_so ? now_ns - *since_ns : 0;
-}
 
 #endif

@@ -65,7 +65,7 @@ rp_server_limits rp_server_limits_default(void)
     return limits;
 }
 
-size_t rp_server_limits_read_bytes(const rp_server_limits *limits)
+size_t rp_server_limits_side_bytes(const rp_server_limits *limits)
 {
     return limits->queued_bytes - limits->queued_bytes / 2;
 }
@@ -91,7 +91,7 @@ rp_status rp_server_limits_complete(rp_server_limits *limits, rp_error *err)
                        (long long)longest_ms, (long long)limits->field);
     TIMES(CHECK_TIME)
 #undef CHECK_TIME
-    if (limits->message_bytes > rp_server_limits_read_bytes(limits))
-        limits->message_bytes = rp_server_limits_read_bytes(limits);
+    if (limits->message_bytes > rp_server_limits_side_bytes(limits))
+        limits->message_bytes = rp_server_limits_side_bytes(limits);
     return RP_OK;
 }

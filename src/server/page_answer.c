@@ -65,7 +65,7 @@ void rp_page_answer_call(rp_connection *connection, rp_call *call, const char *m
     rp_page_render(&host, &request, &answer);
     if (body != NULL) {
         if (!answer.head_only) rp_buf_append(&body->bytes, answer.body.data, answer.body.size);
-        if (body->bytes.size > rp_connection_room(connection)) {
+        if (body->bytes.size > rp_connection_room(connection, RP_QUEUE_OUT)) {
             rp_connection_refused(connection, RP_REFUSED_QUEUED);
             rp_reply_release(&worker->replies, body);
             body = NULL;

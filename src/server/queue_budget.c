@@ -13,36 +13,39 @@ enum {
 
 void rp_queue_publish(rp_worker *worker)
 {
-    if (worker->queued_unpublished == 0) return;
-    /* Relaxed: a number that nothing else depends on. */
-    atomic_fetch_add_explicit(&worker->server->queued_bytes, worker->queued_unpublished,
-                              memory_order_relaxed);
-    worker->queued_unpublished = 0;
+    for (int side = 0; side < RP_QUEUE_SIDES; side++) {
+        if (worker->queued_unpublished[side] == 0) continue;
+        /* Relaxed: a number that nothing else depends on. */
+        atomic_fetch_add_explicit(&worker->server->queued_bytes[side],
+                                  worker->queued_unpublished[side], memory_order_relaxed);
+        worker->queued_unpublished[side] = 0;
+    }
 }
 
-void rp_queue_count(rp_worker *worker, size_t bytes)
+void rp_queue_count(rp_worker *worker, rp_queue_side side, size_t bytes)
 {
-    worker->queued_unpublished += bytes;
+    worker->queued_unpublished[side] += bytes;
     rp_counter_add(&worker->metrics->queued_bytes, bytes);
-    /* Within PUBLISH_BYTES of 0, on either side. */
-    if (worker->queued_unpublished + PUBLISH_BYTES > 2 * (size_t)PUBLISH_BYTES)
+    /* Within PUBLISH_BYTES of 0, on either side of it. */
+    if (worker->queued_unpublished[side] + PUBLISH_BYTES > 2 * (size_t)PUBLISH_BYTES)
         rp_queue_publish(worker);
 }
 
 /* What others have published and drawn. Workers may have published less than they hold, and
  * taken away more. */
-static size_t published(const rp_server *server, size_t unpublished)
+static size_t published(const rp_server *server, rp_queue_side side, size_t unpublished)
 {
-    size_t all = unpublished +
-                 atomic_load_explicit(&server->queued_bytes, memory_order_relaxed) +
-                 atomic_load_explicit(&server->drawn_bytes, memory_order_relaxed);
+    size_t all =
+        unpublished + atomic_load_explicit(&server->queued_bytes[side], memory_order_relaxed);
 
+    if (side == RP_QUEUE_OUT)
+        all += atomic_load_explicit(&server->drawn_bytes, memory_order_relaxed);
     return all > SIZE_MAX / 2 ? 0 : all;
 }
 
-size_t rp_queue_bytes(const rp_worker *worker)
+size_t rp_queue_bytes(const rp_worker *worker, rp_queue_side side)
 {
-    return published(worker->server, worker->queued_unpublished);
+    return published(worker->server, side, worker->queued_unpublished[side]);
 }
 
 /* The part of the last quarter that one connection may use. */
@@ -54,11 +57,11 @@ static size_t share_of(const rp_server *server, size_t limit)
     return share < SHARE_BYTES ? share : SHARE_BYTES;
 }
 
-/* `open`: the part of the limit that any connection may add to. */
-static size_t room_of(const rp_server *server, size_t limit, size_t open, size_t all,
-                      size_t own)
+/* Bytes that a connection may add to a side with this limit that counts `all`, of which the
+ * connection holds `own`. */
+static size_t room_of(const rp_server *server, size_t limit, size_t all, size_t own)
 {
-    size_t share, room = 0;
+    size_t share, room = 0, open = limit - limit / 4;
 
     if (all < open) return open - all; /* Q1; never less than Q2 would give by much */
     share = share_of(server, limit);
@@ -69,51 +72,31 @@ static size_t room_of(const rp_server *server, size_t limit, size_t open, size_t
     return room;
 }
 
-size_t rp_queue_room(const rp_worker *worker, size_t own)
+/* The same for one message or item, which may pass the limit by Q1. */
+static size_t room_for_one(const rp_server *server, size_t limit, size_t all, size_t own)
 {
-    size_t limit = worker->limits.queued_bytes;
-
-    return room_of(worker->server, limit, limit - limit / 4, rp_queue_bytes(worker), own);
+    return all < limit - limit / 4 ? SIZE_MAX : room_of(server, limit, all, own);
 }
 
-void rp_queue_note_short(rp_worker *worker)
+void rp_queue_note_short(rp_worker *worker, rp_queue_side side)
 {
+    atomic_int_fast64_t *then_ns = &worker->server->short_ns[side];
     int64_t now_ns = rp_loop_now(worker->loop);
 
     /* Relaxed: a time that nothing else depends on. */
-    if (now_ns - atomic_load_explicit(&worker->server->short_ns, memory_order_relaxed) >
-        SHORT_NS / 8)
-        atomic_store_explicit(&worker->server->short_ns, now_ns, memory_order_relaxed);
+    if (now_ns - atomic_load_explicit(then_ns, memory_order_relaxed) > SHORT_NS / 8)
+        atomic_store_explicit(then_ns, now_ns, memory_order_relaxed);
 }
 
-bool rp_queue_is_short(const rp_worker *worker)
+bool rp_queue_is_short(const rp_worker *worker, rp_queue_side side)
 {
-    int64_t then_ns = atomic_load_explicit(&worker->server->short_ns, memory_order_relaxed);
+    int64_t then_ns =
+        atomic_load_explicit(&worker->server->short_ns[side], memory_order_relaxed);
 
     return then_ns != 0 && rp_loop_now(worker->loop) - then_ns < SHORT_NS;
 }
 
 /* --- connections ------------------------------------------------------------------------------ */
-
-void rp_connection_count(rp_connection *c)
-{
-    size_t bytes = 0, wanted = 0, most = c->worker->limits.message_bytes;
-
-    if (c->h2 != NULL) {
-        bytes = rp_h2_held_bytes(c->h2) + rp_h2_queued_bytes(c->h2) + c->making_bytes;
-        wanted = rp_h2_awaited_bytes(c->h2);
-    }
-    if (wanted > most) wanted = most;
-    if (wanted == 0) /* mostly */
-        c->intake.reserved = 0;
-    else if (!rp_intake_reserve(&c->intake, c->counted_bytes, bytes, wanted,
-                                rp_connection_read_room(c)))
-        rp_queue_note_short(c->worker);
-    bytes += c->intake.reserved; /* Q6 */
-    if (bytes == c->counted_bytes) return;
-    rp_queue_count(c->worker, bytes - c->counted_bytes);
-    c->counted_bytes = bytes;
-}
 
 static size_t drawn_bytes(const rp_connection *c)
 {
@@ -121,17 +104,80 @@ static size_t drawn_bytes(const rp_connection *c)
     return atomic_load_explicit(&c->drawn->bytes, memory_order_relaxed);
 }
 
-size_t rp_connection_room(const rp_connection *c)
+static size_t own_bytes(const rp_connection *c, rp_queue_side side)
 {
-    return rp_queue_room(c->worker, c->counted_bytes + drawn_bytes(c));
+    return c->counted_bytes[side] + (side == RP_QUEUE_OUT ? drawn_bytes(c) : 0);
 }
 
-size_t rp_connection_read_room(const rp_connection *c)
+size_t rp_connection_room(const rp_connection *c, rp_queue_side side)
 {
-    const rp_server_limits *limits = &c->worker->limits;
+    return room_of(c->worker->server, rp_server_limits_side_bytes(&c->worker->limits),
+                   rp_queue_bytes(c->worker, side), own_bytes(c, side));
+}
 
-    return room_of(c->worker->server, limits->queued_bytes, rp_server_limits_read_bytes(limits),
-                   rp_queue_bytes(c->worker), c->counted_bytes + drawn_bytes(c));
+bool rp_connection_has_room(rp_connection *c, rp_queue_side side, size_t bytes)
+{
+    size_t room =
+        room_for_one(c->worker->server, rp_server_limits_side_bytes(&c->worker->limits),
+                     rp_queue_bytes(c->worker, side), own_bytes(c, side));
+
+    if (room >= (bytes > 0 ? bytes : 1)) return true;
+    rp_queue_note_short(c->worker, side);
+    return false;
+}
+
+static void count(rp_connection *c, rp_queue_side side, size_t bytes)
+{
+    if (bytes == c->counted_bytes[side]) return;
+    rp_queue_count(c->worker, side, bytes - c->counted_bytes[side]);
+    c->counted_bytes[side] = bytes;
+}
+
+/* Q7. */
+static bool take_turn(rp_connection *c)
+{
+    bool taken = false;
+
+    if (!c->has_turn)
+        c->has_turn = atomic_compare_exchange_strong_explicit(
+            &c->worker->server->turn_taken, &taken, true, memory_order_relaxed,
+            memory_order_relaxed);
+    return c->has_turn;
+}
+
+static void end_turn(rp_connection *c)
+{
+    if (!c->has_turn) return;
+    c->has_turn = false;
+    atomic_store_explicit(&c->worker->server->turn_taken, false, memory_order_relaxed);
+}
+
+/* Q6. Returns the bytes of messages, those to come included as far as there is room. */
+static size_t reserve(rp_connection *c)
+{
+    size_t held = rp_h2_held_bytes(c->h2), wanted = rp_h2_awaited_bytes(c->h2), more;
+    size_t most = c->worker->limits.message_bytes, counted = c->counted_bytes[RP_QUEUE_IN];
+
+    if (wanted > most) wanted = most;
+    more = held + wanted > counted ? held + wanted - counted : 0;
+    if (wanted == 0) { /* mostly */
+        c->intake.reserved = 0;
+        end_turn(c);
+    } else {
+        rp_intake_reserve(&c->intake, counted, held, wanted,
+                          more == 0 || rp_connection_has_room(c, RP_QUEUE_IN, more) ||
+                              take_turn(c));
+    }
+    return held + c->intake.reserved;
+}
+
+void rp_connection_count(rp_connection *c)
+{
+    bool is_h2 = c->h2 != NULL;
+
+    if (!is_h2) end_turn(c);
+    count(c, RP_QUEUE_IN, is_h2 ? reserve(c) : 0);
+    count(c, RP_QUEUE_OUT, is_h2 ? rp_h2_queued_bytes(c->h2) + c->making_bytes : 0);
 }
 
 size_t rp_connection_held(const rp_connection *c)
@@ -181,8 +227,10 @@ void rp_drawn_tell(rp_connection *c)
 
     rp_connection_count(c);
     rp_queue_publish(c->worker);
-    atomic_store_explicit(&c->drawn->counted, c->counted_bytes, memory_order_relaxed);
-    atomic_store_explicit(&c->drawn->limit, limits->queued_bytes, memory_order_relaxed);
+    atomic_store_explicit(&c->drawn->counted, c->counted_bytes[RP_QUEUE_OUT],
+                          memory_order_relaxed);
+    atomic_store_explicit(&c->drawn->limit, rp_server_limits_side_bytes(limits),
+                          memory_order_relaxed);
     atomic_store_explicit(&c->drawn->connection_limit, limits->connection_queued_bytes,
                           memory_order_relaxed);
 }
@@ -193,16 +241,16 @@ size_t rp_drawn_take(rp_drawn *drawn, size_t mine, size_t least, size_t most)
     size_t limit = atomic_load_explicit(&drawn->limit, memory_order_relaxed);
     size_t own = atomic_load_explicit(&drawn->bytes, memory_order_relaxed);
     size_t all = atomic_load_explicit(&server->drawn_bytes, memory_order_relaxed), got;
-    size_t need = least < limit / 4 ? least : limit / 4;
 
     if (own - mine >= atomic_load_explicit(&drawn->connection_limit, memory_order_relaxed))
         return 0;
     own += atomic_load_explicit(&drawn->counted, memory_order_relaxed);
     do {
-        size_t room = room_of(server, limit, limit - limit / 4, published(server, 0), own);
+        size_t counted = published(server, RP_QUEUE_OUT, 0);
 
-        if (room < need || room == 0) return 0;
-        got = room < most ? room : most;
+        if (room_for_one(server, limit, counted, own) < least) return 0;
+        got = room_of(server, limit, counted, own);
+        if (got > most) got = most;
         if (got < least) got = least;
     } while (!atomic_compare_exchange_weak_explicit(
         &server->drawn_bytes, &all, all + got, memory_order_relaxed, memory_order_relaxed));

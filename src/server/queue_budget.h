@@ -8,24 +8,29 @@
  * end of a turn, so that a small message costs no shared atomic. Items are counted before they
  * are drawn, by whichever thread draws.
  *
- * With L, the limit queued_bytes, and C connections:
- *   Q1  any connection may add while the count is below 3/4 L, but messages of its peer only
- *       below 1/2 L: messages may wait behind an insert that waits for samples, so they leave
- *       room for these;
- *   Q2  the last quarter is for connections within their share, L / 4C and at most 256 KiB, so
+ * The limit queued_bytes has two sides, half of it each: what peers send, and what is sent to
+ * them. Messages may wait behind an insert that waits for its table, and that for samples:
+ * were both in one room, messages could fill it, and the samples that they wait for would have
+ * none.
+ *
+ * With L, the limit queued_bytes, X = L / 2, its sides, and C connections, on each side:
+ *   Q1  while a side counts less than 3/4 X, any connection may add to it what it needs: a
+ *       message or an item as a whole, even if the side counts more than X then;
+ *   Q2  the last quarter is for connections within their share, X / 4C and at most 256 KiB, so
  *       that peers that do not read leave room for the others;
  *   Q3  beyond, a connection may hold FLOOR_BYTES, enough for a small request and its response,
  *       and as much again of frames while its responses wait for a window update;
- *   Q4  calls draw items only as far as there is room for them, by the same rules; one item of
- *       more than L / 4 needs room for L / 4. A connection whose other calls hold the limit
- *       connection_queued_bytes draws none. The sample array of a call takes at most L / 4, so
- *       that both fit below 3/4 L;
+ *   Q4  calls draw items only as far as there is room for them, by the same rules. A connection
+ *       whose other calls hold the limit connection_queued_bytes draws none;
  *   Q5  a response that is made of items that were drawn takes their room over: it is never
  *       refused, and waits for its reader only;
  *   Q6  a message whose size is known is counted as a whole, by the rules above, before more of
- *       it is read (intake.h); so the limit message_bytes is at most 1/2 L.
- * So the count stays below L + C * 3 * FLOOR_BYTES + one item + loops * (one response +
- * PUBLISH_BYTES).
+ *       it is read (intake.h). The limit message_bytes is at most X.
+ *   Q7  of the connections that have no room for the rest of a message, one at a time has the
+ *       turn: it may add that rest whatever the side counts. Without it, calls that have been
+ *       paused within messages could hold all of the side, and none could go on.
+ * So the count stays below L + two messages + one item + C * 3 * FLOOR_BYTES + loops * (one
+ * response + PUBLISH_BYTES).
  *
  * All functions belong to the worker's thread, but for those of rp_drawn.room. */
 #ifndef RP_SERVER_QUEUE_BUDGET_H
@@ -43,15 +48,19 @@ typedef struct rp_server rp_server;
 
 enum { RP_QUEUE_FLOOR_BYTES = 4096 };
 
+typedef enum rp_queue_side {
+    RP_QUEUE_IN,  /* what peers send */
+    RP_QUEUE_OUT, /* what is sent to them */
+    RP_QUEUE_SIDES,
+} rp_queue_side;
+
 /* Counts bytes more, or fewer: `bytes` wraps around like an unsigned difference. */
-void rp_queue_count(rp_worker *worker, size_t bytes);
+void rp_queue_count(rp_worker *worker, rp_queue_side side, size_t bytes);
 /* Tells the other workers. At the end of a turn. */
 void rp_queue_publish(rp_worker *worker);
 
-/* The count, as this worker knows it. */
-size_t rp_queue_bytes(const rp_worker *worker);
-/* Bytes that a connection which holds `own` may add. */
-size_t rp_queue_room(const rp_worker *worker, size_t own);
+/* The count of a side, as this worker knows it. */
+size_t rp_queue_bytes(const rp_worker *worker, rp_queue_side side);
 
 /* --- items that are drawn ----------------------------------------------------------------------- */
 
@@ -63,8 +72,8 @@ typedef struct rp_drawn {
     size_t refs;         /* the worker's thread */
     atomic_size_t bytes; /* drawn and not given back */
     /* Copies, for threads other than the worker's: rp_drawn_tell(). */
-    atomic_size_t counted; /* what else the connection holds */
-    atomic_size_t limit, connection_limit;
+    atomic_size_t counted; /* what else the connection holds on the side RP_QUEUE_OUT */
+    atomic_size_t limit, connection_limit; /* of the side, and of the connection */
 } rp_drawn;
 
 /* With one reference, or NULL if there is no memory. */
@@ -79,9 +88,9 @@ void rp_drawn_tell(rp_connection *connection);
 size_t rp_drawn_take(rp_drawn *drawn, size_t mine, size_t least, size_t most);
 void rp_drawn_give(rp_drawn *drawn, size_t bytes);
 
-/* Says that a connection has found less room than it needs; whether one has lately. Who waits
- * for room tries again 20 times a second. */
-void rp_queue_note_short(rp_worker *worker);
-bool rp_queue_is_short(const rp_worker *worker);
+/* Says that a connection has found less room than it needs on a side; whether one has lately.
+ * Who waits for room tries again 20 times a second. */
+void rp_queue_note_short(rp_worker *worker, rp_queue_side side);
+bool rp_queue_is_short(const rp_worker *worker, rp_queue_side side);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Items by key: Peek, Update, Delete. */
+#include "server/limits.h"
 #include "server/replay_task.h"
 #include "table/spill.h"
 #include "table/table_log.h"
@@ -113,9 +114,9 @@ struct reading {
     rp_sample_load load;
     rp_post post;
     rp_worker *worker;
-    peek_task *peek;   /* NULL: its call is gone */
-    rp_served *served; /* a reference */
-    size_t room;       /* for samples; load.count of them are there */
+    peek_task *peek;     /* NULL: its call is gone */
+    rp_served *served;   /* a reference */
+    rp_sample_room room; /* of load.samples */
 };
 
 static peek_task *peek_of(rp_task *task)
@@ -126,7 +127,7 @@ static peek_task *peek_of(rp_task *task)
 /* With the samples, unless somebody has taken them. */
 static void free_reading(reading *r)
 {
-    rp_samples_room_free(r->worker, r->load.samples, r->room, r->load.count);
+    rp_sample_room_deinit(&r->room, r->worker, r->load.count);
     rp_served_unref(r->served);
     rp_release(&r->worker->server->alloc, r, sizeof *r);
 }
@@ -137,8 +138,8 @@ static void settle(rp_items_task *items, reading *r)
     if (r->load.status != RP_OK) {
         rp_task_finish(&items->task, r->load.status, r->load.error.text);
     } else if (!items->task.is_finished) {
-        items->samples = r->load.samples;
-        r->load.samples = NULL;
+        items->room = r->room;
+        r->room = (rp_sample_room){0};
         rp_items_answer(items, r->load.count);
     }
     free_reading(r);
@@ -175,18 +176,17 @@ static void read_items(peek_task *peek)
     rp_error error;
 
     if (r == NULL) {
-        rp_samples_room_free(worker, items->samples, items->room, peek->key_count);
-        items->samples = NULL;
+        rp_sample_room_deinit(&items->room, worker, peek->key_count);
         (void)rp_fail_memory(&error, sizeof *r);
         rp_task_refuse(&items->task, RP_REFUSED_MEMORY, &error);
         return;
     }
-    r->load = (rp_sample_load){.samples = items->samples,
+    r->load = (rp_sample_load){.samples = items->room.samples,
                                .count = peek->key_count,
                                .on_done = on_load_done,
                                .user = r};
-    items->samples = NULL;
     r->room = items->room;
+    items->room = (rp_sample_room){0};
     r->worker = worker;
     r->peek = peek;
     r->served = rp_served_ref(items->served);
@@ -210,8 +210,8 @@ static bool take_room(peek_task *peek)
     rp_error error;
 
     for (size_t i = 0; i < peek->key_count && bytes < most; i++)
-        if (items->samples[i].trajectory != NULL)
-            bytes += rp_trajectory_cost(items->samples[i].trajectory);
+        if (items->room.samples[i].trajectory != NULL)
+            bytes += rp_trajectory_cost(items->room.samples[i].trajectory);
     if (bytes > most) bytes = most;
     rp_drawn_tell(items->task.connection);
     if (bytes == 0) return true;
@@ -221,9 +221,11 @@ static bool take_room(peek_task *peek)
     }
     items->count = peek->key_count; /* to be let go */
     (void)rp_fail(&error, RP_NO_RESOURCE,
-                  "no room for a response of up to %zu bytes: all connections together hold "
-                  "%zu of queued_bytes, %zu; ask for fewer items, or later",
-                  bytes, rp_queue_bytes(worker), worker->limits.queued_bytes);
+                  "no room for a response of up to %zu bytes: answers to all connections "
+                  "together hold %zu of %zu bytes, half of queued_bytes; ask for fewer items, "
+                  "or later",
+                  bytes, rp_queue_bytes(worker, RP_QUEUE_OUT),
+                  rp_server_limits_side_bytes(&worker->limits));
     rp_task_refuse(&items->task, RP_REFUSED_QUEUED, &error);
     return false;
 }
@@ -234,8 +236,8 @@ static void look(rp_items_task *items)
     size_t found = 0;
     rp_error error;
 
-    if (rp_table_peek_unread(items->served->table, peek->keys, peek->key_count, items->samples,
-                             &found, &error) != RP_OK) {
+    if (rp_table_peek_unread(items->served->table, peek->keys, peek->key_count,
+                             items->room.samples, &found, &error) != RP_OK) {
         rp_task_finish(&items->task, error.code, error.text);
         return;
     }
@@ -254,15 +256,14 @@ static bool make_room(peek_task *peek, const rp_wire_keys_request *request)
     rp_refusal why = RP_REFUSED_MEMORY;
     rp_error error;
 
-    items->room = request->count + 1;
-    items->samples = rp_samples_room_new(worker, items->room, &why, &error);
-    if (items->samples == NULL) {
+    if (rp_sample_room_init(&items->room, worker, request->count + 1, request->count + 1, &why,
+                            &error) != RP_OK) {
         rp_task_refuse(&items->task, why, &error);
         return false;
     }
-    peek->keys = rp_alloc_array(&worker->server->alloc, items->room, sizeof *peek->keys);
+    peek->keys = rp_alloc_array(&worker->server->alloc, items->room.count, sizeof *peek->keys);
     if (peek->keys == NULL) {
-        (void)rp_fail_memory(&error, items->room * sizeof *peek->keys);
+        (void)rp_fail_memory(&error, items->room.count * sizeof *peek->keys);
         rp_task_refuse(&items->task, why, &error);
         return false;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sample: one batch of items, drawn at once or as soon as the table allows. */
+#include "server/limits.h"
 #include "server/replay_task.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -30,7 +31,7 @@ struct draw {
     rp_worker *worker;
     sample_task *task; /* NULL: its call is gone */
     rp_served *served; /* a reference */
-    rp_sample *samples;
+    rp_sample_room array;
     int64_t started_ns;
 };
 
@@ -70,19 +71,6 @@ static void give(rp_draw_room *room, size_t bytes)
     (void)atomic_fetch_sub_explicit(&d->held_bytes, bytes, memory_order_relaxed);
 }
 
-/* The array of samples takes at most a quarter of queued_bytes. A draw needs at most as much
- * for its first item (Q4), so with all of the queue free both have room. A count whose array is
- * larger than the whole queue is refused later. */
-static void bound_count(sample_task *task)
-{
-    size_t all = rp_task_worker(&task->items.task)->limits.queued_bytes / sizeof(rp_sample);
-    size_t most = all / 4 > 0 ? all / 4 : 1;
-
-    if (task->options.count > all || task->options.count <= most) return;
-    task->options.count = most;
-    if (task->options.at_least > most) task->options.at_least = most;
-}
-
 /* NULL with the call ended. */
 static draw *new_draw(sample_task *task)
 {
@@ -96,9 +84,7 @@ static draw *new_draw(sample_task *task)
         rp_task_refuse(&task->items.task, why, &error);
         return NULL;
     }
-    bound_count(task);
-    d->samples = rp_samples_room_new(worker, task->options.count, &why, &error);
-    if (d->samples == NULL) {
+    if (rp_sample_room_init(&d->array, worker, task->options.count, 1, &why, &error) != RP_OK) {
         rp_release(&worker->server->alloc, d, sizeof *d);
         rp_task_refuse(&task->items.task, why, &error);
         return NULL;
@@ -117,7 +103,7 @@ static draw *new_draw(sample_task *task)
 /* With the samples, unless somebody has taken them. */
 static void free_draw(draw *d)
 {
-    rp_samples_room_free(d->worker, d->samples, d->options.count, d->op.done);
+    rp_sample_room_deinit(&d->array, d->worker, d->op.done);
     rp_drawn_give(d->drawn, d->op.held_bytes);
     rp_drawn_unref(d->drawn);
     rp_served_unref(d->served);
@@ -143,9 +129,8 @@ static void settle(sample_task *task, draw *d)
         rp_task_finish(&items->task, d->op.status, d->op.error.text);
     } else if (lacked == 0 && !items->task.is_finished) {
         rp_histogram_record(&counters->sample_ns, took_ns, d->op.done);
-        items->samples = d->samples;
-        items->room = d->options.count;
-        d->samples = NULL;
+        items->room = d->array;
+        d->array = (rp_sample_room){0};
         rp_items_hold(items, d->drawn, d->op.held_bytes);
         d->op.held_bytes = 0;
         rp_items_answer(items, d->op.done);
@@ -197,11 +182,11 @@ static void on_look(rp_items_task *items)
     sample_task *task = sample_of(&items->task);
     rp_worker *worker = rp_task_worker(&items->task);
     draw *d = task->draw;
-    size_t limit = worker->limits.queued_bytes;
+    size_t limit = rp_server_limits_side_bytes(&worker->limits);
     bool is_late = task->timeout_ns > 0 && rp_now_ns() >= task->due_ns;
 
     if (!is_late && (atomic_load_explicit(&d->held_bytes, memory_order_relaxed) == 0 ||
-                     rp_queue_bytes(worker) < limit - limit / 4 - limit / 8)) {
+                     rp_queue_bytes(worker, RP_QUEUE_OUT) < limit / 2)) {
         look_after(task);
     } else if (rp_op_withdraw(&d->op, is_late ? RP_DEADLINE : RP_CANCELLED)) {
         if (!is_late && d->op.status == RP_CANCELLED) { /* it had nothing: it waits again */
@@ -230,7 +215,7 @@ static void begin(rp_items_task *items)
     d->started_ns = rp_now_ns();
     d->op = (rp_op){
         .options = &d->options,
-        .samples = d->samples,
+        .samples = d->array.samples,
         .room = &d->room,
         .until_ns = deadline_of(task, d->started_ns),
         .on_done = on_done,

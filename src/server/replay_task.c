@@ -10,43 +10,7 @@
 enum {
     STEP_BYTES = 2 << 20,     /* of work in one turn: a millisecond or a few */
     ROOM_AGAIN_NS = 50000000, /* to look again for room, if nobody says that there is some */
-    SMALL_BYTES = 4096,       /* of samples that everybody may have within the budget */
 };
-
-/* --- room --------------------------------------------------------------------------------------- */
-
-rp_sample *rp_samples_room_new(rp_worker *worker, size_t count, rp_refusal *why, rp_error *err)
-{
-    size_t bytes, limit = worker->limits.queued_bytes;
-    size_t used = rp_queue_bytes(worker);
-    rp_sample *samples;
-
-    if (!rp_size_mul(count, sizeof *samples, &bytes)) bytes = SIZE_MAX;
-    if (used > limit || (bytes > SMALL_BYTES && bytes > limit - used)) {
-        *why = RP_REFUSED_QUEUED;
-        (void)rp_fail(err, RP_NO_RESOURCE,
-                      "no room for %zu items: all connections together hold %zu of "
-                      "queued_bytes, %zu",
-                      count, used, limit);
-        return NULL;
-    }
-    samples = rp_alloc(&worker->server->alloc, bytes);
-    if (samples == NULL) {
-        *why = RP_REFUSED_MEMORY;
-        (void)rp_fail_memory(err, bytes);
-        return NULL;
-    }
-    rp_queue_count(worker, bytes);
-    return samples;
-}
-
-void rp_samples_room_free(rp_worker *worker, rp_sample *samples, size_t count, size_t used)
-{
-    if (samples == NULL) return;
-    rp_samples_release(samples, used);
-    rp_release(&worker->server->alloc, samples, count * sizeof *samples);
-    rp_queue_count(worker, 0 - count * sizeof *samples);
-}
 
 /* --- waiting ------------------------------------------------------------------------------------ */
 
@@ -173,12 +137,11 @@ static void let_go(rp_items_task *items)
     count_made(items, 0); /* and the response, which is on its way */
     rp_reply_release(&worker->replies, items->reply);
     items->reply = NULL;
-    rp_samples_room_free(worker, items->samples, items->room, items->count);
+    rp_sample_room_deinit(&items->room, worker, items->count);
     if (items->drawn != NULL) rp_drawn_give(items->drawn, items->held_bytes);
     rp_drawn_unref(items->drawn);
     items->drawn = NULL;
     items->held_bytes = 0;
-    items->samples = NULL;
 }
 
 /* Damaged data is ours to answer for, not the peer's; what is too large is refused. */
@@ -240,7 +203,7 @@ static void begin_response(rp_items_task *items)
 {
     rp_worker *worker = rp_task_worker(&items->task);
     const rp_replay_material material = {
-        .samples = items->samples,
+        .samples = items->room.samples,
         .count = items->count,
         .table = items->served->name,
         .with_chunks = items->with_chunks,

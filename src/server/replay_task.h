@@ -10,6 +10,7 @@
 #define RP_SERVER_REPLAY_TASK_H
 
 #include "server/replay_answer.h"
+#include "server/sample_room.h"
 #include "server/served.h"
 
 typedef struct rp_items_task rp_items_task;
@@ -18,9 +19,9 @@ struct rp_items_task {
     rp_timer timer;               /* for whatever it waits for */
     void (*due)(rp_items_task *); /* then */
     void (*begin)(rp_items_task *);
-    rp_served *served;  /* a reference */
-    rp_sample *samples; /* from rp_samples_room_new(), or NULL */
-    size_t count, room; /* of them */
+    rp_served *served;   /* a reference */
+    rp_sample_room room; /* with its samples, once they are here */
+    size_t count;        /* of them */
     bool has_message;
     bool waits_for_room; /* that is what the timer is for */
     bool with_chunks, cut_rows;
@@ -68,11 +69,5 @@ void rp_items_hold(rp_items_task *items, rp_drawn *drawn, size_t held_bytes);
 
 /* For rp_task_kind.on_close: lets everything go. */
 void rp_items_close(rp_items_task *items);
-
-/* Room for `count` (>= 1) samples, which counts as queued on the server. NULL if there is none,
- * as `*err` says, or if others use it all: `*why` says which. */
-rp_sample *rp_samples_room_new(rp_worker *worker, size_t count, rp_refusal *why, rp_error *err);
-/* Drops the references of the first `used` and gives the room back. NULL is fine. */
-void rp_samples_room_free(rp_worker *worker, rp_sample *samples, size_t count, size_t used);
 
 #endif

@@ -76,6 +76,7 @@ struct rp_sample_fetch {
     rp_sample_fetch *next;
     int64_t started_ns;
     size_t written, written_bytes; /* samples, and the bytes of their chunks */
+    size_t given_bytes;            /* of these, given back already */
     size_t capacity;               /* MAX_FETCH, or SMALL_FETCH */
     rp_sample samples[];
 };
@@ -125,7 +126,7 @@ static rp_sample_fetch *new_fetch(rp_worker *worker, size_t count)
     } else {
         fetch = make_fetch(worker, kind > 0 ? MAX_FETCH : SMALL_FETCH);
     }
-    if (fetch != NULL) rp_queue_count(worker, fetch_bytes(fetch));
+    if (fetch != NULL) rp_queue_count(worker, RP_QUEUE_OUT, fetch_bytes(fetch));
     return fetch;
 }
 
@@ -138,7 +139,7 @@ static void release_fetch(rp_sample_fetch *fetch)
     rp_served_unref(fetch->served);
     rp_drawn_give(fetch->drawn, fetch->op.held_bytes);
     rp_drawn_unref(fetch->drawn);
-    rp_queue_count(worker, 0 - fetch_bytes(fetch));
+    rp_queue_count(worker, RP_QUEUE_OUT, 0 - fetch_bytes(fetch));
     if (worker->idle_fetch_count[kind] == MAX_IDLE_FETCHES) {
         free_fetch(fetch);
         return;
@@ -355,13 +356,28 @@ static bool write_samples(sample_stream *stream, rp_sample_fetch *fetch)
     return true;
 }
 
+/* Responses count what has been written: gives it back as far as it was drawn. */
+static void give_written(rp_sample_fetch *fetch)
+{
+    size_t bytes = fetch->written_bytes - fetch->given_bytes;
+
+    rp_connection_count(fetch->stream->task.connection);
+    if (bytes > fetch->op.held_bytes) bytes = fetch->op.held_bytes;
+    rp_drawn_give(fetch->drawn, bytes);
+    fetch->op.held_bytes -= bytes;
+    fetch->given_bytes += bytes;
+}
+
 /* Goes on with the samples that have arrived. False if some are left. */
 static bool write_arrived(sample_stream *stream)
 {
     rp_sample_fetch *fetch = stream->arrived;
 
     if (fetch == NULL) return true;
-    if (!stream->task.is_finished && !write_samples(stream, fetch)) return false;
+    if (!stream->task.is_finished && !write_samples(stream, fetch)) {
+        give_written(fetch);
+        return false;
+    }
     stream->arrived = NULL;
     rp_connection_count(stream->task.connection); /* before what was drawn is given back */
     rp_samples_release(fetch->samples, fetch->op.done);
@@ -414,7 +430,8 @@ static size_t fetch_size(const sample_stream *stream)
     size_t bytes = atomic_load_explicit(&stream->served->sample_bytes, memory_order_relaxed);
     size_t fetch_bytes = stream->lease != NULL ? SHARED_FETCH_BYTES : FETCH_BYTES;
     size_t most = bytes > 0 ? fetch_bytes / bytes + 1 : FIRST_FETCH;
-    size_t count = stream->next_fetch, room = rp_connection_room(stream->task.connection);
+    size_t count = stream->next_fetch,
+           room = rp_connection_room(stream->task.connection, RP_QUEUE_OUT);
 
     if (room < fetch_bytes) most = room / expected_bytes(stream) + 1;
 
@@ -436,7 +453,7 @@ static bool fetch_some(sample_stream *stream)
         return true;
     }
     fetch->stream = stream;
-    fetch->written = fetch->written_bytes = 0;
+    fetch->written = fetch->written_bytes = fetch->given_bytes = 0;
     fetch->served = rp_served_ref(stream->served);
     fetch->started_ns = rp_now_ns();
     fetch->drawn = rp_drawn_ref(task->connection->drawn);

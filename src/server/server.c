@@ -176,7 +176,7 @@ static rp_status open_gate(rp_server *server, rp_error *err)
 
 static void log_limits(rp_server *server, const rp_server_limits *limits)
 {
-    if (limits->message_bytes == rp_server_limits_read_bytes(limits))
+    if (limits->message_bytes == rp_server_limits_side_bytes(limits))
         rp_server_log(server, RP_LOG_WARNING, "limits",
                       "message_bytes=%zu queued_bytes=%zu note=\"messages may have half "
                       "of queued_bytes: raise it for larger ones\"",

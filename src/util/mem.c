@@ -175,6 +175,23 @@ void rp_release_aligned(const rp_allocator *a, void *ptr, size_t size)
     rp_release(a, raw, size + 2 * alignment_for(size) + sizeof(void *));
 }
 
+void *rp_map_pages(size_t size)
+{
+    void *ptr = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (ptr == MAP_FAILED) return NULL;
+#ifdef MADV_NOHUGEPAGE
+    (void)madvise(ptr, size, MADV_NOHUGEPAGE);
+#endif
+    return ptr;
+}
+
+void rp_unmap_pages(void *ptr, size_t size)
+{
+    (void)munmap(ptr, size);
+}
+
 void rp_touch(void *ptr, size_t size)
 {
 #ifdef MADV_POPULATE_WRITE

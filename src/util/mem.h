@@ -58,6 +58,11 @@ bool rp_grow_array(const rp_allocator *a, void *array, size_t old_count, size_t 
 void *rp_alloc_aligned(const rp_allocator *a, size_t size);
 void rp_release_aligned(const rp_allocator *a, void *ptr, size_t size);
 
+/* `size` zeroed bytes (>= 1) from the system, not from an allocator: a page takes memory when
+ * it is first written to. NULL if there are none. */
+void *rp_map_pages(size_t size);
+void rp_unmap_pages(void *ptr, size_t size);
+
 /* Asks the system to put memory behind the whole pages of these bytes now, as a write to them
  * would later. Changes none of them, so others may use them meanwhile. If it cannot, it does
  * not.

@@ -109,7 +109,7 @@ static void a_message_fits_into_the_queue(void **state)
 
     assert_ok(rp_server_limits_complete(&limits, NULL));
     assert_int_equal(limits.message_bytes, 500);
-    assert_int_equal(rp_server_limits_read_bytes(&limits), 500);
+    assert_int_equal(rp_server_limits_side_bytes(&limits), 500);
     assert_ok(rp_server_limits_complete(&default_message, NULL));
     assert_int_equal(default_message.message_bytes, 1);
 }

@@ -349,45 +349,202 @@ static void halves_of_messages_give_way_to_a_whole_one(void **state)
     rp_test_live_stop(&s.live);
 }
 
-/* Samples that are not read fill the budget; meanwhile a writer waits for many times as long as
- * a message may take. */
-static void a_message_that_waits_for_room_is_not_late(void **state)
+/* --- the two sides ------------------------------------------------------------------------------ */
+
+/* What a side counts when only shares are left of it. */
+static const uint64_t full_side = LIMIT / 2 - LIMIT / 8;
+
+/* Connects readers that ask for samples of 1 MiB and take no more than `window` bytes of them,
+ * until answers fill their side. */
+static void fill_with_answers(stage *s, rp_test_client **readers, rp_test_stream **calls,
+                              uint32_t window)
 {
     const rp_test_client_options deaf = {
-        .window = 1, .hold_windows = true, .keep_nothing = true};
-    rp_test_client *readers[PEERS], *writer;
+        .window = window, .hold_windows = true, .keep_nothing = true};
+    rp_buf request;
+
+    rp_buf_init(&request, rp_allocator_default());
+    for (int i = 0; i < PEERS; i++) {
+        assert_non_null(readers[i] = rp_test_live_connect_with(&s->live, &deaf));
+        calls[i] = rp_test_client_open(readers[i], RP_TEST_REVERB "SampleStream");
+        rp_test_put_sample(&request, "replay", 1000, -2);
+        rp_test_stream_put(calls[i], &request);
+    }
+    rp_buf_deinit(&request);
+    for (int i = 0; i < 4000 && queued_now(s) < full_side; i++) {
+        step_all(readers, PEERS);
+        (void)rp_test_client_step(readers[0], 1);
+    }
+    assert_true(queued_now(s) >= full_side);
+}
+
+enum { WRITERS = 8, EACH_SENDS = 6, SENT = WRITERS * EACH_SENDS };
+
+static void free_all(rp_test_client **clients, int count)
+{
+    for (int i = 0; i < count; i++) rp_test_client_free(clients[i]);
+}
+
+/* Connects writers that wait for the table "turns", which takes one item at a time, until what
+ * they have sent behind that fills its side. */
+static void fill_with_messages(stage *s, rp_test_client **writers, rp_test_stream **calls,
+                               size_t item_bytes)
+{
+    const rp_table_options queue = {.name = "turns",
+                                    .sampler = {.kind = RP_FIFO},
+                                    .remover = {.kind = RP_FIFO},
+                                    .limiter = rp_limiter_queue(1),
+                                    .max_times_sampled = 1,
+                                    .max_size = 1};
+    rp_buf request;
+
+    assert_ok(rp_store_add_table(s->live.store, &queue, NULL, NULL));
+    rp_buf_init(&request, rp_allocator_default());
+    for (int i = 0; i < WRITERS; i++) {
+        assert_non_null(writers[i] = rp_test_live_connect(&s->live));
+        calls[i] = rp_test_client_open(writers[i], RP_TEST_REVERB "InsertStream");
+        for (int j = 0; j < EACH_SENDS; j++) {
+            rp_test_put_insert(&request, "turns", (uint64_t)(i * EACH_SENDS + j + 1),
+                               item_bytes);
+            rp_test_stream_put(calls[i], &request);
+        }
+    }
+    rp_buf_deinit(&request);
+    for (int i = 0; i < 4000 && queued_now(s) < full_side; i++) {
+        (void)rp_test_client_step(writers[0], 1);
+        step_all(writers, WRITERS);
+    }
+    assert_true(queued_now(s) >= full_side);
+}
+
+/* Writers that wait for a table fill the side of messages. Others still come in, one at a time,
+ * with messages that are larger than their share. */
+static void messages_have_their_turn_in_a_full_queue(void **state)
+{
+    enum { OTHERS = 4 };
+    rp_test_client *writers[WRITERS], *others[OTHERS];
+    rp_test_stream *calls[WRITERS], *inserts[OTHERS];
+    rp_buf request;
+    stage s;
+
+    (void)state;
+    open_quiet_stage(&s, 600000);
+    fill_with_messages(&s, writers, calls, MIB);
+    rp_buf_init(&request, rp_allocator_default());
+    for (int i = 0; i < OTHERS; i++) {
+        assert_non_null(others[i] = rp_test_live_connect(&s.live));
+        inserts[i] = rp_test_client_open(others[i], RP_TEST_REVERB "InsertStream");
+        rp_test_put_insert(&request, "replay", (uint64_t)(i + 1), 2 * MIB);
+        rp_test_stream_put(inserts[i], &request);
+    }
+    for (int i = 0; i < 200; i++) {
+        (void)rp_test_client_step(others[0], 5);
+        step_all(others, OTHERS);
+        step_all(writers, WRITERS);
+    }
+
+    for (int i = 0; i < OTHERS; i++) assert_true(rp_test_await_confirmed(inserts[i], 1));
+    assert_int_equal(rp_test_live_info(&s.live, "turns").samples, 0); /* they wait as before */
+    rp_buf_deinit(&request);
+    free_all(writers, WRITERS);
+    free_all(others, OTHERS);
+    rp_test_live_stop(&s.live);
+}
+
+/* Messages of which some bytes wait in the server do not keep one out that is as large as a
+ * message may be. */
+static void the_largest_message_needs_no_empty_queue(void **state)
+{
+    static const uint8_t zeros[64 << 10];
+    rp_test_client *halves[HALVES], *writer;
     rp_test_stream *call;
     rp_buf request;
     stage s;
 
     (void)state;
-    open_quiet_stage(&s, 100);
+    open_quiet_stage(&s, 600000);
+    for (int i = 0; i < HALVES; i++) { /* small messages that do not end */
+        assert_non_null(halves[i] = rp_test_live_connect(&s.live));
+        call = rp_test_client_open(halves[i], RP_TEST_REVERB "InsertStream");
+        rp_test_stream_send_raw(call, "\0\0\1\0\0", 5); /* 64 KiB follow, it says */
+        rp_test_stream_send_raw(call, zeros, sizeof zeros - 1);
+    }
+    for (int i = 0; i < 4000 && queued_now(&s) < HALVES * sizeof zeros; i++) {
+        (void)rp_test_client_step(halves[0], 1);
+        step_all(halves, HALVES);
+    }
+    assert_true(queued_now(&s) >= HALVES * sizeof zeros);
+    assert_non_null(writer = rp_test_live_connect(&s.live));
+    call = rp_test_client_open(writer, RP_TEST_REVERB "InsertStream");
     rp_buf_init(&request, rp_allocator_default());
+    rp_test_put_insert(&request, "replay", 1, LIMIT / 2 - 1000);
+    rp_test_stream_put(call, &request);
+
+    assert_true(rp_test_await_confirmed(call, 1));
+    rp_buf_deinit(&request);
+    free_all(halves, HALVES);
+    rp_test_client_free(writer);
+    rp_test_live_stop(&s.live);
+}
+
+static void answers_that_are_not_read_leave_room_for_messages(void **state)
+{
+    rp_test_client *readers[PEERS], *writer;
+    rp_test_stream *calls[PEERS], *call;
+    rp_buf request;
+    stage s;
+
+    (void)state;
+    open_quiet_stage(&s, 600000);
     assert_non_null(writer = rp_test_live_connect(&s.live));
     rp_test_insert_items(writer, "replay", 1, 1, MIB);
-    for (int i = 0; i < PEERS; i++) {
-        assert_non_null(readers[i] = rp_test_live_connect_with(&s.live, &deaf));
-        rp_test_put_sample(&request, "replay", 1000, -2);
-        rp_test_stream_put(rp_test_client_open(readers[i], RP_TEST_REVERB "SampleStream"),
-                           &request);
-    }
-    for (int i = 0; i < 4000 && queued_now(&s) < LIMIT - LIMIT / 4; i++) {
-        step_all(readers, PEERS);
-        rp_test_client_idle(writer, 1);
-    }
+    fill_with_answers(&s, readers, calls, 1);
     call = rp_test_client_open(writer, RP_TEST_REVERB "InsertStream");
-    rp_test_put_insert(&request, "replay", 2, 2 * MIB);
+    rp_buf_init(&request, rp_allocator_default());
+    rp_test_put_insert(&request, "replay", 2, 4 * MIB);
     rp_test_stream_put(call, &request);
-    rp_test_client_idle(writer, 2500);
-    assert_false(writer->is_closed);
-    assert_int_equal(rp_test_confirmed(call), 0);
-    for (int i = 0; i < PEERS; i++) rp_test_client_free(readers[i]);
-    assert_true(rp_test_await_confirmed(call, 1));
 
-    assert_int_equal(refused(&s, RP_REFUSED_SLOW_MESSAGE), 0);
-    assert_int_equal(refused(&s, RP_REFUSED_QUEUED), 0);
+    assert_true(rp_test_await_confirmed(call, 1));
     rp_buf_deinit(&request);
+    free_all(readers, PEERS);
     rp_test_client_free(writer);
+    rp_test_live_stop(&s.live);
+}
+
+/* Readers that take a few bytes now and then are ended once another sample waits for the room
+ * of their answers. */
+static void readers_that_take_almost_nothing_give_way(void **state)
+{
+    const rp_server_options options = {
+        .loops = LOOPS, .limits = {.queued_bytes = LIMIT, .stall_ms = 4000, .ping_ms = 600000}};
+    rp_test_client *readers[PEERS], *learner;
+    rp_test_stream *calls[PEERS], *samples;
+    rp_buf request;
+    stage s;
+
+    (void)state;
+    s.most = 0;
+    rp_test_live_start(&s.live, &options);
+    assert_non_null(learner = rp_test_live_connect(&s.live));
+    rp_test_insert_items(learner, "replay", 1, 1, MIB);
+    fill_with_answers(&s, readers, calls, 64);
+    samples = rp_test_client_open(learner, RP_TEST_REVERB "SampleStream");
+    rp_buf_init(&request, rp_allocator_default());
+    rp_test_put_sample(&request, "replay", 1, -2);
+    rp_test_stream_put(samples, &request);
+    for (int i = 0; i < 4000 && samples->message_count == 0 && !learner->is_closed; i++) {
+        (void)rp_test_client_step(learner, 5);
+        for (int j = 0; j < PEERS; j++)
+            if (!readers[j]->is_closed && calls[j]->unread > 0)
+                rp_test_stream_read(calls[j], calls[j]->unread); /* 64 bytes at most */
+        step_all(readers, PEERS);
+    }
+
+    assert_int_equal(samples->message_count, 1);
+    assert_true(refused(&s, RP_REFUSED_STALL) > 0);
+    rp_buf_deinit(&request);
+    free_all(readers, PEERS);
+    rp_test_client_free(learner);
     rp_test_live_stop(&s.live);
 }
 
@@ -440,54 +597,39 @@ static void window_updates_are_read_without_room(void **state)
     rp_test_live_stop(&s.live);
 }
 
-/* Writers wait for a table that is full, and what they have sent behind that waits in the
- * queue. A sample that makes room for them is served: each of their items comes through. */
+/* Writers wait for a table that is full, and what they have sent behind that fills the side of
+ * messages. A sample that makes room for them is served, however large the items are: each of
+ * them comes through. */
 static void messages_of_blocked_writers_leave_room_for_samples(void **state)
 {
-    enum { WRITERS = 8, EACH_SENDS = 6, SENT = WRITERS * EACH_SENDS };
-    const rp_table_options queue = {.name = "turns",
-                                    .sampler = {.kind = RP_FIFO},
-                                    .remover = {.kind = RP_FIFO},
-                                    .limiter = rp_limiter_queue(1),
-                                    .max_times_sampled = 1,
-                                    .max_size = 1};
-    rp_test_client *writers[WRITERS], *learner;
-    rp_test_stream *calls[WRITERS], *samples;
-    rp_buf request;
-    stage s;
+    static const size_t item_bytes[] = {MIB, LIMIT / 2 - MIB};
 
     (void)state;
-    open_quiet_stage(&s, 600000);
-    assert_ok(rp_store_add_table(s.live.store, &queue, NULL, NULL));
-    rp_buf_init(&request, rp_allocator_default());
-    for (int i = 0; i < WRITERS; i++) {
-        assert_non_null(writers[i] = rp_test_live_connect(&s.live));
-        calls[i] = rp_test_client_open(writers[i], RP_TEST_REVERB "InsertStream");
-        for (int j = 0; j < EACH_SENDS; j++) {
-            rp_test_put_insert(&request, "turns", (uint64_t)(i * EACH_SENDS + j + 1), MIB);
-            rp_test_stream_put(calls[i], &request);
-        }
-    }
-    for (int i = 0; i < 4000 && queued_now(&s) <= LIMIT / 2 - 2 * MIB; i++) {
-        (void)rp_test_client_step(writers[0], 5);
-        step_all(writers, WRITERS);
-    }
-    assert_true(queued_now(&s) > LIMIT / 2 - 2 * MIB);
-    assert_non_null(learner = rp_test_live_connect(&s.live));
-    samples = rp_test_client_open(learner, RP_TEST_REVERB "SampleStream");
-    rp_test_put_sample(&request, "turns", SENT, -2);
-    rp_test_stream_put(samples, &request);
-    for (int i = 0; i < 4000 && samples->message_count < SENT && !learner->is_closed; i++) {
-        (void)rp_test_client_step(learner, 5);
-        step_all(writers, WRITERS);
-    }
+    for (size_t k = 0; k < COUNT_OF(item_bytes); k++) {
+        rp_test_client *writers[WRITERS], *learner;
+        rp_test_stream *calls[WRITERS], *samples;
+        rp_buf request;
+        stage s;
 
-    for (int i = 0; i < WRITERS; i++)
-        assert_true(rp_test_await_confirmed(calls[i], EACH_SENDS));
-    rp_buf_deinit(&request);
-    for (int i = 0; i < WRITERS; i++) rp_test_client_free(writers[i]);
-    rp_test_client_free(learner);
-    rp_test_live_stop(&s.live);
+        open_quiet_stage(&s, 600000);
+        fill_with_messages(&s, writers, calls, item_bytes[k]);
+        assert_non_null(learner = rp_test_live_connect(&s.live));
+        samples = rp_test_client_open(learner, RP_TEST_REVERB "SampleStream");
+        rp_buf_init(&request, rp_allocator_default());
+        rp_test_put_sample(&request, "turns", SENT, -2);
+        rp_test_stream_put(samples, &request);
+        for (int i = 0; i < 8000 && samples->message_count < SENT && !learner->is_closed; i++) {
+            (void)rp_test_client_step(learner, 5);
+            step_all(writers, WRITERS);
+        }
+
+        for (int i = 0; i < WRITERS; i++)
+            assert_true(rp_test_await_confirmed(calls[i], EACH_SENDS));
+        rp_buf_deinit(&request);
+        free_all(writers, WRITERS);
+        rp_test_client_free(learner);
+        rp_test_live_stop(&s.live);
+    }
 }
 
 /* --- draws without room ------------------------------------------------------------------------- */
@@ -499,30 +641,33 @@ static void put_draw_until(rp_buf *out, int64_t count, int64_t timeout_ms)
     rp_wire_put_int(out, 4, timeout_ms);
 }
 
-/* The array of samples that a call asks for leaves room for the first of them. */
-static void a_count_that_fills_the_queue_leaves_room_for_samples(void **state)
+/* Calls that wait in an empty table take room for what they draw, not for what they ask for. */
+static void calls_that_ask_for_many_samples_leave_room(void **state)
 {
-    enum { COUNT = 150000 }; /* 9.6 MB, of the 12 MiB that are open to all */
-    rp_test_client *client;
-    rp_test_stream *call;
+    enum { COUNT = 262144, WAITING = 8 }; /* 16 MiB of samples each */
+    rp_test_client *waiters[WAITING], *client;
     rp_buf request;
     stage s;
 
     (void)state;
     open_quiet_stage(&s, 600000);
-    assert_non_null(client = rp_test_live_connect(&s.live));
-    rp_test_insert_items(client, "replay", 1, 2, 3 * MIB + MIB / 2);
     rp_buf_init(&request, rp_allocator_default());
-    put_draw_until(&request, COUNT, 60000);
-    call = rp_test_client_open(client, RP_TEST_REPLAY "Sample");
-    rp_test_stream_put(call, &request);
-    rp_test_stream_end(call);
-    assert_true(rp_test_stream_wait(call));
+    for (int i = 0; i < WAITING; i++) {
+        rp_test_stream *call;
+        assert_non_null(waiters[i] = rp_test_live_connect(&s.live));
+        call = rp_test_client_open(waiters[i], RP_TEST_REPLAY "Sample");
+        put_draw(&request, COUNT);
+        rp_test_stream_put(call, &request);
+        rp_test_stream_end(call);
+    }
+    step_all(waiters, WAITING);
+    assert_true(rp_test_live_await(&s.live, "replay", 0, WAITING));
 
-    assert_int_equal(call->status, RP_OK);
-    assert_int_equal(call->message_count, 1);
-    assert_true(rp_test_live_info(&s.live, "replay").samples > 0);
+    assert_in_range(queued_now(&s), 1, 64 << 10);
+    assert_non_null(client = rp_test_live_connect(&s.live));
+    rp_test_insert_items(client, "replay", 1, 1, MIB);
     rp_buf_deinit(&request);
+    free_all(waiters, WAITING);
     rp_test_client_free(client);
     rp_test_live_stop(&s.live);
 }
@@ -530,10 +675,8 @@ static void a_count_that_fills_the_queue_leaves_room_for_samples(void **state)
 /* Samples that are not read fill the queue: a call that waits for its room ends in time. */
 static void a_sample_that_waits_for_room_times_out(void **state)
 {
-    const rp_test_client_options deaf = {
-        .window = 1, .hold_windows = true, .keep_nothing = true};
     rp_test_client *readers[PEERS], *client;
-    rp_test_stream *call;
+    rp_test_stream *calls[PEERS], *call;
     rp_buf request;
     stage s;
 
@@ -542,16 +685,7 @@ static void a_sample_that_waits_for_room_times_out(void **state)
     rp_buf_init(&request, rp_allocator_default());
     assert_non_null(client = rp_test_live_connect(&s.live));
     rp_test_insert_items(client, "replay", 1, 1, MIB);
-    for (int i = 0; i < PEERS; i++) {
-        assert_non_null(readers[i] = rp_test_live_connect_with(&s.live, &deaf));
-        rp_test_put_sample(&request, "replay", 1000, -2);
-        rp_test_stream_put(rp_test_client_open(readers[i], RP_TEST_REVERB "SampleStream"),
-                           &request);
-    }
-    for (int i = 0; i < 4000 && queued_now(&s) < LIMIT - LIMIT / 4; i++) {
-        step_all(readers, PEERS);
-        rp_test_client_idle(client, 1);
-    }
+    fill_with_answers(&s, readers, calls, 1);
     put_draw_until(&request, 1, 200);
     call = rp_test_client_open(client, RP_TEST_REPLAY "Sample");
     rp_test_stream_put(call, &request);
@@ -561,7 +695,7 @@ static void a_sample_that_waits_for_room_times_out(void **state)
     assert_int_equal(call->status, RP_DEADLINE);
     assert_non_null(strstr(call->text, "queued_bytes"));
     rp_buf_deinit(&request);
-    for (int i = 0; i < PEERS; i++) rp_test_client_free(readers[i]);
+    free_all(readers, PEERS);
     rp_test_client_free(client);
     rp_test_live_stop(&s.live);
 }
@@ -599,10 +733,13 @@ int main(void)
         cmocka_unit_test(messages_that_do_not_end_are_bounded),
         cmocka_unit_test(pages_that_are_not_read_are_bounded),
         cmocka_unit_test(halves_of_messages_give_way_to_a_whole_one),
-        cmocka_unit_test(a_message_that_waits_for_room_is_not_late),
+        cmocka_unit_test(messages_have_their_turn_in_a_full_queue),
+        cmocka_unit_test(the_largest_message_needs_no_empty_queue),
+        cmocka_unit_test(answers_that_are_not_read_leave_room_for_messages),
+        cmocka_unit_test(readers_that_take_almost_nothing_give_way),
         cmocka_unit_test(window_updates_are_read_without_room),
         cmocka_unit_test(messages_of_blocked_writers_leave_room_for_samples),
-        cmocka_unit_test(a_count_that_fills_the_queue_leaves_room_for_samples),
+        cmocka_unit_test(calls_that_ask_for_many_samples_leave_room),
         cmocka_unit_test(a_sample_that_waits_for_room_times_out),
         cmocka_unit_test(a_message_that_never_fits_is_refused_at_once),
     };

@@ -454,20 +454,6 @@ static void an_answer_over_the_limit_is_refused(void **state)
     close_stage(&s);
 }
 
-static void a_batch_that_needs_more_memory_than_there_is_to_queue_is_refused(void **state)
-{
-    const rp_server_limits limits = {.queued_bytes = 100000};
-    stage s;
-
-    (void)state;
-    open_stage(&s, &limits);
-    (void)ask_for_samples(&s, 200000, 0);
-    expect(call(&s, REPLAY "Sample"), FULL, "queued_bytes");
-    (void)ask_for_samples(&s, 20, 0);
-    expect(call(&s, REPLAY "Sample"), LATE, "");
-    close_stage(&s);
-}
-
 static void answers_wait_for_a_reader_that_is_slow(void **state)
 {
     const rp_server_limits limits = {.connection_queued_bytes = 1 << 20};
@@ -655,7 +641,6 @@ int main(void)
         cmocka_unit_test(what_waits_ends_with_its_connection_and_with_the_server),
         cmocka_unit_test(waits_may_end_in_any_way_at_once),
         cmocka_unit_test(an_answer_over_the_limit_is_refused),
-        cmocka_unit_test(a_batch_that_needs_more_memory_than_there_is_to_queue_is_refused),
         cmocka_unit_test(answers_wait_for_a_reader_that_is_slow),
         cmocka_unit_test(an_answer_may_be_taken_back_while_it_is_made),
         cmocka_unit_test(a_draw_that_waits_holds_no_more_than_there_is_room_for),

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The array that a Sample or a Peek has its samples written to.
+ *
+ * A call may ask for many samples and wait long for the first. So an array takes memory page by
+ * page, as samples are written. A sample that was drawn is counted with its item (Q4): the cost
+ * of an item includes its place in the indexes of a table, 192 bytes, which is more than a
+ * sample has. Peek writes also where it finds no item: its array counts as a whole. */
+#ifndef RP_SERVER_SAMPLE_ROOM_H
+#define RP_SERVER_SAMPLE_ROOM_H
+
+#include "reprise/table.h"
+#include "server/refusal.h"
+
+typedef struct rp_worker rp_worker;
+
+/* Zero has no array. */
+typedef struct rp_sample_room {
+    rp_sample *samples;
+    size_t count;
+    size_t counted_bytes; /* in the budget of queued bytes */
+} rp_sample_room;
+
+/* Makes an array for `count` (>= 1) samples, of which `at_once` (>= 1) count from now on.
+ * RP_NO_RESOURCE, with `*why`: others use the budget, or there is no memory. */
+RP_NODISCARD rp_status rp_sample_room_init(rp_sample_room *room, rp_worker *worker,
+                                           size_t count, size_t at_once, rp_refusal *why,
+                                           rp_error *err);
+
+/* Drops the references of the first `used` samples and gives the room back. */
+void rp_sample_room_deinit(rp_sample_room *room, rp_worker *worker, size_t used);
+
+#endif
