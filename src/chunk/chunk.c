@@ -2,6 +2,7 @@
 #include "chunk/chunk.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "chunk/chunk_wire.h"
@@ -15,6 +16,9 @@ static_assert(sizeof(rp_chunk) % _Alignof(rp_chunk_column) == 0 &&
 static_assert(sizeof(rp_chunk) <= (size_t)RP_CHUNK_FIXED_BYTES &&
                   sizeof(rp_chunk_column) + sizeof(rp_column_place) <= RP_CHUNK_COLUMN_BYTES,
               "the cost of a chunk covers its block");
+static_assert(offsetof(rp_chunk, apart) < 2 * (size_t)RP_CACHE_LINE,
+              "an insert prefetches two lines of each chunk that it evicts: "
+              "rp_chunk_unref() must not read a third");
 
 rp_chunk_limits rp_chunk_limits_default(void)
 {

@@ -50,20 +50,20 @@ enum {
     RP_CHUNK_COLUMN_BYTES = 128, /* for each column */
 };
 
-/* What sampling and sending look at stands first, what eviction adds to that next, what only a
- * reader of rows needs last. */
+/* Sampling and sending read the first fields, eviction also those up to `apart`, which are in
+ * the first two cache lines, and readers of rows all of them. */
 struct rp_chunk {
     rp_refcount refs;
+    uint32_t column_count;
     size_t wire_bytes; /* of the message at `wire` */
     const uint8_t *wire;
     rp_chunk_origin origin;
-    rp_holders holders; /* counted by tables, under their locks */
-    uint32_t column_count;
-    atomic_int_least32_t pins;     /* readers of bytes that may go; -1: they have gone */
+    rp_holders holders;            /* counted by tables, under their locks */
     rp_allocator alloc;            /* it came from here */
     size_t size_bytes;             /* of this block; a message that is apart is not in it */
     _Atomic(rp_chunk_home *) home; /* NULL until it is put on disk */
     _Atomic(rp_chunk_stay *) stay; /* NULL until a table with a disk tier holds it */
+    atomic_int_least32_t pins;     /* readers of bytes that may go; -1: they have gone */
     bool adopted;                  /* `wire` is its owner's */
     bool apart;                    /* `wire` is a block of its own */
     bool delta;

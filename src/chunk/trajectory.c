@@ -20,9 +20,9 @@ static_assert(sizeof(rp_trajectory) % _Alignof(rp_chunk *) == 0 &&
                   sizeof(rp_chunk *) % _Alignof(rp_extent) == 0 &&
                   sizeof(rp_extent) % _Alignof(rp_slice) == 0,
               "the arrays of a trajectory follow each other without gaps");
-static_assert(RP_ITEM_INDEX_BYTES + sizeof(rp_trajectory) == 248 && sizeof(rp_extent) == 8 &&
-                  sizeof(rp_slice) == 24,
-              "rp_trajectory_cost() is what its header says");
+static_assert(RP_ITEM_INDEX_BYTES + sizeof(rp_trajectory) <= (size_t)RP_ITEM_FIXED_BYTES &&
+                  sizeof(rp_extent) == 8 && sizeof(rp_slice) == 24,
+              "rp_trajectory_cost() covers the item and is what its header says");
 
 /* --- checking --------------------------------------------------------------------------------- */
 
@@ -273,7 +273,8 @@ static size_t size_of(size_t chunk_count, size_t column_count, size_t slice_coun
 /* Fits 32 bits: there are at most RP_MAX_COLUMNS columns and RP_MAX_SLICES slices. */
 static uint32_t item_cost(size_t chunk_count, size_t column_count, size_t slice_count)
 {
-    return (uint32_t)(RP_ITEM_INDEX_BYTES + size_of(chunk_count, column_count, slice_count));
+    return (uint32_t)(RP_ITEM_FIXED_BYTES - sizeof(rp_trajectory) +
+                      size_of(chunk_count, column_count, slice_count));
 }
 
 static void release(const rp_allocator *alloc, rp_trajectory *t)

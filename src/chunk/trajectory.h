@@ -17,9 +17,14 @@ typedef struct rp_extent {
     uint32_t squeeze : 1;
 } rp_extent;
 
-/* What an item counts for besides its trajectory: its slot and its entries in the key map and
- * in both selectors, whose arrays may be twice as large as what is in use. */
-enum { RP_ITEM_INDEX_BYTES = 192 };
+enum {
+    /* The slot of an item and its entries in the key map and in both selectors, whose arrays
+     * may be twice as large as what is in use. */
+    RP_ITEM_INDEX_BYTES = 192,
+    /* What an item counts for besides its chunks, columns and slices: these indexes, and the
+     * head of its trajectory. */
+    RP_ITEM_FIXED_BYTES = 248,
+};
 
 struct rp_trajectory {
     rp_refcount refs;

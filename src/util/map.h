@@ -106,7 +106,8 @@ static inline void rp_map_prefetch_unlocked(const rp_map *map, uint32_t tag)
 /* A look-up: start, then call next until it returns a slot whose key is the right one, or
  * RP_MAP_NONE. */
 typedef struct rp_map_cursor {
-    const rp_map_array *array;
+    const rp_map_bucket *buckets;
+    size_t mask; /* of bucket numbers */
     size_t bucket;
     uint32_t matches; /* a bit for each entry of the bucket that is still to be tried */
 } rp_map_cursor;
@@ -132,27 +133,25 @@ static inline uint32_t rp_map_matches(const uint32_t *numbers, uint32_t wanted)
 static inline rp_map_cursor rp_map_start(const rp_map *map, uint32_t tag)
 {
     const rp_map_array *array = rp_map_array_of(map, tag);
-    rp_map_cursor at = {array, 0, 0};
+    rp_map_cursor at = {array->buckets, ((size_t)1 << array->bits) - 1, 0, 0};
 
-    if (array->buckets == NULL) return at;
+    if (at.buckets == NULL) return at;
     at.bucket = rp_map_home(array, tag);
-    at.matches = rp_map_matches(array->buckets[at.bucket].tags, tag);
+    at.matches = rp_map_matches(at.buckets[at.bucket].tags, tag);
     return at;
 }
 
 static inline uint32_t rp_map_next(uint32_t tag, rp_map_cursor *at)
 {
-    const rp_map_bucket *buckets = at->array->buckets;
-
-    if (buckets == NULL) return RP_MAP_NONE;
+    if (at->buckets == NULL) return RP_MAP_NONE;
     while (at->matches == 0) {
-        if (buckets[at->bucket].passed == 0) return RP_MAP_NONE;
-        at->bucket = (at->bucket + 1) & (((size_t)1 << at->array->bits) - 1);
-        at->matches = rp_map_matches(buckets[at->bucket].tags, tag);
+        if (at->buckets[at->bucket].passed == 0) return RP_MAP_NONE;
+        at->bucket = (at->bucket + 1) & at->mask;
+        at->matches = rp_map_matches(at->buckets[at->bucket].tags, tag);
     }
     uint32_t entry = (uint32_t)__builtin_ctz(at->matches);
     at->matches &= at->matches - 1;
-    return buckets[at->bucket].slots[entry];
+    return at->buckets[at->bucket].slots[entry];
 }
 
 /* Adds an entry that is not there yet; there must be room for it. */

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 typedef struct rp_refcount {
-    atomic_uint_fast32_t n;
+    atomic_uint_least32_t n; /* 4 bytes, so that 4 more fit before the next pointer */
 } rp_refcount;
 
 static inline void rp_refcount_init(rp_refcount *r)
