@@ -28,13 +28,12 @@
 
 enum {
     PIECE_BYTES = 4 << 20,   /* encoded and written in one go */
+    FULL_TRIES = 3,          /* on a full disk, before the backlog is given up */
+    FULL_WAITS = 8,          /* parts of retry_ns: the wait between two of these tries is one */
     MOST_TURNS = 8,          /* places that move while they are written down */
     DEFAULT_BYTES = 64 << 20 /* of a file; in the queue */
 };
 static const int64_t default_retry_ns = 1000000000;
-/* What is inserted while a checkpoint frees a full disk needs room itself: so inserts wait for
- * it, but not longer than this. */
-static const int64_t pause_ns = 1000000000;
 
 /* Somebody who waits for a number. On his stack; in the list until he is woken or gives up. */
 typedef struct waiter {
@@ -55,8 +54,9 @@ struct rp_journal {
     atomic_uint_fast64_t safe, last; /* written under the lock, read anywhere */
     atomic_uint_fast64_t queued;     /* bytes of raw records not written yet */
     atomic_bool is_degraded;         /* interval mode, and it cannot write */
-    atomic_int_fast64_t
-        pause_until;       /* the disk is full: changes wait so long. 0: they do not */
+    /* While a checkpoint frees a full disk, changes wait for it, since they need room
+     * themselves, until this time at most. 0: they do not wait. */
+    atomic_int_fast64_t pause_until;
     atomic_bool is_lost;   /* records have been given up. Set under the lock */
     bool has_marker;       /* the thread's: SYNCED is to be written */
     bool begins_after_gap; /* the thread's: the next file begins with LOST */
@@ -311,10 +311,6 @@ rp_status rp_journal_trim(rp_journal *j, uint64_t covered, uint64_t base, rp_err
         rp_status st;
 
         rp_mutex_lock(&j->mu);
-        if (j->hold > 0 && covered >= j->hold) {
-            j->hold = 0;
-            rp_cond_signal(&j->cv);
-        }
         more = j->file_count > 1 && j->files[1] - 1 <= base;
         if (RP_PLANTED(9)) more = j->file_count > 0 && j->files[0] <= covered;
         if (more) {
@@ -331,6 +327,16 @@ rp_status rp_journal_trim(rp_journal *j, uint64_t covered, uint64_t base, rp_err
         if (err != NULL) *err = why;
     }
     return first;
+}
+
+void rp_journal_resume(rp_journal *j, uint64_t covered)
+{
+    rp_mutex_lock(&j->mu);
+    if (j->hold > 0 && covered >= j->hold) {
+        j->hold = 0;
+        rp_cond_signal(&j->cv);
+    }
+    rp_mutex_unlock(&j->mu);
 }
 
 void rp_journal_get_info(rp_journal *j, rp_journal_info *out)
@@ -646,10 +652,14 @@ static bool wait_for_work(rp_journal *j)
         if (j->sync_wanted > j->synced && j->retry_at == 0 && !j->is_lost && !j->gave_way)
             break;
         if (j->losses > j->told_losses || (j->is_lost && j->kept.first != NULL)) break;
-        if (j->retry_at != 0)
-            until = j->retry_at;
-        else if (j->written > j->synced)
-            until = j->due_at;
+        /* While a checkpoint is waited for, nothing is tried or synced: its cut, or
+         * rp_journal_resume(), wakes the thread. */
+        if (!j->is_lost && !(j->gave_way && j->hold > 0)) {
+            if (j->retry_at != 0)
+                until = j->retry_at;
+            else if (j->written > j->synced)
+                until = j->due_at;
+        }
         if (pause_until != 0 && pause_until < until) until = pause_until;
         if (until <= now) break;
         (void)rp_cond_wait(&j->cv, &j->mu, until);
@@ -725,9 +735,22 @@ static void yield_to_checkpoint(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
         generation_of(j) == generation && rp_journal_file_sync(&j->file, &j->o, NULL) == RP_OK)
         set_written(j, j->written, j->written);
     j->gave_way = true;
-    atomic_store(&j->pause_until, rp_now_ns() + pause_ns);
+    atomic_store(&j->pause_until, rp_now_ns() + j->o.retry_ns);
     rp_mutex_lock(&j->mu);
     lose_locked(j);
+    rp_mutex_unlock(&j->mu);
+}
+
+/* Waits between two tries on a full disk. The disk may be full for a moment only: another
+ * process removes a file, or a checkpoint removes segments. Nothing is given up and nothing
+ * acknowledged meanwhile; changes wait. */
+static void wait_for_room(rp_journal *j)
+{
+    int64_t now = rp_now_ns(), until = now + j->o.retry_ns / FULL_WAITS;
+
+    atomic_store(&j->pause_until, now + j->o.retry_ns);
+    rp_mutex_lock(&j->mu);
+    while (!j->is_stopping && rp_now_ns() < until) (void)rp_cond_wait(&j->cv, &j->mu, until);
     rp_mutex_unlock(&j->mu);
 }
 
@@ -750,11 +773,15 @@ static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
     is_sync = is_sync_due(j);
     st = write_out(j, is_sync, &err);
     is_full = st == RP_NO_RESOURCE && is_disk_full(j);
-    if (is_full) { /* once more: the room may have been of a file that is being removed */
+    for (int tries = 1; is_full && tries < FULL_TRIES && !is_last; tries++) {
+        wait_for_room(j);
         st = write_out(j, is_sync, &err);
         is_full = st == RP_NO_RESOURCE && is_disk_full(j);
     }
-    if (is_full) yield_to_checkpoint(j);
+    if (is_full)
+        yield_to_checkpoint(j);
+    else
+        atomic_store(&j->pause_until, 0);
     j->retry_at = st != RP_OK && !is_full ? rp_now_ns() + j->o.retry_ns : 0;
     if (is_sync || was_synced) j->due_at = rp_now_ns() + j->o.interval_ns;
     report(j, st, &err);
