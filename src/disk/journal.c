@@ -54,8 +54,8 @@ struct rp_journal {
     atomic_uint_fast64_t safe, last; /* written under the lock, read anywhere */
     atomic_uint_fast64_t queued;     /* bytes of raw records not written yet */
     atomic_bool is_degraded;         /* interval mode, and it cannot write */
-    /* While a checkpoint frees a full disk, changes wait for it, since they need room
-     * themselves, until this time at most. 0: they do not wait. */
+    /* While a checkpoint frees a full disk, changes that take room wait for it, until this time
+     * at most. 0: they do not wait. */
     atomic_int_fast64_t pause_until;
     atomic_bool is_lost;   /* records have been given up. Set under the lock */
     bool has_marker;       /* the thread's: SYNCED is to be written */
@@ -262,12 +262,12 @@ bool rp_journal_is_lost(rp_journal *j)
     return atomic_load(&j->is_lost);
 }
 
-bool rp_journal_is_behind(rp_journal *j)
+bool rp_journal_is_behind(rp_journal *j, bool takes_room)
 {
     uint64_t bytes = atomic_load(&j->queued);
     int64_t pause_until = atomic_load(&j->pause_until);
 
-    if (pause_until != 0 && rp_now_ns() < pause_until) return true;
+    if (takes_room && pause_until != 0 && rp_now_ns() < pause_until) return true;
     if (atomic_load(&j->is_degraded)) return false; /* it gives up, and holds up nobody */
     if (j->o.segments != NULL) bytes += rp_segments_queued(j->o.segments);
     return bytes >= j->o.max_queued;
@@ -735,7 +735,7 @@ static void yield_to_checkpoint(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
         generation_of(j) == generation && rp_journal_file_sync(&j->file, &j->o, NULL) == RP_OK)
         set_written(j, j->written, j->written);
     j->gave_way = true;
-    atomic_store(&j->pause_until, rp_now_ns() + j->o.retry_ns);
+    atomic_store(&j->pause_until, j->o.sync ? RP_FOREVER : rp_now_ns() + j->o.retry_ns);
     rp_mutex_lock(&j->mu);
     lose_locked(j);
     rp_mutex_unlock(&j->mu);

@@ -90,8 +90,12 @@ uint64_t rp_journal_append(rp_journal *j, rp_record_kind kind, const rp_bytes *p
 uint64_t rp_journal_append_nothing(rp_journal *j);
 /* It has given up, and what is appended is of no use for now. */
 bool rp_journal_is_lost(rp_journal *j);
-/* Any thread, any lock below 44: no lock is taken if there are no segments. */
-bool rp_journal_is_behind(rp_journal *j);
+/* True if changes have to wait: max_queued bytes are to be written. Also, for changes that take
+ * room for chunks, while a checkpoint frees a full disk: in sync mode until it is complete,
+ * since they could not be acknowledged before, and the chunks that wait must fit into the
+ * reserve; in interval mode for `retry_ns` at most.
+ * Any thread, any lock below 44: no lock is taken if there are no segments. */
+bool rp_journal_is_behind(rp_journal *j, bool takes_room);
 uint64_t rp_journal_last(rp_journal *j); /* LSN appended */
 /* The same for a checkpoint, while all tables' locks are held: from here on the journal will do
  * if the checkpoint comes off. */
