@@ -68,6 +68,7 @@ struct rp_journal {
     rp_raw_queue queue RP_GUARDED_BY(mu);
     rp_raw_batch *spare RP_GUARDED_BY(mu);
     uint64_t written, synced RP_GUARDED_BY(mu); /* changed by the thread */
+    uint64_t reached RP_GUARDED_BY(mu);         /* no file has a record over this */
     uint64_t sync_wanted RP_GUARDED_BY(mu);     /* up to here, by somebody */
     uint64_t losses RP_GUARDED_BY(mu);          /* how often */
     uint64_t resume RP_GUARDED_BY(mu); /* the first number after those given up; 0: none were */
@@ -276,6 +277,16 @@ bool rp_journal_is_behind(rp_journal *j, bool takes_room)
 uint64_t rp_journal_last(rp_journal *j)
 {
     return atomic_load(&j->last);
+}
+
+uint64_t rp_journal_reached(rp_journal *j)
+{
+    uint64_t reached;
+
+    rp_mutex_lock(&j->mu);
+    reached = j->reached;
+    rp_mutex_unlock(&j->mu);
+    return reached;
 }
 
 uint64_t rp_journal_safe(rp_journal *j)
@@ -518,6 +529,9 @@ static rp_status write_piece(rp_journal *j, bool is_sync, bool *done,
     if (st != RP_OK) return rp_fail_memory(err, sizeof first);
     RP_KILL_POINT("journal.flushed");
     st = rp_journal_file_write(&j->file, &j->o, first, hide, &j->piece, err);
+    rp_mutex_lock(&j->mu);
+    if ((st == RP_OK || j->file.is_bad) && j->reached < last) j->reached = last;
+    rp_mutex_unlock(&j->mu);
     if (st != RP_OK) {
         if (j->file.is_bad) condemn(j);
         return st;
@@ -831,7 +845,7 @@ rp_status rp_journal_start(const rp_journal_options *options, rp_journal **out,
     rp_mutex_init(&j->mu, RP_RANK_JOURNAL);
     rp_cond_init(&j->cv);
     rp_buf_init(&j->piece.bytes, &j->alloc);
-    j->written = j->synced = options->next_lsn - 1;
+    j->written = j->synced = j->reached = options->next_lsn - 1;
     atomic_init(&j->last, options->next_lsn - 1);
     atomic_init(&j->safe, options->next_lsn - 1);
     j->due_at = RP_FOREVER;

@@ -101,6 +101,8 @@ uint64_t rp_journal_last(rp_journal *j); /* LSN appended */
  * if the checkpoint comes off. */
 uint64_t rp_journal_cut(rp_journal *j);
 uint64_t rp_journal_safe(rp_journal *j);
+/* No journal file has, or ever had, a record with a number over this. */
+uint64_t rp_journal_reached(rp_journal *j);
 /* RP_DEADLINE, RP_CANCELLED, RP_UNAVAILABLE (it cannot write now). On the journal's own thread,
  * where callbacks of operations may run that were held up, RP_OK at once: it would wait for
  * itself. */

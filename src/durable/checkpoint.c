@@ -667,7 +667,8 @@ static rp_status begin(run *r, rp_error *err)
     if (r->slots == NULL) return rp_fail_memory(err, BLOCK_BYTES);
     if (r->c->is_short) {
         rp_segments_drop_queue(r->c->segments, true);
-        st = rp_segments_end_open(r->c->segments, err);
+        st = rp_retention_sweep(r->c, err);
+        if (st == RP_OK) st = rp_segments_end_open(r->c->segments, err);
         if (st != RP_OK) return st;
     }
     /* Before the cut: who has no chunk in memory now is needed by no change after it. */

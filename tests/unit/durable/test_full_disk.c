@@ -78,11 +78,12 @@ static bool is_degraded(const bench *b)
 
 static bool insert_within(bench *b, int64_t ms)
 {
-    rp_insert item = {.key = ++b->next, .priority = 1, .flags = RP_INSERT_TAKE};
+    rp_insert item = {.key = ++b->next, .priority = 1};
     rp_status st;
 
     item.trajectory = rp_test_blob_trajectory(rp_allocator_default(), b->next, 1, CHUNK);
     st = rp_table_insert(b->table, &item, 1, rp_wait_ms(ms), NULL, &b->err);
+    rp_trajectory_unref(item.trajectory);
     return st == RP_OK && !is_degraded(b);
 }
 
