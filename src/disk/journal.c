@@ -28,13 +28,12 @@
 
 enum {
     PIECE_BYTES = 4 << 20,   /* encoded and written in one go */
+    FULL_TRIES = 3,          /* on a full disk, before the backlog is given up */
+    FULL_WAITS = 8,          /* parts of retry_ns: the wait between two of these tries is one */
     MOST_TURNS = 8,          /* places that move while they are written down */
     DEFAULT_BYTES = 64 << 20 /* of a file; in the queue */
 };
 static const int64_t default_retry_ns = 1000000000;
-/* What is inserted while a checkpoint frees a full disk needs room itself: so inserts wait for
- * it, but not longer than this. */
-static const int64_t pause_ns = 1000000000;
 
 /* Somebody who waits for a number. On his stack; in the list until he is woken or gives up. */
 typedef struct waiter {
@@ -55,8 +54,9 @@ struct rp_journal {
     atomic_uint_fast64_t safe, last; /* written under the lock, read anywhere */
     atomic_uint_fast64_t queued;     /* bytes of raw records not written yet */
     atomic_bool is_degraded;         /* interval mode, and it cannot write */
-    atomic_int_fast64_t
-        pause_until;       /* the disk is full: changes wait so long. 0: they do not */
+    /* While a checkpoint frees a full disk, changes that take room wait for it, until this time
+     * at most. 0: they do not wait. */
+    atomic_int_fast64_t pause_until;
     atomic_bool is_lost;   /* records have been given up. Set under the lock */
     bool has_marker;       /* the thread's: SYNCED is to be written */
     bool begins_after_gap; /* the thread's: the next file begins with LOST */
@@ -68,6 +68,7 @@ struct rp_journal {
     rp_raw_queue queue RP_GUARDED_BY(mu);
     rp_raw_batch *spare RP_GUARDED_BY(mu);
     uint64_t written, synced RP_GUARDED_BY(mu); /* changed by the thread */
+    uint64_t reached RP_GUARDED_BY(mu);         /* no file has a record over this */
     uint64_t sync_wanted RP_GUARDED_BY(mu);     /* up to here, by somebody */
     uint64_t losses RP_GUARDED_BY(mu);          /* how often */
     uint64_t resume RP_GUARDED_BY(mu); /* the first number after those given up; 0: none were */
@@ -262,12 +263,12 @@ bool rp_journal_is_lost(rp_journal *j)
     return atomic_load(&j->is_lost);
 }
 
-bool rp_journal_is_behind(rp_journal *j)
+bool rp_journal_is_behind(rp_journal *j, bool takes_room)
 {
     uint64_t bytes = atomic_load(&j->queued);
     int64_t pause_until = atomic_load(&j->pause_until);
 
-    if (pause_until != 0 && rp_now_ns() < pause_until) return true;
+    if (takes_room && pause_until != 0 && rp_now_ns() < pause_until) return true;
     if (atomic_load(&j->is_degraded)) return false; /* it gives up, and holds up nobody */
     if (j->o.segments != NULL) bytes += rp_segments_queued(j->o.segments);
     return bytes >= j->o.max_queued;
@@ -276,6 +277,16 @@ bool rp_journal_is_behind(rp_journal *j)
 uint64_t rp_journal_last(rp_journal *j)
 {
     return atomic_load(&j->last);
+}
+
+uint64_t rp_journal_reached(rp_journal *j)
+{
+    uint64_t reached;
+
+    rp_mutex_lock(&j->mu);
+    reached = j->reached;
+    rp_mutex_unlock(&j->mu);
+    return reached;
 }
 
 uint64_t rp_journal_safe(rp_journal *j)
@@ -311,10 +322,6 @@ rp_status rp_journal_trim(rp_journal *j, uint64_t covered, uint64_t base, rp_err
         rp_status st;
 
         rp_mutex_lock(&j->mu);
-        if (j->hold > 0 && covered >= j->hold) {
-            j->hold = 0;
-            rp_cond_signal(&j->cv);
-        }
         more = j->file_count > 1 && j->files[1] - 1 <= base;
         if (RP_PLANTED(9)) more = j->file_count > 0 && j->files[0] <= covered;
         if (more) {
@@ -331,6 +338,16 @@ rp_status rp_journal_trim(rp_journal *j, uint64_t covered, uint64_t base, rp_err
         if (err != NULL) *err = why;
     }
     return first;
+}
+
+void rp_journal_resume(rp_journal *j, uint64_t covered)
+{
+    rp_mutex_lock(&j->mu);
+    if (j->hold > 0 && covered >= j->hold) {
+        j->hold = 0;
+        rp_cond_signal(&j->cv);
+    }
+    rp_mutex_unlock(&j->mu);
 }
 
 void rp_journal_get_info(rp_journal *j, rp_journal_info *out)
@@ -512,6 +529,9 @@ static rp_status write_piece(rp_journal *j, bool is_sync, bool *done,
     if (st != RP_OK) return rp_fail_memory(err, sizeof first);
     RP_KILL_POINT("journal.flushed");
     st = rp_journal_file_write(&j->file, &j->o, first, hide, &j->piece, err);
+    rp_mutex_lock(&j->mu);
+    if ((st == RP_OK || j->file.is_bad) && j->reached < last) j->reached = last;
+    rp_mutex_unlock(&j->mu);
     if (st != RP_OK) {
         if (j->file.is_bad) condemn(j);
         return st;
@@ -646,10 +666,14 @@ static bool wait_for_work(rp_journal *j)
         if (j->sync_wanted > j->synced && j->retry_at == 0 && !j->is_lost && !j->gave_way)
             break;
         if (j->losses > j->told_losses || (j->is_lost && j->kept.first != NULL)) break;
-        if (j->retry_at != 0)
-            until = j->retry_at;
-        else if (j->written > j->synced)
-            until = j->due_at;
+        /* While a checkpoint is waited for, nothing is tried or synced: its cut, or
+         * rp_journal_resume(), wakes the thread. */
+        if (!j->is_lost && !(j->gave_way && j->hold > 0)) {
+            if (j->retry_at != 0)
+                until = j->retry_at;
+            else if (j->written > j->synced)
+                until = j->due_at;
+        }
         if (pause_until != 0 && pause_until < until) until = pause_until;
         if (until <= now) break;
         (void)rp_cond_wait(&j->cv, &j->mu, until);
@@ -725,9 +749,22 @@ static void yield_to_checkpoint(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
         generation_of(j) == generation && rp_journal_file_sync(&j->file, &j->o, NULL) == RP_OK)
         set_written(j, j->written, j->written);
     j->gave_way = true;
-    atomic_store(&j->pause_until, rp_now_ns() + pause_ns);
+    atomic_store(&j->pause_until, j->o.sync ? RP_FOREVER : rp_now_ns() + j->o.retry_ns);
     rp_mutex_lock(&j->mu);
     lose_locked(j);
+    rp_mutex_unlock(&j->mu);
+}
+
+/* Waits between two tries on a full disk. The disk may be full for a moment only: another
+ * process removes a file, or a checkpoint removes segments. Nothing is given up and nothing
+ * acknowledged meanwhile; changes wait. */
+static void wait_for_room(rp_journal *j)
+{
+    int64_t now = rp_now_ns(), until = now + j->o.retry_ns / FULL_WAITS;
+
+    atomic_store(&j->pause_until, now + j->o.retry_ns);
+    rp_mutex_lock(&j->mu);
+    while (!j->is_stopping && rp_now_ns() < until) (void)rp_cond_wait(&j->cv, &j->mu, until);
     rp_mutex_unlock(&j->mu);
 }
 
@@ -750,11 +787,15 @@ static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
     is_sync = is_sync_due(j);
     st = write_out(j, is_sync, &err);
     is_full = st == RP_NO_RESOURCE && is_disk_full(j);
-    if (is_full) { /* once more: the room may have been of a file that is being removed */
+    for (int tries = 1; is_full && tries < FULL_TRIES && !is_last; tries++) {
+        wait_for_room(j);
         st = write_out(j, is_sync, &err);
         is_full = st == RP_NO_RESOURCE && is_disk_full(j);
     }
-    if (is_full) yield_to_checkpoint(j);
+    if (is_full)
+        yield_to_checkpoint(j);
+    else
+        atomic_store(&j->pause_until, 0);
     j->retry_at = st != RP_OK && !is_full ? rp_now_ns() + j->o.retry_ns : 0;
     if (is_sync || was_synced) j->due_at = rp_now_ns() + j->o.interval_ns;
     report(j, st, &err);
@@ -804,7 +845,7 @@ rp_status rp_journal_start(const rp_journal_options *options, rp_journal **out,
     rp_mutex_init(&j->mu, RP_RANK_JOURNAL);
     rp_cond_init(&j->cv);
     rp_buf_init(&j->piece.bytes, &j->alloc);
-    j->written = j->synced = options->next_lsn - 1;
+    j->written = j->synced = j->reached = options->next_lsn - 1;
     atomic_init(&j->last, options->next_lsn - 1);
     atomic_init(&j->safe, options->next_lsn - 1);
     j->due_at = RP_FOREVER;

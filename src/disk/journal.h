@@ -18,12 +18,16 @@
  *
  * When it cannot write, sync mode makes nothing safe until it can again. Interval mode goes on
  * without: everything counts as safe at once, as with checkpoints alone, and it says so
- * (on_trouble). If it has to give up records that wait to be written (the disk is full
- * at two tries in a row, there are more than max_queued bytes of them in interval mode, or
- * there was no memory for one), nothing after them is of use either: it writes no more until
- * rp_journal_cut() tells of a checkpoint that has what is missing; if the disk was full, until
- * rp_journal_trim() says that the checkpoint is complete, which needs the room that there is.
- * In sync mode nothing is safe before that.
+ * (on_trouble). The journal gives up the records that wait to be written
+ *
+ *   - if the disk is full at three tries, an eighth of `retry_ns` apart;
+ *   - if there are more than max_queued bytes of them, in interval mode;
+ *   - if there was no memory for one.
+ *
+ * Nothing after them is of use either: it writes no more until rp_journal_cut() tells of a
+ * checkpoint that has what is missing; if the disk was full, until rp_journal_resume() says
+ * that the checkpoint is complete, which needs the room that there is. Its thread sleeps
+ * meanwhile. In sync mode nothing is safe before that.
  *
  * Files are "wal/" and the first LSN in 16 hexadecimal digits. Where two have the same number,
  * the one that begins later has it right. After every sync a RP_RECORD_SYNCED record goes in
@@ -47,7 +51,8 @@ typedef struct rp_journal_options {
     uint64_t next_lsn; /* >= 1 */
     bool sync;
     int64_t interval_ns;
-    int64_t retry_ns;    /* between tries when it cannot write; 0: a second */
+    int64_t retry_ns;    /* between tries when it cannot write, and how long changes wait for
+                            room at most; 0: a second */
     uint64_t file_bytes; /* a new file is begun when one has this many; 0: 64 MiB */
     uint64_t max_queued; /* bytes, segments' included: from here on it is behind; 0: 64 MiB */
     /* On the journal's thread: appends the payload of a record to `out`; perhaps several times
@@ -85,13 +90,19 @@ uint64_t rp_journal_append(rp_journal *j, rp_record_kind kind, const rp_bytes *p
 uint64_t rp_journal_append_nothing(rp_journal *j);
 /* It has given up, and what is appended is of no use for now. */
 bool rp_journal_is_lost(rp_journal *j);
-/* Any thread, any lock below 44: no lock is taken if there are no segments. */
-bool rp_journal_is_behind(rp_journal *j);
+/* True if changes have to wait: max_queued bytes are to be written. Also, for changes that take
+ * room for chunks, while a checkpoint frees a full disk: in sync mode until it is complete,
+ * since they could not be acknowledged before, and the chunks that wait must fit into the
+ * reserve; in interval mode for `retry_ns` at most.
+ * Any thread, any lock below 44: no lock is taken if there are no segments. */
+bool rp_journal_is_behind(rp_journal *j, bool takes_room);
 uint64_t rp_journal_last(rp_journal *j); /* LSN appended */
 /* The same for a checkpoint, while all tables' locks are held: from here on the journal will do
  * if the checkpoint comes off. */
 uint64_t rp_journal_cut(rp_journal *j);
 uint64_t rp_journal_safe(rp_journal *j);
+/* No journal file has, or ever had, a record with a number over this. */
+uint64_t rp_journal_reached(rp_journal *j);
 /* RP_DEADLINE, RP_CANCELLED, RP_UNAVAILABLE (it cannot write now). On the journal's own thread,
  * where callbacks of operations may run that were held up, RP_OK at once: it would wait for
  * itself. */
@@ -99,6 +110,9 @@ RP_NODISCARD rp_status rp_journal_wait(rp_journal *j, uint64_t lsn, rp_wait wait
                                        rp_error *err);
 /* Has everything up to now written, synced. The same statuses. */
 RP_NODISCARD rp_status rp_journal_sync(rp_journal *j, rp_wait wait, rp_error *err);
+/* A checkpoint that has everything up to `covered` is complete, and the room that the next one
+ * needs is kept: a journal that gave up on a full disk writes again. */
+void rp_journal_resume(rp_journal *j, uint64_t covered);
 /* A checkpoint has everything up to `covered`: removes files whose records are all <= `base`,
  * which an older one has. The first failure is the status. */
 RP_NODISCARD rp_status rp_journal_trim(rp_journal *j, uint64_t covered, uint64_t base,

@@ -82,12 +82,12 @@ uint64_t rp_segments_queued(rp_segments *s);
 RP_NODISCARD rp_status rp_segments_flush(rp_segments *s, rp_error *err);
 /* Flushes, then syncs the files and, for new ones, their directory. */
 RP_NODISCARD rp_status rp_segments_sync(rp_segments *s, rp_error *err);
-/* If the last flush or sync failed for want of space, drops the records that are not written,
- * so that what is put from now on need not wait for them. Their chunks have no place any more
- * and can be put again; chunks that were being moved are where they were. A flush or sync that
- * waits for them fails. For a checkpoint on a full disk: most of a backlog may be of items that
- * are gone. */
-void rp_segments_drop_queue(rp_segments *s);
+/* Drops the records that are not written, if the last flush or sync failed for want of space or
+ * if `always`, so that what is put from now on need not wait for them. Their chunks have no
+ * place any more and can be put again; chunks that were being moved are where they were. A
+ * flush or sync that waits for them fails. For a checkpoint on a full disk: most of a backlog
+ * may be of items that are gone. */
+void rp_segments_drop_queue(rp_segments *s, bool always);
 /* Syncs what is queued and seals the open segment: what is put later goes into a new one. For a
  * disk that is full: only a segment that is not written any more can be removed. */
 RP_NODISCARD rp_status rp_segments_end_open(rp_segments *s, rp_error *err);

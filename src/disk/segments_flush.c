@@ -185,7 +185,7 @@ static void drop_locked(rp_segments *s) RP_REQUIRES(s->mu)
     s->drops++;
 }
 
-void rp_segments_drop_queue(rp_segments *s)
+void rp_segments_drop_queue(rp_segments *s, bool always)
 {
     size_t capacity = 64, old_capacity = 0, first = 0, from = 0, to = 0;
     rp_segment_entry *ring = NULL, *old = NULL;
@@ -193,7 +193,7 @@ void rp_segments_drop_queue(rp_segments *s)
     rp_mutex_lock(&s->mu);
     while (s->is_working) (void)rp_cond_wait(&s->done, &s->mu, INT64_MAX);
     while (capacity < s->written) capacity *= 2;
-    if (s->is_full && can_undo_locked(s))
+    if ((s->is_full || (always && s->written < s->count)) && can_undo_locked(s))
         ring = rp_alloc_array(&s->alloc, capacity, sizeof *ring);
     if (ring != NULL) {
         for (size_t i = 0; i < s->written; i++) ring[i] = *rp_entry_at(s, i);

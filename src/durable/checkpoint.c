@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "chunk/trajectory.h"
+#include "disk/reserve.h"
 #include "durable/retention.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -15,6 +16,15 @@
 
 enum {
     FLUSH_BYTES = 8 << 20,
+    SHORT_FLUSH_BYTES = 64 << 20, /* on a full disk */
+    RECORDS_SHARE = 16,           /* seals take at most one of so many parts of the records */
+    FILES_BYTES = 16 << 10,       /* ends of blocks of the file system, CURRENT */
+    BLOCK_ENTRY_BYTES = 32,       /* at most so many in the manifest for a block of slots, */
+    SLOT_ENTRY_BYTES = 5,         /* a slot in a set, */
+    SEGMENT_ENTRY_BYTES = 40,     /* a segment */
+    DEAD_SHARE = 6, /* R3: one of so many parts of the dead bytes counts as room. More than a
+                       quarter must be dead to make up for the whole reserve, and then there are
+                       segments to empty */
     MOVED_BYTES = 64 << 20,
     MAX_TRIES = 8,
     SET_PAGE = 1 << 14,
@@ -36,7 +46,8 @@ typedef struct run {
     size_t segment_count, segment_capacity;
     rp_image image;
     rp_buf payload;
-    rp_slot *slots; /* of one block */
+    rp_slot *slots;       /* of one block */
+    uint64_t chunk_bytes; /* of chunks that were not on disk */
     rp_checkpoint_result result;
 } run;
 
@@ -147,6 +158,7 @@ static uint64_t most_moved(const rp_checkpointer *c)
 {
     uint64_t most = c->max_moved != 0 ? c->max_moved : MOVED_BYTES, total, available;
 
+    if (c->moves_nothing) return 0;
     if (c->files->ops->space == NULL ||
         c->files->ops->space(c->files, &total, &available, NULL) != RP_OK)
         return most;
@@ -204,6 +216,7 @@ static rp_status place_chunk(run *r, rp_chunk *chunk, rp_place *out, rp_error *e
         return rp_segments_move_chunk(r->c->segments, chunk, out, err);
     }
     r->result.bytes += RP_RECORD_HEADER_BYTES + chunk->wire_bytes;
+    r->chunk_bytes += RP_RECORD_HEADER_BYTES + chunk->wire_bytes;
     st = rp_segments_put_chunk(r->c->segments, chunk, out);
     if (st == RP_NO_RESOURCE) return rp_fail_memory(err, chunk->wire_bytes);
     return st == RP_OK ? st : rp_fail(err, st, "checkpoint: a chunk could not be queued");
@@ -314,10 +327,78 @@ static bool touches_moving(const run *r, const rp_kept_block *block)
     return false;
 }
 
+/* Bytes that the manifest has at most, and files beside it. */
+static uint64_t manifest_bytes(const run *r)
+{
+    uint64_t bytes = FILES_BYTES + r->c->catalogue.segment_count * SEGMENT_ENTRY_BYTES;
+
+    for (size_t t = 0; t < r->table_count; t++) {
+        const rp_table_state *state = rp_cut_state(r->cut, t);
+
+        bytes += rp_cut_block_count(r->cut, t) * BLOCK_ENTRY_BYTES;
+        bytes += (state->set_counts[0] + state->set_counts[1]) * SLOT_ENTRY_BYTES;
+    }
+    return bytes;
+}
+
+/* Bytes on disk that this checkpoint does not need. */
+static uint64_t dead_bytes(const run *r)
+{
+    const rp_catalogue *k = &r->c->catalogue;
+    uint64_t all = rp_segments_queued(r->c->segments), live = 0, bytes;
+
+    for (size_t i = 0; i < k->segment_count; i++)
+        if (rp_segments_open(r->c->segments, k->segments[i].number, &bytes, NULL) == RP_OK)
+            all += bytes;
+    for (size_t t = 0; t < r->kept.count; t++)
+        for (size_t b = 0; b < r->kept.tables[t].block_count; b++) {
+            const rp_kept_block *block = &r->kept.tables[t].blocks[b];
+
+            for (uint32_t i = 0; i < block->share_count; i++) live += block->shares[i].bytes;
+        }
+    return all > live ? all - live : 0;
+}
+
+/* On a full disk: whether what is queued may be written. If not, drops it (R2). `is_all`: the
+ * whole checkpoint is queued, so it is known what remains (R3). */
+static rp_status check_room(run *r, bool is_all, rp_error *err)
+{
+    const rp_checkpointer *c = r->c;
+    uint64_t queued = rp_segments_queued(c->segments), total, available = 0, left, spent;
+    uint64_t needed = queued + queued / RECORDS_SHARE + manifest_bytes(r);
+    rp_status st = RP_OK;
+
+    if (!c->is_short || c->files->ops->space == NULL ||
+        c->files->ops->space(c->files, &total, &available, NULL) != RP_OK)
+        return RP_OK;
+    left = available > needed ? available - needed : 0;
+    spent = c->reserve / RP_RESERVE_PARTS * RP_RESERVE_SPENT;
+    if (available < needed)
+        st = rp_fail(err, RP_NO_RESOURCE,
+                     "checkpoint: the disk is full: %" PRIu64 " bytes are needed, %" PRIu64
+                     " are free; delete items or make room",
+                     needed, available);
+    else if (is_all && r->chunk_bytes > 0 &&
+             left + dead_bytes(r) / DEAD_SHARE + spent < c->reserve)
+        st = rp_fail(err, RP_NO_RESOURCE,
+                     "checkpoint: the disk is full of items: %" PRIu64
+                     " bytes of new ones would leave %" PRIu64
+                     " free, and the next checkpoint may need %" PRIu64
+                     "; delete items or make room",
+                     r->chunk_bytes, left, c->reserve);
+    if (st != RP_OK) rp_segments_drop_queue(c->segments, true);
+    return st;
+}
+
 /* Every now and then: writes what is queued. */
 static rp_status breathe(run *r, rp_error *err)
 {
-    if (rp_segments_queued(r->c->segments) < FLUSH_BYTES) return RP_OK;
+    uint64_t most = r->c->is_short ? SHORT_FLUSH_BYTES : FLUSH_BYTES;
+    rp_status st;
+
+    if (rp_segments_queued(r->c->segments) < most) return RP_OK;
+    st = check_room(r, false, err);
+    if (st != RP_OK) return st;
     RP_KILL_POINT("checkpoint.segments");
     return rp_segments_flush(r->c->segments, err);
 }
@@ -373,6 +454,7 @@ static rp_status write_segments(run *r, rp_error *err)
     rp_status st = write_tables(r, err);
 
     RP_KILL_POINT("checkpoint.queued");
+    if (st == RP_OK) st = check_room(r, true, err);
     if (st == RP_OK)
         st = RP_PLANTED(26) ? rp_segments_flush(r->c->segments, err)
                             : rp_segments_sync(r->c->segments, err);
@@ -584,8 +666,9 @@ static rp_status begin(run *r, rp_error *err)
     r->slots = rp_alloc(r->c->alloc, BLOCK_BYTES);
     if (r->slots == NULL) return rp_fail_memory(err, BLOCK_BYTES);
     if (r->c->is_short) {
-        rp_segments_drop_queue(r->c->segments);
-        st = rp_segments_end_open(r->c->segments, err);
+        rp_segments_drop_queue(r->c->segments, true);
+        st = rp_retention_sweep(r->c, err);
+        if (st == RP_OK) st = rp_segments_end_open(r->c->segments, err);
         if (st != RP_OK) return st;
     }
     /* Before the cut: who has no chunk in memory now is needed by no change after it. */
@@ -593,7 +676,7 @@ static rp_status begin(run *r, rp_error *err)
     if (st == RP_OK) st = choose_moving(r, err);
     if (st == RP_OK) st = take_cut(r, err);
     /* On a full disk, what waits to be written goes: what of it is needed is put again. */
-    if (st == RP_OK) rp_segments_drop_queue(r->c->segments);
+    if (st == RP_OK) rp_segments_drop_queue(r->c->segments, r->c->is_short);
     return st;
 }
 

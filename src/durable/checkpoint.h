@@ -13,7 +13,11 @@
  * Compaction: segments of which less than a quarter is live are emptied on the way, or three
  * quarters if the disk is full. Blocks that lie there or refer to chunks there are written
  * anew, and those chunks move: at most 64 MiB in one checkpoint, and a quarter of the free
- * room. */
+ * room.
+ *
+ * On a full disk (is_short) a checkpoint is put together in the queue of the segments before a
+ * byte of it is written, up to 64 MiB, and then written only if there is room for all of it
+ * (disk/reserve.h, R2) and if enough room remains for the next one (R3). */
 #ifndef RP_DURABLE_CHECKPOINT_H
 #define RP_DURABLE_CHECKPOINT_H
 
@@ -67,6 +71,8 @@ typedef struct rp_checkpointer {
     /* The disk is full: the open segment is ended, segments are emptied that have less dead
      * than usual, and of checkpoints and the journal only what the new one needs is kept. */
     bool is_short;
+    bool moves_nothing; /* only damaged segments are emptied: there is no room to move chunks */
+    uint64_t reserve;   /* bytes that are to be free after one on a full disk (R3) */
     uint64_t max_moved; /* for tests; 0: as said above */
 } rp_checkpointer;
 

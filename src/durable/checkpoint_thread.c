@@ -40,7 +40,8 @@ static void note_success_locked(rp_durable *d, const rp_checkpoint_result *resul
 
 static void note_failure_locked(rp_durable *d) RP_REQUIRES(d->mu)
 {
-    int64_t backoff_ns = d->backoff_ns == 0 ? FIRST_BACKOFF_NS : 2 * d->backoff_ns;
+    int64_t first_ns = d->tuning.retry_ns != 0 ? d->tuning.retry_ns : FIRST_BACKOFF_NS;
+    int64_t backoff_ns = d->backoff_ns == 0 ? first_ns : 2 * d->backoff_ns;
     rp_journal_info journal = {0};
 
     if (d->journal != NULL) rp_journal_get_info(d->journal, &journal);
@@ -76,21 +77,39 @@ static bool is_disk_short(rp_durable *d)
     return available < total / 8 || available < reserve_bytes(d);
 }
 
-/* Writes one; on a full disk once more, with the reserve: what else is there gives way to that
- * one then. */
-static rp_status write_with_reserve(rp_durable *d, rp_checkpoint_result *result, rp_error *why)
+/* Writes one on a full disk, into the room of the reserve. If there is no room to move chunks,
+ * writes it without. */
+static rp_status write_short(rp_durable *d, rp_checkpoint_result *result, rp_error *why)
 {
     rp_checkpointer *c = &d->checkpointer;
     rp_status st;
 
-    c->is_short = false;
+    rp_reserve_release(&d->reserve);
+    c->is_short = true;
+    c->reserve = d->reserve.wanted;
+    *result = (rp_checkpoint_result){0};
     st = rp_checkpoint_write(c, result, why);
-    if (st == RP_NO_RESOURCE && is_disk_short(d) && rp_reserve_release(&d->reserve)) {
-        c->is_short = true;
-        *result = (rp_checkpoint_result){0};
-        st = rp_checkpoint_write(c, result, why);
-    }
+    if (st != RP_NO_RESOURCE) return st;
+    c->moves_nothing = true;
+    *result = (rp_checkpoint_result){0};
+    st = rp_checkpoint_write(c, result, why);
+    c->moves_nothing = false;
+    return st;
+}
+
+/* Writes one. If the disk is full, or has not even room for the reserve, writes it into the
+ * reserve. The reserve is made again before the journal may take the room (R1). */
+static rp_status write_with_reserve(rp_durable *d, rp_checkpoint_result *result, rp_error *why)
+{
+    rp_checkpointer *c = &d->checkpointer;
+    rp_status st = rp_reserve_keep(&d->reserve, reserve_bytes(d));
+
+    c->is_short = false;
+    if (st != RP_NO_RESOURCE) st = rp_checkpoint_write(c, result, why);
+    if (st == RP_NO_RESOURCE && d->reserve.wanted > 0 && is_disk_short(d))
+        st = write_short(d, result, why);
     (void)rp_reserve_keep(&d->reserve, reserve_bytes(d));
+    if (st == RP_OK && d->journal != NULL) rp_journal_resume(d->journal, result->lsn);
     return st;
 }
 

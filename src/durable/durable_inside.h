@@ -41,7 +41,7 @@ typedef enum rp_trouble {
 /* What only tests want otherwise. 0: as it is. */
 typedef struct rp_durable_tuning {
     uint64_t journal_bytes; /* of a file of the journal */
-    int64_t retry_ns;       /* until a journal that failed tries again */
+    int64_t retry_ns;       /* until a journal or a checkpoint that failed is tried again */
     uint64_t reserve_bytes; /* kept for a checkpoint on a full disk, and RP_RESERVE_ITEM_BYTES
                                for each item; 0: nothing is kept */
 } rp_durable_tuning;

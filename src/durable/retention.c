@@ -114,6 +114,20 @@ rp_status rp_retain(rp_checkpointer *c)
     return first != RP_OK ? first : st;
 }
 
+rp_status rp_retention_sweep(rp_checkpointer *c, rp_error *err)
+{
+    const rp_catalogue *k = &c->catalogue;
+    const rp_kept_checkpoint *newest;
+    rp_status st;
+
+    if (k->checkpoint_count == 0) return RP_OK;
+    newest = &k->checkpoints[k->checkpoint_count - 1];
+    if (c->has_journal && (c->journal == NULL || rp_journal_reached(c->journal) > newest->lsn))
+        return RP_OK;
+    st = rp_retention_note(c, newest->number, err);
+    return st == RP_OK ? rp_retain(c) : st;
+}
+
 rp_status rp_check_segment_size(rp_files *files, const rp_manifest_segment *segment,
                                 rp_error *err)
 {

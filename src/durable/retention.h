@@ -25,6 +25,12 @@ RP_NODISCARD rp_status rp_retention_note(rp_checkpointer *c, uint64_t number, rp
  */
 RP_NODISCARD rp_status rp_retain(rp_checkpointer *c);
 
+/* On a full disk: removes what may go without a new checkpoint. If no journal file has a record
+ * after the newest checkpoint, a segment that this one does not need and in which nothing in
+ * memory has its place is needed by nothing, whenever it died; then it goes as well. That is
+ * where compaction has emptied segments, and live data has filled the disk since. */
+RP_NODISCARD rp_status rp_retention_sweep(rp_checkpointer *c, rp_error *err);
+
 /* RP_CORRUPT (it is smaller than it should be), RP_NOT_FOUND, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_check_segment_size(rp_files *files,
                                              const rp_manifest_segment *segment, rp_error *err);

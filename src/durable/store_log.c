@@ -128,13 +128,13 @@ static uint64_t on_dropped(rp_table_log *base, const rp_table *table)
     return lsn;
 }
 
-static bool is_behind(const rp_table_log *base)
+static bool is_behind(const rp_table_log *base, bool is_insert)
 {
     rp_store_log *log = (rp_store_log *)base;
 
-    if (!rp_journal_is_behind(log->journal)) return false;
+    if (!rp_journal_is_behind(log->journal, is_insert)) return false;
     atomic_store(&log->was_behind, true);
-    return rp_journal_is_behind(log->journal);
+    return rp_journal_is_behind(log->journal, is_insert);
 }
 
 static rp_status on_wait(rp_table_log *base, uint64_t lsn, rp_wait wait, rp_error *err)
@@ -212,7 +212,8 @@ static void on_pass(void *ctx)
 {
     rp_store_log *log = ctx;
 
-    if (!atomic_load(&log->was_behind) || rp_journal_is_behind(log->journal)) return;
+    /* Inserts that still wait for a full disk say again that they do. */
+    if (!atomic_load(&log->was_behind) || rp_journal_is_behind(log->journal, false)) return;
     atomic_store(&log->was_behind, false);
     nudge(log);
 }

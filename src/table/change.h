@@ -63,8 +63,8 @@ typedef struct rp_table_log {
     uint64_t (*created)(struct rp_table_log *log, const rp_table *table);
     uint64_t (*dropped)(struct rp_table_log *log, const rp_table *table);
     /* Under the table's lock: so much has to be written that operations wait (the log wakes
-     * them with rp_table_nudge()). */
-    bool (*is_behind)(const struct rp_table_log *log);
+     * them with rp_table_nudge()); or the disk is full, and inserts wait. */
+    bool (*is_behind)(const struct rp_table_log *log, bool is_insert);
     /* Waits until `lsn` is as safe as the mode promises: called by blocking calls after they
      * have left the lock. RP_DEADLINE, RP_CANCELLED,
      * RP_UNAVAILABLE (the journal cannot write: what was done is done, but may not survive). */

@@ -142,7 +142,8 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
     else if (rp_events_is_behind_locked(t))
         (void)snprintf(text, size, "deferred extensions are %zu events behind, the bound is %d",
                        t->events.deferred_count, RP_MAX_DEFERRED_EVENTS);
-    else if (rp_table_log_of(t) != NULL && rp_table_log_of(t)->is_behind(rp_table_log_of(t)))
+    else if (rp_table_log_of(t) != NULL &&
+             rp_table_log_of(t)->is_behind(rp_table_log_of(t), op->is_insert))
         (void)snprintf(text, size,
                        "the journal is behind: the disk does not keep up, or cannot be "
                        "written");

@@ -32,7 +32,7 @@ static inline bool rp_op_is_held_up_locked(const rp_table *t, uint32_t side)
     const rp_table_log *log = rp_table_log_of(t);
 
     return (t->paused & side) != 0 || rp_events_is_behind_locked(t) ||
-           (log != NULL && log->is_behind(log));
+           (log != NULL && log->is_behind(log, (side & RP_SIDE_INSERTS) != 0));
 }
 
 /* --- insert.c --------------------------------------------------------------------------------- */

@@ -67,8 +67,9 @@ static uint64_t on_table(rp_table_log *log, const rp_table *table)
     return 1;
 }
 
-static bool is_behind(const rp_table_log *log)
+static bool is_behind(const rp_table_log *log, bool is_insert)
 {
+    (void)is_insert;
     return atomic_load(&((const rp_test_recorder *)log)->behind);
 }
 

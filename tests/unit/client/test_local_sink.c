@@ -90,9 +90,10 @@ static rp_status on_prepare(rp_table_log *log, rp_trajectory *const *list, size_
     return RP_OK;
 }
 
-static bool is_behind(const rp_table_log *log)
+static bool is_behind(const rp_table_log *log, bool is_insert)
 {
     (void)log;
+    (void)is_insert;
     return false;
 }
 

@@ -41,6 +41,15 @@ static void expect_gap(rp_sim *disk, uint64_t cut)
     assert_true(is_there && last >= 10 && last < cut);
 }
 
+/* A checkpoint up to `cut` is complete. */
+static void complete(rp_journal *j, uint64_t cut)
+{
+    rp_error err;
+
+    assert_ok_err(rp_journal_trim(j, cut, cut, &err), &err);
+    rp_journal_resume(j, cut);
+}
+
 static void expect_well(rp_journal *j)
 {
     rp_journal_info info;
@@ -74,13 +83,13 @@ static void a_disk_that_is_away(void **state)
         if (sync) {
             rp_status st = rp_journal_wait(j, 11, rp_wait_forever(), &err);
             assert_int_equal(st, RP_UNAVAILABLE);
-            for (int i = 0; !rp_journal_is_behind(j); i++) (void)rp_test_append(j);
+            for (int i = 0; !rp_journal_is_behind(j, true); i++) (void)rp_test_append(j);
             assert_int_equal(rp_journal_safe(j), 10);
         } else {
             for (int i = 0; !rp_journal_is_lost(j) && i < 10000; i++) {
                 uint64_t lsn = rp_test_append(j);
                 assert_ok_err(rp_journal_wait(j, lsn, rp_wait_ms(5000), &err), &err);
-                assert_false(rp_journal_is_behind(j) && rp_journal_is_lost(j));
+                assert_false(rp_journal_is_behind(j, true) && rp_journal_is_lost(j));
             }
             assert_true(rp_journal_is_lost(j));
             assert_int_equal(rp_journal_sync(j, rp_wait_ms(1000), &err), RP_UNAVAILABLE);
@@ -95,9 +104,9 @@ static void a_disk_that_is_away(void **state)
         } else {
             cut = rp_journal_cut(j);
             for (int i = 0; i < 7; i++) (void)rp_test_append(j);
-            assert_ok(rp_journal_trim(j, 0, 0, &err)); /* not that one */
+            complete(j, 0); /* not that one */
             expect_gap(disk, cut);
-            assert_ok(rp_journal_trim(j, cut, cut, &err));
+            complete(j, cut);
             rp_test_work_through(j, 5);
             expect_well(j);
             last = rp_journal_last(j);
@@ -169,7 +178,6 @@ static void check_gap(uint64_t seed, uint64_t again)
     rp_journal_options o = rp_test_journal_options(files, false);
     cuts c = {0};
     uint64_t cut;
-    rp_error err;
     rp_journal *j;
 
     j = start_with_ten(&o);
@@ -182,7 +190,7 @@ static void check_gap(uint64_t seed, uint64_t again)
     rp_test_work_through(j, 5);
     rp_test_sync_in_the_end(j);
     rp_sim_on_call(disk, NULL, NULL); /* from here on the newest checkpoint is another */
-    assert_ok(rp_journal_trim(j, cut, cut, &err));
+    complete(j, cut);
     expect_well(j);
     rp_test_journal_stop(j);
     assert_true(c.with_temporary > 0 && c.with_gap > 0);
@@ -233,7 +241,7 @@ static void what_is_missing_before_a_gap_is_no_damage(void **state)
                                      RP_JOURNAL_LIVE, refuse_one, &refused, &last, &torn, &err),
                      RP_CORRUPT);
     assert_int_equal(last, 7);
-    assert_ok(rp_journal_trim(j, cut, cut, &err));
+    complete(j, cut);
     expect_well(j);
     rp_test_journal_stop(j);
     files->ops->free(files);
@@ -261,7 +269,6 @@ static void what_is_given_up_again_is_told_again(void **state)
     rp_journal_options o = rp_test_journal_options(files, true);
     atomic_size_t told = 0;
     uint64_t cut;
-    rp_error err;
     rp_journal *j;
 
     (void)state;
@@ -273,10 +280,10 @@ static void what_is_given_up_again_is_told_again(void **state)
     cut = rp_journal_cut(j);
     (void)rp_journal_append_nothing(j);
     expect_told(&told, 2);
-    assert_ok(rp_journal_trim(j, cut, cut, &err));
+    complete(j, cut);
     assert_true(rp_journal_is_lost(j));
     cut = rp_journal_cut(j);
-    assert_ok(rp_journal_trim(j, cut, cut, &err));
+    complete(j, cut);
     rp_test_work_through(j, 5);
     expect_told(&told, 2);
     assert_int_equal(rp_journal_safe(j), cut + 5);
@@ -357,7 +364,7 @@ static void what_is_given_up_may_be_written(void **state)
         (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
     }
     image = rp_sim_after(disk, RP_SIM_NONE, 1);
-    assert_ok_err(rp_journal_trim(j, cut, cut, &err), &err);
+    complete(j, cut);
     rp_test_work_through(j, 1);
     rp_test_journal_stop(j);
     files->ops = full.real;
@@ -371,6 +378,84 @@ static void what_is_given_up_may_be_written(void **state)
     rp_sim_free(disk);
 }
 
+static void count_pass(void *ctx)
+{
+    (void)atomic_fetch_add((atomic_size_t *)ctx, 1);
+}
+
+/* A journal that waits for a checkpoint has nothing to do: its thread sleeps, also when the
+ * time of its next try or sync has passed. */
+static void a_journal_that_gave_up_sleeps_issue_20(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    rp_files *files = rp_sim_mount(disk);
+    rp_journal_options o = rp_test_journal_options(files, false);
+    atomic_size_t passes = 0;
+    size_t before;
+    rp_journal *j;
+
+    (void)state;
+    o.on_pass = count_pass;
+    o.ctx = &passes;
+    j = start_with_ten(&o);
+    lose(j, disk, 1);
+
+    before = atomic_load(&passes);
+    (void)nanosleep(&(struct timespec){0, 50 * 1000000}, NULL); /* a hundred times retry_ns */
+
+    assert_true(atomic_load(&passes) - before < 20);
+    rp_sim_fail(disk, &(rp_sim_fault){0});
+    complete(j, rp_journal_cut(j));
+    expect_well(j);
+    rp_test_journal_stop(j);
+    files->ops->free(files);
+    rp_sim_free(disk);
+}
+
+/* A disk that is full for the next two writes to the journal. */
+static struct brief {
+    const rp_files_ops *real;
+    atomic_int left;
+} brief;
+
+static rp_status write_unless_full(rp_file *file, uint64_t offset, const rp_bytes *parts,
+                                   size_t count, rp_error *err)
+{
+    if (atomic_load(&brief.left) > 0 && atomic_fetch_sub(&brief.left, 1) > 0)
+        return rp_fail(err, RP_NO_RESOURCE, "full");
+    return brief.real->write(file, offset, parts, count, err);
+}
+
+static void a_disk_that_is_full_for_a_moment_costs_no_backlog_issue_20(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    rp_files *files = rp_sim_mount(disk);
+    rp_files_ops ops = *files->ops;
+    rp_journal_options o = rp_test_journal_options(files, true);
+    atomic_size_t told = 0;
+    rp_error err;
+    rp_journal *j;
+
+    (void)state;
+    brief = (struct brief){.real = files->ops};
+    ops.write = write_unless_full;
+    files->ops = &ops;
+    o.on_trouble = count_trouble;
+    o.ctx = &told;
+    j = start_with_ten(&o);
+
+    atomic_store(&brief.left, 2);
+    (void)rp_test_append(j);
+
+    assert_ok_err(rp_journal_wait(j, 11, rp_wait_ms(30000), &err), &err);
+    assert_int_equal(atomic_load(&told), 0);
+    rp_test_journal_stop(j);
+    files->ops = brief.real;
+    files->ops->free(files);
+    rp_test_expect_all(disk, 0, 11);
+    rp_sim_free(disk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -379,6 +464,8 @@ int main(void)
         cmocka_unit_test(what_is_missing_before_a_gap_is_no_damage),
         cmocka_unit_test(what_is_given_up_again_is_told_again),
         cmocka_unit_test(what_is_given_up_may_be_written),
+        cmocka_unit_test(a_journal_that_gave_up_sleeps_issue_20),
+        cmocka_unit_test(a_disk_that_is_full_for_a_moment_costs_no_backlog_issue_20),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

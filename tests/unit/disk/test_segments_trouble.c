@@ -266,7 +266,7 @@ static void a_dropped_queue_makes_way_issue_20(void **state)
     assert_true(rp_segments_place(c.rig.segments, c.chunks[0], &place));
     assert_true(put_some(&c, 5, 8));
     assert_ok(rp_segments_flush(c.rig.segments, NULL));
-    rp_segments_drop_queue(c.rig.segments); /* nothing has failed */
+    rp_segments_drop_queue(c.rig.segments, false); /* nothing has failed */
     assert_int_equal(rp_segments_generation(c.rig.segments), 0);
     rp_sim_set_capacity(c.rig.disk, 5 * RP_SIM_PAGE);
     assert_ok(rp_segments_move_chunk(c.rig.segments, c.chunks[0], &moved, NULL));
@@ -275,7 +275,7 @@ static void a_dropped_queue_makes_way_issue_20(void **state)
     assert_true(rp_segments_is_full(c.rig.segments));
     assert_ok(rp_segments_sync_flushed(c.rig.segments, NULL));
 
-    rp_segments_drop_queue(c.rig.segments);
+    rp_segments_drop_queue(c.rig.segments, false);
 
     rp_rig_check(&c.rig);
     assert_int_equal(rp_segments_queued(c.rig.segments), 0);

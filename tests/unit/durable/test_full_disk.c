@@ -26,8 +26,8 @@ typedef struct bench {
     rp_error err;
 } bench;
 
-static void open_with(bench *b, rp_sim *disk, rp_durability mode, int64_t max_size,
-                      uint64_t segment_bytes, uint64_t reserve_bytes)
+static void open_tuned(bench *b, rp_sim *disk, rp_durability mode, int64_t max_size,
+                       uint64_t segment_bytes, rp_durable_tuning tuning)
 {
     rp_store_options store = {.seed = 5};
     rp_durable_options options = {.directory = "bench",
@@ -36,7 +36,6 @@ static void open_with(bench *b, rp_sim *disk, rp_durability mode, int64_t max_si
                                   .period_ns = RP_FOREVER,
                                   .keep = 1,
                                   .segment_bytes = segment_bytes};
-    rp_durable_tuning tuning = {.retry_ns = 1000000, .reserve_bytes = reserve_bytes};
     rp_table_options table = rp_test_options("t", RP_UNIFORM, RP_FIFO, max_size);
 
     *b = (bench){.disk = disk, .files = rp_sim_mount(disk)};
@@ -45,6 +44,14 @@ static void open_with(bench *b, rp_sim *disk, rp_durability mode, int64_t max_si
     assert_ok_err(
         rp_durable_open_tuned(b->files, &options, &tuning, b->store, &b->durable, &b->err),
         &b->err);
+}
+
+/* Nothing waits for long: tries come soon, and inserts do not wait for room. */
+static void open_with(bench *b, rp_sim *disk, rp_durability mode, int64_t max_size,
+                      uint64_t segment_bytes, uint64_t reserve_bytes)
+{
+    open_tuned(b, disk, mode, max_size, segment_bytes,
+               (rp_durable_tuning){.retry_ns = 1000000, .reserve_bytes = reserve_bytes});
 }
 
 static void open_on(bench *b, rp_sim *disk, rp_durability mode, int64_t max_size)
@@ -69,15 +76,27 @@ static bool is_degraded(const bench *b)
     return info.degraded;
 }
 
-/* True if the insert was acknowledged while the store was well. */
-static bool insert(bench *b)
+static bool insert_within(bench *b, int64_t ms)
 {
-    rp_insert item = {.key = ++b->next, .priority = 1, .flags = RP_INSERT_TAKE};
+    rp_insert item = {.key = ++b->next, .priority = 1};
     rp_status st;
 
     item.trajectory = rp_test_blob_trajectory(rp_allocator_default(), b->next, 1, CHUNK);
-    st = rp_table_insert(b->table, &item, 1, rp_wait_ms(60000), NULL, &b->err);
+    st = rp_table_insert(b->table, &item, 1, rp_wait_ms(ms), NULL, &b->err);
+    rp_trajectory_unref(item.trajectory);
     return st == RP_OK && !is_degraded(b);
+}
+
+/* True if the insert was acknowledged while the store was well. */
+static bool insert(bench *b)
+{
+    return insert_within(b, 60000);
+}
+
+/* The same for a disk that is full: with sync, the insert waits then. */
+static void try_insert(bench *b)
+{
+    (void)insert_within(b, 2);
 }
 
 static void add_size(void *ctx, const char *path, uint64_t size)
@@ -94,6 +113,12 @@ static uint64_t used(rp_sim *disk)
     return bytes;
 }
 
+static void show_file(void *ctx, const char *path, uint64_t size)
+{
+    (void)ctx;
+    print_message("%s: %llu bytes\n", path, (unsigned long long)size);
+}
+
 static void wait_until_well(const bench *b)
 {
     for (int ms = 0; is_degraded(b); ms++) {
@@ -101,6 +126,7 @@ static void wait_until_well(const bench *b)
             rp_durable_info info;
 
             rp_durable_get_info(b->durable, &info);
+            rp_sim_list(b->disk, show_file, NULL);
             fail_msg("degraded: %s", info.trouble);
         }
         (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -150,13 +176,11 @@ static void recover(rp_durability mode)
     open_on(&b, disk, mode, LIVE);
     for (int i = 0; i < LIVE; i++) assert_true(insert(&b));
     rp_sim_set_capacity(disk, used(disk) + (uint64_t)4 * CHUNK);
-    while (insert(&b)) {}
-    assert_true(is_degraded(&b));
-    if (mode == RP_DURABLE_INTERVAL)
-        for (int i = 0; i < BACKLOG; i++) (void)insert(&b);
+    while (!is_degraded(&b)) try_insert(&b);
+    for (int i = 0; i < BACKLOG; i++) try_insert(&b);
     rp_sim_set_capacity(disk, used(disk) + (uint64_t)3 * LIVE * CHUNK);
     wait_until_well(&b);
-    assert_true(insert(&b));
+    while (!insert(&b)) wait_until_well(&b);
     digest = rp_table_digest(b.table);
     left = rp_sim_copy(disk);
     open_on(&after, left, mode, LIVE);
@@ -189,7 +213,8 @@ static void churn(rp_durability mode)
     rp_sim *disk = rp_sim_new(), *left;
     uint64_t digest;
 
-    open_with(&b, disk, mode, LIVE, SMALL_SEGMENT, RESERVE);
+    open_tuned(&b, disk, mode, LIVE, SMALL_SEGMENT,
+               (rp_durable_tuning){.retry_ns = 200000000, .reserve_bytes = RESERVE});
     for (int i = 0; i < LIVE; i++) assert_true(insert(&b));
     rp_sim_set_capacity(disk, used(disk) + (uint64_t)2 * LIVE * CHUNK);
     for (int i = 0; i < 20 * LIVE; i++) (void)insert(&b);
@@ -236,7 +261,7 @@ static void empty(rp_durability mode)
     for (int i = 0; i < LIVE; i++) assert_true(insert(&b));
     rp_sim_set_capacity(disk, used(disk));
     reset(&b);
-    for (int i = 0; i < LIVE / 2; i++) (void)insert(&b);
+    for (int i = 0; i < LIVE / 2; i++) try_insert(&b);
     reset(&b);
     wait_until_well(&b);
     while (!insert(&b)) wait_until_well(&b);
@@ -262,6 +287,93 @@ static void sync_is_well_again_without_a_free_byte_issue_20(void **state)
     empty(RP_DURABLE_SYNC);
 }
 
+/* --- live data fills the disk ------------------------------------------------------------------------ */
+
+enum {
+    DISK = 4 << 20,   /* the reserve is a sixteenth of it: 256 KiB */
+    KEEP_ONE_IN = 60, /* items, scattered over all segments */
+    MOST_ITEMS = 10000,
+    ROUNDS = 4
+};
+
+static uint64_t reserve_on(rp_sim *disk)
+{
+    uint8_t byte;
+    uint64_t bytes = 0;
+
+    while (rp_sim_read(disk, RP_RESERVE_PATH, bytes, &byte, 1) == 1) bytes += RP_SIM_PAGE;
+    return bytes;
+}
+
+/* Asks for a checkpoint where no journal does. */
+static void settle(const bench *b, rp_durability mode)
+{
+    rp_status st = RP_OK;
+
+    if (mode == RP_DURABLE_CHECKPOINT)
+        st = rp_durable_checkpoint(b->durable, rp_wait_ms(60000), NULL, 0, NULL);
+    assert_true(st == RP_OK || st == RP_NO_RESOURCE);
+}
+
+/* Deletes all items but one in KEEP_ONE_IN. It may not be acknowledged: the disk is full. */
+static void delete_most(bench *b)
+{
+    static uint64_t keys[MOST_ITEMS];
+    size_t count = 0;
+    rp_status st;
+
+    for (uint64_t key = 1; key <= b->next; key++)
+        if (key % KEEP_ONE_IN != 1) keys[count++] = key;
+    assert_true(count <= MOST_ITEMS);
+    st = rp_table_delete(b->table, keys, count, NULL, NULL);
+    assert_true(st == RP_OK || st == RP_UNAVAILABLE);
+}
+
+/* Live items fill the disk to the last byte, and `more` are inserted behind. Then most are
+ * deleted: no file of anybody else is removed, and the store is well again, with its reserve.
+ */
+static void refill(rp_durability mode, int more)
+{
+    bench b, after;
+    rp_sim *disk = rp_sim_new(), *left;
+
+    rp_sim_set_capacity(disk, DISK);
+    open_with(&b, disk, mode, MOST_ITEMS, SMALL_SEGMENT, DISK);
+    for (int round = 0; round < ROUNDS; round++) {
+        while (!is_degraded(&b)) {
+            try_insert(&b);
+            if (b.next % 50 == 0) settle(&b, mode);
+        }
+        for (int i = 0; i < more; i++) {
+            try_insert(&b);
+            if (i % 10 == 0) settle(&b, mode);
+        }
+        delete_most(&b);
+        settle(&b, mode);
+        wait_until_well(&b);
+    }
+    while (!insert(&b)) wait_until_well(&b);
+    settle(&b, mode);
+    assert_int_equal(reserve_on(disk), DISK / RP_RESERVE_SHARE);
+    left = rp_sim_copy(disk);
+    open_with(&after, left, mode, MOST_ITEMS, SMALL_SEGMENT, DISK);
+    assert_true(rp_table_digest(after.table) == rp_table_digest(b.table));
+    close_bench(&after);
+    rp_sim_free(left);
+    close_bench(&b);
+    rp_sim_free(disk);
+}
+
+static void live_data_that_filled_the_disk_is_deleted_issue_20(void **state)
+{
+    static const rp_durability modes[] = {RP_DURABLE_CHECKPOINT, RP_DURABLE_INTERVAL,
+                                          RP_DURABLE_SYNC};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        for (int more = 0; more <= 160; more += 80) refill(modes[i], more);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +384,7 @@ int main(void)
         cmocka_unit_test(sync_frees_dead_chunks_on_a_full_disk_issue_20),
         cmocka_unit_test(interval_is_well_again_without_a_free_byte_issue_20),
         cmocka_unit_test(sync_is_well_again_without_a_free_byte_issue_20),
+        cmocka_unit_test(live_data_that_filled_the_disk_is_deleted_issue_20),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
