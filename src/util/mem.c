@@ -11,14 +11,13 @@
 #include "util/mem.h"
 
 #include <assert.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "util/mem_pool.h"
 
 #if RP_SANITIZED
-#include <malloc.h>
-
 static void *default_resize(void *ctx, void *ptr, size_t old_size, size_t new_size)
 {
     (void)ctx;
@@ -173,6 +172,14 @@ void rp_release_aligned(const rp_allocator *a, void *ptr, size_t size)
     if (ptr == NULL) return;
     memcpy(&raw, (char *)ptr - sizeof raw, sizeof raw);
     rp_release(a, raw, size + 2 * alignment_for(size) + sizeof(void *));
+}
+
+void rp_trim_memory(void)
+{
+    rp_pool_trim();
+#if defined(__GLIBC__) && !RP_SANITIZED
+    (void)malloc_trim(0);
+#endif
 }
 
 void rp_touch(void *ptr, size_t size)
