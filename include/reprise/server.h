@@ -110,6 +110,11 @@ typedef struct rp_server_options {
     /* The store is not there yet: listen and say so. The server starts as RP_HEALTH_LOADING and
      * does not touch the store until it is told to serve: calls get UNAVAILABLE. */
     bool loading;
+    /* The process is there for this server, and what memory it has is the server's business: a
+     * thread measures it and keeps it below what docs/operations.md says. Memory that is lost
+     * between items then counts in the store's max_bytes (rp_store_info.lost_bytes). Not for a
+     * program that has memory of its own: that would be taken for lost. */
+    bool owns_process;
 } rp_server_options;
 
 /* Starts a server of `store`, which is borrowed and must outlive it. When it returns RP_OK

@@ -90,6 +90,10 @@ typedef struct rp_store_info {
     uint64_t max_bytes;
     rp_budget_policy policy;
     uint64_t bytes; /* in use, as max_bytes counts them */
+    /* Memory of the process that holds nothing and that new items cannot use, because of what
+     * lies between. It counts against max_bytes, or against the memory of a disk tier. Only a
+     * server that measures it knows of any (rp_server_options.owns_process). */
+    uint64_t lost_bytes;
     size_t table_count;
     uint64_t seed; /* the one in use: give it to another store to repeat a run */
 } rp_store_info;

@@ -101,6 +101,7 @@ static rp_status start_server(process *p, rp_error *err)
         .security = p->config.security,
         .log = rp_logger_sink(&p->logger),
         .loading = p->config.storage.directory != NULL,
+        .owns_process = true,
     };
 
     return rp_server_start(p->store, &options, &p->server, err);

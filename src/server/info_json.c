@@ -135,6 +135,7 @@ static void write_store(rp_buf *out, const rp_store_info *store)
 {
     open_object(out, "store");
     put_count(out, "bytes", store->bytes);
+    put_count(out, "lost_bytes", store->lost_bytes);
     put_count(out, "max_bytes", store->max_bytes);
     put_text(out, "policy", policy_name(store->policy));
     put_count(out, "tables", store->table_count);

@@ -12,6 +12,7 @@
  *   deferral.c     calls that visit every table, some in each turn
  *   handshakes.c   TLS handshakes, some in each turn
  *   safety.c       answers that wait for the journal
+ *   memory_guard.c a thread that measures the memory of the process
  *   insert_stream.c, sample_stream.c, unary_calls.c, ...   the tasks
  *
  * A connection and all of its tasks belong to one worker's thread. What crosses threads: the
@@ -33,6 +34,7 @@
 #include "server/http_page.h"
 #include "server/item_room.h"
 #include "server/lease.h"
+#include "server/memory_guard.h"
 #include "server/metrics.h"
 #include "server/page.h"
 #include "server/queue_budget.h"
@@ -97,6 +99,7 @@ struct rp_server {
     rp_shared_arena *arena; /* for clients of this host; NULL: there is none */
     rp_allocator arena_alloc;
     rp_leases leases;
+    rp_memory_guard memory_guard;
 
     rp_worker *workers;
     size_t worker_count;

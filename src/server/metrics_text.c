@@ -149,6 +149,10 @@ static void write_store(rp_buf *out, const rp_store_info *store)
          "Bytes of the chunks that items of any table refer to, each counted once.");
     rp_buf_text(out, "reprise_store_bytes");
     whole(out, store->bytes);
+    head(out, "reprise_", "store_lost_bytes", "gauge",
+         "Memory that holds nothing and that new items cannot use: it counts in the budget.");
+    rp_buf_text(out, "reprise_store_lost_bytes");
+    whole(out, store->lost_bytes);
     head(out, "reprise_", "store_max_bytes", "gauge", "Their budget; 0 if there is none.");
     rp_buf_text(out, "reprise_store_max_bytes");
     whole(out, store->max_bytes);

@@ -376,6 +376,8 @@ rp_status rp_server_start(rp_store *store, const rp_server_options *options, rp_
     if (st == RP_OK) st = start_workers(server, err);
     if (st == RP_OK && options->durable != NULL)
         st = rp_safety_listen(&server->safety, options->durable, on_safe, server, err);
+    if (st == RP_OK && options->owns_process)
+        st = rp_memory_guard_start(&server->memory_guard, server, err);
     if (st != RP_OK) {
         rp_server_free(server);
         return st;
@@ -434,6 +436,7 @@ void rp_server_free(rp_server *server)
     if (server->worker_count > 0 && server->workers[0].has_thread &&
         !atomic_load_explicit(&server->draining, memory_order_relaxed))
         rp_server_stop_accepting(server);
+    rp_memory_guard_stop(&server->memory_guard);
     if (server->arena != NULL) rp_shared_arena_retire(server->arena);
     for (size_t i = 0; i < server->worker_count; i++) rp_worker_stop(&server->workers[i]);
     rp_safety_unlisten(&server->safety, on_safe, server);

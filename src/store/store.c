@@ -339,6 +339,7 @@ void rp_store_get_info(rp_store *s, rp_store_info *out)
         .max_bytes = s->budget->limit,
         .policy = s->budget->policy,
         .bytes = rp_budget_used(s->budget),
+        .lost_bytes = atomic_load(&s->budget->lost),
     };
     rp_mutex_lock(&s->mu);
     out->seed = s->seed;

@@ -2,6 +2,7 @@
 #include "table/account.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 #include "chunk/chunk.h"
 #include "chunk/trajectory.h"
@@ -21,6 +22,8 @@ rp_budget *rp_budget_new(const rp_allocator *alloc, uint64_t limit, rp_budget_po
     b->policy = policy;
     atomic_init(&b->used, 0);
     atomic_init(&b->idle, 0);
+    atomic_init(&b->lost, 0);
+    atomic_init(&b->cuts, 0);
     atomic_init(&b->waiting, 0);
     return b;
 }
@@ -244,6 +247,30 @@ uint64_t rp_budget_used(const rp_budget *b)
     return used > INT64_MAX ? 0 : used;
 }
 
+rp_budget_memory rp_budget_memory_now(const rp_budget *b)
+{
+    rp_budget_memory now = {b->limit, rp_budget_used(b)};
+    uint64_t lost;
+
+    if (b->spill == NULL) return now;
+    lost = atomic_load(&b->lost);
+    now.limit = b->spill->limit;
+    now.used = atomic_load(&b->spill->resident);
+    now.used = now.used > lost ? now.used - lost : 0; /* A4 */
+    return now;
+}
+
+char *rp_budget_lost_text(const rp_budget *b, char text[RP_LOST_TEXT_BYTES])
+{
+    uint64_t lost = atomic_load(&b->lost);
+
+    text[0] = '\0';
+    if (lost > 0)
+        (void)snprintf(text, RP_LOST_TEXT_BYTES, ", %llu are lost in memory between items",
+                       (unsigned long long)lost);
+    return text;
+}
+
 /* Relaxed: the field only ever goes from 0 to one value, and nothing else hangs on it. */
 rp_status rp_budget_adopt(rp_budget *b, const rp_trajectory *trajectory, rp_error *err)
 {
@@ -418,9 +445,15 @@ static uint64_t change_of(const rp_account *a, size_t spare)
     return (uint64_t)a->unsettled + idle_bytes(spare) - a->idle;
 }
 
+/* Bytes that are lost to items of the budget. Sequentially consistent, like `used`. */
+static uint64_t lost_to(const rp_budget *b)
+{
+    return b->spill == NULL ? atomic_load(&b->lost) : 0; /* A4 */
+}
+
 uint64_t rp_account_shortage(const rp_account *a, size_t spare)
 {
-    uint64_t used = atomic_load(&a->budget->used) + change_of(a, spare);
+    uint64_t used = atomic_load(&a->budget->used) + change_of(a, spare) + lost_to(a->budget);
 
     return a->budget->limit > 0 && used > a->budget->limit ? used - a->budget->limit : 0;
 }
@@ -475,7 +508,7 @@ bool rp_account_settle_within(rp_account *a, size_t spare)
     uint_fast64_t used = atomic_load(&b->used);
 
     do
-        if (b->limit > 0 && used + change > b->limit) return false;
+        if (b->limit > 0 && used + change + lost_to(b) > b->limit) return false;
     while (!atomic_compare_exchange_weak(&b->used, &used, used + change));
     note_settled(a, spare);
     return true;

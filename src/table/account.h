@@ -13,9 +13,12 @@
  *   A1  account.bytes is the sum of item_cost over the items counted in and of cost over the
  *       chunks that these refer to, each chunk once;
  *   A2  budget.used plus the `unsettled` of all accounts is the sum of item_cost over all
- * items, of
- *       cost over all chunks that any table holds, and of `idle` over all accounts;
- *   A3  with a limit, rp_account_settle_within() never takes budget.used past it.
+ * items,
+ *       of cost over all chunks that any table holds, and of `idle` over all accounts;
+ *   A3  with a limit, rp_account_settle_within() never takes budget.used past it, nor past what
+ *       budget.lost leaves of it;
+ *   A4  in a store with a disk tier, budget.lost is part of its `resident` and `small`, and the
+ *       limit of the budget, which counts what is on disk as well, does not know of it.
  *
  * An account belongs to a table and is guarded by its lock; a budget is shared and atomic. */
 #ifndef RP_TABLE_ACCOUNT_H
@@ -41,6 +44,9 @@ typedef struct rp_budget {
     rp_spill *spill;              /* the disk tier, or NULL. Set while nobody uses the store */
     atomic_uint_fast64_t used;    /* A2 */
     atomic_uint_fast64_t idle;    /* of these, index memory without items */
+    atomic_uint_fast64_t lost;    /* memory that holds nothing and that others cannot use;
+                                     beside `used`. rp_budget_set_lost() */
+    atomic_uint_fast32_t cuts;    /* open ones of tables: they keep items that have left */
     atomic_uint_fast32_t waiting; /* tables in which somebody waits for bytes: those in line */
     rp_table *first_waiter, *last_waiter RP_GUARDED_BY(mu); /* leave.c */
 } rp_budget;
@@ -97,6 +103,19 @@ RP_NODISCARD rp_status rp_budget_adopt(rp_budget *b, const rp_trajectory *trajec
 
 /* Bytes in use. Safe from any thread. */
 uint64_t rp_budget_used(const rp_budget *b);
+
+/* What a store may have in memory and has: all of it, or with a disk tier what is not on disk
+ * only. Lost bytes are in none of these. Safe from any thread. */
+typedef struct rp_budget_memory {
+    uint64_t limit; /* 0: none */
+    uint64_t used;
+} rp_budget_memory;
+
+rp_budget_memory rp_budget_memory_now(const rp_budget *b);
+
+/* For texts: "", or that there are lost bytes and how many. */
+enum { RP_LOST_TEXT_BYTES = 64 };
+char *rp_budget_lost_text(const rp_budget *b, char text[RP_LOST_TEXT_BYTES]);
 
 /* Bytes that an item over the trajectory would add to this account. */
 uint64_t rp_account_cost(const rp_account *a, const rp_trajectory *trajectory);

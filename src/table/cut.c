@@ -199,6 +199,7 @@ rp_status rp_cut_new(const rp_allocator *alloc, rp_table *const *tables, size_t 
         }
         cut->parts[i].table = rp_table_ref(tables[i]);
         cut->count++;
+        (void)atomic_fetch_add(&tables[i]->account.budget->cuts, 1);
         st = prepare(alloc, &cut->parts[i], err);
     }
     if (st == RP_OK)
@@ -252,6 +253,7 @@ void rp_cut_free(rp_cut *cut, bool kept)
         release_limbo(p);
         release_slots(&alloc, p);
         for (int j = 0; j < SETS; j++) release_set(&alloc, p, j);
+        (void)atomic_fetch_sub(&p->table->account.budget->cuts, 1);
         rp_table_unref(p->table);
     }
     rp_release(&alloc, cut, sizeof *cut + cut->room * sizeof(part));

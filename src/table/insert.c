@@ -287,14 +287,16 @@ static rp_progress refuse_bytes_locked(rp_table *t, rp_op *op, const rp_insert *
     RP_REQUIRES(t->mu)
 {
     const rp_budget *b = t->account.budget;
+    char lost[RP_LOST_TEXT_BYTES];
 
     return rp_op_end(
         op,
         rp_fail(&op->error, RP_NO_RESOURCE,
                 "table '%.60s': item with key %llu takes %zu bytes, and all tables "
-                "together take %llu of %llu; %s",
+                "together take %llu of %llu%s; %s",
                 t->options.name, (unsigned long long)item->key, item->trajectory->cost,
                 (unsigned long long)rp_budget_used(b), (unsigned long long)b->limit,
+                rp_budget_lost_text(b, lost),
                 b->policy == RP_BUDGET_EVICT ? "evicting all of this table would not make room"
                                              : "delete items or raise the budget"));
 }
@@ -349,15 +351,16 @@ static rp_progress refuse_small_locked(rp_table *t, rp_op *op, const rp_insert *
     RP_REQUIRES(t->mu)
 {
     const rp_budget *b = t->account.budget;
+    char lost[RP_LOST_TEXT_BYTES];
 
     return rp_op_end(
         op,
         rp_fail(&op->error, RP_NO_RESOURCE,
                 "table '%.60s': item with key %llu takes %zu bytes, and items and chunks below "
-                "%d bytes, which never go to disk, take %llu of the %llu in memory; %s",
+                "%d bytes, which never go to disk, take %llu of the %llu in memory%s; %s",
                 t->options.name, (unsigned long long)item->key, item->trajectory->cost,
                 (int)RP_CHUNK_APART_BYTES, (unsigned long long)rp_account_small(&t->account),
-                (unsigned long long)b->spill->limit,
+                (unsigned long long)b->spill->limit, rp_budget_lost_text(b, lost),
                 b->policy == RP_BUDGET_EVICT
                     ? "evicting all of this table would not make room"
                     : "delete items, raise max_memory, or write larger chunks"));

@@ -247,6 +247,17 @@ void rp_budget_wake_waiters(rp_budget *b)
     }
 }
 
+void rp_budget_set_lost(rp_budget *b, uint64_t bytes)
+{
+    uint64_t before = atomic_exchange(&b->lost, bytes);
+
+    if (b->spill != NULL) { /* A4; modulo 2^64 */
+        (void)atomic_fetch_add(&b->spill->resident, bytes - before);
+        (void)atomic_fetch_add(&b->spill->small, bytes - before);
+    }
+    if (bytes < before) rp_budget_wake_waiters(b);
+}
+
 void rp_table_leave(rp_table *t)
 {
     rp_budget *b = t->account.budget;

@@ -135,6 +135,7 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
     RP_REQUIRES(t->mu)
 {
     const rp_budget *b = t->account.budget;
+    char lost[RP_LOST_TEXT_BYTES];
 
     if (t->paused & (op->is_insert ? RP_SIDE_INSERTS : RP_SIDE_SAMPLES))
         (void)snprintf(text, size, "%s paused by an administrator: resume the table",
@@ -154,16 +155,23 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
         (void)snprintf(
             text, size,
             "insert waits for memory: items and chunks below %d bytes, which never go to disk, "
-            "take %llu of %llu bytes; deletes or evictions would release it",
+            "take %llu of %llu bytes%s; deletes or evictions would release it",
             (int)RP_CHUNK_APART_BYTES, (unsigned long long)rp_account_small(&t->account),
-            (unsigned long long)b->spill->limit);
+            (unsigned long long)b->spill->limit, rp_budget_lost_text(b, lost));
     else if (op->is_insert && !rp_account_has_room(&t->account, op->items[op->done].trajectory))
-        (void)snprintf(text, size, "insert waits for memory: %llu of %llu bytes are taken; %s",
+        (void)snprintf(text, size,
+                       "insert waits for memory: %llu of %llu bytes are taken%s; %s",
                        (unsigned long long)atomic_load(&b->spill->resident),
-                       (unsigned long long)b->spill->limit,
+                       (unsigned long long)b->spill->limit, rp_budget_lost_text(b, lost),
                        atomic_load(&b->spill->is_failing)
                            ? "the disk cannot be written: make room there, or see to it"
                            : "it goes on as chunks are written to disk and samples released");
+    else if (op->is_insert && atomic_load(&b->lost) > 0)
+        (void)snprintf(text, size,
+                       "insert waits for bytes: all tables together take %llu of %llu%s; "
+                       "deletes or Reset would release both",
+                       (unsigned long long)rp_budget_used(b), (unsigned long long)b->limit,
+                       rp_budget_lost_text(b, lost));
     else if (op->is_insert)
         (void)snprintf(
             text, size,

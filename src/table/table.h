@@ -208,6 +208,9 @@ void rp_table_let_go(rp_table *t) RP_EXCLUDES(t->mu);
 
 /* Gives tables that wait for bytes another try. With no lock held. */
 void rp_budget_wake_waiters(rp_budget *b);
+/* Says how much memory is lost to the budget. If that is less than before, gives tables that
+ * wait for bytes another try. One thread at a time, with no lock held. */
+void rp_budget_set_lost(rp_budget *b, uint64_t bytes);
 
 /* The first insert in line waits for bytes, or nobody does any more. */
 void rp_table_wait_for_bytes_locked(rp_table *t) RP_REQUIRES(t->mu);

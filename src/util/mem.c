@@ -11,14 +11,13 @@
 #include "util/mem.h"
 
 #include <assert.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "util/mem_pool.h"
 
 #if RP_SANITIZED
-#include <malloc.h>
-
 static void *default_resize(void *ctx, void *ptr, size_t old_size, size_t new_size)
 {
     (void)ctx;
@@ -190,6 +189,14 @@ void *rp_map_pages(size_t size)
 void rp_unmap_pages(void *ptr, size_t size)
 {
     (void)munmap(ptr, size);
+}
+
+void rp_trim_memory(void)
+{
+    rp_pool_trim();
+#if defined(__GLIBC__) && !RP_SANITIZED
+    (void)malloc_trim(0);
+#endif
 }
 
 void rp_touch(void *ptr, size_t size)

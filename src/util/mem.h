@@ -63,6 +63,10 @@ void rp_release_aligned(const rp_allocator *a, void *ptr, size_t size);
 void *rp_map_pages(size_t size);
 void rp_unmap_pages(void *ptr, size_t size);
 
+/* Gives memory of the default allocator that holds nothing back to the system, page by page.
+ * Others that want memory may wait meanwhile: see rp_memory_wants_trim(). */
+void rp_trim_memory(void);
+
 /* Asks the system to put memory behind the whole pages of these bytes now, as a write to them
  * would later. Changes none of them, so others may use them meanwhile. If it cannot, it does
  * not.

@@ -188,10 +188,9 @@ static slab *take_slab(unsigned class)
     return s;
 }
 
-/* Takes empty regions that are too many (P4) out of the list and returns them as a chain. */
-static region *take_unneeded(void)
+/* Takes empty regions beyond so many out of the list and returns them as a chain. */
+static region *take_unneeded(size_t most)
 {
-    size_t most = pool.used_regions > 1 ? pool.used_regions : 1;
     region *unneeded = NULL;
 
     while (pool.empty_regions > most) {
@@ -203,6 +202,16 @@ static region *take_unneeded(void)
         unneeded = r;
     }
     return unneeded;
+}
+
+static void unmap(region *unneeded)
+{
+    while (unneeded != NULL) {
+        region *r = unneeded;
+
+        unneeded = r->next;
+        (void)munmap(r, REGION_BYTES);
+    }
 }
 
 static void free_slab(slab *s)
@@ -218,13 +227,21 @@ static void free_slab(slab *s)
         link_region(r, true);
         pool.used_regions--;
         pool.empty_regions++;
-        unneeded = take_unneeded();
+        unneeded = take_unneeded(pool.used_regions > 1 ? pool.used_regions : 1); /* P4 */
     }
     (void)pthread_mutex_unlock(&pool.mu);
-    while (unneeded != NULL) {
-        r = unneeded;
-        unneeded = r->next;
-        (void)munmap(r, REGION_BYTES);
+    unmap(unneeded);
+}
+
+/* The system takes the pages of a region's free slabs, but for the first, which has the
+ * region's head. */
+static void trim_region(region *r)
+{
+    for (unsigned from = 1, end; from < SLABS; from = end + 1) {
+        for (end = from; end < SLABS && (r->free_slabs >> end & 1) != 0;) end++;
+        if (end > from)
+            (void)madvise((char *)r + (size_t)from * SLAB_BYTES,
+                          (size_t)(end - from) * SLAB_BYTES, MADV_DONTNEED);
     }
 }
 
@@ -351,6 +368,19 @@ static void hand_in_full(unsigned class, block *b)
     }
     (void)pthread_mutex_unlock(&d->mu);
     hand_in(class, b);
+}
+
+void rp_pool_trim(void)
+{
+    region *unneeded;
+
+    for (unsigned i = 0; i < CLASSES; i++)
+        for (block *b; (b = take_full(i)) != NULL;) hand_in(i, b);
+    (void)pthread_mutex_lock(&pool.mu);
+    unneeded = take_unneeded(0);
+    for (region *r = pool.first; r != NULL; r = r->next) trim_region(r);
+    (void)pthread_mutex_unlock(&pool.mu);
+    unmap(unneeded);
 }
 
 /* --- caches ----------------------------------------------------------------------------------- */

@@ -35,6 +35,11 @@ void *rp_pool_alloc(size_t size);
 /* Frees a block. `size` must be what it was allocated with. */
 void rp_pool_free(void *ptr, size_t size);
 
+/* Gives back to the system what is empty: regions, slabs in regions that are in use, and what
+ * threads have handed in. What threads keep for themselves stays. Takes a few milliseconds for
+ * each GiB that is empty. */
+void rp_pool_trim(void);
+
 typedef struct rp_pool_info {
     size_t held_bytes; /* of all regions */
     size_t used_bytes; /* of those that have a slab in use */

@@ -16,6 +16,7 @@ enum {
     RP_RANK_LOOP = 3,
     RP_RANK_PUT = 5,
     RP_RANK_SERVER = 10,
+    RP_RANK_MEMORY = 11,
     RP_RANK_LISTENERS = 12,
     RP_RANK_DURABLE = 15,
     RP_RANK_STORE = 20,

@@ -16,6 +16,7 @@ import messages as m
 from target import Server
 
 MIB = 1 << 20
+DELETE = "/reprise.v1.Replay/Delete"
 BUDGETS = [32, 64, 256, 1024]  # MiB
 QUEUED, PINNED = 32, 32  # MiB
 TABLES = {"a": "uniform:10000000", "b": "prioritized:10000000", "c": "min_heap:10000000",
@@ -110,6 +111,58 @@ def run(budget, policy, seconds, seed):
     return ok
 
 
+# --- gaps between items ---------------------------------------------------------------------------
+
+SIZES = [500, 1500, 2000, 16000, 110000, 900000]  # of chunks, one after the other
+KEPT = 8  # one of so many items stays between the gaps
+
+
+def fill(load, size, budget):
+    """Inserts chunks of one size, 5/4 of what fits, or until the server refuses or nothing moves.
+    Returns the keys that are in."""
+    count, keys, sent, moved = max(1, 500000 // size), [], 0, time.monotonic()
+    call = load.peer.calls[load.stream]
+    while len(keys) < budget * 5 // 4 // (size + 700):
+        if sent < len(keys) + 4 * count:
+            load.peer.socket.settimeout(5)
+            load.peer.write(load.stream, load.tiny("a", count, size))
+            sent += count
+        load.peer.until(lambda: len(call.body) > 4 or call.over, 0.05)
+        new = [key for message in call.messages() for key in m.confirmed(message)]
+        keys += new
+        moved = time.monotonic() if new else moved
+        if call.over or load.peer.closed or time.monotonic() > moved + 3:
+            break
+    load.peer.__exit__(None, None, None)
+    load.connect()
+    return keys
+
+
+def gaps(budget, policy, seconds):
+    """Fills the table, deletes most items, and fills it with larger ones that fit no gap."""
+    server = Server(tables=TABLES, arguments=("--max-bytes", budget, "--policy", policy),
+                    limits={"queued_bytes": QUEUED * MIB, "pinned_bytes": PINNED * MIB})
+    load, peak, lost, until = Load(server, 1), 0, 0, time.monotonic() + seconds
+    while time.monotonic() < until:
+        for size in SIZES:
+            dead = [key for key in fill(load, size, budget) if key % KEPT]
+            lost = max(lost, server.metrics()["store_lost_bytes"])
+            for i in range(0, len(dead), 10000):
+                load.peer.ask(DELETE, m.octets(1, "a") + m.octets(2, b"".join(
+                    m.varint(key) for key in dead[i:i + 10000])))
+            peak = max(peak, server.peak_rss())
+    with server.peer() as peer:  # and all of it can be had again
+        assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
+    room = len(fill(load, 16000, budget // 2)) * 16000
+    wrong = server.stop()
+    most = allowed(budget, 2)
+    ok = peak <= most and not wrong and room > budget // 4
+    print(f"{'ok' if ok else 'FAIL':4} gaps, max_bytes {budget // MIB:5} MiB, {policy:6}: resident "
+          f"{peak // MIB} of {most // MIB} MiB allowed, {lost / MIB:.0f} MiB lost at most, "
+          f"{room // MIB} MiB fit after a Reset {wrong}", flush=True)
+    return ok
+
+
 # --- what a peer makes the server hold beside the tables -----------------------------------------
 
 
@@ -163,6 +216,8 @@ def main():
     results = [cost(*each) for each in COSTS]
     results += [run(budget * MIB, policy, options.seconds, options.seed)
                for budget in BUDGETS for policy in ("evict", "block", "reject")]
+    results += [gaps(budget * MIB, policy, options.seconds)
+                for budget in (64, 256) for policy in ("evict", "block", "reject")]
     print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
     return 0 if all(results) else 1
 

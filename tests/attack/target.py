@@ -166,6 +166,10 @@ class Server:
         that is resident depends on the C library and the machine."""
         return self.status("VmRSS") << 10
 
+    def peak_rss(self):
+        """The most that was ever in memory."""
+        return self.status("VmHWM") << 10
+
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 

@@ -352,6 +352,34 @@ static void test_small_chunks_block_and_why_is_true_issue_20(void **state)
     rp_tier_rig_deinit(&rig);
 }
 
+/* Memory that is lost counts like what never goes to disk, and not in the store's own limit. */
+static void test_lost_memory_counts_in_that_of_the_tier(void **state)
+{
+    rp_tier_rig rig;
+    rp_budget *budget;
+    uint64_t key = 1;
+
+    (void)state;
+    set_up_policy(&rig, RP_BUDGET_BLOCK, 1 << 20);
+    budget = rp_store_budget(rig.bed.store);
+    assert_ok(rp_tier_rig_put(&rig, key++, SMALL, 0));
+    rp_budget_memory before = rp_budget_memory_now(budget);
+    rp_budget_set_lost(budget, MEMORY - CACHE);
+
+    assert_int_equal(before.limit, MEMORY - CACHE);
+    assert_int_equal(rp_budget_memory_now(budget).used, before.used);
+    assert_int_equal(rp_tier_rig_info(&rig).resident_bytes, before.used + MEMORY - CACHE);
+    assert_int_equal(rp_tier_rig_put(&rig, key, SMALL, 0), RP_DEADLINE);
+    assert_non_null(strstr(rig.bed.err.text, "lost in memory"));
+    rp_budget_set_lost(budget, (MEMORY - CACHE) / 2);
+    assert_ok(rp_tier_rig_put(&rig, key++, ROW, 20000)); /* larger ones go to disk as well */
+    while (rp_tier_rig_put(&rig, key, SMALL, 0) == RP_OK) key++;
+    assert_true(rp_budget_memory_now(budget).used <= (MEMORY - CACHE) / 2);
+    rp_budget_set_lost(budget, 0);
+    assert_ok(rp_tier_rig_put(&rig, key, SMALL, 20000));
+    rp_tier_rig_deinit(&rig);
+}
+
 /* A table that is full evicts an item for each new one, whatever the policy. */
 static void test_full_table_of_small_chunks_turns_over_issue_20(void **state)
 {
@@ -663,6 +691,7 @@ int main(void)
         cmocka_unit_test(test_small_chunks_are_evicted_issue_20),
         cmocka_unit_test(test_small_chunks_are_refused_issue_20),
         cmocka_unit_test(test_small_chunks_block_and_why_is_true_issue_20),
+        cmocka_unit_test(test_lost_memory_counts_in_that_of_the_tier),
         cmocka_unit_test(test_full_table_of_small_chunks_turns_over_issue_20),
         cmocka_unit_test(test_memory_that_another_table_fills_is_made_by_eviction_issue_20),
         cmocka_unit_test(test_idle_indexes_count_in_memory_issue_20),

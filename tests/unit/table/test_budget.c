@@ -543,9 +543,113 @@ static void budget_is_never_exceeded_under_any_policy(void **state)
     }
 }
 
+/* --- memory that is lost ------------------------------------------------------------------------ */
+
+static void lose(world *w, uint64_t blobs)
+{
+    rp_store_info info;
+
+    rp_budget_set_lost(w->a->account.budget, blobs * w->each);
+    rp_store_get_info(w->bed.store, &info);
+    assert_int_equal(info.lost_bytes, blobs * w->each);
+}
+
+static void items_are_evicted_for_what_is_lost(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, RP_BUDGET_EVICT, 6);
+    for (uint64_t key = 0; key < 6; key++) assert_ok(put(&w, w.a, key));
+
+    lose(&w, 2);
+    assert_int_equal(used(&w), 6); /* nothing happens until somebody inserts */
+    assert_ok(put(&w, w.a, 6));
+    assert_int_equal(used(&w), 4);
+    lose(&w, 5);
+    assert_ok(put(&w, w.a, 7));
+    assert_int_equal(used(&w), 1);
+    lose(&w, 0);
+    for (uint64_t key = 8; key < 16; key++) assert_ok(put(&w, w.a, key));
+    assert_int_equal(used(&w), 6);
+    world_deinit(&w);
+}
+
+static void refusal_names_what_is_lost(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, RP_BUDGET_REJECT, 4);
+    assert_ok(put(&w, w.a, 0));
+    lose(&w, 2);
+    assert_ok(put(&w, w.b, 1));
+
+    assert_fails(put(&w, w.a, 2), RP_NO_RESOURCE, &w.bed.err, "lost in memory between items");
+    assert_non_null(strstr(w.bed.err.text, "delete items or raise the budget"));
+    take(w.b, 1);
+    assert_ok(put(&w, w.a, 2));
+    lose(&w, 0);
+    assert_ok(put(&w, w.a, 3));
+    assert_ok(put(&w, w.a, 4));
+    assert_fails(put(&w, w.a, 5), RP_NO_RESOURCE, &w.bed.err, "all tables together take");
+    assert_null(strstr(w.bed.err.text, "lost"));
+    world_deinit(&w);
+}
+
+static void insert_waits_until_less_is_lost(void **state)
+{
+    (void)state;
+    world w;
+    waiter x, y;
+    rp_waiting why;
+    world_init(&w, RP_BUDGET_BLOCK, 4);
+    for (uint64_t key = 0; key < 2; key++) assert_ok(put(&w, w.b, key));
+    lose(&w, 3);
+
+    assert_false(start(&x, &w, w.a, 5));
+    assert_false(start(&y, &w, w.b, 6));
+    assert_int_equal(rp_table_waiting(w.a, &why, 1), 1);
+    assert_non_null(strstr(why.why, "insert waits for bytes: all tables together take"));
+    assert_non_null(strstr(why.why, "lost in memory between items; deletes or Reset"));
+    lose(&w, 4);
+    lose(&w, 2);
+    assert_int_equal(x.calls + y.calls, 0);
+    lose(&w, 1);
+    assert_int_equal(x.calls + y.calls, 1);
+    assert_int_equal(used(&w), 3);
+    lose(&w, 0);
+
+    assert_true(x.calls == 1 && y.calls == 1);
+    assert_int_equal(used(&w), 4);
+    assert_int_equal(waiting_for_bytes(&w), 0);
+    world_deinit(&w);
+}
+
+/* All is deleted: what is lost then shrinks, and whoever waits goes on (memory_guard.h has the
+ * measuring). */
+static void insert_waits_for_both_deletes_and_what_is_lost(void **state)
+{
+    (void)state;
+    world w;
+    waiter x;
+    world_init(&w, RP_BUDGET_BLOCK, 4);
+    for (uint64_t key = 0; key < 4; key++) assert_ok(put(&w, w.b, key));
+    assert_false(start(&x, &w, w.a, 5));
+    lose(&w, 4);
+    for (uint64_t key = 0; key < 4; key++) take(w.b, key);
+
+    assert_int_equal(x.calls, 0);
+    lose(&w, 3);
+    assert_true(x.calls == 1 && x.op.status == RP_OK);
+    world_deinit(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(items_are_evicted_for_what_is_lost),
+        cmocka_unit_test(refusal_names_what_is_lost),
+        cmocka_unit_test(insert_waits_until_less_is_lost),
+        cmocka_unit_test(insert_waits_for_both_deletes_and_what_is_lost),
         cmocka_unit_test(full_store_evicts_from_the_table_that_inserts),
         cmocka_unit_test(insert_fails_when_its_table_has_nothing_left_to_evict),
         cmocka_unit_test(insert_that_cannot_fit_evicts_nothing),

@@ -609,16 +609,20 @@ static void table_is_in_one_cut_at_a_time(void **state)
     both[0] = rp_test_bed_table(&w.bed, &o);
     both[1] = w.table;
     open_cut(&w);
+    assert_int_equal(atomic_load(&w.table->account.budget->cuts), 1);
 
     assert_fails(rp_cut_new(&w.bed.alloc, both, 2, &second, &w.bed.err), RP_PRECONDITION,
                  &w.bed.err, "'t' is being cut");
+    assert_int_equal(atomic_load(&w.table->account.budget->cuts), 1);
     assert_fails(rp_cut_take(w.cut, NULL, NULL, NULL, &w.bed.err), RP_PRECONDITION, &w.bed.err,
                  "taken already");
 
     end_cut(&w, true);
     assert_ok(rp_cut_new(&w.bed.alloc, both, 2, &second, &w.bed.err));
+    assert_int_equal(atomic_load(&w.table->account.budget->cuts), 2);
     rp_cut_free(second, false);
     rp_cut_free(NULL, true);
+    assert_int_equal(atomic_load(&w.table->account.budget->cuts), 0);
     rp_test_bed_deinit(&w.bed);
 }
 

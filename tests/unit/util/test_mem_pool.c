@@ -166,6 +166,44 @@ static void empty_memory_goes_back_or_to_another_size(void **state)
     in_a_thread(use_one_size_after_the_other);
 }
 
+/* Every 32nd block stays, so that each slab of 64 KiB has at least one; then these go. */
+static void trim_around_blocks(void)
+{
+    enum { SIZE = 1024, COUNT = 16 * MIB / SIZE };
+    piece *pieces = calloc(COUNT, sizeof *pieces);
+    size_t used;
+
+    assert_non_null(pieces);
+    for (size_t i = 0; i < COUNT; i++) make(&pieces[i], SIZE, i);
+    for (size_t i = 0; i < COUNT; i++)
+        if (i % 32 != 0) check_and_free(&pieces[i]);
+    rp_pool_trim();
+    assert_true(rp_pool_check());
+    assert_int_equal(info().held_bytes, info().used_bytes);
+    used = info().used_bytes;
+    for (size_t i = 0; i < COUNT; i++)
+        if (pieces[i].data == NULL) make(&pieces[i], SIZE, i + 1);
+    assert_in_range(info().used_bytes, used, used + REGION); /* into the same slabs */
+    /* Half of the regions keep a slab or two: what is given back in them can be used again. */
+    for (size_t i = 0; i < COUNT; i++)
+        if (i % (COUNT / 4) != 0) check_and_free(&pieces[i]);
+    rp_pool_trim();
+    assert_true(rp_pool_check());
+    assert_int_equal(info().held_bytes, info().used_bytes);
+    for (size_t i = 0; i < COUNT; i++)
+        if (pieces[i].data == NULL) make(&pieces[i], SIZE, i + 2);
+    for (size_t i = 0; i < COUNT; i++) check_and_free(&pieces[i]);
+    rp_pool_trim();
+    assert_true(rp_pool_check());
+    free(pieces);
+}
+
+static void memory_that_is_given_back_can_be_used_again(void **state)
+{
+    (void)state;
+    in_a_thread(trim_around_blocks);
+}
+
 /* --- threads ---------------------------------------------------------------------------------- */
 
 enum { LINE = 4096, PASSED = 200000 };
@@ -309,6 +347,7 @@ int main(void)
         cmocka_unit_test(block_freed_last_is_given_next),
         cmocka_unit_test(invariants_hold_through_random_use),
         cmocka_unit_test(empty_memory_goes_back_or_to_another_size),
+        cmocka_unit_test(memory_that_is_given_back_can_be_used_again),
         cmocka_unit_test(blocks_may_be_freed_by_another_thread),
         cmocka_unit_test(child_of_a_fork_can_allocate),
         cmocka_unit_test(no_memory_is_NULL_and_nothing_else),
