@@ -147,8 +147,7 @@ static bool look(const rp_memory_guard *g, rp_memory_look *out)
     uint64_t held;
 
     rp_store_get_info(server->store, &info);
-    held = atomic_load_explicit(&server->queued_bytes, memory_order_relaxed) +
-           atomic_load_explicit(&server->drawn_bytes, memory_order_relaxed) +
+    held = rp_queue_published(server) +
            atomic_load_explicit(&server->pinned_bytes, memory_order_relaxed);
     *out = (rp_memory_look){
         .limit = memory.limit,

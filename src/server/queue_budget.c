@@ -48,6 +48,11 @@ size_t rp_queue_bytes(const rp_worker *worker, rp_queue_side side)
     return published(worker->server, side, worker->queued_unpublished[side]);
 }
 
+size_t rp_queue_published(const rp_server *server)
+{
+    return published(server, RP_QUEUE_IN, 0) + published(server, RP_QUEUE_OUT, 0);
+}
+
 /* The part of the last quarter that one connection may use. */
 static size_t share_of(const rp_server *server, size_t limit)
 {

@@ -32,7 +32,7 @@
  * So the count stays below L + two messages + one item + C * 3 * FLOOR_BYTES + loops * (one
  * response + PUBLISH_BYTES).
  *
- * All functions belong to the worker's thread, but for those of rp_drawn.room. */
+ * Functions belong to the worker's thread, unless they say otherwise. */
 #ifndef RP_SERVER_QUEUE_BUDGET_H
 #define RP_SERVER_QUEUE_BUDGET_H
 
@@ -61,6 +61,8 @@ void rp_queue_publish(rp_worker *worker);
 
 /* The count of a side, as this worker knows it. */
 size_t rp_queue_bytes(const rp_worker *worker, rp_queue_side side);
+/* What workers have published of both sides. Any thread. */
+size_t rp_queue_published(const rp_server *server);
 
 /* --- items that are drawn ----------------------------------------------------------------------- */
 
