@@ -374,6 +374,100 @@ static void live_data_that_filled_the_disk_is_deleted_issue_20(void **state)
         for (int more = 0; more <= 160; more += 80) refill(modes[i], more);
 }
 
+/* --- a crash on the way ------------------------------------------------------------------------------ */
+
+/* The disk before every call on it, as a process that is killed there leaves it. */
+enum { MOST_CALLS = 4096 };
+
+typedef struct film {
+    rp_sim *disks[MOST_CALLS];
+    size_t count;
+    uint64_t switched; /* the number of the last call that renames to CURRENT */
+} film;
+
+static film the_film;
+
+static void record_call(void *ctx, rp_sim *disk, uint64_t number, const char *call,
+                        const char *path)
+{
+    film *f = ctx;
+
+    assert_true(f->count < MOST_CALLS);
+    f->disks[f->count++] = rp_sim_copy(disk);
+    if (strcmp(call, "rename") == 0 && strcmp(path, "CURRENT.tmp") == 0) f->switched = number;
+}
+
+static void begin_film(rp_sim *disk)
+{
+    the_film.count = 0;
+    rp_sim_on_call(disk, record_call, &the_film);
+}
+
+/* Whatever the process was doing when it ended, a new one finds at least so many items. */
+static void end_film(rp_sim *disk, rp_durability mode, int64_t items)
+{
+    bench b;
+
+    rp_sim_on_call(disk, NULL, NULL);
+    assert_true(the_film.count > 0);
+    for (size_t i = 0; i < the_film.count; i++) {
+        open_on(&b, the_film.disks[i], mode, MOST_ITEMS);
+        assert_true(rp_test_info_of(b.table).size >= items);
+        close_bench(&b);
+        rp_sim_free(the_film.disks[i]);
+    }
+}
+
+/* All items are in the journal alone. The store is opened in a mode that has none, on a full
+ * disk: the journal stays until a checkpoint has them. */
+static void an_old_journal_stays_until_a_checkpoint_has_it_issue_20(void **state)
+{
+    bench b;
+    rp_sim *disk = rp_sim_new();
+
+    (void)state;
+    open_on(&b, disk, RP_DURABLE_SYNC, MOST_ITEMS);
+    for (int i = 0; i < LIVE; i++) assert_true(insert(&b));
+    close_bench(&b);
+    rp_sim_set_capacity(disk, used(disk));
+    begin_film(disk);
+    open_on(&b, disk, RP_DURABLE_CHECKPOINT, MOST_ITEMS);
+    end_film(disk, RP_DURABLE_SYNC, LIVE);
+    close_bench(&b);
+    rp_sim_free(disk);
+}
+
+/* A checkpoint is complete but for CURRENT, which still names the one before: that one stays
+ * until CURRENT names another. */
+static uint64_t fail_to_switch(uint64_t call)
+{
+    bench b;
+    rp_sim *disk = rp_sim_new();
+
+    open_on(&b, disk, RP_DURABLE_CHECKPOINT, MOST_ITEMS);
+    for (int i = 0; i < LIVE; i++) assert_true(insert(&b));
+    settle(&b, RP_DURABLE_CHECKPOINT);
+    assert_true(insert(&b));
+    rp_sim_set_capacity(disk, used(disk) + (uint64_t)8 * CHUNK);
+    rp_sim_fail(disk, &(rp_sim_fault){.call = call, .error = RP_SIM_ENOSPC});
+    begin_film(disk);
+    settle(&b, RP_DURABLE_CHECKPOINT);
+    end_film(disk, RP_DURABLE_CHECKPOINT, LIVE);
+    assert_int_equal(rp_sim_failed(disk), call != 0);
+    close_bench(&b);
+    rp_sim_free(disk);
+    return the_film.switched;
+}
+
+static void the_checkpoint_that_current_names_stays_issue_20(void **state)
+{
+    uint64_t call;
+
+    (void)state;
+    call = fail_to_switch(0);
+    (void)fail_to_switch(call);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +479,8 @@ int main(void)
         cmocka_unit_test(interval_is_well_again_without_a_free_byte_issue_20),
         cmocka_unit_test(sync_is_well_again_without_a_free_byte_issue_20),
         cmocka_unit_test(live_data_that_filled_the_disk_is_deleted_issue_20),
+        cmocka_unit_test(an_old_journal_stays_until_a_checkpoint_has_it_issue_20),
+        cmocka_unit_test(the_checkpoint_that_current_names_stays_issue_20),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
