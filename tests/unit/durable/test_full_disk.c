@@ -376,7 +376,7 @@ static void live_data_that_filled_the_disk_is_deleted_issue_20(void **state)
 
 /* --- a crash on the way ------------------------------------------------------------------------------ */
 
-/* The disk before every call on it, as a process that is killed there leaves it. */
+/* The disk before every call on it, as the end of a process or of power leaves it. */
 enum { MOST_CALLS = 4096 };
 
 typedef struct film {
@@ -403,18 +403,27 @@ static void begin_film(rp_sim *disk)
     rp_sim_on_call(disk, record_call, &the_film);
 }
 
-/* Whatever the process was doing when it ended, a new one finds at least so many items. */
-static void end_film(rp_sim *disk, rp_durability mode, int64_t items)
+static void expect_items(rp_sim *disk, rp_durability mode, int64_t max_size, int64_t least)
 {
     bench b;
 
+    open_on(&b, disk, mode, max_size);
+    assert_true(rp_test_info_of(b.table).size >= least);
+    close_bench(&b);
+    rp_sim_free(disk);
+}
+
+/* Whatever was being done when the process or power ended, a new process finds at least so many
+ * items. */
+static void end_film(rp_sim *disk, rp_durability mode, int64_t max_size, int64_t least)
+{
     rp_sim_on_call(disk, NULL, NULL);
     assert_true(the_film.count > 0);
     for (size_t i = 0; i < the_film.count; i++) {
-        open_on(&b, the_film.disks[i], mode, MOST_ITEMS);
-        assert_true(rp_test_info_of(b.table).size >= items);
-        close_bench(&b);
-        rp_sim_free(the_film.disks[i]);
+        for (int variant = 0; variant < RP_SIM_VARIANTS; variant++)
+            expect_items(rp_sim_after(the_film.disks[i], (rp_sim_variant)variant, i), mode,
+                         max_size, least);
+        expect_items(the_film.disks[i], mode, max_size, least);
     }
 }
 
@@ -432,7 +441,7 @@ static void an_old_journal_stays_until_a_checkpoint_has_it_issue_20(void **state
     rp_sim_set_capacity(disk, used(disk));
     begin_film(disk);
     open_on(&b, disk, RP_DURABLE_CHECKPOINT, MOST_ITEMS);
-    end_film(disk, RP_DURABLE_SYNC, LIVE);
+    end_film(disk, RP_DURABLE_SYNC, MOST_ITEMS, LIVE);
     close_bench(&b);
     rp_sim_free(disk);
 }
@@ -452,7 +461,7 @@ static uint64_t fail_to_switch(uint64_t call)
     rp_sim_fail(disk, &(rp_sim_fault){.call = call, .error = RP_SIM_ENOSPC});
     begin_film(disk);
     settle(&b, RP_DURABLE_CHECKPOINT);
-    end_film(disk, RP_DURABLE_CHECKPOINT, LIVE);
+    end_film(disk, RP_DURABLE_CHECKPOINT, MOST_ITEMS, LIVE);
     assert_int_equal(rp_sim_failed(disk), call != 0);
     close_bench(&b);
     rp_sim_free(disk);
@@ -468,6 +477,54 @@ static void the_checkpoint_that_current_names_stays_issue_20(void **state)
     (void)fail_to_switch(call);
 }
 
+/* Since the last checkpoint the table has been filled three times. So the journal begins with
+ * items that are gone, and their segments are dead: these stay until a checkpoint is complete.
+ */
+static void dead_segments_that_the_journal_names_stay_issue_20(void **state)
+{
+    bench b;
+    rp_sim *disk = rp_sim_new();
+
+    (void)state;
+    open_with(&b, disk, RP_DURABLE_SYNC, LIVE, SMALL_SEGMENT, RESERVE);
+    for (int i = 0; i < 3 * LIVE; i++) assert_true(insert(&b));
+    rp_sim_set_capacity(disk, used(disk));
+    begin_film(disk);
+    assert_ok_err(rp_durable_checkpoint(b.durable, rp_wait_ms(60000), NULL, 0, &b.err), &b.err);
+    end_film(disk, RP_DURABLE_SYNC, LIVE, LIVE);
+    close_bench(&b);
+    rp_sim_free(disk);
+}
+
+enum { SCATTERED = 200, ONE_IN = 8, NEW = 80 };
+
+/* A checkpoint has emptied segments, which stay for one more. Then new items need more room
+ * than the reserve has: the emptied segments go before they are written, and nothing else. */
+static void emptied_segments_go_before_new_items_are_written_issue_20(void **state)
+{
+    bench b;
+    rp_sim *disk = rp_sim_new();
+    uint64_t keys[SCATTERED];
+    size_t count = 0;
+
+    (void)state;
+    open_with(&b, disk, RP_DURABLE_CHECKPOINT, MOST_ITEMS, SMALL_SEGMENT, RESERVE);
+    for (int i = 0; i < SCATTERED; i++) assert_true(insert(&b));
+    settle(&b, RP_DURABLE_CHECKPOINT);
+    for (uint64_t key = 1; key <= SCATTERED; key++)
+        if (key % ONE_IN != 0) keys[count++] = key;
+    assert_ok(rp_table_delete(b.table, keys, count, NULL, NULL));
+    settle(&b, RP_DURABLE_CHECKPOINT); /* says what is dead; the next one empties segments */
+    settle(&b, RP_DURABLE_CHECKPOINT);
+    rp_sim_set_capacity(disk, used(disk));
+    for (int i = 0; i < NEW; i++) assert_true(insert(&b));
+    begin_film(disk);
+    assert_ok_err(rp_durable_checkpoint(b.durable, rp_wait_ms(60000), NULL, 0, &b.err), &b.err);
+    end_film(disk, RP_DURABLE_CHECKPOINT, MOST_ITEMS, SCATTERED / ONE_IN);
+    close_bench(&b);
+    rp_sim_free(disk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -481,6 +538,8 @@ int main(void)
         cmocka_unit_test(live_data_that_filled_the_disk_is_deleted_issue_20),
         cmocka_unit_test(an_old_journal_stays_until_a_checkpoint_has_it_issue_20),
         cmocka_unit_test(the_checkpoint_that_current_names_stays_issue_20),
+        cmocka_unit_test(dead_segments_that_the_journal_names_stay_issue_20),
+        cmocka_unit_test(emptied_segments_go_before_new_items_are_written_issue_20),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
