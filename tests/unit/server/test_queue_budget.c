@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "server/inside.h"
+#include "server/sample_room.h"
 #include "support/fixture.h"
 #include "support/live_server.h"
 #include "wire/fields.h"
@@ -755,6 +756,33 @@ static void calls_that_ask_for_many_samples_leave_room(void **state)
     rp_test_live_stop(&s.live);
 }
 
+/* The system bounds how many mappings a process has: past a few thousand large arrays, the next
+ * one is small. */
+static void calls_past_many_large_arrays_get_small_ones(void **state)
+{
+    enum { COUNT = 262144, LARGE = 4096, ALL = LARGE + 64 }; /* 16 MiB of samples each */
+    static rp_sample_room rooms[ALL];
+    rp_metrics *metrics = NULL;
+    rp_server server = {.alloc = *rp_allocator_default()};
+    rp_worker worker = {.server = &server, .limits = {.queued_bytes = LIMIT}};
+    rp_refusal why;
+    rp_error err;
+
+    (void)state;
+    assert_ok(rp_metrics_new(&server.alloc, 1, &metrics));
+    worker.metrics = rp_metrics_loop(metrics, 0);
+    for (int i = 0; i < ALL; i++) {
+        assert_ok(rp_sample_room_init(&rooms[i], &worker, COUNT, 1, &why, &err));
+        assert_int_equal(rooms[i].count, i < LARGE ? COUNT : 1024);
+    }
+
+    assert_int_equal(rp_queue_bytes(&worker, RP_QUEUE_OUT), ALL * sizeof(rp_sample));
+    for (int i = 0; i < ALL; i++) rp_sample_room_deinit(&rooms[i], &worker, 0);
+    assert_int_equal(rp_queue_bytes(&worker, RP_QUEUE_OUT), 0);
+    assert_int_equal(atomic_load(&server.mapped_arrays), 0);
+    rp_metrics_free(metrics);
+}
+
 /* Samples that are not read fill the queue: a call that waits for its room ends in time. */
 static void a_sample_that_waits_for_room_times_out(void **state)
 {
@@ -825,6 +853,7 @@ int main(void)
         cmocka_unit_test(window_updates_are_read_without_room),
         cmocka_unit_test(messages_of_blocked_writers_leave_room_for_samples),
         cmocka_unit_test(calls_that_ask_for_many_samples_leave_room),
+        cmocka_unit_test(calls_past_many_large_arrays_get_small_ones),
         cmocka_unit_test(a_sample_that_waits_for_room_times_out),
         cmocka_unit_test(a_message_that_never_fits_is_refused_at_once),
     };
