@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A durable store on a disk that fills up: what was acknowledged before stays, and the store is
  * well again by itself as soon as the items that are alive fit on the disk. */
+#include <stdatomic.h>
 #include <time.h>
 
 #include "durable/durable_inside.h"
@@ -525,6 +526,52 @@ static void emptied_segments_go_before_new_items_are_written_issue_20(void **sta
     rp_sim_free(disk);
 }
 
+/* --- the journal gives up during a checkpoint --------------------------------------------------------- */
+
+static atomic_bool is_record_lost;
+
+/* When a checkpoint has its manifest, the journal loses a record, and says so. */
+static void lose_a_record(void *ctx, rp_sim *disk, uint64_t number, const char *call,
+                          const char *path)
+{
+    const bench *b = ctx;
+    rp_journal_info info = {0};
+
+    (void)disk, (void)number;
+    if (atomic_load(&is_record_lost) || strcmp(call, "rename") != 0 ||
+        strcmp(path, "CURRENT.tmp") != 0)
+        return;
+    (void)rp_journal_append_nothing(b->durable->journal);
+    for (int ms = 0; ms < WELL_MS && !info.in_trouble; ms++) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        rp_journal_get_info(b->durable->journal, &info);
+    }
+    atomic_store(&is_record_lost, true);
+}
+
+/* A checkpoint has failed, and is tried again. The journal gives up after the cut of that one:
+ * so one more is written, though none is due. */
+static void a_journal_that_gives_up_after_the_cut_gets_a_checkpoint_issue_20(void **state)
+{
+    bench b;
+    rp_sim *disk = rp_sim_new();
+
+    (void)state;
+    open_on(&b, disk, RP_DURABLE_SYNC, LIVE);
+    rp_sim_on_call(disk, lose_a_record, &b);
+    rp_sim_fail(disk, &(rp_sim_fault){.call = 1, .error = RP_SIM_EIO, .for_good = true});
+    assert_int_equal(rp_durable_checkpoint(b.durable, rp_wait_ms(60000), NULL, 0, NULL),
+                     RP_UNAVAILABLE);
+    rp_sim_fail(disk, &(rp_sim_fault){0});
+    for (int ms = 0; ms < WELL_MS && !atomic_load(&is_record_lost); ms++)
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    rp_sim_on_call(disk, NULL, NULL);
+    wait_until_well(&b);
+    assert_true(insert(&b));
+    close_bench(&b);
+    rp_sim_free(disk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -540,6 +587,7 @@ int main(void)
         cmocka_unit_test(the_checkpoint_that_current_names_stays_issue_20),
         cmocka_unit_test(dead_segments_that_the_journal_names_stay_issue_20),
         cmocka_unit_test(emptied_segments_go_before_new_items_are_written_issue_20),
+        cmocka_unit_test(a_journal_that_gives_up_after_the_cut_gets_a_checkpoint_issue_20),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
