@@ -107,7 +107,7 @@ static rp_status write_with_reserve(rp_durable *d, rp_checkpoint_result *result,
     rp_status st = rp_reserve_keep(&d->reserve, reserve_bytes(d));
 
     c->is_short = false;
-    if (st != RP_NO_RESOURCE) st = rp_checkpoint_write(c, result, why);
+    if (st != RP_NO_RESOURCE || !is_disk_short(d)) st = rp_checkpoint_write(c, result, why);
     if (st == RP_NO_RESOURCE && d->reserve.wanted > 0 && is_disk_short(d))
         st = write_short(d, result, why);
     (void)rp_reserve_keep(&d->reserve, reserve_bytes(d));

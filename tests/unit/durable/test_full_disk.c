@@ -7,6 +7,7 @@
 #include "durable/durable_inside.h"
 #include "support/fixture.h"
 #include "support/sim_files.h"
+#include "util/error.h"
 
 enum {
     CHUNK = 8 << 10,
@@ -572,6 +573,32 @@ static void a_journal_that_gives_up_after_the_cut_gets_a_checkpoint_issue_20(voi
     rp_sim_free(disk);
 }
 
+/* --- a quota ------------------------------------------------------------------------------------------ */
+
+static rp_status refuse_to_allocate(rp_file *file, uint64_t size, rp_error *err)
+{
+    (void)file, (void)size;
+    return rp_fail(err, RP_NO_RESOURCE, "Disk quota exceeded");
+}
+
+/* There is no room for the reserve, though the file system has enough: a checkpoint may fit. */
+static void a_checkpoint_is_tried_without_a_reserve_issue_20(void **state)
+{
+    bench b;
+    rp_sim *disk = rp_sim_new();
+    rp_files_ops ops;
+
+    (void)state;
+    open_on(&b, disk, RP_DURABLE_CHECKPOINT, LIVE);
+    ops = *b.files->ops;
+    ops.allocate = refuse_to_allocate;
+    b.files->ops = &ops;
+    assert_true(insert(&b));
+    assert_ok_err(rp_durable_checkpoint(b.durable, rp_wait_ms(60000), NULL, 0, &b.err), &b.err);
+    close_bench(&b);
+    rp_sim_free(disk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -588,6 +615,7 @@ int main(void)
         cmocka_unit_test(dead_segments_that_the_journal_names_stay_issue_20),
         cmocka_unit_test(emptied_segments_go_before_new_items_are_written_issue_20),
         cmocka_unit_test(a_journal_that_gives_up_after_the_cut_gets_a_checkpoint_issue_20),
+        cmocka_unit_test(a_checkpoint_is_tried_without_a_reserve_issue_20),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
