@@ -422,9 +422,9 @@ static void end_film(rp_sim *disk, rp_durability mode, int64_t max_size, int64_t
     rp_sim_on_call(disk, NULL, NULL);
     assert_true(the_film.count > 0);
     for (size_t i = 0; i < the_film.count; i++) {
-        for (int variant = 0; variant < RP_SIM_VARIANTS; variant++)
-            expect_items(rp_sim_after(the_film.disks[i], (rp_sim_variant)variant, i), mode,
-                         max_size, least);
+        rp_sim_variant variant = (rp_sim_variant)(i % RP_SIM_VARIANTS);
+
+        expect_items(rp_sim_after(the_film.disks[i], variant, i), mode, max_size, least);
         expect_items(the_film.disks[i], mode, max_size, least);
     }
 }
