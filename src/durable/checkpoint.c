@@ -667,8 +667,8 @@ static rp_status begin(run *r, rp_error *err)
     if (r->slots == NULL) return rp_fail_memory(err, BLOCK_BYTES);
     if (r->c->is_short) {
         rp_segments_drop_queue(r->c->segments, true);
-        st = rp_retention_sweep(r->c, err);
-        if (st == RP_OK) st = rp_segments_end_open(r->c->segments, err);
+        rp_retention_sweep(r->c);
+        st = rp_segments_end_open(r->c->segments, err);
         if (st != RP_OK) return st;
     }
     /* Before the cut: who has no chunk in memory now is needed by no change after it. */
@@ -718,6 +718,7 @@ rp_status rp_checkpoint_write(rp_checkpointer *c, rp_checkpoint_result *out, rp_
         c->last_number = r->result.number;
         if (RP_PLANTED(8) && rp_retain(c) != RP_OK) r->result.is_swept = false;
         st = switch_over(r, &stays, err);
+        if (stays) c->is_unsure = st != RP_OK;
         if (!stays)
             rp_catalogue_drop_checkpoint(&c->catalogue, c->catalogue.checkpoint_count - 1);
     }

@@ -63,6 +63,7 @@ typedef struct rp_checkpointer {
     uint64_t next_segment; /* those from here on were made since, and are not yet in the
                               catalogue */
     bool has_old_journal;  /* the mode has none, but files of one are there */
+    bool is_unsure;        /* CURRENT may name the newest checkpoint, or the one before */
     rp_catalogue catalogue;
     uint64_t
         *damaged; /* segments that the next one must leave, ascending; then there are none */

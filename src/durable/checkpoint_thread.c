@@ -36,6 +36,8 @@ static void note_success_locked(rp_durable *d, const rp_checkpoint_result *resul
     d->last_ended_ns = rp_now_ns();
     d->backoff_ns = 0;
     d->due_ns = later(d->last_ended_ns, d->options.period_ns);
+    /* If the journal gave up after the cut, it waits for another one. */
+    if (d->journal != NULL && rp_journal_is_lost(d->journal)) d->is_wanted = true;
 }
 
 static void note_failure_locked(rp_durable *d) RP_REQUIRES(d->mu)
@@ -105,7 +107,7 @@ static rp_status write_with_reserve(rp_durable *d, rp_checkpoint_result *result,
     rp_status st = rp_reserve_keep(&d->reserve, reserve_bytes(d));
 
     c->is_short = false;
-    if (st != RP_NO_RESOURCE) st = rp_checkpoint_write(c, result, why);
+    if (st != RP_NO_RESOURCE || !is_disk_short(d)) st = rp_checkpoint_write(c, result, why);
     if (st == RP_NO_RESOURCE && d->reserve.wanted > 0 && is_disk_short(d))
         st = write_short(d, result, why);
     (void)rp_reserve_keep(&d->reserve, reserve_bytes(d));

@@ -94,7 +94,8 @@ static rp_status drop_old_journal(rp_checkpointer *c)
     return c->files->ops->list(c->files, "wal", drop_old_file, c, NULL);
 }
 
-rp_status rp_retain(rp_checkpointer *c)
+/* `is_all`: segments that died after the newest checkpoint go as well. */
+static rp_status retain(rp_checkpointer *c, bool is_all)
 {
     const rp_catalogue *k = &c->catalogue;
     rp_status first = drop_manifests(c), st = RP_OK;
@@ -104,7 +105,7 @@ rp_status rp_retain(rp_checkpointer *c)
             ? newest - 1
             : newest;
 
-    if (first == RP_OK) first = drop_segments(c, base->number);
+    if (first == RP_OK) first = drop_segments(c, is_all ? UINT64_MAX : base->number);
     if (c->journal != NULL)
         st = rp_journal_trim(c->journal, newest->lsn,
                              base->lsn < newest->lsn ? base->lsn : newest->lsn, NULL);
@@ -114,18 +115,28 @@ rp_status rp_retain(rp_checkpointer *c)
     return first != RP_OK ? first : st;
 }
 
-rp_status rp_retention_sweep(rp_checkpointer *c, rp_error *err)
+rp_status rp_retain(rp_checkpointer *c)
+{
+    return retain(c, false);
+}
+
+/* Whether a restart needs the newest checkpoint and nothing else. */
+static bool is_newest_all(const rp_checkpointer *c)
 {
     const rp_catalogue *k = &c->catalogue;
-    const rp_kept_checkpoint *newest;
-    rp_status st;
 
-    if (k->checkpoint_count == 0) return RP_OK;
-    newest = &k->checkpoints[k->checkpoint_count - 1];
-    if (c->has_journal && (c->journal == NULL || rp_journal_reached(c->journal) > newest->lsn))
-        return RP_OK;
-    st = rp_retention_note(c, newest->number, err);
-    return st == RP_OK ? rp_retain(c) : st;
+    if (k->checkpoint_count == 0 || c->is_unsure || c->has_old_journal) return false;
+    if (!c->has_journal) return true;
+    return c->journal != NULL &&
+           rp_journal_reached(c->journal) <= k->checkpoints[k->checkpoint_count - 1].lsn;
+}
+
+void rp_retention_sweep(rp_checkpointer *c)
+{
+    /* Before the look at the journal: records that no file has yet keep their chunks in memory,
+     * so the segments of these count as in use. */
+    if (rp_retention_note(c, c->last_number + 1, NULL) != RP_OK || !is_newest_all(c)) return;
+    (void)retain(c, true); /* what stays, the next one tries again */
 }
 
 rp_status rp_check_segment_size(rp_files *files, const rp_manifest_segment *segment,

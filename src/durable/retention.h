@@ -25,11 +25,14 @@ RP_NODISCARD rp_status rp_retention_note(rp_checkpointer *c, uint64_t number, rp
  */
 RP_NODISCARD rp_status rp_retain(rp_checkpointer *c);
 
-/* On a full disk: removes what may go without a new checkpoint. If no journal file has a record
- * after the newest checkpoint, a segment that this one does not need and in which nothing in
+/* On a full disk: removes what may go without a new checkpoint. If a restart needs the newest
+ * checkpoint and nothing else, a segment that this one does not need and in which nothing in
  * memory has its place is needed by nothing, whenever it died; then it goes as well. That is
- * where compaction has emptied segments, and live data has filled the disk since. */
-RP_NODISCARD rp_status rp_retention_sweep(rp_checkpointer *c, rp_error *err);
+ * where compaction has emptied segments, and live data has filled the disk since.
+ *
+ * A restart needs more if a journal file has a record after that checkpoint, if files of an old
+ * journal are there, or if CURRENT may name the checkpoint before. Then all of it stays. */
+void rp_retention_sweep(rp_checkpointer *c);
 
 /* RP_CORRUPT (it is smaller than it should be), RP_NOT_FOUND, RP_UNAVAILABLE. */
 RP_NODISCARD rp_status rp_check_segment_size(rp_files *files,

@@ -75,6 +75,8 @@ struct rp_connection {
     int64_t headers_since_ns; /* since when settings or headers have been incomplete; 0: none */
     rp_intake intake;         /* its incomplete messages */
     bool has_turn;            /* with these: queue_budget.h, Q7 */
+    int64_t turn_ns;          /* since when; if it has none, when it ended; 0: it had none */
+    size_t turn_bytes;        /* of messages that it may hold meanwhile */
 };
 
 /* Takes a descriptor that was accepted. On its worker's thread. */

@@ -94,6 +94,7 @@ struct rp_server {
     atomic_size_t drawn_bytes; /* of items drawn for calls that are in no response yet */
     atomic_int_fast64_t
         short_ns[RP_QUEUE_SIDES]; /* when somebody found too little room; 0: never */
+    atomic_size_t mapped_arrays;  /* with pages of their own: sample_room.h */
     atomic_size_t
         pinned_bytes;       /* of all connections: chunks without items, inserts that wait */
     rp_shared_arena *arena; /* for clients of this host; NULL: there is none */

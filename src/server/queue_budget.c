@@ -8,7 +8,8 @@
 enum {
     PUBLISH_BYTES = 256 << 10, /* that a worker may count without telling the others */
     SHARE_BYTES = 256 << 10,   /* of the last quarter, for one connection, at most */
-    SHORT_NS = 1000000000, /* longer than the time between two tries of who waits for room */
+    SHORT_NS = 1000000000,    /* longer than the time between two tries of who waits for room */
+    NEXT_TURN_NS = 100000000, /* so is this: others try before who has had the turn */
 };
 
 void rp_queue_publish(rp_worker *worker)
@@ -138,23 +139,37 @@ static void count(rp_connection *c, rp_queue_side side, size_t bytes)
     c->counted_bytes[side] = bytes;
 }
 
-/* Q7. */
-static bool take_turn(rp_connection *c)
+/* Q7: whether it may add `wanted` bytes by its turn, which it takes if it can. */
+static bool may_by_turn(rp_connection *c, size_t held, size_t wanted)
 {
+    int64_t now_ns = rp_loop_now(c->worker->loop);
     bool taken = false;
 
-    if (!c->has_turn)
+    if (!c->has_turn) {
+        if (c->turn_ns != 0 && now_ns - c->turn_ns < NEXT_TURN_NS) return false;
         c->has_turn = atomic_compare_exchange_strong_explicit(
             &c->worker->server->turn_taken, &taken, true, memory_order_relaxed,
             memory_order_relaxed);
-    return c->has_turn;
+        if (!c->has_turn) return false;
+        c->turn_ns = now_ns;
+        c->turn_bytes = held + c->worker->limits.message_bytes;
+    }
+    return held + wanted <= c->turn_bytes;
 }
 
 static void end_turn(rp_connection *c)
 {
     if (!c->has_turn) return;
     c->has_turn = false;
+    c->turn_ns = rp_loop_now(c->worker->loop);
     atomic_store_explicit(&c->worker->server->turn_taken, false, memory_order_relaxed);
+}
+
+static bool is_turn_over(const rp_connection *c)
+{
+    int64_t longest_ns = c->worker->limits.message_grace_ms * 1000000;
+
+    return rp_loop_now(c->worker->loop) - c->turn_ns > longest_ns;
 }
 
 /* Q6. Returns the bytes of messages, those to come included as far as there is room. */
@@ -163,15 +178,17 @@ static size_t reserve(rp_connection *c)
     size_t held = rp_h2_held_bytes(c->h2), wanted = rp_h2_awaited_bytes(c->h2), more;
     size_t most = c->worker->limits.message_bytes, counted = c->counted_bytes[RP_QUEUE_IN];
 
+    if (c->state != RP_CONNECTION_H2) wanted = 0; /* it is not read any more */
     if (wanted > most) wanted = most;
     more = held + wanted > counted ? held + wanted - counted : 0;
     if (wanted == 0) { /* mostly */
         c->intake.reserved = 0;
         end_turn(c);
     } else {
+        if (is_turn_over(c)) end_turn(c);
         rp_intake_reserve(&c->intake, counted, held, wanted,
                           more == 0 || rp_connection_has_room(c, RP_QUEUE_IN, more) ||
-                              take_turn(c));
+                              may_by_turn(c, held, wanted));
     }
     return held + c->intake.reserved;
 }

@@ -28,7 +28,10 @@
  *       it is read (intake.h). The limit message_bytes is at most X.
  *   Q7  of the connections that have no room for the rest of a message, one at a time has the
  *       turn: it may add that rest whatever the side counts. Without it, calls that have been
- *       paused within messages could hold all of the side, and none could go on.
+ *       paused within messages could hold all of the side, and none could go on. By its turn
+ *       a connection adds message_bytes at most, on all of its calls together. The turn ends
+ *       when no message of it is incomplete, or after message_grace_ms; others try before the
+ *       connection has the next one.
  * So the count stays below L + two messages + one item + C * 3 * FLOOR_BYTES + loops * (one
  * response + PUBLISH_BYTES).
  *

@@ -89,6 +89,9 @@ static draw *new_draw(sample_task *task)
         rp_task_refuse(&task->items.task, why, &error);
         return NULL;
     }
+    if (task->options.count > d->array.count) task->options.count = d->array.count;
+    if (task->options.at_least > task->options.count)
+        task->options.at_least = task->options.count;
     d->room = (rp_draw_room){.take = take, .give = give};
     d->drawn = rp_drawn_ref(task->items.task.connection->drawn);
     d->max_bytes = worker->limits.message_bytes;

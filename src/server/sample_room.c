@@ -7,21 +7,24 @@
 #include "util/mem.h"
 
 enum {
-    PAGE_BYTES = 4096,       /* that an array takes at least, and everybody may have */
-    MAPPED_BYTES = 64 << 10, /* from here on its pages come one by one */
+    PAGE_BYTES = 4096,  /* that an array takes at least, and everybody may have */
+    SMALL_COUNT = 1024, /* samples: the pages of a larger array come one by one */
+    MOST_MAPPED = 4096, /* such arrays: a process may have about 65,000 mappings */
 };
 
-static void *new_array(const rp_allocator *alloc, size_t bytes)
+/* Says whether pages may be mapped for one more array. */
+static bool take_mapping(rp_server *server)
 {
-    return bytes < MAPPED_BYTES ? rp_alloc(alloc, bytes) : rp_map_pages(bytes);
+    if (atomic_fetch_add_explicit(&server->mapped_arrays, 1, memory_order_relaxed) <
+        MOST_MAPPED)
+        return true;
+    (void)atomic_fetch_sub_explicit(&server->mapped_arrays, 1, memory_order_relaxed);
+    return false;
 }
 
-static void free_array(const rp_allocator *alloc, void *array, size_t bytes)
+static void give_mapping(rp_server *server)
 {
-    if (bytes < MAPPED_BYTES)
-        rp_release(alloc, array, bytes);
-    else
-        rp_unmap_pages(array, bytes);
+    (void)atomic_fetch_sub_explicit(&server->mapped_arrays, 1, memory_order_relaxed);
 }
 
 rp_status rp_sample_room_init(rp_sample_room *room, rp_worker *worker, size_t count,
@@ -29,23 +32,32 @@ rp_status rp_sample_room_init(rp_sample_room *room, rp_worker *worker, size_t co
 {
     size_t bytes, counted, used = rp_queue_bytes(worker, RP_QUEUE_OUT);
     size_t limit = rp_server_limits_side_bytes(&worker->limits);
+    rp_server *server = worker->server;
 
-    *room = (rp_sample_room){0};
+    *room = (rp_sample_room){.count = count};
+    if (at_once < count && count > SMALL_COUNT) {
+        room->is_mapped = take_mapping(server);
+        if (!room->is_mapped) room->count = count = SMALL_COUNT;
+    }
     if (!rp_size_mul(count, sizeof *room->samples, &bytes)) bytes = SIZE_MAX / 2;
     counted = at_once < count ? at_once * sizeof *room->samples : bytes;
     if (counted > PAGE_BYTES && (used > limit || counted > limit - used)) {
         *why = RP_REFUSED_QUEUED;
-        return rp_fail(err, RP_NO_RESOURCE,
-                       "no room for %zu items: answers to all connections together hold %zu of "
-                       "%zu bytes, half of queued_bytes",
-                       count, used, limit);
+        (void)rp_fail(err, RP_NO_RESOURCE,
+                      "no room for %zu items: answers to all connections together hold %zu of "
+                      "%zu bytes, half of queued_bytes",
+                      count, used, limit);
+    } else {
+        room->samples = room->is_mapped ? rp_map_pages(bytes) : rp_alloc(&server->alloc, bytes);
+        if (room->samples == NULL) {
+            *why = RP_REFUSED_MEMORY;
+            (void)rp_fail_memory(err, bytes);
+        }
     }
-    room->samples = new_array(&worker->server->alloc, bytes);
     if (room->samples == NULL) {
-        *why = RP_REFUSED_MEMORY;
-        return rp_fail_memory(err, bytes);
+        if (room->is_mapped) give_mapping(server);
+        return RP_NO_RESOURCE;
     }
-    room->count = count;
     room->counted_bytes = counted;
     rp_queue_count(worker, RP_QUEUE_OUT, counted);
     return RP_OK;
@@ -53,9 +65,16 @@ rp_status rp_sample_room_init(rp_sample_room *room, rp_worker *worker, size_t co
 
 void rp_sample_room_deinit(rp_sample_room *room, rp_worker *worker, size_t used)
 {
+    size_t bytes = room->count * sizeof *room->samples;
+
     if (room->samples == NULL) return;
     rp_samples_release(room->samples, used);
-    free_array(&worker->server->alloc, room->samples, room->count * sizeof *room->samples);
+    if (room->is_mapped) {
+        rp_unmap_pages(room->samples, bytes);
+        give_mapping(worker->server);
+    } else {
+        rp_release(&worker->server->alloc, room->samples, bytes);
+    }
     rp_queue_count(worker, RP_QUEUE_OUT, 0 - room->counted_bytes);
     *room = (rp_sample_room){0};
 }

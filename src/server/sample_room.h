@@ -4,7 +4,11 @@
  * A call may ask for many samples and wait long for the first. So an array takes memory page by
  * page, as samples are written. A sample that was drawn is counted with its item (Q4): the cost
  * of an item includes its place in the indexes of a table, 192 bytes, which is more than a
- * sample has. Peek writes also where it finds no item: its array counts as a whole. */
+ * sample has. Peek writes also where it finds no item: its array counts as a whole.
+ *
+ * The system bounds how many mappings a process has. So 4,096 calls of a server may have arrays
+ * of more than 1,024 samples before these are drawn; the next call has one of 1,024, and is
+ * answered with as many at most. */
 #ifndef RP_SERVER_SAMPLE_ROOM_H
 #define RP_SERVER_SAMPLE_ROOM_H
 
@@ -18,9 +22,11 @@ typedef struct rp_sample_room {
     rp_sample *samples;
     size_t count;
     size_t counted_bytes; /* in the budget of queued bytes */
+    bool is_mapped;       /* with pages of its own */
 } rp_sample_room;
 
-/* Makes an array for `count` (>= 1) samples, of which `at_once` (>= 1) count from now on.
+/* Makes an array for `count` (>= 1) samples, of which `at_once` (>= 1) count from now on. If
+ * that is less than `count` the array may have fewer: room->count.
  * RP_NO_RESOURCE, with `*why`: others use the budget, or there is no memory. */
 RP_NODISCARD rp_status rp_sample_room_init(rp_sample_room *room, rp_worker *worker,
                                            size_t count, size_t at_once, rp_refusal *why,

@@ -188,7 +188,8 @@ void *rp_map_pages(size_t size)
 
 void rp_unmap_pages(void *ptr, size_t size)
 {
-    (void)munmap(ptr, size);
+    /* A process that has as many mappings as it may cannot divide one. */
+    if (munmap(ptr, size) != 0) (void)madvise(ptr, size, MADV_DONTNEED);
 }
 
 void rp_trim_memory(void)

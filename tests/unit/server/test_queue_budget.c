@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "server/inside.h"
+#include "server/sample_room.h"
 #include "support/fixture.h"
 #include "support/live_server.h"
 #include "wire/fields.h"
@@ -451,6 +452,89 @@ static void messages_have_their_turn_in_a_full_queue(void **state)
     rp_test_live_stop(&s.live);
 }
 
+/* A connection that has the turn begins messages on many calls: it may add one message, not
+ * one for each call. */
+static void a_turn_is_for_one_message(void **state)
+{
+    enum { BEGUN = 40 };
+    static const uint8_t zeros[MIB];
+    rp_test_client *writers[WRITERS], *many;
+    rp_test_stream *calls[WRITERS];
+    uint64_t most = 0;
+    stage s;
+
+    (void)state;
+    open_quiet_stage(&s, 600000);
+    fill_with_messages(&s, writers, calls, MIB);
+    assert_non_null(many = rp_test_live_connect(&s.live));
+    for (int i = 0; i < BEGUN; i++) {
+        rp_test_stream *call = rp_test_client_open(many, RP_TEST_REVERB "InsertStream");
+        rp_test_stream_send_raw(call, "\0\0\x20\0\0", 5); /* 2 MiB follow, it says */
+        rp_test_stream_send_raw(call, zeros, sizeof zeros);
+    }
+    for (int i = 0; i < 200; i++) {
+        (void)rp_test_client_step(many, 2);
+        step_all(writers, WRITERS);
+        if (queued_now(&s) > most) most = queued_now(&s);
+    }
+
+    assert_in_range(most, full_side, 2 * LIMIT); /* a message has at most half of LIMIT */
+    free_all(writers, WRITERS);
+    rp_test_client_free(many);
+    rp_test_live_stop(&s.live);
+}
+
+/* A connection whose calls take turns to send, so that always one of its messages is
+ * incomplete, does not keep the turn. */
+static void a_turn_is_handed_on(void **state)
+{
+    enum { BOTH = 2, ROUNDS_OF_BOTH = 2000 };
+    rp_test_client *writers[WRITERS], *greedy, *other;
+    rp_test_stream *calls[WRITERS], *both[BOTH], *insert;
+    rp_buf message, request;
+    size_t half;
+    stage s;
+
+    (void)state;
+    open_quiet_stage(&s, 1000);
+    fill_with_messages(&s, writers, calls, MIB);
+    rp_buf_init(&message, rp_allocator_default());
+    rp_buf_init(&request, rp_allocator_default());
+    assert_non_null(greedy = rp_test_live_connect(&s.live));
+    for (int i = 0; i < BOTH; i++)
+        both[i] = rp_test_client_open(greedy, RP_TEST_REVERB "InsertStream");
+    rp_test_put_insert(&request, "replay", 1, MIB);
+    rp_buf_append(&message,
+                  (const uint8_t[]){0, (uint8_t)(request.size >> 24),
+                                    (uint8_t)(request.size >> 16), (uint8_t)(request.size >> 8),
+                                    (uint8_t)request.size},
+                  5);
+    rp_buf_append(&message, request.data, request.size);
+    half = message.size / 2;
+    rp_test_stream_send_raw(both[0], message.data, half);
+    (void)rp_test_client_step(greedy, 50);
+    assert_non_null(other = rp_test_live_connect(&s.live));
+    insert = rp_test_client_open(other, RP_TEST_REVERB "InsertStream");
+    rp_buf_clear(&request);
+    rp_test_put_insert(&request, "replay", 2, 2 * MIB);
+    rp_test_stream_put(insert, &request);
+    for (int i = 0; i < ROUNDS_OF_BOTH && rp_test_confirmed(insert) == 0; i++) {
+        rp_test_stream_send_raw(both[(i + 1) % 2], message.data, half);
+        rp_test_stream_send_raw(both[i % 2], message.data + half, message.size - half);
+        (void)rp_test_client_step(greedy, 2);
+        (void)rp_test_client_step(other, 2);
+        step_all(writers, WRITERS);
+    }
+
+    assert_int_equal(rp_test_confirmed(insert), 1);
+    rp_buf_deinit(&message);
+    rp_buf_deinit(&request);
+    free_all(writers, WRITERS);
+    rp_test_client_free(greedy);
+    rp_test_client_free(other);
+    rp_test_live_stop(&s.live);
+}
+
 /* Messages of which some bytes wait in the server do not keep one out that is as large as a
  * message may be. */
 static void the_largest_message_needs_no_empty_queue(void **state)
@@ -672,6 +756,33 @@ static void calls_that_ask_for_many_samples_leave_room(void **state)
     rp_test_live_stop(&s.live);
 }
 
+/* The system bounds how many mappings a process has: past a few thousand large arrays, the next
+ * one is small. */
+static void calls_past_many_large_arrays_get_small_ones(void **state)
+{
+    enum { COUNT = 262144, LARGE = 4096, ALL = LARGE + 64 }; /* 16 MiB of samples each */
+    static rp_sample_room rooms[ALL];
+    rp_metrics *metrics = NULL;
+    rp_server server = {.alloc = *rp_allocator_default()};
+    rp_worker worker = {.server = &server, .limits = {.queued_bytes = LIMIT}};
+    rp_refusal why;
+    rp_error err;
+
+    (void)state;
+    assert_ok(rp_metrics_new(&server.alloc, 1, &metrics));
+    worker.metrics = rp_metrics_loop(metrics, 0);
+    for (int i = 0; i < ALL; i++) {
+        assert_ok(rp_sample_room_init(&rooms[i], &worker, COUNT, 1, &why, &err));
+        assert_int_equal(rooms[i].count, i < LARGE ? COUNT : 1024);
+    }
+
+    assert_int_equal(rp_queue_bytes(&worker, RP_QUEUE_OUT), ALL * sizeof(rp_sample));
+    for (int i = 0; i < ALL; i++) rp_sample_room_deinit(&rooms[i], &worker, 0);
+    assert_int_equal(rp_queue_bytes(&worker, RP_QUEUE_OUT), 0);
+    assert_int_equal(atomic_load(&server.mapped_arrays), 0);
+    rp_metrics_free(metrics);
+}
+
 /* Samples that are not read fill the queue: a call that waits for its room ends in time. */
 static void a_sample_that_waits_for_room_times_out(void **state)
 {
@@ -734,12 +845,15 @@ int main(void)
         cmocka_unit_test(pages_that_are_not_read_are_bounded),
         cmocka_unit_test(halves_of_messages_give_way_to_a_whole_one),
         cmocka_unit_test(messages_have_their_turn_in_a_full_queue),
+        cmocka_unit_test(a_turn_is_for_one_message),
+        cmocka_unit_test(a_turn_is_handed_on),
         cmocka_unit_test(the_largest_message_needs_no_empty_queue),
         cmocka_unit_test(answers_that_are_not_read_leave_room_for_messages),
         cmocka_unit_test(readers_that_take_almost_nothing_give_way),
         cmocka_unit_test(window_updates_are_read_without_room),
         cmocka_unit_test(messages_of_blocked_writers_leave_room_for_samples),
         cmocka_unit_test(calls_that_ask_for_many_samples_leave_room),
+        cmocka_unit_test(calls_past_many_large_arrays_get_small_ones),
         cmocka_unit_test(a_sample_that_waits_for_room_times_out),
         cmocka_unit_test(a_message_that_never_fits_is_refused_at_once),
     };
