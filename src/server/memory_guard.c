@@ -17,6 +17,7 @@ enum {
     BASE_BYTES = 48 << 20,
     JOURNAL_BYTES = 64 << 20, /* that wait to be written: disk/journal_queue.h */
     CONNECTION_BYTES = 64 << 10,
+    CALL_BYTES = 4 << 10,
     TABLE_BYTES = 256 << 10,
     TRIM_SHARE = 20,  /* of the time: one part */
     BYTES_PER_NS = 4, /* that may come */
@@ -31,11 +32,12 @@ enum {
 
 /* --- decisions --------------------------------------------------------------------------------- */
 
-uint64_t rp_memory_beside(uint64_t limit, uint64_t held_bytes, size_t connections,
+uint64_t rp_memory_beside(uint64_t limit, uint64_t held_bytes, size_t connections, size_t calls,
                           size_t tables, bool has_journal)
 {
     return limit / 8 + held_bytes + (uint64_t)connections * CONNECTION_BYTES +
-           (uint64_t)tables * TABLE_BYTES + BASE_BYTES + (has_journal ? JOURNAL_BYTES : 0);
+           (uint64_t)calls * CALL_BYTES + (uint64_t)tables * TABLE_BYTES + BASE_BYTES +
+           (has_journal ? JOURNAL_BYTES : 0);
 }
 
 uint64_t rp_memory_excess(const rp_memory_look *now)
@@ -138,6 +140,15 @@ static bool measure(const rp_memory_guard *g, uint64_t *bytes)
     return true;
 }
 
+static size_t open_calls(const rp_server *server)
+{
+    size_t calls = 0;
+
+    for (size_t i = 0; i < server->worker_count; i++)
+        calls += rp_counter_get(&rp_metrics_loop(server->metrics, i)->streams);
+    return calls;
+}
+
 static bool look(const rp_memory_guard *g, rp_memory_look *out)
 {
     rp_server *server = g->server;
@@ -155,7 +166,7 @@ static bool look(const rp_memory_guard *g, rp_memory_look *out)
         .beside = rp_memory_beside(
             memory.limit, held,
             atomic_load_explicit(&server->connection_count, memory_order_relaxed),
-            info.table_count, server->safety.durable != NULL),
+            open_calls(server), info.table_count, server->safety.durable != NULL),
         .is_cut = atomic_load(&b->cuts) > 0,
     };
     if (b->spill != NULL) out->beside += memory.limit / 4; /* chunks read back, or written */

@@ -67,8 +67,9 @@ uint64_t rp_memory_decide_lost(rp_memory_past *past, const rp_memory_look *now);
 /* How long nobody needs to look, if no more than 4 GB/s come. */
 int64_t rp_memory_rest_ns(const rp_memory_look *now);
 
-/* B for a server that holds so many bytes for its peers, and so many connections and tables. */
-uint64_t rp_memory_beside(uint64_t limit, uint64_t held_bytes, size_t connections,
+/* B for a server that holds so many bytes for its peers, and so many connections, open calls
+ * and tables. */
+uint64_t rp_memory_beside(uint64_t limit, uint64_t held_bytes, size_t connections, size_t calls,
                           size_t tables, bool has_journal);
 
 /* Reads /proc/self/statm: pages that are resident and not shared. False: that is not it. */

@@ -256,8 +256,8 @@ static bool make_room(peek_task *peek, const rp_wire_keys_request *request)
     rp_refusal why = RP_REFUSED_MEMORY;
     rp_error error;
 
-    if (rp_sample_room_init(&items->room, worker, request->count + 1, request->count + 1, &why,
-                            &error) != RP_OK) {
+    if (rp_sample_room_init(&items->room, worker, request->count + 1, true, &why, &error) !=
+        RP_OK) {
         rp_task_refuse(&items->task, why, &error);
         return false;
     }

@@ -84,7 +84,8 @@ static draw *new_draw(sample_task *task)
         rp_task_refuse(&task->items.task, why, &error);
         return NULL;
     }
-    if (rp_sample_room_init(&d->array, worker, task->options.count, 1, &why, &error) != RP_OK) {
+    if (rp_sample_room_init(&d->array, worker, task->options.count, false, &why, &error) !=
+        RP_OK) {
         rp_release(&worker->server->alloc, d, sizeof *d);
         rp_task_refuse(&task->items.task, why, &error);
         return NULL;

@@ -28,19 +28,19 @@ static void give_mapping(rp_server *server)
 }
 
 rp_status rp_sample_room_init(rp_sample_room *room, rp_worker *worker, size_t count,
-                              size_t at_once, rp_refusal *why, rp_error *err)
+                              bool is_whole, rp_refusal *why, rp_error *err)
 {
     size_t bytes, counted, used = rp_queue_bytes(worker, RP_QUEUE_OUT);
     size_t limit = rp_server_limits_side_bytes(&worker->limits);
     rp_server *server = worker->server;
 
     *room = (rp_sample_room){.count = count};
-    if (at_once < count && count > SMALL_COUNT) {
+    if (!is_whole && count > SMALL_COUNT) {
         room->is_mapped = take_mapping(server);
         if (!room->is_mapped) room->count = count = SMALL_COUNT;
     }
     if (!rp_size_mul(count, sizeof *room->samples, &bytes)) bytes = SIZE_MAX / 2;
-    counted = at_once < count ? at_once * sizeof *room->samples : bytes;
+    counted = is_whole || bytes < PAGE_BYTES ? bytes : PAGE_BYTES;
     if (counted > PAGE_BYTES && (used > limit || counted > limit - used)) {
         *why = RP_REFUSED_QUEUED;
         (void)rp_fail(err, RP_NO_RESOURCE,

@@ -25,11 +25,11 @@ typedef struct rp_sample_room {
     bool is_mapped;       /* with pages of its own */
 } rp_sample_room;
 
-/* Makes an array for `count` (>= 1) samples, of which `at_once` (>= 1) count from now on. If
- * that is less than `count` the array may have fewer: room->count.
- * RP_NO_RESOURCE, with `*why`: others use the budget, or there is no memory. */
+/* Makes an array for `count` (>= 1) samples. If `is_whole` it counts as a whole from now on; if
+ * not, as its first page, and it may have fewer samples: room->count. RP_NO_RESOURCE, with
+ * `*why`: others use the budget, or there is no memory. */
 RP_NODISCARD rp_status rp_sample_room_init(rp_sample_room *room, rp_worker *worker,
-                                           size_t count, size_t at_once, rp_refusal *why,
+                                           size_t count, bool is_whole, rp_refusal *why,
                                            rp_error *err);
 
 /* Drops the references of the first `used` samples and gives the room back. */

@@ -58,14 +58,14 @@ static void beside_is_within_the_formula_of_the_documents(void **state)
 {
     (void)state;
     for (uint64_t limit = MIB; limit <= MIB << 20; limit *= 4) {
-        uint64_t held = 50 * MIB, connections = 7, tables = 3;
-        uint64_t formula =
-            limit / 4 + held + 64 * 1024 * connections + 256 * 1024 * tables + 64 * MIB;
-        uint64_t beside = rp_memory_beside(limit, held, connections, tables, false);
+        uint64_t held = 50 * MIB, connections = 7, calls = 99, tables = 3;
+        uint64_t formula = limit / 4 + held + 64 * 1024 * connections + 4096 * calls +
+                           256 * 1024 * tables + 64 * MIB;
+        uint64_t beside = rp_memory_beside(limit, held, connections, calls, tables, false);
 
         /* The rest is for what comes between two looks. */
         assert_int_equal(formula - beside, limit / 4 - limit / 8 + 16 * MIB);
-        assert_int_equal(rp_memory_beside(limit, held, connections, tables, true),
+        assert_int_equal(rp_memory_beside(limit, held, connections, calls, tables, true),
                          beside + 64 * MIB);
     }
 }
