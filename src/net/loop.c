@@ -207,13 +207,15 @@ static void run_posts(rp_post *oldest)
 static uint32_t to_epoll(uint32_t events)
 {
     return ((events & RP_READABLE) != 0 ? (uint32_t)EPOLLIN : 0) |
-           ((events & RP_WRITABLE) != 0 ? (uint32_t)EPOLLOUT : 0);
+           ((events & RP_WRITABLE) != 0 ? (uint32_t)EPOLLOUT : 0) |
+           ((events & RP_PEER_ENDED) != 0 ? (uint32_t)EPOLLRDHUP : 0);
 }
 
 static uint32_t from_epoll(uint32_t events)
 {
     return ((events & EPOLLIN) != 0 ? (uint32_t)RP_READABLE : 0) |
            ((events & EPOLLOUT) != 0 ? (uint32_t)RP_WRITABLE : 0) |
+           ((events & EPOLLRDHUP) != 0 ? (uint32_t)RP_PEER_ENDED : 0) |
            ((events & (EPOLLHUP | EPOLLERR)) != 0 ? (uint32_t)RP_HUNG_UP : 0);
 }
 

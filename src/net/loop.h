@@ -31,8 +31,9 @@ int64_t rp_loop_now(const rp_loop *loop);
 /* --- descriptors ---------------------------------------------------------------------------- */
 
 /* RP_HUNG_UP (both directions are over, or an error waits) is reported, never asked for: also
- * to a watch that asks for nothing, and again every turn until it is forgotten. */
-enum { RP_READABLE = 1, RP_WRITABLE = 2, RP_HUNG_UP = 4 };
+ * to a watch that asks for nothing, and again every turn until it is forgotten. RP_PEER_ENDED,
+ * if asked for: the peer sends no more, though what it sent may be unread. */
+enum { RP_READABLE = 1, RP_WRITABLE = 2, RP_HUNG_UP = 4, RP_PEER_ENDED = 8 };
 
 /* Embed it in whatever owns the descriptor. Level-triggered. */
 typedef struct rp_watch rp_watch;

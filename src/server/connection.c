@@ -496,6 +496,8 @@ static void on_ready(rp_watch *watch, uint32_t events)
             sniff(c);
     } else if (c->state == RP_CONNECTION_LEASE) {
         read_lease(c);
+    } else if (c->state == RP_CONNECTION_H2 && (events & RP_PEER_ENDED) != 0 && !may_read(c)) {
+        rp_connection_close(c); /* else it would wait for room for ever, with what it holds */
     } else if (c->state == RP_CONNECTION_H2 && watch_reads(c, events)) {
         read_all(c);
     } else if (c->state == RP_CONNECTION_CLOSING && (events & RP_HUNG_UP) != 0) {
@@ -631,6 +633,7 @@ void rp_connection_flush(rp_connection *c)
         return;
     }
     consider_rest(c);
+    if (c->state == RP_CONNECTION_H2 && !may_read(c)) events |= RP_PEER_ENDED;
     if (may_read(c) && !is_resting(c))
         events |= c->link.read_waits != 0 ? c->link.read_waits : RP_READABLE;
     if (outcome == SOME || may_feed(c))

@@ -17,7 +17,7 @@ enum {
     BASE_BYTES = 48 << 20,
     JOURNAL_BYTES = 64 << 20, /* that wait to be written: disk/journal_queue.h */
     CONNECTION_BYTES = 64 << 10,
-    CALL_BYTES = 4 << 10,
+    CALL_BYTES = 8 << 10,
     TABLE_BYTES = 256 << 10,
     TRIM_SHARE = 20,  /* of the time: one part */
     BYTES_PER_NS = 4, /* that may come */

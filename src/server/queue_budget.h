@@ -2,11 +2,11 @@
 /* The budget of queued bytes: what all connections together hold for their peers.
  *
  * Counted are messages that are not whole or wait for a paused call, with the bytes of them
- * that are still to come, responses that wait to be written, responses that are being made, the
- * sample arrays of calls, and the items that were drawn for calls and are in no response yet.
- * Each worker counts on its own thread and publishes to the other workers in blocks and at the
- * end of a turn, so that a small message costs no shared atomic. Items are counted before they
- * are drawn, by whichever thread draws.
+ * that are still to come, responses that wait to be written, responses that are being made,
+ * large sample arrays, and the items that were drawn for calls and are in no response yet. Each
+ * worker counts on its own thread and publishes to the other workers in blocks and at the end
+ * of a turn, so that a small message costs no shared atomic. Items are counted before they are
+ * drawn, by whichever thread draws.
  *
  * The limit queued_bytes has two sides, half of it each: what peers send, and what is sent to
  * them. Messages may wait behind an insert that waits for its table, and that for samples:

@@ -7,7 +7,7 @@
 #include "util/mem.h"
 
 enum {
-    PAGE_BYTES = 4096,  /* that an array takes at least, and everybody may have */
+    FREE_BYTES = 4096,  /* that everybody may have */
     SMALL_COUNT = 1024, /* samples: the pages of a larger array come one by one */
     MOST_MAPPED = 4096, /* such arrays: a process may have about 65,000 mappings */
 };
@@ -40,8 +40,8 @@ rp_status rp_sample_room_init(rp_sample_room *room, rp_worker *worker, size_t co
         if (!room->is_mapped) room->count = count = SMALL_COUNT;
     }
     if (!rp_size_mul(count, sizeof *room->samples, &bytes)) bytes = SIZE_MAX / 2;
-    counted = is_whole || bytes < PAGE_BYTES ? bytes : PAGE_BYTES;
-    if (counted > PAGE_BYTES && (used > limit || counted > limit - used)) {
+    counted = is_whole ? bytes : 0;
+    if (counted > FREE_BYTES && (used > limit || counted > limit - used)) {
         *why = RP_REFUSED_QUEUED;
         (void)rp_fail(err, RP_NO_RESOURCE,
                       "no room for %zu items: answers to all connections together hold %zu of "

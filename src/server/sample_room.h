@@ -26,7 +26,8 @@ typedef struct rp_sample_room {
 } rp_sample_room;
 
 /* Makes an array for `count` (>= 1) samples. If `is_whole` it counts as a whole from now on; if
- * not, as its first page, and it may have fewer samples: room->count. RP_NO_RESOURCE, with
+ * not, it counts as part of its call, and may have fewer samples: room->count. RP_NO_RESOURCE,
+ * with
  * `*why`: others use the budget, or there is no memory. */
 RP_NODISCARD rp_status rp_sample_room_init(rp_sample_room *room, rp_worker *worker,
                                            size_t count, bool is_whole, rp_refusal *why,

@@ -59,7 +59,8 @@ typedef struct sample_stream {
     rp_sample_fetch *fetch;   /* that waits in the table */
     rp_sample_fetch *arrived; /* of which not all samples have been written */
     bool is_pumping;
-    rp_lease *lease; /* of SampleShared; a reference */
+    bool has_sampled; /* until then it waits with a small fetch: many may wait */
+    rp_lease *lease;  /* of SampleShared; a reference */
     rp_lease_call *lease_call;
 } sample_stream;
 
@@ -114,7 +115,13 @@ static rp_sample_fetch *make_fetch(rp_worker *worker, size_t capacity)
     return fetch;
 }
 
-/* With room for `count` samples. It counts as queued while it is in use: many may wait. */
+/* Bytes that count as queued while it is in use: a small one is part of its call. */
+static size_t counted_bytes(const rp_sample_fetch *fetch)
+{
+    return fetch->capacity > SMALL_FETCH ? fetch_bytes(fetch) : 0;
+}
+
+/* With room for `count` samples. */
 static rp_sample_fetch *new_fetch(rp_worker *worker, size_t count)
 {
     size_t kind = count > SMALL_FETCH;
@@ -126,7 +133,7 @@ static rp_sample_fetch *new_fetch(rp_worker *worker, size_t count)
     } else {
         fetch = make_fetch(worker, kind > 0 ? MAX_FETCH : SMALL_FETCH);
     }
-    if (fetch != NULL) rp_queue_count(worker, RP_QUEUE_OUT, fetch_bytes(fetch));
+    if (fetch != NULL) rp_queue_count(worker, RP_QUEUE_OUT, counted_bytes(fetch));
     return fetch;
 }
 
@@ -139,7 +146,7 @@ static void release_fetch(rp_sample_fetch *fetch)
     rp_served_unref(fetch->served);
     rp_drawn_give(fetch->drawn, fetch->op.held_bytes);
     rp_drawn_unref(fetch->drawn);
-    rp_queue_count(worker, RP_QUEUE_OUT, 0 - fetch_bytes(fetch));
+    rp_queue_count(worker, RP_QUEUE_OUT, 0 - counted_bytes(fetch));
     if (worker->idle_fetch_count[kind] == MAX_IDLE_FETCHES) {
         free_fetch(fetch);
         return;
@@ -419,6 +426,7 @@ static bool settle(sample_stream *stream, rp_sample_fetch *fetch)
     rp_histogram_record(&counters->sample_ns, took_ns, count);
     stream->remaining -= (int64_t)count;
     stream->next_fetch = 2 * count;
+    stream->has_sampled = true;
     stream->arrived = fetch;
     (void)write_arrived(stream);
     return true;
@@ -594,7 +602,7 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
     }
     stream->message_bytes = request.num_samples > LONG_REQUEST ? FIRST_BYTES : RESPONSE_BYTES;
     stream->remaining = request.num_samples;
-    stream->next_fetch = 2 * FIRST_FETCH;
+    stream->next_fetch = stream->has_sampled ? 2 * FIRST_FETCH : FIRST_FETCH;
     stream->lacked_bytes = 0;
     stream->timeout_ns = -1;
     if (request.has_timeout && request.timeout_ms >= 0)

@@ -59,7 +59,7 @@ static void beside_is_within_the_formula_of_the_documents(void **state)
     (void)state;
     for (uint64_t limit = MIB; limit <= MIB << 20; limit *= 4) {
         uint64_t held = 50 * MIB, connections = 7, calls = 99, tables = 3;
-        uint64_t formula = limit / 4 + held + 64 * 1024 * connections + 4096 * calls +
+        uint64_t formula = limit / 4 + held + 64 * 1024 * connections + 8192 * calls +
                            256 * 1024 * tables + 64 * MIB;
         uint64_t beside = rp_memory_beside(limit, held, connections, calls, tables, false);
 
