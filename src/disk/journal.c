@@ -28,8 +28,6 @@
 
 enum {
     PIECE_BYTES = 4 << 20,   /* encoded and written in one go */
-    FULL_TRIES = 3,          /* on a full disk, before the backlog is given up */
-    FULL_WAITS = 8,          /* parts of retry_ns: the wait between two of these tries is one */
     MOST_TURNS = 8,          /* places that move while they are written down */
     DEFAULT_BYTES = 64 << 20 /* of a file; in the queue */
 };
@@ -755,19 +753,6 @@ static void yield_to_checkpoint(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
     rp_mutex_unlock(&j->mu);
 }
 
-/* Waits between two tries on a full disk. The disk may be full for a moment only: another
- * process removes a file, or a checkpoint removes segments. Nothing is given up and nothing
- * acknowledged meanwhile; changes wait. */
-static void wait_for_room(rp_journal *j)
-{
-    int64_t now = rp_now_ns(), until = now + j->o.retry_ns / FULL_WAITS;
-
-    atomic_store(&j->pause_until, now + j->o.retry_ns);
-    rp_mutex_lock(&j->mu);
-    while (!j->is_stopping && rp_now_ns() < until) (void)rp_cond_wait(&j->cv, &j->mu, until);
-    rp_mutex_unlock(&j->mu);
-}
-
 static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     rp_error err = {.text = ""};
@@ -787,8 +772,7 @@ static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
     is_sync = is_sync_due(j);
     st = write_out(j, is_sync, &err);
     is_full = st == RP_NO_RESOURCE && is_disk_full(j);
-    for (int tries = 1; is_full && tries < FULL_TRIES && !is_last; tries++) {
-        wait_for_room(j);
+    if (is_full) { /* once more: the room may have been of a file that is being removed */
         st = write_out(j, is_sync, &err);
         is_full = st == RP_NO_RESOURCE && is_disk_full(j);
     }

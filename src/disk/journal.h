@@ -20,7 +20,7 @@
  * without: everything counts as safe at once, as with checkpoints alone, and it says so
  * (on_trouble). The journal gives up the records that wait to be written
  *
- *   - if the disk is full at three tries, an eighth of `retry_ns` apart;
+ *   - if the disk is full at two tries in a row;
  *   - if there are more than max_queued bytes of them, in interval mode;
  *   - if there was no memory for one.
  *

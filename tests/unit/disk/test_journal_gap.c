@@ -412,50 +412,6 @@ static void a_journal_that_gave_up_sleeps_issue_20(void **state)
     rp_sim_free(disk);
 }
 
-/* A disk that is full for the next two writes to the journal. */
-static struct brief {
-    const rp_files_ops *real;
-    atomic_int left;
-} brief;
-
-static rp_status write_unless_full(rp_file *file, uint64_t offset, const rp_bytes *parts,
-                                   size_t count, rp_error *err)
-{
-    if (atomic_load(&brief.left) > 0 && atomic_fetch_sub(&brief.left, 1) > 0)
-        return rp_fail(err, RP_NO_RESOURCE, "full");
-    return brief.real->write(file, offset, parts, count, err);
-}
-
-static void a_disk_that_is_full_for_a_moment_costs_no_backlog_issue_20(void **state)
-{
-    rp_sim *disk = rp_sim_new();
-    rp_files *files = rp_sim_mount(disk);
-    rp_files_ops ops = *files->ops;
-    rp_journal_options o = rp_test_journal_options(files, true);
-    atomic_size_t told = 0;
-    rp_error err;
-    rp_journal *j;
-
-    (void)state;
-    brief = (struct brief){.real = files->ops};
-    ops.write = write_unless_full;
-    files->ops = &ops;
-    o.on_trouble = count_trouble;
-    o.ctx = &told;
-    j = start_with_ten(&o);
-
-    atomic_store(&brief.left, 2);
-    (void)rp_test_append(j);
-
-    assert_ok_err(rp_journal_wait(j, 11, rp_wait_ms(30000), &err), &err);
-    assert_int_equal(atomic_load(&told), 0);
-    rp_test_journal_stop(j);
-    files->ops = brief.real;
-    files->ops->free(files);
-    rp_test_expect_all(disk, 0, 11);
-    rp_sim_free(disk);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -465,7 +421,6 @@ int main(void)
         cmocka_unit_test(what_is_given_up_again_is_told_again),
         cmocka_unit_test(what_is_given_up_may_be_written),
         cmocka_unit_test(a_journal_that_gave_up_sleeps_issue_20),
-        cmocka_unit_test(a_disk_that_is_full_for_a_moment_costs_no_backlog_issue_20),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
