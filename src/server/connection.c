@@ -480,6 +480,14 @@ static bool watch_reads(const rp_connection *c, uint32_t events)
            (c->link.ssl != NULL && may_read(c));
 }
 
+/* Nobody is there any more to read for. One that waits for room would do so for ever, with what
+ * it holds. */
+static bool is_gone(const rp_connection *c, uint32_t events)
+{
+    if (c->state == RP_CONNECTION_CLOSING) return (events & RP_HUNG_UP) != 0;
+    return c->state == RP_CONNECTION_H2 && (events & RP_PEER_ENDED) != 0 && !may_read(c);
+}
+
 /* A peer that has hung up is reported in every turn, asked for or not: whoever does not read on
  * must close. */
 static void on_ready(rp_watch *watch, uint32_t events)
@@ -496,12 +504,10 @@ static void on_ready(rp_watch *watch, uint32_t events)
             sniff(c);
     } else if (c->state == RP_CONNECTION_LEASE) {
         read_lease(c);
-    } else if (c->state == RP_CONNECTION_H2 && (events & RP_PEER_ENDED) != 0 && !may_read(c)) {
-        rp_connection_close(c); /* else it would wait for room for ever, with what it holds */
+    } else if (is_gone(c, events)) {
+        rp_connection_close(c);
     } else if (c->state == RP_CONNECTION_H2 && watch_reads(c, events)) {
         read_all(c);
-    } else if (c->state == RP_CONNECTION_CLOSING && (events & RP_HUNG_UP) != 0) {
-        rp_connection_close(c);
     } else {
         rp_connection_touch(c);
     }

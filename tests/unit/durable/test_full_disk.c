@@ -298,15 +298,6 @@ enum {
     ROUNDS = 4
 };
 
-static uint64_t reserve_on(rp_sim *disk)
-{
-    uint8_t byte;
-    uint64_t bytes = 0;
-
-    while (rp_sim_read(disk, RP_RESERVE_PATH, bytes, &byte, 1) == 1) bytes += RP_SIM_PAGE;
-    return bytes;
-}
-
 /* Asks for a checkpoint where no journal does. */
 static void settle(const bench *b, rp_durability mode)
 {
@@ -315,65 +306,6 @@ static void settle(const bench *b, rp_durability mode)
     if (mode == RP_DURABLE_CHECKPOINT)
         st = rp_durable_checkpoint(b->durable, rp_wait_ms(60000), NULL, 0, NULL);
     assert_true(st == RP_OK || st == RP_NO_RESOURCE);
-}
-
-/* Deletes all items but one in KEEP_ONE_IN. It may not be acknowledged: the disk is full. */
-static void delete_most(bench *b)
-{
-    static uint64_t keys[MOST_ITEMS];
-    size_t count = 0;
-    rp_status st;
-
-    for (uint64_t key = 1; key <= b->next; key++)
-        if (key % KEEP_ONE_IN != 1) keys[count++] = key;
-    assert_true(count <= MOST_ITEMS);
-    st = rp_table_delete(b->table, keys, count, NULL, NULL);
-    assert_true(st == RP_OK || st == RP_UNAVAILABLE);
-}
-
-/* Live items fill the disk to the last byte, and `more` are inserted behind. Then most are
- * deleted: no file of anybody else is removed, and the store is well again, with its reserve.
- */
-static void refill(rp_durability mode, int more)
-{
-    bench b, after;
-    rp_sim *disk = rp_sim_new(), *left;
-
-    rp_sim_set_capacity(disk, DISK);
-    open_with(&b, disk, mode, MOST_ITEMS, SMALL_SEGMENT, DISK);
-    for (int round = 0; round < ROUNDS; round++) {
-        while (!is_degraded(&b)) {
-            try_insert(&b);
-            if (b.next % 50 == 0) settle(&b, mode);
-        }
-        for (int i = 0; i < more; i++) {
-            try_insert(&b);
-            if (i % 10 == 0) settle(&b, mode);
-        }
-        delete_most(&b);
-        settle(&b, mode);
-        wait_until_well(&b);
-    }
-    while (!insert(&b)) wait_until_well(&b);
-    settle(&b, mode);
-    assert_int_equal(reserve_on(disk), DISK / RP_RESERVE_SHARE);
-    left = rp_sim_copy(disk);
-    open_with(&after, left, mode, MOST_ITEMS, SMALL_SEGMENT, DISK);
-    assert_true(rp_table_digest(after.table) == rp_table_digest(b.table));
-    close_bench(&after);
-    rp_sim_free(left);
-    close_bench(&b);
-    rp_sim_free(disk);
-}
-
-static void live_data_that_filled_the_disk_is_deleted_issue_20(void **state)
-{
-    static const rp_durability modes[] = {RP_DURABLE_CHECKPOINT, RP_DURABLE_INTERVAL,
-                                          RP_DURABLE_SYNC};
-
-    (void)state;
-    for (size_t i = 0; i < 3; i++)
-        for (int more = 0; more <= 160; more += 80) refill(modes[i], more);
 }
 
 /* --- a crash on the way ------------------------------------------------------------------------------ */
@@ -609,7 +541,6 @@ int main(void)
         cmocka_unit_test(sync_frees_dead_chunks_on_a_full_disk_issue_20),
         cmocka_unit_test(interval_is_well_again_without_a_free_byte_issue_20),
         cmocka_unit_test(sync_is_well_again_without_a_free_byte_issue_20),
-        cmocka_unit_test(live_data_that_filled_the_disk_is_deleted_issue_20),
         cmocka_unit_test(an_old_journal_stays_until_a_checkpoint_has_it_issue_20),
         cmocka_unit_test(the_checkpoint_that_current_names_stays_issue_20),
         cmocka_unit_test(dead_segments_that_the_journal_names_stay_issue_20),
