@@ -62,10 +62,9 @@ struct rp_server {
     rp_allocator alloc;
     rp_store *store; /* borrowed */
     rp_log log;
-    bool moderate, insecure, reset_off;
+    bool moderate, insecure, reset_off, require_client_certificate;
     char *files[4];   /* copies of the paths in rp_server_security */
     char *page_hosts; /* a copy, or NULL */
-    bool require_client_certificate;
 
     rp_mutex lock; /* rank RP_RANK_SERVER; guards the next five */
     struct rp_served *served RP_GUARDED_BY(lock); /* served.h */
@@ -82,15 +81,15 @@ struct rp_server {
     uint64_t hash_seed; /* of maps whose keys peers choose */
     int64_t started_ns;
     atomic_bool draining;
-    atomic_bool is_loaded; /* until then the store is somebody else's, and calls are refused */
-    rp_safety safety;      /* its durable is set before is_loaded */
+    atomic_bool turn_taken; /* queue_budget.h, Q7 */
+    atomic_bool is_loaded;  /* until then the store is somebody else's, and calls are refused */
+    rp_safety safety;       /* its durable is set before is_loaded */
     rp_checkpoint_desk desk;
     atomic_uint_fast32_t health_version; /* moves when health does */
     atomic_size_t connection_count;
-    /* Of all connections, as published, by side; see queue_budget.h for it and the next three.
+    /* Of all connections, as published, by side; see queue_budget.h for it and the next two.
      */
     atomic_size_t queued_bytes[RP_QUEUE_SIDES];
-    atomic_bool turn_taken;    /* Q7 */
     atomic_size_t drawn_bytes; /* of items drawn for calls that are in no response yet */
     atomic_int_fast64_t
         short_ns[RP_QUEUE_SIDES]; /* when somebody found too little room; 0: never */
