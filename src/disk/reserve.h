@@ -9,8 +9,8 @@
  *
  *   R1  the reserve has the first claim on free room: it is made whole before each checkpoint,
  *       and after it before the journal may write again (rp_journal_resume());
- *   R2  a checkpoint that does not fit into the room that there is writes nothing, so the whole
- *       reserve can be made again (checkpoint.c);
+ *   R2  a checkpoint of up to 64 MiB that does not fit into the room that there is writes
+ *       nothing, so the whole reserve can be made again (checkpoint.c);
  *   R3  chunks that were not on disk yet may take RP_RESERVE_SPENT parts of RP_RESERVE_PARTS of
  *       it for good; more only if dead data on the disk makes up for it (checkpoint.c).
  *

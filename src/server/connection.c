@@ -480,8 +480,9 @@ static bool watch_reads(const rp_connection *c, uint32_t events)
            (c->link.ssl != NULL && may_read(c));
 }
 
-/* Nobody is there any more to read for. One that waits for room would do so for ever, with what
- * it holds. */
+/* True if the peer has gone and the connection has to be closed now. A connection that waits
+ * for room is not read, so it would not see the end of its peer, and would keep what it holds.
+ */
 static bool is_gone(const rp_connection *c, uint32_t events)
 {
     if (c->state == RP_CONNECTION_CLOSING) return (events & RP_HUNG_UP) != 0;

@@ -64,7 +64,7 @@ void rp_memory_note_trim(rp_memory_past *past, int64_t from_ns, int64_t to_ns);
  * a checkpoint, at most what was lost before. */
 uint64_t rp_memory_decide_lost(rp_memory_past *past, const rp_memory_look *now);
 
-/* How long nobody needs to look, if no more than 4 GB/s come. */
+/* How long the thread may sleep, if the process grows by at most 4 GB/s. */
 int64_t rp_memory_rest_ns(const rp_memory_look *now);
 
 /* B for a server that holds so many bytes for its peers, and so many connections, open calls

@@ -151,7 +151,7 @@ def gaps(budget, policy, seconds):
                 load.peer.ask(DELETE, m.octets(1, "a") + m.octets(2, b"".join(
                     m.varint(key) for key in dead[i:i + 10000])))
             peak = max(peak, server.peak_rss())
-    with server.peer() as peer:  # and all of it can be had again
+    with server.peer() as peer:  # a Reset makes lost memory usable again
         assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
     room = len(fill(load, 16000, budget // 2)) * 16000
     wrong = server.stop()

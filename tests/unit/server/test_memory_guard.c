@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the memory guard decides, with numbers in place of a process; and that a server has one
- * if it is told that the process is its own. */
+/* What the memory guard decides, with numbers in place of a process; and that a server with
+ * owns_process has a guard. */
 #include "server/memory_guard.h"
 
 #include "store/store.h"

@@ -624,8 +624,8 @@ static void insert_waits_until_less_is_lost(void **state)
     world_deinit(&w);
 }
 
-/* All is deleted: what is lost then shrinks, and whoever waits goes on (memory_guard.h has the
- * measuring). */
+/* An insert waits for room. Deleting all items is not enough: it goes on once fewer bytes are
+ * lost as well. In a server the memory guard sets that number. */
 static void insert_waits_for_both_deletes_and_what_is_lost(void **state)
 {
     (void)state;
