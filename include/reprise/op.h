@@ -70,6 +70,7 @@ struct rp_op {
     size_t parked_at;
     size_t more_bytes; /* of held_bytes: for items that have not been drawn yet */
     bool is_insert, parked, was_parked;
+    bool waits_for_disk; /* the journal had no room for the next items */
 };
 
 /* Starts an insert or a sample. True if it is over already: look at op->status; on_done is not

@@ -17,6 +17,7 @@
 
 #include "disk/journal_file.h"
 #include "disk/journal_queue.h"
+#include "disk/journal_room.h"
 #include "util/cancel.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -55,6 +56,7 @@ struct rp_journal {
     /* While a checkpoint frees a full disk, changes that take room wait for it, until this time
      * at most. 0: they do not wait. */
     atomic_int_fast64_t pause_until;
+    rp_journal_room room;  /* of sync mode */
     atomic_bool is_lost;   /* records have been given up. Set under the lock */
     bool has_marker;       /* the thread's: SYNCED is to be written */
     bool begins_after_gap; /* the thread's: the next file begins with LOST */
@@ -83,7 +85,10 @@ struct rp_journal {
     uint64_t generation;      /* of the places in records written and not synced */
     uint64_t told_losses;     /* of `losses`, those that on_trouble was told of */
     uint64_t superseded;      /* condemned files have records up to here; 0: no more */
+    uint64_t gave_way_at;     /* the last number when it last gave way for want of room */
+    bool is_told;             /* on_trouble was told of trouble */
     int64_t retry_at, due_at; /* the next try after a failure; the next sync */
+    int64_t look_at;          /* the next look for room, if somebody waits for it */
 };
 
 /* The journal whose thread this is. It runs what its owner is told, and that must not wait for
@@ -270,6 +275,20 @@ bool rp_journal_is_behind(rp_journal *j, bool takes_room)
     if (atomic_load(&j->is_degraded)) return false; /* it gives up, and holds up nobody */
     if (j->o.segments != NULL) bytes += rp_segments_queued(j->o.segments);
     return bytes >= j->o.max_queued;
+}
+
+bool rp_journal_has_room(rp_journal *j, uint64_t bytes, uint64_t least)
+{
+    if (rp_journal_room_has(&j->room, atomic_load(&j->queued), bytes, least)) return true;
+    rp_mutex_lock(&j->mu);
+    rp_cond_signal(&j->cv);
+    rp_mutex_unlock(&j->mu);
+    return false;
+}
+
+bool rp_journal_is_short(const rp_journal *j)
+{
+    return rp_journal_room_is_wanted(&j->room);
 }
 
 uint64_t rp_journal_last(rp_journal *j)
@@ -625,18 +644,20 @@ static uint64_t settle_safe_locked(rp_journal *j) RP_REQUIRES(j->mu)
 /* After a pass: tells whoever has to know. */
 static void report(rp_journal *j, rp_status st, const rp_error *err)
 {
+    bool was, is, is_news, is_short = rp_journal_is_short(j);
     rp_error why = {.text = ""};
-    bool was, is, is_news;
     uint64_t safe;
 
     rp_mutex_lock(&j->mu);
     was = j->info.in_trouble;
-    if (st != RP_OK) j->info.trouble = *err;
+    if (err->code != RP_OK) j->info.trouble = *err;
     j->info.in_trouble = is = st != RP_OK || j->is_lost || j->hold > 0;
     why = j->info.trouble;
     /* A checkpoint that began before it gave up again will not do: so that is told as well. */
-    is_news = is && (!was || j->losses > j->told_losses);
+    is_news = (is && (!was || j->losses > j->told_losses)) || (is_short && !j->is_told);
     j->told_losses = j->losses;
+    was = j->is_told;
+    j->is_told = is || is_short;
     if (is_news) { /* first: what counts as safe from here on is safe in name only */
         rp_mutex_unlock(&j->mu);
         if (j->o.on_trouble != NULL) j->o.on_trouble(j->o.ctx, &why);
@@ -644,7 +665,7 @@ static void report(rp_journal *j, rp_status st, const rp_error *err)
     }
     safe = settle_safe_locked(j);
     rp_mutex_unlock(&j->mu);
-    if (was && !is && j->o.on_trouble != NULL) j->o.on_trouble(j->o.ctx, NULL);
+    if (was && !j->is_told && j->o.on_trouble != NULL) j->o.on_trouble(j->o.ctx, NULL);
     if (safe > 0 && j->o.on_safe != NULL) j->o.on_safe(j->o.ctx, safe);
     if (j->o.on_pass != NULL) j->o.on_pass(j->o.ctx);
 }
@@ -664,12 +685,13 @@ static bool wait_for_work(rp_journal *j)
         if (j->sync_wanted > j->synced && j->retry_at == 0 && !j->is_lost && !j->gave_way)
             break;
         if (j->losses > j->told_losses || (j->is_lost && j->kept.first != NULL)) break;
+        if (rp_journal_is_short(j)) until = j->look_at;
         /* While a checkpoint is waited for, nothing is tried or synced: its cut, or
          * rp_journal_resume(), wakes the thread. */
         if (!j->is_lost && !(j->gave_way && j->hold > 0)) {
-            if (j->retry_at != 0)
+            if (j->retry_at != 0 && j->retry_at < until)
                 until = j->retry_at;
-            else if (j->written > j->synced)
+            else if (j->retry_at == 0 && j->written > j->synced && j->due_at < until)
                 until = j->due_at;
         }
         if (pause_until != 0 && pause_until < until) until = pause_until;
@@ -753,6 +775,24 @@ static void yield_to_checkpoint(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
     rp_mutex_unlock(&j->mu);
 }
 
+/* Looks for room that somebody waits for. If there is none, all that came in is safe, and there
+ * were changes since it last did so, gives way to a checkpoint, which may free some. */
+static void look_for_room(rp_journal *j, bool can_yield,
+                          rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    uint64_t last = atomic_load(&j->last);
+
+    if (rp_journal_room_look(&j->room, atomic_load(&j->queued))) return;
+    j->look_at = rp_now_ns() + j->o.retry_ns;
+    (void)rp_fail(err, RP_NO_RESOURCE,
+                  "the disk is full: %" PRIu64 " bytes are free, an insert needs %" PRIu64
+                  " and those of what waits before it; delete items or make room",
+                  j->room.available, (uint64_t)atomic_load(&j->room.wanted));
+    if (!can_yield || j->written != j->synced || j->gave_way_at == last) return;
+    yield_to_checkpoint(j);
+    j->gave_way_at = last;
+}
+
 static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     rp_error err = {.text = ""};
@@ -760,6 +800,7 @@ static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
     bool is_sync, was_synced, is_full;
 
     if (skip_lost(j)) {
+        if (rp_journal_is_short(j)) look_for_room(j, false, &err);
         report(j, RP_OK, &err);
         return;
     }
@@ -782,6 +823,8 @@ static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
         atomic_store(&j->pause_until, 0);
     j->retry_at = st != RP_OK && !is_full ? rp_now_ns() + j->o.retry_ns : 0;
     if (is_sync || was_synced) j->due_at = rp_now_ns() + j->o.interval_ns;
+    if (st == RP_OK) err.code = RP_OK;
+    look_for_room(j, st == RP_OK && !is_last, st == RP_OK ? &err : NULL);
     report(j, st, &err);
 }
 
@@ -833,6 +876,9 @@ rp_status rp_journal_start(const rp_journal_options *options, rp_journal **out,
     atomic_init(&j->last, options->next_lsn - 1);
     atomic_init(&j->safe, options->next_lsn - 1);
     j->due_at = RP_FOREVER;
+    j->gave_way_at = UINT64_MAX;
+    rp_journal_room_init(&j->room, j->o.files, j->o.sync ? j->o.segments : NULL);
+    (void)rp_journal_room_look(&j->room, 0);
     st = rp_journal_take_over(&j->o, &j->files, &j->file_count, &j->file_capacity, err);
     if (st == RP_OK && !rp_thread_start(&j->thread, "journal", run, j))
         st = rp_fail(err, RP_NO_RESOURCE, "there is no thread for the journal");

@@ -16,6 +16,10 @@
  *   interval   safe = handed to the kernel; synced at least every `interval_ns`
  *   sync       safe = on stable storage (segments synced, then journal synced)
  *
+ * In sync mode chunks are let in only if they have room on the disk (disk/journal_room.h). If
+ * some have none, the journal writes what it has, and then gives way to a checkpoint as on a
+ * full disk.
+ *
  * When it cannot write, sync mode makes nothing safe until it can again. Interval mode goes on
  * without: everything counts as safe at once, as with checkpoints alone, and it says so
  * (on_trouble). The journal gives up the records that wait to be written
@@ -96,6 +100,13 @@ bool rp_journal_is_lost(rp_journal *j);
  * reserve; in interval mode for `retry_ns` at most.
  * Any thread, any lock below 44: no lock is taken if there are no segments. */
 bool rp_journal_is_behind(rp_journal *j, bool takes_room);
+/* In sync mode: whether `bytes` of chunks, which are not queued yet, have room on the disk
+ * behind all that is queued. If not, the caller waits until on_pass tells of room for `least`
+ * bytes: the journal looks at once, and every retry_ns, and gives way to a checkpoint that may
+ * free room. In interval mode true. Any thread, any lock below 44. */
+bool rp_journal_has_room(rp_journal *j, uint64_t bytes, uint64_t least);
+/* Somebody waits for room, and there is none. */
+bool rp_journal_is_short(const rp_journal *j);
 uint64_t rp_journal_last(rp_journal *j); /* LSN appended */
 /* The same for a checkpoint, while all tables' locks are held: from here on the journal will do
  * if the checkpoint comes off. */

@@ -123,6 +123,7 @@ static rp_place append_locked(rp_segments *s, rp_segment_entry *e) RP_REQUIRES(s
     *rp_entry_at(s, s->count++) = *e;
     s->tail_offset += rp_entry_bytes(e);
     s->queued_bytes += rp_entry_bytes(e);
+    s->put_bytes += rp_entry_bytes(e);
     return (rp_place){e->segment->number, e->offset, e->size};
 }
 
@@ -455,6 +456,17 @@ uint64_t rp_segments_queued(rp_segments *s)
     return bytes;
 }
 
+uint64_t rp_segments_put_bytes(rp_segments *s, uint64_t *queued)
+{
+    uint64_t bytes;
+
+    rp_mutex_lock(&s->mu);
+    bytes = s->put_bytes;
+    *queued = s->queued_bytes;
+    rp_mutex_unlock(&s->mu);
+    return bytes;
+}
+
 bool rp_segments_is_full(rp_segments *s)
 {
     bool is_full;
@@ -565,7 +577,8 @@ static const char *check_locked(rp_segments *s) RP_REQUIRES(s->mu)
     if (last != NULL && s->tail != NULL && !s->must_replace &&
         (s->tail != last->segment || s->tail_offset != last->offset + rp_entry_bytes(last)))
         return "S2";
-    if (queued != s->queued_bytes || unsynced != s->unsynced_bytes || s->flushed > s->written)
+    if (queued != s->queued_bytes || unsynced != s->unsynced_bytes || s->flushed > s->written ||
+        s->put_bytes < queued + unsynced)
         return "S4";
     return NULL;
 }

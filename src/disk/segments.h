@@ -73,6 +73,9 @@ RP_NODISCARD rp_status rp_segments_adopt(rp_segments *s, rp_chunk *chunk, const 
 
 /* Bytes queued and not written. */
 uint64_t rp_segments_queued(rp_segments *s);
+/* Bytes queued since the start, less those that were dropped; `*queued` of them are not
+ * written. */
+uint64_t rp_segments_put_bytes(rp_segments *s, uint64_t *queued);
 /* Writes everything queued so far; full segments are sealed and synced on the way. One thread
  * at a time does, others wait for it. If the disk is full nothing is written, and the next call
  * tries again. Any other failure condemns the open segment: what of it was not synced is queued

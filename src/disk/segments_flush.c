@@ -115,6 +115,7 @@ static void condemn(rp_segments *s)
 {
     rp_mutex_lock(&s->mu);
     s->queued_bytes += s->unsynced_bytes;
+    s->put_bytes += s->unsynced_bytes; /* they are written once more */
     s->unsynced_bytes = 0;
     s->written = s->flushed = 0;
     s->open_number = 0;
@@ -177,6 +178,7 @@ static void drop_locked(rp_segments *s) RP_REQUIRES(s->mu)
     }
     if (last != open) give_up_locked(s, last);
     s->count = s->written;
+    s->put_bytes -= s->queued_bytes;
     s->queued_bytes = 0;
     s->tail = NULL; /* the open segment is sealed, so that compaction can free its dead part */
     s->must_replace = false;

@@ -21,7 +21,7 @@
  *   S2  the tail, if there is one, is right behind the last
  *   S3  a chunk's home is where its last entry is, and is not stored
  *   S4  queued_bytes are those from `written` on, unsynced_bytes those before; flushed <=
- *       written
+ *       written; put_bytes are at least both
  *   S5  the segments of entries are held
  *
  * S1 and S2 do not hold while must_replace. */
@@ -56,6 +56,7 @@ struct rp_segments {
     size_t count RP_GUARDED_BY(mu), written RP_GUARDED_BY(mu), flushed RP_GUARDED_BY(mu);
     uint64_t popped RP_GUARDED_BY(mu); /* entries that have left, so that each has a number */
     uint64_t queued_bytes RP_GUARDED_BY(mu), unsynced_bytes RP_GUARDED_BY(mu);
+    uint64_t put_bytes RP_GUARDED_BY(mu); /* queued since the start, less what was dropped */
 
     /* The worker's. */
     rp_segment_writer writer;

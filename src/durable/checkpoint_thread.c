@@ -99,16 +99,28 @@ static rp_status write_short(rp_durable *d, rp_checkpoint_result *result, rp_err
     return st;
 }
 
+/* The journal has given way since inserts wait for room, and there is a reserve to write into.
+ */
+static bool is_room_wanted(const rp_durable *d)
+{
+    return d->journal != NULL && d->reserve.wanted > 0 && rp_journal_is_lost(d->journal) &&
+           rp_journal_is_short(d->journal);
+}
+
 /* Writes one. If the disk is full, or has not even room for the reserve, writes it into the
  * reserve. The reserve is made again before the journal may take the room (R1). */
 static rp_status write_with_reserve(rp_durable *d, rp_checkpoint_result *result, rp_error *why)
 {
     rp_checkpointer *c = &d->checkpointer;
     rp_status st = rp_reserve_keep(&d->reserve, reserve_bytes(d));
+    bool is_wanted = is_room_wanted(d);
 
     c->is_short = false;
-    if (st != RP_NO_RESOURCE || !is_disk_short(d)) st = rp_checkpoint_write(c, result, why);
-    if (st == RP_NO_RESOURCE && d->reserve.wanted > 0 && is_disk_short(d))
+    if (is_wanted)
+        st = RP_NO_RESOURCE;
+    else if (st != RP_NO_RESOURCE || !is_disk_short(d))
+        st = rp_checkpoint_write(c, result, why);
+    if (st == RP_NO_RESOURCE && d->reserve.wanted > 0 && (is_wanted || is_disk_short(d)))
         st = write_short(d, result, why);
     (void)rp_reserve_keep(&d->reserve, reserve_bytes(d));
     if (st == RP_OK && d->journal != NULL) rp_journal_resume(d->journal, result->lsn);

@@ -37,6 +37,28 @@ struct rp_store_log {
 
 /* --- telling ------------------------------------------------------------------------------------------ */
 
+/* Bytes that the chunks of a trajectory take on disk and that nobody has queued yet. */
+static uint64_t bytes_to_put(const rp_store_log *log, const rp_trajectory *trajectory)
+{
+    uint64_t bytes = 0;
+    rp_place place;
+
+    for (uint32_t i = 0; i < trajectory->chunk_count; i++)
+        if (!rp_segments_place(log->o.segments, trajectory->chunks[i], &place))
+            bytes += RP_RECORD_HEADER_BYTES + rp_chunk_memory(trajectory->chunks[i]);
+    return bytes;
+}
+
+static bool has_room(rp_store_log *log, rp_trajectory *const *trajectories, size_t count)
+{
+    uint64_t least = bytes_to_put(log, trajectories[0]), bytes = least;
+
+    for (size_t i = 1; i < count; i++) bytes += bytes_to_put(log, trajectories[i]);
+    if (rp_journal_has_room(log->journal, bytes, least)) return true;
+    atomic_store(&log->was_behind, true);
+    return false;
+}
+
 static rp_status on_prepare(rp_table_log *base, rp_trajectory *const *trajectories,
                             size_t count)
 {
@@ -46,6 +68,7 @@ static rp_status on_prepare(rp_table_log *base, rp_trajectory *const *trajectori
     /* Nothing would take them from the segments' queue for as long as the disk is away. What is
      * inserted after the cut that ends this is put by the thread, if it must be. */
     if (rp_journal_is_lost(log->journal)) return RP_OK;
+    if (log->o.sync && !has_room(log, trajectories, count)) return RP_UNAVAILABLE;
     for (size_t i = 0; i < count; i++)
         for (uint32_t j = 0; j < trajectories[i]->chunk_count; j++) {
             rp_chunk *chunk = trajectories[i]->chunks[j];
@@ -213,7 +236,9 @@ static void on_pass(void *ctx)
     rp_store_log *log = ctx;
 
     /* Inserts that still wait for a full disk say again that they do. */
-    if (!atomic_load(&log->was_behind) || rp_journal_is_behind(log->journal, false)) return;
+    if (!atomic_load(&log->was_behind) || rp_journal_is_behind(log->journal, false) ||
+        rp_journal_is_short(log->journal))
+        return;
     atomic_store(&log->was_behind, false);
     nudge(log);
 }

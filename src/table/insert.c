@@ -92,15 +92,21 @@ static size_t find_bad(const rp_table *t, const rp_insert *items, size_t count)
     return count;
 }
 
-/* The log will be told of these chunks. */
-static rp_status prepare_log(const rp_table *t, const rp_insert *items, size_t count,
+/* The log will be told of these chunks. If the disk has no room for them, the operation is
+ * marked. */
+static rp_status prepare_log(const rp_table *t, rp_op *op, const rp_insert *items, size_t count,
                              rp_error *err)
 {
     rp_table_log *log = rp_table_log_of(t);
     rp_trajectory *trajectories[RP_BLOCK];
+    rp_status st;
 
+    op->waits_for_disk = false;
+    if (log == NULL) return RP_OK;
     for (size_t i = 0; i < count; i++) trajectories[i] = items[i].trajectory;
-    if (log->prepare(log, trajectories, count) == RP_OK) return RP_OK;
+    st = log->prepare(log, trajectories, count);
+    op->waits_for_disk = st == RP_UNAVAILABLE;
+    if (st != RP_NO_RESOURCE) return RP_OK;
     return rp_fail(err, RP_NO_RESOURCE, "table '%.60s': the journal has no memory",
                    t->options.name);
 }
@@ -128,8 +134,7 @@ rp_status rp_insert_prepare(const rp_table *t, rp_op *op, size_t first, size_t c
         op->refused = first + bad;
         return RP_INVALID;
     }
-    if (rp_table_log_of(t) != NULL && prepare_log(t, items, count, err) != RP_OK)
-        return RP_NO_RESOURCE;
+    if (prepare_log(t, op, items, count, err) != RP_OK) return RP_NO_RESOURCE;
     for (size_t i = 0; i < count; i++) {
         block[i].trajectory = items[i].trajectory;
         block[i].is_offered = (items[i].flags & RP_INSERT_TAKE) != 0 && !op->was_parked;
@@ -545,6 +550,10 @@ rp_progress rp_insert_block_locked(rp_table *t, rp_op *op, rp_prepared *block, s
     size_t i = 0;
 
     if (rp_op_is_held_up_locked(t, RP_SIDE_INSERTS)) return RP_BLOCKED;
+    /* Under the lock once more: room that came before it was taken wakes nobody later. */
+    if (op->waits_for_disk &&
+        (prepare_log(t, op, items, count, NULL) != RP_OK || op->waits_for_disk))
+        return RP_BLOCKED;
     if (reserve_locked(t, items, count) != RP_OK) return rp_op_end_out_of_memory(t, op);
     if (count > 1) prefetch_chunks_locked(t, count);
     rp_table_count_out_locked(t, SIZE_MAX); /* what a sample has removed just before */
@@ -598,6 +607,7 @@ rp_progress rp_insert_resume_locked(rp_table *t, rp_op *op)
             !rp_rate_limiter_can_insert(&t->limiter, 1))
             return RP_BLOCKED; /* before the work */
         if (!rp_rate_limiter_can_insert(&t->limiter, (int64_t)count)) count = 1;
+        if (op->waits_for_disk) count = 1; /* there may be room for one */
         if (rp_insert_prepare(t, op, first, count, block, &op->error) != RP_OK)
             return rp_op_end(op, op->error.code);
         now = rp_insert_block_locked(t, op, block, count, t->wall_ns(t->wall_ctx));

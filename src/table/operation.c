@@ -148,6 +148,10 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
         (void)snprintf(text, size,
                        "the journal is behind: the disk does not keep up, or cannot be "
                        "written");
+    else if (op->is_insert && op->waits_for_disk)
+        (void)snprintf(text, size,
+                       "insert waits for room on the disk, which is full: delete items or make "
+                       "room");
     else if (op->is_insert && !rp_rate_limiter_can_insert(&t->limiter, 1))
         (void)rp_rate_limiter_why_no_insert(&t->limiter, text, size);
     else if (op->is_insert &&
@@ -279,7 +283,7 @@ static rp_status begin(rp_table *t, rp_op *op, bool is_insert)
     op->lsn = 0;
     op->held_bytes = op->lacked_bytes = op->more_bytes = 0;
     op->status = RP_OK;
-    op->parked = op->was_parked = false;
+    op->parked = op->was_parked = op->waits_for_disk = false;
     op->prev = op->next = NULL;
     if (op->until_ns != RP_NOW && op->on_done == NULL)
         return rp_fail(&op->error, RP_INVALID,

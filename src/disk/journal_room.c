@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "disk/journal_room.h"
+
+enum {
+    RECORDS_BYTES = 64 << 10, /* left for changes that have no chunks, such as deletes */
+    RECORDS_SHARE = 64        /* headers and places: one of so many parts of the chunks */
+};
+
+void rp_journal_room_init(rp_journal_room *room, rp_files *files, rp_segments *segments)
+{
+    *room = (rp_journal_room){.files = files, .segments = segments};
+    atomic_init(&room->limit, UINT64_MAX);
+    atomic_init(&room->wanted, UINT64_MAX);
+}
+
+static bool fits(const rp_journal_room *room, uint64_t queued, uint64_t bytes)
+{
+    uint64_t limit = atomic_load(&room->limit), waiting = 0, put;
+
+    if (limit == UINT64_MAX) return true;
+    put = rp_segments_put_bytes(room->segments, &waiting);
+    return put <= limit && queued <= limit - put &&
+           bytes + bytes / RECORDS_SHARE + RECORDS_BYTES <= limit - put - queued;
+}
+
+bool rp_journal_room_look(rp_journal_room *room, uint64_t queued)
+{
+    uint64_t waiting, put, total, wanted = atomic_load(&room->wanted);
+
+    if (room->segments == NULL) return true;
+    put = rp_segments_put_bytes(room->segments, &waiting); /* before the look: M1 */
+    if (room->files->ops->space == NULL ||
+        room->files->ops->space(room->files, &total, &room->available, NULL) != RP_OK)
+        atomic_store(&room->limit, UINT64_MAX);
+    else
+        atomic_store(&room->limit, put - waiting + room->available);
+    while (wanted != UINT64_MAX)
+        if (!fits(room, queued, wanted))
+            return false;
+        else if (atomic_compare_exchange_weak(&room->wanted, &wanted, UINT64_MAX))
+            break;
+    return true;
+}
+
+bool rp_journal_room_has(rp_journal_room *room, uint64_t queued, uint64_t bytes, uint64_t least)
+{
+    uint64_t wanted = atomic_load(&room->wanted);
+
+    if (room->segments == NULL || fits(room, queued, bytes)) return true;
+    while (least < wanted && !atomic_compare_exchange_weak(&room->wanted, &wanted, least)) {}
+    return false;
+}
+
+bool rp_journal_room_is_wanted(const rp_journal_room *room)
+{
+    return atomic_load(&room->wanted) != UINT64_MAX;
+}
