@@ -45,7 +45,7 @@ static uint64_t bytes_to_put(const rp_store_log *log, const rp_trajectory *traje
 
     for (uint32_t i = 0; i < trajectory->chunk_count; i++)
         if (!rp_segments_place(log->o.segments, trajectory->chunks[i], &place))
-            bytes += RP_RECORD_HEADER_BYTES + rp_chunk_memory(trajectory->chunks[i]);
+            bytes += RP_RECORD_HEADER_BYTES + (uint64_t)trajectory->chunks[i]->wire_bytes;
     return bytes;
 }
 
@@ -55,8 +55,8 @@ static bool has_room(rp_store_log *log, rp_trajectory *const *trajectories, size
 
     for (size_t i = 1; i < count; i++) bytes += bytes_to_put(log, trajectories[i]);
     if (rp_journal_has_room(log->journal, bytes, least)) return true;
-    atomic_store(&log->was_behind, true);
-    return false;
+    atomic_store(&log->was_behind, true); /* before the look that counts, as below */
+    return rp_journal_has_room(log->journal, bytes, least);
 }
 
 static rp_status on_prepare(rp_table_log *base, rp_trajectory *const *trajectories,

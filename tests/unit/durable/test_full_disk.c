@@ -298,6 +298,15 @@ enum {
     ROUNDS = 4
 };
 
+static uint64_t reserve_on(rp_sim *disk)
+{
+    uint8_t byte;
+    uint64_t bytes = 0;
+
+    while (rp_sim_read(disk, RP_RESERVE_PATH, bytes, &byte, 1) == 1) bytes += RP_SIM_PAGE;
+    return bytes;
+}
+
 /* Asks for a checkpoint where no journal does. */
 static void settle(const bench *b, rp_durability mode)
 {
@@ -306,6 +315,118 @@ static void settle(const bench *b, rp_durability mode)
     if (mode == RP_DURABLE_CHECKPOINT)
         st = rp_durable_checkpoint(b->durable, rp_wait_ms(60000), NULL, 0, NULL);
     assert_true(st == RP_OK || st == RP_NO_RESOURCE);
+}
+
+/* Deletes all items but one in KEEP_ONE_IN. It may not be acknowledged: the disk is full. */
+static void delete_most(bench *b)
+{
+    static uint64_t keys[MOST_ITEMS];
+    size_t count = 0;
+    rp_status st;
+
+    for (uint64_t key = 1; key <= b->next; key++)
+        if (key % KEEP_ONE_IN != 1) keys[count++] = key;
+    assert_true(count <= MOST_ITEMS);
+    st = rp_table_delete(b->table, keys, count, NULL, NULL);
+    assert_true(st == RP_OK || st == RP_UNAVAILABLE);
+}
+
+/* Live items fill the disk, and `more` are tried behind them. Then most are deleted: no file of
+ * anybody else is removed, and the store is well again, with its reserve. */
+static void refill(int more)
+{
+    rp_durability mode = RP_DURABLE_SYNC;
+    bench b, after;
+    rp_sim *disk = rp_sim_new(), *left;
+
+    rp_sim_set_capacity(disk, DISK);
+    open_with(&b, disk, mode, MOST_ITEMS, SMALL_SEGMENT, DISK);
+    for (int round = 0; round < ROUNDS; round++) {
+        while (!is_degraded(&b)) {
+            try_insert(&b);
+            if (b.next % 50 == 0) settle(&b, mode);
+        }
+        for (int i = 0; i < more; i++) {
+            try_insert(&b);
+            if (i % 10 == 0) settle(&b, mode);
+        }
+        delete_most(&b);
+        settle(&b, mode);
+        wait_until_well(&b);
+    }
+    while (!insert(&b)) wait_until_well(&b);
+    settle(&b, mode);
+    assert_int_equal(reserve_on(disk), DISK / RP_RESERVE_SHARE);
+    left = rp_sim_copy(disk);
+    open_with(&after, left, mode, MOST_ITEMS, SMALL_SEGMENT, DISK);
+    assert_true(rp_table_digest(after.table) == rp_table_digest(b.table));
+    close_bench(&after);
+    rp_sim_free(left);
+    close_bench(&b);
+    rp_sim_free(disk);
+}
+
+static void live_data_that_filled_the_disk_is_deleted_issue_20(void **state)
+{
+    (void)state;
+    for (int more = 0; more <= 160; more += 80) refill(more);
+}
+
+/* --- inserts that wait for room ----------------------------------------------------------------------- */
+
+enum { WRITERS = 64, ROOM = 20 * CHUNK };
+
+static atomic_int done_count;
+
+static void count_done(rp_op *op)
+{
+    rp_trajectory_unref(op->items->trajectory);
+    atomic_fetch_add(&done_count, 1);
+}
+
+/* Many inserts come at once, and the disk has not room for all. Those that have none do not
+ * enter the table, so every item in it is acknowledged. Once these are deleted the others come
+ * in. */
+static void inserts_without_room_do_not_enter_issue_20(void **state)
+{
+    static rp_insert items[WRITERS];
+    static rp_op ops[WRITERS];
+    static uint64_t keys[WRITERS];
+    rp_sim *disk = rp_sim_new();
+    uint64_t last;
+    bench b;
+
+    (void)state;
+    atomic_store(&done_count, 0);
+    open_on(&b, disk, RP_DURABLE_SYNC, WRITERS);
+    assert_true(insert(&b)); /* the files are there */
+    rp_sim_set_capacity(disk, used(disk) + ROOM);
+    assert_ok_err(rp_durable_checkpoint(b.durable, rp_wait_ms(60000), NULL, 0, &b.err), &b.err);
+    assert_true(insert(&b)); /* the journal has seen how much room there is */
+    for (int i = 0; i < WRITERS; i++) {
+        items[i] = (rp_insert){.key = 100 + (uint64_t)i, .priority = 1};
+        keys[i] = items[i].key;
+        items[i].trajectory =
+            rp_test_blob_trajectory(rp_allocator_default(), items[i].key, 1, CHUNK);
+        ops[i] = (rp_op){
+            .items = &items[i], .count = 1, .until_ns = RP_FOREVER, .on_done = count_done};
+        if (rp_table_start_insert(b.table, &ops[i])) count_done(&ops[i]);
+    }
+    assert_in_range(atomic_load(&done_count), 1, WRITERS - 1);
+    last = rp_journal_last(b.durable->journal); /* all that has entered becomes safe */
+    for (int ms = 0; ms < WELL_MS && rp_journal_safe(b.durable->journal) < last; ms++)
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    assert_true(rp_journal_safe(b.durable->journal) >= last);
+    for (int ms = 0; ms < WELL_MS && atomic_load(&done_count) < WRITERS; ms++) {
+        rp_status st = rp_table_delete(b.table, keys, WRITERS, NULL, NULL);
+
+        assert_true(st == RP_OK || st == RP_UNAVAILABLE); /* a checkpoint may be under way */
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    assert_int_equal(atomic_load(&done_count), WRITERS);
+    wait_until_well(&b);
+    close_bench(&b);
+    rp_sim_free(disk);
 }
 
 /* --- a crash on the way ------------------------------------------------------------------------------ */
@@ -541,6 +662,8 @@ int main(void)
         cmocka_unit_test(sync_frees_dead_chunks_on_a_full_disk_issue_20),
         cmocka_unit_test(interval_is_well_again_without_a_free_byte_issue_20),
         cmocka_unit_test(sync_is_well_again_without_a_free_byte_issue_20),
+        cmocka_unit_test(live_data_that_filled_the_disk_is_deleted_issue_20),
+        cmocka_unit_test(inserts_without_room_do_not_enter_issue_20),
         cmocka_unit_test(an_old_journal_stays_until_a_checkpoint_has_it_issue_20),
         cmocka_unit_test(the_checkpoint_that_current_names_stays_issue_20),
         cmocka_unit_test(dead_segments_that_the_journal_names_stay_issue_20),

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records become bytes in a file. */
+#include "disk/journal_inside.h"
+#include "util/error.h"
+#include "util/kill_point.h"
+#include "util/mem.h"
+#include "util/planted.h"
+
+enum {
+    PIECE_BYTES = 4 << 20, /* encoded and written in one go */
+    MOST_TURNS = 8         /* places that move while they are written down */
+};
+
+uint64_t rp_journal_generation(const rp_journal *j)
+{
+    return j->o.segments != NULL ? rp_segments_generation(j->o.segments) : 0;
+}
+
+void rp_journal_release_kept(rp_journal *j, uint64_t lsn)
+{
+    while (j->kept.first != NULL && j->kept.first->last <= lsn) {
+        rp_raw_batch *batch = rp_raw_queue_take(&j->kept);
+        rp_raw_cursor at = {batch, 0};
+        const rp_raw *raw;
+
+        while ((raw = rp_raw_next(&at)) != NULL)
+            rp_journal_release(j, (rp_record_kind)raw->kind, rp_raw_payload(raw), raw->size);
+        rp_buf_clear(&batch->buf);
+        rp_mutex_lock(&j->mu);
+        if (j->spare == NULL) {
+            j->spare = batch;
+            batch = NULL;
+        }
+        rp_mutex_unlock(&j->mu);
+        rp_raw_batch_free(batch, &j->alloc);
+    }
+}
+
+void rp_journal_set_written(rp_journal *j, uint64_t written, uint64_t synced)
+{
+    rp_mutex_lock(&j->mu);
+    j->written = written;
+    j->synced = synced;
+    rp_mutex_unlock(&j->mu);
+}
+
+/* The file cannot be trusted with what was not synced: all of that goes again into a new one.
+ */
+static void condemn(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    if (j->file.handle == NULL) return;
+    if (j->superseded < j->written) j->superseded = j->written;
+    rp_journal_file_condemn(&j->file, &j->o);
+    rp_mutex_lock(&j->mu);
+    j->info.condemned++;
+    rp_mutex_unlock(&j->mu);
+    rp_journal_set_written(j, j->synced, j->synced);
+    j->has_marker = false;
+}
+
+/* Remembers a file that is about to be made. RP_NO_RESOURCE. */
+static rp_status list_file(rp_journal *j, uint64_t first)
+{
+    rp_status st = RP_OK;
+
+    rp_mutex_lock(&j->mu);
+    if (j->file_count == 0 || j->files[j->file_count - 1] < first) {
+        if (j->file_count == j->file_capacity) {
+            size_t capacity = j->file_capacity < 16 ? 16 : 2 * j->file_capacity;
+
+            if (rp_resize_array(&j->alloc, &j->files, j->file_capacity, capacity,
+                                sizeof *j->files))
+                j->file_capacity = capacity;
+            else
+                st = RP_NO_RESOURCE;
+        }
+        if (st == RP_OK) j->files[j->file_count++] = first;
+    }
+    rp_mutex_unlock(&j->mu);
+    return st;
+}
+
+/* Makes bytes of the next records, up to a piece. `*last` is the last of them. */
+static rp_status encode_piece(rp_journal *j, bool is_sync, uint64_t *last,
+                              rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    rp_raw_cursor at = rp_raw_seek(&j->kept, j->written);
+    rp_journal_piece *piece = &j->piece;
+    const rp_raw *raw = NULL;
+    rp_status st = rp_journal_piece_begin(piece, &j->file, j->written + 1, &j->o.store);
+    rp_journal_options plain = j->o;
+
+    plain.encode = NULL;
+    *last = j->written;
+    if (st == RP_OK && j->file.handle == NULL && j->begins_after_gap)
+        st = rp_journal_piece_add(piece, &plain, RP_RECORD_LOST, j->written, NULL, 0);
+    if (st == RP_OK && j->has_marker)
+        st = rp_journal_piece_add(piece, &plain, RP_RECORD_SYNCED, j->synced, NULL, 0);
+    while (st == RP_OK && piece->bytes.size < PIECE_BYTES && (raw = rp_raw_next(&at)) != NULL) {
+        st = rp_journal_piece_add(piece, &j->o, (rp_record_kind)raw->kind, raw->lsn,
+                                  rp_raw_payload(raw), raw->size);
+        if (st == RP_OK) *last = raw->lsn;
+    }
+    if (st == RP_OK && is_sync) st = rp_journal_piece_pad(piece, &j->file, *last);
+    if (st != RP_OK)
+        return rp_fail(err, st, "the journal has no memory for the bytes of a record");
+    return RP_OK;
+}
+
+static rp_status settle_segments(const rp_journal *j, bool is_sync, rp_error *err)
+{
+    if (j->o.segments == NULL) return RP_OK;
+    return is_sync ? rp_segments_sync(j->o.segments, err)
+                   : rp_segments_flush(j->o.segments, err);
+}
+
+/* Syncs everything written. */
+static rp_status sync_file(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    uint64_t generation = j->generation;
+    bool is_full = j->file.handle != NULL && j->file.offset >= j->o.file_bytes;
+    rp_status st;
+
+    if (j->file.handle == NULL || (j->synced == j->written && !is_full)) return RP_OK;
+    if (j->file.is_hidden) return RP_OK;
+    st = settle_segments(j, true, err);
+    if (st != RP_OK) return st;
+    if (rp_journal_generation(j) != generation)
+        return rp_fail(err, RP_UNAVAILABLE, "places have moved"); /* the caller looks */
+    st = rp_journal_piece_begin(&j->piece, &j->file, 0, &j->o.store);
+    if (st == RP_OK && !is_full) st = rp_journal_piece_pad(&j->piece, &j->file, j->written);
+    if (st != RP_OK) return rp_fail_memory(err, RP_JOURNAL_SECTOR);
+    st = rp_journal_file_write(&j->file, &j->o, 0, false, &j->piece, err);
+    if (st == RP_OK)
+        st = is_full ? rp_journal_file_seal(&j->file, &j->o, j->written, err)
+                     : rp_journal_file_sync(&j->file, &j->o, err);
+    if (st != RP_OK && RP_PLANTED(22) && j->file.handle != NULL)
+        st = rp_journal_file_sync(&j->file, &j->o, err);
+    if (st != RP_OK) {
+        if (j->file.is_bad) condemn(j);
+        return st;
+    }
+    RP_KILL_POINT("journal.synced");
+    rp_mutex_lock(&j->mu);
+    j->info.syncs++;
+    j->synced = j->written;
+    rp_mutex_unlock(&j->mu);
+    j->has_marker = !is_full;
+    j->begins_after_gap = false;
+    rp_journal_release_kept(j, j->written);
+    return RP_OK;
+}
+
+/* Writes the next piece. `*done` if there is no more. */
+static rp_status write_piece(rp_journal *j, bool is_sync, bool *done,
+                             rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    uint64_t generation = rp_journal_generation(j), last, first;
+    rp_raw_cursor at;
+    rp_status st;
+    bool hide;
+
+    if (j->written > j->synced && generation != j->generation) condemn(j);
+    at = rp_raw_seek(&j->kept, j->written);
+    *done = rp_raw_next(&at) == NULL;
+    if (*done) return RP_OK;
+    first = j->written + 1;
+    st = encode_piece(j, is_sync, &last, err);
+    if (st == RP_OK) st = settle_segments(j, is_sync, err);
+    if (st != RP_OK) return st;
+    if (rp_journal_generation(j) != generation)
+        return RP_OK; /* once more, with places as they are */
+    hide = j->superseded >= first || j->piece.says_lost;
+    if (j->file.handle == NULL && !hide) st = list_file(j, first);
+    if (st != RP_OK) return rp_fail_memory(err, sizeof first);
+    RP_KILL_POINT("journal.flushed");
+    st = rp_journal_file_write(&j->file, &j->o, first, hide, &j->piece, err);
+    rp_mutex_lock(&j->mu);
+    if ((st == RP_OK || j->file.is_bad) && j->reached < last) j->reached = last;
+    rp_mutex_unlock(&j->mu);
+    if (st != RP_OK) {
+        if (j->file.is_bad) condemn(j);
+        return st;
+    }
+    RP_KILL_POINT("journal.written");
+    j->generation = generation;
+    j->has_marker = false;
+    rp_mutex_lock(&j->mu);
+    j->info.writes++;
+    j->info.bytes += j->piece.bytes.size;
+    j->written = last;
+    rp_mutex_unlock(&j->mu);
+    return RP_OK;
+}
+
+/* Gives a hidden file its name, once it has all that condemned files have (J2). Only then is it
+ * listed: trimming removes a file once the next in the list has what is needed. */
+static rp_status reveal_file(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    rp_status st;
+
+    if (j->file.handle == NULL || !j->file.is_hidden || j->written < j->superseded)
+        return RP_OK;
+    st = rp_journal_file_reveal(&j->file, &j->o, err);
+    if (st == RP_OK && list_file(j, j->file.first) != RP_OK)
+        st = rp_fail_memory(err, sizeof j->file.first);
+    if (st == RP_OK)
+        j->superseded = 0;
+    else
+        condemn(j);
+    return st;
+}
+
+rp_status rp_journal_write_out(rp_journal *j, bool is_sync,
+                               rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    rp_status st = RP_OK;
+    bool done = false;
+
+    for (int turns = 0; st == RP_OK && turns < MOST_TURNS; turns++) {
+        uint64_t before = j->written;
+
+        st = write_piece(j, is_sync, &done, err);
+        if (st == RP_OK && j->written > before) turns = 0;
+        if (st == RP_OK) st = reveal_file(j, err);
+        if (st == RP_OK && j->file.handle != NULL && j->file.offset >= j->o.file_bytes)
+            st = sync_file(j, err);
+        if (st != RP_OK || !done) continue;
+        if (is_sync) st = sync_file(j, err);
+        /* Places that moved behind our back: what was written is condemned next time round. */
+        if (rp_journal_generation(j) != j->generation && j->written > j->synced) {
+            st = RP_OK;
+            continue;
+        }
+        return st;
+    }
+    return st != RP_OK ? st
+                       : rp_fail(err, RP_UNAVAILABLE,
+                                 "segments fail again and again while the journal is written");
+}
