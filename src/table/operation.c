@@ -207,6 +207,7 @@ static size_t count_ahead_locked(rp_table *t, const rp_op *op, bool *exact) RP_R
 
     *exact = true;
     if (!op->parked) return q->count;
+    assert(q->first != NULL && q->last != NULL); /* it is in the queue */
     ahead = (size_t)(op->number - q->first->number);
     if (ahead > 0 && q->count <= (size_t)(q->last->number - q->first->number)) *exact = false;
     return ahead < q->count ? ahead : q->count - 1;
