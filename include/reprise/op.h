@@ -67,6 +67,7 @@ struct rp_op {
     rp_table *table;
     rp_op *prev, *next;
     int64_t started_ns;
+    int64_t number; /* among those that were ever parked in its queue */
     size_t parked_at;
     size_t more_bytes; /* of held_bytes: for items that have not been drawn yet */
     bool is_insert, parked, was_parked;

@@ -4,10 +4,14 @@
  * One turn, in this order:
  *
  *   sleep   until a descriptor is ready, a timer is due or somebody posts
- *   posts   those that were there on waking, oldest first
+ *   posts   those that were there on waking, oldest first, TURN_POSTS at most
  *   ready   the descriptors that epoll named
- *   due     the timers whose time had come on waking
+ *   due     the timers whose time had come on waking, of the bulk timers TURN_BULK at most
  *   end     the owner's on_turn_end
+ *
+ * Posts and bulk timers that are left over are called in the next turns, and the loop does not
+ * sleep before them. So thousands of them at one moment do not keep descriptors and other
+ * timers from being served.
  *
  * Posts. `posts` is a stack that any thread pushes to and the loop takes whole:
  *
@@ -29,8 +33,9 @@
  * if there was a guest, it asks anew, and since descriptors are level-triggered nothing is
  * lost.
  *
- * Timers. A binary heap whose root is heap[1]; a timer knows its place, 0 for none. Each entry
- * carries its time, so that comparing does not touch the timers. */
+ * Timers. A binary heap for each kind, whose root is entries[1]; a timer knows its place, 0 for
+ * none. Each entry carries its time, so that comparing does not touch the timers. Bulk timers
+ * have a heap of their own, so that other timers are not called behind a backlog of them. */
 #include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -45,12 +50,23 @@
 #include "util/mem.h"
 #include "util/mutex.h"
 
-enum { READY_MAX = 128 }; /* descriptors of one turn */
+enum {
+    READY_MAX = 128, /* descriptors of one turn */
+    TURN_POSTS = 512,
+    TURN_BULK = 512,
+};
 
 typedef struct heap_entry {
     int64_t due_ns;
     rp_timer *timer;
 } heap_entry;
+
+typedef struct timer_heap {
+    heap_entry *entries; /* entries[0] is not used */
+    size_t count, capacity;
+} timer_heap;
+
+enum { PROMPT, BULK, HEAPS };
 
 struct rp_loop {
     /* What other threads use, on a line of its own. */
@@ -75,8 +91,8 @@ struct rp_loop {
     int64_t now_ns;
     void (*on_turn_end)(void *user);
     void *turn_end_user;
-    heap_entry *heap; /* heap[0] is not used */
-    size_t heap_count, heap_capacity;
+    timer_heap heaps[HEAPS];
+    rp_post *left; /* posts that were taken and have not run, oldest first */
     size_t ready_next, ready_count;
     struct epoll_event ready[READY_MAX]; /* from ready_next on: still to be called */
 };
@@ -127,7 +143,9 @@ void rp_loop_free(rp_loop *loop)
     }
     if (loop->event_fd >= 0) (void)close(loop->event_fd);
     if (loop->epoll_fd >= 0) (void)close(loop->epoll_fd);
-    rp_release(&loop->alloc, loop->heap, loop->heap_capacity * sizeof *loop->heap);
+    for (int i = 0; i < HEAPS; i++)
+        rp_release(&loop->alloc, loop->heaps[i].entries,
+                   loop->heaps[i].capacity * sizeof *loop->heaps[i].entries);
     if (loop->is_shared) rp_mutex_deinit(&loop->turn);
     rp_allocator alloc = loop->alloc;
     rp_release_aligned(&alloc, loop, sizeof *loop);
@@ -193,11 +211,15 @@ static rp_post *take_posts(rp_loop *loop)
     return oldest;
 }
 
-static void run_posts(rp_post *oldest)
+/* Runs posts: those left over from the turn before, or all that were posted since. Those that
+ * are posted meanwhile wait for the next turn. Once the loop is stopped it runs all of them, as
+ * there may be no next turn. */
+static void run_posts(rp_loop *loop)
 {
-    while (oldest != NULL) {
-        rp_post *post = oldest;
-        oldest = post->next; /* first: running it may free it or post it again */
+    if (loop->left == NULL) loop->left = take_posts(loop);
+    for (size_t n = 0; loop->left != NULL && (n < TURN_POSTS || loop->stopped); n++) {
+        rp_post *post = loop->left;
+        loop->left = post->next; /* first: running it may free it or post it again */
         post->run(post);
     }
 }
@@ -261,81 +283,100 @@ static void call_ready(rp_loop *loop)
 
 /* --- timers --------------------------------------------------------------------------------- */
 
-static void put(rp_loop *loop, size_t place, heap_entry entry)
+static timer_heap *heap_of(rp_loop *loop, const rp_timer *timer)
 {
-    loop->heap[place] = entry;
+    return &loop->heaps[timer->is_bulk ? BULK : PROMPT];
+}
+
+static void put(timer_heap *heap, size_t place, heap_entry entry)
+{
+    heap->entries[place] = entry;
     entry.timer->place = place;
 }
 
 /* Puts an entry at a free place or above it, where its time belongs. */
-static void sift_up(rp_loop *loop, size_t place, heap_entry entry)
+static void sift_up(timer_heap *heap, size_t place, heap_entry entry)
 {
-    for (; place > 1 && loop->heap[place / 2].due_ns > entry.due_ns; place /= 2)
-        put(loop, place, loop->heap[place / 2]);
-    put(loop, place, entry);
+    for (; place > 1 && heap->entries[place / 2].due_ns > entry.due_ns; place /= 2)
+        put(heap, place, heap->entries[place / 2]);
+    put(heap, place, entry);
 }
 
 /* The same, at the free place or below it. */
-static void sift_down(rp_loop *loop, size_t place, heap_entry entry)
+static void sift_down(timer_heap *heap, size_t place, heap_entry entry)
 {
     for (;;) {
         size_t child = 2 * place;
-        if (child < loop->heap_count && loop->heap[child + 1].due_ns < loop->heap[child].due_ns)
+        if (child < heap->count &&
+            heap->entries[child + 1].due_ns < heap->entries[child].due_ns)
             child++;
-        if (child > loop->heap_count || loop->heap[child].due_ns >= entry.due_ns) break;
-        put(loop, place, loop->heap[child]);
+        if (child > heap->count || heap->entries[child].due_ns >= entry.due_ns) break;
+        put(heap, place, heap->entries[child]);
         place = child;
     }
-    put(loop, place, entry);
+    put(heap, place, entry);
 }
 
-static void settle(rp_loop *loop, size_t place, heap_entry entry)
+static void settle(timer_heap *heap, size_t place, heap_entry entry)
 {
-    if (place > 1 && loop->heap[place / 2].due_ns > entry.due_ns)
-        sift_up(loop, place, entry);
+    if (place > 1 && heap->entries[place / 2].due_ns > entry.due_ns)
+        sift_up(heap, place, entry);
     else
-        sift_down(loop, place, entry);
+        sift_down(heap, place, entry);
 }
 
 rp_status rp_loop_arm(rp_loop *loop, rp_timer *timer, int64_t due_ns)
 {
+    timer_heap *heap = heap_of(loop, timer);
     size_t place = timer->place;
 
-    if (place == 0 && loop->heap_count + 1 >= loop->heap_capacity) {
-        size_t capacity = loop->heap_capacity == 0 ? 16 : 2 * loop->heap_capacity;
-        if (capacity < loop->heap_capacity ||
-            !rp_resize_array(&loop->alloc, &loop->heap, loop->heap_capacity, capacity,
-                             sizeof *loop->heap))
+    if (place == 0 && heap->count + 1 >= heap->capacity) {
+        size_t capacity = heap->capacity == 0 ? 16 : 2 * heap->capacity;
+        if (capacity < heap->capacity ||
+            !rp_resize_array(&loop->alloc, &heap->entries, heap->capacity, capacity,
+                             sizeof *heap->entries))
             return RP_NO_RESOURCE;
-        loop->heap_capacity = capacity;
+        heap->capacity = capacity;
     }
     /* A timer that arms itself for now waits for the next turn, or this one would not end. */
     if (loop->in_due && due_ns <= loop->now_ns) due_ns = loop->now_ns + 1;
     timer->due_ns = due_ns;
-    if (place == 0) place = ++loop->heap_count;
-    settle(loop, place, (heap_entry){due_ns, timer});
+    if (place == 0) place = ++heap->count;
+    settle(heap, place, (heap_entry){due_ns, timer});
     return RP_OK;
 }
 
 void rp_loop_disarm(rp_loop *loop, rp_timer *timer)
 {
+    timer_heap *heap = heap_of(loop, timer);
     size_t place = timer->place;
 
     if (place == 0) return;
-    heap_entry last = loop->heap[loop->heap_count--];
+    heap_entry last = heap->entries[heap->count--];
     timer->place = 0;
-    if (last.timer != timer) settle(loop, place, last);
+    if (last.timer != timer) settle(heap, place, last);
 }
 
-static void call_due(rp_loop *loop)
+static void call_due(rp_loop *loop, timer_heap *heap, size_t most)
 {
     loop->in_due = true;
-    while (loop->heap_count > 0 && loop->heap[1].due_ns <= loop->now_ns) {
-        rp_timer *timer = loop->heap[1].timer;
+    for (; most > 0 && heap->count > 0 && heap->entries[1].due_ns <= loop->now_ns; most--) {
+        rp_timer *timer = heap->entries[1].timer;
         rp_loop_disarm(loop, timer);
         timer->on_due(timer);
     }
     loop->in_due = false;
+}
+
+/* When the next timer is due; INT64_MAX: there is none. */
+static int64_t next_due(const rp_loop *loop)
+{
+    int64_t due_ns = INT64_MAX;
+
+    for (int i = 0; i < HEAPS; i++)
+        if (loop->heaps[i].count > 0 && loop->heaps[i].entries[1].due_ns < due_ns)
+            due_ns = loop->heaps[i].entries[1].due_ns;
+    return due_ns;
 }
 
 /* --- turns ---------------------------------------------------------------------------------- */
@@ -388,16 +429,17 @@ static void unlock_turn(rp_loop *loop) RP_NO_THREAD_SAFETY_ANALYSIS
 /* Sleeps until there is something to do, unless there is already. */
 static void await(rp_loop *loop)
 {
-    int64_t wait_ns = INT64_MAX;
+    int64_t wait_ns = INT64_MAX, due_ns = next_due(loop);
     uint64_t guests = loop->guests;
     rp_post *none = NULL;
     int n;
 
-    loop->sleeps_until_ns = INT64_MAX;
-    if (loop->heap_count > 0) {
-        int64_t now_ns = rp_now_ns(), due_ns = loop->heap[1].due_ns;
+    loop->sleeps_until_ns = due_ns;
+    if (loop->left != NULL) {
+        wait_ns = 0;
+    } else if (due_ns != INT64_MAX) {
+        int64_t now_ns = rp_now_ns();
         wait_ns = due_ns > now_ns ? due_ns - now_ns : 0;
-        loop->sleeps_until_ns = due_ns;
     }
     /* Relaxed: it publishes nothing, and taking the posts acquires. */
     if (wait_ns > 0 &&
@@ -420,10 +462,11 @@ void rp_loop_run(rp_loop *loop)
     lock_turn(loop);
     while (!loop->stopped) {
         await(loop);
-        run_posts(take_posts(loop));
+        run_posts(loop);
         if (!loop->stopped) {
             call_ready(loop);
-            call_due(loop);
+            call_due(loop, &loop->heaps[PROMPT], SIZE_MAX);
+            call_due(loop, &loop->heaps[BULK], TURN_BULK);
         }
         rp_loop_end_turn(loop);
     }
@@ -469,6 +512,6 @@ void rp_loop_end_turn(rp_loop *loop)
 void rp_loop_leave(rp_loop *loop)
 {
     rp_loop_end_turn(loop);
-    if (loop->heap_count > 0 && loop->heap[1].due_ns < loop->sleeps_until_ns) wake(loop);
+    if (next_due(loop) < loop->sleeps_until_ns) wake(loop);
     unlock_turn(loop);
 }

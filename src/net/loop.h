@@ -21,8 +21,8 @@ void rp_loop_abandon(rp_loop *loop);
 
 /* Runs until rp_loop_stop(). It can be run again afterwards. */
 void rp_loop_run(rp_loop *loop);
-/* Any thread, also before it runs. The turn goes on; the next one runs what was posted, calls
- * on_turn_end and is the last. */
+/* Any thread, also before it runs. The turn goes on; the one that has run all posts made until
+ * then calls on_turn_end and is the last. */
 void rp_loop_stop(rp_loop *loop);
 
 /* The monotonic time at which this turn began: no system call. */
@@ -60,12 +60,16 @@ struct rp_timer {
     void (*on_due)(rp_timer *timer);
     int64_t due_ns; /* on the monotonic clock */
     size_t place;   /* private: 0 while not armed */
+    /* Set it for timers of which thousands may be due at once, as those of calls: a turn calls
+     * some hundreds of them, in the order of their times, and the next turns the others. Not to
+     * be changed while armed. */
+    bool is_bulk;
 };
 
 /* (Re)arms a timer: on_due is called once, at `due_ns` or a little later, in the order of the
- * times. Armed by an on_due for a time that has passed, it is called in the next turn. Making
- * room may fail: RP_NO_RESOURCE, then it is as before. A timer that is armed already can always
- * be moved. */
+ * times of its kind. Armed by an on_due for a time that has passed, it is called in the next
+ * turn. Making room may fail: RP_NO_RESOURCE, then it is as before. A timer that is armed
+ * already can always be moved. */
 RP_NODISCARD rp_status rp_loop_arm(rp_loop *loop, rp_timer *timer, int64_t due_ns);
 void rp_loop_disarm(rp_loop *loop, rp_timer *timer); /* not armed: nothing */
 
@@ -79,8 +83,9 @@ struct rp_post {
 };
 
 /* Has post->run called on the loop's thread, in the order of the posts of one thread. Any
- * thread; takes no lock; wakes the loop only if it sleeps. Posts made before rp_loop_stop()
- * are run before rp_loop_run() returns. */
+ * thread; takes no lock; wakes the loop only if it sleeps. A turn runs some hundreds of posts,
+ * and the next turns the others. Posts made before rp_loop_stop() are run before rp_loop_run()
+ * returns. */
 void rp_loop_post(rp_loop *loop, rp_post *post);
 
 /* --- guests --------------------------------------------------------------------------------- */

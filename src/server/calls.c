@@ -84,7 +84,7 @@ static void begin_task(rp_connection *c, rp_call *call, rp_method method,
     task->connection = c;
     task->call = call;
     task->method = method;
-    task->deadline.on_due = on_deadline;
+    task->deadline = (rp_timer){.on_due = on_deadline, .is_bulk = true};
     task->next = c->tasks;
     if (task->next != NULL) task->next->prev = task;
     c->tasks = task;
@@ -280,9 +280,9 @@ static void on_close(void *user, rp_call *call)
     rp_reply_release(&worker->replies, task->held);
     rp_defer_forget(task);
     if (task->flushes) {
-        rp_task **link = &c->flushes;
-        while (*link != task) link = &(*link)->next_flush;
-        *link = task->next_flush;
+        *(task->prev_flush != NULL ? &task->prev_flush->next_flush : &c->flushes) =
+            task->next_flush;
+        if (task->next_flush != NULL) task->next_flush->prev_flush = task->prev_flush;
     }
     *(task->prev != NULL ? &task->prev->next : &c->tasks) = task->next;
     if (task->next != NULL) task->next->prev = task->prev;
@@ -353,7 +353,9 @@ void rp_task_touch(rp_task *task)
     rp_connection_touch(c);
     if (task->flushes) return;
     task->flushes = true;
+    task->prev_flush = NULL;
     task->next_flush = c->flushes;
+    if (c->flushes != NULL) c->flushes->prev_flush = task;
     c->flushes = task;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A connection: from its first byte to its last.
  *
- *   handshake (TLS) -> h2 -> closing
- *   sniff (plain)   -> h2 -> closing
+ *   handshake (TLS) -> h2 -> closing -> closed
+ *   sniff (plain)   -> h2 -> closing -> closed
  *                   -> given to the page, if it is HTTP/1.1
  *                   -> lease, on a Unix socket, if it asks for shared memory
  *
@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "server/closing.h"
 #include "server/handshakes.h"
 #include "server/insert_stream.h"
 #include "server/lease_link.h"
@@ -128,23 +129,34 @@ void rp_connection_open(rp_worker *worker, int fd, const char *peer, rp_tls *tls
 void rp_connection_close(rp_connection *c)
 {
     rp_worker *worker = c->worker;
-    rp_server *server = worker->server;
 
     rp_handshake_forget(c);
     rp_loop_disarm(worker->loop, &c->timer);
     rp_loop_disarm(worker->loop, &c->rest);
     if (c->watch.fd >= 0) rp_loop_forget(worker->loop, &c->watch);
-    rp_h2_free(c->h2);
-    c->h2 = NULL;
     rp_lease_link_free(c);
-    rp_connection_count(c);
-    rp_drawn_unref(c->drawn);
     clean(c);
     *(c->prev != NULL ? &c->prev->next : &worker->connections) = c->next;
     if (c->next != NULL) c->next->prev = c->prev;
     rp_link_deinit(&c->link);
+    c->state = RP_CONNECTION_CLOSED;
+    rp_connection_count(c); /* nothing more comes in */
+    if (c->h2 != NULL)
+        rp_closing_add(c);
+    else
+        rp_connection_free(c);
+}
+
+void rp_connection_free(rp_connection *c)
+{
+    rp_worker *worker = c->worker;
+
+    rp_h2_free(c->h2);
+    c->h2 = NULL;
+    rp_connection_count(c);
+    rp_drawn_unref(c->drawn);
     rp_counter_sub(&worker->metrics->connections, 1);
-    rp_release(&server->alloc, c, sizeof *c);
+    rp_release(&worker->server->alloc, c, sizeof *c);
     count_out(worker);
 }
 
@@ -157,7 +169,7 @@ static void begin_closing(rp_connection *c)
 
 void rp_connection_touch(rp_connection *c)
 {
-    if (c->is_dirty) return;
+    if (c->is_dirty || c->state == RP_CONNECTION_CLOSED) return;
     c->is_dirty = true;
     c->next_dirty = c->worker->dirty;
     c->worker->dirty = c;
@@ -188,7 +200,8 @@ static bool has_room(rp_connection *c, size_t bytes)
 {
     const rp_server_limits *limits = &c->worker->limits;
 
-    if (c->makers > 0 || rp_h2_queued_bytes(c->h2) >= limits->connection_queued_bytes)
+    if (c->state == RP_CONNECTION_CLOSED || c->makers > 0 ||
+        rp_h2_queued_bytes(c->h2) >= limits->connection_queued_bytes)
         return false;
     if (bytes == 0) return true;
     return rp_connection_held(c) < limits->connection_queued_bytes &&
@@ -586,6 +599,7 @@ static void flush_tasks(rp_connection *c)
     while (c->flushes != NULL) {
         rp_task *task = c->flushes;
         c->flushes = task->next_flush;
+        if (c->flushes != NULL) c->flushes->prev_flush = NULL;
         task->flushes = false;
         task->kind->on_flush(task);
     }

@@ -26,6 +26,7 @@ typedef enum rp_connection_state {
     RP_CONNECTION_H2,
     RP_CONNECTION_LEASE,   /* of a client of this host, which says what it needs no more */
     RP_CONNECTION_CLOSING, /* what is left is written, nothing is read */
+    RP_CONNECTION_CLOSED,  /* its calls are being ended: closing.h */
 } rp_connection_state;
 
 struct rp_connection {
@@ -50,6 +51,7 @@ struct rp_connection {
     rp_task *deferred, *deferred_last; /* calls that wait for another turn, in order */
     rp_connection *prev_deferring, *next_deferring;
     rp_connection *prev_shaking, *next_shaking; /* in the queue of handshakes */
+    rp_connection *next_closing;                /* in the queue of closed connections */
     int64_t queued_ns;                          /* since when it has been there */
     bool in_handshakes;                         /* whether it is */
     rp_abuse abuse;
@@ -83,8 +85,11 @@ struct rp_connection {
 void rp_connection_open(rp_worker *worker, int fd, const char *peer, rp_tls *tls);
 /* Makes the next step of its TLS handshake, or closes it if the peer has gone. */
 void rp_connection_shake_hands(rp_connection *connection);
-/* Closes it and ends its calls. The pointer is invalid afterwards. */
+/* Closes it and ends its calls, which may take some turns. The pointer is invalid afterwards.
+ */
 void rp_connection_close(rp_connection *connection);
+/* For closing.c: frees it after its last call. */
+void rp_connection_free(rp_connection *connection);
 /* The same, but its calls are told that the server is unavailable, if that can be written at
  * once. */
 void rp_connection_end(rp_connection *connection);

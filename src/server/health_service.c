@@ -97,7 +97,8 @@ static void on_watch(rp_task *task, const uint8_t *data, size_t size, rp_block *
     }
     watch->is_known = is_known(service);
     watch->told = -1;
-    watch->timer.on_due = on_watch_due;
+    rp_loop_disarm(rp_task_worker(task)->loop, &watch->timer); /* of a request before this */
+    watch->timer = (rp_timer){.on_due = on_watch_due, .is_bulk = true};
     tell(watch);
 }
 

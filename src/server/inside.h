@@ -11,6 +11,7 @@
  *   calls.c        requests become tasks, by their method
  *   deferral.c     calls that visit every table, some in each turn
  *   handshakes.c   TLS handshakes, some in each turn
+ *   closing.c      calls of closed connections, some in each turn
  *   safety.c       answers that wait for the journal
  *   memory_guard.c a thread that measures the memory of the process
  *   insert_stream.c, sample_stream.c, unary_calls.c, ...   the tasks
@@ -153,6 +154,9 @@ struct rp_worker {
     size_t visits;                         /* of every table in this turn */
     rp_connection *shaking, *shaking_last; /* whose handshakes wait: handshakes.h */
     rp_timer shake;
+    rp_connection *closing, *closing_last; /* closed, with calls left: closing.h */
+    rp_timer close_more;
+    size_t closed_calls;            /* of these, in this turn */
     size_t readers, readers_before; /* connections read from: in this turn, and before it */
     size_t handshakes;              /* steps in this turn */
     size_t queued_unpublished[RP_QUEUE_SIDES]; /* since the last rp_queue_publish() */
@@ -203,7 +207,8 @@ struct rp_task {
     rp_status status; /* how it ended, once it has */
     bool is_finished;
     bool flushes; /* in connection->flushes */
-    rp_task *prev, *next, *next_flush;
+    rp_task *prev, *next;
+    rp_task *prev_flush, *next_flush;
     rp_timer deadline;
     rp_safe_wait safe;  /* while it waits for the journal */
     rp_reply *held;     /* the answer that waits, if it does */

@@ -21,15 +21,24 @@ static void on_due(rp_timer *timer)
     if (!items->task.is_finished) items->due(items);
 }
 
-bool rp_items_wait(rp_items_task *items, int64_t due_ns, void (*due)(rp_items_task *))
+static bool wait_until(rp_items_task *items, int64_t due_ns, void (*due)(rp_items_task *),
+                       bool is_bulk)
 {
+    rp_loop *loop = rp_task_worker(&items->task)->loop;
+
+    rp_loop_disarm(loop, &items->timer);
     items->timer.on_due = on_due;
+    items->timer.is_bulk = is_bulk;
     items->due = due;
     items->waits_for_room = false;
-    if (rp_loop_arm(rp_task_worker(&items->task)->loop, &items->timer, due_ns) == RP_OK)
-        return true;
+    if (rp_loop_arm(loop, &items->timer, due_ns) == RP_OK) return true;
     rp_task_abort(&items->task, RP_NO_RESOURCE, "out of memory for a timer");
     return false;
+}
+
+bool rp_items_wait(rp_items_task *items, int64_t due_ns, void (*due)(rp_items_task *))
+{
+    return wait_until(items, due_ns, due, true);
 }
 
 void rp_items_stop_waiting(rp_items_task *items)
@@ -185,7 +194,8 @@ static void step(rp_items_task *items)
     } else {
         c->makers += !items->is_making;
         items->is_making = true;
-        (void)rp_items_wait(items, rp_loop_now(worker->loop), step);
+        /* Not in bulk: one call of a connection makes its answer at a time. */
+        (void)wait_until(items, rp_loop_now(worker->loop), step, false);
     }
 }
 

@@ -8,6 +8,8 @@
 /* Of a worker's post. ARMED: whoever raises the number posts it. */
 enum { IDLE, ARMED, POSTED };
 
+enum { TURN_ANSWERS = 512 }; /* that are let go in one turn of a loop */
+
 void rp_safety_init(rp_safety *safety)
 {
     *safety = (rp_safety){0};
@@ -76,12 +78,13 @@ static void on_posted(rp_post *post)
 
     atomic_store(&waits->state, IDLE);
     safe = atomic_load(&waits->safety->safe);
-    while (waits->first != NULL && waits->first->lsn <= safe) {
+    for (size_t n = 0; n < TURN_ANSWERS && waits->first != NULL && waits->first->lsn <= safe;
+         n++) {
         rp_safe_wait *wait = waits->first;
         rp_safe_wait_end(waits, wait);
         wait->on_safe(wait);
     }
-    if (waits->first != NULL) arm(waits);
+    if (waits->first != NULL) arm(waits); /* if that is safe, for the next turn */
 }
 
 void rp_safe_waits_init(rp_safe_waits *waits, rp_safety *safety, rp_loop *loop)

@@ -111,7 +111,7 @@ static rp_sample_fetch *make_fetch(rp_worker *worker, size_t capacity)
     fetch->worker = worker;
     fetch->capacity = capacity;
     fetch->post.run = on_fetch_posted;
-    fetch->timer = (rp_timer){.on_due = on_fetch_due};
+    fetch->timer = (rp_timer){.on_due = on_fetch_due, .is_bulk = true};
     return fetch;
 }
 

@@ -2,6 +2,7 @@
 /* A worker: a thread, its loop, and the connections that live there. */
 #include <assert.h>
 
+#include "server/closing.h"
 #include "server/deferral.h"
 #include "server/handshakes.h"
 #include "util/clock.h"
@@ -24,6 +25,7 @@ static void end_turn(void *user)
     if (worker->readers_before < worker->readers) worker->readers_before = worker->readers;
     worker->readers = 0;
     rp_handshakes_end_turn(worker);
+    rp_closing_end_turn(worker);
     rp_defer_end_turn(worker);
     rp_queue_publish(worker);
     rp_counter_add(&worker->metrics->turns, 1);
@@ -49,6 +51,7 @@ static void on_stop(rp_post *post)
     rp_worker *worker = (rp_worker *)((char *)post - offsetof(rp_worker, stop));
 
     worker->stopping = true;
+    rp_closing_finish(worker);
     while (worker->connections != NULL) rp_connection_end(worker->connections);
     stop_if_done(worker);
 }
@@ -102,6 +105,7 @@ rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index, rp_
     worker->drain.run = on_drain;
     rp_defer_init(worker);
     rp_handshakes_init(worker);
+    rp_closing_init(worker);
     worker->new_limits.run = on_new_limits;
     rp_reply_pool_init(&worker->replies, &server->alloc);
     worker->read_buffer = rp_alloc(&server->alloc, RP_READ_BYTES);
@@ -133,6 +137,7 @@ void rp_worker_deinit(rp_worker *worker)
 {
     if (worker->server == NULL) return;
     rp_worker_stop(worker);
+    rp_closing_finish(worker);
     rp_insert_batches_free(worker);
     rp_sample_fetches_free(worker);
     rp_reply_pool_deinit(&worker->replies);

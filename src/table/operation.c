@@ -15,6 +15,7 @@
  * two items and go on later: op->done says how far it is. */
 #include "table/operation.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,8 +24,7 @@
 #include "util/error.h"
 
 enum {
-    PUMPED_AT_ONCE = 4096,   /* items of parked operations, under one lock */
-    MAX_COUNTED_AHEAD = 1000 /* operations */
+    PUMPED_AT_ONCE = 4096 /* items of parked operations, under one lock */
 };
 
 rp_progress rp_op_end_out_of_memory(const rp_table *t, rp_op *op)
@@ -65,7 +65,7 @@ static void park_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     *(q->last == NULL ? &q->first : &q->last->next) = op;
     q->last = op;
     q->count++;
-    q->parked++;
+    op->number = q->parked++;
     q->started_ns += (uint64_t)op->started_ns;
     if (op->done > 0) tell_progress(op);
 }
@@ -123,6 +123,7 @@ void rp_table_pump_locked(rp_table *t)
     bool moved = t->inserts.count > 0 || t->samples.count > 0;
     size_t left = PUMPED_AT_ONCE;
 
+    if (t->closed) moved = false; /* they are being ended: rp_table_end_parked_locked() */
     while (moved && left > 0) {
         moved = pump_queue_locked(t, &t->inserts, &left);
         moved |= pump_queue_locked(t, &t->samples, &left);
@@ -200,18 +201,33 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
     return text;
 }
 
-char *rp_table_why_locked(rp_table *t, const rp_op *op, char *text, size_t size)
+/* How many operations wait ahead of one, in constant time: thousands may be ended at once. The
+ * numbers of a queue ascend, and have gaps where operations have left its middle; then it is a
+ * bound, and `*exact` is false. */
+static size_t count_ahead_locked(rp_table *t, const rp_op *op, bool *exact) RP_REQUIRES(t->mu)
 {
     const rp_queue *q = queue_of(t, op);
-    size_t ahead = op->parked ? 0 : q->count, used;
+    size_t ahead;
 
-    for (const rp_op *other = op->prev;
-         op->parked && other != NULL && ahead < MAX_COUNTED_AHEAD; other = other->prev)
-        ahead++;
+    *exact = true;
+    if (!op->parked) return q->count;
+    assert(q->first != NULL && q->last != NULL); /* it is in the queue */
+    ahead = (size_t)(op->number - q->first->number);
+    if (ahead > 0 && q->count <= (size_t)(q->last->number - q->first->number)) *exact = false;
+    return ahead < q->count ? ahead : q->count - 1;
+}
+
+/* Why an operation waits. Returns `text`. */
+static char *why_locked(rp_table *t, const rp_op *op, char *text, size_t size)
+    RP_REQUIRES(t->mu)
+{
+    const rp_queue *q = queue_of(t, op);
+    bool exact;
+    size_t ahead = count_ahead_locked(t, op, &exact), used;
+
     text[0] = '\0';
     if (ahead > 0)
-        (void)snprintf(text, size, "%s%zu others wait ahead; ",
-                       ahead < MAX_COUNTED_AHEAD ? "" : "at least ", ahead);
+        (void)snprintf(text, size, "%s%zu others wait ahead; ", exact ? "" : "at most ", ahead);
     used = strlen(text);
     (void)why_blocked_locked(t, ahead > 0 && q->first != NULL ? q->first : op, text + used,
                              size - used);
@@ -229,7 +245,7 @@ static void give_up_locked(rp_table *t, rp_op *op, rp_status status, const char 
         (void)rp_op_end(op, RP_OK);
         return;
     }
-    (void)rp_table_why_locked(t, op, why, sizeof why);
+    (void)why_locked(t, op, why, sizeof why);
     op->status =
         rp_fail(&op->error, status, "table '%.60s' %s: %.180s", t->options.name, what, why);
 }
@@ -239,14 +255,23 @@ static const char *what_happened(rp_status status)
     return status == RP_DEADLINE ? "timed out" : "wait was ended";
 }
 
-void rp_table_fail_parked_locked(rp_table *t, rp_status status, const char *text)
+void rp_table_end_parked_locked(rp_table *t, const char *text)
 {
     rp_queue *queues[] = {&t->inserts, &t->samples};
+    size_t left = RP_BLOCK;
 
+    assert(t->closed);
     for (int i = 0; i < 2; i++)
         while (queues[i]->first != NULL) {
             rp_op *op = queues[i]->first;
-            give_up_locked(t, op, status, text);
+
+            if (left-- == 0) { /* the others get a turn, and the owners are called */
+                rp_table_leave(t);
+                rp_mutex_lock(&t->mu);
+                left = RP_BLOCK;
+                continue; /* what was first may have been withdrawn */
+            }
+            give_up_locked(t, op, RP_CANCELLED, text);
             finish_parked_locked(t, op);
         }
 }
@@ -396,8 +421,8 @@ size_t rp_table_waiting(rp_table *t, rp_waiting *out, size_t capacity)
     rp_mutex_lock(&t->mu);
     now_ns = rp_now_ns();
     for (int i = 0; i < 2; i++)
-        for (const rp_op *op = queues[i]->first; op != NULL; op = op->next, n++) {
-            if (n >= capacity) continue;
+        for (const rp_op *op = queues[i]->first; op != NULL && n < capacity;
+             op = op->next, n++) {
             out[n] = (rp_waiting){
                 .is_insert = op->is_insert,
                 .wanted = op->is_insert ? op->count : op->options->count,
@@ -405,8 +430,9 @@ size_t rp_table_waiting(rp_table *t, rp_waiting *out, size_t capacity)
                 .waiting_ns = now_ns - op->started_ns,
                 .until_ns = op->until_ns,
             };
-            (void)rp_table_why_locked(t, op, out[n].why, sizeof out[n].why);
+            (void)why_locked(t, op, out[n].why, sizeof out[n].why);
         }
+    n = t->inserts.count + t->samples.count;
     rp_mutex_unlock(&t->mu);
     return n;
 }

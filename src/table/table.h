@@ -221,16 +221,12 @@ void rp_table_stop_waiting_for_bytes_locked(rp_table *t) RP_REQUIRES(t->mu);
 /* Runs parked operations as far as they get. */
 void rp_table_pump_locked(rp_table *t) RP_REQUIRES(t->mu);
 
-/* Ends every parked operation with `status`. */
-void rp_table_fail_parked_locked(rp_table *t, rp_status status, const char *text)
-    RP_REQUIRES(t->mu);
+/* Ends every parked operation of a closed table with RP_CANCELLED; `text` says what was done to
+ * the table. Leaves the lock and takes it again after each RP_BLOCK of them. */
+void rp_table_end_parked_locked(rp_table *t, const char *text) RP_REQUIRES(t->mu);
 
 /* What is left to do for an operation that is over, without a lock. */
 void rp_op_finish(rp_op *op);
-
-/* Why a parked operation waits. Returns `text`. */
-char *rp_table_why_locked(rp_table *t, const rp_op *op, char *text, size_t size)
-    RP_REQUIRES(t->mu);
 
 /* --- events.c ----------------------------------------------------------------------------------- */
 

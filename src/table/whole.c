@@ -110,7 +110,7 @@ void rp_table_close(rp_table *t)
 {
     rp_mutex_lock(&t->mu);
     t->closed = true;
-    rp_table_fail_parked_locked(t, RP_CANCELLED, "was closed");
+    rp_table_end_parked_locked(t, "was closed");
     rp_table_leave(t);
 }
 
@@ -119,7 +119,7 @@ void rp_table_drop(rp_table *t)
     rp_mutex_lock(&t->mu);
     t->closed = true;
     atomic_store_explicit(&t->dropped, true, memory_order_release);
-    rp_table_fail_parked_locked(t, RP_CANCELLED, "was dropped");
+    rp_table_end_parked_locked(t, "was dropped");
     restart_locked(t);
     t->account.freed += t->account.idle; /* others may wait for that */
     rp_table_leave(t);

@@ -172,6 +172,13 @@ rp_status rp_h2_new(const rp_allocator *alloc, const rp_h2_handler *handler, voi
     return rp_h2_open(alloc, handler, user, limits, pool, false, out);
 }
 
+size_t rp_h2_close_calls(rp_h2 *h2, size_t most)
+{
+    h2->broken = h2->starved = true; /* the session still points at calls that are gone */
+    for (; most > 0 && h2->calls != NULL; most--) close_call(h2, h2->calls);
+    return h2->call_count;
+}
+
 void rp_h2_free(rp_h2 *h2)
 {
     if (h2 == NULL) return;

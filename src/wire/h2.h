@@ -101,6 +101,9 @@ typedef struct rp_h2_limits {
 RP_NODISCARD rp_status rp_h2_new(const rp_allocator *alloc, const rp_h2_handler *handler,
                                  void *user, const rp_h2_limits *limits, rp_reply_pool *pool,
                                  rp_h2 **out);
+/* Ends up to `most` calls of a server's connection that is closed, with on_close: from the
+ * first such call on nothing may be received or sent. Returns how many are left. */
+size_t rp_h2_close_calls(rp_h2 *h2, size_t most);
 /* Ends all calls (a client's with on_end, all with on_close) and frees it. NULL is fine. */
 void rp_h2_free(rp_h2 *h2);
 /* From now on the bytes of messages that begin a block of `bytes` or more come from `alloc`,

@@ -50,7 +50,7 @@ def main():
     bystander = Bystander(int(port), token)
     resting = True
     while True:
-        pause = 60 if resting else float(pause_ms) / 1e3
+        pause = 5 if resting else float(pause_ms) / 1e3  # pings must be answered in 20 s
         if select.select([sys.stdin], [], [], pause)[0]:
             word = sys.stdin.readline().strip()
             if not word:

@@ -230,6 +230,74 @@ static void extreme_times_are_no_special_case(void **state)
     rp_loop_free(loop);
 }
 
+/* --- bulk timers ------------------------------------------------------------------------------ */
+
+enum { BULK_TIMERS = 1500, PROMPT = -1, READY = -2 };
+
+/* Notes itself in every turn, as others of its kind may: a timer that is not bulk. */
+static void on_prompt(rp_timer *timer)
+{
+    noted *n = (noted *)timer;
+
+    assert_ok(rp_loop_arm(n->loop, timer, 0));
+    note(n->journal, n->loop, n->number);
+}
+
+typedef struct ready_note {
+    rp_watch watch;
+    rp_loop *loop;
+    journal *journal;
+} ready_note;
+
+static void on_ready_note(rp_watch *watch, uint32_t events)
+{
+    ready_note *r = (ready_note *)watch;
+
+    (void)events;
+    note(r->journal, r->loop, READY);
+}
+
+static void a_turn_calls_some_bulk_timers_and_everything_else(void **state)
+{
+    (void)state;
+    rp_loop *loop = new_loop();
+    static noted timers[BULK_TIMERS];
+    static journal j;
+    noted prompt = {{.on_due = on_prompt}, loop, &j, PROMPT};
+    ready_note ready = {{.fd = eventfd(1, EFD_NONBLOCK), .on_ready = on_ready_note}, loop, &j};
+    size_t in_turn[16] = {0}, prompts[16] = {0}, readies[16] = {0}, next = 0;
+
+    j = (journal){.stop_at = BULK_TIMERS + 6}; /* three turns with one of each other */
+    rp_loop_set_turn_end(loop, count_turn, &j);
+    for (int i = 0; i < BULK_TIMERS; i++) {
+        timers[i] = (noted){{.on_due = on_noted, .is_bulk = true}, loop, &j, i};
+        assert_ok(rp_loop_arm(loop, &timers[i].timer, i));
+    }
+    assert_ok(rp_loop_arm(loop, &prompt.timer, BULK_TIMERS)); /* after all of them */
+    assert_ok(rp_loop_watch(loop, &ready.watch, RP_READABLE));
+
+    rp_loop_run(loop);
+
+    for (size_t i = 0; i < j.count; i++) {
+        assert_true(j.turns[i] < (int64_t)COUNT_OF(in_turn));
+        if (j.numbers[i] >= 0) {
+            assert_int_equal(j.numbers[i], next++); /* in their order */
+            in_turn[j.turns[i]]++;
+        } else {
+            (j.numbers[i] == PROMPT ? prompts : readies)[j.turns[i]]++;
+        }
+    }
+    assert_int_equal(next, BULK_TIMERS);
+    for (size_t turn = 0, left = BULK_TIMERS; left > 0; left -= in_turn[turn++]) {
+        assert_int_equal(in_turn[turn], left < 512 ? left : 512);
+        assert_int_equal(prompts[turn], 1);
+        assert_int_equal(readies[turn], 1);
+    }
+    rp_loop_forget(loop, &ready.watch);
+    assert_int_equal(close(ready.watch.fd), 0);
+    rp_loop_free(loop);
+}
+
 /* --- descriptors ---------------------------------------------------------------------------- */
 
 typedef struct seen {
@@ -519,6 +587,7 @@ int main(void)
         cmocka_unit_test(timer_armed_again_in_its_callback_waits_its_time),
         cmocka_unit_test(timer_disarmed_or_moved_by_one_of_the_same_turn_is_not_called),
         cmocka_unit_test(extreme_times_are_no_special_case),
+        cmocka_unit_test(a_turn_calls_some_bulk_timers_and_everything_else),
         cmocka_unit_test(descriptor_is_reported_for_what_is_asked),
         cmocka_unit_test(watch_forgotten_by_one_of_the_same_turn_is_not_called),
         cmocka_unit_test(what_is_no_longer_asked_for_is_not_reported),

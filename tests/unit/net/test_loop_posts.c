@@ -252,6 +252,99 @@ static void post_may_free_itself(void **state)
     rp_loop_free(loop);
 }
 
+/* Many posts at once, and a descriptor that is always ready. */
+typedef struct crowd {
+    rp_loop *loop;
+    struct member *members;
+    rp_watch watch;
+    size_t run, in_turn, most_in_turn;
+    size_t readies;      /* how often the descriptor was reported */
+    size_t run_at_ready; /* posts, when it was reported first */
+    size_t stop_at;
+} crowd;
+
+typedef struct member {
+    rp_post post;
+    crowd *crowd;
+    size_t number;
+} member;
+
+static void on_member(rp_post *post)
+{
+    member *m = (member *)post;
+    crowd *c = m->crowd;
+
+    assert_int_equal(m->number, c->run);
+    c->in_turn++;
+    if (++c->run == c->stop_at) rp_loop_stop(c->loop);
+}
+
+static void on_crowd_ready(rp_watch *watch, uint32_t events)
+{
+    crowd *c = (crowd *)(void *)((char *)watch - offsetof(crowd, watch));
+
+    (void)events;
+    if (c->readies++ == 0) c->run_at_ready = c->run;
+}
+
+static void on_crowd_turn(void *user)
+{
+    crowd *c = user;
+
+    if (c->in_turn > c->most_in_turn) c->most_in_turn = c->in_turn;
+    c->in_turn = 0;
+}
+
+static void crowd_post(crowd *c, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        c->members[i] = (member){{.run = on_member}, c, i};
+        rp_loop_post(c->loop, &c->members[i].post);
+    }
+}
+
+static void a_turn_runs_some_of_many_posts(void **state)
+{
+    (void)state;
+    static member members[1500];
+    crowd c = {.loop = new_loop(),
+               .members = members,
+               .watch = {.fd = eventfd(1, EFD_NONBLOCK), .on_ready = on_crowd_ready},
+               .stop_at = 1500};
+
+    rp_loop_set_turn_end(c.loop, on_crowd_turn, &c);
+    assert_ok(rp_loop_watch(c.loop, &c.watch, RP_READABLE));
+    crowd_post(&c, 1500);
+    rp_loop_run(c.loop);
+
+    assert_int_equal(c.run, 1500);
+    assert_int_equal(c.most_in_turn, 512);
+    assert_int_equal(c.run_at_ready, 512); /* it does not wait for the others */
+    assert_int_equal(c.readies, 3);        /* the turn that stops reports none */
+    rp_loop_forget(c.loop, &c.watch);
+    assert_int_equal(close(c.watch.fd), 0);
+    rp_loop_free(c.loop);
+}
+
+static void a_loop_that_stops_runs_all_posts_that_it_has_taken(void **state)
+{
+    (void)state;
+    static member members[1500];
+    crowd c = {.loop = new_loop(), .members = members};
+
+    rp_loop_stop(c.loop); /* before all of them */
+    crowd_post(&c, 1500);
+    rp_loop_run(c.loop);
+    assert_int_equal(c.run, 1500);
+
+    c.run = 0;
+    crowd_post(&c, 1500);
+    rp_loop_stop(c.loop); /* behind them */
+    rp_loop_run(c.loop);
+    assert_int_equal(c.run, 1500);
+    rp_loop_free(c.loop);
+}
+
 /* --- turns ---------------------------------------------------------------------------------- */
 
 /* Everything that can happen in a turn, written down in order. */
@@ -327,6 +420,8 @@ int main(void)
         cmocka_unit_test(loop_stopped_before_it_runs_still_runs_its_posts),
         cmocka_unit_test(post_that_posts_itself_runs_once_a_turn),
         cmocka_unit_test(post_may_free_itself),
+        cmocka_unit_test(a_turn_runs_some_of_many_posts),
+        cmocka_unit_test(a_loop_that_stops_runs_all_posts_that_it_has_taken),
         cmocka_unit_test(turn_ends_after_all_that_was_ready),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,8 +11,9 @@ typedef struct bench {
     rp_safety safety;
     rp_loop *loop;
     rp_safe_waits waits;
-    uint64_t woken[64];
+    uint64_t woken[2000];
     size_t woken_count, stop_at;
+    size_t woken_before, most_woken; /* before this turn, and in one turn */
 } bench;
 
 typedef struct waiter {
@@ -96,6 +97,36 @@ static void who_waits_is_woken_in_the_order_of_the_numbers(void **state)
     assert_int_equal(b.woken[3], 30);
     assert_null(b.waits.first);
     assert_null(b.waits.last);
+    rp_loop_free(b.loop);
+}
+
+static void on_turn_end(void *user)
+{
+    bench *b = user;
+    size_t woken = b->woken_count - b->woken_before;
+
+    if (woken > b->most_woken) b->most_woken = woken;
+    b->woken_before = b->woken_count;
+}
+
+static void a_turn_wakes_some_of_many(void **state)
+{
+    (void)state;
+    enum { MANY = 1300 };
+    static waiter w[MANY];
+    static bench b;
+
+    init(&b);
+    rp_loop_set_turn_end(b.loop, on_turn_end, &b);
+    for (size_t i = 0; i < MANY; i++) begin(&b, &w[i], i + 1);
+    b.stop_at = MANY;
+    raise_to(&b, MANY); /* all are safe at one moment, and nobody says so again */
+    rp_loop_run(b.loop);
+
+    assert_int_equal(b.woken_count, MANY);
+    for (size_t i = 0; i < MANY; i++) assert_int_equal(b.woken[i], i + 1);
+    assert_int_equal(b.most_woken, 512);
+    assert_null(b.waits.first);
     rp_loop_free(b.loop);
 }
 
@@ -195,6 +226,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_number_is_raised_and_never_lowered),
         cmocka_unit_test(who_waits_is_woken_in_the_order_of_the_numbers),
+        cmocka_unit_test(a_turn_wakes_some_of_many),
         cmocka_unit_test(what_is_safe_by_then_is_woken_too),
         cmocka_unit_test(one_that_waits_again_waits_for_the_higher_number),
         cmocka_unit_test(nobody_is_forgotten_between_two_threads),

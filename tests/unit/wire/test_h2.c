@@ -785,9 +785,32 @@ static void many_calls_one_after_the_other_leave_nothing(void **state)
     rp_test_pair_deinit(&p);
 }
 
+static void calls_of_a_closed_connection_end_in_pieces(void **state)
+{
+    (void)state;
+    rp_test_pair p;
+
+    rp_test_pair_init(&p, NULL, NULL);
+    for (int i = 0; i < 10; i++) (void)rp_test_client_open(p.client, "/a");
+    rp_test_pair_carry(&p);
+    assert_int_equal(rp_h2_call_count(p.h2), 10);
+
+    assert_int_equal(rp_h2_close_calls(p.h2, 4), 6);
+    assert_int_equal(p.close_count, 4);
+    for (size_t i = 0; i < 10; i++) /* those that are left may still be used, for nothing */
+        if (p.calls[i] != NULL) rp_call_finish(p.calls[i], RP_OK, NULL);
+    drop_output(&p);
+    assert_true(rp_h2_is_over(p.h2));
+    assert_int_equal(rp_h2_close_calls(p.h2, 100), 0);
+    assert_int_equal(p.close_count, 10);
+    assert_int_equal(rp_h2_close_calls(p.h2, 100), 0);
+    rp_test_pair_deinit(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_of_a_closed_connection_end_in_pieces),
         cmocka_unit_test(settings_are_exchanged_before_anything_else),
         cmocka_unit_test(who_speaks_something_else_is_told_so),
         cmocka_unit_test(a_request_shows_what_its_headers_say),
