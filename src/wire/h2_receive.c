@@ -106,6 +106,18 @@ bool rp_h2_keep_field(rp_h2 *h2, int field, const uint8_t *value, size_t size)
     return !h2->head.bad;
 }
 
+/* Charges a field of a header block that is over its limits: decoding it is work, however few
+ * bytes it had on the wire. */
+static int charge_surplus(rp_h2 *h2, size_t bytes)
+{
+    size_t unit = RP_H2_SURPLUS_BYTES;
+    size_t count = h2->head_bytes / unit - (h2->head_bytes - bytes) / unit;
+
+    if (count == 0 && h2->head_fields % RP_H2_SURPLUS_FIELDS == 0) count = 1;
+    for (; count > 0 && !h2->ended; count--) rp_h2_nuisance(h2, RP_NUISANCE_OTHER);
+    return go_on(h2);
+}
+
 int rp_h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
                     size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
                     void *user)
@@ -117,13 +129,8 @@ int rp_h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const 
     (void)session, (void)flags;
     h2->head_fields++;
     h2->head_bytes += bytes;
-    if (h2->head_fields > h2->limits.header_fields ||
-        h2->head_bytes > h2->limits.header_bytes) {
-        /* Small headers that unpack to much: they are work, so they are counted. */
-        if (h2->head_fields % 16 == 0 || h2->head_bytes % (4 << 10) < bytes)
-            rp_h2_nuisance(h2, RP_NUISANCE_OTHER);
-        return go_on(h2);
-    }
+    if (h2->head_fields > h2->limits.header_fields || h2->head_bytes > h2->limits.header_bytes)
+        return charge_surplus(h2, bytes);
     if (h2->is_client)
         return rp_h2_client_header(h2, frame, name, name_size, value, value_size);
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0; /* trailers of a request */
@@ -539,6 +546,15 @@ static void charge_unreported(rp_h2 *h2)
     charge_late(h2, count, cost);
 }
 
+/* Charges the HPACK size updates that have come, beyond those that header blocks may need. */
+static void charge_table_sizes(rp_h2 *h2)
+{
+    uint64_t count = h2->meter.table_sizes - h2->charged_table_sizes;
+
+    h2->charged_table_sizes = h2->meter.table_sizes;
+    for (; count > 0 && !h2->ended; count--) rp_h2_nuisance(h2, RP_NUISANCE_TABLE_SIZE);
+}
+
 /* Counts DATA that carries nothing, or next to nothing, or is dropped. To a call that we have
  * ended as much may be under way as its window had, which is not given back any more. */
 static void count_data(rp_h2 *h2, rp_call *call, const nghttp2_frame *frame)
@@ -617,7 +633,11 @@ bool rp_h2_receive(rp_h2 *h2, const uint8_t *data, size_t size)
 
     if (h2->broken || h2->ended) return false;
     if (h2->dead != NULL) rp_h2_bury_dead(h2);
-    if (!h2->is_client) rp_frame_meter_feed(&h2->meter, data, size);
+    if (!h2->is_client) {
+        rp_frame_meter_feed(&h2->meter, data, size);
+        charge_table_sizes(h2); /* before nghttp2 does the work */
+        if (h2->ended) return false;
+    }
     used = nghttp2_session_mem_recv(h2->session, data, size);
     if (used < 0) {
         h2->broken = true;
