@@ -572,6 +572,52 @@ static void test_writes_fail_and_come_back(void **state)
     write_fails(RP_SIM_SHORT);
 }
 
+/* Memory is full of chunks that could not be written; then all items but the last `left` go. */
+static void fail_and_delete(rp_tier_rig *rig, uint64_t left)
+{
+    uint64_t key;
+
+    set_up(rig);
+    fill(rig, 1, 150);
+    fail_from_now_on(rig, RP_SIM_ENOSPC);
+    for (key = 150; rp_tier_rig_put(rig, key, ROW, 50) == RP_OK; key++) assert_true(key < 400);
+    rp_tier_rig_await(atomic_load(&rig->troubles) == 1);
+    for (uint64_t k = 1; k < key - left; k++)
+        assert_ok(rp_table_delete(rig->table, &k, 1, NULL, NULL));
+}
+
+static void the_tier_is_well_again_though_nothing_is_inserted(void **state)
+{
+    rp_tier_rig rig;
+
+    (void)state;
+    for (uint64_t left = 0; left <= 3; left += 3) {
+        fail_and_delete(&rig, left);
+        be_well(&rig);
+        rp_tier_rig_await(atomic_load(&rig.recoveries) == 1);
+        assert_false(rp_tier_rig_info(&rig).degraded);
+        assert_int_equal(atomic_load(&rig.troubles), 1);
+        assert_true(rp_tier_check(rig.tier));
+        rp_tier_rig_deinit(&rig);
+    }
+}
+
+/* Room in memory does not make the tier well: it tries, and the disk still fails. */
+static void the_tier_is_not_well_before_a_write_succeeds(void **state)
+{
+    rp_tier_rig rig;
+    uint64_t calls;
+
+    (void)state;
+    fail_and_delete(&rig, 3);
+    calls = rp_sim_calls(rig.disk);
+    rp_tier_rig_await(rp_sim_calls(rig.disk) > calls);
+    assert_true(rp_tier_rig_info(&rig).degraded);
+    assert_int_equal(atomic_load(&rig.recoveries), 0);
+    assert_int_equal(atomic_load(&rig.troubles), 1);
+    rp_tier_rig_deinit(&rig);
+}
+
 /* One call of the disk's fails, whichever it is, once: nothing is lost. */
 static void test_any_call_fails_once(void **state)
 {
@@ -699,6 +745,8 @@ int main(void)
         cmocka_unit_test(test_damaged_record_fails_its_sample_alone),
         cmocka_unit_test(test_reads_fail_and_come_back),
         cmocka_unit_test(test_writes_fail_and_come_back),
+        cmocka_unit_test(the_tier_is_well_again_though_nothing_is_inserted),
+        cmocka_unit_test(the_tier_is_not_well_before_a_write_succeeds),
         cmocka_unit_test(test_any_call_fails_once),
         cmocka_unit_test(test_loads_without_memory),
         cmocka_unit_test(test_options),
