@@ -380,6 +380,35 @@ static void test_lost_memory_counts_in_that_of_the_tier(void **state)
     rp_tier_rig_deinit(&rig);
 }
 
+/* A table with few items does not pay for memory that is lost: its insert waits, and the
+ * largest table makes room. */
+static void test_largest_table_pays_for_lost_memory_of_the_tier(void **state)
+{
+    rp_table_options options = rp_test_options("few", RP_FIFO, RP_FIFO, 100);
+    rp_tier_rig rig;
+    rp_table *large;
+
+    (void)state;
+    set_up_policy(&rig, RP_BUDGET_EVICT, 1 << 20);
+    large = rig.table;
+    for (uint64_t key = 1; rp_test_info_of(large).evictions == 0; key++)
+        assert_ok(rp_tier_rig_put(&rig, key, SMALL, 0));
+    for (uint64_t key = 1; key < 20; key++)
+        assert_ok(rp_table_delete(large, &key, 1, NULL, NULL));
+    rp_budget_set_lost(rp_store_budget(rig.bed.store), (MEMORY - CACHE) / 8);
+    rig.table = rp_test_bed_table(&rig.bed, &options);
+    for (uint64_t key = 100001; key <= 100003; key++)
+        for (int i = 0; rp_tier_rig_put(&rig, key, SMALL, 1) != RP_OK; i++) {
+            assert_int_equal(rig.bed.err.code, RP_DEADLINE);
+            assert_true(i < 1000);
+            rp_store_relieve(rig.bed.store);
+        }
+    assert_int_equal(rp_test_info_of(rig.table).size, 3);
+    assert_true(rp_test_info_of(large).evictions > 1);
+    assert_true(rp_table_check(large) && rp_tier_check(rig.tier));
+    rp_tier_rig_deinit(&rig);
+}
+
 /* A table that is full evicts an item for each new one, whatever the policy. */
 static void test_full_table_of_small_chunks_turns_over_issue_20(void **state)
 {
@@ -738,6 +767,7 @@ int main(void)
         cmocka_unit_test(test_small_chunks_are_refused_issue_20),
         cmocka_unit_test(test_small_chunks_block_and_why_is_true_issue_20),
         cmocka_unit_test(test_lost_memory_counts_in_that_of_the_tier),
+        cmocka_unit_test(test_largest_table_pays_for_lost_memory_of_the_tier),
         cmocka_unit_test(test_full_table_of_small_chunks_turns_over_issue_20),
         cmocka_unit_test(test_memory_that_another_table_fills_is_made_by_eviction_issue_20),
         cmocka_unit_test(test_idle_indexes_count_in_memory_issue_20),
