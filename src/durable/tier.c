@@ -235,7 +235,9 @@ static void tell(rp_tier *t, bool degraded, const char *text)
     if (t->on_event != NULL) t->on_event(t->ctx, degraded, text);
 }
 
-/* Writes the oldest dirty chunks. True if there were none or they are safe now. */
+/* Writes the oldest dirty chunks. True if they are safe now, or there were none. If the last
+ * batch failed, an empty one is written as well: it syncs what the segments still have of that
+ * batch, and so finds out whether the disk can be written again. */
 static bool write_some_locked(rp_tier *t, bool *wrote) RP_REQUIRES(t->mu)
 {
     rp_error err = {0};
@@ -244,7 +246,7 @@ static bool write_some_locked(rp_tier *t, bool *wrote) RP_REQUIRES(t->mu)
     bool was_degraded = t->degraded, ok;
 
     *wrote = count > 0;
-    if (count == 0) return true;
+    if (count == 0 && !was_degraded) return true;
     rp_mutex_unlock(&t->mu);
     ok = write_batch(t, count, &err) == RP_OK;
     rp_mutex_lock(&t->mu);
@@ -344,11 +346,11 @@ static void *run_spiller(void *arg)
             forget_wanted_locked(t);
             continue;
         }
-        if (!is_spilling) {
+        if (!is_spilling && !t->degraded) {
             wait_locked(t, RP_FOREVER);
             continue;
         }
-        if (drop_some_locked(t) > 0) continue;
+        if (is_spilling && drop_some_locked(t) > 0) continue;
         ok = write_some_locked(t, &wrote);
         if (ok && wrote) continue;
         if (!t->stopping)

@@ -27,9 +27,10 @@
  * more and that are still on their way to a segment, which keeps them until they are synced.
  * Nor is memory that the allocator keeps after it was freed.
  *
- * A disk that cannot be written: chunks stay in memory, inserts wait when it is full, the
- * thread tries once a second and on_event tells. A record that cannot be read fails the call
- * that drew it, and nothing else. */
+ * A disk that cannot be written: chunks stay in memory, inserts wait when it is full, and
+ * on_event tells. The thread tries again once a second until a write succeeds, whether memory
+ * is full or not, so that the tier does not stay degraded when nothing is inserted. A record
+ * that cannot be read fails the call that drew it, and nothing else. */
 #ifndef RP_DURABLE_TIER_H
 #define RP_DURABLE_TIER_H
 

@@ -17,6 +17,7 @@ const char *rp_abuse_name(rp_abuse_kind kind)
     case RP_ABUSE_TLS_RECORD: return "tls_record";
     case RP_ABUSE_LATE_FRAME: return "late_frame";
     case RP_ABUSE_FRAGMENT: return "fragment";
+    case RP_ABUSE_TABLE_SIZE: return "table_size";
     case RP_ABUSE_KINDS: break;
     }
     return "unknown";

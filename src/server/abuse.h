@@ -24,6 +24,7 @@ typedef enum rp_abuse_kind {
     RP_ABUSE_TLS_RECORD,     /* a TLS record without data: KeyUpdate, alert, renegotiation */
     RP_ABUSE_LATE_FRAME,     /* DATA or RST_STREAM of a call that is over */
     RP_ABUSE_FRAGMENT,       /* DATA with a few bytes of a message that do not complete it */
+    RP_ABUSE_TABLE_SIZE,     /* an HPACK size update more than its header block may need */
     RP_ABUSE_KINDS,
 } rp_abuse_kind;
 

@@ -306,6 +306,7 @@ static bool on_nuisance(void *user, rp_nuisance kind)
         [RP_NUISANCE_OTHER] = RP_ABUSE_UNKNOWN_FRAME,
         [RP_NUISANCE_LATE] = RP_ABUSE_LATE_FRAME,
         [RP_NUISANCE_FRAGMENT] = RP_ABUSE_FRAGMENT,
+        [RP_NUISANCE_TABLE_SIZE] = RP_ABUSE_TABLE_SIZE,
     };
     rp_connection *c = user;
 

@@ -78,13 +78,18 @@ void rp_memory_note_trim(rp_memory_past *past, int64_t from_ns, int64_t to_ns)
     past->excess = UINT64_MAX;
 }
 
+uint64_t rp_memory_most_lost(uint64_t limit)
+{
+    return limit / 4 * 3;
+}
+
 uint64_t rp_memory_decide_lost(rp_memory_past *past, const rp_memory_look *now)
 {
     uint64_t excess = rp_memory_excess(now), most = now->is_cut ? past->lost : now->limit;
-    uint64_t kept, lost;
+    uint64_t kept = rp_memory_most_lost(now->limit), lost;
 
     if (excess < past->excess) past->excess = excess;
-    kept = past->excess < now->limit / 4 * 3 ? past->excess : now->limit / 4 * 3;
+    if (kept > past->excess) kept = past->excess;
     lost = is_near(now) ? kept + (excess - past->excess) : 0;
     past->lost = lost < most ? lost : most;
     return past->lost;
@@ -199,13 +204,17 @@ static bool trim(rp_memory_guard *g, rp_memory_look *now)
 static int64_t act(rp_memory_guard *g)
 {
     rp_memory_look now;
+    uint64_t lost;
 
     if (!look(g, &now)) return 0;
     if (now.limit == 0) return LONGEST_REST_MS * MS;
     if (rp_memory_wants_trim(&g->past, &now, rp_now_ns()) && !trim(g, &now)) return 0;
-    rp_budget_set_lost(rp_store_budget(g->server->store),
-                       rp_memory_decide_lost(&g->past, &now));
-    return rp_memory_rest_ns(&now);
+    lost = rp_memory_decide_lost(&g->past, &now);
+    rp_budget_set_lost(rp_store_budget(g->server->store), lost);
+    if (lost == 0) return rp_memory_rest_ns(&now);
+    /* More is lost only until memory has been given back: inserts wait for that. */
+    if (lost <= rp_memory_most_lost(now.limit)) rp_store_relieve(g->server->store);
+    return SHORTEST_REST_MS * MS;
 }
 
 static void log_failure(rp_server *server)
@@ -225,8 +234,11 @@ static void *run(void *arg)
         if (rp_cond_wait(&g->stop_cv, &g->mu, rp_now_ns() + rest_ns)) continue;
         rp_mutex_unlock(&g->mu);
         if (atomic_load_explicit(&g->server->is_loaded, memory_order_acquire)) rest_ns = act(g);
-        if (rest_ns == 0) log_failure(g->server);
-        if (rest_ns == 0) return NULL;
+        if (rest_ns == 0) {
+            log_failure(g->server);
+            rp_budget_set_lost(rp_store_budget(g->server->store), 0);
+            return NULL;
+        }
         rp_mutex_lock(&g->mu);
     }
     rp_mutex_unlock(&g->mu);

@@ -6,7 +6,8 @@
  * the gaps are too small for these. So a thread measures what the process has. When that comes
  * near the bound it gives memory that holds nothing back to the system, and what cannot be
  * given back counts as lost in the store's budget: inserts evict, wait or fail by its policy
- * until items between the gaps have gone.
+ * until items between the gaps have gone. With the policy `evict`, inserts into tables that are
+ * small wait, and the thread evicts from the largest table for them (rp_store_relieve()).
  *
  * With L the most that tables may have in memory, U what they have, and B what may be there
  * beside them, the bound is L + B. As lost = resident - U - B, an insert has room (U + lost <=
@@ -58,10 +59,13 @@ bool rp_memory_wants_trim(const rp_memory_past *past, const rp_memory_look *now,
 /* Takes note that it was done, from one time to another. */
 void rp_memory_note_trim(rp_memory_past *past, int64_t from_ns, int64_t to_ns);
 
+/* The most that is lost of what could not be given back: three quarters of L, so that an item
+ * of a quarter can always go in once others have left. */
+uint64_t rp_memory_most_lost(uint64_t limit);
+
 /* How much is lost: nothing as long as the bound is not near. Of what could not be given back
- * at most three quarters of L, so that an item of a quarter can always go in once others have
- * left; what has become empty since counts in full until giving it back has been tried. During
- * a checkpoint, at most what was lost before. */
+ * at most rp_memory_most_lost(); what has become empty since counts in full until giving it
+ * back has been tried. During a checkpoint, at most what was lost before. */
 uint64_t rp_memory_decide_lost(rp_memory_past *past, const rp_memory_look *now);
 
 /* How long the thread may sleep, if the process grows by at most 4 GB/s. */

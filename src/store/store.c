@@ -15,7 +15,12 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-enum { MAX_TABLES = 4096, IDS_PER_WORD = 64 };
+enum {
+    MAX_TABLES = 4096,
+    IDS_PER_WORD = 64,
+    RELIEF_SHARE = 4096, /* of the limit: evicted before waiting inserts try again */
+    RELIEF_STEPS = 64,   /* in one call */
+};
 
 struct rp_store {
     /* fixed at birth: no lock */
@@ -284,6 +289,33 @@ void rp_store_trim(rp_store *s)
             st = rp_table_trim_logged(tables[i], NULL, &lsn, NULL);
         (void)st; /* closed, or short of memory: the next time */
         rp_table_unref(tables[i]);
+    }
+}
+
+/* Evicts from the table that has most in memory. Returns how many items went. */
+static size_t evict_from_largest(rp_store *s)
+{
+    rp_table *tables[MAX_TABLES], *largest = NULL;
+    size_t count = rp_store_find_tables(s, tables, MAX_TABLES), evicted = 0;
+    uint64_t most = 0, bytes = rp_budget_memory_now(s->budget).limit / RELIEF_SHARE + 1;
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t has = rp_table_memory(tables[i]);
+
+        if (has > most) largest = tables[i];
+        if (has > most) most = has;
+    }
+    if (largest != NULL) evicted = rp_table_evict_bytes(largest, bytes);
+    for (size_t i = 0; i < count; i++) rp_table_unref(tables[i]);
+    return evicted;
+}
+
+void rp_store_relieve(rp_store *s)
+{
+    for (int i = 0; i < RELIEF_STEPS && atomic_exchange(&s->budget->wants_relief, false); i++) {
+        if (evict_from_largest(s) > 0) continue;
+        atomic_store(&s->budget->wants_relief, true); /* the next time there may be some */
+        return;
     }
 }
 

@@ -13,6 +13,12 @@ const rp_allocator *rp_store_allocator(rp_store *store);
 
 rp_budget *rp_store_budget(rp_store *store);
 
+/* With the policy `evict`: evicts items of the largest tables for inserts that wait because
+ * memory is lost (rp_budget_set_lost()), until none does, or for a 64th of the limit. They wait
+ * if their own table is small or has too little to evict: what is lost lies between items of
+ * large tables. With no lock held. */
+void rp_store_relieve(rp_store *store);
+
 /* Starts or stops (NULL) telling a log of every table there is, of those that come and of those
  * that go (table/table_log.h). Whoever stops it sees to it that nobody is waiting for the log,
  * and nudges the tables. */

@@ -23,6 +23,7 @@ rp_budget *rp_budget_new(const rp_allocator *alloc, uint64_t limit, rp_budget_po
     atomic_init(&b->used, 0);
     atomic_init(&b->idle, 0);
     atomic_init(&b->lost, 0);
+    atomic_init(&b->wants_relief, false);
     atomic_init(&b->cuts, 0);
     atomic_init(&b->waiting, 0);
     return b;

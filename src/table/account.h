@@ -41,12 +41,13 @@ typedef struct rp_budget {
     rp_mutex mu;    /* guards the list of tables that wait for bytes */
     uint64_t limit; /* 0: none. Fixed at birth, like the policy */
     rp_budget_policy policy;
-    rp_spill *spill;              /* the disk tier, or NULL. Set while nobody uses the store */
-    atomic_uint_fast64_t used;    /* A2 */
-    atomic_uint_fast64_t idle;    /* of these, index memory without items */
-    atomic_uint_fast64_t lost;    /* memory that holds nothing and that others cannot use;
-                                     beside `used`. rp_budget_set_lost() */
-    atomic_uint_fast32_t cuts;    /* open ones of tables: they keep items that have left */
+    rp_spill *spill;           /* the disk tier, or NULL. Set while nobody uses the store */
+    atomic_uint_fast64_t used; /* A2 */
+    atomic_uint_fast64_t idle; /* of these, index memory without items */
+    atomic_uint_fast64_t lost; /* memory that holds nothing and that others cannot use;
+                                  beside `used`. rp_budget_set_lost() */
+    atomic_bool wants_relief;  /* an insert waits because of lost bytes: rp_store_relieve() */
+    atomic_uint_fast32_t cuts; /* open ones of tables: they keep items that have left */
     atomic_uint_fast32_t waiting; /* tables in which somebody waits for bytes: those in line */
     rp_table *first_waiter, *last_waiter RP_GUARDED_BY(mu); /* leave.c */
 } rp_budget;

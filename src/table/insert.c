@@ -20,6 +20,8 @@
 enum {
     KNOWN_FLAGS = RP_INSERT_MAX_PRIORITY | RP_INSERT_TAKE,
     SPARE_EVENTS = 2 * RP_BLOCK + 1, /* one eviction, and the rest of a block after it */
+    SMALL_SHARE = 64, /* a table with less than this part of the limit pays for no lost bytes */
+    WAITING_SHARE = 4, /* an item with more than this part of the limit waits for none */
 };
 
 /* The sentence for an item that check_item() refuses. */
@@ -306,48 +308,100 @@ static rp_progress refuse_bytes_locked(rp_table *t, rp_op *op, const rp_insert *
                                              : "delete items or raise the budget"));
 }
 
+/* Room that an item is short of: in the budget, or for what never goes to disk. */
+typedef struct shortage {
+    uint64_t limit;
+    uint64_t cost;  /* of the item */
+    uint64_t bytes; /* that it is short of, > 0 */
+    uint64_t own;   /* the most that evicting all of its table would release */
+    bool is_small;  /* of what never goes to disk */
+} shortage;
+
+typedef enum remedy { EVICT, WAIT, REFUSE } remedy;
+
 /* True if evicting the next item alone makes room for the one that enters, which takes its
  * place: the table is full and has to evict it anyway. Changes nothing. */
-static bool next_makes_room_locked(rp_table *t, uint64_t shortage) RP_REQUIRES(t->mu)
+static bool next_makes_room_locked(rp_table *t, const shortage *s) RP_REQUIRES(t->mu)
 {
+    const rp_account *a = &t->account;
     rp_rng rng_before = t->rng;
+    const rp_trajectory *leaving;
     uint32_t victim;
     double probability;
 
     if (t->options.soft_limit || t->slots.live < (size_t)t->options.max_size) return false;
     (void)t->remover->ops->pick(t->remover, &t->rng, 1, false, &victim, &probability);
     t->rng = rng_before;
-    return rp_account_gain(&t->account, rp_slots_at(&t->slots, victim)->trajectory,
-                           spare_after_locked(t)) >= shortage;
+    leaving = rp_slots_at(&t->slots, victim)->trajectory;
+    return s->bytes <= (s->is_small ? rp_account_small_gain(a, leaving)
+                                    : rp_account_gain(a, leaving, spare_after_locked(t)));
 }
 
-/* True if evicting an item is right: because the policy says so and enough can be evicted, or
- * because the table must evict one anyway and that is enough. */
-static bool may_evict_locked(rp_table *t, const entering *e) RP_REQUIRES(t->mu)
+/* Bytes that the item would be short of if none were lost. */
+static uint64_t due_of(const rp_budget *b, const shortage *s)
 {
-    const rp_account *a = &t->account;
-    size_t spare = spare_after_locked(t);
-    uint64_t shortage = rp_account_shortage(a, spare);
+    uint64_t lost = atomic_load(&b->lost);
 
-    if (t->slots.live == 0) return false;
-    if (a->budget->policy != RP_BUDGET_EVICT) return next_makes_room_locked(t, shortage);
-    return rp_account_most_gain(a->bytes - e->entry.bytes, t->slots.live, spare) >= shortage;
+    return s->bytes > lost ? s->bytes - lost : 0;
+}
+
+/* True if, with the policy `evict`, other tables are to make room for what is lost: the table
+ * is small, or cannot release enough. So memory that is lost between the items of one table
+ * does not cost another its items. The table releases what is due without that. An item that is
+ * large might wait for ever, so it does not. */
+static bool is_spared(const rp_budget *b, const entering *e, const shortage *s)
+{
+    uint64_t due = due_of(b, s);
+
+    return b->policy == RP_BUDGET_EVICT && e->may_yield && due < s->bytes && due <= s->own &&
+           s->cost <= s->limit / WAITING_SHARE &&
+           (s->own < s->bytes || s->own + s->cost < s->limit / SMALL_SHARE);
+}
+
+/* Evicting is right if the policy says so and enough can be evicted, or if the table must evict
+ * an item anyway and that is enough. */
+static remedy remedy_locked(rp_table *t, const entering *e, const shortage *s)
+    RP_REQUIRES(t->mu)
+{
+    const rp_budget *b = t->account.budget;
+    bool spared = is_spared(b, e, s), evicts = false;
+
+    if (t->slots.live > 0 && b->policy == RP_BUDGET_EVICT)
+        evicts = spared ? due_of(b, s) > 0 : s->own >= s->bytes;
+    if (evicts || (t->slots.live > 0 && next_makes_room_locked(t, s))) return EVICT;
+    return spared || b->policy == RP_BUDGET_BLOCK ? WAIT : REFUSE;
+}
+
+static rp_progress wait_for_bytes_locked(rp_table *t) RP_REQUIRES(t->mu)
+{
+    rp_budget *b = t->account.budget;
+
+    if (b->policy == RP_BUDGET_EVICT) atomic_store(&b->wants_relief, true);
+    return RP_BLOCKED;
 }
 
 /* Counts the item in the store's budget, doing what its policy says if it does not fit. */
 static rp_progress fit_budget_locked(rp_table *t, rp_op *op, entering *e) RP_REQUIRES(t->mu)
 {
-    const rp_budget *b = t->account.budget;
+    const rp_account *a = &t->account;
 
     while (!rp_account_settle_within(&t->account, spare_after_locked(t))) {
+        size_t spare = spare_after_locked(t);
+        shortage s = {
+            .limit = a->budget->limit,
+            .cost = e->item->trajectory->cost,
+            .bytes = rp_account_shortage(a, spare),
+            .own = rp_account_most_gain(a->bytes - e->entry.bytes, t->slots.live, spare),
+        };
+
         if (has_evicted_enough_locked(t, e)) return RP_YIELD;
         if (rp_events_reserve_locked(t, SPARE_EVENTS) != RP_OK)
             return rp_op_end_out_of_memory(t, op);
-        if (may_evict_locked(t, e))
-            evict_one_locked(t, e);
-        else
-            return b->policy == RP_BUDGET_BLOCK ? RP_BLOCKED
-                                                : refuse_bytes_locked(t, op, e->item);
+        switch (remedy_locked(t, e, &s)) {
+        case EVICT: evict_one_locked(t, e); break;
+        case WAIT: return wait_for_bytes_locked(t);
+        case REFUSE: return refuse_bytes_locked(t, op, e->item);
+        }
     }
     return RP_READY;
 }
@@ -371,42 +425,28 @@ static rp_progress refuse_small_locked(rp_table *t, rp_op *op, const rp_insert *
                     : "delete items, raise max_memory, or write larger chunks"));
 }
 
-/* True if evicting the next item is right: because the policy says so and it can help, or
- * because the table is full and has to evict it anyway, and that alone makes room. Changes
- * nothing. */
-static bool may_evict_small_locked(rp_table *t, uint64_t shortage) RP_REQUIRES(t->mu)
-{
-    rp_rng rng_before = t->rng;
-    uint32_t victim;
-    double probability;
-
-    if (t->slots.live == 0) return false;
-    if (t->account.budget->policy == RP_BUDGET_EVICT) return shortage <= t->account.small_bytes;
-    if (t->options.soft_limit || t->slots.live < (size_t)t->options.max_size) return false;
-    (void)t->remover->ops->pick(t->remover, &t->rng, 1, false, &victim, &probability);
-    t->rng = rng_before;
-    return rp_account_small_gain(&t->account, rp_slots_at(&t->slots, victim)->trajectory) >=
-           shortage;
-}
-
 /* What never goes to disk (items, heads of chunks, small chunks) is bounded by the memory as
  * all bytes are by the budget, and its policy says what happens when it fills the memory. */
 static rp_progress fit_small_locked(rp_table *t, rp_op *op, entering *e) RP_REQUIRES(t->mu)
 {
     const rp_insert *item = e->item;
-    const rp_budget *b = t->account.budget;
-    uint64_t limit = b->spill->limit, bytes = rp_account_new_bytes(item->trajectory);
+    const rp_account *a = &t->account;
+    shortage s = {.limit = a->budget->spill->limit,
+                  .cost = rp_account_new_bytes(item->trajectory),
+                  .is_small = true};
 
-    if (bytes > limit) return RP_READY; /* the caller refuses it */
-    while (rp_account_small(&t->account) > limit - bytes) {
-        uint64_t shortage = rp_account_small(&t->account) - (limit - bytes);
-
+    if (s.cost > s.limit) return RP_READY; /* the caller refuses it */
+    while (rp_account_small(a) > s.limit - s.cost) {
+        s.bytes = rp_account_small(a) - (s.limit - s.cost);
+        s.own = a->small_bytes;
         if (has_evicted_enough_locked(t, e)) return RP_YIELD;
-        if (!may_evict_small_locked(t, shortage))
-            return b->policy == RP_BUDGET_BLOCK ? RP_BLOCKED : refuse_small_locked(t, op, item);
         if (rp_events_reserve_locked(t, SPARE_EVENTS) != RP_OK)
             return rp_op_end_out_of_memory(t, op);
-        evict_one_locked(t, e);
+        switch (remedy_locked(t, e, &s)) {
+        case EVICT: evict_one_locked(t, e); break;
+        case WAIT: return wait_for_bytes_locked(t);
+        case REFUSE: return refuse_small_locked(t, op, item);
+        }
     }
     return RP_READY;
 }

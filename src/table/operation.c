@@ -172,11 +172,12 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
                            ? "the disk cannot be written: make room there, or see to it"
                            : "it goes on as chunks are written to disk and samples released");
     else if (op->is_insert && atomic_load(&b->lost) > 0)
-        (void)snprintf(text, size,
-                       "insert waits for bytes: all tables together take %llu of %llu%s; "
-                       "deletes or Reset would release both",
-                       (unsigned long long)rp_budget_used(b), (unsigned long long)b->limit,
-                       rp_budget_lost_text(b, lost));
+        (void)snprintf(
+            text, size, "insert waits for bytes: all tables together take %llu of %llu%s; %s",
+            (unsigned long long)rp_budget_used(b), (unsigned long long)b->limit,
+            rp_budget_lost_text(b, lost),
+            b->policy == RP_BUDGET_EVICT ? "items of the largest table are being evicted for it"
+                                         : "deletes or Reset would release both");
     else if (op->is_insert)
         (void)snprintf(
             text, size,

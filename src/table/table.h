@@ -192,6 +192,12 @@ void rp_indexes_free(rp_indexes *spent);
 /* Takes out what the remover picks. The table must not be empty. */
 void rp_table_evict_locked(rp_table *t) RP_REQUIRES(t->mu);
 
+/* Bytes that evicting all items would release from memory: with a disk tier those that never go
+ * to disk. */
+uint64_t rp_table_memory(rp_table *t) RP_EXCLUDES(t->mu);
+/* Evicts items until so many of them are released, or a block of items. Returns how many. */
+size_t rp_table_evict_bytes(rp_table *t, uint64_t bytes) RP_EXCLUDES(t->mu);
+
 /* RP_CANCELLED, with a sentence. */
 rp_status rp_table_refuse_closed(const rp_table *t, rp_error *err);
 

@@ -11,6 +11,44 @@ static bool is_over_locked(const rp_table *t) RP_REQUIRES(t->mu)
     return t->options.max_bytes > 0 && t->account.bytes > t->options.max_bytes;
 }
 
+/* Bytes in memory that leave with items. */
+static uint64_t memory_locked(const rp_table *t) RP_REQUIRES(t->mu)
+{
+    return t->account.budget->spill != NULL ? t->account.small_bytes : t->account.bytes;
+}
+
+uint64_t rp_table_memory(rp_table *t)
+{
+    uint64_t bytes;
+
+    rp_mutex_lock(&t->mu);
+    bytes = memory_locked(t);
+    rp_mutex_unlock(&t->mu);
+    return bytes;
+}
+
+size_t rp_table_evict_bytes(rp_table *t, uint64_t bytes)
+{
+    uint64_t before;
+    size_t count = 0;
+
+    rp_mutex_lock(&t->mu);
+    before = memory_locked(t);
+    t->removed_chunks = 0;
+    if (!t->closed && rp_events_reserve_locked(t, RP_BLOCK) == RP_OK)
+        for (; count < RP_BLOCK && t->slots.live > 0 && before - memory_locked(t) < bytes &&
+               t->removed_chunks <= RP_BLOCK_CHUNKS;
+             count++) {
+            rp_tell_room_locked(t);
+            rp_table_evict_locked(t);
+            rp_note_evicted_locked(t);
+            rp_table_count_out_locked(t, SIZE_MAX);
+        }
+    rp_tell_noted_locked(t);
+    rp_table_leave(t);
+    return count;
+}
+
 rp_status rp_table_trim(rp_table *t, size_t *removed, rp_error *err)
 {
     uint64_t lsn;

@@ -3,7 +3,18 @@
 
 #include <string.h>
 
-enum { DATA = 0, END_STREAM = 1 };
+enum { DATA = 0, HEADERS = 1, CONTINUATION = 9 };
+enum { END_STREAM = 0x1, PADDED = 0x8, PRIORITY = 0x20 };
+enum { PRIORITY_BYTES = 5 };
+
+static void begin_block(rp_frame_meter *meter, uint8_t flags)
+{
+    meter->is_padded = (flags & PADDED) != 0;
+    meter->prefix_left = (flags & PRIORITY) != 0 ? PRIORITY_BYTES : 0;
+    meter->needed_sizes = RP_BLOCK_TABLE_SIZES;
+    meter->at_start = true;
+    meter->in_size = false;
+}
 
 static void count(rp_frame_meter *meter, const uint8_t *head)
 {
@@ -11,7 +22,36 @@ static void count(rp_frame_meter *meter, const uint8_t *head)
 
     meter->frames++;
     meter->skip = length;
+    meter->block_left = length;
     if (head[3] == DATA) rp_data_sum_add(&meter->data, length, (head[4] & END_STREAM) != 0);
+    if (head[3] == HEADERS)
+        begin_block(meter, head[4]);
+    else if (head[3] != CONTINUATION)
+        meter->at_start = false;
+}
+
+/* Counts the size updates in bytes of a frame, until the first field of its header block. */
+static void count_table_sizes(rp_frame_meter *meter, const uint8_t *data, size_t size)
+{
+    for (; size > 0 && meter->at_start && meter->block_left > 0; data++, size--) {
+        meter->block_left--;
+        if (meter->is_padded) {
+            meter->is_padded = false;
+            meter->block_left -= *data < meter->block_left ? *data : meter->block_left;
+        } else if (meter->prefix_left > 0) {
+            meter->prefix_left--;
+        } else if (meter->in_size) {
+            meter->in_size = (*data & 0x80) != 0;
+        } else if ((*data & 0xe0) == 0x20) {
+            meter->in_size = (*data & 0x1f) == 0x1f;
+            if (meter->needed_sizes > 0)
+                meter->needed_sizes--;
+            else
+                meter->table_sizes++;
+        } else {
+            meter->at_start = false;
+        }
+    }
 }
 
 void rp_frame_meter_feed(rp_frame_meter *meter, const uint8_t *data, size_t size)
@@ -19,6 +59,7 @@ void rp_frame_meter_feed(rp_frame_meter *meter, const uint8_t *data, size_t size
     for (;;) {
         size_t n = meter->skip < size ? meter->skip : size;
 
+        if (meter->at_start) count_table_sizes(meter, data, n);
         meter->skip -= n;
         data += n;
         size -= n;

@@ -3,7 +3,13 @@
  *
  * nghttp2 reports no DATA frame on a stream that has ended: it skips the frame. The meter sees
  * every frame, so the frames that were skipped are those that it has counted and nghttp2 has
- * not reported. It reads frame heads only; the cost is that of reading 9 bytes a frame.
+ * not reported.
+ *
+ * nghttp2 reports no dynamic table size update of HPACK (RFC 7541, section 6.3) either. They
+ * stand before the first field of a header block, in any number. The meter counts them there.
+ *
+ * The cost is that of reading 9 bytes a frame, and of a header block what is before its first
+ * field and one byte more.
  *
  * A plain value; zero with `skip` set to the bytes before the first frame. */
 #ifndef RP_WIRE_FRAME_METER_H
@@ -16,6 +22,7 @@
 enum {
     RP_FRAME_HEAD_BYTES = 9,
     RP_FRAME_LEAST_COST = 256, /* of a DATA frame, in bytes: a small one is work as well */
+    RP_BLOCK_TABLE_SIZES = 2,  /* size updates that a header block may need (RFC 7541, 4.2) */
 };
 
 /* DATA frames, summed. */
@@ -26,9 +33,19 @@ typedef struct rp_data_sum {
 } rp_data_sum;
 
 typedef struct rp_frame_meter {
-    uint64_t frames; /* of any type */
+    uint64_t frames;      /* of any type */
+    uint64_t table_sizes; /* size updates beyond those that their header blocks may need */
     rp_data_sum data;
     size_t skip; /* bytes before the next head */
+
+    /* the header block that is coming */
+    size_t block_left;    /* bytes of the frame that belong to it, and what precedes it there */
+    uint8_t prefix_left;  /* bytes of the frame before it: the length of padding, priority */
+    uint8_t needed_sizes; /* size updates that it may still need */
+    bool at_start;        /* no field of it has come */
+    bool is_padded;       /* the length of the padding is to come */
+    bool in_size;         /* the last size update goes on */
+
     uint8_t head[RP_FRAME_HEAD_BYTES];
     uint8_t head_bytes; /* that have come */
 } rp_frame_meter;

@@ -47,7 +47,8 @@ typedef enum rp_nuisance {
     RP_NUISANCE_PRIORITY,
     RP_NUISANCE_OTHER, /* unknown frames, headers over the limits */
     RP_NUISANCE_LATE,  /* a frame of a call that is over, more than may have been under way */
-    RP_NUISANCE_FRAGMENT, /* a few bytes of a message that do not complete it */
+    RP_NUISANCE_FRAGMENT,   /* a few bytes of a message that do not complete it */
+    RP_NUISANCE_TABLE_SIZE, /* an HPACK size update more than its header block may need */
     RP_NUISANCE_KINDS,
 } rp_nuisance;
 

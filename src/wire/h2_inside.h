@@ -25,8 +25,10 @@ enum {
     RP_H2_EARNED_MOST = 4096,    /* of each of these */
     RP_H2_FRAGMENT_BYTES = 64,   /* a smaller part of a message is a fragment */
     RP_H2_SMALL_CONTINUATION = 1024,
-    RP_H2_TEXT_BYTES = 384,    /* of an encoded status text */
-    RP_H2_MOST_ACKS = 1 << 14, /* that wait to be sent; of a client */
+    RP_H2_SURPLUS_BYTES = 4 << 10, /* of a header block over its limits: each so many count, */
+    RP_H2_SURPLUS_FIELDS = 16,     /* and each so many fields */
+    RP_H2_TEXT_BYTES = 384,        /* of an encoded status text */
+    RP_H2_MOST_ACKS = 1 << 14,     /* that wait to be sent; of a client */
 };
 
 /* A message that waits because its call is paused. */
@@ -126,6 +128,7 @@ struct rp_h2 {
     size_t pings_out;     /* that the peer has not answered */
     rp_frame_meter meter; /* of a server: all frames that came */
     rp_data_sum reported; /* those DATA frames of them that nghttp2 has reported */
+    uint64_t charged_table_sizes; /* of those that the meter has counted */
 
     /* sending */
     size_t queued; /* bytes of replies, handed on or not, that have not left */

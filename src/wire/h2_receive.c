@@ -51,6 +51,7 @@ void rp_h2_clear_head(rp_h2 *h2)
 
 int rp_h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
+    static const nghttp2_extpri turns = {.urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY, .inc = 1};
     rp_h2 *h2 = user;
     rp_call *call;
 
@@ -77,6 +78,8 @@ int rp_h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame,
         rp_release(&h2->alloc, call, sizeof *call);
         return drop_headers(h2);
     }
+    /* Calls take turns, as by default each would be sent to its end first. */
+    rp_h2_need(h2, nghttp2_session_change_extpri_stream_priority(session, call->id, &turns, 1));
     rp_h2_link_call(h2, call);
     rp_h2_clear_head(h2);
     return 0;
@@ -106,6 +109,18 @@ bool rp_h2_keep_field(rp_h2 *h2, int field, const uint8_t *value, size_t size)
     return !h2->head.bad;
 }
 
+/* Charges a field of a header block that is over its limits: decoding it is work, however few
+ * bytes it had on the wire. */
+static int charge_surplus(rp_h2 *h2, size_t bytes)
+{
+    size_t unit = RP_H2_SURPLUS_BYTES;
+    size_t count = h2->head_bytes / unit - (h2->head_bytes - bytes) / unit;
+
+    if (count == 0 && h2->head_fields % RP_H2_SURPLUS_FIELDS == 0) count = 1;
+    for (; count > 0 && !h2->ended; count--) rp_h2_nuisance(h2, RP_NUISANCE_OTHER);
+    return go_on(h2);
+}
+
 int rp_h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
                     size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
                     void *user)
@@ -117,13 +132,8 @@ int rp_h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const 
     (void)session, (void)flags;
     h2->head_fields++;
     h2->head_bytes += bytes;
-    if (h2->head_fields > h2->limits.header_fields ||
-        h2->head_bytes > h2->limits.header_bytes) {
-        /* Small headers that unpack to much: they are work, so they are counted. */
-        if (h2->head_fields % 16 == 0 || h2->head_bytes % (4 << 10) < bytes)
-            rp_h2_nuisance(h2, RP_NUISANCE_OTHER);
-        return go_on(h2);
-    }
+    if (h2->head_fields > h2->limits.header_fields || h2->head_bytes > h2->limits.header_bytes)
+        return charge_surplus(h2, bytes);
     if (h2->is_client)
         return rp_h2_client_header(h2, frame, name, name_size, value, value_size);
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0; /* trailers of a request */
@@ -453,6 +463,18 @@ static bool spend(size_t *earned)
     return true;
 }
 
+/* nghttp2 skips PRIORITY, as priorities are off. On stream 0 it is an error of the connection
+ * all the same (RFC 9113, 6.3). */
+static void count_priority(rp_h2 *h2, const nghttp2_frame_hd *head)
+{
+    if (head->stream_id != 0) {
+        rp_h2_nuisance(h2, RP_NUISANCE_PRIORITY);
+        return;
+    }
+    h2->violated = true;
+    rp_h2_terminate(h2, NGHTTP2_PROTOCOL_ERROR);
+}
+
 /* Counts frames that cost us something and carry nothing, by their head: nghttp2 reports none
  * but the head of a frame on a stream that has ended. gRPC clients measure with pings how fast
  * our data comes, and open windows for it: data earns them both. */
@@ -488,7 +510,7 @@ static void count_frame(rp_h2 *h2, const nghttp2_frame_hd *head)
     case NGHTTP2_WINDOW_UPDATE:
         if (!spend(&h2->earned_windows)) rp_h2_nuisance(h2, RP_NUISANCE_WINDOW);
         break;
-    case NGHTTP2_PRIORITY: rp_h2_nuisance(h2, RP_NUISANCE_PRIORITY); break;
+    case NGHTTP2_PRIORITY: count_priority(h2, head); break;
     case NGHTTP2_CONTINUATION:
         if (head->length < RP_H2_SMALL_CONTINUATION) rp_h2_nuisance(h2, RP_NUISANCE_EMPTY);
         break;
@@ -537,6 +559,15 @@ static void charge_unreported(rp_h2 *h2)
     h2->reported = h2->meter.data;
     for (; empty > 0 && !h2->ended; empty--) rp_h2_nuisance(h2, RP_NUISANCE_LATE);
     charge_late(h2, count, cost);
+}
+
+/* Charges the HPACK size updates that have come, beyond those that header blocks may need. */
+static void charge_table_sizes(rp_h2 *h2)
+{
+    uint64_t count = h2->meter.table_sizes - h2->charged_table_sizes;
+
+    h2->charged_table_sizes = h2->meter.table_sizes;
+    for (; count > 0 && !h2->ended; count--) rp_h2_nuisance(h2, RP_NUISANCE_TABLE_SIZE);
 }
 
 /* Counts DATA that carries nothing, or next to nothing, or is dropped. To a call that we have
@@ -617,17 +648,21 @@ bool rp_h2_receive(rp_h2 *h2, const uint8_t *data, size_t size)
 
     if (h2->broken || h2->ended) return false;
     if (h2->dead != NULL) rp_h2_bury_dead(h2);
-    if (!h2->is_client) rp_frame_meter_feed(&h2->meter, data, size);
+    if (!h2->is_client) {
+        rp_frame_meter_feed(&h2->meter, data, size);
+        charge_table_sizes(h2); /* before nghttp2 does the work */
+        if (h2->ended) return false;
+    }
     used = nghttp2_session_mem_recv(h2->session, data, size);
     if (used < 0) {
         h2->broken = true;
         if (used == NGHTTP2_ERR_NOMEM) h2->starved = true;
-        h2->violated = used != NGHTTP2_ERR_NOMEM && used != NGHTTP2_ERR_CALLBACK_FAILURE;
-        if (h2->violated)
-            rp_h2_need(h2, nghttp2_session_terminate_session(
-                               h2->session, used == NGHTTP2_ERR_BAD_CLIENT_MAGIC
-                                                ? NGHTTP2_PROTOCOL_ERROR
-                                                : NGHTTP2_ENHANCE_YOUR_CALM));
+        if (used == NGHTTP2_ERR_NOMEM || used == NGHTTP2_ERR_CALLBACK_FAILURE) return false;
+        h2->violated = true;
+        rp_h2_need(h2, nghttp2_session_terminate_session(h2->session,
+                                                         used == NGHTTP2_ERR_BAD_CLIENT_MAGIC
+                                                             ? NGHTTP2_PROTOCOL_ERROR
+                                                             : NGHTTP2_ENHANCE_YOUR_CALM));
         return false;
     }
     if (nghttp2_session_want_read(h2->session) == 0) return false;

@@ -19,11 +19,17 @@ def on_streams(count, what, path=m.INSERT):
     return b"".join(f.headers(s, block) + what(s) for s in range(3, 3 + 2 * count, 2))
 
 
+def size_updates(count, unit):
+    """A call whose headers begin with so many HPACK size updates, and those that are free."""
+    return f.headers(3, unit * (count + BLOCK_TABLE_SIZES) + f.request_block(m.INSERT))
+
+
 OVER = "a call that is over"  # floods with it in their name have one on stream 1
 
-# Free at first: window updates that a call has earned and its answer, one reset of it, and parts
-# of a message.
+# Free at first: window updates that a call has earned and its answer, one reset of it, parts of a
+# message, and size updates in a block of headers.
 CALL_WINDOWS, ANSWER_WINDOWS, FREE_RESETS, CALL_FRAGMENTS = 4, 16, 1, 2
+BLOCK_TABLE_SIZES = 2
 
 # Each: what so many events of it look like, and the kind it is counted as. Stream 1 is an open
 # insert stream, or OVER.
@@ -65,6 +71,8 @@ FLOODS = {
         lambda n: f.data(1, f.message(b"", length=1 << 20)) + f.data(1, b"x") * (
             n + CALL_FRAGMENTS - 1),
         "fragment"),
+    "size updates of the header table": (lambda n: size_updates(n, b"\x20"), "table_size"),
+    "size updates of three bytes": (lambda n: size_updates(n, b"\x3f\xe1\x1f"), "table_size"),
 }
 
 # Six ways to make the server reset a call. They may cost more than one event each.

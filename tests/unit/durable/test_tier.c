@@ -380,6 +380,35 @@ static void test_lost_memory_counts_in_that_of_the_tier(void **state)
     rp_tier_rig_deinit(&rig);
 }
 
+/* A table with few items does not pay for memory that is lost: its insert waits, and the
+ * largest table makes room. */
+static void test_largest_table_pays_for_lost_memory_of_the_tier(void **state)
+{
+    rp_table_options options = rp_test_options("few", RP_FIFO, RP_FIFO, 100);
+    rp_tier_rig rig;
+    rp_table *large;
+
+    (void)state;
+    set_up_policy(&rig, RP_BUDGET_EVICT, 1 << 20);
+    large = rig.table;
+    for (uint64_t key = 1; rp_test_info_of(large).evictions == 0; key++)
+        assert_ok(rp_tier_rig_put(&rig, key, SMALL, 0));
+    for (uint64_t key = 1; key < 20; key++)
+        assert_ok(rp_table_delete(large, &key, 1, NULL, NULL));
+    rp_budget_set_lost(rp_store_budget(rig.bed.store), (MEMORY - CACHE) / 8);
+    rig.table = rp_test_bed_table(&rig.bed, &options);
+    for (uint64_t key = 100001; key <= 100003; key++)
+        for (int i = 0; rp_tier_rig_put(&rig, key, SMALL, 1) != RP_OK; i++) {
+            assert_int_equal(rig.bed.err.code, RP_DEADLINE);
+            assert_true(i < 1000);
+            rp_store_relieve(rig.bed.store);
+        }
+    assert_int_equal(rp_test_info_of(rig.table).size, 3);
+    assert_true(rp_test_info_of(large).evictions > 1);
+    assert_true(rp_table_check(large) && rp_tier_check(rig.tier));
+    rp_tier_rig_deinit(&rig);
+}
+
 /* A table that is full evicts an item for each new one, whatever the policy. */
 static void test_full_table_of_small_chunks_turns_over_issue_20(void **state)
 {
@@ -572,6 +601,52 @@ static void test_writes_fail_and_come_back(void **state)
     write_fails(RP_SIM_SHORT);
 }
 
+/* Memory is full of chunks that could not be written; then all items but the last `left` go. */
+static void fail_and_delete(rp_tier_rig *rig, uint64_t left)
+{
+    uint64_t key;
+
+    set_up(rig);
+    fill(rig, 1, 150);
+    fail_from_now_on(rig, RP_SIM_ENOSPC);
+    for (key = 150; rp_tier_rig_put(rig, key, ROW, 50) == RP_OK; key++) assert_true(key < 400);
+    rp_tier_rig_await(atomic_load(&rig->troubles) == 1);
+    for (uint64_t k = 1; k < key - left; k++)
+        assert_ok(rp_table_delete(rig->table, &k, 1, NULL, NULL));
+}
+
+static void the_tier_is_well_again_though_nothing_is_inserted(void **state)
+{
+    rp_tier_rig rig;
+
+    (void)state;
+    for (uint64_t left = 0; left <= 3; left += 3) {
+        fail_and_delete(&rig, left);
+        be_well(&rig);
+        rp_tier_rig_await(atomic_load(&rig.recoveries) == 1);
+        assert_false(rp_tier_rig_info(&rig).degraded);
+        assert_int_equal(atomic_load(&rig.troubles), 1);
+        assert_true(rp_tier_check(rig.tier));
+        rp_tier_rig_deinit(&rig);
+    }
+}
+
+/* Room in memory does not make the tier well: it tries, and the disk still fails. */
+static void the_tier_is_not_well_before_a_write_succeeds(void **state)
+{
+    rp_tier_rig rig;
+    uint64_t calls;
+
+    (void)state;
+    fail_and_delete(&rig, 3);
+    calls = rp_sim_calls(rig.disk);
+    rp_tier_rig_await(rp_sim_calls(rig.disk) > calls);
+    assert_true(rp_tier_rig_info(&rig).degraded);
+    assert_int_equal(atomic_load(&rig.recoveries), 0);
+    assert_int_equal(atomic_load(&rig.troubles), 1);
+    rp_tier_rig_deinit(&rig);
+}
+
 /* One call of the disk's fails, whichever it is, once: nothing is lost. */
 static void test_any_call_fails_once(void **state)
 {
@@ -692,6 +767,7 @@ int main(void)
         cmocka_unit_test(test_small_chunks_are_refused_issue_20),
         cmocka_unit_test(test_small_chunks_block_and_why_is_true_issue_20),
         cmocka_unit_test(test_lost_memory_counts_in_that_of_the_tier),
+        cmocka_unit_test(test_largest_table_pays_for_lost_memory_of_the_tier),
         cmocka_unit_test(test_full_table_of_small_chunks_turns_over_issue_20),
         cmocka_unit_test(test_memory_that_another_table_fills_is_made_by_eviction_issue_20),
         cmocka_unit_test(test_idle_indexes_count_in_memory_issue_20),
@@ -699,6 +775,8 @@ int main(void)
         cmocka_unit_test(test_damaged_record_fails_its_sample_alone),
         cmocka_unit_test(test_reads_fail_and_come_back),
         cmocka_unit_test(test_writes_fail_and_come_back),
+        cmocka_unit_test(the_tier_is_well_again_though_nothing_is_inserted),
+        cmocka_unit_test(the_tier_is_not_well_before_a_write_succeeds),
         cmocka_unit_test(test_any_call_fails_once),
         cmocka_unit_test(test_loads_without_memory),
         cmocka_unit_test(test_options),

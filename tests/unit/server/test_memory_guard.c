@@ -6,6 +6,7 @@
 #include "store/store.h"
 #include "support/fixture.h"
 #include "table/table.h"
+#include "util/mem.h"
 
 #define MIB ((uint64_t)1 << 20)
 #define MS INT64_C(1000000)
@@ -321,6 +322,52 @@ static void server_that_owns_its_process_measures(void **state)
     rp_test_bed_deinit(&bed);
 }
 
+/* Much memory of this process is not the store's, so that all that may be lost is. An insert
+ * into a small table waits, and the guard evicts from the large one for it. */
+static void guard_evicts_from_the_largest_table_for_a_small_one(void **state)
+{
+    (void)state;
+    enum { BALLAST = 128 << 20, LARGE_ITEMS = 600, SMALL_ITEMS = 5 };
+    rp_test_bed bed;
+    rp_table_options large = rp_test_options("large", RP_FIFO, RP_FIFO, 10000);
+    rp_table_options small = rp_test_options("small", RP_FIFO, RP_FIFO, 100);
+    rp_server_options options = {.addresses = (const char *[]){"localhost:0"},
+                                 .address_count = 1,
+                                 .loops = 1,
+                                 .owns_process = true};
+    rp_store_info info = {0};
+    rp_server *server = NULL;
+    uint8_t *ballast;
+
+    if (RP_SANITIZED) skip(); /* nothing counts as lost then */
+    ballast = malloc(BALLAST);
+    assert_non_null(ballast);
+    for (size_t i = 0; i < BALLAST; i += 512) ballast[i] = 1;
+    rp_test_bed_init(&bed, &(rp_store_options){.max_bytes = MIB, .policy = RP_BUDGET_EVICT});
+    rp_table *tables[2] = {rp_test_bed_table(&bed, &large), rp_test_bed_table(&bed, &small)};
+    assert_ok_err(rp_server_start(bed.store, &options, &server, &bed.err), &bed.err);
+    for (int i = 0; i < 60000 && info.lost_bytes == 0; i++) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        rp_store_get_info(bed.store, &info);
+    }
+    assert_true(info.lost_bytes > 0);
+
+    for (uint64_t key = 1; key <= LARGE_ITEMS + SMALL_ITEMS; key++) {
+        rp_insert item = {.key = key,
+                          .priority = 1,
+                          .trajectory = rp_test_blob_trajectory(&bed.alloc, key, 1, 1000),
+                          .flags = RP_INSERT_TAKE};
+        assert_ok_err(rp_table_insert(tables[key > LARGE_ITEMS], &item, 1, rp_wait_ms(60000),
+                                      NULL, &bed.err),
+                      &bed.err);
+    }
+
+    assert_int_equal(rp_test_info_of(tables[1]).size, SMALL_ITEMS);
+    rp_server_free(server);
+    rp_test_bed_deinit(&bed);
+    free(ballast);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +385,7 @@ int main(void)
         cmocka_unit_test(store_whose_items_have_all_gone_has_room_again),
         cmocka_unit_test(resident_memory_stays_below_the_bound),
         cmocka_unit_test(server_that_owns_its_process_measures),
+        cmocka_unit_test(guard_evicts_from_the_largest_table_for_a_small_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The byte budget that the tables of a store share, and its three policies. */
 #include "chunk/trajectory.h"
+#include "store/store.h"
 #include "support/fixture.h"
 #include "table/table.h"
 #include "util/rng.h"
@@ -292,15 +293,20 @@ static void count_call(rp_op *op)
     ((waiter *)op->user)->calls++;
 }
 
-static bool start(waiter *x, world *w, rp_table *t, uint64_t key)
+static bool start_with(waiter *x, rp_table *t, uint64_t key, rp_trajectory *trajectory)
 {
-    *x = (waiter){.item = {.key = key, .priority = 1, .trajectory = w->blobs[key]}};
+    *x = (waiter){.item = {.key = key, .priority = 1, .trajectory = trajectory}};
     x->op = (rp_op){.items = &x->item,
                     .count = 1,
                     .until_ns = RP_FOREVER,
                     .on_done = count_call,
                     .user = x};
     return rp_table_start_insert(t, &x->op);
+}
+
+static bool start(waiter *x, world *w, rp_table *t, uint64_t key)
+{
+    return start_with(x, t, key, w->blobs[key]);
 }
 
 static uint64_t waiting_for_bytes(world *w)
@@ -643,6 +649,130 @@ static void insert_waits_for_both_deletes_and_what_is_lost(void **state)
     world_deinit(&w);
 }
 
+/* Table a has all items but those that the test adds. */
+static void world_with_lost(world *w, uint64_t limit, uint64_t in_a, uint64_t lost)
+{
+    world_init(w, RP_BUDGET_EVICT, limit);
+    for (uint64_t key = 0; key < in_a; key++) assert_ok(put(w, w->a, key));
+    lose(w, lost);
+}
+
+static void a_table_with_too_little_waits_for_the_largest_one(void **state)
+{
+    (void)state;
+    world w;
+    waiter x;
+    rp_waiting why;
+    world_with_lost(&w, 20, 13, 8);
+
+    assert_false(start(&x, &w, w.b, 21)); /* room for two is missing */
+    assert_int_equal(rp_table_waiting(w.b, &why, 1), 1);
+    assert_non_null(strstr(why.why, "items of the largest table are being evicted for it"));
+    rp_store_relieve(w.bed.store);
+
+    assert_true(x.calls == 1 && x.op.status == RP_OK);
+    assert_int_equal(rp_test_info_of(w.a).evictions, 2);
+    assert_int_equal(used(&w), 12);
+    rp_store_relieve(w.bed.store); /* nobody waits: nothing happens */
+    assert_int_equal(used(&w), 12);
+    world_deinit(&w);
+}
+
+static void a_small_table_keeps_its_items_when_memory_is_lost(void **state)
+{
+    (void)state;
+    world w;
+    waiter x;
+    world_with_lost(&w, 200, 18, 181);
+    assert_ok(put(&w, w.b, 20));
+
+    assert_false(start(&x, &w, w.b, 21)); /* room for one is missing, and it has one */
+    rp_store_relieve(w.bed.store);
+
+    assert_true(x.calls == 1 && x.op.status == RP_OK);
+    assert_true(rp_test_has_key(w.b, 20) && rp_test_has_key(w.b, 21));
+    assert_int_equal(rp_test_info_of(w.a).evictions, 1);
+    world_deinit(&w);
+}
+
+/* The store was full of items when memory was lost: the table makes room for its own item. */
+static void a_table_pays_for_its_own_item_when_memory_is_lost(void **state)
+{
+    (void)state;
+    world w;
+    waiter x;
+    world_with_lost(&w, 20, 18, 0);
+    for (uint64_t key = 20; key < 22; key++) assert_ok(put(&w, w.b, key));
+    lose(&w, 8);
+
+    assert_false(start(&x, &w, w.b, 22));
+    assert_int_equal(rp_test_info_of(w.b).evictions, 1);
+    rp_store_relieve(w.bed.store);
+
+    assert_true(x.calls == 1 && x.op.status == RP_OK);
+    assert_true(rp_test_info_of(w.b).size > 0);
+    assert_true(rp_test_info_of(w.a).evictions >= 7);
+    world_deinit(&w);
+}
+
+static void a_small_table_that_is_full_replaces_items_without_waiting(void **state)
+{
+    (void)state;
+    world w;
+    waiter x;
+    rp_table_options o = rp_test_options("full", RP_FIFO, RP_FIFO, 1);
+    world_with_lost(&w, 200, 18, 181);
+    rp_table *full = rp_test_bed_table(&w.bed, &o);
+    assert_ok(put(&w, full, 22));
+
+    assert_true(start(&x, &w, full, 23));
+    assert_ok(x.op.status);
+    assert_true(rp_test_has_key(full, 23));
+    world_deinit(&w);
+}
+
+static void an_insert_goes_on_when_less_is_lost_and_nothing_is_evicted(void **state)
+{
+    (void)state;
+    world w;
+    waiter x;
+    world_with_lost(&w, 20, 13, 8);
+
+    assert_false(start(&x, &w, w.b, 21));
+    lose(&w, 7);
+    assert_int_equal(x.calls, 0);
+    lose(&w, 6);
+
+    assert_true(x.calls == 1 && x.op.status == RP_OK);
+    assert_int_equal(rp_test_info_of(w.a).evictions, 0);
+    world_deinit(&w);
+}
+
+/* It does not wait if it must not, if bytes of items are why there is no room, or if it is so
+ * large that evicting everything might not be enough. */
+static void other_inserts_are_refused_though_memory_is_lost(void **state)
+{
+    (void)state;
+    world w;
+    waiter x;
+    rp_trajectory *large;
+    world_with_lost(&w, 20, 13, 8);
+
+    assert_fails(put(&w, w.b, 21), RP_NO_RESOURCE, &w.bed.err, "would not make room");
+    large = rp_test_blob_trajectory(&w.bed.alloc, 500, 1500, (size_t)(6 * w.each));
+    assert_true(start_with(&x, w.b, 22, large));
+    assert_int_equal(x.op.status, RP_NO_RESOURCE);
+    rp_trajectory_unref(large);
+    world_deinit(&w);
+
+    world_with_lost(&w, 16, 15, 1);
+    large = rp_test_blob_trajectory(&w.bed.alloc, 500, 1500, (size_t)(3 * w.each));
+    assert_true(start_with(&x, w.b, 22, large));
+    assert_int_equal(x.op.status, RP_NO_RESOURCE);
+    rp_trajectory_unref(large);
+    world_deinit(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -650,6 +780,12 @@ int main(void)
         cmocka_unit_test(refusal_names_what_is_lost),
         cmocka_unit_test(insert_waits_until_less_is_lost),
         cmocka_unit_test(insert_waits_for_both_deletes_and_what_is_lost),
+        cmocka_unit_test(a_table_with_too_little_waits_for_the_largest_one),
+        cmocka_unit_test(a_small_table_keeps_its_items_when_memory_is_lost),
+        cmocka_unit_test(a_table_pays_for_its_own_item_when_memory_is_lost),
+        cmocka_unit_test(a_small_table_that_is_full_replaces_items_without_waiting),
+        cmocka_unit_test(an_insert_goes_on_when_less_is_lost_and_nothing_is_evicted),
+        cmocka_unit_test(other_inserts_are_refused_though_memory_is_lost),
         cmocka_unit_test(full_store_evicts_from_the_table_that_inserts),
         cmocka_unit_test(insert_fails_when_its_table_has_nothing_left_to_evict),
         cmocka_unit_test(insert_that_cannot_fit_evicts_nothing),

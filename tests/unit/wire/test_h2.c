@@ -25,7 +25,8 @@ static void send_frame(rp_test_pair *p, uint8_t type, uint8_t flags, uint32_t st
 static void slip_in(rp_test_pair *p, uint8_t type, uint8_t flags, uint32_t stream,
                     const void *payload, size_t size)
 {
-    const uint8_t head[9] = {0, 0, (uint8_t)size, type, flags, 0, 0, 0, (uint8_t)stream};
+    const uint8_t head[9] = {0, (uint8_t)(size >> 8), (uint8_t)size, type, flags, 0, 0,
+                             0, (uint8_t)stream};
 
     rp_test_pair_feed(p, head, sizeof head);
     rp_test_pair_feed(p, payload, size);
@@ -225,6 +226,63 @@ static const uint8_t request_block[] = {0x83, 0x86, 0x84, 0x41, 1, 'a'};
 static void open_raw(rp_test_pair *p, uint32_t stream)
 {
     slip_in(p, HEADERS, NGHTTP2_FLAG_END_HEADERS, stream, request_block, sizeof request_block);
+}
+
+static void a_large_field_over_the_limit_counts_by_its_bytes(void **state)
+{
+    (void)state;
+    rp_h2_limits limits = rp_test_h2_limits();
+    uint8_t block[40000 + 8] = {0x83, 0x86, 0x84, 0x00, 1, 'x', 0x7f};
+    size_t size = 7;
+    rp_test_pair p;
+
+    limits.header_bytes = 16384;
+    for (size_t left = 39000 - 127; left > 0; left >>= 7)
+        block[size++] = (uint8_t)((left & 127) | (left >= 128 ? 128 : 0));
+    memset(block + size, 'v', 39000);
+    rp_test_pair_init(&p, &limits, NULL);
+    rp_test_pair_carry(&p);
+    slip_in(&p, HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, block, size + 39000);
+    assert_int_equal(p.nuisances[RP_NUISANCE_OTHER], 39000 / 4096);
+    rp_test_pair_deinit(&p);
+}
+
+static void size_updates_of_the_header_table_count(void **state)
+{
+    (void)state;
+    rp_test_pair p;
+    uint8_t block[100 + sizeof request_block];
+
+    memset(block, 0x20, 100);
+    memcpy(block + 100, request_block, sizeof request_block);
+    rp_test_pair_init(&p, NULL, NULL);
+    rp_test_pair_carry(&p);
+    slip_in(&p, HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, block + 98, sizeof block - 98);
+    assert_int_equal(p.request_count, 1);
+    assert_int_equal(nuisance_count(&p), 0);
+    slip_in(&p, HEADERS, NGHTTP2_FLAG_END_HEADERS, 3, block, sizeof block);
+    assert_int_equal(p.request_count, 2);
+    assert_int_equal(p.nuisances[RP_NUISANCE_TABLE_SIZE], 98);
+    assert_int_equal(nuisance_count(&p), 98);
+    rp_test_pair_deinit(&p);
+}
+
+static void size_updates_end_the_connection_before_their_block_does(void **state)
+{
+    (void)state;
+    uint8_t block[200];
+    rp_test_pair p;
+
+    memset(block, 0x20, sizeof block);
+    rp_test_pair_init(&p, NULL, NULL);
+    p.most_nuisances = 10;
+    rp_test_pair_carry(&p);
+    slip_in(&p, HEADERS, 0, 1, block, 2 + 9);
+    assert_false(rp_h2_is_ended(p.h2));
+    slip_in(&p, NGHTTP2_CONTINUATION, 0, 1, block, 1);
+    assert_true(rp_h2_is_ended(p.h2));
+    assert_int_equal(p.request_count, 0);
+    rp_test_pair_deinit(&p);
 }
 
 static void calls_over_the_limit_are_refused_and_counted(void **state)
@@ -818,6 +876,9 @@ int main(void)
         cmocka_unit_test(the_number_of_headers_has_a_limit),
         cmocka_unit_test(the_size_of_headers_has_a_limit),
         cmocka_unit_test(headers_that_unpack_to_much_are_counted),
+        cmocka_unit_test(a_large_field_over_the_limit_counts_by_its_bytes),
+        cmocka_unit_test(size_updates_of_the_header_table_count),
+        cmocka_unit_test(size_updates_end_the_connection_before_their_block_does),
         cmocka_unit_test(calls_over_the_limit_are_refused_and_counted),
         cmocka_unit_test(who_knows_the_limit_and_goes_over_it_loses_the_call_only),
         cmocka_unit_test(the_client_waits_with_calls_over_the_limit),
