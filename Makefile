@@ -17,7 +17,8 @@ build/release/build.ninja: | need-build
 need-build:
 	@tools/need.sh build
 
-run: all  ## build a server and start it on localhost:8000
+run: build/release/build.ninja  ## build a server and start it on localhost:8000
+	@$(MESON) compile -C build/release src/cli/reprise:executable
 	@echo 'A server with one table, "replay". Try in another terminal:'
 	@echo '  curl http://localhost:8000/healthz'
 	@echo '  curl http://localhost:8000/v1/info'
