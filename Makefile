@@ -6,15 +6,19 @@ PREFIX ?= /usr/local
 BENCH ?= $(patsubst bench/%.c,%,$(shell grep -l '^int main' bench/*.c 2>/dev/null)) grpcio-client dmreverb-client
 C_FILES = $(shell find include src tests fuzz bench examples python -name '*.[ch]')
 
-.PHONY: all run test test-long bench paper wheel format lint fuzz budget campaign install clean help
+.PHONY: all run test test-long bench paper wheel format lint fuzz budget campaign install clean help need-build
 
-all: build/release/build.ninja  ## build the library, the command, examples and benchmarks
+all: build/release/build.ninja  ## build the library, the command, examples and benchmarks; installs what that needs
 	@$(MESON) compile -C build/release
 
-build/release/build.ninja:
+build/release/build.ninja: | need-build
 	@$(MESON) setup build/release --prefix=$(PREFIX) -Db_lto=true -Dtests=disabled
 
-run: all  ## build a server and start it on localhost:8000
+need-build:
+	@tools/need.sh build
+
+run: build/release/build.ninja  ## build a server and start it on localhost:8000
+	@$(MESON) compile -C build/release src/cli/reprise:executable
 	@echo 'A server with one table, "replay". Try in another terminal:'
 	@echo '  curl http://localhost:8000/healthz'
 	@echo '  curl http://localhost:8000/v1/info'
@@ -23,7 +27,7 @@ run: all  ## build a server and start it on localhost:8000
 	@exec build/release/src/cli/reprise serve --port 8000
 
 test:  ## everything that has to pass; ONLY="asan lint" for some parts of it
-	@.ci/install
+	@tools/need.sh build test $(if $(ONLY),$(filter cross python,$(ONLY)),cross python)
 	@$(PYTHON) tests/run.py $(ONLY)
 
 test-long:  ## crashes, power cuts, errors and damage at full length; SECONDS=600 for a part of it
@@ -49,6 +53,7 @@ format:  ## let clang-format rewrite the sources
 	@clang-format -i $(C_FILES)
 
 lint:  ## clang-format, clang-tidy and the rules about layers, names and sizes
+	@tools/need.sh build test
 	@$(PYTHON) tests/run.py format lint meta
 
 fuzz:  ## fuzz every decoder, or FUZZ=target; RUNS=10000000 or SECONDS=60 say how long

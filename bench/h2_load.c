@@ -148,6 +148,8 @@ static void *work(void *arg)
     worker *w = arg;
     double stopped = 0;
 
+    if (w->load->options.cpus != NULL)
+        sched_setaffinity(0, sizeof *w->load->options.cpus, w->load->options.cpus);
     connect_all(w);
     atomic_fetch_add(&w->load->connected, 1);
     while (w->open > 0) {
@@ -201,7 +203,6 @@ static void pause_seconds(double seconds)
 static void start_worker(worker *w, load *l, size_t index)
 {
     const h2_load_options *o = &l->options;
-    pthread_attr_t attributes;
 
     *w = (worker){.load = l, .index = index};
     w->stream_count = o->connections / o->threads + (index < o->connections % o->threads);
@@ -209,11 +210,8 @@ static void start_worker(worker *w, load *l, size_t index)
     w->streams = bench_array(w->stream_count, sizeof *w->streams);
     w->scratch = bench_array(H2_SCRATCH_BYTES, 1);
     w->epoll = epoll_create1(EPOLL_CLOEXEC);
-    pthread_attr_init(&attributes);
-    if (o->cpus != NULL) pthread_attr_setaffinity_np(&attributes, sizeof *o->cpus, o->cpus);
-    if (w->epoll < 0 || pthread_create(&w->thread, &attributes, work, w) != 0)
+    if (w->epoll < 0 || pthread_create(&w->thread, NULL, work, w) != 0)
         bench_check(RP_NO_RESOURCE, NULL);
-    pthread_attr_destroy(&attributes);
 }
 
 static void collect_latencies(h2_load_result *result, worker *workers, size_t count)

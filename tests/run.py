@@ -216,7 +216,7 @@ def build(name):
     where = BUILD / name
     options = ["-Dwerror=true", "-Dtests=enabled", "-Db_colorout=never"] + config["options"]
     stamp = where / "options.json"
-    # The system's own Python is the one that has NumPy: .ci/install sees to that.
+    # The system's own Python is the one that has NumPy: tools/need.sh installs it.
     env = {"PATH": f"/usr/bin:{os.environ['PATH']}"}
     if config["cc"]:
         env["CC"] = config["cc"]
@@ -514,7 +514,7 @@ def refcount_job():
     an extension that was compiled for it."""
     python = shutil.which("/usr/bin/python3-dbg")
     if python is None:
-        return Result(0, 1, "there is no python3-dbg: see .ci/install")
+        return Result(0, 1, "there is no python3-dbg: see tools/need.sh")
     status, said = run([python, "-c", "import sysconfig, numpy; print(sysconfig.get_path('include'),"
                         "sysconfig.get_config_var('EXT_SUFFIX'), numpy.get_include())"])
     if status != 0:

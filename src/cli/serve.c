@@ -2,6 +2,7 @@
 #include "cli/serve.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -273,12 +274,17 @@ static void *drain_main(void *ctx)
     return NULL;
 }
 
+static const char *signal_name(int number)
+{
+    return number == SIGTERM ? "TERM" : number == SIGINT ? "INT" : "unknown";
+}
+
 static void begin_drain(process *p, int number)
 {
     rp_fields f;
 
     rp_fields_init(&f);
-    rp_fields_add(&f, "signal", "%s", sigabbrev_np(number));
+    rp_fields_add(&f, "signal", "%s", signal_name(number));
     rp_fields_add(&f, "seconds", "%g", (double)p->drain_ms / 1000);
     rp_logger_write(&p->logger, RP_LOG_DEBUG, "draining", f.text);
     rp_notifier_send(&p->notifier,
@@ -298,7 +304,7 @@ static _Noreturn void stop_at_once(process *p, int number)
     rp_fields f;
 
     rp_fields_init(&f);
-    rp_fields_add(&f, "signal", "%s", sigabbrev_np(number));
+    rp_fields_add(&f, "signal", "%s", signal_name(number));
     rp_logger_write(&p->logger, RP_LOG_WARNING, "stopped_at_once", f.text);
     _exit(EXIT_FAILURE);
 }

@@ -61,10 +61,7 @@ static rp_status status_of(int number)
 
 static rp_status fail_errno(rp_error *err, int number, const char *path, const char *call)
 {
-    char text[128];
-
-    return rp_fail(err, status_of(number), "%s: %s: %s", path, call,
-                   strerror_r(number, text, sizeof text));
+    return rp_fail(err, status_of(number), "%s: %s: %s", path, call, strerror(number));
 }
 
 /* Relative, and with nothing in it that leads up. "" is the directory itself. */

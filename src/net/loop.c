@@ -398,6 +398,16 @@ static struct timespec to_timespec(int64_t ns)
                              .tv_nsec = (long)(ns % 1000000000)};
 }
 
+#ifndef RP_EPOLL_PWAIT2
+static int epoll_pwait2(int fd, struct epoll_event *ready, int count,
+                        const struct timespec *limit, const sigset_t *mask)
+{
+    (void)fd, (void)ready, (void)count, (void)limit, (void)mask;
+    errno = ENOSYS;
+    return -1;
+}
+#endif
+
 /* Waits `wait_ns` at most, INT64_MAX for ever. */
 static int wait_ready(rp_loop *loop, int64_t wait_ns)
 {
