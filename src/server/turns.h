@@ -13,7 +13,7 @@
  *       and a second for each MiB, and within `longest_ns` in any case. A connection that is
  *       slower is to be closed, but only while another one waits for its bytes.
  * So a peer that does not go on keeps a loan from others for about half a second, if
- * `longest_ns` is 30 s, and a peer that moves a MiB in a second can always go on.
+ * `longest_ns` is 30 s, and a peer that moves a MiB a second can go on for `longest_ns`.
  *
  * Each rp_turn belongs to one thread. Time comes in as an argument. */
 #ifndef RP_SERVER_TURNS_H
