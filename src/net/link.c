@@ -27,6 +27,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -367,6 +368,15 @@ void rp_link_peer_name(const rp_link *link, char *name, size_t size)
 bool rp_link_has_pending(const rp_link *link)
 {
     return link->ssl != NULL && SSL_has_pending(link->ssl) == 1;
+}
+
+size_t rp_link_waiting(const rp_link *link)
+{
+    int bytes = 0;
+
+    if (rp_link_has_pending(link)) return RP_LINK_ROOM;
+    if (ioctl(link->fd, FIONREAD, &bytes) != 0 || bytes < 0) return 0;
+    return (size_t)bytes;
 }
 
 /* Whether reading and writing can begin. */

@@ -73,6 +73,9 @@ rp_link_result rp_link_read(rp_link *link, const struct iovec *parts, int part_c
  * followed by another. A read with room for RP_LINK_ROOM bytes or more leaves none. */
 enum { RP_LINK_ROOM = 64 << 10 };
 bool rp_link_has_pending(const rp_link *link);
+/* Bytes that the peer has sent and no read has taken yet; under TLS the most that there may be
+ * if some have left the descriptor. */
+size_t rp_link_waiting(const rp_link *link);
 
 /* Writes as much as goes; `*moved` as above. Under TLS small parts are gathered into records.
  * `more`: other bytes follow at once. The next write must begin with all that was offered and

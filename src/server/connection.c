@@ -615,19 +615,29 @@ void rp_connection_end(rp_connection *c)
     rp_connection_close(c);
 }
 
-/* There is room for answers again: whoever had to wait for it goes on. */
+/* There is room for answers again, or for one of them by a turn: calls that had to wait for it
+ * go on. */
 static void feed(rp_connection *c)
 {
-    if (!may_feed(c)) return;
+    bool has_room = may_feed(c);
+
+    if (!has_room && !(c->is_starved && rp_connection_may_draw(c))) return;
     c->is_starved = false;
     rp_h2_make_room(c->h2);
+    if (!has_room) rp_connection_drew(c);
+}
+
+/* Whether it waits for room, or has some by a turn: then it is looked after more often. */
+static bool is_held_up(const rp_connection *c)
+{
+    return !may_read(c) || c->is_starved || rp_connection_has_turn(c);
 }
 
 static bool takes_time(const rp_connection *c, bool is_blocked)
 {
     uint64_t bytes;
 
-    return is_blocked || rp_h2_queued_bytes(c->h2) > 0 || !may_read(c) || c->is_starved ||
+    return is_blocked || rp_h2_queued_bytes(c->h2) > 0 || is_held_up(c) ||
            rp_h2_waits_for(c->h2, &bytes) != RP_H2_WAITS_FOR_NOTHING;
 }
 
@@ -660,7 +670,7 @@ void rp_connection_flush(rp_connection *c)
     if (outcome == SOME || may_feed(c))
         events |= c->link.write_waits != 0 ? c->link.write_waits : RP_WRITABLE;
     rp_loop_change(loop, &c->watch, events);
-    int64_t soon_ns = rp_loop_now(loop) + (may_read(c) && !c->is_starved ? LOOK_NS : HELD_NS);
+    int64_t soon_ns = rp_loop_now(loop) + (is_held_up(c) ? HELD_NS : LOOK_NS);
     if (takes_time(c, outcome == SOME) && c->timer.due_ns > soon_ns) look_at(c, soon_ns);
 }
 
@@ -687,6 +697,10 @@ static bool is_slow(rp_connection *c, int64_t now_ns, rp_refusal *why)
                         (wait == RP_H2_WAITS_FOR_GREETING || wait == RP_H2_WAITS_FOR_HEADERS),
                     &c->headers_since_ns, now_ns) > ms(limits->handshake_ms))
         return true;
+    if (rp_connection_is_behind(c, RP_QUEUE_IN)) {
+        *why = look.in_message ? RP_REFUSED_SLOW_MESSAGE : RP_REFUSED_QUEUED;
+        return true;
+    }
     switch (rp_intake_judge(&c->intake, &look, ms(limits->message_grace_ms), now_ns)) {
     case RP_INTAKE_FINE: return false;
     case RP_INTAKE_HELD: *why = RP_REFUSED_QUEUED; return true;
@@ -726,6 +740,7 @@ static bool is_stalled(rp_connection *c, int64_t now_ns)
                           rp_h2_queued_bytes(c->h2), longest_ns / READ_WINDOWS, longest_ns,
                           now_ns))
         return true;
+    if (rp_connection_is_behind(c, RP_QUEUE_OUT)) return true;
     if (c->blocked_since_ns != 0 && now_ns - c->blocked_since_ns > longest_ns) return true;
     return (rp_h2_queued_bytes(c->h2) > 0 || c->state == RP_CONNECTION_CLOSING) &&
            now_ns - c->moved_ns > longest_ns;
@@ -737,7 +752,7 @@ static int64_t next_look(const rp_connection *c, int64_t now_ns)
     int64_t due_ns = c->pinged_ns != 0 ? c->pinged_ns + ms(limits->ping_timeout_ms) + 1
                                        : c->heard_ns + ms(limits->ping_ms);
 
-    if (!may_read(c) || c->is_starved) return now_ns + HELD_NS;
+    if (is_held_up(c)) return now_ns + HELD_NS;
     if (takes_time(c, false) && due_ns > now_ns + LOOK_NS) due_ns = now_ns + LOOK_NS;
     return due_ns > now_ns ? due_ns : now_ns + LOOK_NS;
 }
@@ -750,6 +765,7 @@ static void look_after(rp_timer *timer)
     rp_refusal why = RP_REFUSED_HANDSHAKE;
     bool is_bad = false;
 
+    rp_connection_excuse(c, now_ns - timer->due_ns);
     if (c->state == RP_CONNECTION_LEASE && !rp_lease_link_is_greeting(c)) return;
     if (c->in_handshakes) { /* the time that it waits is ours */
         look_at(c, now_ns + ms(limits->handshake_ms));

@@ -34,7 +34,7 @@ struct rp_connection {
     rp_timer timer; /* the next time to look after it */
     rp_timer rest;  /* armed while it is not read from, so that messages gather */
     rp_gathering gathering;
-    rp_gathered turn; /* what came in this turn */
+    rp_gathered turn; /* what came in this turn of the loop */
     rp_worker *worker;
     rp_connection *prev, *next;
     rp_connection *next_dirty;
@@ -76,9 +76,8 @@ struct rp_connection {
     int64_t pinged_ns;        /* 0: no ping is out */
     int64_t headers_since_ns; /* since when settings or headers have been incomplete; 0: none */
     rp_intake intake;         /* its incomplete messages */
-    bool has_turn;            /* with these: queue_budget.h, Q7 */
-    int64_t turn_ns;          /* since when; if it has none, when it ended; 0: it had none */
-    size_t turn_bytes;        /* of messages that it may hold meanwhile */
+    rp_turn turns[RP_QUEUE_SIDES]; /* queue_budget.h, Q7 */
+    size_t held_before_turn;       /* bytes of messages */
 };
 
 /* Takes a descriptor that was accepted. On its worker's thread. */
@@ -112,6 +111,16 @@ size_t rp_connection_room(const rp_connection *connection, rp_queue_side side);
 /* Whether it may add one message or item of so many bytes, which may be more than that. If not,
  * room is short. */
 bool rp_connection_has_room(rp_connection *connection, rp_queue_side side, size_t bytes);
+/* Q7: whether one of its calls that wait for room may draw an item by a turn; until
+ * rp_connection_drew() there is room for that item. */
+RP_NODISCARD bool rp_connection_may_draw(rp_connection *connection);
+void rp_connection_drew(rp_connection *connection);
+/* Whether it has room by a turn on any side; whether it moves too little on that side to keep
+ * it (turns.h, T3). */
+bool rp_connection_has_turn(const rp_connection *connection);
+/* Our thread was busy for so long: the time does not count as its peer's. */
+void rp_connection_excuse(rp_connection *connection, int64_t late_ns);
+RP_NODISCARD bool rp_connection_is_behind(rp_connection *connection, rp_queue_side side);
 /* Updates its part of the budget: after anything was added. */
 void rp_connection_count(rp_connection *connection);
 /* True if so much waits that no call is begun which would add to it unasked; says why. */

@@ -6,6 +6,7 @@
  *   worker.c       a thread with an event loop; its connections, and what they share
  *   connection.c   a socket: TLS, HTTP/2 or HTTP/1.1, limits of time and memory
  *   queue_budget.c the bytes that all connections hold
+ *   turns.c        room past its limit, lent to connections one after the other
  *   intake.c       incomplete messages: room for them, and their pace
  *   lease_link.c   a socket that holds a lease on shared memory
  *   calls.c        requests become tasks, by their method
@@ -82,15 +83,15 @@ struct rp_server {
     uint64_t hash_seed; /* of maps whose keys peers choose */
     int64_t started_ns;
     atomic_bool draining;
-    atomic_bool turn_taken; /* queue_budget.h, Q7 */
-    atomic_bool is_loaded;  /* until then the store is somebody else's, and calls are refused */
-    rp_safety safety;       /* its durable is set before is_loaded */
+    atomic_bool is_loaded; /* until then the store is somebody else's, and calls are refused */
+    rp_safety safety;      /* its durable is set before is_loaded */
     rp_checkpoint_desk desk;
     atomic_uint_fast32_t health_version; /* moves when health does */
     atomic_size_t connection_count;
-    /* Of all connections, as published, by side; see queue_budget.h for it and the next two.
+    /* Of all connections, as published, by side; see queue_budget.h for it and the next three.
      */
     atomic_size_t queued_bytes[RP_QUEUE_SIDES];
+    rp_turns turns[RP_QUEUE_SIDES];
     atomic_size_t drawn_bytes; /* of items drawn for calls that are in no response yet */
     atomic_int_fast64_t
         short_ns[RP_QUEUE_SIDES]; /* when somebody found too little room; 0: never */

@@ -26,14 +26,16 @@
  *       refused, and waits for its reader only;
  *   Q6  a message whose size is known is counted as a whole, by the rules above, before more of
  *       it is read (intake.h). The limit message_bytes is at most X.
- *   Q7  of the connections that have no room for the rest of a message, one at a time has the
- *       turn: it may add that rest whatever the side counts. Without it, calls that have been
- *       paused within messages could hold all of the side, and none could go on. By its turn
- *       a connection adds message_bytes at most, on all of its calls together. The turn ends
- *       when no message of it is incomplete, or after message_grace_ms; others try before the
- *       connection has the next one.
- * So the count stays below L + two messages + one item + C * 3 * FLOOR_BYTES + loops * (one
- * response + PUBLISH_BYTES).
+ *   Q7  connections that have no room by these rules take turns (turns.h): a side lends
+ *       message_bytes past X, or one message or item that is larger. Without turns, peers that
+ *       do not go on could hold all of a side, and nobody else could. A turn of a connection is
+ *         - for the rest of its messages, if its peer has sent ARRIVING_BYTES of it, or all,
+ *           that the server has not read; until none of its messages is incomplete, and calls
+ *           that are paused hold no more than before,
+ *         - for one item that one of its calls draws, if its peer has taken all responses that
+ *           there were; until it has taken this one.
+ * So the count stays below L + two messages + one item + the larger of these + C * 3 *
+ * FLOOR_BYTES + loops * (one response + PUBLISH_BYTES).
  *
  * Functions belong to the worker's thread, unless they say otherwise. */
 #ifndef RP_SERVER_QUEUE_BUDGET_H
@@ -44,6 +46,7 @@
 #include <stddef.h>
 
 #include "reprise/op.h"
+#include "server/turns.h"
 
 typedef struct rp_connection rp_connection;
 typedef struct rp_worker rp_worker;
@@ -79,6 +82,8 @@ typedef struct rp_drawn {
     /* Copies, for threads other than the worker's: rp_drawn_tell(). */
     atomic_size_t counted; /* what else the connection holds on the side RP_QUEUE_OUT */
     atomic_size_t limit, connection_limit; /* of the side, and of the connection */
+    /* Q7: bytes that may be drawn by a turn, times 2; plus 1 if some of them are. */
+    atomic_size_t turn;
 } rp_drawn;
 
 /* With one reference, or NULL if there is no memory. */
@@ -92,6 +97,9 @@ void rp_drawn_tell(rp_connection *connection);
 /* As rp_draw_room.take, for a call that holds `mine` already. Any thread. */
 size_t rp_drawn_take(rp_drawn *drawn, size_t mine, size_t least, size_t most);
 void rp_drawn_give(rp_drawn *drawn, size_t bytes);
+/* As rp_draw_room.give: the same for bytes of items that were not drawn after all. If that is
+ * all that it had, the room of a turn may be taken again. */
+void rp_drawn_untake(rp_drawn *drawn, size_t bytes);
 
 /* Says that a connection has found less room than it needs on a side; whether one has lately.
  * Who waits for room tries again 20 times a second. */

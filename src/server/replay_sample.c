@@ -67,7 +67,7 @@ static void give(rp_draw_room *room, size_t bytes)
 {
     draw *d = draw_of(room);
 
-    rp_drawn_give(d->drawn, bytes);
+    rp_drawn_untake(d->drawn, bytes);
     (void)atomic_fetch_sub_explicit(&d->held_bytes, bytes, memory_order_relaxed);
 }
 

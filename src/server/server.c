@@ -320,6 +320,7 @@ rp_status rp_server_new(rp_store *store, const rp_server_options *options, rp_se
     rp_checkpoint_desk_init(&server->desk);
     atomic_init(&server->is_loaded, !options->loading);
     rp_mutex_init(&server->lock, RP_RANK_SERVER);
+    for (int side = 0; side < RP_QUEUE_SIDES; side++) rp_turns_init(&server->turns[side]);
     rp_cond_init(&server->changed);
     rp_mutex_lock(&server->lock);
     server->limits = options->limits;
@@ -459,6 +460,7 @@ void rp_server_free(rp_server *server)
     if (server->page_hosts != NULL)
         rp_release(&server->alloc, server->page_hosts, strlen(server->page_hosts) + 1);
     rp_cond_deinit(&server->changed);
+    for (int side = 0; side < RP_QUEUE_SIDES; side++) rp_turns_deinit(&server->turns[side]);
     rp_mutex_deinit(&server->lock);
     rp_allocator alloc = server->alloc;
     rp_release(&alloc, server, sizeof *server);

@@ -82,10 +82,13 @@ static void read_fills_its_parts_one_after_the_other(void **state)
     assert_int_equal(rp_link_read(&e.link, parts, 2, &moved), RP_LINK_AGAIN);
     assert_int_equal(moved, 0);
     assert_int_equal(e.link.read_waits, RP_READABLE);
+    assert_int_equal(rp_link_waiting(&e.link), 0);
 
     assert_int_equal(write(e.peer, "hello", 5), 5);
+    assert_int_equal(rp_link_waiting(&e.link), 5);
     assert_int_equal(rp_link_read(&e.link, parts, 2, &moved), RP_LINK_OK);
     assert_int_equal(moved, 5);
+    assert_int_equal(rp_link_waiting(&e.link), 0);
     assert_string_equal(a, "he");
     assert_string_equal(b, "llo");
     assert_false(rp_link_has_pending(&e.link));

@@ -26,6 +26,7 @@ static void read_takes_several_records_and_knows_what_is_left(void **state)
     assert_int_equal(rp_link_read(&e.link, parts, 3, &moved), RP_LINK_OK);
     assert_int_equal(moved, 30);
     assert_true(rp_link_has_pending(&e.link));
+    assert_int_equal(rp_link_waiting(&e.link), RP_LINK_ROOM);
     assert_int_equal(read_some(&e, in + 30, sizeof out - 30, &moved), RP_LINK_OK);
     assert_int_equal(moved, sizeof out - 30);
     assert_memory_equal(in, out, sizeof out);
@@ -34,6 +35,7 @@ static void read_takes_several_records_and_knows_what_is_left(void **state)
     assert_int_equal(moved, sizeof out);
     assert_memory_equal(in, out, sizeof out);
     assert_false(rp_link_has_pending(&e.link));
+    assert_int_equal(rp_link_waiting(&e.link), 0);
     ready = (struct pollfd){.fd = e.link.fd, .events = POLLIN};
     assert_int_equal(poll(&ready, 1, 0), 0);
     expect_nothing(&e);

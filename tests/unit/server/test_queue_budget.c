@@ -4,15 +4,14 @@
  * server/queue_budget.h, and a bystander is answered all the while. */
 #include <stdio.h>
 
-#include "server/inside.h"
 #include "server/sample_room.h"
 #include "support/fixture.h"
-#include "support/live_server.h"
+#include "support/full_queue.h"
 #include "wire/fields.h"
 
 enum {
     MIB = 1 << 20,
-    LIMIT = 16 * MIB,
+    LIMIT = RP_TEST_QUEUE_BYTES,
     PEERS = 24,
     CALLS = 40,  /* of each peer */
     ROUNDS = 20, /* in which every peer sends what it can */
@@ -285,38 +284,6 @@ static void begin_halves(stage *s, rp_test_client **peers)
     }
 }
 
-static void step_all(rp_test_client **peers, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (peers[i] != NULL && !peers[i]->is_closed) (void)rp_test_client_step(peers[i], 0);
-}
-
-static void open_quiet_stage(stage *s, int64_t grace_ms)
-{
-    const rp_server_options options = {.loops = LOOPS,
-                                       .limits = {.queued_bytes = LIMIT,
-                                                  .stall_ms = 600000,
-                                                  .ping_ms = 600000,
-                                                  .message_grace_ms = grace_ms}};
-
-    s->most = 0;
-    rp_test_live_start(&s->live, &options);
-}
-
-static uint64_t refused(stage *s, rp_refusal why)
-{
-    rp_loop_metrics sums = metrics(s);
-
-    return rp_counter_get(&sums.refusals[why]);
-}
-
-static uint64_t queued_now(stage *s)
-{
-    rp_loop_metrics sums = metrics(s);
-
-    return rp_counter_get(&sums.queued_bytes);
-}
-
 /* They are ended because they do not go on, not because the time of a message is over; and the
  * message that waits for their room then comes in. */
 static void halves_of_messages_give_way_to_a_whole_one(void **state)
@@ -327,10 +294,11 @@ static void halves_of_messages_give_way_to_a_whole_one(void **state)
     stage s;
 
     (void)state;
-    open_quiet_stage(&s, 4000);
+    rp_test_start_queue(&s.live, 4000, 600000);
     begin_halves(&s, halves);
-    for (int i = 0; i < 1000 && queued_now(&s) < LIMIT / 2; i++) step_all(halves, HALVES);
-    step_all(halves, HALVES);
+    for (int i = 0; i < 1000 && rp_test_queued(&s.live) < LIMIT / 2; i++)
+        rp_test_step_all(halves, HALVES);
+    rp_test_step_all(halves, HALVES);
     assert_non_null(writer = rp_test_live_connect(&s.live));
     call = rp_test_client_open(writer, RP_TEST_REVERB "InsertStream");
     rp_buf_init(&request, rp_allocator_default());
@@ -338,12 +306,12 @@ static void halves_of_messages_give_way_to_a_whole_one(void **state)
     rp_test_stream_put(call, &request);
     for (int i = 0; i < 4000 && rp_test_confirmed(call) == 0 && !writer->is_closed; i++) {
         (void)rp_test_client_step(writer, 5);
-        step_all(halves, HALVES);
+        rp_test_step_all(halves, HALVES);
     }
 
     assert_int_equal(rp_test_confirmed(call), 1);
-    assert_true(refused(&s, RP_REFUSED_SLOW_MESSAGE) > 0);
-    assert_int_equal(refused(&s, RP_REFUSED_QUEUED), 0);
+    assert_true(rp_test_refused(&s.live, RP_REFUSED_SLOW_MESSAGE) > 0);
+    assert_int_equal(rp_test_refused(&s.live, RP_REFUSED_QUEUED), 0);
     rp_buf_deinit(&request);
     for (int i = 0; i < HALVES; i++) rp_test_client_free(halves[i]);
     rp_test_client_free(writer);
@@ -351,189 +319,6 @@ static void halves_of_messages_give_way_to_a_whole_one(void **state)
 }
 
 /* --- the two sides ------------------------------------------------------------------------------ */
-
-/* What a side counts when only shares are left of it. */
-static const uint64_t full_side = LIMIT / 2 - LIMIT / 8;
-
-/* Connects readers that ask for samples of 1 MiB and take no more than `window` bytes of them,
- * until answers fill their side. */
-static void fill_with_answers(stage *s, rp_test_client **readers, rp_test_stream **calls,
-                              uint32_t window)
-{
-    const rp_test_client_options deaf = {
-        .window = window, .hold_windows = true, .keep_nothing = true};
-    rp_buf request;
-
-    rp_buf_init(&request, rp_allocator_default());
-    for (int i = 0; i < PEERS; i++) {
-        assert_non_null(readers[i] = rp_test_live_connect_with(&s->live, &deaf));
-        calls[i] = rp_test_client_open(readers[i], RP_TEST_REVERB "SampleStream");
-        rp_test_put_sample(&request, "replay", 1000, -2);
-        rp_test_stream_put(calls[i], &request);
-    }
-    rp_buf_deinit(&request);
-    for (int i = 0; i < 4000 && queued_now(s) < full_side; i++) {
-        step_all(readers, PEERS);
-        (void)rp_test_client_step(readers[0], 1);
-    }
-    assert_true(queued_now(s) >= full_side);
-}
-
-enum { WRITERS = 8, EACH_SENDS = 3, SENT = WRITERS * EACH_SENDS };
-
-static void free_all(rp_test_client **clients, int count)
-{
-    for (int i = 0; i < count; i++) rp_test_client_free(clients[i]);
-}
-
-/* Connects writers that wait for the table "turns", which takes one item at a time, until what
- * they have sent behind that fills its side. */
-static void fill_with_messages(stage *s, rp_test_client **writers, rp_test_stream **calls,
-                               size_t item_bytes)
-{
-    const rp_table_options queue = {.name = "turns",
-                                    .sampler = {.kind = RP_FIFO},
-                                    .remover = {.kind = RP_FIFO},
-                                    .limiter = rp_limiter_queue(1),
-                                    .max_times_sampled = 1,
-                                    .max_size = 1};
-    rp_buf request;
-
-    assert_ok(rp_store_add_table(s->live.store, &queue, NULL, NULL));
-    rp_buf_init(&request, rp_allocator_default());
-    for (int i = 0; i < WRITERS; i++) {
-        assert_non_null(writers[i] = rp_test_live_connect(&s->live));
-        calls[i] = rp_test_client_open(writers[i], RP_TEST_REVERB "InsertStream");
-        for (int j = 0; j < EACH_SENDS; j++) {
-            rp_test_put_insert(&request, "turns", (uint64_t)(i * EACH_SENDS + j + 1),
-                               item_bytes);
-            rp_test_stream_put(calls[i], &request);
-        }
-    }
-    rp_buf_deinit(&request);
-    for (int i = 0; i < 4000 && queued_now(s) < full_side; i++) {
-        (void)rp_test_client_step(writers[0], 1);
-        step_all(writers, WRITERS);
-    }
-    assert_true(queued_now(s) >= full_side);
-}
-
-/* Writers that wait for a table fill the side of messages. Others still come in, one at a time,
- * with messages that are larger than their share. */
-static void messages_have_their_turn_in_a_full_queue(void **state)
-{
-    enum { OTHERS = 4 };
-    rp_test_client *writers[WRITERS], *others[OTHERS];
-    rp_test_stream *calls[WRITERS], *inserts[OTHERS];
-    rp_buf request;
-    stage s;
-
-    (void)state;
-    open_quiet_stage(&s, 600000);
-    fill_with_messages(&s, writers, calls, MIB);
-    rp_buf_init(&request, rp_allocator_default());
-    for (int i = 0; i < OTHERS; i++) {
-        assert_non_null(others[i] = rp_test_live_connect(&s.live));
-        inserts[i] = rp_test_client_open(others[i], RP_TEST_REVERB "InsertStream");
-        rp_test_put_insert(&request, "replay", (uint64_t)(i + 1), 2 * MIB);
-        rp_test_stream_put(inserts[i], &request);
-    }
-    for (int i = 0; i < 200 && rp_test_live_info(&s.live, "replay").size < OTHERS; i++) {
-        (void)rp_test_client_step(others[0], 5);
-        step_all(others, OTHERS);
-        step_all(writers, WRITERS);
-    }
-
-    for (int i = 0; i < OTHERS; i++) assert_true(rp_test_await_confirmed(inserts[i], 1));
-    assert_int_equal(rp_test_live_info(&s.live, "turns").samples, 0); /* they wait as before */
-    rp_buf_deinit(&request);
-    free_all(writers, WRITERS);
-    free_all(others, OTHERS);
-    rp_test_live_stop(&s.live);
-}
-
-/* A connection that has the turn begins messages on many calls: it may add one message, not
- * one for each call. */
-static void a_turn_is_for_one_message(void **state)
-{
-    enum { BEGUN = 40 };
-    static const uint8_t zeros[MIB];
-    rp_test_client *writers[WRITERS], *many;
-    rp_test_stream *calls[WRITERS];
-    uint64_t most = 0;
-    stage s;
-
-    (void)state;
-    open_quiet_stage(&s, 600000);
-    fill_with_messages(&s, writers, calls, MIB);
-    assert_non_null(many = rp_test_live_connect(&s.live));
-    for (int i = 0; i < BEGUN; i++) {
-        rp_test_stream *call = rp_test_client_open(many, RP_TEST_REVERB "InsertStream");
-        rp_test_stream_send_raw(call, "\0\0\x20\0\0", 5); /* 2 MiB follow, it says */
-        rp_test_stream_send_raw(call, zeros, sizeof zeros);
-    }
-    for (int i = 0; i < 200; i++) {
-        (void)rp_test_client_step(many, 2);
-        step_all(writers, WRITERS);
-        if (queued_now(&s) > most) most = queued_now(&s);
-    }
-
-    assert_in_range(most, full_side, 2 * LIMIT); /* a message has at most half of LIMIT */
-    free_all(writers, WRITERS);
-    rp_test_client_free(many);
-    rp_test_live_stop(&s.live);
-}
-
-/* A connection whose calls take turns to send, so that always one of its messages is
- * incomplete, does not keep the turn. */
-static void a_turn_is_handed_on(void **state)
-{
-    enum { BOTH = 2, ROUNDS_OF_BOTH = 2000 };
-    rp_test_client *writers[WRITERS], *greedy, *other;
-    rp_test_stream *calls[WRITERS], *both[BOTH], *insert;
-    rp_buf message, request;
-    size_t half;
-    stage s;
-
-    (void)state;
-    open_quiet_stage(&s, 1000);
-    fill_with_messages(&s, writers, calls, MIB);
-    rp_buf_init(&message, rp_allocator_default());
-    rp_buf_init(&request, rp_allocator_default());
-    assert_non_null(greedy = rp_test_live_connect(&s.live));
-    for (int i = 0; i < BOTH; i++)
-        both[i] = rp_test_client_open(greedy, RP_TEST_REVERB "InsertStream");
-    rp_test_put_insert(&request, "replay", 1, MIB);
-    rp_buf_append(&message,
-                  (const uint8_t[]){0, (uint8_t)(request.size >> 24),
-                                    (uint8_t)(request.size >> 16), (uint8_t)(request.size >> 8),
-                                    (uint8_t)request.size},
-                  5);
-    rp_buf_append(&message, request.data, request.size);
-    half = message.size / 2;
-    rp_test_stream_send_raw(both[0], message.data, half);
-    (void)rp_test_client_step(greedy, 50);
-    assert_non_null(other = rp_test_live_connect(&s.live));
-    insert = rp_test_client_open(other, RP_TEST_REVERB "InsertStream");
-    rp_buf_clear(&request);
-    rp_test_put_insert(&request, "replay", 2, 2 * MIB);
-    rp_test_stream_put(insert, &request);
-    for (int i = 0; i < ROUNDS_OF_BOTH && rp_test_confirmed(insert) == 0; i++) {
-        rp_test_stream_send_raw(both[(i + 1) % 2], message.data, half);
-        rp_test_stream_send_raw(both[i % 2], message.data + half, message.size - half);
-        (void)rp_test_client_step(greedy, 2);
-        (void)rp_test_client_step(other, 2);
-        step_all(writers, WRITERS);
-    }
-
-    assert_int_equal(rp_test_confirmed(insert), 1);
-    rp_buf_deinit(&message);
-    rp_buf_deinit(&request);
-    free_all(writers, WRITERS);
-    rp_test_client_free(greedy);
-    rp_test_client_free(other);
-    rp_test_live_stop(&s.live);
-}
 
 /* Messages of which some bytes wait in the server do not keep one out that is as large as a
  * message may be. */
@@ -546,18 +331,18 @@ static void the_largest_message_needs_no_empty_queue(void **state)
     stage s;
 
     (void)state;
-    open_quiet_stage(&s, 600000);
+    rp_test_start_queue(&s.live, 600000, 600000);
     for (int i = 0; i < HALVES; i++) { /* small messages that do not end */
         assert_non_null(halves[i] = rp_test_live_connect(&s.live));
         call = rp_test_client_open(halves[i], RP_TEST_REVERB "InsertStream");
         rp_test_stream_send_raw(call, "\0\0\1\0\0", 5); /* 64 KiB follow, it says */
         rp_test_stream_send_raw(call, zeros, sizeof zeros - 1);
     }
-    for (int i = 0; i < 4000 && queued_now(&s) < HALVES * sizeof zeros; i++) {
+    for (int i = 0; i < 4000 && rp_test_queued(&s.live) < HALVES * sizeof zeros; i++) {
         (void)rp_test_client_step(halves[0], 1);
-        step_all(halves, HALVES);
+        rp_test_step_all(halves, HALVES);
     }
-    assert_true(queued_now(&s) >= HALVES * sizeof zeros);
+    assert_true(rp_test_queued(&s.live) >= HALVES * sizeof zeros);
     assert_non_null(writer = rp_test_live_connect(&s.live));
     call = rp_test_client_open(writer, RP_TEST_REVERB "InsertStream");
     rp_buf_init(&request, rp_allocator_default());
@@ -566,7 +351,7 @@ static void the_largest_message_needs_no_empty_queue(void **state)
 
     assert_true(rp_test_await_confirmed(call, 1));
     rp_buf_deinit(&request);
-    free_all(halves, HALVES);
+    rp_test_free_all(halves, HALVES);
     rp_test_client_free(writer);
     rp_test_live_stop(&s.live);
 }
@@ -579,10 +364,10 @@ static void answers_that_are_not_read_leave_room_for_messages(void **state)
     stage s;
 
     (void)state;
-    open_quiet_stage(&s, 600000);
+    rp_test_start_queue(&s.live, 600000, 600000);
     assert_non_null(writer = rp_test_live_connect(&s.live));
     rp_test_insert_items(writer, "replay", 1, 1, MIB);
-    fill_with_answers(&s, readers, calls, 1);
+    rp_test_fill_with_answers(&s.live, readers, calls, PEERS, 1, RP_TEST_FULL_SIDE);
     call = rp_test_client_open(writer, RP_TEST_REVERB "InsertStream");
     rp_buf_init(&request, rp_allocator_default());
     rp_test_put_insert(&request, "replay", 2, 4 * MIB);
@@ -590,45 +375,8 @@ static void answers_that_are_not_read_leave_room_for_messages(void **state)
 
     assert_true(rp_test_await_confirmed(call, 1));
     rp_buf_deinit(&request);
-    free_all(readers, PEERS);
+    rp_test_free_all(readers, PEERS);
     rp_test_client_free(writer);
-    rp_test_live_stop(&s.live);
-}
-
-/* Readers that take a few bytes now and then are ended once another sample waits for the room
- * of their answers. */
-static void readers_that_take_almost_nothing_give_way(void **state)
-{
-    const rp_server_options options = {
-        .loops = LOOPS, .limits = {.queued_bytes = LIMIT, .stall_ms = 4000, .ping_ms = 600000}};
-    rp_test_client *readers[PEERS], *learner;
-    rp_test_stream *calls[PEERS], *samples;
-    rp_buf request;
-    stage s;
-
-    (void)state;
-    s.most = 0;
-    rp_test_live_start(&s.live, &options);
-    assert_non_null(learner = rp_test_live_connect(&s.live));
-    rp_test_insert_items(learner, "replay", 1, 1, MIB);
-    fill_with_answers(&s, readers, calls, 64);
-    samples = rp_test_client_open(learner, RP_TEST_REVERB "SampleStream");
-    rp_buf_init(&request, rp_allocator_default());
-    rp_test_put_sample(&request, "replay", 1, -2);
-    rp_test_stream_put(samples, &request);
-    for (int i = 0; i < 4000 && samples->message_count == 0 && !learner->is_closed; i++) {
-        (void)rp_test_client_step(learner, 5);
-        for (int j = 0; j < PEERS; j++)
-            if (!readers[j]->is_closed && calls[j]->unread > 0)
-                rp_test_stream_read(calls[j], calls[j]->unread); /* 64 bytes at most */
-        step_all(readers, PEERS);
-    }
-
-    assert_int_equal(samples->message_count, 1);
-    assert_true(refused(&s, RP_REFUSED_STALL) > 0);
-    rp_buf_deinit(&request);
-    free_all(readers, PEERS);
-    rp_test_client_free(learner);
     rp_test_live_stop(&s.live);
 }
 
@@ -648,7 +396,7 @@ static void window_updates_are_read_without_room(void **state)
     stage s;
 
     (void)state;
-    open_quiet_stage(&s, 600000);
+    rp_test_start_queue(&s.live, 600000, 600000);
     rp_buf_init(&request, rp_allocator_default());
     assert_non_null(s.bystander = rp_test_live_connect(&s.live));
     rp_test_insert_items(s.bystander, "replay", 1, 1, MIB);
@@ -658,11 +406,11 @@ static void window_updates_are_read_without_room(void **state)
         rp_test_put_sample(&request, "replay", 1000, -2);
         rp_test_stream_put(calls[i], &request);
     }
-    for (int i = 0; i < 4000 && queued_now(&s) <= 2 * MIB; i++) {
+    for (int i = 0; i < 4000 && rp_test_queued(&s.live) <= 2 * MIB; i++) {
         (void)rp_test_client_step(readers[0], 5);
-        step_all(readers, READERS);
+        rp_test_step_all(readers, READERS);
     }
-    assert_true(queued_now(&s) > 2 * MIB);
+    assert_true(rp_test_queued(&s.live) > 2 * MIB);
     for (int i = 0; i < 4000 && calls[one]->unread == 0; i++) { /* one that has begun */
         one = (one + 1) % READERS;
         (void)rp_test_client_step(readers[one], 5);
@@ -690,41 +438,36 @@ static void messages_of_blocked_writers_leave_room_for_samples(void **state)
 
     (void)state;
     for (size_t k = 0; k < COUNT_OF(item_bytes); k++) {
-        rp_test_client *writers[WRITERS], *learner;
-        rp_test_stream *calls[WRITERS], *samples;
+        rp_test_client *writers[RP_TEST_FILLERS], *learner;
+        rp_test_stream *calls[RP_TEST_FILLERS], *samples;
         rp_buf request;
         stage s;
 
-        open_quiet_stage(&s, 600000);
-        fill_with_messages(&s, writers, calls, item_bytes[k]);
+        rp_test_start_queue(&s.live, 600000, 600000);
+        rp_test_fill_with_messages(&s.live, writers, calls, item_bytes[k]);
         assert_non_null(learner = rp_test_live_connect(&s.live));
         samples = rp_test_client_open(learner, RP_TEST_REVERB "SampleStream");
         rp_buf_init(&request, rp_allocator_default());
-        rp_test_put_sample(&request, "turns", SENT, -2);
+        rp_test_put_sample(&request, "turns", RP_TEST_FILLERS * RP_TEST_FILLS, -2);
         rp_test_stream_put(samples, &request);
-        for (int i = 0; i < 200000 && samples->message_count < SENT && !learner->is_closed;
+        for (int i = 0;
+             i < 200000 && samples->message_count < RP_TEST_FILLERS * RP_TEST_FILLS &&
+             !learner->is_closed;
              i++) {
             (void)rp_test_client_step(learner, 5);
-            step_all(writers, WRITERS);
+            rp_test_step_all(writers, RP_TEST_FILLERS);
         }
 
-        for (int i = 0; i < WRITERS; i++)
-            assert_true(rp_test_await_confirmed(calls[i], EACH_SENDS));
+        for (int i = 0; i < RP_TEST_FILLERS; i++)
+            assert_true(rp_test_await_confirmed(calls[i], RP_TEST_FILLS));
         rp_buf_deinit(&request);
-        free_all(writers, WRITERS);
+        rp_test_free_all(writers, RP_TEST_FILLERS);
         rp_test_client_free(learner);
         rp_test_live_stop(&s.live);
     }
 }
 
 /* --- draws without room ------------------------------------------------------------------------- */
-
-static void put_draw_until(rp_buf *out, int64_t count, int64_t timeout_ms)
-{
-    put_draw(out, count);
-    rp_wire_put_int(out, 3, 1); /* at_least */
-    rp_wire_put_int(out, 4, timeout_ms);
-}
 
 /* Calls that wait in an empty table take room for what they draw, not for what they ask for. */
 static void calls_that_ask_for_many_samples_leave_room(void **state)
@@ -735,7 +478,7 @@ static void calls_that_ask_for_many_samples_leave_room(void **state)
     stage s;
 
     (void)state;
-    open_quiet_stage(&s, 600000);
+    rp_test_start_queue(&s.live, 600000, 600000);
     rp_buf_init(&request, rp_allocator_default());
     for (int i = 0; i < WAITING; i++) {
         rp_test_stream *call;
@@ -745,14 +488,14 @@ static void calls_that_ask_for_many_samples_leave_room(void **state)
         rp_test_stream_put(call, &request);
         rp_test_stream_end(call);
     }
-    step_all(waiters, WAITING);
+    rp_test_step_all(waiters, WAITING);
     assert_true(rp_test_live_await(&s.live, "replay", 0, WAITING));
 
-    assert_in_range(queued_now(&s), 0, 64 << 10);
+    assert_in_range(rp_test_queued(&s.live), 0, 64 << 10);
     assert_non_null(client = rp_test_live_connect(&s.live));
     rp_test_insert_items(client, "replay", 1, 1, MIB);
     rp_buf_deinit(&request);
-    free_all(waiters, WAITING);
+    rp_test_free_all(waiters, WAITING);
     rp_test_client_free(client);
     rp_test_live_stop(&s.live);
 }
@@ -783,34 +526,6 @@ static void calls_past_many_large_arrays_get_small_ones(void **state)
     rp_metrics_free(metrics);
 }
 
-/* Samples that are not read fill the queue: a call that waits for its room ends in time. */
-static void a_sample_that_waits_for_room_times_out(void **state)
-{
-    rp_test_client *readers[PEERS], *client;
-    rp_test_stream *calls[PEERS], *call;
-    rp_buf request;
-    stage s;
-
-    (void)state;
-    open_quiet_stage(&s, 600000);
-    rp_buf_init(&request, rp_allocator_default());
-    assert_non_null(client = rp_test_live_connect(&s.live));
-    rp_test_insert_items(client, "replay", 1, 1, MIB);
-    fill_with_answers(&s, readers, calls, 1);
-    put_draw_until(&request, 1, 200);
-    call = rp_test_client_open(client, RP_TEST_REPLAY "Sample");
-    rp_test_stream_put(call, &request);
-    rp_test_stream_end(call);
-    assert_true(rp_test_stream_wait(call));
-
-    assert_int_equal(call->status, RP_DEADLINE);
-    assert_non_null(strstr(call->text, "queued_bytes"));
-    rp_buf_deinit(&request);
-    free_all(readers, PEERS);
-    rp_test_client_free(client);
-    rp_test_live_stop(&s.live);
-}
-
 /* It is refused by its prefix, before a byte of it has come. */
 static void a_message_that_never_fits_is_refused_at_once(void **state)
 {
@@ -819,7 +534,7 @@ static void a_message_that_never_fits_is_refused_at_once(void **state)
     stage s;
 
     (void)state;
-    open_quiet_stage(&s, 600000);
+    rp_test_start_queue(&s.live, 600000, 600000);
     assert_non_null(writer = rp_test_live_connect(&s.live));
     call = rp_test_client_open(writer, RP_TEST_REVERB "InsertStream");
     rp_test_stream_send_raw(call, "\0\0\x80\0\1", 5); /* a byte more than half of 16 MiB */
@@ -829,7 +544,7 @@ static void a_message_that_never_fits_is_refused_at_once(void **state)
     assert_non_null(strstr(call->text, "8388609"));
     assert_non_null(strstr(call->text, "8388608"));
     assert_non_null(strstr(call->text, "queued_bytes"));
-    assert_int_equal(refused(&s, RP_REFUSED_QUEUED), 1);
+    assert_int_equal(rp_test_refused(&s.live, RP_REFUSED_QUEUED), 1);
     rp_test_client_free(writer);
     rp_test_live_stop(&s.live);
 }
@@ -844,17 +559,12 @@ int main(void)
         cmocka_unit_test(messages_that_do_not_end_are_bounded),
         cmocka_unit_test(pages_that_are_not_read_are_bounded),
         cmocka_unit_test(halves_of_messages_give_way_to_a_whole_one),
-        cmocka_unit_test(messages_have_their_turn_in_a_full_queue),
-        cmocka_unit_test(a_turn_is_for_one_message),
-        cmocka_unit_test(a_turn_is_handed_on),
         cmocka_unit_test(the_largest_message_needs_no_empty_queue),
         cmocka_unit_test(answers_that_are_not_read_leave_room_for_messages),
-        cmocka_unit_test(readers_that_take_almost_nothing_give_way),
         cmocka_unit_test(window_updates_are_read_without_room),
         cmocka_unit_test(messages_of_blocked_writers_leave_room_for_samples),
         cmocka_unit_test(calls_that_ask_for_many_samples_leave_room),
         cmocka_unit_test(calls_past_many_large_arrays_get_small_ones),
-        cmocka_unit_test(a_sample_that_waits_for_room_times_out),
         cmocka_unit_test(a_message_that_never_fits_is_refused_at_once),
     };
 

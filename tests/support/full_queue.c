@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/full_queue.h"
+
+void rp_test_start_queue(rp_test_live *live, int64_t grace_ms, int64_t stall_ms)
+{
+    const rp_server_options options = {.loops = 2,
+                                       .limits = {.queued_bytes = RP_TEST_QUEUE_BYTES,
+                                                  .stall_ms = stall_ms,
+                                                  .ping_ms = 600000,
+                                                  .message_grace_ms = grace_ms}};
+
+    rp_test_live_start(live, &options);
+}
+
+uint64_t rp_test_queued(const rp_test_live *live)
+{
+    rp_loop_metrics sums;
+
+    rp_metrics_sum(live->server->metrics, &sums);
+    return rp_counter_get(&sums.queued_bytes);
+}
+
+uint64_t rp_test_refused(const rp_test_live *live, rp_refusal why)
+{
+    rp_loop_metrics sums;
+
+    rp_metrics_sum(live->server->metrics, &sums);
+    return rp_counter_get(&sums.refusals[why]);
+}
+
+void rp_test_step_all(rp_test_client **clients, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (clients[i] != NULL && !clients[i]->is_closed)
+            (void)rp_test_client_step(clients[i], 0);
+}
+
+void rp_test_free_all(rp_test_client **clients, int count)
+{
+    for (int i = 0; i < count; i++) rp_test_client_free(clients[i]);
+}
+
+void rp_test_fill_with_messages(rp_test_live *live, rp_test_client **writers,
+                                rp_test_stream **calls, size_t item_bytes)
+{
+    const rp_table_options queue = {.name = "turns",
+                                    .sampler = {.kind = RP_FIFO},
+                                    .remover = {.kind = RP_FIFO},
+                                    .limiter = rp_limiter_queue(1),
+                                    .max_times_sampled = 1,
+                                    .max_size = 1};
+    rp_buf request;
+
+    assert_ok(rp_store_add_table(live->store, &queue, NULL, NULL));
+    rp_buf_init(&request, rp_allocator_default());
+    for (int i = 0; i < RP_TEST_FILLERS; i++) {
+        assert_non_null(writers[i] = rp_test_live_connect(live));
+        calls[i] = rp_test_client_open(writers[i], RP_TEST_REVERB "InsertStream");
+        for (int j = 0; j < RP_TEST_FILLS; j++) {
+            rp_test_put_insert(&request, "turns", (uint64_t)(i * RP_TEST_FILLS + j + 1),
+                               item_bytes);
+            rp_test_stream_put(calls[i], &request);
+        }
+    }
+    rp_buf_deinit(&request);
+    for (int i = 0; i < 4000 && rp_test_queued(live) < RP_TEST_FULL_SIDE; i++) {
+        (void)rp_test_client_step(writers[0], 1);
+        rp_test_step_all(writers, RP_TEST_FILLERS);
+    }
+    assert_true(rp_test_queued(live) >= RP_TEST_FULL_SIDE);
+}
+
+rp_test_client *rp_test_connect_reader(rp_test_live *live, rp_test_stream **call,
+                                       uint32_t window)
+{
+    const rp_test_client_options deaf = {
+        .window = window, .hold_windows = true, .keep_nothing = true};
+    rp_test_client *reader = rp_test_live_connect_with(live, &deaf);
+    rp_buf request;
+
+    assert_non_null(reader);
+    *call = rp_test_client_open(reader, RP_TEST_REVERB "SampleStream");
+    rp_buf_init(&request, rp_allocator_default());
+    rp_test_put_sample(&request, "replay", 1000, -2);
+    rp_test_stream_put(*call, &request);
+    rp_buf_deinit(&request);
+    return reader;
+}
+
+void rp_test_fill_with_answers(rp_test_live *live, rp_test_client **readers,
+                               rp_test_stream **calls, int count, uint32_t window,
+                               uint64_t bytes)
+{
+    for (int i = 0; i < count; i++)
+        readers[i] = rp_test_connect_reader(live, &calls[i], window);
+    for (int i = 0; i < 10000 && rp_test_queued(live) < bytes; i++) {
+        rp_test_step_all(readers, count);
+        (void)rp_test_client_step(readers[0], 1);
+    }
+    assert_true(rp_test_queued(live) >= bytes);
+}

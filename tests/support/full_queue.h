@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Servers whose limit queued_bytes peers have filled, on one of its sides. */
+#ifndef RP_TEST_FULL_QUEUE_H
+#define RP_TEST_FULL_QUEUE_H
+
+#include "server/inside.h"
+#include "support/live_server.h"
+
+enum {
+    RP_TEST_QUEUE_BYTES = 16 << 20,
+    /* What a side counts when only shares are left of it. */
+    RP_TEST_FULL_SIDE = RP_TEST_QUEUE_BYTES / 2 - RP_TEST_QUEUE_BYTES / 8,
+    RP_TEST_FILLERS = 8, /* connections that fill the side of messages, */
+    RP_TEST_FILLS = 3,   /* with so many messages each */
+};
+
+/* A server with that limit, two loops and no pings. */
+void rp_test_start_queue(rp_test_live *live, int64_t grace_ms, int64_t stall_ms);
+
+/* The server's count of queued bytes; how often it has refused something. */
+uint64_t rp_test_queued(const rp_test_live *live);
+uint64_t rp_test_refused(const rp_test_live *live, rp_refusal why);
+
+/* For clients that are not closed, or NULL. */
+void rp_test_step_all(rp_test_client **clients, int count);
+void rp_test_free_all(rp_test_client **clients, int count);
+
+/* Connects RP_TEST_FILLERS writers that wait for the table "turns", which takes one item at a
+ * time, until what they have sent behind that fills its side. */
+void rp_test_fill_with_messages(rp_test_live *live, rp_test_client **writers,
+                                rp_test_stream **calls, size_t item_bytes);
+/* Connects one reader that asks for samples of the table "replay" and takes no more than
+ * `window` bytes of them. */
+rp_test_client *rp_test_connect_reader(rp_test_live *live, rp_test_stream **call,
+                                       uint32_t window);
+/* Connects `count` of them, until so many bytes wait. */
+void rp_test_fill_with_answers(rp_test_live *live, rp_test_client **readers,
+                               rp_test_stream **calls, int count, uint32_t window,
+                               uint64_t bytes);
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/turns.h"
+
+#include "support/unit.h"
+
+#define SECOND INT64_C(1000000000)
+
+enum { MIB = 1 << 20, POLL_NS = 50000000 };
+
+static const rp_turn_terms terms = {.lent_bytes = 8 * MIB, .longest_ns = 32 * SECOND};
+static const int64_t start_ns = 1000 * SECOND;
+
+/* Asks for the same again. */
+static bool ask(rp_turns *turns, rp_turn *turn, size_t bytes, int64_t now_ns)
+{
+    return rp_turn_ask(turns, turn, bytes, &terms, 0, now_ns);
+}
+
+static size_t lent(rp_turns *turns)
+{
+    rp_mutex_lock(&turns->lock);
+    size_t bytes = turns->lent;
+    rp_mutex_unlock(&turns->lock);
+    return bytes;
+}
+
+/* T1. */
+static void loans_have_a_bound(void **state)
+{
+    rp_turn some[3] = {{0}}, large = {0};
+    rp_turns turns = {0};
+
+    (void)state;
+    rp_turns_init(&turns);
+    assert_true(ask(&turns, &some[0], 4 * MIB, start_ns));
+    assert_true(ask(&turns, &some[1], 4 * MIB, start_ns));
+    assert_false(ask(&turns, &some[2], 1, start_ns));
+    assert_int_equal(lent(&turns), 8 * MIB);
+    rp_turn_end(&turns, &some[2]);
+    assert_false(ask(&turns, &large, 20 * MIB, start_ns));
+    rp_turn_end(&turns, &some[0]);
+    assert_false(ask(&turns, &large, 20 * MIB, start_ns));
+    rp_turn_end(&turns, &some[1]);
+    assert_true(ask(&turns, &large, 20 * MIB, start_ns)); /* there is no other */
+    rp_turn_end(&turns, &large);
+    assert_int_equal(lent(&turns), 0);
+    rp_turns_deinit(&turns);
+}
+
+/* A connection begins another message in its turn. */
+static void a_loan_may_grow_within_the_bound(void **state)
+{
+    rp_turn one = {0}, other = {0};
+    rp_turns turns = {0};
+
+    (void)state;
+    rp_turns_init(&turns);
+    assert_true(ask(&turns, &one, 2 * MIB, start_ns));
+    assert_true(ask(&turns, &other, 2 * MIB, start_ns));
+    assert_true(ask(&turns, &one, 6 * MIB, start_ns));
+    assert_false(ask(&turns, &one, 7 * MIB, start_ns));
+    assert_true(ask(&turns, &one, 1, start_ns)); /* it has that */
+    assert_int_equal(lent(&turns), 8 * MIB);
+    rp_turn_end(&turns, &other);
+    assert_true(ask(&turns, &one, 8 * MIB, start_ns));
+    assert_false(ask(&turns, &one, 8 * MIB + 1, start_ns)); /* although there is no other */
+    rp_turn_reduce(&turns, &one, 3 * MIB);
+    assert_int_equal(lent(&turns), 3 * MIB);
+    rp_turn_reduce(&turns, &one, 4 * MIB);
+    assert_int_equal(lent(&turns), 3 * MIB);
+    rp_turn_end(&turns, &one);
+    assert_int_equal(lent(&turns), 0);
+    rp_turns_deinit(&turns);
+}
+
+/* T2: of those that want as much, the one that has waited longest is next, whoever asks. */
+static void the_first_in_the_line_is_next(void **state)
+{
+    enum { WAITING = 4 };
+    rp_turn holder = {0}, waiting[WAITING] = {{0}};
+    rp_turns turns = {0};
+    int64_t now_ns = start_ns;
+
+    (void)state;
+    rp_turns_init(&turns);
+    assert_true(ask(&turns, &holder, 8 * MIB, now_ns));
+    for (int i = 0; i < WAITING; i++)
+        assert_false(ask(&turns, &waiting[i], 8 * MIB, now_ns += 1000));
+    for (int served = 0; served < WAITING; served++) {
+        rp_turn_end(&turns, served == 0 ? &holder : &waiting[served - 1]);
+        now_ns += POLL_NS;
+        for (int i = WAITING - 1; i > served; i--)
+            assert_false(ask(&turns, &waiting[i], 8 * MIB, now_ns));
+        assert_true(ask(&turns, &waiting[served], 8 * MIB, now_ns));
+    }
+    rp_turn_end(&turns, &waiting[WAITING - 1]);
+    rp_turns_deinit(&turns);
+}
+
+/* T2: a message that takes less time need not wait as long; but a large one is not passed for
+ * ever. */
+static void waits_are_measured_by_what_is_wanted(void **state)
+{
+    rp_turn holder = {0}, large = {0}, small = {0};
+    rp_turns turns = {0};
+    int64_t now_ns = start_ns;
+
+    (void)state;
+    rp_turns_init(&turns);
+    assert_true(ask(&turns, &holder, 8 * MIB, now_ns));
+    assert_false(ask(&turns, &large, 8 * MIB, now_ns));
+    now_ns += SECOND;
+    assert_false(ask(&turns, &small, MIB, now_ns));
+    now_ns += SECOND; /* large has waited twice as long, and takes three times as long */
+    assert_false(ask(&turns, &small, MIB, now_ns));
+    rp_turn_end(&turns, &holder);
+    assert_false(ask(&turns, &large, 8 * MIB, now_ns));
+    assert_true(ask(&turns, &small, MIB, now_ns));
+    rp_turn_end(&turns, &small);
+
+    now_ns += 4 * SECOND;
+    assert_true(ask(&turns, &holder, 8 * MIB, now_ns)); /* nobody has asked for so long */
+    assert_false(ask(&turns, &large, 8 * MIB, now_ns));
+    assert_false(ask(&turns, &small, MIB, now_ns));
+    now_ns += SECOND / 10;
+    rp_turn_end(&turns, &holder);
+    assert_false(ask(&turns, &small, MIB, now_ns));
+    assert_true(ask(&turns, &large, 8 * MIB, now_ns));
+    rp_turn_end(&turns, &large);
+    rp_turn_end(&turns, &small);
+    rp_turns_deinit(&turns);
+}
+
+/* A connection whose thread is busy does not hold the others up. */
+static void who_does_not_ask_is_passed(void **state)
+{
+    rp_turn holder = {0}, first = {0}, second = {0};
+    rp_turns turns = {0};
+
+    (void)state;
+    rp_turns_init(&turns);
+    assert_true(ask(&turns, &holder, 8 * MIB, start_ns));
+    assert_false(ask(&turns, &first, MIB, start_ns));
+    assert_false(ask(&turns, &second, MIB, start_ns + 1));
+    rp_turn_end(&turns, &holder);
+    assert_false(ask(&turns, &second, MIB, start_ns + POLL_NS));
+    assert_true(ask(&turns, &second, MIB, start_ns + SECOND));
+    assert_true(ask(&turns, &first, MIB, start_ns + SECOND)); /* there is room for both */
+    rp_turn_end(&turns, &first);
+    rp_turn_end(&turns, &second);
+    rp_turns_deinit(&turns);
+}
+
+/* Looks 20 times a second for 100 s while a peer moves `per_second` bytes of a loan, and
+ * another connection waits for `wanted`. Returns after how many milliseconds the peer is
+ * behind; 0 if never. */
+static int64_t behind_after_ms(size_t bytes, size_t per_second, size_t wanted)
+{
+    rp_turn holder = {0}, waiting = {0};
+    rp_turns turns = {0};
+    int64_t ms = 0;
+
+    rp_turns_init(&turns);
+    assert_true(ask(&turns, &holder, bytes, start_ns));
+    for (int64_t t = 0; t < 100 * SECOND && ms == 0; t += POLL_NS) {
+        uint64_t moved = (uint64_t)((double)t * (double)per_second / 1e9);
+        if (wanted > 0 && rp_turn_ask(&turns, &waiting, wanted, &terms, 0, start_ns + t))
+            rp_turn_end(&turns, &waiting);
+        if (rp_turn_is_behind(&turns, &holder, &terms, moved < bytes ? moved : bytes,
+                              start_ns + t))
+            ms = t / 1000000;
+        if (moved >= bytes) break; /* then it ends its turn */
+    }
+    rp_turn_end(&turns, &holder);
+    rp_turn_end(&turns, &waiting);
+    rp_turns_deinit(&turns);
+    return ms;
+}
+
+/* T3. */
+static void who_does_not_go_on_is_behind(void **state)
+{
+    (void)state;
+    assert_int_equal(behind_after_ms(MIB, 0, 8 * MIB), 550); /* a 64th of 32 s, and a look */
+    assert_int_equal(behind_after_ms(8 * MIB, 0, MIB), 550);
+    assert_int_equal(behind_after_ms(MIB, 0, 0), 0);       /* nobody waits, */
+    assert_int_equal(behind_after_ms(MIB, 0, 7 * MIB), 0); /* or there is room */
+}
+
+static void who_goes_on_is_not_behind(void **state)
+{
+    (void)state;
+    assert_int_equal(behind_after_ms(64 << 10, MIB, 8 * MIB), 0);
+    assert_int_equal(behind_after_ms(MIB, MIB, 8 * MIB), 0);
+    assert_int_equal(behind_after_ms(8 * MIB, MIB, MIB), 0);
+    assert_int_equal(behind_after_ms(24 * MIB, MIB, MIB), 0);
+    assert_in_range(behind_after_ms(MIB, 100 << 10, 8 * MIB), 500, 1000);
+    assert_in_range(behind_after_ms(300 << 10, 64 << 10, 8 * MIB), 500, 1500);
+}
+
+/* T3: a connection that begins one message after the other goes on for ever. */
+static void a_turn_has_an_end(void **state)
+{
+    rp_turn holder = {0}, waiting = {0};
+    rp_turns turns = {0};
+    int64_t t = 0;
+
+    (void)state;
+    rp_turns_init(&turns);
+    assert_true(ask(&turns, &holder, 8 * MIB, start_ns));
+    do {
+        t += POLL_NS;
+        assert_false(ask(&turns, &waiting, MIB, start_ns + t));
+    } while (t < 100 * SECOND &&
+             !rp_turn_is_behind(&turns, &holder, &terms, (uint64_t)t / 100, start_ns + t));
+
+    assert_int_equal(t, terms.longest_ns + POLL_NS);
+    rp_turn_end(&turns, &holder);
+    rp_turn_end(&turns, &waiting);
+    rp_turns_deinit(&turns);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loans_have_a_bound),
+        cmocka_unit_test(a_loan_may_grow_within_the_bound),
+        cmocka_unit_test(the_first_in_the_line_is_next),
+        cmocka_unit_test(waits_are_measured_by_what_is_wanted),
+        cmocka_unit_test(who_does_not_ask_is_passed),
+        cmocka_unit_test(who_does_not_go_on_is_behind),
+        cmocka_unit_test(who_goes_on_is_not_behind),
+        cmocka_unit_test(a_turn_has_an_end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
