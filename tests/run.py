@@ -13,7 +13,7 @@ source; examples and docs use an installed copy as a user would; cli runs the co
 lets independent clients loose on a server process, attack hostile ones (on those of asan and tsan,
 if these parts run as well); python builds a wheel and tests the package as it is installed, once
 more with the sanitizers, beside TensorFlow (if conformance runs as well), and counts references;
-plants builds with bugs to be chosen and places to be killed at, and planted shows that the tests of
+plants builds a copy of the sources with bugs to be chosen and places to be killed at, and planted shows that the tests of
 durability find them. One line per program, the output of what failed, and at the end `N passed, N
 failed`.
 """
@@ -36,6 +36,9 @@ import time
 import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "durability"))
+import plant  # noqa: E402: beside its tests
+
 BUILD = ROOT / "build" / "test"
 STAGE = ROOT / "build" / "stage"
 MESON = "/usr/bin/meson" if os.path.exists("/usr/bin/meson") else "meson"
@@ -76,7 +79,9 @@ BUILDS = {
     },
     "plants": {
         "cc": "gcc",
-        "options": ["-Dplants=true", "-Dprograms=false", "-Doptimization=1"],
+        "options": ["-Dkill_points=true", "-Dprograms=false", "-Doptimization=1",
+                    f"-Dc_args=-include {plant.HEADER}"],
+        "source": ROOT / "build" / "planted",
         "scale": 1.0,
         "targets": ["test_durability_damage", "test_durability_errors", "test_durability_exact",
                     "test_durability_points", "test_durability_power", "test_unit_cut",
@@ -214,15 +219,21 @@ def build(name):
     with other options is made anew."""
     config = BUILDS[name]
     where = BUILD / name
+    source = config.get("source", ROOT)
     options = ["-Dwerror=true", "-Dtests=enabled", "-Db_colorout=never"] + config["options"]
     stamp = where / "options.json"
     # The system's own Python is the one that has NumPy: tools/need.sh installs it.
     env = {"PATH": f"/usr/bin:{os.environ['PATH']}"}
     if config["cc"]:
         env["CC"] = config["cc"]
+    if source != ROOT:
+        try:
+            plant.make(source)
+        except ValueError as wrong:
+            return Result(0, 1, str(wrong))
     if not stamp.exists() or json.loads(stamp.read_text()) != options:
         shutil.rmtree(where, ignore_errors=True)
-        status, output = run([MESON, "setup", where, ROOT] + options, env=env)
+        status, output = run([MESON, "setup", where, source] + options, env=env)
         if status != 0:
             return Result(0, 1, output)
         stamp.write_text(json.dumps(options))

@@ -60,6 +60,7 @@ test   | module ensurepip        | venv of Python        | python3-venv        |
 test   | library python3         | headers of Python     | python3-dev         | python3-devel       | python            | python3-dev
 python | program python3-dbg     | debug build of Python | python3-dbg         | -                   | -                 | -
 test   | program openssl         | openssl               | openssl             | openssl             | openssl           | openssl
+test   | program patch           | patch                 | patch               | patch               | patch             | patch
 test   | certificates CA         | CA certificates       | ca-certificates     | ca-certificates     | ca-certificates   | ca-certificates
 test   | daemon nginx            | nginx                 | nginx-light         | nginx               | nginx             | nginx
 test   | daemon haproxy          | HAProxy               | haproxy             | haproxy             | haproxy           | haproxy

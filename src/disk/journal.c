@@ -8,7 +8,6 @@
 #include "util/error.h"
 #include "util/kill_point.h"
 #include "util/mem.h"
-#include "util/planted.h"
 
 enum { DEFAULT_BYTES = 64 << 20 /* of a file; in the queue */ };
 static const int64_t default_retry_ns = 1000000000;
@@ -120,7 +119,7 @@ uint64_t rp_journal_cut(rp_journal *j)
     return last;
 }
 
-rp_status rp_journal_trim(rp_journal *j, uint64_t covered, uint64_t base, rp_error *err)
+rp_status rp_journal_trim(rp_journal *j, uint64_t base, rp_error *err)
 {
     char path[RP_JOURNAL_PATH_BYTES];
     rp_status first = RP_OK;
@@ -133,7 +132,6 @@ rp_status rp_journal_trim(rp_journal *j, uint64_t covered, uint64_t base, rp_err
 
         rp_mutex_lock(&j->mu);
         more = j->file_count > 1 && j->files[1] - 1 <= base;
-        if (RP_PLANTED(9)) more = j->file_count > 0 && j->files[0] <= covered;
         if (more) {
             file = j->files[0];
             j->file_count--;

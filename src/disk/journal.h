@@ -124,10 +124,9 @@ RP_NODISCARD rp_status rp_journal_sync(rp_journal *j, rp_wait wait, rp_error *er
 /* A checkpoint that has everything up to `covered` is complete, and the room that the next one
  * needs is kept: a journal that gave up on a full disk writes again. */
 void rp_journal_resume(rp_journal *j, uint64_t covered);
-/* A checkpoint has everything up to `covered`: removes files whose records are all <= `base`,
- * which an older one has. The first failure is the status. */
-RP_NODISCARD rp_status rp_journal_trim(rp_journal *j, uint64_t covered, uint64_t base,
-                                       rp_error *err);
+/* Removes files whose records are all <= `base`, which a checkpoint has. The first failure is
+ * the status. */
+RP_NODISCARD rp_status rp_journal_trim(rp_journal *j, uint64_t base, rp_error *err);
 
 typedef struct rp_journal_info {
     uint64_t last, safe, synced;   /* numbers */

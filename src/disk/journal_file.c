@@ -7,7 +7,6 @@
 #include "util/error.h"
 #include "util/kill_point.h"
 #include "util/little_endian.h"
-#include "util/planted.h"
 
 enum { SEAL_BYTES = 24 };
 
@@ -163,9 +162,9 @@ rp_status rp_journal_file_write(rp_journal_file *file, const rp_journal_options 
 rp_status rp_journal_file_sync(rp_journal_file *file, const rp_journal_options *o,
                                rp_error *err)
 {
-    rp_status st = RP_PLANTED(3) ? RP_OK : o->files->ops->sync(file->handle, err);
+    rp_status st = o->files->ops->sync(file->handle, err);
 
-    if (st == RP_OK && !file->is_named && !RP_PLANTED(2)) {
+    if (st == RP_OK && !file->is_named) {
         st = o->files->ops->sync_directory(o->files, "wal", err);
         file->is_named = st == RP_OK;
     }

@@ -4,7 +4,6 @@
 #include "util/error.h"
 #include "util/kill_point.h"
 #include "util/mem.h"
-#include "util/planted.h"
 
 enum {
     PIECE_BYTES = 4 << 20, /* encoded and written in one go */
@@ -134,8 +133,6 @@ static rp_status sync_file(rp_journal *j, rp_error *err) RP_NO_THREAD_SAFETY_ANA
     if (st == RP_OK)
         st = is_full ? rp_journal_file_seal(&j->file, &j->o, j->written, err)
                      : rp_journal_file_sync(&j->file, &j->o, err);
-    if (st != RP_OK && RP_PLANTED(22) && j->file.handle != NULL)
-        st = rp_journal_file_sync(&j->file, &j->o, err);
     if (st != RP_OK) {
         if (j->file.is_bad) condemn(j);
         return st;

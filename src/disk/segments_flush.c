@@ -6,7 +6,6 @@
 #include "disk/segments_inside.h"
 #include "util/error.h"
 #include "util/mem.h"
-#include "util/planted.h"
 
 enum {
     /* Written and not synced: then it is time. It is kept in memory until then, and the system
@@ -49,9 +48,7 @@ static void move_entry_locked(rp_segments *s, rp_segment_entry *e) RP_REQUIRES(s
     e->segment = s->tail;
     e->offset = (uint32_t)s->tail_offset;
     s->tail_offset += rp_entry_bytes(e);
-    if (home == NULL || RP_PLANTED(23) ||
-        atomic_load_explicit(&home->where, memory_order_relaxed) != old)
-        return;
+    if (home == NULL || atomic_load_explicit(&home->where, memory_order_relaxed) != old) return;
     rp_segment_ref(e->segment);
     rp_segment_unref(home->segment);
     home->segment = e->segment;

@@ -2,7 +2,6 @@
 #include "durable/catalogue.h"
 
 #include "util/mem.h"
-#include "util/planted.h"
 
 void rp_catalogue_init(rp_catalogue *c, const rp_allocator *alloc)
 {
@@ -136,11 +135,9 @@ rp_status rp_catalogue_hold(rp_catalogue *c, const rp_manifest_segment *segments
 
 bool rp_catalogue_needs(const rp_catalogue *c, uint64_t number)
 {
-    size_t first = RP_PLANTED(28) ? c->checkpoint_count - 1 : 0;
-
     for (size_t i = 0; i < c->held_count; i++)
         if (c->held[i] == number) return true;
-    for (size_t i = first; i < c->checkpoint_count; i++)
+    for (size_t i = 0; i < c->checkpoint_count; i++)
         if (rp_find_segment(c->checkpoints[i].segments, c->checkpoints[i].segment_count,
                             number) != NULL)
             return true;

@@ -12,7 +12,6 @@
 #include "util/error.h"
 #include "util/kill_point.h"
 #include "util/mem.h"
-#include "util/planted.h"
 
 enum {
     FLUSH_BYTES = 8 << 20,
@@ -455,9 +454,7 @@ static rp_status write_segments(run *r, rp_error *err)
 
     RP_KILL_POINT("checkpoint.queued");
     if (st == RP_OK) st = check_room(r, true, err);
-    if (st == RP_OK)
-        st = RP_PLANTED(26) ? rp_segments_flush(r->c->segments, err)
-                            : rp_segments_sync(r->c->segments, err);
+    if (st == RP_OK) st = rp_segments_sync(r->c->segments, err);
     if (st == RP_OK && rp_segments_generation(r->c->segments) != generation)
         st = rp_fail(err, RP_UNAVAILABLE, "checkpoint: a segment failed on the way");
     return st;
@@ -642,7 +639,7 @@ static rp_status switch_over(run *r, bool *stays, rp_error *err)
     RP_KILL_POINT("checkpoint.verified");
     if (st == RP_OK) st = files->ops->rename(files, temporary, path, err);
     RP_KILL_POINT("checkpoint.renamed");
-    if (st == RP_OK && !RP_PLANTED(7)) st = files->ops->sync_directory(files, "manifest", err);
+    if (st == RP_OK) st = files->ops->sync_directory(files, "manifest", err);
     if (st == RP_OK) st = rp_current_prepare(files, &current, err);
     RP_KILL_POINT("checkpoint.current");
     if (st != RP_OK) {
@@ -716,7 +713,6 @@ rp_status rp_checkpoint_write(rp_checkpointer *c, rp_checkpoint_result *out, rp_
     }
     if (st == RP_OK) {
         c->last_number = r->result.number;
-        if (RP_PLANTED(8) && rp_retain(c) != RP_OK) r->result.is_swept = false;
         st = switch_over(r, &stays, err);
         if (stays) c->is_unsure = st != RP_OK;
         if (!stays)

@@ -7,7 +7,6 @@
 #include "durable/pack.h"
 #include "util/error.h"
 #include "util/mem.h"
-#include "util/planted.h"
 
 enum { WRITE_BYTES = 1 << 20 }; /* at once */
 
@@ -200,8 +199,7 @@ rp_status rp_manifest_writer_finish(rp_manifest_writer *w, uint64_t *bytes,
     rp_buf_append(&w->payload, hash, RP_MANIFEST_HASH_BYTES);
     add_record(w, RP_RECORD_END);
     flush(w);
-    if (w->status == RP_OK && !RP_PLANTED(6))
-        w->status = w->files->ops->sync(w->file, &w->error);
+    if (w->status == RP_OK) w->status = w->files->ops->sync(w->file, &w->error);
     *bytes = w->written;
     if (w->status != RP_OK && err != NULL) *err = w->error;
     return w->status;

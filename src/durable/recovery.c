@@ -11,7 +11,6 @@
 #include "util/error.h"
 #include "util/kill_point.h"
 #include "util/mem.h"
-#include "util/planted.h"
 
 enum { MAX_REPORTS = 1000, MAX_FILES = 1 << 20 };
 #define MAX_LSN (UINT64_MAX / 2) /* there is room to leap (RP_LSN_LEAP) */
@@ -21,7 +20,7 @@ void rp_recovery_report(rp_recovery *r, const char *format, ...)
     char text[2 * RP_ERROR_TEXT_BYTES];
     va_list arguments;
 
-    if (r->on_event == NULL || r->reported > MAX_REPORTS || RP_PLANTED(27)) return;
+    if (r->on_event == NULL || r->reported > MAX_REPORTS) return;
     if (r->reported++ == MAX_REPORTS) {
         r->on_event(r->ctx, true, "there is more, which is not told");
         return;

@@ -6,7 +6,6 @@
 
 #include "util/error.h"
 #include "util/kill_point.h"
-#include "util/planted.h"
 
 rp_status rp_retention_note(rp_checkpointer *c, uint64_t number, rp_error *err)
 {
@@ -101,14 +100,12 @@ static rp_status retain(rp_checkpointer *c, bool is_all)
     rp_status first = drop_manifests(c), st = RP_OK;
     const rp_kept_checkpoint *newest = &k->checkpoints[k->checkpoint_count - 1];
     const rp_kept_checkpoint *base =
-        c->has_journal && k->checkpoint_count > 1 && !c->is_short && !RP_PLANTED(29)
-            ? newest - 1
-            : newest;
+        c->has_journal && k->checkpoint_count > 1 && !c->is_short ? newest - 1 : newest;
 
     if (first == RP_OK) first = drop_segments(c, is_all ? UINT64_MAX : base->number);
     if (c->journal != NULL)
-        st = rp_journal_trim(c->journal, newest->lsn,
-                             base->lsn < newest->lsn ? base->lsn : newest->lsn, NULL);
+        st = rp_journal_trim(c->journal, base->lsn < newest->lsn ? base->lsn : newest->lsn,
+                             NULL);
     else if (c->has_old_journal)
         st = drop_old_journal(c);
     RP_KILL_POINT("retention.journal");

@@ -656,7 +656,7 @@ rp_progress rp_insert_resume_locked(rp_table *t, rp_op *op)
     return now;
 }
 
-rp_status rp_insert_check(const rp_table *t, rp_op *op)
+rp_status rp_insert_check(const rp_table *t, rp_op *op, size_t block_size)
 {
     size_t bad;
 
@@ -664,7 +664,7 @@ rp_status rp_insert_check(const rp_table *t, rp_op *op)
         return rp_fail(&op->error, RP_INVALID,
                        "table '%s': %zu items in one call, the bound is %d", t->options.name,
                        op->count, RP_MAX_BATCH);
-    if (rp_insert_block_size(op, RP_BLOCK) == op->count) return RP_OK;
+    if (block_size == op->count) return RP_OK;
     bad = find_bad(t, op->items, op->count);
     if (bad == op->count) return RP_OK;
     explain_bad(t, &op->items[bad], bad, &op->error);

@@ -315,18 +315,22 @@ static rp_status begin(rp_table *t, rp_op *op, bool is_insert)
         return rp_fail(&op->error, RP_INVALID,
                        "table '%s': an operation that may wait needs an on_done",
                        t->options.name);
-    return is_insert ? rp_insert_check(t, op) : rp_sample_check(t, op);
+    return RP_OK;
 }
 
 bool rp_table_start_insert(rp_table *t, rp_op *op)
 {
     rp_prepared block[RP_BLOCK];
     bool over = false, parked = false;
+    size_t count;
 
     op->status = begin(t, op, true);
     if (op->status != RP_OK || op->count == 0) return true;
+    count = rp_insert_block_size(op, RP_BLOCK);
+    op->status = rp_insert_check(t, op, count);
+    if (op->status != RP_OK) return true;
     while (!over && !parked) {
-        size_t first = op->done, count = rp_insert_block_size(op, RP_BLOCK), done;
+        size_t first = op->done, done;
         int64_t wall_ns = t->wall_ns(t->wall_ctx);
         rp_progress now = RP_BLOCKED;
 
@@ -348,6 +352,7 @@ bool rp_table_start_insert(rp_table *t, rp_op *op)
         over |= now == RP_OVER;
         rp_table_leave(t); /* if parked, the operation may be gone from here on */
         rp_insert_clean_up(block, count, done);
+        if (!over && !parked) count = rp_insert_block_size(op, RP_BLOCK);
     }
     return over;
 }
@@ -358,6 +363,7 @@ bool rp_table_start_sample(rp_table *t, rp_op *op)
     bool over = false;
 
     op->status = begin(t, op, false);
+    if (op->status == RP_OK) op->status = rp_sample_check(t, op);
     if (op->status != RP_OK) return true;
     while (!over && now == RP_YIELD) {
         now = RP_BLOCKED;

@@ -46,9 +46,9 @@ typedef struct rp_prepared {
     bool is_offered; /* the reference is the owner's own */
 } rp_prepared;
 
-/* Checks items before the first is inserted. An operation of one block is checked by preparing
- * it. */
-RP_NODISCARD rp_status rp_insert_check(const rp_table *t, rp_op *op);
+/* Checks items before the first is inserted. An operation of one block, of `block_size` items,
+ * is checked by preparing it. */
+RP_NODISCARD rp_status rp_insert_check(const rp_table *t, rp_op *op, size_t block_size);
 
 /* Prepares items [first, first + count). RP_INVALID, RP_NO_RESOURCE. After success,
  * rp_insert_clean_up(). */

@@ -17,7 +17,6 @@
 #include "chunk/trajectory.h"
 #include "util/error.h"
 #include "util/mem.h"
-#include "util/planted.h"
 
 enum {
     SETS = 2,
@@ -205,7 +204,7 @@ static rp_status check_slot(restore *r, uint32_t number, rp_slot *slot)
         return bad_slot(r, number, "its sequence is to come");
     if (slot->turn >= s->next_turn) return bad_slot(r, number, "its turn is to come");
     if (slot->times_sampled < 0) return bad_slot(r, number, "times_sampled is below 0");
-    if (rp_table_weigh(r->t, slot->priority, &w, &why) != RP_OK && !RP_PLANTED(25))
+    if (rp_table_weigh(r->t, slot->priority, &w, &why) != RP_OK)
         return bad_slot(r, number, why.text);
     if (slot->priority > s->max_priority && !isinf(slot->priority))
         return bad_slot(r, number, "its priority is over the largest");
@@ -256,8 +255,6 @@ static rp_status take_block(restore *r, size_t block, const rp_slot *from)
             *slot = from[i];
             slot->references = 1;
             slot->next = 0;
-            if (RP_PLANTED(14)) slot->sequence = number;
-            if (RP_PLANTED(17)) slot->turn = number;
             r->slots.live++;
             st = check_slot(r, number, slot);
             if (st == RP_OK) st = enter_key(r, number, slot);
@@ -371,11 +368,6 @@ static rp_status read_set(restore *r, int which)
     seen = rp_alloc_zero(&r->t->alloc, bytes);
     if (seen == NULL) return rp_fail_memory(r->err, bytes);
     st = r->source->set(r->source->ctx, which, set, count, r->err);
-    for (size_t i = 0; RP_PLANTED(18) && i < count / 2; i++) {
-        uint32_t swap = set[i];
-        set[i] = set[count - 1 - i];
-        set[count - 1 - i] = swap;
-    }
     if (st == RP_OK) st = check_set(r, set, count, which, seen);
     rp_release(&r->t->alloc, seen, bytes);
     return st;
@@ -533,7 +525,6 @@ static rp_status count_in_locked(restore *r) RP_REQUIRES(r->t->mu)
         st = rp_budget_adopt(a->budget, slot->trajectory, r->err);
         if (st != RP_OK) break;
         rp_account_add(a, slot->trajectory);
-        if (RP_PLANTED(19)) rp_account_add(a, slot->trajectory);
     }
     rp_account_settle(a, 0);
     if (st != RP_OK) count_out_locked(r, i);
@@ -561,10 +552,8 @@ static rp_status commit_locked(restore *r) RP_REQUIRES(r->t->mu)
     r->slots = empty;
     rp_map_take(&t->keys, &r->keys);
     t->options = options_after(r);
-    if (RP_PLANTED(24)) t->options.max_size++;
     t->limiter = s->limiter;
-    if (RP_PLANTED(16)) t->limiter.samples = 0;
-    if (!RP_PLANTED(15)) t->rng = s->rng;
+    t->rng = s->rng;
     t->max = r->max;
     t->updates = s->updates;
     t->evictions = s->evictions;

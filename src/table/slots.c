@@ -5,7 +5,6 @@
 
 #include "chunk/trajectory.h"
 #include "util/mem.h"
-#include "util/planted.h"
 
 #define NONE RP_SLOT_NONE
 
@@ -97,7 +96,7 @@ void rp_slots_mark(rp_slots *s, size_t block)
     size_t copy, first;
 
     s->marks[block] = 1;
-    if (cut == NULL || block >= cut->block_count || cut->done[block] || RP_PLANTED(12)) return;
+    if (cut == NULL || block >= cut->block_count || cut->done[block]) return;
     copy = atomic_load_explicit(&cut->copy_count, memory_order_relaxed);
     first = copy * RP_SLOTS_PER_BLOCK;
     memcpy(cut->copies + first, s->blocks[block], BLOCK_BYTES);
@@ -131,7 +130,7 @@ size_t rp_slots_exhume(rp_slots *s, rp_remains *out, size_t count)
         uint32_t slot = s->first_dead;
         rp_slot *at = rp_slots_change(s, slot);
 
-        if (is_cut(s, at) && !s->cut->done[slot / RP_SLOTS_PER_BLOCK] && !RP_PLANTED(11))
+        if (is_cut(s, at) && !s->cut->done[slot / RP_SLOTS_PER_BLOCK])
             *limbo_of(s, slot) = at->references;
         else
             out[n++] = (rp_remains){at->trajectory, at->references};

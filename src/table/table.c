@@ -30,7 +30,6 @@
 #include "chunk/trajectory.h"
 #include "util/error.h"
 #include "util/mem.h"
-#include "util/planted.h"
 
 static_assert((int)RP_BLOCK <= (int)RP_EVENTS_AT_ONCE,
               "updates are told of after the whole block is done");
@@ -356,8 +355,7 @@ static size_t update_block_locked(rp_table *t, update_block *b, size_t count) RP
     }
     if (t->sampler->ops->prefetch != NULL) t->sampler->ops->prefetch(t->sampler, b->slots, n);
     for (size_t i = 0; i < n; i++) {
-        rp_slot *slot = RP_PLANTED(13) ? rp_slots_at(&t->slots, b->slots[i])
-                                       : rp_slots_change(&t->slots, b->slots[i]);
+        rp_slot *slot = rp_slots_change(&t->slots, b->slots[i]);
         rp_weighed w = {b->priorities[i], b->sampler_values[i], b->remover_values[i]};
 
         slot->priority = w.priority;

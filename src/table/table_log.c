@@ -4,8 +4,6 @@
 
 #include <assert.h>
 
-#include "util/planted.h"
-
 static_assert((int)RP_TOLD_AT_ONCE >= (int)RP_BLOCK, "a block is told as one change");
 
 void rp_table_set_log(rp_table *t, rp_table_log *log)
@@ -48,7 +46,6 @@ void rp_tell_noted_locked(rp_table *t)
         told->evicted = 0;
         tell_locked(t, &change);
     }
-    if (RP_PLANTED(21)) told->drawn = 0;
     if (told->drawn > 0) {
         rp_change change = {.kind = RP_CHANGED_SAMPLE, .count = told->drawn};
         told->drawn = 0;
@@ -81,7 +78,7 @@ void rp_note_inserted_locked(rp_table *t, const rp_insert *item, double priority
         .priority = priority,
         .trajectory = trajectory,
         .times_sampled = trajectory != NULL ? item->times_sampled : 0,
-        .evicted = RP_PLANTED(20) ? 0 : (uint32_t)told->evicted,
+        .evicted = (uint32_t)told->evicted,
     };
     told->evicted = 0;
     if (told->inserted_count == RP_TOLD_AT_ONCE) rp_tell_noted_locked(t);

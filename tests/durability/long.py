@@ -37,10 +37,10 @@ CAMPAIGNS = {
     "errors": ("errors", [], 20_000, r"# (\d+) runs", 6, "release"),
     "damage": ("damage", [], 524_288, r"# (\d+) loads", 8, "release"),
     "exact": ("exact", [], 1, r"^(ok) 2", 50, "release"),
-    "points": ("points", [], 1, r"^(ok) 1", 5, "plants"),
+    "points": ("points", [], 1, r"^(ok) 1", 5, "kill_points"),
     "full": ("full", [], 1, r"^(ok) 1", 1, "release"),
 }
-OPTIONS = {"release": [], "plants": ["-Dplants=true", "-Dprograms=false"]}
+OPTIONS = {"release": [], "kill_points": ["-Dkill_points=true", "-Dprograms=false"]}
 
 
 class Ledger:

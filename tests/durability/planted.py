@@ -1,22 +1,22 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Bugs planted in the sources (src/util/planted.h), and the tests that find them.
+"""Bugs planted in a copy of the sources, and the tests that find them.
 
     tests/durability/planted.py BUILD [NUMBER...]
 
-BUILD is a build with -Dplants=true. Each test must fail with its bug, within a minute; without
-one, all of them pass, as in every other build.
+BUILD is a build of the copy that tests/durability/plant.py makes. Each test must fail with its bug,
+within a minute; without one, all of them pass, as in every other build.
 """
 
 import concurrent.futures
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+import plant
+
 LIMIT_S = 60
 SCALES = {"durability_power": "0.6", "durability_errors": "6"}
 CASES = {22: ["sync"], 23: ["checkpoint"]}
@@ -78,19 +78,12 @@ def find(build, number):
     return found, f"{number:2} {what}: {test} in {seconds:.1f} s: {how[:160]}"
 
 
-def used_numbers():
-    """The numbers that stand in the sources."""
-    return {int(n) for path in (ROOT / "src").rglob("*.[ch]")
-            for n in re.findall(r"RP_PLANTED\((\d+)\)", path.read_text())
-            if path.name != "planted.h"}
-
-
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     numbers = [int(n) for n in sys.argv[2:]] or sorted(BUGS)
     bad = 0
-    if used_numbers() != set(BUGS):
-        print(f"not ok - the sources have {sorted(used_numbers())}, the list {sorted(BUGS)}")
+    if plant.numbers() != set(BUGS):
+        print(f"not ok - the patches have {sorted(plant.numbers())}, the list {sorted(BUGS)}")
         bad += 1
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
         for found, text in pool.map(lambda n: find(build, n), numbers):

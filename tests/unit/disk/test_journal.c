@@ -41,7 +41,7 @@ static void records_come_back(void **state)
         o.next_lsn = 201; /* and on, in a second life */
         j = rp_test_journal_start(&o);
         for (int i = 0; i < 50; i++) (void)rp_test_append(j);
-        assert_ok(rp_journal_trim(j, 120, 120, &err));
+        assert_ok(rp_journal_trim(j, 120, &err));
         rp_test_journal_stop(j);
         rp_test_expect_all(disk, 120, 250);
         assert_int_equal(rp_sim_open_handles(disk), 0);
@@ -64,7 +64,7 @@ static void trimming_removes_files(void **state)
     for (int i = 0; i < 300; i++)
         assert_ok(rp_journal_wait(j, rp_test_append(j), rp_wait_forever(), &err));
     rp_journal_get_info(j, &before);
-    assert_ok(rp_journal_trim(j, 150, 150, &err));
+    assert_ok(rp_journal_trim(j, 150, &err));
     rp_journal_get_info(j, &after);
     assert_true(after.files < before.files && after.files > 1);
     rp_test_journal_stop(j);
@@ -336,7 +336,7 @@ static void acknowledged_records_are_not_trimmed_issue_20(void **state)
     rp_journal_get_info(j, &info);
     assert_int_equal(info.condemned, 1);
 
-    assert_ok_err(rp_journal_trim(j, 5, 5, &err), &err);
+    assert_ok_err(rp_journal_trim(j, 5, &err), &err);
 
     image = rp_sim_copy(disk);
     copied = rp_sim_mount(image);

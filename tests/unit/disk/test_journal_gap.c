@@ -46,7 +46,7 @@ static void complete(rp_journal *j, uint64_t cut)
 {
     rp_error err;
 
-    assert_ok_err(rp_journal_trim(j, cut, cut, &err), &err);
+    assert_ok_err(rp_journal_trim(j, cut, &err), &err);
     rp_journal_resume(j, cut);
 }
 

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bugs that are planted into a copy of the sources, to see that the tests find them.
+ *
+ *   if (rp_planted(7)) ...
+ *
+ * The patches beside this file plant them, tests/durability/planted.py lists them, and the
+ * environment chooses one: RP_PLANT=7. The compiler puts this file before every source. */
+#ifndef RP_TEST_PLANTED_H
+#define RP_TEST_PLANTED_H
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+static inline bool rp_planted(int number)
+{
+    static int chosen = -1;
+
+    if (chosen < 0) {
+        const char *text = getenv("RP_PLANT");
+        chosen = text != NULL ? (int)strtol(text, NULL, 10) : 0;
+    }
+    return chosen == number;
+}
+
+#endif
