@@ -126,13 +126,10 @@ static rp_status say_hello(rp_h2 *h2)
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, RP_H2_WINDOW},
         {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, RP_H2_FRAME},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)h2->limits.header_bytes},
-        /* Of a server. Else nghttp2 keeps the tree of dependencies that a peer asks for, and
-         * walks it for each frame that it sends. */
-        {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
     };
-    size_t count = sizeof settings / sizeof *settings - (h2->is_client ? 1 : 0);
 
-    if (nghttp2_submit_settings(h2->session, NGHTTP2_FLAG_NONE, settings, count) != 0)
+    if (nghttp2_submit_settings(h2->session, NGHTTP2_FLAG_NONE, settings,
+                                sizeof settings / sizeof *settings) != 0)
         return RP_NO_RESOURCE;
     if (!h2->is_client && announce_streams(h2) != RP_OK) return RP_NO_RESOURCE;
     if (nghttp2_session_set_local_window_size(h2->session, NGHTTP2_FLAG_NONE, 0,

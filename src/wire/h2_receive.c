@@ -51,7 +51,6 @@ void rp_h2_clear_head(rp_h2 *h2)
 
 int rp_h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
-    static const nghttp2_extpri turns = {.urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY, .inc = 1};
     rp_h2 *h2 = user;
     rp_call *call;
 
@@ -78,8 +77,6 @@ int rp_h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame,
         rp_release(&h2->alloc, call, sizeof *call);
         return drop_headers(h2);
     }
-    /* Calls take turns, as by default each would be sent to its end first. */
-    rp_h2_need(h2, nghttp2_session_change_extpri_stream_priority(session, call->id, &turns, 1));
     rp_h2_link_call(h2, call);
     rp_h2_clear_head(h2);
     return 0;
@@ -463,18 +460,6 @@ static bool spend(size_t *earned)
     return true;
 }
 
-/* nghttp2 skips PRIORITY, as priorities are off. On stream 0 it is an error of the connection
- * all the same (RFC 9113, 6.3). */
-static void count_priority(rp_h2 *h2, const nghttp2_frame_hd *head)
-{
-    if (head->stream_id != 0) {
-        rp_h2_nuisance(h2, RP_NUISANCE_PRIORITY);
-        return;
-    }
-    h2->violated = true;
-    rp_h2_terminate(h2, NGHTTP2_PROTOCOL_ERROR);
-}
-
 /* Counts frames that cost us something and carry nothing, by their head: nghttp2 reports none
  * but the head of a frame on a stream that has ended. gRPC clients measure with pings how fast
  * our data comes, and open windows for it: data earns them both. */
@@ -510,7 +495,7 @@ static void count_frame(rp_h2 *h2, const nghttp2_frame_hd *head)
     case NGHTTP2_WINDOW_UPDATE:
         if (!spend(&h2->earned_windows)) rp_h2_nuisance(h2, RP_NUISANCE_WINDOW);
         break;
-    case NGHTTP2_PRIORITY: count_priority(h2, head); break;
+    case NGHTTP2_PRIORITY: rp_h2_nuisance(h2, RP_NUISANCE_PRIORITY); break;
     case NGHTTP2_CONTINUATION:
         if (head->length < RP_H2_SMALL_CONTINUATION) rp_h2_nuisance(h2, RP_NUISANCE_EMPTY);
         break;
@@ -657,12 +642,12 @@ bool rp_h2_receive(rp_h2 *h2, const uint8_t *data, size_t size)
     if (used < 0) {
         h2->broken = true;
         if (used == NGHTTP2_ERR_NOMEM) h2->starved = true;
-        if (used == NGHTTP2_ERR_NOMEM || used == NGHTTP2_ERR_CALLBACK_FAILURE) return false;
-        h2->violated = true;
-        rp_h2_need(h2, nghttp2_session_terminate_session(h2->session,
-                                                         used == NGHTTP2_ERR_BAD_CLIENT_MAGIC
-                                                             ? NGHTTP2_PROTOCOL_ERROR
-                                                             : NGHTTP2_ENHANCE_YOUR_CALM));
+        h2->violated = used != NGHTTP2_ERR_NOMEM && used != NGHTTP2_ERR_CALLBACK_FAILURE;
+        if (h2->violated)
+            rp_h2_need(h2, nghttp2_session_terminate_session(
+                               h2->session, used == NGHTTP2_ERR_BAD_CLIENT_MAGIC
+                                                ? NGHTTP2_PROTOCOL_ERROR
+                                                : NGHTTP2_ENHANCE_YOUR_CALM));
         return false;
     }
     if (nghttp2_session_want_read(h2->session) == 0) return false;

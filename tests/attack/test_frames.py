@@ -63,6 +63,7 @@ FATAL = {
         f.PROTOCOL_ERROR),
     "PRIORITY of 4 bytes": (f.frame(f.PRIORITY, 0, 3, b"\0" * 4), f.FRAME_SIZE_ERROR),
     "PRIORITY on stream 0": (f.priority(0, 1), f.PROTOCOL_ERROR),
+    "PRIORITY that depends on itself": (f.priority(3, 3), f.PROTOCOL_ERROR),
     "RST_STREAM of 3 bytes": (f.frame(f.RST_STREAM, 0, INNOCENT, b"\0" * 3),
                               f.FRAME_SIZE_ERROR),
     "RST_STREAM on stream 0": (f.rst(0), f.PROTOCOL_ERROR),
@@ -146,9 +147,6 @@ FOR_THE_STREAM = {
     "a header with priority": (
         f.frame(f.HEADERS, f.END_HEADERS | f.HAS_PRIORITY, 3,
                 struct.pack(">IB", 1 << 31 | 1, 255) + f.request_block(CALL))
-        + f.data(3, f.message(b""), end=True), None),
-    "PRIORITY that depends on itself": (  # which RFC 9113 does not speak of any more
-        f.priority(3, 3) + f.headers(3, f.request_block(CALL))
         + f.data(3, f.message(b""), end=True), None),
     "trailers": (
         f.headers(3, f.request_block(CALL)) + f.data(3, f.message(b""))

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers on their way out: borrowed bytes, however little is written at a time. */
-#include <nghttp2/nghttp2.h>
-
 #include "chunk/trajectory.h"
 #include "support/fixture.h"
 #include "support/h2_pair.h"
@@ -576,78 +574,6 @@ static void much_output_is_made_a_megabyte_at_a_time(void **state)
     give_up(&b);
 }
 
-/* Opens a call that depends on another, and on no other; past the client, which knows of none.
- */
-static void open_dependent(rp_test_pair *p, uint8_t stream, uint8_t parent)
-{
-    const uint8_t frame[] = {0,
-                             0,
-                             11,
-                             NGHTTP2_HEADERS,
-                             NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_PRIORITY,
-                             0,
-                             0,
-                             0,
-                             stream,
-                             0x80,
-                             0,
-                             0,
-                             parent,
-                             15,
-                             0x83,
-                             0x86,
-                             0x84,
-                             0x41,
-                             1,
-                             'a'};
-
-    rp_test_pair_feed(p, frame, sizeof frame);
-}
-
-/* Writes the streams of the DATA frames in the output, in order; returns how many there are. */
-static size_t streams_of_data(rp_test_pair *p, uint8_t *streams, size_t most)
-{
-    uint8_t *bytes = malloc(MIB);
-    size_t size = 0, count = 0;
-    struct iovec part;
-
-    assert_non_null(bytes);
-    while (rp_h2_output(p->h2, &part, 1) > 0) {
-        assert_true(part.iov_len <= MIB - size);
-        memcpy(bytes + size, part.iov_base, part.iov_len);
-        size += part.iov_len;
-        rp_h2_written(p->h2, part.iov_len);
-    }
-    for (size_t at = 0; at < size;) {
-        const uint8_t *head = bytes + at;
-        if (head[3] == NGHTTP2_DATA && count < most) streams[count++] = head[8];
-        at += 9 + ((size_t)head[0] << 16 | (size_t)head[1] << 8 | (size_t)head[2]);
-    }
-    free(bytes);
-    return count;
-}
-
-/* nghttp2 would keep a tree of dependencies and walk it for each frame: a chain of calls would
- * make answers as slow as it is long. So priorities are off, and calls take turns. */
-static void calls_take_turns_whatever_they_depend_on(void **state)
-{
-    (void)state;
-    enum { ANSWER = 30000 }; /* two frames; both calls fit the window of the connection */
-    static const uint8_t answer[ANSWER] = {0};
-    uint8_t streams[8];
-    rp_test_pair p;
-
-    rp_test_pair_init(&p, NULL, NULL);
-    rp_test_pair_carry(&p);
-    for (uint8_t i = 0; i < 2; i++) open_dependent(&p, (uint8_t)(1 + 2 * i), i);
-    assert_int_equal(p.request_count, 2);
-    for (size_t i = 0; i < 2; i++) rp_test_pair_say(&p, p.calls[i], answer, sizeof answer);
-
-    assert_int_equal(streams_of_data(&p, streams, sizeof streams), 4);
-    assert_memory_equal(streams, "\1\3\1\3", 4);
-    rp_test_pair_deinit(&p);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -670,7 +596,6 @@ int main(void)
         cmocka_unit_test(a_call_that_is_answered_is_reset_late),
         cmocka_unit_test(a_client_that_closes_in_time_is_not_reset),
         cmocka_unit_test(much_output_is_made_a_megabyte_at_a_time),
-        cmocka_unit_test(calls_take_turns_whatever_they_depend_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
