@@ -32,6 +32,8 @@ bool rp_journal_room_look(rp_journal_room *room, uint64_t queued)
     if (room->files->ops->space == NULL ||
         room->files->ops->space(room->files, &total, &room->available, NULL) != RP_OK)
         atomic_store(&room->limit, UINT64_MAX);
+    else if (room->available > UINT64_MAX / 2) /* it does not say */
+        atomic_store(&room->limit, UINT64_MAX);
     else
         atomic_store(&room->limit, put - waiting + room->available);
     while (wanted != UINT64_MAX)
