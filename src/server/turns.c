@@ -38,8 +38,8 @@ static int64_t longest_ns(const rp_turn_terms *terms)
 static int64_t time_of(const rp_turn_terms *terms, size_t bytes)
 {
     int64_t longest = longest_ns(terms);
-    double ns = (double)first_ns(terms) + (double)(terms->longest_ns / WHOLE_PART) +
-                (double)bytes * NS_PER_BYTE;
+    int64_t least = first_ns(terms) + terms->longest_ns / WHOLE_PART;
+    double ns = (double)least + (double)bytes * NS_PER_BYTE;
 
     return ns < (double)longest ? (int64_t)ns : longest;
 }

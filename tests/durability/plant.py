@@ -26,7 +26,8 @@ def planted_files():
     texts = {}
     for patch in sorted(PATCHES.glob("*.patch")):
         source = re.search(r"^\+\+\+ b/(\S+)", patch.read_text(), re.MULTILINE).group(1)
-        ran = subprocess.run(["patch", "--quiet", "--output=-", str(ROOT / source), str(patch)],
+        ran = subprocess.run(["patch", "--quiet", "--output=-", "--reject-file=-",
+                              str(ROOT / source), str(patch)],
                              capture_output=True, check=False)
         if ran.returncode != 0:
             raise ValueError(f"{patch.relative_to(ROOT)} does not apply to {source} any more: "
