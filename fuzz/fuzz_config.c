@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A configuration file. One that is accepted must make a store and, printed with everything
  * filled in, be read again as the same; one that is refused must be told why. */
-#include "cli/config_yaml.h"
-#include "cli/serve_print.h"
+#include "cli/serve/config_yaml.h"
+#include "cli/serve/serve_print.h"
 #include "fuzz.h"
 
 enum { MEMORY = 1 << 20 };

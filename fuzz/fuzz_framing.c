@@ -11,7 +11,7 @@
 #include "fuzz_memory.h"
 #include "reprise/chunk.h"
 #include "util/mem.h"
-#include "wire/h2_inside.h"
+#include "wire/h2/h2_inside.h"
 
 enum { CALLS = 16, BIG_BYTES = 6000 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks of slots and states of tables, as they come from a disk. What is read is written and
  * read again as the same; the first byte says which of the two, and when memory runs out. */
-#include "durable/image.h"
+#include "durable/format/image.h"
 #include "fuzz_memory.h"
 
 static void check_block(const rp_allocator *alloc, const uint8_t *data, size_t size)

@@ -3,7 +3,7 @@
  * payload of one kind. What is accepted is within bounds, and what is read again after it was
  * written is the same. */
 #include "disk/journal.h"
-#include "durable/journal_records.h"
+#include "durable/format/journal_records.h"
 #include "fuzz.h"
 
 enum { KINDS = RP_RECORD_PAUSE - RP_RECORD_INSERT + 1, WHOLE_FILE = KINDS, DROP };

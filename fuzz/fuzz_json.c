@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "cli/item_text.h"
+#include "cli/text/item_text.h"
 #include "fuzz.h"
 
 static void write_value(rp_sheet *out, const rp_json *v)

@@ -2,8 +2,8 @@
 /* Records of a manifest, one after the other: a kind, two bytes of length, a payload. Their
  * checksums are taken to be right; so is that of the whole, if the input ends in a record of
  * kind 255: then an END is made that fits. CURRENT is read as it comes. */
-#include "durable/manifest.h"
-#include "durable/manifest_hash.h"
+#include "durable/format/manifest.h"
+#include "durable/format/manifest_hash.h"
 #include "fuzz_memory.h"
 
 enum { MAKE_END = 255, MAX_KINDS = 6 };

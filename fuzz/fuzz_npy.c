@@ -3,7 +3,7 @@
  * of the same type and shape is read as the same. */
 #include <stdio.h>
 
-#include "cli/npy.h"
+#include "cli/text/npy.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

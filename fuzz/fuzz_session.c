@@ -10,8 +10,8 @@
 #include "fuzz_frames.h"
 #include "fuzz_memory.h"
 #include "fuzz_requests.h"
-#include "server/inside.h"
-#include "server/served.h"
+#include "server/core/inside.h"
+#include "server/core/served.h"
 #include "system.h"
 
 enum { PEERS = 3, SECOND = 1000000000 };

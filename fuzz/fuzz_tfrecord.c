@@ -6,12 +6,12 @@
  *                                                checksums are no wall before the messages
  *
  * What is read into a store must be sound, can be written, and then reads the same again. */
-#include "durable/reverb_checkpoint.h"
-#include "durable/tfrecord.h"
-#include "durable/zlib_stream.h"
+#include "durable/reverb/reverb_checkpoint.h"
+#include "durable/reverb/tfrecord.h"
+#include "durable/reverb/zlib_stream.h"
 #include "fuzz.h"
 #include "fuzz_memory.h"
-#include "table/cut.h"
+#include "table/snapshot/cut.h"
 
 /* --- files in memory ---------------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "fuzz.h"
-#include "server/auth.h"
+#include "server/auth/auth.h"
 
 static void check_refusal(const char *text, size_t size, const rp_error *err)
 {

@@ -6,7 +6,7 @@
 #include "buffer/frames.h"
 #include "reprise/replay_buffer.h"
 #include "reprise/sumtree.h"
-#include "table/power.h"
+#include "table/selector/power.h"
 #include "util/mutex.h"
 #include "util/rng.h"
 

@@ -37,7 +37,7 @@ typedef struct rp_chunk_home {
     void (*free)(struct rp_chunk_home *home);
 } rp_chunk_home;
 
-/* What the disk tier knows of a chunk: made by durable/tier.c, freed with the chunk. */
+/* What the disk tier knows of a chunk: made by durable/tier/tier.c, freed with the chunk. */
 typedef struct rp_chunk_stay {
     void (*free)(struct rp_chunk_stay *stay);
 } rp_chunk_stay;

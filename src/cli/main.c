@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 
 int main(int argc, char **argv)
 {

@@ -9,9 +9,9 @@
 
 #include <stdatomic.h>
 
-#include "client/channel.h"
-#include "client/sink.h"
-#include "client/source.h"
+#include "client/channel/channel.h"
+#include "client/sink/sink.h"
+#include "client/sampler/source.h"
 #include "reprise/client.h"
 #include "util/mutex.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client/client.h"
-#include "client/sampler.h"
+#include "client/sampler/sampler.h"
 #include "util/error.h"
 
 enum { SIGNATURE_WAIT_MS = 30000 };

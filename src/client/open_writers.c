@@ -2,11 +2,11 @@
 /* Writers of a client: what the writers themselves do not know of. */
 #include <stdatomic.h>
 
-#include "client/batch_writer.h"
+#include "client/writer/batch_writer.h"
 #include "client/client.h"
-#include "client/shared_sink.h"
-#include "client/step_writer.h"
-#include "client/structured_writer.h"
+#include "client/sink/shared_sink.h"
+#include "client/writer/step_writer.h"
+#include "client/writer/structured_writer.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -29,7 +29,7 @@ typedef enum rp_file_kind {
 typedef enum rp_record_kind {
     /* in segments */
     RP_RECORD_CHUNK = 1, /* the chunk's wire bytes */
-    RP_RECORD_BLOCK = 2, /* 256 slots of a table: durable/image.h */
+    RP_RECORD_BLOCK = 2, /* 256 slots of a table: durable/format/image.h */
     RP_RECORD_SEAL =
         3, /* last of a finished segment or journal file: count, bytes, XXH3-128, offsets */
     RP_RECORD_MOVED = 4, /* a chunk, too; its number: where it was first */
@@ -41,7 +41,7 @@ typedef enum rp_record_kind {
     RP_RECORD_SEGMENTS = 20,
     RP_RECORD_END = 21, /* of a manifest: counts, XXH3-128 of all before */
     RP_RECORD_CURRENT = 22,
-    /* in the journal: durable/journal_records.h has their payloads */
+    /* in the journal: durable/format/journal_records.h has their payloads */
     RP_RECORD_INSERT = 32,
     RP_RECORD_SAMPLE = 33,
     RP_RECORD_UPDATE = 34,

@@ -11,8 +11,8 @@
 #include <pthread.h>
 
 #include "disk/reserve.h"
-#include "durable/recovery.h"
-#include "durable/store_log.h"
+#include "durable/journal/store_log.h"
+#include "durable/recovery/recovery.h"
 #include "util/mutex.h"
 
 enum { RP_MAX_LISTENERS = 64, RP_DURABLE_PATH_BYTES = 4096, RP_RESERVE_ITEM_BYTES = 64 };

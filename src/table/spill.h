@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tables ask of a disk tier (durable/tier.h), if their store has one: to take note of
+/* What tables ask of a disk tier (durable/tier/tier.h), if their store has one: to take note of
  * chunks that come and go, to say whether there is room in memory, and to bring samples into
  * memory before they are handed over. Without one this costs a branch. */
 #ifndef RP_TABLE_SPILL_H

@@ -25,7 +25,7 @@
 #include "table/account.h"
 #include "table/change.h"
 #include "table/rate_limiter.h"
-#include "table/selector.h"
+#include "table/selector/selector.h"
 #include "table/slots.h"
 #include "util/map.h"
 #include "util/mutex.h"

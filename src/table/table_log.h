@@ -116,10 +116,8 @@ static inline void rp_tell_room_locked(rp_table *t)
     if (!rp_tell_has_room_locked(t)) rp_events_flush_locked(t);
 }
 
-/* --- insert.c, draw.c, table.c, whole.c, alter.c: making it again ------------------------------------- */
+/* --- draw.c, table.c, whole.c, alter.c: making it again ------------------------------------- */
 
-RP_NODISCARD rp_status rp_insert_replay_locked(rp_table *t, const rp_change *change,
-                                               rp_error *err) RP_REQUIRES(t->mu);
 RP_NODISCARD rp_status rp_sample_replay_locked(rp_table *t, const rp_change *change,
                                                rp_error *err) RP_REQUIRES(t->mu);
 RP_NODISCARD rp_status rp_update_replay_locked(rp_table *t, const rp_change *change,

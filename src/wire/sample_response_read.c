@@ -1,26 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sample is put together from its info, kept as columns and slices of chunk keys, and its
- * chunks. When its last piece has come, keys become chunks and the whole a trajectory.
- *
- * Finding a chunk by its key: slices name chunks in the order in which these came, so the chunk
- * found last and the one after it are looked at first; else a few are searched one by one, and
- * beyond FEW they stand in a hash table besides, made when it is first needed.
+ * chunks. When its last piece has come, keys become chunks and the whole a trajectory
+ * (sample_trajectory.c).
  *
  * Samples of one message share chunks, which come again with each of them. `recent` remembers
  * chunks by key, one in each of its places. It borrows them: they are held by the sample being
  * put together, or by those of this call to next that have not been handed out yet; so it is
  * emptied when such a call begins, and when a chunk goes that no sample took. */
-#include "wire/sample_response_read.h"
-
 #include "chunk/chunk.h"
-#include "chunk/mould.h"
 #include "chunk/trajectory.h"
 #include "util/error.h"
-#include "util/map.h"
 #include "util/mem.h"
 #include "wire/fields.h"
 #include "wire/insert_request.h"
 #include "wire/sample_fields.h"
+#include "wire/sample_reader.h"
 
 enum {
     BATCH_CHUNK = 1,
@@ -30,44 +24,9 @@ enum {
 };
 
 enum {
-    FEW = 16,
     RECENT_MIN_BITS = 4,
     RECENT_MAX_BITS = 12,
     RECENT_BYTES_EACH = 512, /* of the message: one place for so many */
-};
-
-typedef struct recent_chunk {
-    uint64_t key;
-    rp_chunk *chunk; /* borrowed; NULL: none */
-} recent_chunk;
-
-struct rp_sample_reader {
-    rp_allocator alloc;
-    rp_sample_limits limits;
-    rp_pb_reader message;           /* what is left of it */
-    rp_block *block;                /* borrowed, as long as there is anything left */
-    const rp_shared_source *shared; /* borrowed; NULL: none */
-    /* the sample that is put together */
-    bool has_info;
-    void *hold; /* that its shared chunks are under; a reference, or NULL */
-    rp_sample sample;
-    rp_wire_column *columns;
-    rp_wire_slice *slices;
-    size_t column_count, column_capacity, slice_count, slice_capacity;
-    rp_chunk_mould mould;
-    rp_chunk **chunks; /* of the sample, or of the batch; a reference each */
-    size_t chunk_count, chunk_capacity;
-    size_t bytes; /* of the chunks */
-    size_t found; /* the chunk found last */
-    rp_map map;   /* of chunks, if mapped */
-    bool mapped;
-    /* what the trajectory is made from: as many as columns and slices */
-    rp_slices *views;
-    rp_slice *cuts;
-    size_t view_capacity, cut_capacity;
-    recent_chunk *recent; /* 2^RECENT_MAX_BITS of them, of which a message uses the first */
-    uint32_t recent_bits;
-    bool recent_dirty;
 };
 
 rp_sample_limits rp_sample_limits_default(void)
@@ -444,87 +403,6 @@ static rp_status add_shared(rp_sample_reader *r, const rp_pb_field *f, rp_error 
     return RP_OK;
 }
 
-/* --- keys become chunks ------------------------------------------------------------------------- */
-
-static uint32_t map_find(const rp_sample_reader *r, uint64_t key)
-{
-    uint32_t tag = rp_map_tag(&r->map, key), slot;
-    rp_map_cursor at = rp_map_start(&r->map, tag);
-
-    while ((slot = rp_map_next(tag, &at)) != RP_MAP_NONE)
-        if (r->chunks[slot]->origin.key == key) return slot;
-    return RP_MAP_NONE;
-}
-
-/* A key that stands twice is the first. */
-static rp_status map_chunks(rp_sample_reader *r, rp_error *err)
-{
-    if (rp_map_reserve(&r->map, r->chunk_count) != RP_OK)
-        return rp_fail_memory(err, r->chunk_count * sizeof(uint64_t));
-    r->mapped = true;
-    for (size_t i = 0; i < r->chunk_count; i++) {
-        uint64_t key = r->chunks[i]->origin.key;
-        if (map_find(r, key) == RP_MAP_NONE)
-            rp_map_insert(&r->map, rp_map_tag(&r->map, key), (uint32_t)i);
-    }
-    return RP_OK;
-}
-
-static rp_status find_slowly(rp_sample_reader *r, uint64_t key, rp_chunk **out, rp_error *err)
-{
-    size_t at = 0;
-    rp_status st;
-
-    if (r->chunk_count <= FEW) {
-        while (at < r->chunk_count && r->chunks[at]->origin.key != key) at++;
-    } else {
-        st = r->mapped ? RP_OK : map_chunks(r, err);
-        if (st != RP_OK) return st;
-        at = map_find(r, key); /* RP_MAP_NONE is beyond all */
-    }
-    if (at >= r->chunk_count)
-        return rp_fail(err, RP_CORRUPT, "sample %llu: chunk %llu did not come with it",
-                       (unsigned long long)r->sample.key, (unsigned long long)key);
-    r->found = at;
-    *out = r->chunks[at];
-    return RP_OK;
-}
-
-static inline rp_status find_chunk(rp_sample_reader *r, uint64_t key, rp_chunk **out,
-                                   rp_error *err)
-{
-    for (size_t i = r->found; i < r->found + 2 && i < r->chunk_count; i++)
-        if (r->chunks[i]->origin.key == key) {
-            r->found = i;
-            *out = r->chunks[i];
-            return RP_OK;
-        }
-    return find_slowly(r, key, out, err);
-}
-
-/* Makes the trajectory of the sample, which has no references to its chunks yet. */
-static rp_status make_trajectory(rp_sample_reader *r, rp_error *err)
-{
-    const rp_decoded_limit limit = {r->limits.item_bytes, "the client's option item_bytes"};
-    rp_slice *cut = r->cuts;
-    rp_status st;
-
-    for (size_t i = 0; i < r->slice_count; i++) {
-        const rp_wire_slice *slice = &r->slices[i];
-        r->cuts[i] = (rp_slice){NULL, slice->index, slice->offset, slice->length};
-        st = find_chunk(r, slice->chunk_key, &r->cuts[i].chunk, err);
-        if (st != RP_OK) return st;
-    }
-    for (size_t i = 0; i < r->column_count; i++) {
-        const rp_wire_column *column = &r->columns[i];
-        r->views[i] = (rp_slices){cut, column->slice_count, column->squeeze};
-        cut += column->slice_count;
-    }
-    return rp_wire_blame_peer(rp_trajectory_new_unheld(&r->alloc, r->views, r->column_count,
-                                                       &limit, &r->sample.trajectory, err),
-                              err);
-}
-
 /* --- streams ------------------------------------------------------------------------------------ */
 
 /* One entry: a sample, or a piece of one; `*whole` if it is the last. */
@@ -583,7 +461,7 @@ static rp_status read_sample(rp_sample_reader *r, rp_sample *out, bool *found, r
         st = read_entry(r, &f, &whole, err);
         if (st != RP_OK) return st;
         if (!whole) continue;
-        st = make_trajectory(r, err);
+        st = rp_sample_make_trajectory(r, err);
         if (st != RP_OK) return st;
         *out = r->sample;
         hand_on_chunks(r, out->trajectory);
@@ -659,7 +537,7 @@ static rp_status read_batch_entry(rp_sample_reader *r, const rp_pb_field *field,
     }
     if (step != RP_PB_END) return malformed("Entry", err);
     if (!r->has_info) return rp_fail(err, RP_CORRUPT, "an entry without its info");
-    st = with_data ? make_trajectory(r, err) : RP_OK;
+    st = with_data ? rp_sample_make_trajectory(r, err) : RP_OK;
     if (st != RP_OK) return st;
     if (with_data) rp_trajectory_hold(r->sample.trajectory);
     *out = r->sample;

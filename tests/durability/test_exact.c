@@ -10,7 +10,7 @@
 #include "durable/durable_inside.h"
 #include "support/fixture.h"
 #include "support/sim_files.h"
-#include "table/cut.h"
+#include "table/snapshot/cut.h"
 #include "util/rng.h"
 
 enum { OPERATIONS = 20000, BEFORE = 3000, KEYS = 400, POOL = 64, MOST = 24, COMPARE = 997 };

@@ -15,7 +15,7 @@
 
 #include "reprise/durable.h"
 #include "support/fixture.h"
-#include "table/cut.h"
+#include "table/snapshot/cut.h"
 #include "util/clock.h"
 #include "util/rng.h"
 

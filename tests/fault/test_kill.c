@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/remote_source.h"
-#include "client/shard_sink.h"
+#include "client/sampler/remote_source.h"
+#include "client/sink/shard_sink.h"
 #include "support/caller.h"
 #include "support/fixture.h"
 #include "support/streams.h"

@@ -8,7 +8,7 @@ import pytest
 from tree import ROOT, c_files, expect_none, name_of
 
 # Written over names that the file which includes it defines first: nothing alone.
-TEMPLATES = {"src/table/sumtree_lanes.h"}
+TEMPLATES = {"src/table/selector/sumtree_lanes.h"}
 
 PUBLIC = c_files("include")
 PRIVATE = [p for p in c_files("src") if p.suffix == ".h"]

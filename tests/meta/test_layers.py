@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may include whom. The dicts are the rule."""
 
+import collections
+import pathlib
 import re
 
 from tree import ROOT, c_files, expect_none, name_of, without_comments
@@ -21,6 +23,18 @@ MAY_INCLUDE = {
     "client": ["util", "tensor", "chunk", "table", "store", "net", "wire"],
     "cli": [],
 }
+
+# The rooms of a module, the lowest first: a room may include itself and those before it. "." is the
+# module's own folder.
+ROOMS = {
+    "table": ["selector", ".", "operation", "snapshot", "extension"],
+    "durable": ["format", "checkpoint", "tier", "journal", "recovery", "reverb", ".", "tool"],
+    "wire": [".", "h2"],
+    "server": ["bounds", "auth", "metrics", "shm", "http", "core", "rpc"],
+    "client": ["channel", "sink", "sampler", "writer", "."],
+    "cli": ["text", "help", "serve", "commands", "."],
+}
+MOST_FILES = 50  # in one folder
 
 # Headers of libraries other than libc.
 THIRD_PARTY = {
@@ -87,6 +101,36 @@ def test_module_includes_only_what_lies_below_it():
         if quoted and header.split("/")[0] not in allowed:
             wrong.append(f'{place}: {module} may not include "{header}"')
     expect_none(wrong)
+
+
+def room_of(path):
+    """The room of a path below src/MODULE; "." if it is in none."""
+    return path.parts[1] if len(path.parts) > 2 else "."
+
+
+def test_every_room_has_its_place():
+    rooms = {(module_of(p), room_of(p.relative_to(ROOT / "src"))) for p in c_files("src")}
+    expect_none(f"src/{module}/{room}" for module, room in rooms
+                if room not in ROOMS.get(module, ["."]))
+
+
+def test_room_includes_only_rooms_before_it():
+    wrong = []
+    for place, path, header, quoted in includes("src"):
+        module = module_of(path)
+        if not quoted or header.split("/")[0] != module or module not in ROOMS:
+            continue
+        order = ROOMS[module]
+        here, there = room_of(path.relative_to(ROOT / "src")), room_of(pathlib.Path(header))
+        if order.index(there) > order.index(here):
+            wrong.append(f'{place}: {module}/{here} may not include "{header}"')
+    expect_none(wrong)
+
+
+def test_no_folder_is_too_full():
+    counts = collections.Counter(p.parent for p in c_files("src"))
+    expect_none(f"{name_of(folder)}: {n} files, the bound is {MOST_FILES}"
+                for folder, n in counts.items() if n > MOST_FILES)
 
 
 def test_module_uses_only_its_libraries():

@@ -5,7 +5,7 @@
 #include "store/store.h"
 #include "support/fixture.h"
 #include "support/recorder.h"
-#include "table/cut.h"
+#include "table/snapshot/cut.h"
 #include "util/rng.h"
 #include "util/thread.h"
 

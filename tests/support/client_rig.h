@@ -4,8 +4,8 @@
 #ifndef RP_TEST_CLIENT_RIG_H
 #define RP_TEST_CLIENT_RIG_H
 
-#include "client/local_sink.h"
-#include "client/trajectory_writer.h"
+#include "client/sink/local_sink.h"
+#include "client/writer/trajectory_writer.h"
 #include "support/writing.h"
 #include "util/error.h"
 

@@ -4,7 +4,7 @@
 #define RP_TEST_CUT_IMAGE_H
 
 #include "support/fixture.h"
-#include "table/cut.h"
+#include "table/snapshot/cut.h"
 #include "util/rng.h"
 
 typedef struct rp_test_image {

@@ -13,7 +13,7 @@
 #include "durable/durable_inside.h"
 #include "support/fixture.h"
 #include "support/sim_files.h"
-#include "table/cut.h"
+#include "table/snapshot/cut.h"
 
 enum { RP_TEST_RIG_EVENTS = 16 };
 

@@ -8,7 +8,7 @@
 #include "chunk/chunk.h"
 #include "chunk/trajectory.h"
 #include "disk/record.h"
-#include "table/cut.h"
+#include "table/snapshot/cut.h"
 
 enum { CHUNK_BYTES = 200, SEGMENT_BYTES = 3000, JOURNAL_BYTES = 1500, MORE_STEPS = 6 };
 

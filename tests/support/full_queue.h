@@ -3,7 +3,7 @@
 #ifndef RP_TEST_FULL_QUEUE_H
 #define RP_TEST_FULL_QUEUE_H
 
-#include "server/inside.h"
+#include "server/core/inside.h"
 #include "support/live_server.h"
 
 enum {

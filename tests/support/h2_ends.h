@@ -26,7 +26,7 @@
 
 #include "support/unit.h"
 #include "util/rng.h"
-#include "wire/h2_inside.h"
+#include "wire/h2/h2_inside.h"
 
 enum { RP_TEST_ENDS_CALLS = 256, RP_TEST_ENDS_BIG = 20 << 20 };
 

@@ -14,7 +14,7 @@
 
 #include "support/h2_client.h"
 #include "support/unit.h"
-#include "wire/h2_inside.h"
+#include "wire/h2/h2_inside.h"
 
 enum { RP_TEST_PAIR_CALLS = 64 };
 

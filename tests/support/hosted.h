@@ -4,7 +4,7 @@
 #ifndef RP_TEST_HOSTED_H
 #define RP_TEST_HOSTED_H
 
-#include "server/page.h"
+#include "server/http/page.h"
 #include "support/observed.h"
 
 typedef struct rp_test_hosted {

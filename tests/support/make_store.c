@@ -13,7 +13,7 @@
 
 #include "reprise/durable.h"
 #include "reprise/reprise.h"
-#include "table/cut.h"
+#include "table/snapshot/cut.h"
 #include "util/rng.h"
 
 static void check(rp_status st, const rp_error *err)

@@ -4,7 +4,7 @@
 #ifndef RP_TEST_OBSERVED_H
 #define RP_TEST_OBSERVED_H
 
-#include "server/server_view.h"
+#include "server/http/server_view.h"
 #include "support/fixture.h"
 
 typedef struct rp_test_observed {

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "client/sampler_inside.h"
+#include "client/sampler/sampler_inside.h"
 #include "support/fixture.h"
 
 enum { RP_TEST_MAX_SOURCES = 16 };

@@ -6,9 +6,9 @@
 
 #include <pthread.h>
 
-#include "client/channel.h"
-#include "client/sink.h"
-#include "client/source.h"
+#include "client/channel/channel.h"
+#include "client/sink/sink.h"
+#include "client/sampler/source.h"
 #include "support/live_server.h"
 
 /* A channel, with memory that is counted. */

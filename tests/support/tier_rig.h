@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "chunk/chunk.h"
-#include "durable/tier.h"
+#include "durable/tier/tier.h"
 #include "support/fixture.h"
 #include "support/sim_files.h"
 #include "util/rng.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/bench_plot.h"
+#include "cli/commands/bench_plot.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/flags.h"
+#include "cli/help/flags.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/info_print.h"
+#include "cli/text/info_print.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/item_text.h"
+#include "cli/text/item_text.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/json_tree.h"
+#include "cli/text/json_tree.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/lines.h"
+#include "cli/text/lines.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/log_lines.h"
+#include "cli/serve/log_lines.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/manual.h"
+#include "cli/help/manual.h"
 
 #include <string.h>
 

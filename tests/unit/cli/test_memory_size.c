@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/memory_size.h"
+#include "cli/serve/memory_size.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/sd_notify.h"
+#include "cli/serve/sd_notify.h"
 #include "support/unit.h"
 
 /* Writes a file below `root`, and the folders it lies in. */

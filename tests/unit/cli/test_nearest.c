@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/nearest.h"
+#include "cli/text/nearest.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/npy.h"
+#include "cli/text/npy.h"
 
 #include <stdio.h>
 #include <string.h>

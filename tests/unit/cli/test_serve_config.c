@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/serve_config.h"
+#include "cli/serve/serve_config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/config_yaml.h"
-#include "cli/limit_names.h"
-#include "cli/serve_print.h"
-#include "cli/yaml_tree.h"
-#include "server/limits.h"
+#include "cli/serve/config_yaml.h"
+#include "cli/serve/limit_names.h"
+#include "cli/serve/serve_print.h"
+#include "cli/text/yaml_tree.h"
+#include "server/bounds/limits.h"
 #include "support/unit.h"
 
 static const uint64_t memory = UINT64_C(1000000);

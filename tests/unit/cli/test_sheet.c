@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/sheet.h"
+#include "cli/text/sheet.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/signature_spec.h"
+#include "cli/text/signature_spec.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/table_spec.h"
+#include "cli/serve/table_spec.h"
 
 #include <float.h>
 #include <stdio.h>

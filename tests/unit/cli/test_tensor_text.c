@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/tensor_text.h"
+#include "cli/text/tensor_text.h"
 
 #include <math.h>
 #include <string.h>

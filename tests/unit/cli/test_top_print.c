@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/top_print.h"
+#include "cli/commands/top_print.h"
 
 #include <stdio.h>
 #include <string.h>

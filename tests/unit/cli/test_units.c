@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/units.h"
+#include "cli/text/units.h"
 
 #include <string.h>
 
-#include "cli/address_check.h"
+#include "cli/serve/address_check.h"
 #include "support/unit.h"
 
 static const uint64_t whole = UINT64_C(1000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/upkeep.h"
+#include "cli/serve/upkeep.h"
 
 #include "support/writing.h"
 

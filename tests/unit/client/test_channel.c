@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls on a channel that are no unary ones: streams, silence, waiting for a server. */
-#include "client/channel.h"
+#include "client/channel/channel.h"
 
 #include <sched.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/inbox.h"
+#include "client/sink/inbox.h"
 
 #include "support/oom.h"
 #include "support/streams.h"

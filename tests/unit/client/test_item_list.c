@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/item_list.h"
+#include "client/sink/item_list.h"
 
 #include "support/chunks.h"
 

@@ -2,7 +2,7 @@
 /* Samples of a table in this process, with and without a sampler. */
 #include <unistd.h>
 
-#include "client/local_source.h"
+#include "client/sampler/local_source.h"
 #include "support/sources.h"
 #include "util/mutex.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/remote_sink.h"
+#include "client/sink/remote_sink.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/remote_source.h"
+#include "client/sampler/remote_source.h"
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/runtime.h"
+#include "client/channel/runtime.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
 /* One shard: order, credit, ends, waits. */
 #include <unistd.h>
 
-#include "client/sampler_inside.h"
+#include "client/sampler/sampler_inside.h"
 #include "support/sources.h"
 
 static rp_test_bed bed;

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "client/local_source.h"
-#include "client/sampler_inside.h"
+#include "client/sampler/local_source.h"
+#include "client/sampler/sampler_inside.h"
 #include "support/sources.h"
 
 static rp_test_bed bed;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/sent_chunks.h"
+#include "client/sink/sent_chunks.h"
 
 #include "chunk/chunk.h"
 #include "support/chunks.h"

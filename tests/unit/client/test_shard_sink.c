@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/shard_sink.h"
+#include "client/sink/shard_sink.h"
 
 #include <stdlib.h>
 #include <unistd.h>

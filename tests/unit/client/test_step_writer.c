@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reverb's first writer. */
-#include "client/step_writer.h"
+#include "client/writer/step_writer.h"
 #include "support/client_rig.h"
 
 typedef struct rig {

@@ -2,7 +2,7 @@
 /* The pattern language: what fires, when, with which rows and which priority. */
 #include <math.h>
 
-#include "client/structured_writer.h"
+#include "client/writer/structured_writer.h"
 #include "support/client_rig.h"
 
 enum { X = 0, Y = 1, Z = 5 }; /* int32 scalars, but for Z, a float64 */

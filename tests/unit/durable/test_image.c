@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "durable/image.h"
+#include "durable/format/image.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the journal's records say, there and back, and in pieces. */
-#include "durable/journal_records.h"
+#include "durable/format/journal_records.h"
 
 #include "chunk/trajectory.h"
 #include "support/chunks.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "durable/manifest.h"
+#include "durable/format/manifest.h"
 
 #include "support/sim_files.h"
 #include "support/unit.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints that dm-reverb 0.14 wrote (tests/data/reverb/make.py says how), read, written and
  * read again; and what is done to them on the way. */
-#include "durable/reverb_checkpoint.h"
+#include "durable/reverb/reverb_checkpoint.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "chunk/chunk.h"
-#include "durable/reverb_wire.h"
-#include "durable/tfrecord.h"
+#include "durable/reverb/reverb_wire.h"
+#include "durable/reverb/tfrecord.h"
 #include "support/chunks.h"
-#include "table/cut.h"
+#include "table/snapshot/cut.h"
 
 #define DATA RP_TEST_DATA "/reverb/"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A store with a journal on a simulated disk: what was done is made again from the files alone,
  * and gives the same tables. */
-#include "durable/store_log.h"
+#include "durable/journal/store_log.h"
 
 #include <stdio.h>
 
-#include "durable/chunk_index.h"
+#include "durable/recovery/chunk_index.h"
 #include "support/fixture.h"
 #include "support/sim_files.h"
-#include "table/cut.h"
+#include "table/snapshot/cut.h"
 #include "util/rng.h"
 
 enum { MOST_STEPS = 400, KEYS = 60, POOL = 20, SEGMENT_BYTES = 6000 };

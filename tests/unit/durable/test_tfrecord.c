@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "durable/tfrecord.h"
+#include "durable/reverb/tfrecord.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "durable/zlib_stream.h"
+#include "durable/reverb/zlib_stream.h"
 
 #include <string.h>
 

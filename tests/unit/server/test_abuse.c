@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/abuse.h"
+#include "server/bounds/abuse.h"
 
 #include "support/unit.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/auth.h"
+#include "server/auth/auth.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

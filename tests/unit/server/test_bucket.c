@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/bucket.h"
+#include "server/bounds/bucket.h"
 
 #include "support/unit.h"
 

@@ -2,7 +2,7 @@
 /* Thousands of calls that end at the same moment, by their timeouts, their deadlines, with
  * their table or with their connections: each turn of the loop ends some of them, and another
  * call is answered before the last of them has ended. */
-#include "server/closing.h"
+#include "server/core/closing.h"
 
 #include <sys/socket.h>
 #include <time.h>

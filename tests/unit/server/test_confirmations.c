@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/confirmations.h"
+#include "server/rpc/confirmations.h"
 
 #include "support/oom.h"
 #include "support/unit.h"

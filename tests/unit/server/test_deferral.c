@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that visit every table: a turn of the loop runs some, and all have their answers. */
-#include "server/deferral.h"
+#include "server/core/deferral.h"
 
 #include "support/live_server.h"
 

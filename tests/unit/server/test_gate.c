@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/gate.h"
+#include "server/auth/gate.h"
 
 #include <pthread.h>
 #include <stdio.h>

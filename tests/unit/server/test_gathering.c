@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/gathering.h"
+#include "server/core/gathering.h"
 
 #include "support/unit.h"
 

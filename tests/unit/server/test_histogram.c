@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/histogram.h"
+#include "server/metrics/histogram.h"
 
 #include <pthread.h>
 

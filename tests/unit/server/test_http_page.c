@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/http_page.h"
+#include "server/http/http_page.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

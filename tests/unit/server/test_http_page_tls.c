@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "net/loop.h"
-#include "server/http_page.h"
+#include "server/http/http_page.h"
 #include "support/certificates.h"
 #include "support/hosted.h"
 #include "support/strict.h"

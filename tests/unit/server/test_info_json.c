@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/info_json.h"
+#include "server/http/info_json.h"
 
 #include <float.h>
 #include <math.h>

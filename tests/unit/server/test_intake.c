@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/intake.h"
+#include "server/bounds/intake.h"
 
 #include "support/unit.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/lease.h"
+#include "server/shm/lease.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/limits.h"
+#include "server/bounds/limits.h"
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the memory guard decides, with numbers in place of a process; and that a server with
  * owns_process has a guard. */
-#include "server/memory_guard.h"
+#include "server/core/memory_guard.h"
 
 #include "store/store.h"
 #include "support/fixture.h"

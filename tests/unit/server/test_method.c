@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/method.h"
+#include "server/auth/method.h"
 
 #include "support/unit.h"
 

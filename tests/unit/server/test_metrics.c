@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/metrics.h"
+#include "server/metrics/metrics.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/metrics_text.h"
+#include "server/http/metrics_text.h"
 
 #include <math.h>
 #include <stdio.h>

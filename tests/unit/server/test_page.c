@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/page.h"
+#include "server/http/page.h"
 
 #include "support/hosted.h"
 #include "support/strict.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page under TLS, on a server of flesh and blood. */
-#include "server/http_page.h"
+#include "server/http/http_page.h"
 
 #include <arpa/inet.h>
 #include <openssl/err.h>

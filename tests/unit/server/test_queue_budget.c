@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The limit queued_bytes holds, whatever peers ask for and do not read. Many connections over
  * two loops ask for as much as they can; the server's own count stays within the bound of
- * server/queue_budget.h, and a bystander is answered all the while. */
+ * server/core/queue_budget.h, and a bystander is answered all the while. */
 #include <stdio.h>
 
-#include "server/sample_room.h"
+#include "server/rpc/sample_room.h"
 #include "support/fixture.h"
 #include "support/full_queue.h"
 #include "wire/fields.h"

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/inside.h"
+#include "server/core/inside.h"
 #include "support/fixture.h"
 #include "support/h2_client.h"
 

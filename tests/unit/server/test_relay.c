@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Relays between two pairs of sockets: the test holds the outer ends, the relay the inner ones,
  * and a timer stops the loop when it has run long enough for the test. */
-#include "server/relay.h"
+#include "server/http/relay.h"
 
 #include <poll.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/replay_answer.h"
+#include "server/rpc/replay_answer.h"
 
 #include "chunk/chunk.h"
 #include "chunk/protobuf.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waiting for the journal: in order, across threads, and nobody forgotten. */
-#include "server/safety.h"
+#include "server/core/safety.h"
 
 #include <pthread.h>
 

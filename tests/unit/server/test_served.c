@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables as the server sees them, on a server without threads. */
-#include "server/served.h"
+#include "server/core/served.h"
 
 #include "support/live_server.h"
 

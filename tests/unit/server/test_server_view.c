@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/server_view.h"
+#include "server/http/server_view.h"
 
 #include "support/observed.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/stream_chunks.h"
+#include "server/rpc/stream_chunks.h"
 
 #include "chunk/chunk.h"
 #include "support/fixture.h"

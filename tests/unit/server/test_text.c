@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/text.h"
+#include "server/http/text.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/turns.h"
+#include "server/bounds/turns.h"
 
 #include "support/unit.h"
 

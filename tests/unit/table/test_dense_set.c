@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
-#include "table/dense_set.h"
+#include "table/selector/dense_set.h"
 
 enum { SLOTS = 50 };
 

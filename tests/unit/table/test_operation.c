@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "support/fixture.h"
-#include "table/operation.h"
+#include "table/operation/operation.h"
 
 static rp_test_bed bed;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "table/power.h"
+#include "table/selector/power.h"
 
 #include <math.h>
 #include <string.h>

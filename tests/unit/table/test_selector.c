@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "support/unit.h"
-#include "table/selector.h"
+#include "table/selector/selector.h"
 
 enum { SLOTS = 300 };
 

@@ -9,7 +9,7 @@
 #include "support/cut_image.h"
 #include "support/fixture.h"
 #include "support/recorder.h"
-#include "table/cut.h"
+#include "table/snapshot/cut.h"
 
 typedef struct world {
     rp_test_bed bed;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire/frame_meter.h"
+#include "wire/h2/frame_meter.h"
 
 #include "support/unit.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire/grpc.h"
+#include "wire/h2/grpc.h"
 
 #include "support/unit.h"
 

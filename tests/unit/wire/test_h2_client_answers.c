@@ -2,7 +2,7 @@
 /* A client and a server that is played by hand, frame by frame: what it may say, and what not.
  */
 #include "support/unit.h"
-#include "wire/h2_inside.h"
+#include "wire/h2/h2_inside.h"
 
 enum { DATA = 0, HEADERS = 1, RESET = 3, SETTINGS = 4, PUSH = 5, PING = 6, GOAWAY = 7 };
 enum { WINDOW = 8 };

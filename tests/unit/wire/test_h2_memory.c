@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A connection without memory: whatever fails, nothing is left, and every call is closed. */
-#include "wire/h2_memory.h"
+#include "wire/h2/h2_memory.h"
 
 #include "chunk/trajectory.h"
 #include "support/fixture.h"

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Load on servers, through the client library: threads with a client each that insert or sample
+ * as fast as they can. */
+#ifndef RP_CLI_COMMANDS_BENCH_LOAD_H
+#define RP_CLI_COMMANDS_BENCH_LOAD_H
+
+#include <stdatomic.h>
+
+#include "reprise/client.h"
+
+enum { RP_LOAD_MAX_CLIENTS = 1000, RP_LOAD_MAX_PAYLOAD = 1 << 26 };
+
+typedef struct rp_load_options {
+    const char *addresses;
+    const rp_client_options *client;
+    bool sample;               /* or insert */
+    const char *const *tables; /* client i works on the i-th, and round again */
+    size_t table_count;
+    size_t payload; /* bytes of an item, a multiple of 4 */
+    size_t clients; /* 1 to RP_LOAD_MAX_CLIENTS */
+    int64_t warm_ms, measure_ms;
+    int64_t most;                  /* items to insert, then the end; 0: no end */
+    const atomic_int *interrupted; /* not 0: it is to end */
+} rp_load_options;
+
+/* Runs it and counts the items that were confirmed, or received, in the time that is measured.
+ * RP_CANCELLED, and what clients end with. */
+RP_NODISCARD rp_status rp_load_run(const rp_load_options *options, double *items_per_s,
+                                   rp_error *err);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `reprise checkpoint`: the call is made on a thread of its own, so that a terminal can be
+ * shown meanwhile how far the servers are. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/commands/commands.h"
+#include "cli/text/info_print.h"
+#include "cli/commands/remote.h"
+
+enum { LOOK_MS = 250, SHOWN_SHARDS = 64, TEXT_BYTES = 160 };
+
+static const char *const examples[] = {
+    "reprise checkpoint",
+    "reprise checkpoint --timeout 10m --json",
+    NULL,
+};
+
+typedef struct asking {
+    const rp_remote *remote;
+    char *path;
+    rp_status status;
+    rp_error err;
+    atomic_bool over;
+} asking;
+
+static void *ask_main(void *ctx)
+{
+    asking *a = ctx;
+
+    a->status =
+        rp_client_checkpoint(a->remote->client, rp_remote_wait(a->remote), &a->path, &a->err);
+    atomic_store(&a->over, true);
+    return NULL;
+}
+
+/* The servers that write, in one line that is written over and over. */
+static void show(const rp_remote *r)
+{
+    static rp_client_durability shards[SHOWN_SHARDS]; /* too large for a stack */
+    rp_wait wait = rp_wait_ms(LOOK_MS);
+    char text[TEXT_BYTES];
+    size_t count = 0;
+    rp_error err;
+
+    wait.cancel = r->interrupts.cancel;
+    if (rp_client_get_durability(r->client, shards, SHOWN_SHARDS, &count, wait, &err) != RP_OK)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        const rp_durable_progress *p = &shards[i].info.progress;
+
+        if (p->what == NULL) continue;
+        (void)fprintf(stderr, "\r\033[K%s: %s, %s",
+                      rp_client_shard_address(r->client, shards[i].shard), p->what,
+                      rp_progress_words(p, text, sizeof text));
+        (void)fflush(stderr);
+        return;
+    }
+}
+
+static void ask(asking *a)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
+    pthread_t thread;
+
+    if (!isatty(STDERR_FILENO) || pthread_create(&thread, NULL, ask_main, a) != 0) {
+        (void)ask_main(a);
+        return;
+    }
+    while (!atomic_load(&a->over)) {
+        (void)nanosleep(&pause, NULL);
+        if (!atomic_load(&a->over)) show(a->remote);
+    }
+    (void)pthread_join(thread, NULL);
+    (void)fputs("\r\033[K", stderr);
+}
+
+static int run(const rp_flags *flags)
+{
+    rp_sheet sheet = {0};
+    rp_remote r;
+    asking a = {.remote = &r};
+    int status = rp_remote_open(&r, &rp_checkpoint_command, flags);
+
+    if (status == 0) status = rp_remote_connect(&r);
+    if (status != 0) goto out;
+    ask(&a);
+    if (a.status != RP_OK) {
+        status = rp_remote_fail(&r, a.status, &a.err);
+        goto out;
+    }
+    if (r.json) {
+        rp_json_open(&sheet, '{');
+        rp_json_key(&sheet, "path");
+        rp_json_put_text(&sheet, a.path);
+        rp_json_close(&sheet, '}');
+    } else {
+        rp_sheet_put_safe(&sheet, a.path, a.path != NULL ? strlen(a.path) : 0);
+    }
+    rp_sheet_put(&sheet, "\n");
+    status = rp_remote_print(&r, &sheet);
+out:
+    rp_sheet_deinit(&sheet);
+    if (r.client != NULL) rp_client_text_free(r.client, a.path);
+    rp_remote_close(&r);
+    return status;
+}
+
+const rp_command rp_checkpoint_command = {
+    .name = "checkpoint",
+    .summary = "Has every server write a checkpoint, and prints where the first one is.",
+    .usage = "[OPTION...]",
+    .examples = examples,
+    .shared = &rp_remote_options,
+    .run = run,
+};

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The subcommands of `reprise`, in one table. */
+#ifndef RP_CLI_COMMANDS_COMMANDS_H
+#define RP_CLI_COMMANDS_COMMANDS_H
+
+#include "cli/help/flags.h"
+
+extern const rp_command *const rp_commands[];
+extern const size_t rp_command_count;
+
+/* One file each. */
+extern const rp_command rp_bench_command;
+extern const rp_command rp_checkpoint_command;
+extern const rp_command rp_data_command;
+extern const rp_command rp_info_command;
+extern const rp_command rp_insert_command;
+extern const rp_command rp_sample_command;
+extern const rp_command rp_tables_command;
+extern const rp_command rp_top_command;
+
+/* Runs a whole command line and returns the exit status: 0 done, 1 failed, 2 misuse, 130 ended
+ * by Ctrl-C. */
+int rp_commands_main(int argc, char *const *argv);
+
+#endif

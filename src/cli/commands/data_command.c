@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `reprise data`: a data directory without a server. Each action is a function. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands/commands.h"
+#include "cli/commands/data_print.h"
+#include "cli/text/progress_bar.h"
+#include "cli/text/units.h"
+
+enum { EXIT_MISUSE = 2 };
+
+typedef enum option {
+    JSON,
+    QUIET,
+    CHECKPOINT,
+    TABLE,
+    ITEMS,
+    FROM,
+    TO,
+    OPTIONS,
+} option;
+
+static const rp_option options[OPTIONS] = {
+    [JSON] = {"json", NULL, "print JSON, for programs", false, NULL, NULL},
+    [QUIET] = {"quiet", NULL, "say nothing about progress", false, NULL, NULL},
+    [CHECKPOINT] = {"checkpoint", "N", "this one, and not the live one", false, "dump", NULL},
+    [TABLE] = {"table", "NAME", "this table only", false, NULL, NULL},
+    [ITEMS] = {"items", "N", "of each table, at most (0: no items)", false, NULL, NULL},
+    [FROM] = {"from", "FORMAT", "make DIR from a checkpoint of this kind at PATH", false,
+              "convert", "reverb"},
+    [TO] = {"to", "FORMAT", "make a checkpoint of this kind below PATH from DIR", false, NULL,
+            "reverb"},
+};
+
+static const char text[] =
+    "Actions:\n"
+    "  list DIR              checkpoints, segments and journal files\n"
+    "  verify DIR            read every byte of them, and say what is damaged\n"
+    "  dump DIR              tables and items of a checkpoint: keys, priorities, shapes\n"
+    "  salvage DIR NEW       a new directory from all that can still be read of another\n"
+    "  convert --from reverb PATH DIR\n"
+    "  convert --to reverb DIR PATH\n"
+    "                        from and to checkpoints of dm-reverb\n"
+    "None of them changes what it reads from. Status 1: something is damaged, or failed.\n";
+
+static const char *const examples[] = {
+    "reprise data list data",
+    "reprise data verify data",
+    "reprise data dump data --table replay --items 3 --json",
+    "reprise data salvage data salvaged",
+    "reprise data convert --to reverb data checkpoints",
+    "reprise data convert --from reverb checkpoints copied",
+    NULL,
+};
+
+/* What an action works with. */
+typedef struct data {
+    const rp_flags *flags;
+    const char *action;
+    bool json;
+    rp_progress_bar bar;
+    rp_sheet sheet;
+    rp_grid grid;
+    bool only_bad; /* of the files, those that are not fine */
+    uint64_t rows;
+} data;
+
+/* --- what goes wrong ---------------------------------------------------------------------------- */
+
+/* What to do next. */
+static const char *hint(const data *d, rp_status st)
+{
+    switch (st) {
+    case RP_CORRUPT:
+        if (strcmp(d->action, "dump") == 0)
+            return "reprise data verify says what else is damaged";
+        if (strcmp(d->action, "convert") == 0)
+            return "reprise data salvage makes a new directory of what can be read";
+        return NULL;
+    case RP_NOT_FOUND: return "reprise data list DIR shows what is there";
+    case RP_EXISTS: return "name a directory that is not there yet";
+    case RP_NO_RESOURCE: return "it needs memory and disk for all of the data";
+    default: return NULL;
+    }
+}
+
+static int fail(data *d, rp_status st, const rp_error *err)
+{
+    const char *next = hint(d, st);
+    rp_sheet safe = {0};
+
+    rp_progress_bar_end(&d->bar);
+    (void)fflush(stdout);
+    rp_sheet_put_safe(&safe, err->text, strlen(err->text));
+    (void)fprintf(stderr, "reprise data: %s%s%s\n",
+                  err->text[0] != '\0' ? rp_sheet_text(&safe) : rp_status_name(st),
+                  next != NULL ? "; " : "", next != NULL ? next : "");
+    rp_sheet_deinit(&safe);
+    return EXIT_FAILURE;
+}
+
+static int misuse(const char *format, const char *value)
+{
+    rp_problem problem;
+
+    (void)rp_problem_set(&problem, NULL, format, value);
+    (void)fprintf(stderr, "reprise data: %s\n", problem.text);
+    return EXIT_MISUSE;
+}
+
+static int print(data *d, int status)
+{
+    rp_progress_bar_end(&d->bar);
+    if (d->sheet.failed) {
+        (void)fputs("reprise data: out of memory\n", stderr);
+        return EXIT_FAILURE;
+    }
+    (void)fwrite(rp_sheet_text(&d->sheet), 1, d->sheet.size, stdout);
+    rp_sheet_clear(&d->sheet);
+    return status;
+}
+
+/* A server may be changing what we look at. */
+static void warn_if_locked(const char *directory)
+{
+    int64_t pid = rp_data_locked_by(directory);
+
+    if (pid == 0) return;
+    if (pid > 0)
+        (void)fprintf(stderr,
+                      "reprise data: process %" PRId64 " is using this directory: files may "
+                      "change while they are read\n",
+                      pid);
+    else
+        (void)fputs("reprise data: a process is using this directory: files may change while "
+                    "they are read\n",
+                    stderr);
+}
+
+/* The number that an option has, if it was given. */
+static int take_number(const data *d, option o, uint64_t *out)
+{
+    const char *value = rp_flags_get(d->flags, o);
+
+    if (value == NULL || rp_parse_unsigned(value, out)) return 0;
+    return misuse(o == ITEMS ? "--items: expected a number, got '%.60s'"
+                             : "--checkpoint: expected a number, got '%.60s'",
+                  value);
+}
+
+/* --- list and verify ---------------------------------------------------------------------------- */
+
+static void on_progress(void *ctx, const rp_durable_progress *progress)
+{
+    rp_progress_bar_show(&((data *)ctx)->bar, progress);
+}
+
+static void on_file(void *ctx, const rp_data_file *file)
+{
+    data *d = ctx;
+
+    if (d->json) {
+        rp_data_file_json(&d->sheet, file);
+        return;
+    }
+    if (d->only_bad && file->state != RP_DATA_DAMAGED && file->state != RP_DATA_TORN) return;
+    rp_data_row(&d->grid, file);
+    d->rows++;
+}
+
+static void finish_look(data *d, const rp_data_summary *s, bool thorough)
+{
+    char size[32];
+
+    if (d->json) {
+        rp_json_close(&d->sheet, ']');
+        rp_data_summary_json(&d->sheet, s);
+        rp_json_close(&d->sheet, '}');
+        rp_sheet_put(&d->sheet, "\n");
+        return;
+    }
+    if (d->rows > 0) rp_grid_write(&d->grid, &d->sheet);
+    if (thorough && s->damaged > 0)
+        rp_sheet_format(&d->sheet, "%" PRIu64 " of %" PRIu64 " files damaged; ", s->damaged,
+                        s->files);
+    else
+        rp_sheet_format(&d->sheet, "%" PRIu64 " files, %s; ", s->files,
+                        rp_size_text(s->bytes, size, sizeof size));
+    if (thorough && s->damaged == 0) rp_sheet_put(&d->sheet, "all fine; ");
+    rp_data_summary_words(&d->sheet, s);
+    rp_sheet_put(&d->sheet, "\n");
+    if (s->damaged > 0)
+        rp_sheet_put(&d->sheet, s->checkpoint != 0
+                                    ? "a server loads what is good of it; reprise data salvage "
+                                      "makes a new directory of all that can be read\n"
+                                    : "reprise data salvage makes a new directory of all that "
+                                      "can be read\n");
+}
+
+static int look(data *d, bool thorough)
+{
+    const rp_data_look_options o = {
+        .directory = d->flags->words[1],
+        .thorough = thorough,
+        .on_file = on_file,
+        .on_progress = on_progress,
+        .ctx = d,
+    };
+    rp_data_summary summary;
+    rp_error err = {0};
+    rp_status st;
+
+    warn_if_locked(o.directory);
+    d->only_bad = thorough;
+    rp_data_headings(&d->grid);
+    if (d->json) {
+        rp_json_open(&d->sheet, '{');
+        rp_json_key(&d->sheet, "files");
+        rp_json_open(&d->sheet, '[');
+    }
+    st = rp_data_look(&o, &summary, &err);
+    if (st != RP_OK) return fail(d, st, &err);
+    finish_look(d, &summary, thorough);
+    return print(d, summary.damaged > 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+static int run_list(data *d)
+{
+    return look(d, false);
+}
+
+static int run_verify(data *d)
+{
+    return look(d, true);
+}
+
+/* --- dump --------------------------------------------------------------------------------------- */
+
+/* Large checkpoints are printed as they are read. */
+static void print_some(data *d)
+{
+    if (d->sheet.size < 1 << 16 || d->sheet.failed) return;
+    (void)fwrite(rp_sheet_text(&d->sheet), 1, d->sheet.size, stdout);
+    rp_sheet_clear(&d->sheet);
+}
+
+static void on_table(void *ctx, const rp_table_info *table)
+{
+    data *d = ctx;
+
+    if (d->json)
+        rp_data_table_json(&d->sheet, table);
+    else
+        rp_data_table_words(&d->sheet, table);
+}
+
+static void on_item(void *ctx, const char *table, const rp_sample *item)
+{
+    data *d = ctx;
+
+    if (d->json)
+        rp_data_item_json(&d->sheet, table, item);
+    else
+        rp_data_item_words(&d->sheet, item);
+    print_some(d);
+}
+
+static int run_dump(data *d)
+{
+    rp_data_dump_options o = {
+        .directory = d->flags->words[1],
+        .table = rp_flags_get(d->flags, TABLE),
+        .on_table = on_table,
+        .on_item = on_item,
+        .ctx = d,
+    };
+    rp_error err = {0};
+    rp_status st;
+    int status = take_number(d, CHECKPOINT, &o.checkpoint);
+
+    if (status == 0) status = take_number(d, ITEMS, &o.max_items);
+    if (status != 0) return status;
+    if (rp_flags_get(d->flags, ITEMS) != NULL && o.max_items == 0) o.on_item = NULL;
+    warn_if_locked(o.directory);
+    st = rp_data_dump(&o, &err);
+    status = print(d, EXIT_SUCCESS);
+    return st == RP_OK ? status : fail(d, st, &err);
+}
+
+/* --- salvage and convert ------------------------------------------------------------------------ */
+
+static void on_event(void *ctx, const char *event)
+{
+    data *d = ctx;
+    rp_sheet safe = {0};
+
+    rp_progress_bar_end(&d->bar);
+    rp_sheet_put_safe(&safe, event, strlen(event));
+    (void)fprintf(stderr, "reprise data: %s\n", rp_sheet_text(&safe));
+    rp_sheet_deinit(&safe);
+}
+
+static void report(data *d, const rp_data_moved *moved)
+{
+    char size[32];
+
+    if (d->json) {
+        rp_json_open(&d->sheet, '{');
+        rp_json_key(&d->sheet, "path");
+        rp_json_put_text(&d->sheet, moved->path);
+        rp_json_key(&d->sheet, "tables");
+        rp_json_put_unsigned(&d->sheet, moved->tables);
+        rp_json_key(&d->sheet, "items");
+        rp_json_put_unsigned(&d->sheet, moved->items);
+        rp_json_key(&d->sheet, "bytes");
+        rp_json_put_unsigned(&d->sheet, moved->bytes);
+        rp_json_key(&d->sheet, "records");
+        rp_json_put_unsigned(&d->sheet, moved->records);
+        rp_json_close(&d->sheet, '}');
+    } else {
+        rp_sheet_put_safe(&d->sheet, moved->path, strlen(moved->path));
+        rp_sheet_format(&d->sheet, ": %" PRIu64 " items in %" PRIu64 " tables, %s",
+                        moved->items, moved->tables,
+                        rp_size_text(moved->bytes, size, sizeof size));
+    }
+    rp_sheet_put(&d->sheet, "\n");
+}
+
+typedef rp_status move_fn(const rp_data_move_options *options, rp_data_moved *out,
+                          rp_error *err);
+
+static int move_data(data *d, move_fn *function)
+{
+    const rp_data_move_options o = {
+        .from = d->flags->words[1],
+        .to = d->flags->words[2],
+        .on_progress = on_progress,
+        .on_event = on_event,
+        .ctx = d,
+    };
+    rp_data_moved moved;
+    rp_error err = {0};
+    rp_status st;
+
+    warn_if_locked(o.from);
+    st = function(&o, &moved, &err);
+    if (st != RP_OK) return fail(d, st, &err);
+    report(d, &moved);
+    return print(d, EXIT_SUCCESS);
+}
+
+static int run_salvage(data *d)
+{
+    return move_data(d, rp_data_salvage);
+}
+
+static int run_convert(data *d)
+{
+    const char *from = rp_flags_get(d->flags, FROM), *to = rp_flags_get(d->flags, TO);
+    const char *format = from != NULL ? from : to;
+
+    if ((from == NULL) == (to == NULL))
+        return misuse("convert: %s", "give either --from reverb or --to reverb");
+    if (strcmp(format, "reverb") != 0)
+        return misuse(from != NULL ? "--from: expected reverb, got '%.60s'"
+                                   : "--to: expected reverb, got '%.60s'",
+                      format);
+    return move_data(d, from != NULL ? rp_data_from_reverb : rp_data_to_reverb);
+}
+
+/* --- the command -------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    size_t words;     /* behind the name */
+    uint32_t options; /* a bit for each that it takes, besides --json and --quiet */
+    int (*run)(data *d);
+} actions[] = {
+    {"list", 1, 0, run_list},
+    {"verify", 1, 0, run_verify},
+    {"dump", 1, 1u << CHECKPOINT | 1u << TABLE | 1u << ITEMS, run_dump},
+    {"salvage", 2, 0, run_salvage},
+    {"convert", 2, 1u << FROM | 1u << TO, run_convert},
+};
+
+static bool is_on(const rp_flags *flags, option o)
+{
+    const char *value = rp_flags_get(flags, o);
+    return value != NULL && strcmp(value, "false") != 0;
+}
+
+static int run_action(data *d, size_t action)
+{
+    const uint32_t takes = actions[action].options | 1u << JSON | 1u << QUIET;
+
+    if (d->flags->word_count != 1 + actions[action].words)
+        return misuse("%s: reprise data --help says what it takes", actions[action].name);
+    for (size_t i = 0; i < d->flags->count; i++)
+        if ((takes & 1u << d->flags->list[i].option) == 0) {
+            rp_problem problem;
+
+            (void)rp_problem_set(&problem, NULL, "%s takes no --%s", actions[action].name,
+                                 options[d->flags->list[i].option].name);
+            return misuse("%s", problem.text);
+        }
+    return actions[action].run(d);
+}
+
+static int run(const rp_flags *flags)
+{
+    data d = {.flags = flags, .json = is_on(flags, JSON)};
+    int status = EXIT_MISUSE;
+
+    rp_progress_bar_init(&d.bar, is_on(flags, QUIET));
+    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
+        if (strcmp(flags->words[0], actions[i].name) == 0) {
+            d.action = actions[i].name;
+            status = run_action(&d, i);
+        }
+    rp_grid_deinit(&d.grid);
+    rp_sheet_deinit(&d.sheet);
+    return status;
+}
+
+const rp_command rp_data_command = {
+    .name = "data",
+    .summary = "Verifies, lists, dumps, salvages and converts data without a server.",
+    .usage = "ACTION [OPTION...] DIR [PATH]",
+    .text = text,
+    .examples = examples,
+    .actions = "list verify dump salvage convert",
+    .options = options,
+    .option_count = OPTIONS,
+    .min_words = 2,
+    .max_words = 3,
+    .run = run,
+};

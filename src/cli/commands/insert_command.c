@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `reprise insert`: every item is one row of each column, which its reader sees without the row
+ * dimension: as the arrays were given. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/commands/commands.h"
+#include "cli/text/item_text.h"
+#include "cli/text/lines.h"
+#include "cli/text/npy.h"
+#include "cli/commands/remote.h"
+#include "cli/commands/table_list.h"
+#include "reprise/trajectory_writer.h"
+
+typedef enum option { PRIORITY, OPTIONS } option;
+
+static const rp_option options[OPTIONS] = {
+    [PRIORITY] = {"priority", "X", "of all items (as the input says, or 1)", false, NULL, NULL},
+};
+
+static const char text[] =
+    "FILE... are .npy files, each a column with the items along its first dimension; a column\n"
+    "is called as its file is, or as NAME=FILE says. _priority.npy has the priorities. Or "
+    "they\n"
+    "are files of JSON lines, - for standard input, with an item on each line:\n"
+    "  {\"priority\": 2, \"data\": {\"obs\": [0.1, 0.2], \"action\": {\"dtype\": \"int32\", "
+    "\"data\": 3}}}\n"
+    "Types come from the table's signature, or else they are int64, float64, bool or string.\n";
+
+static const char *const examples[] = {
+    "reprise insert replay obs.npy action.npy",
+    "reprise insert replay obs=obs.npy action=action.npy --priority 2.5",
+    "reprise insert replay items.jsonl",
+    "reprise sample replay --json | reprise insert replay -",
+    NULL,
+};
+
+/* A writer's column has one shape; so a column of items has one for each shape it comes in. */
+typedef struct variant {
+    size_t column; /* of the items */
+    rp_shape shape;
+} variant;
+
+typedef struct insertion {
+    rp_remote r;
+    const char *table;
+    double priority;
+    bool priority_given;
+    rp_table_list list;
+    const rp_signature *signature; /* of the list's */
+    rp_trajectory_writer *writer;
+    uint64_t inserted;
+    rp_ref refs[RP_MAX_COLUMNS];
+    rp_value values[RP_MAX_COLUMNS];
+    rp_item_column columns[RP_MAX_COLUMNS];
+    variant variants[RP_MAX_COLUMNS]; /* by the writer's column */
+    size_t variant_count;
+    size_t latest[RP_MAX_COLUMNS]; /* the variant that each column had last */
+} insertion;
+
+/* What goes wrong here is either a sentence about the input, or a status of a call. */
+typedef struct outcome {
+    rp_status st;
+    bool input; /* it is about the input: `problem` */
+    rp_problem problem;
+    rp_error err;
+} outcome;
+
+static bool bad_input(outcome *o)
+{
+    o->input = true;
+    o->st = RP_INVALID;
+    return false;
+}
+
+static bool start_writer(insertion *in, outcome *o)
+{
+    rp_trajectory_writer_options options_ = {.column = {.history = 1, .chunk_length = 1}};
+
+    in->variant_count = 0;
+    o->st = rp_trajectory_writer_new(in->r.client, &options_, rp_remote_wait(&in->r),
+                                     &in->writer, &o->err);
+    return o->st == RP_OK;
+}
+
+/* Another writer, which knows no shapes yet. */
+static bool change_writer(insertion *in, outcome *o)
+{
+    o->st = rp_trajectory_writer_flush(in->writer, 0, rp_remote_wait(&in->r), &o->err);
+    if (o->st != RP_OK) return false;
+    rp_trajectory_writer_free(in->writer);
+    in->writer = NULL;
+    return start_writer(in, o);
+}
+
+/* The writer's column for a value; variant_count if there is none yet. */
+static size_t find_variant(const insertion *in, size_t column, const rp_shape *shape)
+{
+    size_t i = in->latest[column];
+
+    if (i < in->variant_count && in->variants[i].column == column &&
+        rp_shape_equal(&in->variants[i].shape, shape))
+        return i;
+    for (i = 0; i < in->variant_count; i++)
+        if (in->variants[i].column == column && rp_shape_equal(&in->variants[i].shape, shape))
+            break;
+    return i;
+}
+
+/* Sees to it that there is a column of the writer's for each value. */
+static bool find_variants(insertion *in, const rp_tensor *tensors, size_t count, outcome *o)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t found = find_variant(in, i, &tensors[i].shape);
+
+        if (found == in->variant_count && found == RP_MAX_COLUMNS)
+            return change_writer(in, o) && find_variants(in, tensors, count, o);
+        if (found == in->variant_count)
+            in->variants[in->variant_count++] = (variant){i, tensors[i].shape};
+        in->latest[i] = found;
+    }
+    return true;
+}
+
+/* Inserts an item of `count` values. */
+static bool insert_item(insertion *in, const char *const *names, const rp_tensor *tensors,
+                        size_t count, double priority, outcome *o)
+{
+    if (!find_variants(in, tensors, count, o)) return false;
+    for (size_t i = 0; i < count; i++) {
+        in->values[i] = (rp_value){(uint32_t)in->latest[i], names[i], tensors[i]};
+        in->columns[i] = (rp_item_column){&in->refs[i], 1, true, names[i]};
+    }
+    o->st = rp_trajectory_writer_append(in->writer, in->values, count, 0, in->refs, &o->err);
+    if (o->st == RP_OK)
+        o->st = rp_trajectory_writer_create_item(in->writer, in->table, priority, in->columns,
+                                                 count, rp_remote_wait(&in->r), NULL, &o->err);
+    if (o->st != RP_OK) return false;
+    in->inserted++;
+    return true;
+}
+
+/* --- .npy ------------------------------------------------------------------------------------- */
+
+typedef struct array {
+    const char *name, *path;
+    void *bytes; /* mapped; NULL: not */
+    size_t size;
+    rp_tensor tensor;
+} array;
+
+typedef struct arrays {
+    array list[RP_MAX_WORDS];
+    const array *order[RP_MAX_WORDS]; /* the columns of an item */
+    size_t count;
+    array priorities; /* no bytes: none */
+} arrays;
+
+static bool ends_with(const char *text_, const char *end)
+{
+    size_t length = strlen(text_), more = strlen(end);
+
+    return length >= more && strcmp(text_ + length - more, end) == 0;
+}
+
+/* "NAME=PATH", or a path whose last part is the name. */
+static bool name_array(insertion *in, const char *word, array *a, outcome *o)
+{
+    const char *equals = strchr(word, '='), *slash;
+
+    a->path = equals != NULL ? equals + 1 : word;
+    slash = strrchr(a->path, '/');
+    if (equals != NULL)
+        a->name = rp_arena_text(&in->r.arena, word, (size_t)(equals - word));
+    else if (slash != NULL)
+        a->name = rp_arena_text(&in->r.arena, slash + 1, strlen(slash + 1) - 4);
+    else
+        a->name = rp_arena_text(&in->r.arena, word, strlen(word) - 4);
+    if (a->name != NULL) return true;
+    (void)rp_problem_memory(&o->problem);
+    return bad_input(o);
+}
+
+static bool map_array(array *a, outcome *o)
+{
+    int fd = open(a->path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    rp_problem why;
+
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        (void)rp_problem_set(&o->problem, NULL, "%.500s: %s", a->path, strerror(errno));
+        if (fd >= 0) (void)close(fd);
+        return bad_input(o);
+    }
+    a->size = st.st_size > 0 ? (size_t)st.st_size : 0;
+    if (a->size > 0) a->bytes = mmap(NULL, a->size, PROT_READ, MAP_PRIVATE, fd, 0);
+    (void)close(fd);
+    if (a->size > 0 && a->bytes == MAP_FAILED) {
+        a->bytes = NULL;
+        (void)rp_problem_set(&o->problem, NULL, "%.500s: %s", a->path, strerror(errno));
+        return bad_input(o);
+    }
+    if (rp_npy_parse(a->bytes, a->size, &a->tensor, &why) != RP_OK) {
+        (void)rp_problem_set(&o->problem, NULL, "%.500s: %s", a->path, why.text);
+        return bad_input(o);
+    }
+    if (a->tensor.shape.rank > 0) return true;
+    (void)rp_problem_set(&o->problem, NULL,
+                         "%.500s: a single number; the first dimension is that of the items",
+                         a->path);
+    return bad_input(o);
+}
+
+/* In the order of the signature where it names them, or else as they were given. */
+static bool order_arrays(insertion *in, arrays *all, outcome *o)
+{
+    size_t wanted = in->signature != NULL ? rp_signature_column_count(in->signature) : 0;
+
+    for (size_t i = 0; i < all->count; i++) all->order[i] = &all->list[i];
+    if (in->signature == NULL) return true;
+    if (wanted != all->count) {
+        (void)rp_problem_set(&o->problem, NULL,
+                             "table '%.100s' has %zu columns, got %zu files; "
+                             "reprise info %.100s names them",
+                             in->table, wanted, all->count, in->table);
+        return bad_input(o);
+    }
+    for (size_t c = 0; c < wanted; c++) {
+        const char *name = rp_signature_column(in->signature, c)->name;
+        size_t i = 0;
+
+        while (i < all->count && (name == NULL || strcmp(all->list[i].name, name) != 0)) i++;
+        if (i == all->count && c == 0) return true; /* not by name, then */
+        if (i == all->count) {
+            (void)rp_problem_set(&o->problem, NULL,
+                                 "no file for column '%.100s'; NAME=FILE "
+                                 "says which one is which",
+                                 name != NULL ? name : "");
+            return bad_input(o);
+        }
+        all->order[c] = &all->list[i];
+    }
+    return true;
+}
+
+static bool load_arrays(insertion *in, arrays *all, outcome *o)
+{
+    const rp_flags *f = in->r.flags;
+    int64_t items = -1;
+
+    for (size_t i = 1; i < f->word_count; i++) {
+        array *a = &all->list[all->count];
+
+        if (!name_array(in, f->words[i], a, o)) return false;
+        if (strcmp(a->name, "_key") == 0 || strcmp(a->name, "_probability") == 0) continue;
+        if (strcmp(a->name, "_priority") == 0) {
+            all->priorities = *a;
+            a = &all->priorities;
+        } else {
+            all->count++;
+        }
+        if (!map_array(a, o)) return false;
+        if (items >= 0 && a->tensor.shape.dims[0] != items) {
+            (void)rp_problem_set(&o->problem, NULL,
+                                 "%.300s has %lld items, the files before it "
+                                 "%lld",
+                                 a->path, (long long)a->tensor.shape.dims[0], (long long)items);
+            return bad_input(o);
+        }
+        items = a->tensor.shape.dims[0];
+    }
+    if (all->count > 0) return order_arrays(in, all, o);
+    (void)rp_problem_set(&o->problem, NULL, "there is no file for a column");
+    return bad_input(o);
+}
+
+/* One item's part of an array. The rows of .npy data may lie anywhere: elements are bytes to
+ * everybody who copies them. */
+static rp_tensor row_of(const array *a, size_t item)
+{
+    rp_tensor t = {.dtype = a->tensor.dtype, .shape = {.rank = a->tensor.shape.rank - 1}};
+    size_t elements = 1;
+
+    for (int32_t d = 0; d < t.shape.rank; d++) {
+        t.shape.dims[d] = a->tensor.shape.dims[d + 1];
+        elements *= (size_t)t.shape.dims[d];
+    }
+    t.data = (const char *)a->tensor.data + item * elements * rp_dtype_size(t.dtype);
+    return t;
+}
+
+static bool insert_arrays(insertion *in, outcome *o)
+{
+    static arrays all; /* too large for a stack */
+    const char *names[RP_MAX_WORDS];
+    rp_tensor tensors[RP_MAX_WORDS];
+    size_t items;
+    bool good = load_arrays(in, &all, o);
+
+    if (good && all.priorities.bytes != NULL && all.priorities.tensor.shape.rank != 1) {
+        (void)rp_problem_set(&o->problem, NULL, "%.500s: expected one number for each item",
+                             all.priorities.path);
+        good = bad_input(o);
+    }
+    items = good ? (size_t)all.list[0].tensor.shape.dims[0] : 0;
+    for (size_t c = 0; c < all.count && good; c++) names[c] = all.order[c]->name;
+    for (size_t i = 0; i < items && good; i++) {
+        double priority = in->priority;
+
+        for (size_t c = 0; c < all.count; c++) tensors[c] = row_of(all.order[c], i);
+        if (all.priorities.bytes != NULL && !in->priority_given)
+            priority =
+                rp_element_number(all.priorities.tensor.dtype, row_of(&all.priorities, i).data);
+        good = insert_item(in, names, tensors, all.count, priority, o);
+    }
+    for (size_t i = 0; i < all.count; i++)
+        if (all.list[i].bytes != NULL) (void)munmap(all.list[i].bytes, all.list[i].size);
+    if (all.priorities.bytes != NULL) (void)munmap(all.priorities.bytes, all.priorities.size);
+    return good;
+}
+
+/* --- JSON lines ------------------------------------------------------------------------------- */
+
+static void columns_of_signature(const insertion *in, rp_line_columns *columns)
+{
+    size_t count = in->signature != NULL ? rp_signature_column_count(in->signature) : 0;
+
+    columns->count = count;
+    for (size_t i = 0; i < count; i++) {
+        const rp_spec *spec = rp_signature_column(in->signature, i);
+
+        columns->names[i] = spec->name != NULL ? spec->name : "";
+        columns->dtypes[i] = spec->dtype;
+    }
+}
+
+static bool insert_line(insertion *in, const char *line, size_t size, rp_line_columns *columns,
+                        const rp_place *place, outcome *o)
+{
+    rp_item_line item;
+    rp_arena arena;
+    double priority;
+    bool good;
+
+    rp_arena_init(&arena, NULL);
+    good = rp_item_line_parse(&arena, &in->r.arena, line, size, columns, place, &item,
+                              &o->problem) == RP_OK ||
+           bad_input(o);
+    if (good) {
+        priority = item.has_priority && !in->priority_given ? item.priority : in->priority;
+        good = insert_item(in, columns->names, item.tensors, columns->count, priority, o);
+        if (!good && o->st == RP_INVALID) {
+            (void)rp_problem_set(&o->problem, place, "%s", o->err.text);
+            (void)bad_input(o);
+        }
+    }
+    rp_arena_deinit(&arena);
+    return good;
+}
+
+static bool file_failed(const char *path, const char *why, outcome *o)
+{
+    (void)rp_problem_set(&o->problem, NULL, "%.500s: %s", path, why);
+    return bad_input(o);
+}
+
+/* False, with `*o` saying so, if something was wrong; at a signal it ends as if the file had.
+ */
+static bool insert_file(insertion *in, const char *path, rp_line_columns *columns, outcome *o)
+{
+    bool standard = strcmp(path, "-") == 0, good = true;
+    int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    rp_place place = {standard ? "standard input" : path, 0, 1};
+    rp_lines_result result = RP_LINES_ONE;
+    const char *line;
+    rp_lines lines;
+    size_t size;
+
+    if (fd < 0) return file_failed(path, strerror(errno), o);
+    rp_lines_init(&lines, fd, in->r.interrupts.wake_fd);
+    while (good && (result = rp_lines_next(&lines, &line, &size)) == RP_LINES_ONE) {
+        place.line++;
+        if (size > 0 && line[size - 1] == '\r') size--;
+        if (size == 0) continue;
+        good = insert_line(in, line, size, columns, &place, o);
+    }
+    if (good && result == RP_LINES_FAILED) good = file_failed(path, strerror(errno), o);
+    if (good && result == RP_LINES_TOO_LONG)
+        good = file_failed(path, "a line of more than 256 MiB", o);
+    rp_lines_deinit(&lines);
+    if (!standard) (void)close(fd);
+    return good;
+}
+
+static bool insert_lines(insertion *in, outcome *o)
+{
+    static rp_line_columns columns; /* too large for a stack */
+    bool good = true;
+
+    columns_of_signature(in, &columns);
+    for (size_t i = 1;
+         i < in->r.flags->word_count && good && atomic_load(&in->r.interrupts.number) == 0; i++)
+        good = insert_file(in, in->r.flags->words[i], &columns, o);
+    return good;
+}
+
+/* --- all of it -------------------------------------------------------------------------------- */
+
+static bool start(insertion *in, outcome *o)
+{
+    const rp_client_table *t;
+
+    o->st = rp_table_list_fetch(&in->list, in->r.client, rp_remote_wait(&in->r), &o->err);
+    if (o->st != RP_OK) return false;
+    t = rp_table_list_find(&in->list, in->table);
+    if (t == NULL) {
+        o->st = rp_table_list_missing(&in->list, in->table, &o->err);
+        return false;
+    }
+    in->signature = t->info.signature;
+    return start_writer(in, o);
+}
+
+static int say(insertion *in)
+{
+    rp_sheet sheet = {0};
+    int status;
+
+    if (in->r.json) {
+        rp_json_open(&sheet, '{');
+        rp_json_key(&sheet, "table");
+        rp_json_put_text(&sheet, in->table);
+        rp_json_key(&sheet, "inserted");
+        rp_json_put_unsigned(&sheet, in->inserted);
+        rp_json_close(&sheet, '}');
+        rp_sheet_put(&sheet, "\n");
+    } else {
+        rp_sheet_format(&sheet, "inserted %llu item%s into %s\n",
+                        (unsigned long long)in->inserted, in->inserted == 1 ? "" : "s",
+                        in->table);
+    }
+    status = rp_remote_print(&in->r, &sheet);
+    rp_sheet_deinit(&sheet);
+    return status;
+}
+
+static int insert_all(insertion *in)
+{
+    const rp_flags *f = in->r.flags;
+    size_t arrays_given = 0;
+    outcome o = {0};
+    bool good;
+
+    for (size_t i = 1; i < f->word_count; i++) arrays_given += ends_with(f->words[i], ".npy");
+    if (arrays_given > 0 && arrays_given < f->word_count - 1) {
+        (void)rp_problem_set(&o.problem, NULL,
+                             ".npy files and others: only one kind at a time");
+        return rp_remote_misuse(&in->r, &o.problem);
+    }
+    good = start(in, &o);
+    if (good) good = arrays_given > 0 ? insert_arrays(in, &o) : insert_lines(in, &o);
+    /* What came before a mistake goes in, as it would have from a program. */
+    if (in->writer != NULL && (good || o.input)) {
+        rp_status st =
+            rp_trajectory_writer_flush(in->writer, 0, rp_remote_wait(&in->r), &o.err);
+
+        if (good && st != RP_OK) {
+            o.st = st;
+            good = false;
+        }
+    }
+    if (good && atomic_load(&in->r.interrupts.number) == 0) return say(in);
+    if (o.input) return rp_remote_problem(&in->r, &o.problem);
+    return rp_remote_fail(&in->r, o.st, &o.err);
+}
+
+static int run(const rp_flags *flags)
+{
+    static insertion in; /* too large for a stack */
+    rp_setting value;
+    rp_problem problem;
+    int status = rp_remote_open(&in.r, &rp_insert_command, flags);
+
+    in.table = flags->words[0];
+    in.priority = 1;
+    in.priority_given = status == 0 && rp_remote_setting(&in.r, PRIORITY, &value);
+    if (in.priority_given &&
+        rp_setting_number(&value, 0, 1e300, &in.priority, &problem) != RP_OK)
+        status = rp_remote_misuse(&in.r, &problem);
+    if (status == 0) status = rp_remote_connect(&in.r);
+    if (status == 0) status = insert_all(&in);
+    rp_trajectory_writer_free(in.writer);
+    rp_table_list_deinit(&in.list);
+    rp_remote_close(&in.r);
+    return status;
+}
+
+const rp_command rp_insert_command = {
+    .name = "insert",
+    .summary = "Inserts items from .npy files or JSON lines.",
+    .usage = "[OPTION...] TABLE FILE...",
+    .text = text,
+    .examples = examples,
+    .options = options,
+    .option_count = OPTIONS,
+    .shared = &rp_remote_options,
+    .min_words = 2,
+    .max_words = RP_MAX_WORDS,
+    .run = run,
+};

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands/remote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    DEFAULT_TIMEOUT_MS = 10 * 1000,
+    MAX_TIMEOUT_MS = 7 * 24 * 60 * 60 * 1000,
+    TOKEN_BYTES = 4096,
+};
+
+static const char default_server[] = "localhost:8000";
+
+static const rp_option remote_list[RP_REMOTE_OPTIONS] = {
+    [RP_REMOTE_SERVER] = {"server", "ADDR[,ADDR...]",
+                          "host:port or unix:/path; several are shards (localhost:8000)", false,
+                          "Server", NULL},
+    [RP_REMOTE_TOKEN] = {"token", "TEXT",
+                         "who we are; others can see it in the list of "
+                         "processes",
+                         false, NULL, NULL},
+    [RP_REMOTE_TOKEN_FILE] = {"token-file", "FILE", "the same from a file", false, NULL, NULL},
+    [RP_REMOTE_TLS] = {"tls", NULL, "use TLS, and believe whom the system believes", false,
+                       NULL, NULL},
+    [RP_REMOTE_CA] = {"ca", "FILE", "use TLS, and believe these, PEM", false, NULL, NULL},
+    [RP_REMOTE_CERT] = {"cert", "FILE", "our certificate, PEM", false, NULL, NULL},
+    [RP_REMOTE_KEY] = {"key", "FILE", "its private key, PEM", false, NULL, NULL},
+    [RP_REMOTE_TIMEOUT] = {"timeout", "SECONDS",
+                           "how long to wait for an answer (10; 0: for "
+                           "ever)",
+                           false, NULL, NULL},
+    [RP_REMOTE_JSON] = {"json", NULL, "print JSON, for programs", false, NULL, NULL},
+};
+
+const rp_options rp_remote_options = {remote_list, RP_REMOTE_OPTIONS};
+
+static const char *shared(const rp_remote *r, rp_remote_option option)
+{
+    return rp_flags_get(r->flags, r->own + option);
+}
+
+bool rp_remote_setting(rp_remote *r, size_t option, rp_setting *out)
+{
+    const char *name = rp_command_option(r->command, option)->name;
+    const char *text = rp_flags_get(r->flags, option), *key;
+
+    if (text == NULL) return false;
+    key = rp_arena_format(&r->arena, "--%s", name);
+    *out = (rp_setting){.key = key != NULL ? key : name, .text = text};
+    return true;
+}
+
+bool rp_remote_switch(const rp_remote *r, size_t option)
+{
+    const char *text = rp_flags_get(r->flags, option);
+
+    return text != NULL && strcmp(text, "false") != 0;
+}
+
+/* The first line of a file, in memory of the arena's. */
+static rp_status read_token(rp_remote *r, const char *path, rp_problem *problem)
+{
+    char text[TOKEN_BYTES + 1];
+    ssize_t size;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return rp_problem_set(problem, NULL, "--token-file %.200s: %s", path, strerror(errno));
+    size = read(fd, text, TOKEN_BYTES);
+    (void)close(fd);
+    if (size < 0)
+        return rp_problem_set(problem, NULL, "--token-file %.200s: %s", path, strerror(errno));
+    text[size] = '\0';
+    text[strcspn(text, "\r\n")] = '\0';
+    if (text[0] == '\0')
+        return rp_problem_set(problem, NULL, "--token-file %.200s: its first line is empty",
+                              path);
+    r->options.token = rp_arena_text(&r->arena, text, strlen(text));
+    return r->options.token != NULL ? RP_OK : rp_problem_memory(problem);
+}
+
+static rp_status read_timeout(rp_remote *r, rp_problem *problem)
+{
+    rp_setting value = {.key = "--timeout", .text = shared(r, RP_REMOTE_TIMEOUT)};
+
+    r->timeout_ms = DEFAULT_TIMEOUT_MS;
+    if (value.text == NULL) return RP_OK;
+    return rp_setting_duration(&value, 1000, MAX_TIMEOUT_MS, &r->timeout_ms, problem);
+}
+
+static rp_status read_options(rp_remote *r, rp_problem *problem)
+{
+    const char *server = shared(r, RP_REMOTE_SERVER), *file = shared(r, RP_REMOTE_TOKEN_FILE);
+    const char *environment = getenv("REPRISE_SERVER");
+    rp_status st;
+
+    if (server == NULL && environment != NULL && environment[0] != '\0') server = environment;
+    r->given = server != NULL;
+    r->addresses = server != NULL ? server : default_server;
+    if (shared(r, RP_REMOTE_TOKEN) != NULL && file != NULL)
+        return rp_problem_set(problem, NULL, "--token and --token-file: only one of them");
+    r->options.token = shared(r, RP_REMOTE_TOKEN);
+    if (r->options.token == NULL && file == NULL) r->options.token = getenv("REPRISE_TOKEN");
+    st = file != NULL ? read_token(r, file, problem) : RP_OK;
+    if (st == RP_OK) st = read_timeout(r, problem);
+    if (st != RP_OK) return st;
+    r->options.tls = rp_remote_switch(r, r->own + RP_REMOTE_TLS);
+    r->options.ca_file = shared(r, RP_REMOTE_CA);
+    r->options.certificate_file = shared(r, RP_REMOTE_CERT);
+    r->options.key_file = shared(r, RP_REMOTE_KEY);
+    if ((r->options.certificate_file == NULL) != (r->options.key_file == NULL))
+        return rp_problem_set(problem, NULL, "--cert and --key: one needs the other");
+    if (r->options.ca_file != NULL || r->options.certificate_file != NULL)
+        r->options.tls = true;
+    r->json = rp_remote_switch(r, r->own + RP_REMOTE_JSON);
+    return RP_OK;
+}
+
+int rp_remote_open(rp_remote *r, const rp_command *command, const rp_flags *flags)
+{
+    rp_problem problem;
+
+    *r = (rp_remote){.command = command, .flags = flags, .own = command->option_count};
+    rp_arena_init(&r->arena, NULL);
+    return read_options(r, &problem) == RP_OK ? 0 : rp_remote_misuse(r, &problem);
+}
+
+int rp_remote_connect(rp_remote *r)
+{
+    rp_error err = {0};
+    rp_status st = rp_interrupts_start(&r->interrupts);
+
+    if (st == RP_OK) st = rp_client_new(r->addresses, &r->options, &r->client, &err);
+    if (st == RP_OK) return 0;
+    (void)rp_remote_fail(r, st, &err);
+    return st == RP_INVALID ? RP_EXIT_MISUSE : EXIT_FAILURE;
+}
+
+void rp_remote_close(rp_remote *r)
+{
+    rp_client_free(r->client);
+    rp_interrupts_stop(&r->interrupts);
+    rp_arena_deinit(&r->arena);
+}
+
+rp_wait rp_remote_wait(const rp_remote *r)
+{
+    rp_wait wait = r->timeout_ms > 0 ? rp_wait_ms(r->timeout_ms) : rp_wait_forever();
+
+    wait.cancel = r->interrupts.cancel;
+    return wait;
+}
+
+/* --- what goes wrong -------------------------------------------------------------------------- */
+
+const char *rp_status_hint(rp_status st)
+{
+    switch (st) {
+    case RP_UNAVAILABLE: return "reprise serve starts a server, --server names another";
+    case RP_DEADLINE: return "--timeout SECONDS waits longer";
+    case RP_UNAUTHENTICATED: return "--token-file FILE says who you are";
+    case RP_DENIED: return "another token may have the role it needs";
+    case RP_UNIMPLEMENTED: return "only a reprise server can do that, not Reverb's";
+    case RP_NO_RESOURCE: return "ask for less, or give the server more";
+    default: return NULL;
+    }
+}
+
+int rp_remote_fail(const rp_remote *r, rp_status st, const rp_error *err)
+{
+    const char *hint = rp_status_hint(st);
+    int number = atomic_load(&r->interrupts.number);
+
+    if (number != 0) return RP_EXIT_SIGNAL + number;
+    (void)fflush(stdout);
+    (void)fprintf(stderr, "reprise %s: %s%s%s\n", r->command->name,
+                  err->text[0] != '\0' ? err->text : rp_status_name(st),
+                  hint != NULL ? "; " : "", hint != NULL ? hint : "");
+    return EXIT_FAILURE;
+}
+
+int rp_remote_problem(const rp_remote *r, const rp_problem *problem)
+{
+    (void)fflush(stdout);
+    (void)fprintf(stderr, "reprise %s: %s\n", r->command->name, problem->text);
+    return EXIT_FAILURE;
+}
+
+int rp_remote_misuse(const rp_remote *r, const rp_problem *problem)
+{
+    (void)rp_remote_problem(r, problem);
+    return RP_EXIT_MISUSE;
+}
+
+int rp_remote_print(const rp_remote *r, rp_sheet *sheet)
+{
+    rp_problem problem;
+
+    if (sheet->failed) {
+        (void)rp_problem_memory(&problem);
+        return rp_remote_problem(r, &problem);
+    }
+    (void)fwrite(rp_sheet_text(sheet), 1, sheet->size, stdout);
+    rp_sheet_clear(sheet);
+    return EXIT_SUCCESS;
+}

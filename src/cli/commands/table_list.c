@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands/table_list.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/text/nearest.h"
+#include "reprise/printable.h"
+
+rp_status rp_table_list_fetch(rp_table_list *l, rp_client *client, rp_wait wait, rp_error *err)
+{
+    size_t shards = rp_client_shard_count(client);
+    rp_status st;
+
+    *l = (rp_table_list){0};
+    st = rp_client_get_tables(client, wait, &l->tables, err);
+    if (st != RP_OK) return st;
+    if (shards > RP_LISTED_SHARDS) shards = RP_LISTED_SHARDS;
+    for (size_t i = 0; i < shards; i++) l->shards[i] = rp_client_shard_address(client, i);
+    l->view = (rp_tables_view){.tables = l->tables->tables,
+                               .count = l->tables->count,
+                               .shards = l->shards,
+                               .shard_count = shards};
+    l->durability = calloc(shards + 1, sizeof *l->durability);
+    if (l->durability == NULL) return RP_OK; /* the tables are what was asked for */
+    l->view.durability = l->durability;
+    st = rp_client_get_durability(client, l->durability, shards, &l->view.durability_count,
+                                  wait, err);
+    if (st != RP_OK) rp_table_list_deinit(l);
+    return st;
+}
+
+void rp_table_list_deinit(rp_table_list *l)
+{
+    rp_client_tables_free(l->tables);
+    free(l->durability);
+    *l = (rp_table_list){0};
+}
+
+const rp_client_table *rp_table_list_find(const rp_table_list *l, const char *name)
+{
+    for (size_t i = 0; i < l->view.count; i++)
+        if (strcmp(l->view.tables[i].info.name, name) == 0) return &l->view.tables[i];
+    return NULL;
+}
+
+rp_status rp_table_list_missing(const rp_table_list *l, const char *name, rp_error *err)
+{
+    char text[RP_ERROR_TEXT_BYTES];
+    rp_nearest nearest;
+    const char *best;
+
+    rp_nearest_init(&nearest, name);
+    for (size_t i = 0; i < l->view.count; i++)
+        rp_nearest_offer(&nearest, l->view.tables[i].info.name);
+    best = rp_nearest_get(&nearest);
+    err->code = RP_NOT_FOUND;
+    if (best != NULL)
+        (void)snprintf(text, sizeof text, "no table '%.80s', did you mean '%.80s'?", name,
+                       best);
+    else
+        (void)snprintf(text, sizeof text,
+                       "no table '%.80s'; reprise info lists those there are", name);
+    (void)rp_printable(text, strlen(text), err->text, sizeof err->text);
+    return RP_NOT_FOUND;
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `reprise tables`: each action is a function over one word, called for every word given. */
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands/commands.h"
+#include "cli/commands/remote.h"
+#include "cli/text/signature_spec.h"
+#include "cli/commands/table_list.h"
+#include "cli/serve/table_spec.h"
+
+enum { MAX_LIMIT = INT32_MAX };
+
+typedef enum option {
+    COLUMN,
+    MAX_SIZE,
+    MAX_BYTES,
+    MAX_TIMES_SAMPLED,
+    SAMPLES_PER_INSERT,
+    MIN_SIZE,
+    ERROR_BUFFER,
+    MIN_DIFF,
+    MAX_DIFF,
+    RECENTER,
+    INSERTS,
+    SAMPLES,
+    OPTIONS,
+} option;
+
+static const rp_option options[OPTIONS] = {
+    [COLUMN] = {"column", "NAME=SPEC", "of items, such as obs='float32 [?, 84]'", true,
+                "create", NULL},
+    [MAX_SIZE] = {"max-size", "N", "items", false, "alter", NULL},
+    [MAX_BYTES] = {"max-bytes", "SIZE", "memory of its items (0: no limit)", false, NULL, NULL},
+    [MAX_TIMES_SAMPLED] = {"max-times-sampled", "N", "then an item goes (0: no limit)", false,
+                           NULL, NULL},
+    [SAMPLES_PER_INSERT] = {"samples-per-insert", "X", "what the rate limiter keeps", false,
+                            NULL, NULL},
+    [MIN_SIZE] = {"min-size", "N", "items before the first sample", false, NULL, NULL},
+    [ERROR_BUFFER] = {"error-buffer", "X", "samples that it may be off by", false, NULL, NULL},
+    [MIN_DIFF] = {"min-diff", "X", "inserts * samples-per-insert - samples, at least", false,
+                  NULL, NULL},
+    [MAX_DIFF] = {"max-diff", "X", "the same, at most", false, NULL, NULL},
+    [RECENTER] = {"recenter", NULL, "count anew, from the middle of the bounds", false, NULL,
+                  NULL},
+    [INSERTS] = {"inserts", NULL, "inserts only", false, "pause and resume", NULL},
+    [SAMPLES] = {"samples", NULL, "samples only", false, NULL, NULL},
+};
+
+static const char text[] =
+    "Actions:\n"
+    "  list                  print the names of the tables\n"
+    "  create SPEC...        NAME:SAMPLER[:MAX_SIZE][,key=value...], as reprise serve --table\n"
+    "  drop TABLE...         remove tables and their items\n"
+    "  alter TABLE...        change bounds and rate limiter while it runs\n"
+    "  reset TABLE...        remove all items and begin to count anew\n"
+    "  pause TABLE...        let inserts, samples or both wait\n"
+    "  resume TABLE...       let them go on\n"
+    "With several servers, all of them.\n";
+
+static const char *const examples[] = {
+    "reprise tables list",
+    "reprise tables create scratch:fifo:100 --column 'obs=float32 [4]' --column done=bool",
+    "reprise tables create both:prioritized:100000,samples_per_insert=4,min_size=100",
+    "reprise tables alter scratch --max-size 500",
+    "reprise tables alter both --samples-per-insert 8 --error-buffer 200 --recenter",
+    "reprise tables pause scratch --samples",
+    "reprise tables resume scratch",
+    "reprise tables reset scratch",
+    "reprise tables drop scratch both",
+    NULL,
+};
+
+/* What an action did with a word: 0, or the exit status after a line. */
+typedef int (*action)(rp_remote *r, const char *word, const char **table);
+
+/* --- create ----------------------------------------------------------------------------------- */
+
+static rp_status parse_columns(rp_remote *r, rp_signature **out, rp_problem *problem)
+{
+    rp_spec *columns = NULL;
+    size_t count = 0, capacity = 0;
+    rp_error err = {0};
+    char why[256];
+
+    for (size_t i = 0; i < r->flags->count; i++) {
+        const char *value = r->flags->list[i].value, *equals;
+        rp_spec spec;
+
+        if (r->flags->list[i].option != COLUMN) continue;
+        equals = strchr(value, '=');
+        if (equals == NULL || equals == value)
+            return rp_problem_set(problem, NULL, "--column %.100s: expected NAME=SPEC", value);
+        if (rp_spec_parse(equals + 1, &spec, why, sizeof why) != RP_OK)
+            return rp_problem_set(problem, NULL, "--column %.100s: %s", value, why);
+        spec.name = rp_arena_text(&r->arena, value, (size_t)(equals - value));
+        columns = rp_arena_grow(&r->arena, columns, count, &capacity, sizeof *columns);
+        if (columns == NULL || spec.name == NULL) return rp_problem_memory(problem);
+        columns[count++] = spec;
+    }
+    if (count == 0) return RP_OK;
+    if (rp_signature_flat(rp_allocator_default(), columns, count, out, &err) == RP_OK)
+        return RP_OK;
+    return rp_problem_set(problem, NULL, "--column: %s", err.text);
+}
+
+static int create(rp_remote *r, const char *word, const char **table)
+{
+    rp_table_settings settings = {0};
+    rp_table_options made;
+    rp_problem problem;
+    rp_error err = {0};
+    rp_status st;
+    int status = 0;
+
+    if (rp_table_spec_parse(&settings, &r->arena, "create", word, 0, &problem) != RP_OK ||
+        parse_columns(r, &settings.signature, &problem) != RP_OK ||
+        rp_table_settings_finish(&settings, &problem) != RP_OK) {
+        status = rp_remote_misuse(r, &problem);
+    } else {
+        made = rp_table_settings_options(&settings);
+        *table = settings.name;
+        st = rp_client_create_table(r->client, &made, rp_remote_wait(r), &err);
+        if (st != RP_OK) status = rp_remote_fail(r, st, &err);
+    }
+    rp_signature_unref(settings.signature);
+    return status;
+}
+
+/* --- alter ------------------------------------------------------------------------------------ */
+
+/* The number of an option, if it was given: then its bit is added to `which`. */
+static rp_status take_number(rp_remote *r, option o, double low, double high, double *out,
+                             bool *given, rp_problem *problem)
+{
+    rp_setting value;
+
+    if (!rp_remote_setting(r, o, &value)) return RP_OK;
+    *given = true;
+    return rp_setting_number(&value, low, high, out, problem);
+}
+
+static rp_status take_bounds(rp_remote *r, rp_table_change *c, rp_problem *problem)
+{
+    int64_t times = 0;
+    rp_setting value;
+    rp_status st = RP_OK;
+
+    if (rp_remote_setting(r, MAX_SIZE, &value)) {
+        c->which |= RP_CHANGE_MAX_SIZE;
+        st = rp_setting_integer(&value, 1, INT64_MAX, &c->max_size, problem);
+    }
+    if (st == RP_OK && rp_remote_setting(r, MAX_BYTES, &value)) {
+        c->which |= RP_CHANGE_MAX_BYTES;
+        st = rp_setting_size(&value, 0, &c->max_bytes, problem);
+    }
+    if (st == RP_OK && rp_remote_setting(r, MAX_TIMES_SAMPLED, &value)) {
+        c->which |= RP_CHANGE_MAX_TIMES_SAMPLED;
+        st = rp_setting_integer(&value, 0, MAX_LIMIT, &times, problem);
+        c->max_times_sampled = (int32_t)times;
+    }
+    return st;
+}
+
+/* The limiter as it is, with what was given in the place of what there is. */
+static rp_status take_limiter(rp_remote *r, const rp_limiter_options *now, rp_table_change *c,
+                              rp_problem *problem)
+{
+    bool any = false, ratio = false, buffer = false;
+    double error_buffer = 0;
+    rp_setting value;
+    rp_status st;
+
+    c->limiter = *now;
+    st =
+        take_number(r, SAMPLES_PER_INSERT, RP_MIN_SAMPLES_PER_INSERT, RP_MAX_SAMPLES_PER_INSERT,
+                    &c->limiter.samples_per_insert, &ratio, problem);
+    if (st == RP_OK)
+        st = take_number(r, ERROR_BUFFER, 0, DBL_MAX, &error_buffer, &buffer, problem);
+    if (st == RP_OK && rp_remote_setting(r, MIN_SIZE, &value)) {
+        any = true;
+        st = rp_setting_integer(&value, 1, INT64_MAX, &c->limiter.min_size, problem);
+    }
+    if (st == RP_OK && buffer)
+        c->limiter =
+            rp_limiter_ratio(c->limiter.samples_per_insert, c->limiter.min_size, error_buffer);
+    if (st == RP_OK)
+        st = take_number(r, MIN_DIFF, -DBL_MAX, DBL_MAX, &c->limiter.min_diff, &any, problem);
+    if (st == RP_OK)
+        st = take_number(r, MAX_DIFF, -DBL_MAX, DBL_MAX, &c->limiter.max_diff, &any, problem);
+    if (st != RP_OK) return st;
+    if (any || ratio || buffer) c->which |= RP_CHANGE_LIMITER;
+    if (rp_remote_switch(r, RECENTER)) c->which |= RP_CHANGE_RECENTER;
+    if ((c->which & (RP_CHANGE_LIMITER | RP_CHANGE_RECENTER)) == RP_CHANGE_RECENTER)
+        c->which |= RP_CHANGE_LIMITER; /* the one it has */
+    if (c->which == 0)
+        return rp_problem_set(problem, NULL,
+                              "nothing to change; --max-size N is one thing that "
+                              "can be, --help lists the others");
+    return RP_OK;
+}
+
+static int alter(rp_remote *r, const char *word, const char **table)
+{
+    rp_table_change change = {0};
+    const rp_client_table *found;
+    rp_table_list list = {0};
+    rp_problem problem;
+    rp_error err = {0};
+    rp_status st = rp_table_list_fetch(&list, r->client, rp_remote_wait(r), &err);
+    int status = 0;
+
+    *table = word;
+    found = st == RP_OK ? rp_table_list_find(&list, word) : NULL;
+    if (st == RP_OK && found == NULL) st = rp_table_list_missing(&list, word, &err);
+    if (st != RP_OK || found == NULL) {
+        status = rp_remote_fail(r, st, &err);
+    } else if (take_bounds(r, &change, &problem) != RP_OK ||
+               take_limiter(r, &found->info.limiter, &change, &problem) != RP_OK) {
+        status = rp_remote_misuse(r, &problem);
+    } else {
+        st = rp_client_alter_table(r->client, word, &change, rp_remote_wait(r), &err);
+        if (st != RP_OK) status = rp_remote_fail(r, st, &err);
+    }
+    rp_table_list_deinit(&list);
+    return status;
+}
+
+/* --- the others ------------------------------------------------------------------------------- */
+
+static int drop(rp_remote *r, const char *word, const char **table)
+{
+    rp_error err = {0};
+    rp_status st = rp_client_drop_table(r->client, word, rp_remote_wait(r), &err);
+
+    *table = word;
+    return st == RP_OK ? 0 : rp_remote_fail(r, st, &err);
+}
+
+static int reset(rp_remote *r, const char *word, const char **table)
+{
+    rp_error err = {0};
+    rp_status st = rp_client_reset(r->client, word, rp_remote_wait(r), &err);
+
+    *table = word;
+    return st == RP_OK ? 0 : rp_remote_fail(r, st, &err);
+}
+
+static uint32_t sides(const rp_remote *r)
+{
+    uint32_t given = (rp_remote_switch(r, INSERTS) ? (uint32_t)RP_SIDE_INSERTS : 0) |
+                     (rp_remote_switch(r, SAMPLES) ? (uint32_t)RP_SIDE_SAMPLES : 0);
+
+    return given != 0 ? given : RP_SIDE_INSERTS | RP_SIDE_SAMPLES;
+}
+
+static int hold(rp_remote *r, const char *word, const char **table)
+{
+    rp_error err = {0};
+    rp_status st = rp_client_pause_table(r->client, word, sides(r), rp_remote_wait(r), &err);
+
+    *table = word;
+    return st == RP_OK ? 0 : rp_remote_fail(r, st, &err);
+}
+
+static int resume(rp_remote *r, const char *word, const char **table)
+{
+    rp_error err = {0};
+    rp_status st = rp_client_resume_table(r->client, word, sides(r), rp_remote_wait(r), &err);
+
+    *table = word;
+    return st == RP_OK ? 0 : rp_remote_fail(r, st, &err);
+}
+
+static int list_names(rp_remote *r)
+{
+    rp_table_list list = {0};
+    rp_sheet sheet = {0};
+    rp_error err = {0};
+    rp_status st = rp_table_list_fetch(&list, r->client, rp_remote_wait(r), &err);
+    int status = 0;
+
+    if (st != RP_OK) {
+        status = rp_remote_fail(r, st, &err);
+    } else {
+        if (r->json) rp_json_open(&sheet, '[');
+        for (size_t i = 0; i < list.view.count; i++) {
+            const char *name = list.view.tables[i].info.name;
+
+            /* Once, however many shards have it. */
+            if (rp_table_list_find(&list, name) != &list.view.tables[i]) continue;
+            if (r->json) {
+                rp_json_put_text(&sheet, name);
+            } else {
+                rp_sheet_put_safe(&sheet, name, strlen(name));
+                rp_sheet_put(&sheet, "\n");
+            }
+        }
+        if (r->json) rp_sheet_put(&sheet, "]\n");
+        status = rp_remote_print(r, &sheet);
+    }
+    rp_sheet_deinit(&sheet);
+    rp_table_list_deinit(&list);
+    return status;
+}
+
+/* --- all of them ------------------------------------------------------------------------------ */
+
+static const struct {
+    const char *name, *done;
+    action act;
+    uint32_t takes; /* a bit for each option */
+} actions[] = {
+    {"list", "", NULL, 0},
+    {"create", "created", create, 1U << COLUMN},
+    {"drop", "dropped", drop, 0},
+    {"alter", "altered", alter,
+     1U << MAX_SIZE | 1U << MAX_BYTES | 1U << MAX_TIMES_SAMPLED | 1U << SAMPLES_PER_INSERT |
+         1U << MIN_SIZE | 1U << ERROR_BUFFER | 1U << MIN_DIFF | 1U << MAX_DIFF |
+         1U << RECENTER},
+    {"reset", "reset", reset, 0},
+    {"pause", "paused", hold, 1U << INSERTS | 1U << SAMPLES},
+    {"resume", "resumed", resume, 1U << INSERTS | 1U << SAMPLES},
+};
+
+static size_t find_action(const char *name)
+{
+    size_t i = 0;
+
+    while (strcmp(actions[i].name, name) != 0)
+        i++; /* it is one of them: the parser has looked */
+    return i;
+}
+
+static rp_status check(const rp_remote *r, size_t a, rp_problem *problem)
+{
+    size_t words = r->flags->word_count - 1;
+
+    if (actions[a].act == NULL && words > 0)
+        return rp_problem_set(problem, NULL, "'%.100s' is not expected here",
+                              r->flags->words[1]);
+    if (actions[a].act != NULL && words == 0)
+        return rp_problem_set(problem, NULL, "%s: needs %s; --help explains it",
+                              actions[a].name,
+                              actions[a].act == create ? "NAME:SAMPLER:MAX_SIZE" : "a table");
+    for (size_t i = 0; i < r->flags->count; i++) {
+        size_t o = r->flags->list[i].option;
+
+        if (o < OPTIONS && (actions[a].takes >> o & 1) == 0)
+            return rp_problem_set(problem, NULL, "--%s says nothing to %s", options[o].name,
+                                  actions[a].name);
+    }
+    return RP_OK;
+}
+
+static int say(rp_remote *r, const char *done, const char *table)
+{
+    rp_sheet sheet = {0};
+    int status;
+
+    if (r->json) {
+        rp_json_open(&sheet, '{');
+        rp_json_key(&sheet, "table");
+        rp_json_put_text(&sheet, table);
+        rp_json_key(&sheet, "done");
+        rp_json_put_text(&sheet, done);
+        rp_json_close(&sheet, '}');
+    } else {
+        rp_sheet_format(&sheet, "%s ", done);
+        rp_sheet_put_safe(&sheet, table, strlen(table));
+    }
+    rp_sheet_put(&sheet, "\n");
+    status = rp_remote_print(r, &sheet);
+    rp_sheet_deinit(&sheet);
+    return status;
+}
+
+static int run(const rp_flags *flags)
+{
+    size_t a = find_action(flags->words[0]);
+    const char *table = "";
+    rp_problem problem;
+    rp_remote r;
+    int status = rp_remote_open(&r, &rp_tables_command, flags);
+
+    if (status == 0 && check(&r, a, &problem) != RP_OK) status = rp_remote_misuse(&r, &problem);
+    if (status == 0) status = rp_remote_connect(&r);
+    if (status == 0 && actions[a].act == NULL) status = list_names(&r);
+    for (size_t i = 1; i < flags->word_count && status == 0; i++) {
+        status = actions[a].act(&r, flags->words[i], &table);
+        if (status == 0) status = say(&r, actions[a].done, table);
+    }
+    rp_remote_close(&r);
+    return status;
+}
+
+const rp_command rp_tables_command = {
+    .name = "tables",
+    .summary = "Makes, changes and removes tables while servers run.",
+    .usage = "ACTION [OPTION...] [TABLE...]",
+    .text = text,
+    .examples = examples,
+    .actions = "list create drop alter reset pause resume",
+    .options = options,
+    .option_count = OPTIONS,
+    .shared = &rp_remote_options,
+    .min_words = 1,
+    .max_words = RP_MAX_WORDS,
+    .run = run,
+};

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands/top_print.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/text/units.h"
+
+enum {
+    NAME_MIN = 8,
+    NAME_MAX = 24,
+    NUMBERS = 7 + 8 + 4 * 7, /* items, bytes, four rates, each with a space before it */
+    WAIT_WIDTH = 8,
+    BAR_MIN = 12,
+    BAR_MAX = 40,
+    HEAD_LINES = 4,
+};
+
+typedef struct rates {
+    double inserts, samples, updates;
+} rates;
+
+double rp_rate(int64_t now, int64_t before, int64_t elapsed_ns)
+{
+    if (now <= before || elapsed_ns <= 0) return 0;
+    return ((double)now - (double)before) * 1e9 / (double)elapsed_ns;
+}
+
+/* The same table in another look, or NULL. */
+static const rp_client_table *same_table(const rp_top_look *look, const rp_top_look *other,
+                                         const rp_client_table *t)
+{
+    const char *shard = t->shard < look->view.shard_count ? look->view.shards[t->shard] : "";
+
+    for (size_t i = 0; other != NULL && i < other->view.count; i++) {
+        const rp_client_table *o = &other->view.tables[i];
+
+        if (o->shard < other->view.shard_count &&
+            strcmp(other->view.shards[o->shard], shard) == 0 &&
+            strcmp(o->info.name, t->info.name) == 0)
+            return o;
+    }
+    return NULL;
+}
+
+static rates rates_of(const rp_top_look *now, const rp_top_look *before,
+                      const rp_client_table *t)
+{
+    const rp_client_table *o = same_table(now, before, t);
+    int64_t elapsed;
+
+    if (o == NULL) return (rates){0};
+    elapsed = now->at_ns - before->at_ns;
+    return (rates){
+        rp_rate(t->info.inserts, o->info.inserts, elapsed),
+        rp_rate(t->info.samples, o->info.samples, elapsed),
+        rp_rate(t->info.updates, o->info.updates, elapsed),
+    };
+}
+
+/* --- lines ------------------------------------------------------------------------------------ */
+
+/* A screen being written: no line is wider than it, and no more lines are there than it has. */
+typedef struct painter {
+    rp_sheet *out;
+    rp_sheet line;
+    size_t width, left; /* lines */
+} painter;
+
+static void end_line(painter *p)
+{
+    const char *text = rp_sheet_text(&p->line);
+    size_t size = p->line.size, columns = 0, i = 0;
+
+    if (p->line.failed) p->out->failed = true;
+    if (p->left == 0) {
+        rp_sheet_clear(&p->line);
+        return;
+    }
+    for (; i < size; i++) {
+        if (((unsigned char)text[i] & 0xc0) != 0x80) columns++;
+        if (columns > p->width) break;
+    }
+    while (i > 0 && text[i - 1] == ' ') i--;
+    rp_sheet_add(p->out, text, i);
+    rp_sheet_put(p->out, "\n");
+    rp_sheet_clear(&p->line);
+    p->left--;
+}
+
+/* Text in a cell of `width` columns, and a space; cut with a '+' if it is longer. */
+static void cell(painter *p, const char *text, size_t width)
+{
+    rp_sheet safe = {0};
+    size_t columns, cut = 0;
+
+    rp_sheet_put_safe(&safe, text, strlen(text));
+    columns = rp_text_columns(rp_sheet_text(&safe), safe.size);
+    if (columns <= width) {
+        rp_sheet_add(&p->line, rp_sheet_text(&safe), safe.size);
+        rp_sheet_repeat(&p->line, ' ', width - columns);
+    } else {
+        for (columns = 0; cut < safe.size; cut++) {
+            columns += ((unsigned char)safe.text[cut] & 0xc0) != 0x80;
+            if (columns > width - 1) break;
+        }
+        rp_sheet_add(&p->line, rp_sheet_text(&safe), cut);
+        rp_sheet_put(&p->line, "+");
+    }
+    rp_sheet_put(&p->line, " ");
+    rp_sheet_deinit(&safe);
+}
+
+static void head(painter *p, const rp_top_screen *s, const rp_top_look *now,
+                 const rp_top_look *before)
+{
+    char items_text[16], inserts_text[16], samples_text[16], bytes_text[32];
+    double items = 0; /* sizes are those that servers say: their sum may be any */
+    uint64_t bytes = 0;
+    rates sum = {0};
+    size_t used;
+
+    for (size_t i = 0; i < now->view.count; i++) {
+        rates r = rates_of(now, before, &now->view.tables[i]);
+
+        items += (double)now->view.tables[i].info.size;
+        bytes += now->view.tables[i].info.bytes;
+        sum.inserts += r.inserts;
+        sum.samples += r.samples;
+    }
+    rp_sheet_format(&p->line, "reprise top  %s", s->title);
+    used = rp_text_columns(rp_sheet_text(&p->line), p->line.size);
+    if (s->height > 0 && used + 9 <= p->width) {
+        rp_sheet_repeat(&p->line, ' ', p->width - used - 7);
+        rp_sheet_put(&p->line, "q quits");
+    }
+    end_line(p);
+    if (s->trouble != NULL) {
+        rp_sheet_put_safe(&p->line, s->trouble, strlen(s->trouble));
+    } else {
+        rp_sheet_format(
+            &p->line, "%zu table%s, %s items, %s; %s inserts/s, %s samples/s; %zu waiting",
+            now->view.count, now->view.count == 1 ? "" : "s", rp_count_text(items, items_text),
+            rp_size_text(bytes, bytes_text, sizeof bytes_text),
+            rp_count_text(sum.inserts, inserts_text), rp_count_text(sum.samples, samples_text),
+            now->waiting_total);
+    }
+    end_line(p);
+    for (size_t i = 0; i < now->view.durability_count; i++) {
+        const rp_client_durability *d = &now->view.durability[i];
+
+        if (!d->is_durable) continue;
+        if (now->view.shard_count > 1) rp_sheet_format(&p->line, "%zu/", d->shard);
+        rp_durability_words(&p->line, d);
+        end_line(p);
+    }
+    end_line(p);
+}
+
+/* Lines above the tables. */
+static size_t head_lines(const rp_top_look *now)
+{
+    size_t lines = HEAD_LINES;
+
+    for (size_t i = 0; i < now->view.durability_count; i++)
+        if (now->view.durability[i].is_durable) lines++;
+    return lines;
+}
+
+typedef struct widths {
+    size_t name, bar;
+} widths;
+
+static widths fit(const rp_top_screen *s, const rp_top_look *now)
+{
+    widths w = {NAME_MIN, BAR_MIN};
+    size_t rest;
+
+    for (size_t i = 0; i < now->view.count; i++) {
+        size_t length = strlen(now->view.tables[i].info.name);
+
+        if (now->view.shard_count > 1) length += now->view.tables[i].shard > 9 ? 3 : 2;
+        if (length > w.name) w.name = length;
+    }
+    if (w.name > NAME_MAX) w.name = NAME_MAX;
+    rest = w.name + 1 + NUMBERS + WAIT_WIDTH + 1;
+    if (s->width > rest + BAR_MIN) w.bar = s->width - rest;
+    if (w.bar > BAR_MAX) w.bar = BAR_MAX;
+    if (s->width < rest + BAR_MIN && w.name > NAME_MIN) {
+        size_t over = rest + BAR_MIN - s->width;
+
+        w.name = w.name - NAME_MIN > over ? w.name - over : NAME_MIN;
+    }
+    return w;
+}
+
+static void waiting_cell(painter *p, const rp_table_info *info)
+{
+    char a[16], b[16];
+
+    if (info->waiting_inserts > 0)
+        rp_sheet_format(&p->line, " %si", rp_count_text((double)info->waiting_inserts, a));
+    if (info->waiting_samples > 0)
+        rp_sheet_format(&p->line, " %ss", rp_count_text((double)info->waiting_samples, b));
+    if (info->paused != 0) rp_sheet_put(&p->line, " paused");
+}
+
+static void table_line(painter *p, const widths *w, const rp_top_look *now,
+                       const rp_top_look *before, const rp_client_table *t)
+{
+    rates r = rates_of(now, before, t);
+    char text[64], number[16], name[256];
+
+    if (now->view.shard_count > 1)
+        (void)snprintf(name, sizeof name, "%zu/%s", t->shard, t->info.name);
+    else
+        (void)snprintf(name, sizeof name, "%s", t->info.name);
+    cell(p, name, w->name);
+    rp_sheet_format(&p->line, "%6s ", rp_count_text((double)t->info.size, number));
+    (void)rp_count_text((double)t->info.bytes, number);
+    rp_sheet_format(&p->line, "%6sB ", number);
+    rp_sheet_format(&p->line, "%6s ", rp_count_text(r.inserts, number));
+    rp_sheet_format(&p->line, "%6s ", rp_count_text(r.samples, number));
+    rp_sheet_format(&p->line, "%6s ", rp_count_text(r.updates, number));
+    if (r.inserts > 0)
+        (void)snprintf(text, sizeof text, "%.2f", r.samples / r.inserts);
+    else
+        (void)snprintf(text, sizeof text, "-");
+    rp_sheet_format(&p->line, "%6s ", text);
+    rp_limiter_bar(&p->line, &t->info, w->bar);
+    waiting_cell(p, &t->info);
+    end_line(p);
+}
+
+static void waiting_line(painter *p, const rp_top_look *now, const rp_client_waiting *c)
+{
+    char text[RP_ERROR_TEXT_BYTES + 256];
+
+    if (now->view.shard_count > 1) rp_sheet_format(&p->line, "%zu/", c->shard);
+    (void)snprintf(text, sizeof text, "%s  %s  %.1f s  %zu of %zu  %s", c->table,
+                   c->waiting.is_insert ? "insert" : "sample",
+                   (double)c->waiting.waiting_ns / 1e9, c->waiting.done, c->waiting.wanted,
+                   c->waiting.why);
+    rp_sheet_put_safe(&p->line, text, strlen(text));
+    end_line(p);
+}
+
+static void waiting_lines(painter *p, const rp_top_look *now)
+{
+    size_t shown = now->waiting_count;
+
+    if (now->waiting_total == 0) return;
+    end_line(p);
+    rp_sheet_put(&p->line, "WAITING");
+    end_line(p);
+    if (p->left == 0) return;
+    if (now->waiting_total > p->left && shown > p->left - 1) shown = p->left - 1;
+    for (size_t i = 0; i < shown; i++) waiting_line(p, now, &now->waiting[i]);
+    if (shown == now->waiting_total) return;
+    rp_sheet_format(&p->line, "... and %zu more", now->waiting_total - shown);
+    end_line(p);
+}
+
+/* Tables to show: all, or what leaves a third of the screen to those who wait. */
+static size_t table_lines(const rp_top_screen *s, const rp_top_look *now)
+{
+    size_t room;
+
+    if (s->height == 0) return now->view.count;
+    room = s->height > head_lines(now) ? s->height - head_lines(now) : 0;
+    if (now->waiting_total > 0 && room > 6) room -= room / 3;
+    return now->view.count < room ? now->view.count : room;
+}
+
+void rp_top_print(rp_sheet *out, const rp_top_screen *s, const rp_top_look *now,
+                  const rp_top_look *before)
+{
+    painter p = {.out = out, .width = SIZE_MAX, .left = SIZE_MAX};
+    widths w = fit(s, now);
+    size_t lines = table_lines(s, now), first = s->scroll;
+
+    if (s->height > 0) {
+        p.width = s->width;
+        p.left = s->height;
+    }
+    if (first + lines > now->view.count) first = now->view.count - lines;
+    head(&p, s, now, before);
+    cell(&p, "TABLE", w.name);
+    rp_sheet_format(&p.line, "%6s %7s %6s %6s %6s %6s LIMITER", "ITEMS", "BYTES", "IN/S",
+                    "OUT/S", "UPD/S", "RATIO");
+    rp_sheet_repeat(&p.line, ' ', w.bar - 7);
+    rp_sheet_put(&p.line, " WAIT");
+    end_line(&p);
+    for (size_t i = first; i < first + lines; i++)
+        table_line(&p, &w, now, before, &now->view.tables[i]);
+    waiting_lines(&p, now);
+    while (s->height > 0 && p.left > 0) end_line(&p);
+    rp_sheet_deinit(&p.line);
+}
+
+/* --- JSON ------------------------------------------------------------------------------------- */
+
+static void json_waiting(rp_sheet *out, const rp_top_look *now)
+{
+    rp_json_key(out, "waiting");
+    rp_json_open(out, '[');
+    for (size_t i = 0; i < now->waiting_count; i++) {
+        const rp_client_waiting *c = &now->waiting[i];
+
+        rp_json_open(out, '{');
+        rp_json_key(out, "table");
+        rp_json_put_text(out, c->table);
+        rp_json_key(out, "shard");
+        rp_json_put_text(out,
+                         c->shard < now->view.shard_count ? now->view.shards[c->shard] : NULL);
+        rp_json_key(out, "side");
+        rp_json_put_text(out, c->waiting.is_insert ? "insert" : "sample");
+        rp_json_key(out, "wanted");
+        rp_json_put_unsigned(out, c->waiting.wanted);
+        rp_json_key(out, "done");
+        rp_json_put_unsigned(out, c->waiting.done);
+        rp_json_key(out, "seconds");
+        rp_json_put_number(out, (double)c->waiting.waiting_ns / 1e9);
+        rp_json_key(out, "why");
+        rp_json_put_text(out, c->waiting.why);
+        rp_json_close(out, '}');
+    }
+    rp_json_close(out, ']');
+    rp_json_key(out, "waiting_total");
+    rp_json_put_unsigned(out, now->waiting_total);
+}
+
+void rp_top_json(rp_sheet *out, const rp_top_look *now, const rp_top_look *before)
+{
+    rp_json_open(out, '{');
+    rp_json_key(out, "tables");
+    rp_json_open(out, '[');
+    for (size_t i = 0; i < now->view.count; i++) {
+        rates r = rates_of(now, before, &now->view.tables[i]);
+
+        rp_json_open(out, '{');
+        rp_tables_json_members(out, &now->view, &now->view.tables[i]);
+        rp_json_key(out, "inserts_per_s");
+        rp_json_put_number(out, r.inserts);
+        rp_json_key(out, "samples_per_s");
+        rp_json_put_number(out, r.samples);
+        rp_json_key(out, "updates_per_s");
+        rp_json_put_number(out, r.updates);
+        rp_json_close(out, '}');
+    }
+    rp_json_close(out, ']');
+    json_waiting(out, now);
+    rp_json_key(out, "storage");
+    rp_durability_json(out, &now->view);
+    rp_json_close(out, '}');
+    rp_sheet_put(out, "\n");
+}

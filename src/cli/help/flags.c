@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/help/flags.h"
+
+#include <string.h>
+
+#include "cli/text/nearest.h"
+
+enum { HELP_COLUMN = 30 };
+
+size_t rp_command_option_count(const rp_command *c)
+{
+    return c->option_count + (c->shared != NULL ? c->shared->count : 0);
+}
+
+const rp_option *rp_command_option(const rp_command *c, size_t index)
+{
+    return index < c->option_count ? &c->options[index]
+                                   : &c->shared->list[index - c->option_count];
+}
+
+const char *rp_flags_get(const rp_flags *f, size_t option)
+{
+    for (size_t i = f->count; i > 0; i--)
+        if (f->list[i - 1].option == option) return f->list[i - 1].value;
+    return NULL;
+}
+
+const char *rp_next_word(const char **list, size_t *length)
+{
+    const char *word = *list + strspn(*list, " ");
+
+    *length = strcspn(word, " ");
+    *list = word + *length;
+    return *length > 0 ? word : NULL;
+}
+
+static rp_status unknown_option(const rp_command *c, const char *word, size_t length,
+                                rp_problem *problem)
+{
+    rp_nearest nearest;
+    char name[65] = "";
+
+    if (length < sizeof name) memcpy(name, word, length);
+    rp_nearest_init(&nearest, name);
+    rp_nearest_offer(&nearest, "help");
+    for (size_t i = 0; i < rp_command_option_count(c); i++)
+        rp_nearest_offer(&nearest, rp_command_option(c, i)->name);
+    if (rp_nearest_get(&nearest) != NULL)
+        return rp_problem_set(problem, NULL, "unknown option --%.*s, did you mean --%s?",
+                              (int)(length < 100 ? length : 100), word,
+                              rp_nearest_get(&nearest));
+    return rp_problem_set(problem, NULL, "unknown option --%.*s; reprise %s --help lists them",
+                          (int)(length < 100 ? length : 100), word, c->name);
+}
+
+/* The index of the option whose name is the first `length` bytes, or how many there are. */
+static size_t find_option(const rp_command *c, const char *word, size_t length)
+{
+    size_t i = 0, count = rp_command_option_count(c);
+
+    for (; i < count; i++) {
+        const char *name = rp_command_option(c, i)->name;
+
+        if (strlen(name) == length && strncmp(name, word, length) == 0) break;
+    }
+    return i;
+}
+
+static rp_status add_flag(const rp_command *c, rp_flags *f, size_t option, const char *value,
+                          rp_problem *problem)
+{
+    const rp_option *o = rp_command_option(c, option);
+
+    if (f->count == RP_MAX_FLAGS)
+        return rp_problem_set(problem, NULL, "more than %d options", RP_MAX_FLAGS);
+    for (size_t i = 0; i < f->count && !o->repeatable; i++)
+        if (f->list[i].option == option)
+            return rp_problem_set(problem, NULL, "--%s: given twice", o->name);
+    f->list[f->count++] = (rp_flag){option, value};
+    return RP_OK;
+}
+
+/* Whether `word` stands in `list`. */
+static bool is_listed(const char *list, const char *word)
+{
+    size_t length;
+
+    for (const char *w; (w = rp_next_word(&list, &length)) != NULL;)
+        if (strlen(word) == length && strncmp(w, word, length) == 0) return true;
+    return false;
+}
+
+static rp_status unknown_action(const rp_command *c, const char *word, rp_problem *problem)
+{
+    const char *list = c->actions, *w;
+    char names[16][24];
+    rp_nearest nearest;
+    size_t length;
+
+    rp_nearest_init(&nearest, word);
+    for (size_t i = 0; i < 16 && (w = rp_next_word(&list, &length)) != NULL; i++) {
+        (void)snprintf(names[i], sizeof names[i], "%.*s", (int)length, w);
+        rp_nearest_offer(&nearest, names[i]);
+    }
+    if (rp_nearest_get(&nearest) != NULL)
+        return rp_problem_set(problem, NULL, "%s: unknown action '%.100s', did you mean '%s'?",
+                              c->name, word, rp_nearest_get(&nearest));
+    return rp_problem_set(problem, NULL, "%s: unknown action '%.100s'; there are %s", c->name,
+                          word, c->actions);
+}
+
+/* What can be said of the words when all are there. */
+static rp_status check_words(const rp_command *c, const rp_flags *f, rp_problem *problem)
+{
+    if (f->help) return RP_OK;
+    if (f->word_count < c->min_words)
+        return rp_problem_set(problem, NULL, "usage: reprise %s %s; --help explains it",
+                              c->name, c->usage);
+    if (c->actions != NULL && f->word_count > 0 && !is_listed(c->actions, f->words[0]))
+        return unknown_action(c, f->words[0], problem);
+    return RP_OK;
+}
+
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+rp_status rp_flags_parse(const rp_command *c, int argc, char *const *argv, rp_flags *out,
+                         rp_problem *problem)
+{
+    bool words_only = false;
+    rp_status st = RP_OK;
+
+    *out = (rp_flags){0};
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--") == 0) break;
+        if (is_help(argv[i])) out->help = true;
+    }
+    for (int i = 0; i < argc && st == RP_OK && !out->help; i++) {
+        const char *word = argv[i], *equals, *value;
+        size_t length, option;
+
+        if (!words_only && strcmp(word, "--") == 0) {
+            words_only = true;
+            continue;
+        }
+        if (words_only || word[0] != '-' || word[1] == '\0') {
+            if (out->word_count == c->max_words || out->word_count == RP_MAX_WORDS)
+                return rp_problem_set(problem, NULL, "'%.100s' is not expected here", word);
+            out->words[out->word_count++] = word;
+            continue;
+        }
+        if (word[1] != '-')
+            return rp_problem_set(problem, NULL, "unknown option %.100s: options are long",
+                                  word);
+        word += 2;
+        equals = strchr(word, '=');
+        length = equals != NULL ? (size_t)(equals - word) : strlen(word);
+        option = find_option(c, word, length);
+        if (option == rp_command_option_count(c))
+            return unknown_option(c, word, length, problem);
+        value = equals != NULL ? equals + 1 : NULL;
+        if (value == NULL && rp_command_option(c, option)->argument == NULL) value = "true";
+        if (value == NULL && i + 1 < argc) value = argv[++i];
+        if (value == NULL)
+            return rp_problem_set(problem, NULL, "--%s: needs %s",
+                                  rp_command_option(c, option)->name,
+                                  rp_command_option(c, option)->argument);
+        st = add_flag(c, out, option, value, problem);
+    }
+    return st == RP_OK ? check_words(c, out, problem) : st;
+}
+
+static void print_option(FILE *out, const char *name, const char *argument, const char *help)
+{
+    char left[64];
+
+    (void)snprintf(left, sizeof left, "  --%s%s%s", name, argument != NULL ? " " : "",
+                   argument != NULL ? argument : "");
+    if (strlen(left) < HELP_COLUMN - 1)
+        (void)fprintf(out, "%-*s%s\n", HELP_COLUMN, left, help);
+    else
+        (void)fprintf(out, "%s\n%*s%s\n", left, HELP_COLUMN, "", help);
+}
+
+void rp_command_help(FILE *out, const rp_command *c)
+{
+    size_t count = rp_command_option_count(c);
+
+    (void)fprintf(out, "usage: reprise %s%s%s\n\n%s\n", c->name, c->usage[0] != '\0' ? " " : "",
+                  c->usage, c->summary);
+    for (size_t i = 0; i < count; i++) {
+        const rp_option *o = rp_command_option(c, i);
+
+        if (o->group != NULL)
+            (void)fprintf(out, "\n%s\n", o->group);
+        else if (i == 0)
+            (void)fputc('\n', out);
+        print_option(out, o->name, o->argument, o->help);
+    }
+    if (c->text != NULL) (void)fprintf(out, "\n%s", c->text);
+    if (c->examples != NULL) (void)fputc('\n', out);
+    for (size_t i = 0; c->examples != NULL && c->examples[i] != NULL; i++)
+        (void)fprintf(out, "  %s\n", c->examples[i]);
+    if (c->notes != NULL) (void)fprintf(out, "\n%s", c->notes);
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/serve/serve.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "cli/serve/address_check.h"
+#include "cli/serve/logger.h"
+#include "cli/serve/memory_size.h"
+#include "cli/serve/sd_notify.h"
+#include "cli/serve/serve_print.h"
+#include "cli/serve/serve_storage.h"
+#include "cli/serve/signals.h"
+#include "cli/text/units.h"
+#include "cli/serve/upkeep.h"
+
+enum {
+    EXIT_MISUSE = 2,
+    TICK_MS = 1000,    /* how often tables with a soft limit are trimmed */
+    LISTED_TABLES = 8, /* in the log line */
+    LIST_BYTES = 1024,
+    STOP_MARGIN_S = 5, /* for the service manager, on top of the drain */
+};
+
+typedef struct process {
+    const rp_flags *flags;
+    rp_config config; /* what it was started with: the server borrows from it */
+    size_t passed_sockets;
+    rp_logger logger;
+    rp_notifier notifier;
+    rp_store *store;
+    rp_server *server;
+    rp_storage storage;
+    uint64_t started_us;
+
+    int64_t drain_ms;
+    pthread_t main_thread, drain_thread;
+    bool draining;
+    atomic_bool drained;
+    bool unclean; /* something could not be written at the end; before `drained` */
+} process;
+
+static int misuse(const rp_problem *problem)
+{
+    (void)fprintf(stderr, "reprise: %s\n", problem->text);
+    return EXIT_MISUSE;
+}
+
+/* --- starting ------------------------------------------------------------------------------- */
+
+/* The configuration as file and command line have it now. */
+static rp_status load(const process *p, rp_config *config, rp_problem *problem)
+{
+    rp_status st;
+
+    rp_config_init(config, NULL, rp_memory_size(""));
+    st = rp_config_from_flags(config, p->flags, problem);
+    if (st == RP_OK) st = rp_config_add_sockets(config, p->passed_sockets, problem);
+    if (st == RP_OK) st = rp_config_finish(config, problem);
+    return st;
+}
+
+/* Sockets are for this process and not for its children. */
+static rp_status take_sockets(process *p, rp_problem *problem)
+{
+    rp_status st = rp_passed_sockets(getenv("LISTEN_PID"), getenv("LISTEN_FDS"), getpid(),
+                                     &p->passed_sockets, problem);
+
+    (void)unsetenv("LISTEN_PID");
+    (void)unsetenv("LISTEN_FDS");
+    (void)unsetenv("LISTEN_FDNAMES");
+    return st == RP_OK ? rp_keep_sockets(p->passed_sockets, problem) : st;
+}
+
+static void raise_file_limit(process *p)
+{
+    struct rlimit limit;
+    rp_fields f;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+    limit.rlim_cur = limit.rlim_max;
+    rp_fields_init(&f);
+    rp_fields_add(&f, "open_files", "%llu", (unsigned long long)limit.rlim_max);
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
+        rp_logger_write(&p->logger, RP_LOG_DEBUG, "file_limit_raised", f.text);
+    else
+        rp_logger_write(&p->logger, RP_LOG_WARNING, "file_limit_kept", f.text);
+}
+
+static rp_status start_server(process *p, rp_error *err)
+{
+    rp_server_options options = {
+        .addresses = p->config.addresses,
+        .address_count = p->config.address_count,
+        .loops = (size_t)p->config.loops,
+        .limits = p->config.limits,
+        .security = p->config.security,
+        .log = rp_logger_sink(&p->logger),
+        .loading = p->config.storage.directory != NULL,
+        .owns_process = true,
+    };
+
+    return rp_server_start(p->store, &options, &p->server, err);
+}
+
+static void log_start_failure(process *p, rp_status st, const rp_error *err)
+{
+    rp_fields f;
+
+    rp_fields_init(&f);
+    rp_fields_add(&f, "status", "%s", rp_status_name(st));
+    if (p->server != NULL) rp_fields_add(&f, "data", "%s", p->config.storage.directory);
+    rp_fields_add(&f, "error", "%s", err->text);
+    if (st == RP_UNAVAILABLE && p->server == NULL)
+        rp_fields_add(&f, "try", "another address: --port 8001, or --port 0 for a free one");
+    if (p->server != NULL && rp_storage_hint(st) != NULL)
+        rp_fields_add(&f, "try", "%s", rp_storage_hint(st));
+    rp_logger_write(&p->logger, RP_LOG_ERROR, "start_failed", f.text);
+}
+
+/* --- what it says --------------------------------------------------------------------------- */
+
+/* Adds an element to a list in `text`; what does not fit is left out. */
+static void add_to_list(char *text, size_t size, const char *element)
+{
+    size_t used = strlen(text);
+
+    (void)snprintf(text + used, size - used, "%s%s", used > 0 ? ", " : "", element);
+}
+
+static void list_addresses(const process *p, char *text, size_t size)
+{
+    char one[256];
+
+    text[0] = '\0';
+    for (size_t i = 0; i < p->config.address_count; i++)
+        add_to_list(text, size,
+                    rp_address_with_port(p->config.addresses[i], rp_server_port(p->server), one,
+                                         sizeof one));
+}
+
+static void list_tables(const process *p, char *text, size_t size)
+{
+    char one[256];
+
+    text[0] = '\0';
+    for (size_t i = 0; i < p->config.table_count && i < LISTED_TABLES; i++)
+        add_to_list(text, size, rp_table_summary(&p->config.tables[i], one, sizeof one));
+    if (p->config.table_count <= LISTED_TABLES) return;
+    (void)snprintf(one, sizeof one, "and %zu more", p->config.table_count - LISTED_TABLES);
+    add_to_list(text, size, one);
+}
+
+/* A command that shows that it works, for the first address that has one. */
+static void say_what_to_try(const process *p, char *text, size_t size)
+{
+    const char *scheme = p->config.security.certificate_file != NULL ? "https" : "http";
+    const char *address = p->config.addresses[0];
+    int port = rp_server_port(p->server);
+
+    text[0] = '\0';
+    if (strncmp(address, "unix:", 5) == 0)
+        (void)snprintf(text, size, "curl --unix-socket %s %s://localhost/healthz", address + 5,
+                       scheme);
+    else if (port > 0)
+        (void)snprintf(text, size, "curl %s://localhost:%d/healthz", scheme, port);
+}
+
+static void log_serving(process *p)
+{
+    char text[LIST_BYTES], addresses[LIST_BYTES];
+    rp_fields f;
+
+    rp_fields_init(&f);
+    list_addresses(p, addresses, sizeof addresses);
+    rp_fields_add(&f, "addresses", "%s", addresses);
+    list_tables(p, text, sizeof text);
+    rp_fields_add(&f, "tables", "%s", text);
+    if (p->config.default_table)
+        rp_fields_add(&f, "note",
+                      "no table was asked for, so there is this one: "
+                      "--table NAME:SAMPLER:MAX_SIZE makes others");
+    if (p->config.storage.directory != NULL)
+        rp_fields_add(&f, "data", "%s", p->config.storage.directory);
+    rp_fields_add(&f, "max_bytes", "%s",
+                  p->config.max_bytes == 0
+                      ? "no limit"
+                      : rp_size_text(p->config.max_bytes, text, sizeof text));
+    say_what_to_try(p, text, sizeof text);
+    if (text[0] != '\0') rp_fields_add(&f, "try", "%s", text);
+    rp_logger_write(&p->logger, RP_LOG_INFO, "serving", f.text);
+    rp_notifier_send(&p->notifier, "READY=1\nSTATUS=serving on %s", addresses);
+}
+
+static void log_stopped(process *p)
+{
+    rp_upkeep_totals sum = rp_upkeep_count(p->store);
+    rp_fields f;
+
+    rp_fields_init(&f);
+    rp_fields_add(&f, "seconds", "%.3f", (double)(rp_monotonic_us() - p->started_us) / 1e6);
+    rp_fields_add(&f, "inserts", "%" PRId64, sum.inserts);
+    rp_fields_add(&f, "samples", "%" PRId64, sum.samples);
+    rp_fields_add(&f, "items", "%" PRId64, sum.items);
+    rp_logger_write(&p->logger, RP_LOG_INFO, "stopped", f.text);
+}
+
+/* --- while it runs -------------------------------------------------------------------------- */
+
+static void log_reload(process *p, rp_log_level level, const char *key, const char *text)
+{
+    rp_fields f;
+
+    rp_fields_init(&f);
+    if (key != NULL) rp_fields_add(&f, key, "%s", text);
+    rp_logger_write(&p->logger, level, level == RP_LOG_ERROR ? "reload_failed" : "reloaded",
+                    f.text);
+}
+
+static void take_reloaded(process *p, const rp_config *config)
+{
+    rp_error err = {0};
+
+    if (rp_server_reload(p->server, &config->limits, &err) != RP_OK) {
+        log_reload(p, RP_LOG_ERROR, "error", err.text);
+        return;
+    }
+    p->drain_ms = config->drain_ms;
+    rp_logger_set_level(&p->logger, (rp_log_level)config->log_level);
+    if (rp_config_needs_restart(config, &p->config))
+        log_reload(p, RP_LOG_WARNING, "note",
+                   "tables, budget, addresses and paths are taken at the start only: they are "
+                   "as they were");
+    else
+        log_reload(p, RP_LOG_INFO, NULL, NULL);
+}
+
+/* On failure everything stays as it was. */
+static void reload(process *p)
+{
+    rp_problem problem;
+    rp_config config;
+
+    rp_notifier_send(&p->notifier, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, rp_monotonic_us());
+    if (load(p, &config, &problem) == RP_OK)
+        take_reloaded(p, &config);
+    else
+        log_reload(p, RP_LOG_ERROR, "error", problem.text);
+    rp_config_deinit(&config);
+    rp_notifier_send(&p->notifier, "READY=1");
+}
+
+/* Lets calls finish, ends the rest, and writes what is to be written. */
+static void wind_up(process *p)
+{
+    rp_server_drain(p->server, p->drain_ms);
+    rp_server_free(p->server);
+    p->server = NULL;
+    p->unclean = !rp_storage_close(&p->storage);
+}
+
+static void *drain_main(void *ctx)
+{
+    process *p = ctx;
+
+    wind_up(p);
+    atomic_store(&p->drained, true);
+    rp_signals_wake(p->main_thread);
+    return NULL;
+}
+
+static const char *signal_name(int number)
+{
+    return number == SIGTERM ? "TERM" : number == SIGINT ? "INT" : "unknown";
+}
+
+static void begin_drain(process *p, int number)
+{
+    rp_fields f;
+
+    rp_fields_init(&f);
+    rp_fields_add(&f, "signal", "%s", signal_name(number));
+    rp_fields_add(&f, "seconds", "%g", (double)p->drain_ms / 1000);
+    rp_logger_write(&p->logger, RP_LOG_DEBUG, "draining", f.text);
+    rp_notifier_send(&p->notifier,
+                     "STOPPING=1\nSTATUS=waiting for open calls\nEXTEND_TIMEOUT_USEC=%" PRId64,
+                     (p->drain_ms + STOP_MARGIN_S * 1000) * 1000);
+    p->draining = true;
+    if (pthread_create(&p->drain_thread, NULL, drain_main, p) == 0) return;
+    rp_signals_restore(); /* nobody waits for the second one, so it kills */
+    wind_up(p);
+    p->draining = false;
+    atomic_store(&p->drained, true);
+}
+
+/* Calls are cut off and memory is left to the system: a second signal means now. */
+static _Noreturn void stop_at_once(process *p, int number)
+{
+    rp_fields f;
+
+    rp_fields_init(&f);
+    rp_fields_add(&f, "signal", "%s", signal_name(number));
+    rp_logger_write(&p->logger, RP_LOG_WARNING, "stopped_at_once", f.text);
+    _exit(EXIT_FAILURE);
+}
+
+static void wait_for_the_end(process *p)
+{
+    while (!atomic_load(&p->drained)) {
+        int number;
+
+        switch (rp_signals_wait(TICK_MS, &number)) {
+        case RP_SIGNAL_STOP:
+            if (p->draining) stop_at_once(p, number);
+            begin_drain(p, number);
+            break;
+        case RP_SIGNAL_RELOAD:
+            if (!p->draining) reload(p);
+            break;
+        case RP_SIGNAL_NONE:
+            if (p->draining) break;
+            rp_store_trim(p->store);
+            rp_storage_tell(&p->storage);
+            break;
+        case RP_SIGNAL_WAKE: break;
+        }
+    }
+    if (p->draining) (void)pthread_join(p->drain_thread, NULL);
+}
+
+/* The store is loaded, or not, and then nobody has changed anything: to end is to go. */
+static rp_status load_data(process *p, rp_error *err)
+{
+    rp_status st;
+    int number;
+
+    p->storage.settings = &p->config.storage;
+    p->storage.logger = &p->logger;
+    p->storage.notifier = &p->notifier;
+    p->storage.store = p->store;
+    p->storage.server = p->server;
+    st = rp_storage_begin(&p->storage, err);
+    while (st == RP_OK && !rp_storage_is_loaded(&p->storage))
+        if (rp_signals_wait(TICK_MS, &number) == RP_SIGNAL_STOP) {
+            rp_logger_write(&p->logger, RP_LOG_INFO, "stopped", "note=\"while loading\"");
+            _exit(EXIT_SUCCESS);
+        }
+    return st == RP_OK ? rp_storage_take(&p->storage, err) : st;
+}
+
+static int serve(process *p)
+{
+    rp_error err = {0};
+    rp_status st;
+
+    rp_signals_block();
+    p->main_thread = pthread_self();
+    p->drain_ms = p->config.drain_ms;
+    raise_file_limit(p);
+    p->started_us = rp_monotonic_us();
+    st = start_server(p, &err);
+    if (st == RP_OK && p->config.storage.directory != NULL) st = load_data(p, &err);
+    if (st != RP_OK) {
+        log_start_failure(p, st, &err);
+        rp_server_free(p->server);
+        (void)rp_storage_close(&p->storage);
+        return EXIT_FAILURE;
+    }
+    log_serving(p);
+    wait_for_the_end(p);
+    log_stopped(p);
+    return p->unclean ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int serve_logged(process *p)
+{
+    rp_problem problem;
+    rp_fields f;
+    int status;
+
+    rp_logger_init(&p->logger, STDERR_FILENO, p->config.log_format == RP_LOG_JSON,
+                   (rp_log_level)p->config.log_level);
+    if (rp_notifier_open(&p->notifier, getenv("NOTIFY_SOCKET"), &problem) != RP_OK) {
+        rp_fields_init(&f);
+        rp_fields_add(&f, "error", "%s", problem.text);
+        rp_logger_write(&p->logger, RP_LOG_WARNING, "notify_failed", f.text);
+    }
+    status = serve(p);
+    rp_notifier_close(&p->notifier);
+    rp_logger_deinit(&p->logger);
+    return status;
+}
+
+int rp_serve_run(const rp_flags *flags)
+{
+    static process p; /* too large for a stack */
+    rp_problem problem;
+    int status = EXIT_SUCCESS;
+
+    p.flags = flags;
+    if (take_sockets(&p, &problem) != RP_OK) return misuse(&problem);
+    if (load(&p, &p.config, &problem) != RP_OK ||
+        rp_config_make_store(&p.config, &p.store, &problem) != RP_OK)
+        status = misuse(&problem);
+    else if (p.config.check_only)
+        rp_config_print(stdout, &p.config);
+    else
+        status = serve_logged(&p);
+    rp_store_free(p.store);
+    rp_config_deinit(&p.config);
+    return status;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/serve/serve_storage.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/text/info_print.h"
+#include "cli/serve/signals.h"
+#include "cli/text/units.h"
+
+enum {
+    TOLD_EVERY_NS = 1000000000, /* in units of TOLD_EVERY */
+    TOLD_EVERY = 10,
+    EXTEND_US = 60 * 1000 * 1000, /* a service manager is asked for, each time */
+    PROGRESS_BYTES = 160,
+};
+
+/* --- how far it is ------------------------------------------------------------------------------ */
+
+/* On the thread that works. */
+static void on_progress(void *ctx, const rp_durable_progress *progress)
+{
+    rp_storage *s = ctx;
+    char text[PROGRESS_BYTES], line[PROGRESS_BYTES + 32];
+    int64_t now_ns = rp_now_ns();
+    rp_fields f;
+
+    if (!atomic_load(&s->shows)) return;
+    (void)rp_progress_words(progress, text, sizeof text);
+    (void)snprintf(line, sizeof line, "%s, %s", progress->what, text);
+    if (s->server != NULL && !atomic_load(&s->loaded))
+        rp_server_set_health(s->server, RP_HEALTH_LOADING, line);
+    rp_notifier_send(s->notifier, "STATUS=%s\nEXTEND_TIMEOUT_USEC=%d", line, EXTEND_US);
+    if (s->terminal) {
+        (void)fprintf(stderr, "\r\033[K%s", line);
+        (void)fflush(stderr);
+        return;
+    }
+    if (now_ns - s->told_ns < TOLD_EVERY * (int64_t)TOLD_EVERY_NS) return;
+    s->told_ns = now_ns;
+    rp_fields_init(&f);
+    rp_fields_add(&f, "what", "%s", progress->what);
+    rp_fields_add(&f, "done", "%s", text);
+    rp_logger_write(s->logger, RP_LOG_INFO, "progress", f.text);
+}
+
+/* The line that was written over is gone. */
+static void end_progress(rp_storage *s)
+{
+    atomic_store(&s->shows, false);
+    if (!s->terminal) return;
+    (void)fputs("\r\033[K", stderr);
+    (void)fflush(stderr);
+}
+
+static void begin_progress(rp_storage *s)
+{
+    s->begun_ns = s->told_ns = rp_now_ns();
+    atomic_store(&s->shows, true);
+}
+
+/* On any thread. */
+static void on_event(void *ctx, bool degraded, const char *text)
+{
+    rp_storage *s = ctx;
+    rp_fields f;
+
+    rp_fields_init(&f);
+    rp_fields_add(&f, "data", "%s", s->settings->directory);
+    rp_fields_add(&f, degraded ? "error" : "note", "%s", text);
+    rp_logger_write(s->logger, degraded ? RP_LOG_ERROR : RP_LOG_INFO,
+                    degraded ? "storage_trouble" : "storage", f.text);
+}
+
+/* --- loading ------------------------------------------------------------------------------------ */
+
+static void *load_main(void *ctx)
+{
+    rp_storage *s = ctx;
+    const rp_storage_settings *settings = s->settings;
+    const rp_durable_options options = {
+        .directory = settings->directory,
+        .mode = (rp_durability)settings->mode,
+        .interval_ns = settings->sync_ms * 1000000,
+        .period_ns =
+            settings->checkpoint_ms > 0 ? settings->checkpoint_ms * 1000000 : RP_FOREVER,
+        .keep = (int32_t)settings->keep,
+        .max_memory = settings->max_memory,
+        .checkpoint_at_end = !settings->no_final_checkpoint,
+        .salvage = settings->salvage,
+        .accept_changes = settings->accept_changes,
+        .on_progress = on_progress,
+        .on_event = on_event,
+        .ctx = s,
+    };
+
+    s->status = rp_durable_open(&options, s->store, &s->durable, &s->err);
+    atomic_store(&s->loaded, true);
+    rp_signals_wake(s->waiting);
+    return NULL;
+}
+
+rp_status rp_storage_begin(rp_storage *s, rp_error *err)
+{
+    s->terminal = isatty(STDERR_FILENO) != 0;
+    s->waiting = pthread_self();
+    begin_progress(s);
+    if (pthread_create(&s->loader, NULL, load_main, s) != 0) {
+        end_progress(s);
+        *err = (rp_error){.code = RP_NO_RESOURCE, .text = "no thread to load the data"};
+        return RP_NO_RESOURCE;
+    }
+    s->is_loading = true;
+    return RP_OK;
+}
+
+bool rp_storage_is_loaded(rp_storage *s)
+{
+    return atomic_load(&s->loaded);
+}
+
+static void log_loaded(rp_storage *s, const rp_durable_info *info)
+{
+    rp_fields f;
+
+    rp_fields_init(&f);
+    rp_fields_add(&f, "data", "%s", s->settings->directory);
+    rp_fields_add(&f, "items", "%" PRIu64, info->recovered_items);
+    rp_fields_add(&f, "checkpoint", "%" PRIu64, info->last_checkpoint);
+    rp_fields_add(&f, "records", "%" PRIu64, info->recovered_records);
+    if (info->torn_bytes > 0) rp_fields_add(&f, "torn_bytes", "%" PRIu64, info->torn_bytes);
+    rp_fields_add(&f, "seconds", "%.3f", (double)(rp_now_ns() - s->begun_ns) / 1e9);
+    rp_logger_write(s->logger, RP_LOG_INFO, "loaded", f.text);
+}
+
+rp_status rp_storage_take(rp_storage *s, rp_error *err)
+{
+    rp_durable_info info;
+    rp_status st;
+
+    (void)pthread_join(s->loader, NULL);
+    s->is_loading = false;
+    end_progress(s);
+    if (s->status != RP_OK) {
+        *err = s->err;
+        return s->status;
+    }
+    rp_durable_get_info(s->durable, &info);
+    s->checkpoint = info.last_checkpoint;
+    log_loaded(s, &info);
+    st = rp_server_set_durable(s->server, s->durable, err);
+    if (st == RP_OK) rp_server_set_health(s->server, RP_HEALTH_SERVING, NULL);
+    return st;
+}
+
+const char *rp_storage_hint(rp_status status)
+{
+    switch (status) {
+    case RP_CORRUPT:
+        return "reprise data verify tells what is damaged, --salvage loads what can be read";
+    case RP_NO_RESOURCE: return "more memory, or --max-memory to leave chunks on disk";
+    default: return NULL;
+    }
+}
+
+/* --- while it runs, and the end ----------------------------------------------------------------- */
+
+static void log_checkpoint(rp_storage *s, const rp_durable_info *info)
+{
+    char bytes[32];
+    rp_fields f;
+
+    rp_fields_init(&f);
+    rp_fields_add(&f, "number", "%" PRIu64, info->last_checkpoint);
+    rp_fields_add(&f, "written", "%s",
+                  rp_size_text(info->last_checkpoint_bytes, bytes, sizeof bytes));
+    rp_fields_add(&f, "seconds", "%.3f", (double)info->last_checkpoint_took_ns / 1e9);
+    rp_fields_add(&f, "pause_ms", "%.3f", (double)info->last_pause_ns / 1e6);
+    rp_logger_write(s->logger, RP_LOG_INFO, "checkpoint", f.text);
+}
+
+void rp_storage_tell(rp_storage *s)
+{
+    rp_durable_info info;
+
+    if (s->durable == NULL) return;
+    rp_durable_get_info(s->durable, &info);
+    if (info.last_checkpoint == s->checkpoint) return;
+    s->checkpoint = info.last_checkpoint;
+    log_checkpoint(s, &info);
+}
+
+bool rp_storage_close(rp_storage *s)
+{
+    rp_durable *durable = s->durable;
+    rp_error err = {0};
+    rp_status st;
+    rp_fields f;
+
+    if (durable == NULL) return true;
+    s->durable = NULL;
+    s->server = NULL;
+    begin_progress(s);
+    st = rp_durable_close(durable, &err);
+    end_progress(s);
+    if (st == RP_OK) return true;
+    rp_fields_init(&f);
+    rp_fields_add(&f, "data", "%s", s->settings->directory);
+    rp_fields_add(&f, "status", "%s", rp_status_name(st));
+    rp_fields_add(&f, "error", "%s", err.text);
+    rp_logger_write(s->logger, RP_LOG_ERROR, "storage_not_closed", f.text);
+    return false;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Items as text and as lines of JSON, and back. Pure. */
+#ifndef RP_CLI_TEXT_ITEM_TEXT_H
+#define RP_CLI_TEXT_ITEM_TEXT_H
+
+#include "cli/text/tensor_text.h"
+#include "reprise/table.h"
+
+/* An item, decoded. Borrows everything. */
+typedef struct rp_item_view {
+    const char *table;
+    const rp_sample *sample;  /* everything but its trajectory */
+    const char *const *names; /* of the columns */
+    const rp_tensor *tensors;
+    size_t column_count;
+} rp_item_view;
+
+/* A line about the item, the `number`-th from 1, and one for each column. `most` as for
+ * rp_tensor_print(). */
+void rp_item_print(rp_sheet *out, const rp_item_view *item, size_t number, size_t most);
+
+/* One line of JSON, which rp_item_line_parse() reads back. */
+void rp_item_json(rp_sheet *out, const rp_item_view *item);
+
+/* The columns that lines have: from the table's signature, or from the first line. */
+typedef struct rp_line_columns {
+    const char *names[RP_MAX_COLUMNS];
+    rp_dtype dtypes[RP_MAX_COLUMNS];
+    size_t count; /* 0: not known yet */
+} rp_line_columns;
+
+/* An item as a line has it; the memory is the arena's. */
+typedef struct rp_item_line {
+    double priority; /* 1 where none was given */
+    bool has_priority;
+    rp_tensor *tensors; /* in the order of the columns */
+} rp_item_line;
+
+/* Reads a line:
+ *
+ *   {"priority": 2, "data": {"obs": [1, 2], "action": {"dtype": "int32", "data": 3}}}
+ *
+ * `data` may be an array too, in the order of the columns. Without a dtype, that of the
+ * columns; if they are not known yet, they are from now on, with names in memory of `lasting`.
+ * `place` is where the line begins. RP_INVALID, RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_item_line_parse(rp_arena *arena, rp_arena *lasting, const char *text,
+                                          size_t size, rp_line_columns *columns,
+                                          const rp_place *place, rp_item_line *out,
+                                          rp_problem *problem);
+
+#endif

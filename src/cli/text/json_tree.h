@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON, read strictly (RFC 8259): one value, nothing behind it, no key twice, good UTF-8. Pure;
+ * what a text can make us use is bounded by its length. */
+#ifndef RP_CLI_TEXT_JSON_TREE_H
+#define RP_CLI_TEXT_JSON_TREE_H
+
+#include "cli/text/arena.h"
+
+enum { RP_JSON_MAX_DEPTH = 64, RP_JSON_MAX_KEYS = 4096 };
+
+typedef enum rp_json_kind {
+    RP_JSON_NULL,
+    RP_JSON_FALSE,
+    RP_JSON_TRUE,
+    RP_JSON_INTEGER,  /* no fraction, no exponent, fits */
+    RP_JSON_UNSIGNED, /* the same above INT64_MAX */
+    RP_JSON_NUMBER,   /* any other number, finite */
+    RP_JSON_STRING,
+    RP_JSON_ARRAY,
+    RP_JSON_OBJECT,
+} rp_json_kind;
+
+/* A value. Children are a chain. */
+typedef struct rp_json {
+    struct rp_json *next;  /* the next in the same array or object */
+    struct rp_json *child; /* the first of an array or object */
+    const char *key;       /* in an object; terminated, may hold zeros before its end */
+    union {
+        int64_t integer;
+        uint64_t number_unsigned;
+        double number;
+        struct {
+            const char *text; /* terminated */
+            size_t size;
+        } string;
+        size_t count; /* of an array or object */
+    } u;
+    size_t offset; /* where it begins in the text */
+    rp_json_kind kind;
+} rp_json;
+
+/* What is wrong, and at which byte of the text. */
+typedef struct rp_json_error {
+    size_t offset;
+    const char *what; /* static */
+} rp_json_error;
+
+/* Reads `text`. Nodes and strings are the arena's. RP_INVALID (`error` says what and where),
+ * RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_json_parse(rp_arena *arena, const char *text, size_t size,
+                                     rp_json **out, rp_json_error *error);
+
+/* The value of that key of an object, or NULL. */
+const rp_json *rp_json_find(const rp_json *object, const char *key);
+
+/* "a number", "an array" and so on. Static. */
+const char *rp_json_kind_text(rp_json_kind kind);
+
+#endif

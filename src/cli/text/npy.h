@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NumPy's .npy files: a short header in Python's own words, then the elements.
+ *
+ *   93 'N' 'U' 'M' 'P' 'Y'  major minor  header length (2 bytes; from version 2 on 4)
+ *   {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }  spaces, line feed
+ *   elements, row-major, little-endian
+ *
+ * Pure: bytes in, a view out, and the other way round. */
+#ifndef RP_CLI_TEXT_NPY_H
+#define RP_CLI_TEXT_NPY_H
+
+#include "cli/text/problem.h"
+#include "reprise/tensor.h"
+
+/* Room for any header that rp_npy_header() writes. */
+enum { RP_NPY_HEADER_BYTES = 384, RP_NPY_MAX_HEADER = 65536 };
+
+/* Reads a whole file of version 1 to 3. The tensor is a view of `bytes`, whose elements may not
+ * be aligned. RP_INVALID: not such a file, an element type that has no dtype, big-endian or in
+ * column order (and of more than one dimension and element), more dimensions than RP_MAX_RANK,
+ * or not as many bytes as the shape says. */
+RP_NODISCARD rp_status rp_npy_parse(const uint8_t *bytes, size_t size, rp_tensor *out,
+                                    rp_problem *problem);
+
+/* Writes the header of a file of such elements and returns its size, a multiple of 64; 0 if
+ * NumPy has no such elements (strings), or the shape is not concrete. Of types that NumPy
+ * does not know (bfloat16, ...) it says that they are so many bytes. */
+size_t rp_npy_header(rp_dtype dtype, const rp_shape *shape, char header[RP_NPY_HEADER_BYTES]);
+
+#endif

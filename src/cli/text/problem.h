@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is wrong with a setting, in a sentence that says where, which, and what would be right;
+ * and a setting's value with the place it came from. */
+#ifndef RP_CLI_TEXT_PROBLEM_H
+#define RP_CLI_TEXT_PROBLEM_H
+
+#include "reprise/status.h"
+
+/* A place in a file. `file` is NULL for the command line. Borrows the name. */
+typedef struct rp_place {
+    const char *file;
+    size_t line, column; /* from 1 */
+} rp_place;
+
+typedef struct rp_problem {
+    char text[1024]; /* printable, without a full stop, cut to fit */
+} rp_problem;
+
+/* Writes "file:line:column: " (if `place` is in a file; it may be NULL) and the sentence, made
+ * printable (reprise/printable.h). Returns RP_INVALID, so that a failure is one line. */
+rp_status rp_problem_set(rp_problem *problem, const rp_place *place, const char *format, ...)
+    RP_PRINTF(3, 4);
+
+/* There is no memory. Returns RP_NO_RESOURCE. */
+rp_status rp_problem_memory(rp_problem *problem);
+
+/* A value as it was written. Borrows its texts. */
+typedef struct rp_setting {
+    const char *key; /* as a person would look for it: "--port", "tables.replay.max_size" */
+    const char *text;
+    bool quoted; /* a string in a file: it is neither a number nor a boolean */
+    rp_place place;
+} rp_setting;
+
+/* The value as what it should be, within bounds, both included. RP_INVALID with the key, the
+ * value and the bounds; then nothing is written. */
+RP_NODISCARD rp_status rp_setting_integer(const rp_setting *value, int64_t low, int64_t high,
+                                          int64_t *out, rp_problem *problem);
+RP_NODISCARD rp_status rp_setting_unsigned(const rp_setting *value, uint64_t *out,
+                                           rp_problem *problem);
+RP_NODISCARD rp_status rp_setting_number(const rp_setting *value, double low, double high,
+                                         double *out, rp_problem *problem);
+RP_NODISCARD rp_status rp_setting_boolean(const rp_setting *value, bool *out,
+                                          rp_problem *problem);
+/* `whole` is what a percentage is of; 0: there may be none. */
+RP_NODISCARD rp_status rp_setting_size(const rp_setting *value, uint64_t whole, uint64_t *out,
+                                       rp_problem *problem);
+/* `unit_ms` is the unit of a plain number. */
+RP_NODISCARD rp_status rp_setting_duration(const rp_setting *value, int64_t unit_ms,
+                                           int64_t high_ms, int64_t *ms, rp_problem *problem);
+/* A text that is not empty, at most 4,095 bytes. */
+RP_NODISCARD rp_status rp_setting_text(const rp_setting *value, const char **out,
+                                       rp_problem *problem);
+/* One of `count` words: its index. */
+RP_NODISCARD rp_status rp_setting_choice(const rp_setting *value, const char *const *words,
+                                         size_t count, int *out, rp_problem *problem);
+
+#endif

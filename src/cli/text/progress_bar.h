@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How far something long is: a bar on a terminal, a line now and then elsewhere. On standard
+ * error, so that what the command prints stays clean. One thread. */
+#ifndef RP_CLI_TEXT_PROGRESS_BAR_H
+#define RP_CLI_TEXT_PROGRESS_BAR_H
+
+#include "cli/text/sheet.h"
+#include "reprise/durable.h"
+
+typedef struct rp_progress_bar {
+    bool terminal;
+    bool drawn; /* there is a bar to be wiped away */
+    bool quiet;
+    int64_t last_ns; /* when a plain line was printed */
+} rp_progress_bar;
+
+/* `quiet`: nothing is printed at all. */
+void rp_progress_bar_init(rp_progress_bar *bar, bool quiet);
+
+/* An on_progress of the library's, whose ctx is the bar. */
+void rp_progress_bar_show(void *ctx, const rp_durable_progress *progress);
+
+/* Wipes it away. */
+void rp_progress_bar_end(rp_progress_bar *bar);
+
+/* "verifying  [#####-----]  52 %  812 MiB/s  3 s left"; `width` columns of bar, 0: none. */
+void rp_progress_text(rp_sheet *out, const rp_durable_progress *progress, size_t width);
+
+/* "5 s", "12 min", "3 h", "9 d". Returns `text`. */
+char *rp_span_text(int64_t ns, char text[16]);
+
+#endif

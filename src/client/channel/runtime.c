@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The threads behind all clients.
+ *
+ * Fork. The child has only the thread that forked. Before a fork the two locks of this file
+ * that outlive a runtime are taken, so that what they guard is whole in the child; a runtime
+ * itself is left as it is there, whatever its threads were doing: the child closes its copies
+ * of the loop's descriptors and never looks at it again. That memory is lost to the child; to
+ * free it, one would have to know what those threads had in hand.
+ *
+ * The handlers of a fork run last registered first. Who allocates under our locks takes those
+ * of the pool of memory, so ours have to be taken before them: the pool is used once before we
+ * register. */
+#include "client/channel/runtime.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/mutex.h"
+#include "util/thread.h"
+
+enum { MAX_WORKERS = 4 };
+
+struct rp_runtime {
+    uint64_t generation;
+    size_t references;       /* guarded by process.mu */
+    rp_runtime *prev, *next; /* likewise */
+    pthread_t threads[1 + MAX_WORKERS];
+    size_t thread_count; /* the first is the loop's */
+
+    rp_loop *loop;
+    uint8_t *read_buffer; /* this and the next: the loop's thread's */
+    rp_turn_end *first, *last;
+
+    rp_mutex mu; /* rank 85: the rest */
+    rp_cond cv;
+    rp_job *jobs, **jobs_end RP_GUARDED_BY(mu);
+    bool stopping RP_GUARDED_BY(mu);
+};
+
+/* All that outlives a runtime. `all` has those that are ending as well. */
+static struct {
+    pthread_once_t once;
+    rp_mutex clients; /* rank 78 */
+    rp_mutex mu;      /* rank 85 */
+    rp_runtime *current, *all;
+    atomic_uint_fast64_t generation;
+} process = {.once = PTHREAD_ONCE_INIT, .generation = 1};
+
+/* --- fork ------------------------------------------------------------------------------------- */
+
+static void before_fork(void) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    rp_mutex_lock(&process.clients);
+    rp_mutex_lock(&process.mu);
+}
+
+static void after_fork(void) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    rp_mutex_unlock(&process.mu);
+    rp_mutex_unlock(&process.clients);
+}
+
+static void after_fork_in_child(void)
+{
+    for (rp_runtime *r = process.all; r != NULL; r = r->next) rp_loop_abandon(r->loop);
+    process.current = process.all = NULL;
+    /* Relaxed: the child has one thread. */
+    atomic_fetch_add_explicit(&process.generation, 1, memory_order_relaxed);
+    after_fork();
+}
+
+static void start_process(void)
+{
+    const rp_allocator *a = rp_allocator_default();
+
+    rp_mutex_init(&process.clients, RP_RANK_CLIENT);
+    rp_mutex_init(&process.mu, RP_RANK_RUNTIME);
+    rp_release(a, rp_alloc(a, 1), 1); /* see the head of this file */
+    (void)pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+static void once(void)
+{
+    (void)pthread_once(&process.once, start_process);
+}
+
+uint64_t rp_runtime_generation(void)
+{
+    return atomic_load_explicit(&process.generation, memory_order_relaxed);
+}
+
+void rp_runtime_lock_clients(void) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    once();
+    rp_mutex_lock(&process.clients);
+}
+
+void rp_runtime_unlock_clients(void) RP_NO_THREAD_SAFETY_ANALYSIS
+{
+    rp_mutex_unlock(&process.clients);
+}
+
+/* --- the loop --------------------------------------------------------------------------------- */
+
+static void end_turn(void *user)
+{
+    rp_runtime *r = user;
+
+    while (r->first != NULL) {
+        rp_turn_end *end = r->first;
+
+        rp_runtime_forget_turn_end(r, end);
+        end->run(end);
+    }
+}
+
+void rp_runtime_at_turn_end(rp_runtime *r, rp_turn_end *end)
+{
+    if (end->queued) return;
+    end->queued = true;
+    end->prev = r->last;
+    end->next = NULL;
+    *(r->last == NULL ? &r->first : &r->last->next) = end;
+    r->last = end;
+}
+
+void rp_runtime_forget_turn_end(rp_runtime *r, rp_turn_end *end)
+{
+    if (!end->queued) return;
+    end->queued = false;
+    *(end->prev == NULL ? &r->first : &end->prev->next) = end->next;
+    *(end->next == NULL ? &r->last : &end->next->prev) = end->prev;
+}
+
+static void *run_loop(void *user)
+{
+    rp_runtime *r = user;
+
+    rp_loop_run(r->loop);
+    return NULL;
+}
+
+typedef struct errand {
+    rp_post post; /* first */
+    void (*run)(void *arg);
+    void *arg;
+    rp_mutex mu; /* rank 85 */
+    rp_cond cv;
+    bool done RP_GUARDED_BY(mu);
+} errand;
+
+static void run_errand(rp_post *post)
+{
+    errand *e = (errand *)post;
+
+    e->run(e->arg);
+    rp_mutex_lock(&e->mu);
+    e->done = true;
+    rp_cond_signal(&e->cv);
+    rp_mutex_unlock(&e->mu);
+}
+
+void rp_runtime_run_on_loop(rp_runtime *r, void (*run)(void *arg), void *arg)
+{
+    errand e = {.post.run = run_errand, .run = run, .arg = arg};
+
+    rp_mutex_init(&e.mu, RP_RANK_RUNTIME);
+    rp_cond_init(&e.cv);
+    rp_loop_post(r->loop, &e.post);
+    rp_mutex_lock(&e.mu);
+    while (!e.done) (void)rp_cond_wait(&e.cv, &e.mu, INT64_MAX);
+    rp_mutex_unlock(&e.mu);
+    rp_cond_deinit(&e.cv);
+    rp_mutex_deinit(&e.mu);
+}
+
+rp_loop *rp_runtime_loop(rp_runtime *r)
+{
+    return r->loop;
+}
+
+uint8_t *rp_runtime_read_buffer(rp_runtime *r)
+{
+    return r->read_buffer;
+}
+
+/* --- working threads -------------------------------------------------------------------------- */
+
+void rp_runtime_submit(rp_runtime *r, rp_job *job)
+{
+    job->next = NULL;
+    rp_mutex_lock(&r->mu);
+    *r->jobs_end = job;
+    r->jobs_end = &job->next;
+    rp_cond_signal(&r->cv);
+    rp_mutex_unlock(&r->mu);
+}
+
+size_t rp_runtime_workers(const rp_runtime *r)
+{
+    return r->thread_count - 1;
+}
+
+/* The next job; NULL when all are done and no more will come. */
+static rp_job *take_job(rp_runtime *r)
+{
+    rp_job *job;
+
+    rp_mutex_lock(&r->mu);
+    while (r->jobs == NULL && !r->stopping) (void)rp_cond_wait(&r->cv, &r->mu, INT64_MAX);
+    job = r->jobs;
+    if (job != NULL) r->jobs = job->next;
+    if (r->jobs == NULL) r->jobs_end = &r->jobs;
+    if (r->stopping) rp_cond_signal(&r->cv); /* for the next of us */
+    rp_mutex_unlock(&r->mu);
+    return job;
+}
+
+static void *run_jobs(void *user)
+{
+    rp_runtime *r = user;
+
+    for (rp_job *job = take_job(r); job != NULL; job = take_job(r)) job->run(job);
+    return NULL;
+}
+
+static size_t worker_count(void)
+{
+    size_t n = rp_thread_processors();
+
+    return n < MAX_WORKERS ? n : MAX_WORKERS;
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+static void start_threads(rp_runtime *r)
+{
+    size_t wanted = 1 + worker_count();
+
+    for (size_t i = 0; i < wanted; i++) {
+        bool is_loop = i == 0;
+
+        if (!rp_thread_start(&r->threads[i], is_loop ? "reprise-net" : "reprise-work",
+                             is_loop ? run_loop : run_jobs, r))
+            break;
+        r->thread_count++;
+    }
+}
+
+/* Joins the threads, all jobs and posts done, and frees it. */
+static void end_runtime(rp_runtime *r)
+{
+    const rp_allocator *a = rp_allocator_default();
+
+    rp_mutex_lock(&r->mu);
+    r->stopping = true;
+    rp_cond_signal(&r->cv);
+    rp_mutex_unlock(&r->mu);
+    /* The workers first: their last jobs may post to the loop. */
+    for (size_t i = 1; i < r->thread_count; i++) (void)pthread_join(r->threads[i], NULL);
+    if (r->thread_count > 0) {
+        rp_loop_stop(r->loop);
+        (void)pthread_join(r->threads[0], NULL);
+    }
+    /* A fork from here on finds the descriptors closed, or does not find the runtime. */
+    rp_mutex_lock(&process.mu);
+    if (r->prev != NULL || r->next != NULL || process.all == r) {
+        *(r->prev == NULL ? &process.all : &r->prev->next) = r->next;
+        if (r->next != NULL) r->next->prev = r->prev;
+    }
+    rp_mutex_unlock(&process.mu);
+    rp_loop_free(r->loop);
+    rp_release(a, r->read_buffer, RP_RUNTIME_READ_BYTES);
+    rp_cond_deinit(&r->cv);
+    rp_mutex_deinit(&r->mu);
+    rp_release(a, r, sizeof *r);
+}
+
+/* NULL, and why in `*st`. It may have fewer threads than it needs. */
+static rp_runtime *make_runtime(rp_status *st, rp_error *err)
+{
+    const rp_allocator *a = rp_allocator_default();
+    rp_runtime *r = rp_alloc_zero(a, sizeof *r);
+
+    if (r == NULL) {
+        *st = rp_fail_memory(err, sizeof *r);
+        return NULL;
+    }
+    r->read_buffer = rp_alloc(a, RP_RUNTIME_READ_BYTES);
+    *st = r->read_buffer == NULL ? rp_fail_memory(err, RP_RUNTIME_READ_BYTES)
+                                 : rp_loop_new(a, &r->loop, err);
+    if (*st != RP_OK) {
+        rp_release(a, r->read_buffer, RP_RUNTIME_READ_BYTES);
+        rp_release(a, r, sizeof *r);
+        return NULL;
+    }
+    r->generation = rp_runtime_generation();
+    r->jobs_end = &r->jobs;
+    rp_mutex_init(&r->mu, RP_RANK_RUNTIME);
+    rp_cond_init(&r->cv);
+    rp_loop_set_turn_end(r->loop, end_turn, r);
+    rp_loop_share(r->loop);
+    start_threads(r);
+    return r;
+}
+
+rp_status rp_runtime_get(rp_runtime **out, rp_error *err)
+{
+    rp_runtime *r, *broken = NULL;
+    rp_status st = RP_OK;
+
+    once();
+    rp_mutex_lock(&process.mu);
+    r = process.current;
+    if (r == NULL) r = make_runtime(&st, err);
+    if (r != NULL && r->thread_count < 2) {
+        broken = r; /* and not in the list yet */
+        st = rp_fail(err, RP_NO_RESOURCE, "client: no threads for the network");
+    }
+    if (r != NULL && st == RP_OK && process.current == NULL) {
+        r->next = process.all;
+        if (r->next != NULL) r->next->prev = r;
+        process.all = process.current = r;
+    }
+    if (r != NULL && st == RP_OK) r->references++;
+    rp_mutex_unlock(&process.mu);
+    if (broken != NULL) end_runtime(broken);
+    if (st == RP_OK) *out = r;
+    return st;
+}
+
+void rp_runtime_put(rp_runtime *r)
+{
+    bool is_last = false;
+
+    if (r == NULL) return;
+    rp_mutex_lock(&process.mu);
+    if (r->generation == rp_runtime_generation()) { /* or it is the parent's */
+        is_last = --r->references == 0;
+        if (is_last) process.current = NULL;
+    }
+    rp_mutex_unlock(&process.mu);
+    if (is_last) end_runtime(r);
+}

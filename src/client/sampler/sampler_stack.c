@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stacking samples as they come: a group that a core's own cache holds is fetched, decoded to
+ * its place and let go of, then the next, whose memory is what the one before has left. */
+#include "client/sampler/sampler_inside.h"
+
+#include "table/operation/operation.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include <assert.h>
+
+enum {
+    GROUP_BYTES = 256 << 10, /* of what is stacked */
+    GROUP_ITEMS = 256,       /* which may have columns that are left out */
+};
+
+typedef struct stacking {
+    rp_sampler *sampler;
+    const rp_stack_place *places;
+    size_t column_count;
+    size_t all_bytes;                   /* that have a place */
+    size_t group;                       /* items, at most */
+    const rp_trajectory **trajectories; /* of a group */
+    rp_stack_column *columns;           /* as many as have a place */
+    rp_trajectory_column *first;        /* what the first item has */
+} stacking;
+
+/* `index`: of the item. That of the first says what the others must look like. */
+static rp_status check_item(const stacking *k, const rp_trajectory *t, size_t index,
+                            rp_error *err)
+{
+    size_t columns = rp_trajectory_column_count(t);
+    rp_status st = RP_OK;
+
+    if (columns != k->column_count)
+        return rp_fail(err, RP_INVALID, "item %zu: %zu columns but there are places for %zu",
+                       index, columns, k->column_count);
+    for (size_t i = 0; st == RP_OK && i < columns; i++) {
+        rp_trajectory_column own;
+
+        if (k->places[i].dst == NULL) continue;
+        own = rp_trajectory_get_column(t, i);
+        if (own.dtype == RP_STRING)
+            return rp_fail(err, RP_INVALID,
+                           "item %zu, column %zu: strings are not stacked as they come; make "
+                           "a batch",
+                           index, i);
+        if (own.bytes != k->places[i].item_bytes)
+            return rp_fail(err, RP_INVALID,
+                           "item %zu, column %zu: %zu bytes but its place has %zu", index, i,
+                           own.bytes, k->places[i].item_bytes);
+        if (index == 0)
+            k->first[i] = own;
+        else
+            st = rp_batch_check_column(index, i, &own, &k->first[i], err);
+    }
+    return st;
+}
+
+/* Stacks the samples of a group behind the `done` that are in place. */
+static rp_status stack_group(const stacking *k, const rp_sample *group, size_t count,
+                             size_t done, rp_error *err)
+{
+    size_t used = 0;
+    rp_status st = RP_OK;
+
+    assert(k->trajectories != NULL);
+    for (size_t i = 0; st == RP_OK && i < count; i++) {
+        k->trajectories[i] = group[i].trajectory;
+        st = check_item(k, group[i].trajectory, done + i, err);
+    }
+    if (st != RP_OK) return st;
+    for (size_t i = 0; i < k->column_count; i++) {
+        const rp_stack_place *place = &k->places[i];
+
+        if (place->dst == NULL) continue;
+        k->columns[used++] =
+            (rp_stack_column){.column = i,
+                              .dst = (uint8_t *)place->dst + done * place->item_bytes,
+                              .item_bytes = place->item_bytes};
+    }
+    return rp_stack_run(k->sampler->pool, k->trajectories, count, k->columns, used,
+                        k->all_bytes, err);
+}
+
+static rp_status stack_all(const stacking *k, size_t size, rp_sample *samples, size_t *count,
+                           rp_wait wait, rp_error *err)
+{
+    rp_status st = RP_OK;
+
+    while (st == RP_OK && *count < size) {
+        size_t left = size - *count, want = left < k->group ? left : k->group, got;
+        rp_sample *group = samples + *count;
+        rp_status stacked = RP_OK;
+
+        st = rp_sampler_fetch(k->sampler, group, want, want, &got, wait, err);
+        if (got > 0) stacked = stack_group(k, group, got, *count, err);
+        rp_samples_release(group, got);
+        if (stacked != RP_OK) return stacked;
+        *count += got;
+    }
+    if (st != RP_OK && *count > 0 && rp_sampler_is_over(k->sampler)) st = RP_OK; /* the last */
+    return st;
+}
+
+/* Works out how many items make a group, and takes the memory for one. */
+static rp_status prepare(stacking *k, size_t size, rp_error *err)
+{
+    const rp_allocator *alloc = &k->sampler->alloc;
+    size_t item_bytes = 0;
+
+    for (size_t i = 0; i < k->column_count; i++)
+        if (k->places[i].dst != NULL &&
+            !rp_size_add(item_bytes, k->places[i].item_bytes, &item_bytes))
+            return rp_fail(err, RP_INVALID, "column %zu: %zu bytes are too many", i,
+                           k->places[i].item_bytes);
+    if (!rp_size_mul(size, item_bytes, &k->all_bytes))
+        return rp_fail(err, RP_INVALID, "%zu items of %zu bytes are too many", size,
+                       item_bytes);
+    k->group = GROUP_ITEMS;
+    if (item_bytes > GROUP_BYTES / GROUP_ITEMS) k->group = GROUP_BYTES / item_bytes;
+    if (k->group < 1) k->group = 1;
+    k->trajectories = rp_alloc_array(alloc, k->group, sizeof *k->trajectories);
+    k->columns = rp_alloc_array(alloc, k->column_count, sizeof *k->columns);
+    k->first = rp_alloc_array(alloc, k->column_count, sizeof *k->first);
+    if (k->trajectories != NULL && k->columns != NULL && k->first != NULL) return RP_OK;
+    return rp_fail_memory(err, k->column_count * sizeof *k->first);
+}
+
+rp_status rp_sampler_stack(rp_sampler *s, size_t size, const rp_stack_place *columns,
+                           size_t column_count, rp_sample *samples, size_t *count, rp_wait wait,
+                           rp_error *err)
+{
+    stacking k = {.sampler = s, .places = columns, .column_count = column_count};
+    rp_status st = rp_batch_check_size(s, size, err);
+
+    *count = 0;
+    if (st == RP_OK && column_count < 1)
+        st = rp_fail(err, RP_INVALID, "sampler of '%s': no column has a place", s->table);
+    if (st == RP_OK) st = rp_sampler_begin_call(s, err);
+    if (st != RP_OK) return st;
+    st = prepare(&k, size, err);
+    if (st == RP_OK) st = stack_all(&k, size, samples, count, wait, err);
+    if (s->options.beta > 0) rp_samples_weigh(samples, *count, s->options.beta);
+    rp_release(&s->alloc, k.trajectories, k.group * sizeof *k.trajectories);
+    rp_release(&s->alloc, k.columns, column_count * sizeof *k.columns);
+    rp_release(&s->alloc, k.first, column_count * sizeof *k.first);
+    rp_sampler_end_call(s);
+    return st;
+}

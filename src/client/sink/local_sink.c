@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Items into tables of this process.
+ *
+ * What is put comes as batches, each for one table, which stand in a line until all their items
+ * are settled. A batch that is alone with its table inserts at once as many items as it can;
+ * the next it leaves waiting in the table, one by one, so that each is confirmed when it is in.
+ * A batch behind another with the same table does not begin before that is over: order is kept.
+ *
+ *   QUEUED ──► RUNNING ──(an item must wait)──► PARKED ──(on_done)──► ENDED ──┐
+ *                 ▲  ├──(the same, after some went in)──► HALTED ──────────────┤
+ *                 │  └──(all settled)──► OVER ─────────────────────────────────┤
+ *                 └──────────────────── the job, which also tells the events ◄─┘
+ *
+ * Only put and the job run batches, and only the job frees them, so close, which waits for the
+ * job and lets it begin no more, finds every batch PARKED or at rest. */
+#include "client/sink/local_sink.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "reprise/op.h"
+#include "table/table_log.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/mutex.h"
+
+enum { SAFE_AGAIN_MS = 50 };
+
+typedef enum batch_state { QUEUED, RUNNING, PARKED, ENDED, HALTED, OVER } batch_state;
+
+typedef struct local_sink local_sink;
+
+typedef struct batch batch;
+struct batch {
+    batch *prev, *next; /* in the line */
+    batch_state state;  /* guarded by the sink's lock */
+    local_sink *sink;
+    size_t size_bytes;
+    const char *name; /* of the table */
+    rp_table *table;  /* a reference; NULL: not found yet */
+    rp_op op;
+    size_t count, at; /* items, and how many are settled */
+    /* of those, what the events have not been told */
+    size_t confirmed, refused;
+    uint64_t lsn;     /* at which the confirmed are safe (table/table_log.h) */
+    rp_error refusal; /* of the first of them */
+    uint64_t *keys;   /* confirmed from the front, refused from behind */
+    rp_insert items[];
+};
+
+struct local_sink {
+    rp_sink sink; /* first */
+    rp_allocator alloc;
+    rp_store *store;
+    rp_runtime *runtime;
+    rp_sink_events events;
+    rp_job job;
+    rp_mutex mu; /* rank 78 */
+    rp_cond cv;
+    batch *first, *last RP_GUARDED_BY(mu); /* the line */
+    bool busy RP_GUARDED_BY(mu);           /* the job is submitted, or runs */
+    bool closing RP_GUARDED_BY(mu);
+};
+
+/* --- the line --------------------------------------------------------------------------------- */
+
+static void kick_locked(local_sink *s) RP_REQUIRES(s->mu)
+{
+    if (s->busy || s->closing) return;
+    s->busy = true;
+    rp_runtime_submit(s->runtime, &s->job);
+}
+
+static void append_locked(local_sink *s, batch *b) RP_REQUIRES(s->mu)
+{
+    b->prev = s->last;
+    b->next = NULL;
+    *(s->last == NULL ? &s->first : &s->last->next) = b;
+    s->last = b;
+}
+
+static void remove_locked(local_sink *s, batch *b) RP_REQUIRES(s->mu)
+{
+    *(b->prev == NULL ? &s->first : &b->prev->next) = b->next;
+    *(b->next == NULL ? &s->last : &b->next->prev) = b->prev;
+}
+
+/* True if a batch in front of this one goes to the same table. */
+static bool is_behind_locked(const batch *b)
+{
+    for (const batch *other = b->prev; other != NULL; other = other->prev)
+        if (other->state != OVER && strcmp(other->name, b->name) == 0) return true;
+    return false;
+}
+
+static void free_batch(batch *b)
+{
+    rp_allocator alloc = b->sink->alloc;
+
+    for (size_t i = b->at; i < b->count; i++) rp_trajectory_unref(b->items[i].trajectory);
+    rp_table_unref(b->table);
+    rp_release(&alloc, b, b->size_bytes);
+}
+
+/* --- inserting -------------------------------------------------------------------------------- */
+
+static void confirm(batch *b, size_t count)
+{
+    for (size_t i = 0; i < count; i++) b->keys[b->confirmed++] = b->items[b->at++].key;
+}
+
+static void refuse(batch *b, rp_status status, const char *text)
+{
+    if (b->refused == 0) (void)rp_fail(&b->refusal, status, "%s", text);
+    b->keys[b->count - 1 - b->refused] = b->items[b->at].key;
+    rp_trajectory_unref(b->items[b->at].trajectory);
+    b->refused++;
+    b->at++;
+}
+
+static void on_done(rp_op *op)
+{
+    batch *b = op->user;
+    local_sink *s = b->sink;
+
+    rp_mutex_lock(&s->mu);
+    b->state = ENDED;
+    kick_locked(s);
+    rp_cond_signal(&s->cv);
+    rp_mutex_unlock(&s->mu);
+}
+
+static void refuse_gone(batch *b)
+{
+    char text[RP_ERROR_TEXT_BYTES];
+
+    (void)snprintf(text, sizeof text, "Priority table %.64s was not found", b->name);
+    refuse(b, RP_NOT_FOUND, text);
+}
+
+/* Counts what an operation has done. A failure is the first item's that is not in, if there was
+ * only one: of several, one that is not the first may be to blame. */
+static void absorb(batch *b)
+{
+    size_t tried = b->op.count;
+
+    confirm(b, b->op.done);
+    if (b->op.lsn > b->lsn) b->lsn = b->op.lsn;
+    if (b->op.status == RP_OK || tried > 1) return;
+    if (b->op.status == RP_CANCELLED && rp_table_is_dropped(b->table))
+        refuse_gone(b);
+    else
+        refuse(b, b->op.status, b->op.error.text);
+}
+
+static void prepare(batch *b, size_t count, int64_t until_ns)
+{
+    memset(&b->op, 0, offsetof(rp_op, error));
+    b->op.items = b->items + b->at;
+    b->op.count = count;
+    b->op.until_ns = until_ns;
+    b->op.on_done = on_done;
+    b->op.user = b;
+}
+
+static bool find_table(batch *b)
+{
+    rp_string name = {b->name, strlen(b->name)};
+
+    if (b->table == NULL) b->table = rp_store_find_table(b->sink->store, name);
+    if (b->table != NULL) return true;
+    while (b->at < b->count) refuse_gone(b);
+    return false;
+}
+
+/* What can be inserted without waiting. */
+static void insert_now(batch *b)
+{
+    bool over;
+
+    prepare(b, b->count - b->at, RP_NOW);
+    over = rp_table_start_insert(b->table, &b->op);
+    (void)over; /* it is not to wait */
+    absorb(b);
+}
+
+static void rest(batch *b, batch_state state)
+{
+    local_sink *s = b->sink;
+
+    rp_mutex_lock(&s->mu);
+    b->state = state;
+    if (state != PARKED) kick_locked(s);
+    rp_mutex_unlock(&s->mu);
+}
+
+/* Inserts until all is settled or an item must wait. The batch may be gone when this returns.
+ */
+static void run_batch(batch *b)
+{
+    bool found = find_table(b);
+
+    while (found && b->at < b->count) {
+        if (b->count - b->at > 1) insert_now(b);
+        if (b->at == b->count) break;
+        if (b->confirmed + b->refused > 0) {
+            rest(b, HALTED); /* they are not to wait for the next to be told */
+            return;
+        }
+        prepare(b, 1, RP_FOREVER);
+        rest(b, PARKED); /* before on_done says otherwise */
+        if (!rp_table_start_insert(b->table, &b->op)) return;
+        absorb(b);
+    }
+    rest(b, OVER);
+}
+
+/* --- telling ---------------------------------------------------------------------------------- */
+
+/* Waits until what was inserted is safe; false if the sink is closed first. A journal that
+ * cannot write is waited for: to confirm would be to lie. */
+static bool wait_safe(batch *b)
+{
+    local_sink *s = b->sink;
+    bool closing = false;
+
+    while (!closing && rp_table_wait_safe(b->table, RP_OK, b->lsn, rp_wait_ms(SAFE_AGAIN_MS),
+                                          NULL) != RP_OK) {
+        rp_mutex_lock(&s->mu);
+        if (!s->closing) (void)rp_cond_wait(&s->cv, &s->mu, rp_wait_ms(SAFE_AGAIN_MS).until_ns);
+        closing = s->closing;
+        rp_mutex_unlock(&s->mu);
+    }
+    return !closing;
+}
+
+/* Tells what is settled and was not told yet. */
+static void tell(batch *b)
+{
+    const rp_sink_events *e = &b->sink->events;
+
+    if (b->confirmed > 0 && b->lsn > 0 && !wait_safe(b)) return;
+
+    if (b->confirmed > 0) e->on_settled(e->user, b->keys, b->confirmed, RP_OK, "");
+    if (b->refused > 0)
+        e->on_settled(e->user, b->keys + b->count - b->refused, b->refused, b->refusal.code,
+                      b->refusal.text);
+    b->confirmed = b->refused = 0;
+}
+
+/* A batch that the job can do something about: tell of it, or run it. */
+static batch *find_work_locked(local_sink *s) RP_REQUIRES(s->mu)
+{
+    for (batch *b = s->first; b != NULL; b = b->next) {
+        if (b->state == ENDED || b->state == HALTED || b->state == OVER) return b;
+        if (b->state == QUEUED && !is_behind_locked(b)) return b;
+    }
+    return NULL;
+}
+
+static void run_job(rp_job *job)
+{
+    local_sink *s = (local_sink *)(void *)((char *)job - offsetof(local_sink, job));
+    batch *b;
+
+    rp_mutex_lock(&s->mu);
+    while (!s->closing && (b = find_work_locked(s)) != NULL) {
+        batch_state was = b->state;
+        if (was == OVER)
+            remove_locked(s, b);
+        else
+            b->state = RUNNING;
+        rp_mutex_unlock(&s->mu);
+        if (was == ENDED) absorb(b);
+        if (was != QUEUED) tell(b);
+        if (was == OVER)
+            free_batch(b);
+        else
+            run_batch(b);
+        rp_mutex_lock(&s->mu);
+    }
+    s->busy = false;
+    rp_cond_signal(&s->cv);
+    rp_mutex_unlock(&s->mu);
+}
+
+/* --- the sink --------------------------------------------------------------------------------- */
+
+static batch *make_batch(local_sink *s, const rp_sink_item *items, size_t count)
+{
+    size_t size = sizeof(batch) + count * (sizeof(rp_insert) + sizeof(uint64_t));
+    batch *b = rp_alloc(&s->alloc, size);
+
+    if (b == NULL) return NULL;
+    memset(b, 0, sizeof *b);
+    b->sink = s;
+    b->size_bytes = size;
+    b->name = items[0].table;
+    b->count = count;
+    b->keys = (uint64_t *)(void *)(b->items + count);
+    for (size_t i = 0; i < count; i++)
+        b->items[i] = (rp_insert){.key = items[i].key,
+                                  .priority = items[i].priority,
+                                  .trajectory = items[i].trajectory,
+                                  .flags = RP_INSERT_TAKE};
+    return b;
+}
+
+/* How many of the items, from the first on, go to one table. */
+static size_t run_length(const rp_sink_item *items, size_t count)
+{
+    size_t n = 1;
+
+    while (n < count &&
+           (items[n].table == items[0].table || strcmp(items[n].table, items[0].table) == 0))
+        n++;
+    return n;
+}
+
+static rp_status put(rp_sink *sink, const rp_sink_item *items, size_t count, rp_error *err)
+{
+    local_sink *s = (local_sink *)sink;
+    batch *list = NULL, **end = &list;
+
+    for (size_t at = 0; at < count;) {
+        size_t n = run_length(items + at, count - at);
+        batch *b = *end = make_batch(s, items + at, n);
+        if (b == NULL) {
+            while (list != NULL) { /* the trajectories stay the caller's */
+                b = list;
+                list = b->next;
+                rp_release(&s->alloc, b, b->size_bytes);
+            }
+            return rp_fail_memory(err, n * sizeof(rp_insert));
+        }
+        end = &b->next;
+        at += n;
+    }
+    while (list != NULL) {
+        batch *b = list;
+        bool runs;
+        list = b->next;
+        rp_mutex_lock(&s->mu);
+        append_locked(s, b);
+        runs = !is_behind_locked(b);
+        b->state = runs ? RUNNING : QUEUED;
+        rp_mutex_unlock(&s->mu);
+        if (runs) run_batch(b);
+    }
+    return RP_OK;
+}
+
+static void why(rp_sink *sink, char *text, size_t size)
+{
+    local_sink *s = (local_sink *)sink;
+    rp_table *table = NULL;
+    rp_waiting waiting;
+
+    text[0] = 0;
+    rp_mutex_lock(&s->mu);
+    for (batch *b = s->first; b != NULL && table == NULL; b = b->next)
+        if (b->state == PARKED && b->table != NULL) table = rp_table_ref(b->table);
+    rp_mutex_unlock(&s->mu);
+    if (table == NULL) return;
+    if (rp_table_waiting(table, &waiting, 1) > 0)
+        (void)snprintf(text, size, "table '%.64s': %s", rp_table_name(table), waiting.why);
+    rp_table_unref(table);
+}
+
+/* Takes parked batches back; one that is on its way is waited for. */
+static void withdraw_all(local_sink *s)
+{
+    rp_mutex_lock(&s->mu);
+    for (batch *b = s->first; b != NULL; b = b->next) {
+        bool withdrawn;
+        if (b->state != PARKED) continue;
+        rp_mutex_unlock(&s->mu);
+        withdrawn = rp_op_withdraw(&b->op, RP_CANCELLED);
+        rp_mutex_lock(&s->mu);
+        if (withdrawn) b->state = ENDED;
+        while (b->state == PARKED) (void)rp_cond_wait(&s->cv, &s->mu, RP_FOREVER);
+    }
+    rp_mutex_unlock(&s->mu);
+}
+
+static void close_sink(rp_sink *sink)
+{
+    local_sink *s = (local_sink *)sink;
+    rp_allocator alloc = s->alloc;
+
+    rp_mutex_lock(&s->mu);
+    s->closing = true;
+    rp_cond_signal(&s->cv); /* the job may be waiting for the journal */
+    while (s->busy) (void)rp_cond_wait(&s->cv, &s->mu, RP_FOREVER);
+    rp_mutex_unlock(&s->mu);
+    withdraw_all(s);
+    while (s->first != NULL) {
+        batch *b = s->first;
+        s->first = b->next;
+        if (b->state == ENDED) b->at += b->op.done; /* the table has taken these */
+        free_batch(b);
+    }
+    rp_cond_deinit(&s->cv);
+    rp_mutex_deinit(&s->mu);
+    rp_release(&alloc, s, sizeof *s);
+}
+
+rp_status rp_local_sink_open(const rp_allocator *alloc, rp_store *store, rp_runtime *runtime,
+                             const rp_sink_events *events, rp_sink **out, rp_error *err)
+{
+    static const rp_sink_class class = {.put = put, .why = why, .close = close_sink};
+    local_sink *s = rp_alloc_zero(alloc, sizeof *s);
+
+    if (s == NULL) return rp_fail_memory(err, sizeof *s);
+    s->sink.class = &class;
+    s->alloc = *alloc;
+    s->store = store;
+    s->runtime = runtime;
+    s->events = *events;
+    s->job.run = run_job;
+    rp_mutex_init(&s->mu, RP_RANK_CLIENT);
+    rp_cond_init(&s->cv);
+    *out = &s->sink;
+    return RP_OK;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a remote sink, for remote_sink.c, which has its invariants, and
+ * remote_sink_messages.c, which puts messages together. */
+#ifndef RP_CLIENT_SINK_REMOTE_SINK_INSIDE_H
+#define RP_CLIENT_SINK_REMOTE_SINK_INSIDE_H
+
+#include <stdatomic.h>
+
+#include "client/sink/inbox.h"
+#include "client/sink/item_list.h"
+#include "client/sink/remote_sink.h"
+#include "client/sink/sent_chunks.h"
+#include "util/mutex.h"
+#include "wire/insert_request_write.h"
+
+enum {
+    RP_REMOTE_ITEMS = 256, /* in one message */
+    RP_REMOTE_AHEAD = 4,   /* items whose memory is asked for before their turn, twice */
+};
+#define RP_LINGER_NS ((int64_t)1000000) /* that an item waits for others, at most */
+
+typedef enum rp_remote_state {
+    STREAM_NONE,
+    STREAM_BEGINNING, /* waits for a connection */
+    STREAM_OPEN,
+} rp_remote_state;
+
+typedef struct rp_remote_sink {
+    rp_sink base;
+    rp_runtime *runtime;
+    rp_loop *loop;
+    rp_channel *channel;
+    rp_allocator alloc;
+    rp_sink_events events;
+    uint64_t generation;
+    rp_post post;
+    atomic_int_fast64_t away_since; /* written by the loop's thread */
+
+    /* the loop's */
+    rp_channel_call call;
+    rp_timer timer;
+    int64_t resume_ns; /* no stream is begun before, and no message after a failure */
+    int64_t pause_ns, began_ns;
+    int64_t linger_ns; /* a while after the last message went out, or confirmed something */
+    rp_sent_chunks chunks;
+    rp_item_list items;
+    uint64_t message; /* number of the last one */
+    uint64_t *keys;   /* confirmed by one message */
+    size_t key_capacity;
+    rp_wire_insert wire_items[RP_REMOTE_ITEMS]; /* of the message that is being put together */
+    size_t probe_size, probe_out; /* items of the next message; of the last, unconfirmed */
+    int64_t probe_due_ns, probe_wait_ns;
+    rp_remote_state state;
+    uint32_t cursor;     /* the slot of the item that is sent next */
+    bool has_progressed; /* the stream has confirmed something */
+    bool is_probing, is_closed;
+
+    rp_inbox inbox;
+    rp_mutex mu; /* rank 84 */
+    char why[RP_ERROR_TEXT_BYTES] RP_GUARDED_BY(mu);
+} rp_remote_sink;
+
+/* A message that is being put together. */
+typedef struct rp_insert_draft {
+    rp_reply *reply;
+    size_t count; /* of wire_items */
+} rp_insert_draft;
+
+static inline rp_listed_item *rp_remote_item_at(rp_remote_sink *s, uint32_t slot)
+{
+    return &s->items.slots[slot];
+}
+
+/* Asks for the memory of a trajectory's first chunk, up to `bytes` of it. */
+void rp_remote_fetch_chunk(const rp_trajectory *trajectory, size_t bytes);
+/* Fills and sends one message, of at most `limit` items. False: no memory. */
+bool rp_remote_build(rp_remote_sink *s, rp_insert_draft *d, size_t limit);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a structured writer, and of the batch writer that is made of several. */
+#ifndef RP_CLIENT_WRITER_STRUCTURED_WRITER_H
+#define RP_CLIENT_WRITER_STRUCTURED_WRITER_H
+
+#include "client/writer/trajectory_writer.h"
+#include "reprise/structured_writer.h"
+
+/* The options of the trajectory writer under a structured one; the patterns have been checked.
+ */
+rp_trajectory_writer_options
+rp_structured_writer_under(const rp_pattern *patterns, size_t count,
+                           const rp_structured_writer_options *options);
+
+/* Makes one over `writer`, which it takes on RP_OK. RP_INVALID, RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_structured_writer_open(rp_trajectory_writer *writer,
+                                                 const rp_pattern *patterns, size_t count,
+                                                 rp_structured_writer **out, rp_error *err);
+
+/* --- for a batch writer ------------------------------------------------------------------------ */
+
+rp_trajectory_writer *rp_structured_writer_inner(rp_structured_writer *writer);
+/* Appends without waiting, whatever the writer holds. */
+RP_NODISCARD rp_status rp_structured_writer_append_now(rp_structured_writer *writer,
+                                                       const rp_value *values, size_t count,
+                                                       uint32_t flags, rp_error *err);
+/* Ends an episode without waiting for what it has written. */
+RP_NODISCARD rp_status rp_structured_writer_end_now(rp_structured_writer *writer, bool clear,
+                                                    rp_error *err);
+
+#endif

@@ -1,0 +1,650 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The background of a writer: one job, submitted when there is something to do and run by one
+ * thread at a time. A run of it compresses the rows that were closed and are needed, then gives
+ * the sink the items whose rows are all chunks, in order; if there is more to do it is
+ * submitted again, so that the writers of a process take turns.
+ *
+ * Rows that are not compressed need no job: the caller makes them chunks when an item needs
+ * them, which costs less than handing them over, and if nothing waits before that item it gives
+ * the sink that as well. Every so many items it has the sink send them, while they are in its
+ * processor's cache.
+ *
+ * Running out of memory loses nothing: the job leaves what it has in place, says so, and tries
+ * again when it is submitted next. A caller that waits meanwhile is told. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "client/writer/trajectory_writer.h"
+#include "util/cancel.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+enum {
+    ROWS_A_RUN = 64,
+    BATCH = 128,  /* items the sink gets at once, at most */
+    BATCHES = 8,  /* a run */
+    SETTLED = 64, /* items that are settled at once */
+    FIRST_PLACES = 16,
+    WHY_BYTES = 192,
+};
+
+/* --- items by key ----------------------------------------------------------------------------- */
+
+static rp_outgoing **place_of(const rp_outgoing_set *set, uint64_t key)
+{
+    return &set->places[key & (set->capacity - 1)];
+}
+
+bool rp_outgoing_set_reserve(rp_outgoing_set *set, const rp_allocator *alloc)
+{
+    rp_outgoing_set larger = {.capacity = set->capacity > 0 ? 2 * set->capacity : FIRST_PLACES,
+                              .count = set->count,
+                              .counter = set->counter};
+
+    if (2 * (set->count + 1) <= set->capacity) return true;
+    if (larger.capacity > (size_t)UINT32_MAX + 1) return false;
+    larger.places = rp_alloc_array(alloc, larger.capacity, sizeof(rp_outgoing *));
+    if (larger.places == NULL) return false;
+    for (size_t i = 0; i < set->capacity; i++) /* apart before, so apart now */
+        if (set->places[i] != NULL) *place_of(&larger, set->places[i]->key) = set->places[i];
+    rp_release(alloc, set->places, set->capacity * sizeof(rp_outgoing *));
+    *set = larger;
+    return true;
+}
+
+rp_outgoing *rp_outgoing_set_find(const rp_outgoing_set *set, uint64_t key)
+{
+    rp_outgoing *item = set->capacity > 0 ? *place_of(set, key) : NULL;
+
+    return item != NULL && item->key == key ? item : NULL;
+}
+
+void rp_outgoing_set_add(rp_outgoing_set *set, rp_outgoing *item, uint64_t random)
+{
+    do set->counter++;
+    while (*place_of(set, set->counter) != NULL); /* at most half of them are taken */
+    item->key = (random & ~(uint64_t)UINT32_MAX) | set->counter;
+    *place_of(set, item->key) = item;
+    set->count++;
+}
+
+void rp_outgoing_set_remove(rp_outgoing_set *set, const rp_outgoing *item)
+{
+    *place_of(set, item->key) = NULL;
+    set->count--;
+}
+
+void rp_outgoing_free(const rp_allocator *alloc, rp_outgoing *item)
+{
+    if (item == NULL) return;
+    for (uint32_t i = 0; i < item->piece_count; i++) {
+        if (item->has_read)
+            rp_rows_unref_idle(alloc, item->pieces[i].rows);
+        else
+            rp_rows_unref(alloc, item->pieces[i].rows);
+    }
+    rp_trajectory_unref(item->trajectory);
+    rp_release(alloc, item, item->size_bytes);
+}
+
+/* --- how items end ---------------------------------------------------------------------------- */
+
+/* Takes an item out of all counts. */
+static void settle_locked(rp_trajectory_writer *w, rp_outgoing *item) RP_REQUIRES(w->mu)
+{
+    rp_outgoing_set_remove(&w->set, item);
+    for (uint32_t i = 0; i < item->piece_count; i++) {
+        rp_rows *rows = item->pieces[i].rows;
+        if (--rows->held > 0) continue;
+        w->bytes -= rows->charged; /* W3 */
+        rows->charged = 0;
+    }
+}
+
+static void refuse_locked(rp_trajectory_writer *w, size_t count, rp_status status,
+                          const char *text) RP_REQUIRES(w->mu)
+{
+    if (w->refused == 0) (void)rp_fail(&w->refusal, status, "%s", text);
+    w->refused += count;
+}
+
+static void wake_locked(rp_trajectory_writer *w) RP_REQUIRES(w->mu)
+{
+    if (w->waiting) rp_cond_signal(&w->cv);
+}
+
+/* Settled items were made long ago: the memory of them all is asked for, then that of their
+ * rows, before the first is looked at. */
+static void fetch_locked(const rp_trajectory_writer *w, const uint64_t *keys, size_t count)
+    RP_REQUIRES(w->mu)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *item = (const char *)*place_of(&w->set, keys[i]);
+        if (item == NULL) continue;
+        __builtin_prefetch(item);
+        __builtin_prefetch(item + RP_CACHE_LINE);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const rp_outgoing *item = *place_of(&w->set, keys[i]);
+        if (item != NULL) __builtin_prefetch(item->pieces[0].rows);
+    }
+}
+
+/* Settles up to SETTLED items. Returns those that are known, as a list. */
+static rp_outgoing *settle_some_locked(rp_trajectory_writer *w, const uint64_t *keys,
+                                       size_t count) RP_REQUIRES(w->mu)
+{
+    rp_outgoing *over = NULL;
+
+    if (w->set.count == 0) return NULL;
+    fetch_locked(w, keys, count);
+    for (size_t i = 0; i < count; i++) {
+        rp_outgoing *item = rp_outgoing_set_find(&w->set, keys[i]);
+        if (item == NULL) continue;
+        settle_locked(w, item);
+        w->sent--;
+        item->next = over;
+        over = item;
+    }
+    return over;
+}
+
+static void free_all(const rp_trajectory_writer *w, rp_outgoing *items)
+{
+    while (items != NULL) {
+        rp_outgoing *item = items;
+        items = item->next;
+        rp_outgoing_free(&w->alloc, item);
+    }
+}
+
+static void on_settled(void *user, const uint64_t *keys, size_t count, rp_status status,
+                       const char *text)
+{
+    rp_trajectory_writer *w = user;
+
+    for (size_t from = 0, n; from < count; from += n) {
+        rp_outgoing *over;
+        size_t before;
+
+        n = count - from < SETTLED ? count - from : SETTLED;
+        rp_mutex_lock(&w->mu);
+        before = w->set.count;
+        over = settle_some_locked(w, keys + from, n);
+        if (status != RP_OK && over != NULL)
+            refuse_locked(w, before - w->set.count, status, text);
+        if (from + n == count) wake_locked(w);
+        rp_mutex_unlock(&w->mu);
+        free_all(w, over);
+    }
+}
+
+rp_sink_events rp_trajectory_writer_events(rp_trajectory_writer *writer)
+{
+    return (rp_sink_events){.on_settled = on_settled, .user = writer};
+}
+
+/* --- compressing ------------------------------------------------------------------------------ */
+
+void rp_writer_queue_locked(rp_trajectory_writer *w, rp_rows *rows)
+{
+    rows->next = NULL;
+    *(w->closed_last == NULL ? &w->closed : w->closed_last) = rows;
+    w->closed_last = &rows->next;
+}
+
+/* Puts the chunk in the place of the rows that are first in the list, and takes them out. The
+ * builder may be used again. Returns the next rows. */
+static rp_rows *publish(rp_trajectory_writer *w, rp_rows *rows, rp_chunk *chunk)
+{
+    rp_chunk_builder *builder = rows->builder;
+    rp_writer_column *c = rows->column;
+    rp_rows *next;
+
+    rp_mutex_lock(&w->mu);
+    rows->chunk = chunk;
+    rows->builder = NULL;
+    rp_chunk_builder_clear(builder); /* not before: the caller may have been reading it */
+    if (rows->held > 0) {
+        size_t bytes = rp_rows_bytes(rows);
+        w->bytes = w->bytes - rows->charged + bytes;
+        rows->charged = bytes;
+    }
+    if (c->spare_count < RP_SPARE_BUILDERS) {
+        c->spares[c->spare_count++] = builder;
+        builder = NULL;
+    }
+    next = w->closed = rows->next;
+    if (next == NULL) w->closed_last = NULL;
+    rp_mutex_unlock(&w->mu);
+    rp_chunk_builder_free(builder);
+    rp_rows_unref(&w->alloc, rows);
+    return next;
+}
+
+/* What cannot be compressed now stays first in the list. */
+static rp_status compress_some(rp_trajectory_writer *w, rp_rows *rows, rp_error *err)
+{
+    for (int i = 0; rows != NULL && i < ROWS_A_RUN; i++) {
+        rp_chunk *chunk;
+        rp_status st =
+            rp_chunk_builder_press(rows->builder, &w->press, &rows->origin, &chunk, err);
+        if (st != RP_OK) return st;
+        rows = publish(w, rows, chunk);
+    }
+    return RP_OK;
+}
+
+/* --- sending ---------------------------------------------------------------------------------- */
+
+/* Tells a column's tuner about the chunks that pieces of one column of an item touch. */
+static void tell_tuner(rp_writer_column *c, const rp_piece *pieces, size_t count)
+{
+    size_t bytes = 0, rows = 0, chunks = 0, steps = 0, wire;
+    const rp_rows *before = NULL;
+
+    if (c->options.chunk_length > 0) return;
+    for (size_t i = 0; i < count; i++) {
+        const rp_rows *r = pieces[i].rows;
+        steps += pieces[i].length;
+        if (r == before) continue;
+        before = r;
+        (void)rp_chunk_wire(r->chunk, &wire);
+        rp_chunk_tuner_on_chunk(&c->tuner, r->origin.key, wire, (int32_t)r->count);
+        bytes += wire;
+        rows += r->count;
+        chunks++;
+    }
+    rp_chunk_tuner_on_item(&c->tuner, bytes, rows, chunks, steps);
+    atomic_store_explicit(&c->length, c->tuner.length, memory_order_relaxed);
+}
+
+static void tell_tuners(const rp_outgoing *item)
+{
+    const rp_piece *pieces = item->pieces;
+
+    for (uint32_t i = 0; i < item->column_count; i++) {
+        const rp_piece *end = pieces + item->columns[i].piece_count;
+        while (pieces < end) { /* a column of an item may have rows of several of ours */
+            size_t n = 1;
+            while (pieces + n < end && pieces[n].rows->column == pieces->rows->column) n++;
+            tell_tuner(pieces->rows->column, pieces, n);
+            pieces += n;
+        }
+    }
+}
+
+static bool is_complete(const rp_outgoing *item)
+{
+    for (uint32_t i = 0; i < item->piece_count; i++)
+        if (item->pieces[i].rows->chunk == NULL) return false;
+    return true;
+}
+
+static bool reserve_slices(rp_trajectory_writer *w, size_t count)
+{
+    size_t capacity = w->slice_capacity > 0 ? w->slice_capacity : 64;
+
+    if (count <= w->slice_capacity) return true;
+    while (capacity < count) capacity *= 2;
+    if (!rp_resize_array(&w->alloc, &w->slices, w->slice_capacity, capacity, sizeof *w->slices))
+        return false;
+    w->slice_capacity = capacity;
+    return true;
+}
+
+/* Makes the trajectory of an item that is complete. */
+static rp_status make_trajectory(rp_trajectory_writer *w, rp_outgoing *item, rp_error *err)
+{
+    rp_slices few[16], *columns = few;
+    rp_slice *slice;
+    rp_status st;
+
+    if (!reserve_slices(w, item->piece_count))
+        return rp_fail_memory(err, item->piece_count * sizeof(rp_slice));
+    slice = w->slices;
+    if (item->column_count > sizeof few / sizeof few[0])
+        columns = rp_alloc(&w->alloc, item->column_count * sizeof *columns);
+    if (columns == NULL) return rp_fail_memory(err, item->column_count * sizeof *columns);
+    for (uint32_t i = 0; i < item->piece_count; i++)
+        w->slices[i] = (rp_slice){.chunk = item->pieces[i].rows->chunk,
+                                  .offset = item->pieces[i].offset,
+                                  .length = item->pieces[i].length};
+    for (uint32_t i = 0; i < item->column_count; i++) {
+        columns[i] = (rp_slices){slice, item->columns[i].piece_count, item->columns[i].squeeze};
+        slice += item->columns[i].piece_count;
+    }
+    st = rp_trajectory_new(&w->alloc, columns, item->column_count, &item->trajectory, err);
+    if (columns != few) rp_release(&w->alloc, columns, item->column_count * sizeof *columns);
+    if (st != RP_OK) return st;
+    tell_tuners(item);
+    for (uint32_t i = 0; i < item->piece_count; i++) rp_rows_let_go(item->pieces[i].rows);
+    item->has_read = true;
+    return RP_OK;
+}
+
+/* Takes the first item out of the line, as refused. */
+static void drop_first(rp_trajectory_writer *w, const rp_error *why)
+{
+    rp_outgoing *item = w->line.first;
+
+    w->line.first = item->next;
+    if (w->line.first == NULL) w->line.last = NULL;
+    rp_mutex_lock(&w->mu);
+    settle_locked(w, item);
+    refuse_locked(w, 1, why->code, why->text);
+    wake_locked(w);
+    rp_mutex_unlock(&w->mu);
+    rp_outgoing_free(&w->alloc, item);
+}
+
+/* Puts the first `count` items of the line into the sink. Whoever it tells may free them before
+ * it returns, so they leave the line first. */
+static rp_status put(rp_trajectory_writer *w, const rp_sink_item *items, size_t count,
+                     rp_error *err)
+{
+    rp_outgoing *first = w->line.first, *item = first, *behind;
+    rp_status st;
+
+    for (size_t i = 1; i < count; i++) item = item->next;
+    behind = item->next;
+    for (item = first; item != behind; item = item->next) item->trajectory = NULL;
+    w->line.first = behind;
+    rp_mutex_lock(&w->mu);
+    w->sent += count;
+    rp_mutex_unlock(&w->mu);
+    st = w->sink->class->put(w->sink, items, count, err);
+    if (st == RP_OK) {
+        if (behind == NULL) w->line.last = NULL;
+        return RP_OK;
+    }
+    rp_mutex_lock(&w->mu);
+    w->sent -= count;
+    rp_mutex_unlock(&w->mu);
+    w->line.first = first; /* none was taken */
+    for (size_t i = 0; i < count; i++, first = first->next)
+        first->trajectory = items[i].trajectory;
+    return st;
+}
+
+/* Sends the items at the head of the line that are complete, at most a batch; `*count` is how
+ * many. */
+static rp_status send_some(rp_trajectory_writer *w, size_t *count, rp_error *err)
+{
+    rp_sink_item items[BATCH];
+    rp_outgoing *item = w->line.first;
+    rp_error why = {0};
+    rp_status st = RP_OK, sent = RP_OK;
+
+    for (*count = 0; item != NULL && *count < BATCH; item = item->next, ++*count) {
+        if (item->trajectory == NULL) {
+            if (!is_complete(item)) break;
+            st = make_trajectory(w, item, &why);
+            if (st != RP_OK) break;
+        }
+        items[*count] =
+            (rp_sink_item){item->key, item->table->name, item->priority, item->trajectory};
+    }
+    if (*count > 0) sent = put(w, items, *count, err);
+    if (sent != RP_OK) return sent;
+    if (st == RP_OK) return RP_OK;
+    if (st == RP_NO_RESOURCE) return rp_fail(err, st, "%s", why.text);
+    drop_first(w, &why); /* it is the first now */
+    ++*count;
+    return RP_OK;
+}
+
+/* What needs no job: the caller is the job, for a moment. */
+bool rp_writer_is_idle_locked(const rp_trajectory_writer *w)
+{
+    return !w->busy && w->line.first == NULL && w->incoming.first == NULL;
+}
+
+bool rp_writer_send_now(rp_trajectory_writer *w, rp_outgoing *item)
+{
+    rp_sink_item out = {item->key, item->table->name, item->priority, NULL};
+    rp_error why;
+
+    if (make_trajectory(w, item, &why) != RP_OK) return false;
+    out.trajectory = item->trajectory;
+    item->trajectory = NULL;
+    if (w->sink->class->put(w->sink, &out, 1, &why) == RP_OK) return true;
+    item->trajectory = out.trajectory;
+    return false;
+}
+
+void rp_writer_push(rp_trajectory_writer *w, size_t least)
+{
+    w->unpushed = 0;
+    if (w->sink->class->push != NULL) w->sink->class->push(w->sink, least);
+}
+
+/* The same for the job, if the caller waits for what it has sent. */
+static void push_if_awaited(rp_trajectory_writer *w)
+{
+    bool is_awaited;
+
+    if (w->sink->class->push == NULL) return;
+    rp_mutex_lock(&w->mu);
+    is_awaited = w->waiting;
+    rp_mutex_unlock(&w->mu);
+    if (is_awaited) w->sink->class->push(w->sink, 1);
+}
+
+/* --- the job ---------------------------------------------------------------------------------- */
+
+void rp_writer_kick(rp_trajectory_writer *w)
+{
+    bool submit;
+
+    rp_mutex_lock(&w->mu);
+    submit = !w->busy && (w->closed != NULL || !rp_writer_is_idle_locked(w));
+    if (w->busy || submit) w->busy = w->kicked = true;
+    w->trouble.code = RP_OK;
+    rp_mutex_unlock(&w->mu);
+    if (submit) rp_runtime_submit(w->parts.runtime, &w->job);
+}
+
+/* Moves the new items to the end of the line. Returns the first rows to be compressed, among
+ * which is what those items need. */
+static rp_rows *take_incoming(rp_trajectory_writer *w)
+{
+    rp_rows *rows;
+
+    rp_mutex_lock(&w->mu);
+    w->kicked = false;
+    if (w->incoming.first != NULL) {
+        *(w->line.last == NULL ? &w->line.first : w->line.last) = w->incoming.first;
+        w->line.last = w->incoming.last;
+        w->incoming = (rp_outgoing_list){0};
+    }
+    rows = w->closed;
+    rp_mutex_unlock(&w->mu);
+    return rows;
+}
+
+static void run_job(rp_job *job)
+{
+    rp_trajectory_writer *w =
+        (rp_trajectory_writer *)(void *)((char *)job - offsetof(rp_trajectory_writer, job));
+    rp_error why = {0};
+    size_t sent = BATCH;
+    bool again;
+    rp_status st = compress_some(w, take_incoming(w), &why);
+    for (int i = 0; st == RP_OK && sent >= BATCH && i < BATCHES; i++)
+        st = send_some(w, &sent, &why);
+    push_if_awaited(w);
+    rp_mutex_lock(&w->mu);
+    again = w->kicked || (st == RP_OK && (sent >= BATCH || w->closed != NULL));
+    if (st != RP_OK && !again) w->trouble = why; /* else it tries again at once */
+    w->busy = again;
+    wake_locked(w);
+    rp_mutex_unlock(&w->mu); /* unless there is more to do, the writer may be freed now */
+    if (again) rp_runtime_submit(w->parts.runtime, job);
+}
+
+void rp_writer_send_init(rp_trajectory_writer *w)
+{
+    w->job.run = run_job;
+}
+
+static void free_list(rp_trajectory_writer *w, rp_outgoing_list *list)
+{
+    while (list->first != NULL) {
+        rp_outgoing *item = list->first;
+        list->first = item->next;
+        rp_outgoing_set_remove(&w->set, item);
+        rp_outgoing_free(&w->alloc, item);
+    }
+}
+
+void rp_writer_send_deinit(rp_trajectory_writer *w)
+{
+    if (w->is_over) return;
+    w->is_over = true;
+    rp_mutex_lock(&w->mu);
+    w->waiting = true;
+    while (w->busy) (void)rp_cond_wait(&w->cv, &w->mu, RP_FOREVER);
+    rp_mutex_unlock(&w->mu);
+    if (w->sink != NULL) w->sink->class->close(w->sink);
+    free_list(w, &w->line);
+    free_list(w, &w->incoming);
+    for (size_t i = 0; i < w->set.capacity; i++) /* what the sink had */
+        rp_outgoing_free(&w->alloc, w->set.places[i]);
+    rp_release(&w->alloc, w->set.places, w->set.capacity * sizeof(rp_outgoing *));
+    while (w->closed != NULL) {
+        rp_rows *rows = w->closed;
+        w->closed = rows->next;
+        rp_rows_unref(&w->alloc, rows);
+    }
+    rp_release(&w->alloc, w->slices, w->slice_capacity * sizeof *w->slices);
+}
+
+/* --- waiting ---------------------------------------------------------------------------------- */
+
+/* A wait that a token can end. */
+typedef struct cancellable {
+    rp_cancel_link link; /* first: on_fire gets this */
+    rp_trajectory_writer *writer;
+} cancellable;
+
+static void on_fire(rp_cancel_link *link)
+{
+    rp_trajectory_writer *w = ((cancellable *)link)->writer;
+
+    rp_mutex_lock(&w->mu);
+    w->cancelled = true;
+    wake_locked(w);
+    rp_mutex_unlock(&w->mu);
+}
+
+static rp_status await_locked(rp_trajectory_writer *w, size_t max_items, size_t max_bytes,
+                              int64_t until_ns, rp_error *err) RP_REQUIRES(w->mu)
+{
+    bool late = until_ns == RP_NOW;
+
+    while (!rp_writer_is_room_locked(w, max_items, max_bytes)) {
+        if (w->trouble.code != RP_OK) {
+            if (err != NULL) *err = w->trouble;
+            return w->trouble.code;
+        }
+        if (w->cancelled) return RP_CANCELLED;
+        if (late) return RP_DEADLINE;
+        w->waiting = true;
+        late = !rp_cond_wait(&w->cv, &w->mu, until_ns);
+        w->waiting = false;
+    }
+    return RP_OK;
+}
+
+rp_status rp_writer_await(rp_trajectory_writer *w, size_t max_items, size_t max_bytes,
+                          rp_wait wait, rp_error *err)
+{
+    cancellable c = {.link.on_fire = on_fire, .writer = w};
+    char why[WHY_BYTES];
+    rp_status st;
+
+    rp_mutex_lock(&w->mu);
+    w->cancelled = false; /* an earlier token may have been fired late */
+    st = await_locked(w, max_items, max_bytes, RP_NOW, err);
+    w->waiting = st == RP_DEADLINE && wait.until_ns != RP_NOW; /* what is put is pushed */
+    rp_mutex_unlock(&w->mu);
+    if (st == RP_OK || (st == RP_DEADLINE && wait.until_ns == RP_NOW && err == NULL)) return st;
+    if (st == RP_DEADLINE && wait.until_ns != RP_NOW) {
+        rp_writer_push(w, 1);
+        rp_cancel_join(wait.cancel, &c.link);
+        rp_mutex_lock(&w->mu);
+        st = await_locked(w, max_items, max_bytes, wait.until_ns, err);
+        w->waiting = false;
+        rp_mutex_unlock(&w->mu);
+        rp_cancel_part(wait.cancel, &c.link);
+    }
+    if (st != RP_DEADLINE && st != RP_CANCELLED) return st;
+    rp_trajectory_writer_why(w, why, sizeof why);
+    return rp_fail(err, st, "%s: %s",
+                   st == RP_DEADLINE ? "the deadline passed" : "the wait was cancelled", why);
+}
+
+static rp_status report_refused(rp_trajectory_writer *w, rp_error *err)
+{
+    rp_error first;
+    size_t count;
+
+    rp_mutex_lock(&w->mu);
+    count = w->refused;
+    first = w->refusal;
+    w->refused = 0;
+    rp_mutex_unlock(&w->mu);
+    if (count == 0) return RP_OK;
+    if (count == 1) return rp_fail(err, first.code, "1 item was refused: %s", first.text);
+    return rp_fail(err, first.code, "%zu items were refused, the first: %s", count, first.text);
+}
+
+rp_status rp_trajectory_writer_flush(rp_trajectory_writer *writer, size_t leave, rp_wait wait,
+                                     rp_error *err)
+{
+    rp_status st = rp_writer_check_alive(writer, err);
+
+    if (st != RP_OK) return st;
+    if (writer->created > leave) rp_writer_close_wanted(writer, writer->created - leave);
+    rp_writer_kick(writer);
+    st = rp_writer_await(writer, leave < SIZE_MAX ? leave + 1 : leave, SIZE_MAX, wait, err);
+    return st == RP_OK ? report_refused(writer, err) : st;
+}
+
+size_t rp_trajectory_writer_pending(const rp_trajectory_writer *writer)
+{
+    rp_trajectory_writer *w = (rp_trajectory_writer *)(uintptr_t)writer;
+    size_t count;
+
+    if (rp_writer_check_alive(w, NULL) != RP_OK) return 0; /* the parent has them */
+    rp_mutex_lock(&w->mu);
+    count = w->set.count;
+    rp_mutex_unlock(&w->mu);
+    return count;
+}
+
+void rp_trajectory_writer_why(rp_trajectory_writer *writer, char *text, size_t size)
+{
+    char said[WHY_BYTES] = "";
+    size_t count, sent;
+
+    if (rp_writer_check_alive(writer, NULL) != RP_OK) {
+        (void)snprintf(text, size, "it belongs to the process that forked this one");
+        return;
+    }
+    rp_mutex_lock(&writer->mu);
+    count = writer->set.count;
+    sent = writer->sent;
+    rp_mutex_unlock(&writer->mu);
+    if (sent > 0 && writer->sink != NULL)
+        writer->sink->class->why(writer->sink, said, sizeof said);
+    if (count == 0)
+        (void)snprintf(text, size, "no item is unconfirmed");
+    else
+        (void)snprintf(text, size,
+                       "%zu items are unconfirmed, %zu of them sent and %zu waiting for chunks "
+                       "to fill or to be compressed%s%s",
+                       count, sent, count - sent, said[0] != 0 ? ": " : "", said);
+}

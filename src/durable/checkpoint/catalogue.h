@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is in a data directory: the checkpoints that are kept, the segments that are ours, and
+ * where each block of the last checkpoint lies. Only what stands here is ever deleted.
+ *
+ *   K1  every segment that a checkpoint in it needs is in it
+ *   K2  checkpoints and segments ascend
+ *   K3  the shares of a block name each segment once: its own, and those of its chunks
+ *
+ * One thread at a time: the one that writes checkpoints. */
+#ifndef RP_DURABLE_CHECKPOINT_CATALOGUE_H
+#define RP_DURABLE_CHECKPOINT_CATALOGUE_H
+
+#include "durable/format/manifest.h"
+
+/* Bytes of a segment that a block needs. */
+typedef struct rp_share {
+    uint64_t segment, bytes;
+    uint64_t end; /* nothing from here on is needed */
+} rp_share;
+
+typedef struct rp_kept_block {
+    rp_manifest_block at;
+    rp_share *shares;
+    uint32_t share_count;
+    bool fresh; /* of a checkpoint that is being written: its shares are not those of another */
+} rp_kept_block;
+
+typedef struct rp_kept_table {
+    rp_table *table; /* a reference */
+    rp_kept_block *blocks;
+    size_t block_count;
+} rp_kept_table;
+
+/* The blocks of a checkpoint. */
+typedef struct rp_kept_tables {
+    rp_kept_table *tables;
+    size_t count;
+} rp_kept_tables;
+
+typedef struct rp_kept_checkpoint {
+    uint64_t number, lsn;
+    rp_manifest_segment *segments; /* ascending */
+    size_t segment_count;
+} rp_kept_checkpoint;
+
+typedef struct rp_owned_segment {
+    uint64_t number;
+    uint64_t
+        dead_at; /* the checkpoint before whose cut nothing in memory lay in it; 0: alive */
+} rp_owned_segment;
+
+typedef struct rp_catalogue {
+    rp_allocator alloc;
+    rp_kept_checkpoint *checkpoints;
+    size_t checkpoint_count, checkpoint_capacity;
+    rp_owned_segment *segments; /* that are ours, but for those made since it was opened */
+    size_t segment_count, segment_capacity;
+    uint64_t *held; /* segments that checkpoints in quarantine need: never removed */
+    size_t held_count, held_capacity;
+    rp_kept_tables last;
+} rp_catalogue;
+
+void rp_catalogue_init(rp_catalogue *c, const rp_allocator *alloc);
+void rp_catalogue_deinit(rp_catalogue *c);
+
+/* Copies a list of segments. RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_catalogue_add_checkpoint(rp_catalogue *c, uint64_t number,
+                                                   uint64_t lsn,
+                                                   const rp_manifest_segment *segments,
+                                                   size_t count);
+void rp_catalogue_drop_checkpoint(rp_catalogue *c, size_t index);
+/* In any order; one that is there already stays. RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_catalogue_add_segment(rp_catalogue *c, uint64_t number);
+void rp_catalogue_drop_segment(rp_catalogue *c, uint64_t number);
+
+/* Keeps segments for good. RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_catalogue_hold(rp_catalogue *c, const rp_manifest_segment *segments,
+                                         size_t count);
+
+/* True if a checkpoint in it, or in quarantine, needs the segment. */
+bool rp_catalogue_needs(const rp_catalogue *c, uint64_t number);
+
+/* What the list of a checkpoint says of a segment, or NULL. */
+const rp_manifest_segment *rp_find_segment(const rp_manifest_segment *segments, size_t count,
+                                           uint64_t number);
+
+/* Frees the tables: of one that is being written, or was not finished, only what is fresh. */
+void rp_kept_tables_free(const rp_allocator *alloc, rp_kept_tables *tables, bool only_fresh);
+/* What the last checkpoint has of a table, or NULL. */
+const rp_kept_table *rp_kept_tables_find(const rp_kept_tables *tables, const rp_table *table);
+
+#endif

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The second step of a checkpoint: chunks and blocks of slots go into segments. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "chunk/trajectory.h"
+#include "disk/reserve.h"
+#include "durable/checkpoint/checkpoint_inside.h"
+#include "util/error.h"
+#include "util/kill_point.h"
+#include "util/mem.h"
+
+enum {
+    FLUSH_BYTES = 8 << 20,
+    SHORT_FLUSH_BYTES = 64 << 20, /* on a full disk */
+    RECORDS_SHARE = 16,           /* seals take at most one of so many parts of the records */
+    FILES_BYTES = 16 << 10,       /* ends of blocks of the file system, CURRENT */
+    BLOCK_ENTRY_BYTES = 32,       /* at most so many in the manifest for a block of slots, */
+    SLOT_ENTRY_BYTES = 5,         /* a slot in a set, */
+    SEGMENT_ENTRY_BYTES = 40,     /* a segment */
+    DEAD_SHARE = 6, /* R3: one of so many parts of the dead bytes counts as room. More than a
+                       quarter must be dead to make up for the whole reserve, and then there are
+                       segments to empty */
+    MOVED_BYTES = 64 << 20,
+};
+
+static bool is_moving(const rp_checkpoint_run *r, uint64_t segment)
+{
+    size_t low = 0, high = r->moving_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (r->moving[middle] == segment) return true;
+        if (r->moving[middle] < segment)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return false;
+}
+
+static bool is_damaged(const rp_checkpoint_run *r, uint64_t segment)
+{
+    for (size_t i = 0; i < r->c->damaged_count; i++)
+        if (r->c->damaged[i] == segment) return true;
+    return false;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* How many bytes may be moved: not more than there is room for. */
+static uint64_t most_moved(const rp_checkpointer *c)
+{
+    uint64_t most = c->max_moved != 0 ? c->max_moved : MOVED_BYTES, total, available;
+
+    if (c->moves_nothing) return 0;
+    if (c->files->ops->space == NULL ||
+        c->files->ops->space(c->files, &total, &available, NULL) != RP_OK)
+        return most;
+    return available / 4 < most ? available / 4 : most;
+}
+
+/* Whether so little of a segment is live that it is to be emptied. */
+static bool is_sparse(const rp_checkpointer *c, uint64_t live, uint64_t bytes)
+{
+    return live < (c->is_short ? bytes - bytes / 4 : bytes / 4);
+}
+
+rp_status rp_checkpoint_choose_moving(rp_checkpoint_run *r, rp_error *err)
+{
+    const rp_catalogue *k = &r->c->catalogue;
+    uint64_t left = most_moved(r->c);
+    const rp_kept_checkpoint *last = NULL;
+
+    if (k->checkpoint_count > 0 && k->last.count > 0)
+        last = &k->checkpoints[k->checkpoint_count - 1];
+    r->moving_capacity = r->c->damaged_count + (last != NULL ? last->segment_count : 0);
+    if (r->moving_capacity == 0) return RP_OK;
+    r->moving = rp_alloc_array(r->c->alloc, r->moving_capacity, sizeof *r->moving);
+    if (r->moving == NULL) return rp_fail_memory(err, r->moving_capacity * sizeof *r->moving);
+    for (size_t i = 0; i < r->c->damaged_count; i++)
+        r->moving[r->moving_count++] = r->c->damaged[i];
+    for (size_t i = 0; last != NULL && i < last->segment_count; i++) {
+        const rp_manifest_segment *s = &last->segments[i];
+
+        uint64_t bytes = 0;
+
+        /* Of one that is not written any more all of the file counts, also what nobody needs at
+         * its end. */
+        if (s->number >= r->c->next_segment || is_damaged(r, s->number) ||
+            rp_segments_open(r->c->segments, s->number, &bytes, NULL) != RP_OK ||
+            !is_sparse(r->c, s->live, bytes))
+            continue;
+        if (s->live > left) continue;
+        left -= s->live;
+        r->moving[r->moving_count++] = s->number;
+        r->result.moved_bytes += s->live;
+    }
+    qsort(r->moving, r->moving_count, sizeof *r->moving, compare_numbers);
+    return RP_OK;
+}
+
+static rp_status place_chunk(rp_checkpoint_run *r, rp_chunk *chunk, rp_place *out,
+                             rp_error *err)
+{
+    rp_status st;
+
+    if (rp_segments_place(r->c->segments, chunk, out)) {
+        if (!is_moving(r, out->segment)) return RP_OK;
+        return rp_segments_move_chunk(r->c->segments, chunk, out, err);
+    }
+    r->result.bytes += RP_RECORD_HEADER_BYTES + chunk->wire_bytes;
+    r->chunk_bytes += RP_RECORD_HEADER_BYTES + chunk->wire_bytes;
+    st = rp_segments_put_chunk(r->c->segments, chunk, out);
+    if (st == RP_NO_RESOURCE) return rp_fail_memory(err, chunk->wire_bytes);
+    return st == RP_OK ? st : rp_fail(err, st, "checkpoint: a chunk could not be queued");
+}
+
+static rp_status add_item(rp_checkpoint_run *r, size_t index, const rp_slot *slot,
+                          rp_error *err)
+{
+    rp_image_slot *to = &r->image.slots[index];
+    const rp_trajectory *trajectory = slot->trajectory;
+
+    to->live = true;
+    to->key = slot->key;
+    to->priority = slot->priority;
+    to->inserted_at_ns = slot->inserted_at_ns;
+    to->sequence = slot->sequence;
+    to->turn = slot->turn;
+    to->times_sampled = slot->times_sampled;
+    for (size_t c = 0; c < trajectory->column_count; c++) {
+        rp_slices column = rp_trajectory_slices(trajectory, c);
+
+        rp_image_add_column(&r->image, index, column.squeeze);
+        for (size_t i = 0; i < column.slice_count; i++) {
+            const rp_slice *slice = &column.slices[i];
+            rp_place place;
+            rp_status st = place_chunk(r, slice->chunk, &place, err);
+
+            if (st != RP_OK) return st;
+            rp_image_add_slice(&r->image,
+                               &(rp_image_slice){rp_image_add_place(&r->image, &place),
+                                                 slice->column, slice->offset, slice->length});
+        }
+    }
+    return RP_OK;
+}
+
+/* Adds a record to the shares of a block. */
+static void share(rp_kept_block *block, const rp_place *place)
+{
+    uint64_t bytes = (uint64_t)RP_RECORD_HEADER_BYTES + place->size;
+    uint64_t end = place->offset + bytes;
+
+    for (uint32_t i = block->share_count; i-- > 0;)
+        if (block->shares[i].segment == place->segment) {
+            block->shares[i].bytes += bytes;
+            if (block->shares[i].end < end) block->shares[i].end = end;
+            return;
+        }
+    block->shares[block->share_count++] = (rp_share){place->segment, bytes, end};
+}
+
+/* Notes which segments a block needs. The scratch array has room for each place to be in one
+ * of its own. */
+static rp_status note_shares(rp_checkpoint_run *r, rp_kept_block *block, rp_error *err)
+{
+    size_t room = r->image.place_count + 1;
+    rp_share *scratch = rp_alloc_array(r->c->alloc, room, sizeof *scratch);
+    rp_share *exact;
+
+    if (scratch == NULL) return rp_fail_memory(err, room * sizeof *scratch);
+    block->shares = scratch;
+    block->share_count = 0;
+    share(block, &block->at.place);
+    for (size_t i = 0; i < r->image.place_count; i++) share(block, &r->image.places[i]);
+    exact = rp_alloc_array(r->c->alloc, block->share_count, sizeof *exact);
+    if (exact != NULL) memcpy(exact, scratch, block->share_count * sizeof *exact);
+    rp_release(r->c->alloc, scratch, room * sizeof *scratch);
+    block->shares = exact;
+    if (exact != NULL) return RP_OK;
+    room = block->share_count;
+    block->share_count = 0;
+    return rp_fail_memory(err, room * sizeof *exact);
+}
+
+static rp_status write_block(rp_checkpoint_run *r, size_t table, size_t index,
+                             rp_kept_block *out, rp_error *err)
+{
+    rp_status st = RP_OK;
+
+    rp_cut_read_block(r->cut, table, index, r->slots);
+    rp_image_clear(&r->image);
+    for (size_t i = 0; i < RP_SLOTS_PER_BLOCK && st == RP_OK; i++) {
+        if (r->slots[i].state == RP_SLOT_LIVE)
+            st = add_item(r, i, &r->slots[i], err);
+        else
+            r->image.slots[i].next = r->slots[i].next;
+    }
+    if (st != RP_OK) return st;
+    rp_buf_clear(&r->payload);
+    if (rp_image_write(&r->image, &r->payload) != RP_OK)
+        return rp_fail_memory(err, r->payload.size);
+    out->at.hash = rp_manifest_hash_block(r->payload.data, r->payload.size);
+    if (r->payload.size > RP_MAX_RECORD_BYTES)
+        return rp_fail(err, RP_NO_RESOURCE, "checkpoint: a block of %zu bytes is over %d",
+                       r->payload.size, RP_MAX_RECORD_BYTES);
+    st = rp_segments_put(r->c->segments, RP_RECORD_BLOCK, index, r->payload.data,
+                         r->payload.size, &out->at.place);
+    if (st != RP_OK) return rp_fail_memory(err, r->payload.size);
+    r->result.bytes += RP_RECORD_HEADER_BYTES + r->payload.size;
+    out->fresh = true;
+    return note_shares(r, out, err);
+}
+
+static bool touches_moving(const rp_checkpoint_run *r, const rp_kept_block *block)
+{
+    if (r->moving_count == 0) return false;
+    for (uint32_t i = 0; i < block->share_count; i++)
+        if (is_moving(r, block->shares[i].segment)) return true;
+    return false;
+}
+
+/* Bytes that the manifest has at most, and files beside it. */
+static uint64_t manifest_bytes(const rp_checkpoint_run *r)
+{
+    uint64_t bytes = FILES_BYTES + r->c->catalogue.segment_count * SEGMENT_ENTRY_BYTES;
+
+    for (size_t t = 0; t < r->table_count; t++) {
+        const rp_table_state *state = rp_cut_state(r->cut, t);
+
+        bytes += rp_cut_block_count(r->cut, t) * BLOCK_ENTRY_BYTES;
+        bytes += (state->set_counts[0] + state->set_counts[1]) * SLOT_ENTRY_BYTES;
+    }
+    return bytes;
+}
+
+/* Bytes on disk that this checkpoint does not need. */
+static uint64_t dead_bytes(const rp_checkpoint_run *r)
+{
+    const rp_catalogue *k = &r->c->catalogue;
+    uint64_t all = rp_segments_queued(r->c->segments), live = 0, bytes;
+
+    for (size_t i = 0; i < k->segment_count; i++)
+        if (rp_segments_open(r->c->segments, k->segments[i].number, &bytes, NULL) == RP_OK)
+            all += bytes;
+    for (size_t t = 0; t < r->kept.count; t++)
+        for (size_t b = 0; b < r->kept.tables[t].block_count; b++) {
+            const rp_kept_block *block = &r->kept.tables[t].blocks[b];
+
+            for (uint32_t i = 0; i < block->share_count; i++) live += block->shares[i].bytes;
+        }
+    return all > live ? all - live : 0;
+}
+
+/* On a full disk: whether what is queued may be written. If not, drops it (R2). `is_all`: the
+ * whole checkpoint is queued, so it is known what remains (R3). */
+static rp_status check_room(rp_checkpoint_run *r, bool is_all, rp_error *err)
+{
+    const rp_checkpointer *c = r->c;
+    uint64_t queued = rp_segments_queued(c->segments), total, available = 0, left, spent;
+    uint64_t needed = queued + queued / RECORDS_SHARE + manifest_bytes(r);
+    rp_status st = RP_OK;
+
+    if (!c->is_short || c->files->ops->space == NULL ||
+        c->files->ops->space(c->files, &total, &available, NULL) != RP_OK)
+        return RP_OK;
+    left = available > needed ? available - needed : 0;
+    spent = c->reserve / RP_RESERVE_PARTS * RP_RESERVE_SPENT;
+    if (available < needed)
+        st = rp_fail(err, RP_NO_RESOURCE,
+                     "checkpoint: the disk is full: %" PRIu64 " bytes are needed, %" PRIu64
+                     " are free; delete items or make room",
+                     needed, available);
+    else if (is_all && r->chunk_bytes > 0 &&
+             left + dead_bytes(r) / DEAD_SHARE + spent < c->reserve)
+        st = rp_fail(err, RP_NO_RESOURCE,
+                     "checkpoint: the disk is full of items: %" PRIu64
+                     " bytes of new ones would leave %" PRIu64
+                     " free, and the next checkpoint may need %" PRIu64
+                     "; delete items or make room",
+                     r->chunk_bytes, left, c->reserve);
+    if (st != RP_OK) rp_segments_drop_queue(c->segments, true);
+    return st;
+}
+
+/* Every now and then: writes what is queued. */
+static rp_status breathe(rp_checkpoint_run *r, rp_error *err)
+{
+    uint64_t most = r->c->is_short ? SHORT_FLUSH_BYTES : FLUSH_BYTES;
+    rp_status st;
+
+    if (rp_segments_queued(r->c->segments) < most) return RP_OK;
+    st = check_room(r, false, err);
+    if (st != RP_OK) return st;
+    RP_KILL_POINT("checkpoint.segments");
+    return rp_segments_flush(r->c->segments, err);
+}
+
+static rp_status write_table(rp_checkpoint_run *r, size_t index, rp_kept_table *out,
+                             rp_error *err)
+{
+    const rp_kept_table *before = rp_kept_tables_find(&r->c->catalogue.last, out->table);
+    size_t count = rp_cut_block_count(r->cut, index);
+    rp_status st = RP_OK;
+
+    out->blocks = count > 0 ? rp_alloc_array(r->c->alloc, count, sizeof *out->blocks) : NULL;
+    if (count > 0 && out->blocks == NULL) return rp_fail_memory(err, count);
+    out->block_count = count;
+    for (size_t b = 0; b < count && st == RP_OK; b++) {
+        const rp_kept_block *old =
+            before != NULL && b < before->block_count ? &before->blocks[b] : NULL;
+
+        rp_progress_add(r->c->meter, RP_SLOT_BLOCK_BYTES);
+        if (old != NULL && !rp_cut_block_changed(r->cut, index, b) && !touches_moving(r, old))
+            out->blocks[b] = *old; /* its shares are borrowed, until this one is kept */
+        else
+            st = write_block(r, index, b, &out->blocks[b], err);
+        rp_cut_release_block(r->cut, index, b);
+        if (st == RP_OK) st = breathe(r, err);
+    }
+    return st;
+}
+
+static rp_status write_tables(rp_checkpoint_run *r, rp_error *err)
+{
+    uint64_t total = 0;
+    rp_status st = RP_OK;
+
+    for (size_t t = 0; t < r->table_count; t++)
+        total += rp_cut_block_count(r->cut, t) * RP_SLOT_BLOCK_BYTES;
+    rp_progress_begin(r->c->meter, "checkpoint", total);
+    if (r->table_count == 0) return RP_OK;
+    r->kept.tables = rp_alloc_array(r->c->alloc, r->table_count, sizeof *r->kept.tables);
+    if (r->kept.tables == NULL) return rp_fail_memory(err, r->table_count);
+    r->kept.count = r->table_count;
+    for (size_t t = 0; t < r->table_count; t++)
+        r->kept.tables[t].table = rp_table_ref(r->tables[t]);
+    for (size_t t = 0; t < r->table_count && st == RP_OK; t++)
+        st = write_table(r, t, &r->kept.tables[t], err);
+    return st;
+}
+
+/* If a segment fails on the way, what was in it gets new places: those in the blocks are wrong
+ * then, and what they were made of is gone. */
+rp_status rp_checkpoint_write_segments(rp_checkpoint_run *r, rp_error *err)
+{
+    uint64_t generation = rp_segments_generation(r->c->segments);
+    rp_status st = write_tables(r, err);
+
+    RP_KILL_POINT("checkpoint.queued");
+    if (st == RP_OK) st = check_room(r, true, err);
+    if (st == RP_OK) st = rp_segments_sync(r->c->segments, err);
+    if (st == RP_OK && rp_segments_generation(r->c->segments) != generation)
+        st = rp_fail(err, RP_UNAVAILABLE, "checkpoint: a segment failed on the way");
+    return st;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "durable/checkpoint/retention.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "util/error.h"
+#include "util/kill_point.h"
+
+rp_status rp_retention_note(rp_checkpointer *c, uint64_t number, rp_error *err)
+{
+    rp_catalogue *k = &c->catalogue;
+    uint64_t written = rp_segments_writing(c->segments); /* from here on they still are */
+
+    for (; c->next_segment < written; c->next_segment++)
+        if (rp_catalogue_add_segment(k, c->next_segment) != RP_OK)
+            return rp_fail_memory(err, sizeof *k->segments);
+    for (size_t i = 0; i < k->segment_count; i++) {
+        rp_owned_segment *segment = &k->segments[i];
+
+        if (segment->number >= written || rp_segments_in_use(c->segments, segment->number))
+            segment->dead_at = 0;
+        else if (segment->dead_at == 0)
+            segment->dead_at = number;
+    }
+    return RP_OK;
+}
+
+static rp_status drop_manifests(rp_checkpointer *c)
+{
+    rp_catalogue *k = &c->catalogue;
+    rp_status first = RP_OK;
+    bool any = false;
+
+    for (size_t i = 0; k->checkpoint_count - i > (c->is_short ? 1 : c->keep);) {
+        char path[RP_MANIFEST_PATH_BYTES];
+        rp_status st = c->files->ops->remove(
+            c->files, rp_manifest_path(path, k->checkpoints[i].number), NULL);
+
+        if (st != RP_OK && st != RP_NOT_FOUND) {
+            if (first == RP_OK) first = st;
+            i++;
+            continue;
+        }
+        any = true;
+        rp_catalogue_drop_checkpoint(k, i);
+        RP_KILL_POINT("retention.manifest");
+    }
+    /* Before their segments go: no manifest may come back without them. */
+    if (any && first == RP_OK)
+        first = c->files->ops->sync_directory(c->files, "manifest", NULL);
+    return first;
+}
+
+static rp_status drop_segments(rp_checkpointer *c, uint64_t base)
+{
+    rp_catalogue *k = &c->catalogue;
+    rp_status first = RP_OK;
+
+    for (size_t i = k->segment_count; i-- > 0;) {
+        rp_owned_segment segment = k->segments[i];
+        rp_status st;
+
+        if (segment.dead_at == 0 || segment.dead_at > base) continue;
+        if (rp_catalogue_needs(k, segment.number)) continue;
+        st = rp_segments_remove(c->segments, segment.number, NULL);
+        if (st == RP_OK || st == RP_NOT_FOUND)
+            rp_catalogue_drop_segment(k, segment.number);
+        else if (first == RP_OK)
+            first = st;
+        RP_KILL_POINT("retention.segment");
+    }
+    return first;
+}
+
+static void drop_old_file(void *ctx, const char *name)
+{
+    rp_checkpointer *c = ctx;
+    char path[64];
+    uint64_t number;
+    rp_status st;
+
+    if (!rp_manifest_parse_name(name, &number)) return;
+    (void)snprintf(path, sizeof path, "wal/%s", name);
+    st = c->files->ops->remove(c->files, path, NULL);
+    if (st != RP_OK && st != RP_NOT_FOUND) c->has_old_journal = true;
+}
+
+/* There was a journal and is none any more: all that was in it is in the checkpoint. */
+static rp_status drop_old_journal(rp_checkpointer *c)
+{
+    c->has_old_journal = false;
+    return c->files->ops->list(c->files, "wal", drop_old_file, c, NULL);
+}
+
+/* `is_all`: segments that died after the newest checkpoint go as well. */
+static rp_status retain(rp_checkpointer *c, bool is_all)
+{
+    const rp_catalogue *k = &c->catalogue;
+    rp_status first = drop_manifests(c), st = RP_OK;
+    const rp_kept_checkpoint *newest = &k->checkpoints[k->checkpoint_count - 1];
+    const rp_kept_checkpoint *base =
+        c->has_journal && k->checkpoint_count > 1 && !c->is_short ? newest - 1 : newest;
+
+    if (first == RP_OK) first = drop_segments(c, is_all ? UINT64_MAX : base->number);
+    if (c->journal != NULL)
+        st = rp_journal_trim(c->journal, base->lsn < newest->lsn ? base->lsn : newest->lsn,
+                             NULL);
+    else if (c->has_old_journal)
+        st = drop_old_journal(c);
+    RP_KILL_POINT("retention.journal");
+    return first != RP_OK ? first : st;
+}
+
+rp_status rp_retain(rp_checkpointer *c)
+{
+    return retain(c, false);
+}
+
+/* Whether a restart needs the newest checkpoint and nothing else. */
+static bool is_newest_all(const rp_checkpointer *c)
+{
+    const rp_catalogue *k = &c->catalogue;
+
+    if (k->checkpoint_count == 0 || c->is_unsure || c->has_old_journal) return false;
+    if (!c->has_journal) return true;
+    return c->journal != NULL &&
+           rp_journal_reached(c->journal) <= k->checkpoints[k->checkpoint_count - 1].lsn;
+}
+
+void rp_retention_sweep(rp_checkpointer *c)
+{
+    /* Before the look at the journal: records that no file has yet keep their chunks in memory,
+     * so the segments of these count as in use. */
+    if (rp_retention_note(c, c->last_number + 1, NULL) != RP_OK || !is_newest_all(c)) return;
+    (void)retain(c, true); /* what stays, the next one tries again */
+}
+
+rp_status rp_check_segment_size(rp_files *files, const rp_manifest_segment *segment,
+                                rp_error *err)
+{
+    char path[32];
+    rp_file *file = NULL;
+    uint64_t size = 0;
+    rp_status st = files->ops->open(files, rp_segment_path(path, segment->number), RP_OPEN_READ,
+                                    &file, err);
+
+    if (st != RP_OK) return st;
+    st = files->ops->size(file, &size, err);
+    files->ops->close(file);
+    if (st == RP_OK && size < segment->bytes)
+        st = rp_fail(err, RP_CORRUPT, "%s: %" PRIu64 " bytes of %" PRIu64 " are there", path,
+                     size, segment->bytes);
+    return st;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Manifests: one file that says what a checkpoint is, and CURRENT, which says which is the
+ * live one. docs/checkpoint.md has the bytes.
+ *
+ *   STORE                      one, first: which checkpoint, the cut's LSN, seeds
+ *   TABLE PLACES* SET*         for each table: its state, the places of its blocks, the orders
+ *                              of its dense sets
+ *   SEGMENTS*                  the segments that any of it needs, ascending
+ *   END                        one, last: counts, and the XXH3-128 of everything before
+ *
+ * A record's `number` is its place in the file, from 1. Every record is small: a manifest of
+ * any size is written and read piece by piece. */
+#ifndef RP_DURABLE_FORMAT_MANIFEST_H
+#define RP_DURABLE_FORMAT_MANIFEST_H
+
+#include "durable/format/image.h"
+#include "util/rng.h"
+
+enum {
+    RP_MANIFEST_MAX_TABLES = 4096,
+    RP_MANIFEST_PLACES = 4096,   /* in one record, at most */
+    RP_MANIFEST_SLOTS = 1 << 16, /* of a set in one record, at most */
+    RP_MANIFEST_SEGMENTS = 4096, /* in one record, at most */
+    RP_MANIFEST_PATH_BYTES = 40,
+    RP_MANIFEST_HASH_BYTES = 16,
+};
+
+/* "manifest/" and 16 hexadecimal digits. Returns `out`. */
+char *rp_manifest_path(char out[RP_MANIFEST_PATH_BYTES], uint64_t checkpoint);
+/* The same while it is being written. */
+char *rp_manifest_temporary(char out[RP_MANIFEST_PATH_BYTES], uint64_t checkpoint);
+#define RP_CURRENT_PATH "CURRENT"
+#define RP_CURRENT_TEMPORARY "CURRENT.tmp"
+/* Sixteen hexadecimal digits, nothing else; for names in a directory. */
+bool rp_manifest_parse_name(const char *name, uint64_t *number);
+
+typedef struct rp_manifest_store {
+    uint64_t checkpoint; /* its number, from 1 */
+    uint64_t lsn;        /* of the last change it has */
+    uint64_t seed;
+    rp_rng keys;           /* the store's generator of keys */
+    int64_t written_at_ns; /* wall clock: a label */
+    uint32_t table_count;
+} rp_manifest_store;
+
+typedef struct rp_manifest_block {
+    rp_place place;
+    uint64_t hash; /* XXH3-64 of its payload, so that no other block passes for it */
+} rp_manifest_block;
+
+typedef struct rp_manifest_segment {
+    uint64_t number;
+    uint64_t bytes; /* of the file that it needs: what comes later may be anything */
+    uint64_t live;  /* of them, those of records that the checkpoint needs, about */
+} rp_manifest_segment;
+
+/* A manifest in memory. */
+typedef struct rp_manifest_table {
+    rp_table_state state; /* options.name and options.signature are the manifest's */
+    uint64_t block_count;
+    rp_manifest_block *blocks;
+    uint32_t *sets[2]; /* state.set_counts slots each */
+    /* private */
+    size_t block_capacity, set_capacities[2];
+} rp_manifest_table;
+
+typedef struct rp_manifest {
+    rp_allocator alloc;
+    rp_store_id store_id;
+    rp_manifest_store store;
+    rp_manifest_table *tables;
+    size_t table_count;
+    rp_manifest_segment *segments;
+    size_t segment_count;
+    uint64_t bytes; /* of the file */
+    uint8_t hash[RP_MANIFEST_HASH_BYTES];
+    /* private */
+    size_t table_capacity, segment_capacity;
+} rp_manifest;
+
+void rp_manifest_free(rp_manifest *manifest); /* NULL is fine */
+
+uint64_t rp_manifest_hash_block(const void *payload, size_t size);
+
+/* --- reading ------------------------------------------------------------------------------------ */
+
+/* Takes records one after the other and checks that they make a manifest. */
+typedef struct rp_manifest_reader rp_manifest_reader;
+
+/* RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_manifest_reader_new(const rp_allocator *alloc,
+                                              rp_manifest_reader **out);
+void rp_manifest_reader_free(rp_manifest_reader *reader); /* NULL is fine */
+/* RP_CORRUPT, RP_NO_RESOURCE; then no more may be given. */
+RP_NODISCARD rp_status rp_manifest_reader_add(rp_manifest_reader *reader,
+                                              const rp_record *record, rp_error *err);
+/* The manifest, once END has been given. Returns owned. RP_CORRUPT (END is missing). */
+RP_NODISCARD rp_status rp_manifest_reader_take(rp_manifest_reader *reader, rp_manifest **out,
+                                               rp_error *err);
+
+/* Reads the manifest of a checkpoint from `path`, and checks all of it. `store` may be NULL:
+ * any. Returns owned. RP_NOT_FOUND, RP_CORRUPT, RP_PRECONDITION (a newer format),
+ * RP_UNAVAILABLE, RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_manifest_load(const rp_allocator *alloc, rp_files *files,
+                                        const char *path, uint64_t checkpoint,
+                                        const rp_store_id *store, rp_manifest **out,
+                                        rp_error *err);
+
+/* --- writing ------------------------------------------------------------------------------------ */
+
+/* Writes a manifest. Everything after a failure is ignored, and finish tells. One thread. */
+typedef struct rp_manifest_writer rp_manifest_writer;
+
+/* Makes the file at `path`, in place of one that is there. */
+RP_NODISCARD rp_status rp_manifest_writer_new(const rp_allocator *alloc, rp_files *files,
+                                              const char *path, const rp_store_id *id,
+                                              const rp_manifest_store *store,
+                                              rp_manifest_writer **out, rp_error *err);
+void rp_manifest_writer_free(rp_manifest_writer *w); /* NULL is fine; the file stays */
+
+/* Tables in order, each followed by its blocks and its sets, from the first on. */
+void rp_manifest_add_table(rp_manifest_writer *w, const rp_table_state *state,
+                           uint64_t block_count);
+void rp_manifest_add_blocks(rp_manifest_writer *w, const rp_manifest_block *blocks,
+                            size_t count);
+void rp_manifest_add_set(rp_manifest_writer *w, int which, const uint32_t *slots, size_t count);
+/* Last, in ascending order. */
+void rp_manifest_add_segments(rp_manifest_writer *w, const rp_manifest_segment *segments,
+                              size_t count);
+/* Writes END, syncs. The status is that of the first failure. */
+RP_NODISCARD rp_status rp_manifest_writer_finish(rp_manifest_writer *w, uint64_t *bytes,
+                                                 uint8_t hash[RP_MANIFEST_HASH_BYTES],
+                                                 rp_error *err);
+
+/* --- CURRENT ------------------------------------------------------------------------------------ */
+
+typedef struct rp_current {
+    rp_store_id store_id;
+    uint64_t checkpoint;
+    uint64_t bytes; /* of its manifest */
+    uint8_t hash[RP_MANIFEST_HASH_BYTES];
+} rp_current;
+
+enum { RP_CURRENT_BYTES = RP_FILE_HEADER_BYTES + RP_RECORD_HEADER_BYTES + 32 };
+
+void rp_current_encode(const rp_current *current, uint8_t out[RP_CURRENT_BYTES]);
+/* RP_CORRUPT, RP_PRECONDITION. */
+RP_NODISCARD rp_status rp_current_decode(const uint8_t *data, size_t size, rp_current *out,
+                                         rp_error *err);
+/* RP_NOT_FOUND and the above. */
+RP_NODISCARD rp_status rp_current_load(rp_files *files, rp_current *out, rp_error *err);
+/* Writes it under its temporary name and syncs it. */
+RP_NODISCARD rp_status rp_current_prepare(rp_files *files, const rp_current *current,
+                                          rp_error *err);
+/* Gives it its name and syncs the directory. After a failure either may be the live one. */
+RP_NODISCARD rp_status rp_current_switch(rp_files *files, rp_error *err);
+
+#endif

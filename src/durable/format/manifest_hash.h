@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The checksum over a whole manifest: XXH3-128 of, for each record before END, the checksum of
+ * its header (which covers kind, number, length, the payload's checksum and the record before)
+ * and its payload. */
+#ifndef RP_DURABLE_FORMAT_MANIFEST_HASH_H
+#define RP_DURABLE_FORMAT_MANIFEST_HASH_H
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "durable/format/manifest.h"
+#include "util/little_endian.h"
+
+/* Wants the alignment of a cache line: rp_alloc_aligned(). */
+typedef struct rp_manifest_hash {
+    XXH3_state_t state;
+} rp_manifest_hash;
+
+static inline void rp_manifest_hash_init(rp_manifest_hash *h)
+{
+    (void)XXH3_128bits_reset(&h->state);
+}
+
+static inline void rp_manifest_hash_add(rp_manifest_hash *h, const rp_record *record)
+{
+    uint8_t crc[4];
+
+    rp_put_u32(crc, record->crc);
+    (void)XXH3_128bits_update(&h->state, crc, sizeof crc);
+    (void)XXH3_128bits_update(&h->state, record->payload, record->size);
+}
+
+static inline void rp_manifest_hash_take(const rp_manifest_hash *h,
+                                         uint8_t out[RP_MANIFEST_HASH_BYTES])
+{
+    XXH128_hash_t hash = XXH3_128bits_digest(&h->state);
+
+    rp_put_u64(out, hash.low64);
+    rp_put_u64(out + 8, hash.high64);
+}
+
+#endif

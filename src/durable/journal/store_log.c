@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Telling the journal. A raw record of a change is the change itself, then its array, then the
+ * table's name:
+ *
+ *   | raw_change | rp_inserted, rp_update or keys x count | name |
+ *
+ * The others are payloads already. */
+#include "durable/journal/store_log.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "chunk/trajectory.h"
+#include "durable/format/image.h"
+#include "durable/format/journal_records.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+enum { MOST_TABLES = 4096 };
+
+typedef struct raw_change {
+    rp_change change; /* its pointers are of the past */
+    uint64_t name_size;
+} raw_change;
+
+struct rp_store_log {
+    rp_table_log log; /* first: the tables' calls get this */
+    rp_allocator alloc;
+    rp_store_log_options o;
+    rp_journal *journal;
+    rp_journal_encoder encoder; /* the journal's thread's */
+    /* Somebody was told that it is behind, and may wait to be nudged. Set before the look that
+     * decides, cleared before the look that wakes: sequentially consistent, so one of the two
+     * sees the other. */
+    atomic_bool was_behind;
+};
+
+/* --- telling ------------------------------------------------------------------------------------------ */
+
+/* Bytes that the chunks of a trajectory take on disk and that nobody has queued yet. */
+static uint64_t bytes_to_put(const rp_store_log *log, const rp_trajectory *trajectory)
+{
+    uint64_t bytes = 0;
+    rp_place place;
+
+    for (uint32_t i = 0; i < trajectory->chunk_count; i++)
+        if (!rp_segments_place(log->o.segments, trajectory->chunks[i], &place))
+            bytes += RP_RECORD_HEADER_BYTES + (uint64_t)trajectory->chunks[i]->wire_bytes;
+    return bytes;
+}
+
+static bool has_room(rp_store_log *log, rp_trajectory *const *trajectories, size_t count)
+{
+    uint64_t least = bytes_to_put(log, trajectories[0]), bytes = least;
+
+    for (size_t i = 1; i < count; i++) bytes += bytes_to_put(log, trajectories[i]);
+    if (rp_journal_has_room(log->journal, bytes, least)) return true;
+    atomic_store(&log->was_behind, true); /* before the look that counts, as below */
+    return rp_journal_has_room(log->journal, bytes, least);
+}
+
+static rp_status on_prepare(rp_table_log *base, rp_trajectory *const *trajectories,
+                            size_t count)
+{
+    rp_store_log *log = (rp_store_log *)base;
+    rp_place place;
+
+    /* Nothing would take them from the segments' queue for as long as the disk is away. What is
+     * inserted after the cut that ends this is put by the thread, if it must be. */
+    if (rp_journal_is_lost(log->journal)) return RP_OK;
+    if (log->o.sync && !has_room(log, trajectories, count)) return RP_UNAVAILABLE;
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t j = 0; j < trajectories[i]->chunk_count; j++) {
+            rp_chunk *chunk = trajectories[i]->chunks[j];
+
+            if (rp_segments_place(log->o.segments, chunk, &place)) continue;
+            if (rp_segments_put_chunk(log->o.segments, chunk, &place) != RP_OK)
+                return RP_NO_RESOURCE;
+        }
+    return RP_OK;
+}
+
+static rp_bytes array_of(const rp_change *change)
+{
+    switch ((int)change->kind) {
+    case RP_CHANGED_INSERT:
+        return (rp_bytes){change->inserted, change->count * sizeof *change->inserted};
+    case RP_CHANGED_UPDATE:
+        return (rp_bytes){change->updates, change->count * sizeof *change->updates};
+    case RP_CHANGED_DELETE:
+        return (rp_bytes){change->keys, change->count * sizeof *change->keys};
+    default: return (rp_bytes){NULL, 0};
+    }
+}
+
+static uint64_t on_changed(rp_table_log *base, const rp_table *table, const rp_change *change)
+{
+    rp_store_log *log = (rp_store_log *)base;
+    const char *name = rp_table_name(table);
+    raw_change raw = {*change, strlen(name)};
+    rp_bytes parts[] = {{&raw, sizeof raw}, array_of(change), {name, (size_t)raw.name_size}};
+    bool is_kept;
+    uint64_t lsn;
+
+    if (change->kind == RP_CHANGED_INSERT)
+        for (size_t i = 0; i < change->count; i++)
+            if (change->inserted[i].trajectory != NULL)
+                (void)rp_trajectory_ref(change->inserted[i].trajectory);
+    lsn = rp_journal_append(log->journal, rp_journal_kind_of(change), parts, 3, &is_kept);
+    if (!is_kept && change->kind == RP_CHANGED_INSERT)
+        for (size_t i = 0; i < change->count; i++)
+            rp_trajectory_unref(change->inserted[i].trajectory); /* the table has one more */
+    return lsn;
+}
+
+/* A record whose payload is made here: there are few of these. */
+static uint64_t append(rp_store_log *log, rp_record_kind kind, const rp_buf *payload)
+{
+    rp_bytes part = {payload->data, payload->size};
+
+    if (payload->bad) return rp_journal_append_nothing(log->journal);
+    return rp_journal_append(log->journal, kind, &part, 1, NULL);
+}
+
+static uint64_t on_created(rp_table_log *base, const rp_table *table)
+{
+    rp_store_log *log = (rp_store_log *)base;
+    rp_table_state state;
+    rp_buf payload;
+    uint64_t lsn;
+
+    rp_buf_init(&payload, &log->alloc);
+    rp_table_get_state((rp_table *)table, &state);
+    rp_image_write_table(&payload, &state);
+    lsn = append(log, RP_RECORD_CREATE, &payload);
+    rp_buf_deinit(&payload);
+    return lsn;
+}
+
+static uint64_t on_dropped(rp_table_log *base, const rp_table *table)
+{
+    rp_store_log *log = (rp_store_log *)base;
+    const char *name = rp_table_name(table);
+    rp_buf payload;
+    uint64_t lsn;
+
+    rp_buf_init(&payload, &log->alloc);
+    rp_journal_encode_drop((rp_string){name, strlen(name)}, &payload);
+    lsn = append(log, RP_RECORD_DROP, &payload);
+    rp_buf_deinit(&payload);
+    return lsn;
+}
+
+static bool is_behind(const rp_table_log *base, bool is_insert)
+{
+    rp_store_log *log = (rp_store_log *)base;
+
+    if (!rp_journal_is_behind(log->journal, is_insert)) return false;
+    atomic_store(&log->was_behind, true);
+    return rp_journal_is_behind(log->journal, is_insert);
+}
+
+static rp_status on_wait(rp_table_log *base, uint64_t lsn, rp_wait wait, rp_error *err)
+{
+    return rp_journal_wait(((rp_store_log *)base)->journal, lsn, wait, err);
+}
+
+/* --- on the journal's thread ---------------------------------------------------------------------------- */
+
+/* A change from its raw record. */
+static rp_string read_raw(const void *raw, rp_change *change)
+{
+    const raw_change *head = raw;
+    const char *array = (const char *)(head + 1);
+
+    *change = head->change;
+    if (change->kind == RP_CHANGED_INSERT) change->inserted = (const void *)array;
+    if (change->kind == RP_CHANGED_UPDATE) change->updates = (const void *)array;
+    if (change->kind == RP_CHANGED_DELETE) change->keys = (const void *)array;
+    return (rp_string){array + array_of(change).size, (size_t)head->name_size};
+}
+
+static rp_status place_of(void *ctx, rp_chunk *chunk, rp_place *out)
+{
+    rp_store_log *log = ctx;
+
+    if (rp_segments_place(log->o.segments, chunk, out)) return RP_OK;
+    return rp_segments_put_chunk(log->o.segments, chunk, out);
+}
+
+static rp_status on_encode(void *ctx, rp_record_kind kind, const void *raw, size_t size,
+                           rp_buf *out)
+{
+    rp_store_log *log = ctx;
+    rp_change change;
+    rp_string name;
+
+    if (kind == RP_RECORD_CREATE || kind == RP_RECORD_DROP) {
+        rp_buf_append(out, raw, size);
+        return out->bad ? RP_NO_RESOURCE : RP_OK;
+    }
+    name = read_raw(raw, &change);
+    return rp_journal_encode(&log->encoder, name, &change, place_of, log, out);
+}
+
+static void on_release(void *ctx, rp_record_kind kind, const void *raw, size_t size)
+{
+    rp_change change;
+
+    (void)ctx, (void)size;
+    if (kind != RP_RECORD_INSERT) return;
+    (void)read_raw(raw, &change);
+    for (size_t i = 0; i < change.count; i++)
+        rp_trajectory_unref(change.inserted[i].trajectory);
+}
+
+static void nudge(rp_store_log *log)
+{
+    rp_table **tables = rp_alloc_array(&log->alloc, MOST_TABLES, sizeof *tables);
+    size_t count;
+
+    if (tables == NULL) { /* after the next batch, then */
+        atomic_store(&log->was_behind, true);
+        return;
+    }
+    count = rp_store_find_tables(log->o.store, tables, MOST_TABLES);
+    for (size_t i = 0; i < count && i < MOST_TABLES; i++) {
+        rp_table_nudge(tables[i]);
+        rp_table_unref(tables[i]);
+    }
+    rp_release(&log->alloc, tables, MOST_TABLES * sizeof *tables);
+}
+
+static void on_pass(void *ctx)
+{
+    rp_store_log *log = ctx;
+
+    /* Inserts that still wait for a full disk say again that they do. */
+    if (!atomic_load(&log->was_behind) || rp_journal_is_behind(log->journal, false) ||
+        rp_journal_is_short(log->journal))
+        return;
+    atomic_store(&log->was_behind, false);
+    nudge(log);
+}
+
+static void on_safe(void *ctx, uint64_t lsn)
+{
+    rp_store_log *log = ctx;
+
+    if (log->o.on_safe != NULL) log->o.on_safe(log->o.ctx, lsn);
+}
+
+static void on_trouble(void *ctx, const rp_error *why)
+{
+    rp_store_log *log = ctx;
+
+    if (log->o.on_trouble != NULL) log->o.on_trouble(log->o.ctx, why);
+}
+
+/* --- beginning and end ------------------------------------------------------------------------------------ */
+
+rp_status rp_store_log_start(const rp_store_log_options *options, rp_store_log **out,
+                             rp_error *err)
+{
+    rp_store_log *log = rp_alloc_zero(options->alloc, sizeof *log);
+    rp_journal_options journal = {
+        .alloc = options->alloc,
+        .files = options->files,
+        .segments = options->segments,
+        .store = options->id,
+        .next_lsn = options->next_lsn,
+        .sync = options->sync,
+        .interval_ns = options->interval_ns,
+        .retry_ns = options->retry_ns,
+        .file_bytes = options->file_bytes,
+        .max_queued = options->max_queued,
+        .encode = on_encode,
+        .release = on_release,
+        .on_safe = on_safe,
+        .on_trouble = on_trouble,
+        .on_pass = on_pass,
+        .ctx = log,
+    };
+    rp_status st;
+
+    if (log == NULL) return rp_fail_memory(err, sizeof *log);
+    log->alloc = *options->alloc;
+    log->o = *options;
+    log->log = (rp_table_log){.prepare = on_prepare,
+                              .changed = on_changed,
+                              .created = on_created,
+                              .dropped = on_dropped,
+                              .is_behind = is_behind,
+                              .wait = on_wait};
+    rp_journal_encoder_init(&log->encoder, &log->alloc);
+    st = rp_journal_start(&journal, &log->journal, err);
+    if (st != RP_OK) {
+        rp_release(options->alloc, log, sizeof *log);
+        return st;
+    }
+    rp_store_set_log(log->o.store, &log->log);
+    *out = log;
+    return RP_OK;
+}
+
+rp_status rp_store_log_stop(rp_store_log *log, rp_error *err)
+{
+    rp_allocator alloc;
+    rp_status st;
+
+    if (log == NULL) return RP_OK;
+    rp_store_set_log(log->o.store, NULL);
+    nudge(log);
+    st = rp_journal_stop(log->journal, err);
+    rp_journal_encoder_deinit(&log->encoder);
+    alloc = log->alloc;
+    rp_release(&alloc, log, sizeof *log);
+    return st;
+}
+
+rp_journal *rp_store_log_journal(rp_store_log *log)
+{
+    return log->journal;
+}

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which checkpoint is loaded, and what becomes of the others. */
+#include "durable/recovery/recovery.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/kill_point.h"
+#include "util/mem.h"
+
+enum { MAX_REPORTS = 1000, MAX_FILES = 1 << 20 };
+#define MAX_LSN (UINT64_MAX / 2) /* there is room to leap (RP_LSN_LEAP) */
+
+void rp_recovery_report(rp_recovery *r, const char *format, ...)
+{
+    char text[2 * RP_ERROR_TEXT_BYTES];
+    va_list arguments;
+
+    if (r->on_event == NULL || r->reported > MAX_REPORTS) return;
+    if (r->reported++ == MAX_REPORTS) {
+        r->on_event(r->ctx, true, "there is more, which is not told");
+        return;
+    }
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    r->on_event(r->ctx, true, text);
+}
+
+/* --- what is there ------------------------------------------------------------------------------------- */
+
+/* The numbers that the names in a directory of ours stand for, ascending. */
+typedef struct numbers {
+    const rp_allocator *alloc;
+    uint64_t *at;
+    size_t count, capacity;
+    bool bad; /* no memory, or absurdly many */
+} numbers;
+
+static void add_number(void *ctx, const char *name)
+{
+    numbers *n = ctx;
+    uint64_t number;
+    size_t more = n->capacity < 16 ? 16 : 2 * n->capacity;
+
+    if (!rp_manifest_parse_name(name, &number)) return;
+    if (n->count == n->capacity) {
+        if (n->bad || n->count >= MAX_FILES ||
+            !rp_resize_array(n->alloc, &n->at, n->capacity, more, sizeof *n->at)) {
+            n->bad = true;
+            return;
+        }
+        n->capacity = more;
+    }
+    n->at[n->count++] = number;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static rp_status list_numbers(rp_recovery *r, const char *path, numbers *out, rp_error *err)
+{
+    rp_status st;
+
+    *out = (numbers){.alloc = r->alloc};
+    st = r->files->ops->list(r->files, path, add_number, out, err);
+    if (st == RP_OK && out->bad) st = rp_fail_memory(err, out->capacity * sizeof *out->at);
+    if (st == RP_OK && out->count > 1)
+        qsort(out->at, out->count, sizeof *out->at, compare_numbers);
+    return st;
+}
+
+static void free_numbers(numbers *n)
+{
+    rp_release(n->alloc, n->at, n->capacity * sizeof *n->at);
+    *n = (numbers){.alloc = n->alloc};
+}
+
+/* Everything in the directory that has a number. */
+typedef struct directory {
+    numbers manifests, segments, journal;
+    rp_current current;
+    rp_status current_status;
+    rp_error why; /* the first thing that was wrong */
+} directory;
+
+static rp_status look(rp_recovery *r, directory *d, rp_error *err)
+{
+    static const char *const folders[] = {"manifest", "seg", "wal", "quarantine"};
+    rp_status st = RP_OK;
+
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0] && st == RP_OK; i++)
+        st = r->files->ops->make_directory(r->files, folders[i], err);
+    if (st == RP_OK) st = r->files->ops->sync_directory(r->files, "", err);
+    if (st == RP_OK) st = list_numbers(r, "manifest", &d->manifests, err);
+    if (st == RP_OK) st = list_numbers(r, "seg", &d->segments, err);
+    if (st == RP_OK) st = list_numbers(r, "wal", &d->journal, err);
+    if (st != RP_OK) return st;
+    if (d->manifests.count > 0) r->last_number = d->manifests.at[d->manifests.count - 1];
+    r->next_segment = d->segments.count > 0 ? d->segments.at[d->segments.count - 1] + 1 : 1;
+    r->has_journal = d->journal.count > 0;
+    if (r->has_journal) r->highest_lsn = d->journal.at[d->journal.count - 1];
+    if (r->highest_lsn > MAX_LSN)
+        return rp_fail(err, RP_CORRUPT, "wal/%016" PRIx64 ": no journal has come so far",
+                       r->highest_lsn);
+    d->current_status = rp_current_load(r->files, &d->current, &d->why);
+    if (d->current_status == RP_OK && d->current.checkpoint > r->last_number)
+        r->last_number = d->current.checkpoint;
+    if (d->current_status != RP_OK && d->current_status != RP_NOT_FOUND &&
+        d->current_status != RP_CORRUPT) {
+        if (err != NULL) *err = d->why;
+        return d->current_status;
+    }
+    return RP_OK;
+}
+
+static void free_directory(directory *d)
+{
+    free_numbers(&d->manifests);
+    free_numbers(&d->segments);
+    free_numbers(&d->journal);
+}
+
+/* --- one checkpoint --------------------------------------------------------------------------------------- */
+
+/* Numbers in the directory, of whatever became of them. */
+static void note_lsn(rp_recovery *r, const rp_manifest *m)
+{
+    if (m != NULL && m->store.lsn > r->highest_lsn) r->highest_lsn = m->store.lsn;
+}
+
+static rp_status load_manifest(rp_recovery *r, const directory *d, uint64_t number,
+                               rp_manifest **out, rp_error *err)
+{
+    char path[RP_MANIFEST_PATH_BYTES];
+    rp_status st = rp_manifest_load(r->alloc, r->files, rp_manifest_path(path, number), number,
+                                    NULL, out, err);
+
+    if (st != RP_OK || d->current_status != RP_OK) return st;
+    if (memcmp(&(*out)->store_id, &d->current.store_id, sizeof d->current.store_id) != 0)
+        st = rp_fail(err, RP_CORRUPT, "%s: it belongs to another store than " RP_CURRENT_PATH,
+                     path);
+    else if (number == d->current.checkpoint &&
+             ((*out)->bytes != d->current.bytes ||
+              memcmp((*out)->hash, d->current.hash, RP_MANIFEST_HASH_BYTES) != 0))
+        st = rp_fail(err, RP_CORRUPT, "%s: it is not the one that " RP_CURRENT_PATH " names",
+                     path);
+    if (st != RP_OK) {
+        rp_manifest_free(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
+static rp_status admit(void *ctx, rp_chunk *chunk)
+{
+    return rp_tier_admit(((rp_recovery *)ctx)->tier, chunk);
+}
+
+static rp_status open_segments(rp_recovery *r, const rp_store_id *id, rp_error *err)
+{
+    rp_segments_options options = {.alloc = r->alloc,
+                                   .files = r->files,
+                                   .store = *id,
+                                   .segment_bytes = r->segment_bytes,
+                                   .next_number = r->next_segment};
+
+    rp_tier_options tier = {.alloc = r->alloc,
+                            .store = r->store,
+                            .max_memory = r->max_memory,
+                            .on_event = r->on_tier_event,
+                            .ctx = r->ctx};
+    rp_status st;
+
+    r->id = *id;
+    st = rp_segments_new(&options, &r->segments, err);
+    if (st != RP_OK || r->max_memory == 0) return st;
+    tier.segments = r->segments;
+    st = rp_tier_new(&tier, &r->tier, err);
+    r->chunks.on_chunk = admit;
+    r->chunks.ctx = r;
+    return st;
+}
+
+/* Forgets what a checkpoint that is not whole has left behind in memory. */
+static void forget(rp_recovery *r)
+{
+    rp_chunk_index_deinit(&r->chunks);
+    rp_tier_free(r->tier);
+    r->tier = NULL;
+    rp_segments_free(r->segments);
+    r->segments = NULL;
+    r->damaged_count = 0;
+    r->reported = 0;
+}
+
+/* Loads one. `*is_final`: there is no second try, whatever the status. */
+static rp_status load(rp_recovery *r, const directory *d, uint64_t number, bool *is_final,
+                      rp_error *err)
+{
+    rp_manifest *m = NULL;
+    rp_loading *l = NULL;
+    rp_status st = load_manifest(r, d, number, &m, err);
+
+    if (st == RP_OK && m->store.lsn > r->wanted_lsn) r->wanted_lsn = m->store.lsn;
+    if (st == RP_OK) st = open_segments(r, &m->store_id, err);
+    if (st == RP_OK) st = rp_loading_new(r, m, &l, err);
+    if (st == RP_OK) st = rp_loading_read(l, err);
+    if (st == RP_OK) {
+        *is_final = true;
+        st = rp_loading_restore(l, err);
+    }
+    if (st == RP_OK) {
+        r->checkpoint = number;
+        r->lsn = m->store.lsn;
+        if (rp_store_find_tables(r->store, NULL, 0) != m->table_count) r->is_same = false;
+    }
+    rp_loading_free(l);
+    rp_manifest_free(m);
+    if (st != RP_OK) forget(r);
+    return st;
+}
+
+/* Tries them: that of CURRENT first, then from the highest number down. */
+static rp_status load_any(rp_recovery *r, directory *d, rp_error *err)
+{
+    bool has_current = d->current_status == RP_OK, is_final = false;
+    uint64_t first = has_current ? d->current.checkpoint : 0;
+    rp_error why = {0};
+    rp_status st = RP_CORRUPT;
+
+    if (d->current_status == RP_CORRUPT) {
+        rp_recovery_report(r, "%s", d->why.text);
+        r->is_whole = false;
+    }
+    if (has_current) st = load(r, d, first, &is_final, &why);
+    for (size_t i = d->manifests.count; i-- > 0;) {
+        if (st != RP_CORRUPT && st != RP_NOT_FOUND) break;
+        if (is_final) break;
+        if (why.code != RP_OK) {
+            if (d->why.code == RP_OK) d->why = why;
+            rp_recovery_report(r, "checkpoint not loaded: %s", why.text);
+            r->is_whole = false;
+            r->is_older = true;
+        }
+        why = (rp_error){0};
+        if (has_current && d->manifests.at[i] >= first) continue;
+        st = load(r, d, d->manifests.at[i], &is_final, &why);
+    }
+    if (st == RP_OK) return RP_OK;
+    if (why.code == RP_OK || (d->why.code != RP_OK && !is_final)) why = d->why;
+    if (st == RP_NOT_FOUND) st = RP_CORRUPT;
+    if (err != NULL) *err = why;
+    if (err != NULL) err->code = st;
+    return st;
+}
+
+/* --- afterwards ------------------------------------------------------------------------------------------- */
+
+static void move_away(rp_recovery *r, uint64_t number)
+{
+    char path[RP_MANIFEST_PATH_BYTES], to[RP_MANIFEST_PATH_BYTES];
+
+    (void)rp_manifest_path(path, number);
+    (void)snprintf(to, sizeof to, "quarantine/%016" PRIx64, number);
+    if (r->files->ops->rename(r->files, path, to, NULL) == RP_OK)
+        rp_recovery_report(r, "%s is damaged: moved to %s", path, to);
+    RP_KILL_POINT("recovery.quarantine");
+}
+
+/* Keeps the segments of a checkpoint in quarantine: somebody may want to salvage it. */
+static rp_status hold(rp_recovery *r, const rp_manifest *m, rp_error *err)
+{
+    if (rp_catalogue_hold(&r->catalogue, m->segments, m->segment_count) == RP_OK) return RP_OK;
+    return rp_fail_memory(err, m->segment_count * sizeof *m->segments);
+}
+
+static rp_status hold_quarantined(rp_recovery *r, rp_error *err)
+{
+    numbers n;
+    rp_status st = list_numbers(r, "quarantine", &n, err);
+
+    for (size_t i = 0; i < n.count && st == RP_OK; i++) {
+        char path[RP_MANIFEST_PATH_BYTES];
+        rp_manifest *m = NULL;
+
+        (void)snprintf(path, sizeof path, "quarantine/%016" PRIx64, n.at[i]);
+        if (n.at[i] > r->last_number) r->last_number = n.at[i]; /* no number is used twice */
+        /* What cannot be read cannot be salvaged either. */
+        if (rp_manifest_load(r->alloc, r->files, path, n.at[i], &r->id, &m, NULL) == RP_OK)
+            st = hold(r, m, err);
+        note_lsn(r, m);
+        rp_manifest_free(m);
+    }
+    free_numbers(&n);
+    return st;
+}
+
+/* Enters the other checkpoints. Those that cannot be read, or could not be loaded, are put
+ * aside; those that are newer than CURRENT's were never live, what came after has happened
+ * otherwise, and they go: for good, before anything is built upon that. */
+static rp_status enter_checkpoints(rp_recovery *r, const directory *d, rp_error *err)
+{
+    rp_status st = RP_OK;
+
+    for (size_t i = 0; i < d->manifests.count && st == RP_OK; i++) {
+        uint64_t number = d->manifests.at[i];
+        char path[RP_MANIFEST_PATH_BYTES];
+        rp_manifest *m = NULL;
+        rp_error why = {0};
+        bool was_live = d->current_status != RP_OK || number <= d->current.checkpoint;
+        bool was_tried = number > r->checkpoint && was_live;
+
+        st = rp_manifest_load(r->alloc, r->files, rp_manifest_path(path, number), number,
+                              &r->id, &m, &why);
+        note_lsn(r, m);
+        if (st == RP_OK && !was_live) {
+            st = r->files->ops->remove(r->files, path, err);
+            if (st == RP_OK) st = r->files->ops->sync_directory(r->files, "manifest", err);
+        } else if (st == RP_OK && !was_tried) {
+            st = rp_catalogue_add_checkpoint(&r->catalogue, number, m->store.lsn, m->segments,
+                                             m->segment_count);
+            if (st != RP_OK) st = rp_fail_memory(err, m->segment_count);
+        } else if (st == RP_OK || st == RP_CORRUPT || st == RP_PRECONDITION) {
+            move_away(r, number);
+            st = RP_OK;
+            if (m != NULL) st = hold(r, m, err);
+        } else if (err != NULL) {
+            *err = why;
+        }
+        rp_manifest_free(m);
+    }
+    return st;
+}
+
+/* Enters the segments that have our name in their header. */
+static rp_status enter_segments(rp_recovery *r, const directory *d, rp_error *err)
+{
+    for (size_t i = 0; i < d->segments.count; i++) {
+        uint64_t bytes;
+        rp_status st = rp_segments_open(r->segments, d->segments.at[i], &bytes, err);
+
+        if (st == RP_OK && rp_catalogue_add_segment(&r->catalogue, d->segments.at[i]) != RP_OK)
+            return rp_fail_memory(err, sizeof bytes);
+        /* One that cannot be read is not ours to remove. */
+        if (st != RP_OK && st != RP_CORRUPT && st != RP_NOT_FOUND && st != RP_PRECONDITION)
+            return st;
+    }
+    return RP_OK;
+}
+
+static void sweep_manifest(void *ctx, const char *name)
+{
+    rp_recovery *r = ctx;
+    char path[64], digits[17] = {0};
+    uint64_t number;
+
+    if (strlen(name) != 20 || strcmp(name + 16, ".tmp") != 0) return;
+    memcpy(digits, name, 16);
+    if (!rp_manifest_parse_name(digits, &number)) return;
+    (void)snprintf(path, sizeof path, "manifest/%s", name);
+    (void)r->files->ops->remove(r->files, path, NULL);
+}
+
+static void sweep(rp_recovery *r)
+{
+    (void)r->files->ops->remove(r->files, RP_CURRENT_TEMPORARY, NULL);
+    (void)r->files->ops->remove(r->files, RP_JOURNAL_TEMPORARY, NULL);
+    (void)r->files->ops->list(r->files, "manifest", sweep_manifest, r, NULL);
+}
+
+/* --- nothing was there ------------------------------------------------------------------------------------- */
+
+static rp_status size_of_segment(rp_recovery *r, uint64_t number, uint64_t *out, rp_error *err)
+{
+    char path[32];
+    rp_file *file = NULL;
+    rp_status st =
+        r->files->ops->open(r->files, rp_segment_path(path, number), RP_OPEN_READ, &file, err);
+
+    if (st != RP_OK) return st;
+    st = r->files->ops->size(file, out, err);
+    r->files->ops->close(file);
+    return st;
+}
+
+/* A directory without manifests is new, unless something in it says that there were some. */
+static rp_status start_fresh(rp_recovery *r, const directory *d, rp_error *err)
+{
+    rp_store_id id;
+
+    if (d->current_status != RP_NOT_FOUND || d->journal.count > 0)
+        return rp_fail(err, RP_CORRUPT, "%s is there, but no manifest of a checkpoint",
+                       d->journal.count > 0 ? "a journal" : RP_CURRENT_PATH);
+    for (size_t i = 0; i < d->segments.count; i++) {
+        uint64_t bytes = 0;
+        rp_status st = size_of_segment(r, d->segments.at[i], &bytes, err);
+
+        if (st != RP_OK) return st;
+        if (bytes > RP_FILE_HEADER_BYTES)
+            return rp_fail(err, RP_CORRUPT,
+                           "segment %" PRIu64 " is there, but no manifest of a checkpoint",
+                           d->segments.at[i]);
+    }
+    for (size_t i = 0; i < sizeof id.bytes; i += sizeof(uint64_t)) {
+        uint64_t random = rp_system_seed();
+        memcpy(id.bytes + i, &random, sizeof random);
+    }
+    r->is_fresh = true;
+    return open_segments(r, &id, err);
+}
+
+rp_status rp_recover(rp_recovery *r, rp_error *err)
+{
+    directory d = {
+        .manifests.alloc = r->alloc, .segments.alloc = r->alloc, .journal.alloc = r->alloc};
+    rp_status st;
+
+    rp_chunk_index_init(&r->chunks, r->alloc);
+    rp_catalogue_init(&r->catalogue, r->alloc);
+    r->is_whole = r->is_same = true;
+    st = look(r, &d, err);
+    RP_KILL_POINT("recovery.begin");
+    if (st == RP_OK && d.manifests.count == 0) {
+        st = start_fresh(r, &d, err);
+    } else if (st == RP_OK) {
+        st = load_any(r, &d, err);
+    }
+    RP_KILL_POINT("recovery.loaded");
+    free_directory(&d);
+    return st;
+}
+
+rp_status rp_recovery_settle(rp_recovery *r, rp_error *err)
+{
+    directory d = {
+        .manifests.alloc = r->alloc, .segments.alloc = r->alloc, .journal.alloc = r->alloc};
+    rp_status st = look(r, &d, err);
+
+    if (st == RP_OK && !r->is_fresh) {
+        st = hold_quarantined(r, err);
+        if (st == RP_OK) st = enter_checkpoints(r, &d, err);
+        if (st == RP_OK) st = enter_segments(r, &d, err);
+    }
+    if (st == RP_OK) sweep(r);
+    RP_KILL_POINT("recovery.swept");
+    free_directory(&d);
+    return st;
+}
+
+void rp_recovery_deinit(rp_recovery *r)
+{
+    rp_chunk_index_deinit(&r->chunks);
+    rp_catalogue_deinit(&r->catalogue);
+    rp_release(r->alloc, r->damaged, r->damaged_capacity * sizeof *r->damaged);
+    rp_tier_free(r->tier);
+    r->tier = NULL;
+    rp_segments_free(r->segments);
+    r->segments = NULL;
+}

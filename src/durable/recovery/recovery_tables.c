@@ -1,0 +1,634 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The blocks, chunks and tables of one checkpoint. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "durable/recovery/recovery.h"
+#include "util/error.h"
+#include "util/kill_point.h"
+#include "util/mem.h"
+
+/* What of a table cannot be taken as it is saved. Made when something was dropped, or the
+ * selectors are others. */
+typedef struct survey {
+    uint8_t *live; /* a bit for each slot that has an item that can be loaded */
+    size_t live_bytes;
+    uint64_t live_count;
+    uint32_t *sets[2]; /* the orders, of those alone */
+    size_t set_counts[2], set_capacities[2];
+} survey;
+
+struct rp_loading {
+    rp_recovery *r;
+    const rp_manifest *m;
+    rp_kept_tables kept;
+    rp_image image;
+    uint8_t *payload; /* of a block */
+    size_t payload_capacity;
+    rp_slice *slices; /* of an item */
+    rp_slices *columns;
+    size_t slice_capacity, column_capacity;
+    bool is_damaged; /* salvage: something could not be read */
+    bool is_altered; /* a table is not as it was saved */
+};
+
+rp_status rp_loading_new(rp_recovery *r, const rp_manifest *m, rp_loading **out, rp_error *err)
+{
+    rp_loading *l = rp_alloc_zero(r->alloc, sizeof *l);
+
+    if (l == NULL) return rp_fail_memory(err, sizeof *l);
+    l->r = r;
+    l->m = m;
+    rp_image_init(&l->image, r->alloc);
+    if (m->table_count > 0) {
+        l->kept.tables = rp_alloc_array(r->alloc, m->table_count, sizeof *l->kept.tables);
+        if (l->kept.tables == NULL) {
+            rp_loading_free(l);
+            return rp_fail_memory(err, m->table_count * sizeof *l->kept.tables);
+        }
+        l->kept.count = m->table_count;
+    }
+    *out = l;
+    return RP_OK;
+}
+
+void rp_loading_free(rp_loading *l)
+{
+    const rp_allocator *alloc;
+
+    if (l == NULL) return;
+    alloc = l->r->alloc;
+    rp_kept_tables_free(alloc, &l->kept, false);
+    rp_image_deinit(&l->image);
+    rp_release(alloc, l->payload, l->payload_capacity);
+    rp_release(alloc, l->slices, l->slice_capacity * sizeof *l->slices);
+    rp_release(alloc, l->columns, l->column_capacity * sizeof *l->columns);
+    rp_release(alloc, l, sizeof *l);
+}
+
+/* --- blocks ----------------------------------------------------------------------------------------- */
+
+static const char *name_of(const rp_loading *l, size_t table)
+{
+    return l->m->tables[table].state.options.name;
+}
+
+/* Reads a block into l->image. */
+static rp_status read_block(rp_loading *l, size_t table, size_t index, rp_error *err)
+{
+    const rp_manifest_block *block = &l->m->tables[table].blocks[index];
+    const rp_manifest_segment *segment =
+        rp_find_segment(l->m->segments, l->m->segment_count, block->place.segment);
+    uint64_t end = block->place.offset + RP_RECORD_HEADER_BYTES + block->place.size;
+    rp_status st;
+
+    assert(segment != NULL); /* the manifest was checked for that */
+    if (end > segment->bytes)
+        return rp_fail(err, RP_CORRUPT,
+                       "segment %" PRIu64 ": a block at %" PRIu64 " is beyond its end",
+                       segment->number, block->place.offset);
+    if (block->place.size > l->payload_capacity) {
+        if (!rp_resize_array(l->r->alloc, &l->payload, l->payload_capacity, block->place.size,
+                             1))
+            return rp_fail_memory(err, block->place.size);
+        l->payload_capacity = block->place.size;
+    }
+    st =
+        rp_segments_read(l->r->segments, &block->place, RP_RECORD_BLOCK, l->payload, NULL, err);
+    if (st == RP_OK && rp_manifest_hash_block(l->payload, block->place.size) != block->hash)
+        st = rp_fail(err, RP_CORRUPT,
+                     "segment %" PRIu64 ": offset %" PRIu64 ": not the block that was written",
+                     segment->number, block->place.offset);
+    if (st == RP_OK) st = rp_image_read(&l->image, l->payload, block->place.size, err);
+    return st;
+}
+
+static rp_status add_share(rp_loading *l, rp_kept_block *block, const rp_place *place)
+{
+    uint64_t bytes = (uint64_t)RP_RECORD_HEADER_BYTES + place->size;
+    uint64_t end = place->offset + bytes;
+
+    for (uint32_t i = block->share_count; i-- > 0;)
+        if (block->shares[i].segment == place->segment) {
+            block->shares[i].bytes += bytes;
+            if (block->shares[i].end < end) block->shares[i].end = end;
+            return RP_OK;
+        }
+    if (!rp_resize_array(l->r->alloc, &block->shares, block->share_count,
+                         block->share_count + 1, sizeof *block->shares))
+        return RP_NO_RESOURCE;
+    block->shares[block->share_count++] = (rp_share){place->segment, bytes, end};
+    return RP_OK;
+}
+
+/* Enters the chunks of the block in l->image, and what it needs of which segment. */
+static rp_status note_block(rp_loading *l, rp_kept_block *block, rp_error *err)
+{
+    rp_status st = add_share(l, block, &block->at.place);
+
+    for (size_t i = 0; i < l->image.place_count && st == RP_OK; i++) {
+        const rp_place *place = &l->image.places[i];
+
+        if (rp_find_segment(l->m->segments, l->m->segment_count, place->segment) == NULL)
+            return rp_fail(err, RP_CORRUPT,
+                           "segment %" PRIu64 ": offset %" PRIu64
+                           ": a block refers to segment %" PRIu64 ", which is not listed",
+                           block->at.place.segment, block->at.place.offset, place->segment);
+        st = rp_chunk_index_want(&l->r->chunks, place, err);
+        if (st != RP_OK) return st;
+        st = add_share(l, block, place);
+    }
+    return st == RP_OK ? RP_OK : rp_fail_memory(err, sizeof(rp_share));
+}
+
+static rp_status read_blocks(rp_loading *l, size_t table, rp_error *err)
+{
+    const rp_manifest_table *saved = &l->m->tables[table];
+    rp_kept_table *kept = &l->kept.tables[table];
+
+    if (saved->block_count == 0) return RP_OK;
+    kept->blocks = rp_alloc_array(l->r->alloc, saved->block_count, sizeof *kept->blocks);
+    if (kept->blocks == NULL) return rp_fail_memory(err, saved->block_count);
+    kept->block_count = saved->block_count;
+    for (size_t b = 0; b < saved->block_count; b++) {
+        rp_status st = read_block(l, table, b, err);
+
+        rp_progress_add(l->r->meter, saved->blocks[b].place.size);
+        kept->blocks[b].at = saved->blocks[b];
+        if (st == RP_OK) st = note_block(l, &kept->blocks[b], err);
+        if (st == RP_CORRUPT && l->r->salvage) {
+            l->is_damaged = true; /* its items are reported later */
+            continue;
+        }
+        if (st != RP_OK) return st;
+    }
+    return RP_OK;
+}
+
+/* --- segments --------------------------------------------------------------------------------------- */
+
+static void count_bytes(void *ctx, uint64_t bytes)
+{
+    rp_progress_add(((rp_loading *)ctx)->r->meter, bytes);
+}
+
+/* Notes that a segment is not whole: the next checkpoint leaves it. */
+static rp_status note_damaged(rp_recovery *r, uint64_t number, rp_error *err)
+{
+    size_t more = 2 * r->damaged_capacity + 8;
+
+    if (r->damaged_count == r->damaged_capacity) {
+        if (!rp_resize_array(r->alloc, &r->damaged, r->damaged_capacity, more,
+                             sizeof *r->damaged))
+            return rp_fail_memory(err, more * sizeof *r->damaged);
+        r->damaged_capacity = more;
+    }
+    r->damaged[r->damaged_count++] = number;
+    return RP_OK;
+}
+
+static rp_status read_segments(rp_loading *l, rp_error *err)
+{
+    rp_recovery *r = l->r;
+
+    for (size_t i = 0; i < l->m->segment_count; i++) {
+        const rp_manifest_segment *s = &l->m->segments[i];
+        rp_status st = rp_chunk_index_scan(&r->chunks, r->files, r->segments, &r->id, s->number,
+                                           s->bytes, count_bytes, l, err);
+
+        RP_KILL_POINT("recovery.segment");
+        if (st == RP_OK) continue;
+        if ((st != RP_CORRUPT && st != RP_NOT_FOUND) || !r->salvage) return st;
+        l->is_damaged = true;
+        rp_recovery_report(r, "%s", err != NULL ? err->text : "a segment is damaged");
+        if (note_damaged(r, s->number, err) != RP_OK) return RP_NO_RESOURCE;
+    }
+    return RP_OK;
+}
+
+rp_status rp_loading_read(rp_loading *l, rp_error *err)
+{
+    rp_error ignored, *why = err != NULL ? err : &ignored;
+    uint64_t total = 0, bytes = 0;
+    rp_status st = RP_OK;
+
+    for (size_t i = 0; i < l->m->segment_count; i++) total += l->m->segments[i].bytes;
+    for (size_t t = 0; t < l->m->table_count; t++)
+        for (size_t b = 0; b < l->m->tables[t].block_count; b++)
+            total += l->m->tables[t].blocks[b].place.size;
+    rp_progress_begin(l->r->meter, "loading", total);
+    for (size_t i = 0; i < l->m->segment_count && st == RP_OK; i++) {
+        const rp_manifest_segment *s = &l->m->segments[i];
+
+        st = rp_segments_open(l->r->segments, s->number, &bytes, why);
+        if (st == RP_OK && bytes < s->bytes)
+            st = rp_fail(why, RP_CORRUPT,
+                         "segment %" PRIu64 ": %" PRIu64 " bytes of %" PRIu64 " are there",
+                         s->number, bytes, s->bytes);
+        if ((st == RP_CORRUPT || st == RP_NOT_FOUND) && l->r->salvage) {
+            l->is_damaged = true;
+            st = RP_OK;
+        }
+        if (st == RP_NOT_FOUND) {
+            st = RP_CORRUPT;
+            why->code = st;
+        }
+    }
+    for (size_t t = 0; t < l->m->table_count && st == RP_OK; t++) st = read_blocks(l, t, why);
+    if (st == RP_OK) st = read_segments(l, why);
+    rp_progress_end(l->r->meter);
+    return st;
+}
+
+/* --- items ------------------------------------------------------------------------------------------ */
+
+static bool reserve(rp_loading *l, size_t slices, size_t columns)
+{
+    if (slices > l->slice_capacity) {
+        if (!rp_resize_array(l->r->alloc, &l->slices, l->slice_capacity, slices,
+                             sizeof *l->slices))
+            return false;
+        l->slice_capacity = slices;
+    }
+    if (columns > l->column_capacity) {
+        if (!rp_resize_array(l->r->alloc, &l->columns, l->column_capacity, columns,
+                             sizeof *l->columns))
+            return false;
+        l->column_capacity = columns;
+    }
+    return true;
+}
+
+/* The trajectory of a slot of l->image, checked as one that comes from a peer. */
+static rp_status make_trajectory(rp_loading *l, const rp_image_slot *slot,
+                                 const rp_signature *signature, rp_trajectory **out,
+                                 rp_error *err)
+{
+    const rp_image_column *columns = l->image.columns + slot->first_column;
+    size_t count = 0, at = 0;
+    rp_status st;
+
+    for (size_t c = 0; c < slot->column_count; c++) count += columns[c].slice_count;
+    if (!reserve(l, count, slot->column_count)) return rp_fail_memory(err, count);
+    for (size_t c = 0; c < slot->column_count; c++) {
+        l->columns[c] = (rp_slices){l->slices + at, columns[c].slice_count, columns[c].squeeze};
+        for (size_t i = 0; i < columns[c].slice_count; i++, at++) {
+            const rp_image_slice *from = &l->image.slices[columns[c].first_slice + i];
+            rp_chunk *chunk = NULL;
+
+            st = rp_chunk_index_get(&l->r->chunks, l->r->segments,
+                                    &l->image.places[from->place], &chunk, err);
+            if (st != RP_OK) return st;
+            l->slices[at] = (rp_slice){chunk, from->column, from->offset, from->length};
+        }
+    }
+    st = rp_trajectory_new(l->r->alloc, l->columns, slot->column_count, out, err);
+    if (st == RP_OK && signature != NULL) {
+        st = rp_trajectory_check(*out, signature, err);
+        if (st != RP_OK) rp_trajectory_unref(*out);
+    }
+    if (st == RP_INVALID) st = RP_CORRUPT;
+    if (st != RP_OK && err != NULL) err->code = st;
+    return st;
+}
+
+/* --- tables that are not as they were saved ------------------------------------------------------------ */
+
+static bool is_live(const survey *s, uint64_t slot)
+{
+    return (s->live[slot / 8] >> slot % 8 & 1) != 0;
+}
+
+static void free_survey(rp_loading *l, survey *s)
+{
+    rp_release(l->r->alloc, s->live, s->live_bytes);
+    for (int w = 0; w < 2; w++)
+        rp_release(l->r->alloc, s->sets[w], s->set_capacities[w] * sizeof(uint32_t));
+}
+
+static void drop_block(rp_loading *l, size_t table, size_t index, const rp_error *why)
+{
+    l->r->dropped++;
+    l->is_altered = true;
+    rp_recovery_report(l->r, "table '%.64s': the items of slots %zu to %zu are lost: %s",
+                       name_of(l, table), index * RP_SLOTS_PER_BLOCK,
+                       (index + 1) * RP_SLOTS_PER_BLOCK - 1, why->text);
+}
+
+/* Finds the items of a block that can be loaded. */
+static rp_status survey_block(rp_loading *l, size_t table, size_t index, survey *s,
+                              rp_error *err)
+{
+    const rp_table_state *state = &l->m->tables[table].state;
+    rp_error why = {0};
+    rp_status st = read_block(l, table, index, &why);
+
+    if (st == RP_CORRUPT && l->r->salvage) {
+        drop_block(l, table, index, &why);
+        return RP_OK;
+    }
+    if (st != RP_OK) {
+        if (err != NULL) *err = why;
+        return st;
+    }
+    for (size_t i = 0; i < RP_SLOTS_PER_BLOCK; i++) {
+        uint64_t number = (uint64_t)index * RP_SLOTS_PER_BLOCK + i;
+        const rp_image_slot *slot = &l->image.slots[i];
+        rp_trajectory *trajectory = NULL;
+
+        if (!slot->live || number >= state->slots_used) continue;
+        st = make_trajectory(l, slot, state->options.signature, &trajectory, &why);
+        if ((st == RP_CORRUPT || st == RP_NOT_FOUND) && l->r->salvage) {
+            l->r->dropped++;
+            l->is_altered = true;
+            rp_recovery_report(l->r, "table '%.64s': item %" PRIu64 " is lost: %s",
+                               name_of(l, table), slot->key, why.text);
+            continue;
+        }
+        if (st != RP_OK) {
+            if (err != NULL) *err = why;
+            return st;
+        }
+        rp_trajectory_unref(trajectory);
+        s->live[number / 8] |= (uint8_t)(1 << number % 8);
+        s->live_count++;
+    }
+    return RP_OK;
+}
+
+static bool same_selector(const rp_selector_options *a, const rp_selector_options *b)
+{
+    return a->kind == b->kind && (a->kind != RP_PRIORITIZED || a->exponent == b->exponent);
+}
+
+/* The order of a set: as it was saved, as far as its items are there; or, for a selector that
+ * is another, by slot. */
+static rp_status survey_set(rp_loading *l, size_t table, rp_table *t, int which, survey *s,
+                            rp_error *err)
+{
+    const rp_manifest_table *saved = &l->m->tables[table];
+    const rp_table_state *state = &saved->state;
+    const rp_selector_options *now = which == 0 ? &t->options.sampler : &t->options.remover;
+    const rp_selector_options *then =
+        which == 0 ? &state->options.sampler : &state->options.remover;
+    bool same = same_selector(now, then);
+    uint64_t most = same ? state->set_counts[which] : s->live_count;
+
+    if (now->kind != RP_UNIFORM && now->kind != RP_PRIORITIZED) return RP_OK;
+    if (most == 0) return RP_OK;
+    s->sets[which] = rp_alloc_array(l->r->alloc, (size_t)most, sizeof(uint32_t));
+    if (s->sets[which] == NULL) return rp_fail_memory(err, (size_t)most * sizeof(uint32_t));
+    s->set_capacities[which] = (size_t)most;
+    if (same) {
+        for (uint64_t i = 0; i < most; i++)
+            if (is_live(s, saved->sets[which][i]))
+                s->sets[which][s->set_counts[which]++] = saved->sets[which][i];
+        return RP_OK;
+    }
+    for (size_t b = 0; b * RP_SLOTS_PER_BLOCK < state->slots_used; b++) {
+        bool has_read = false;
+
+        for (size_t i = 0; i < RP_SLOTS_PER_BLOCK; i++) {
+            uint64_t number = (uint64_t)b * RP_SLOTS_PER_BLOCK + i;
+            rp_weighed w;
+            rp_status st;
+
+            if (number >= state->slots_used || !is_live(s, number)) continue;
+            st = has_read ? RP_OK : read_block(l, table, b, err);
+            has_read = true;
+            if (st == RP_OK) st = rp_table_weigh(t, l->image.slots[i].priority, &w, err);
+            if (st != RP_OK) return st == RP_INVALID ? RP_PRECONDITION : st;
+            if (now->kind == RP_UNIFORM ||
+                (which == 0 ? w.sampler_value : w.remover_value) == 0)
+                s->sets[which][s->set_counts[which]++] = (uint32_t)number;
+        }
+    }
+    return RP_OK;
+}
+
+static rp_status survey_table(rp_loading *l, size_t table, rp_table *t, survey *s,
+                              rp_error *err)
+{
+    const rp_manifest_table *saved = &l->m->tables[table];
+    rp_status st = RP_OK;
+
+    s->live_bytes = (size_t)(saved->state.slots_used / 8 + 1);
+    s->live = rp_alloc_zero(l->r->alloc, s->live_bytes);
+    if (s->live == NULL) return rp_fail_memory(err, s->live_bytes);
+    for (size_t b = 0; b < saved->block_count && st == RP_OK; b++)
+        st = survey_block(l, table, b, s, err);
+    for (int w = 0; w < 2 && st == RP_OK; w++) st = survey_set(l, table, t, w, s, err);
+    return st;
+}
+
+/* The state of a table with the items of the survey alone. */
+static rp_table_state altered_state(const rp_table_state *saved, const survey *s,
+                                    const rp_table *t)
+{
+    rp_table_state state = *saved;
+
+    state.options.sampler = t->options.sampler;
+    state.options.remover = t->options.remover;
+    state.limiter.deletes += (int64_t)(saved->live - s->live_count);
+    state.live = s->live_count;
+    state.set_counts[0] = s->set_counts[0];
+    state.set_counts[1] = s->set_counts[1];
+    state.first_free = RP_SLOT_NONE;
+    for (uint64_t i = 0; i < saved->slots_used; i++)
+        if (!is_live(s, i)) {
+            state.first_free = (uint32_t)i;
+            break;
+        }
+    return state;
+}
+
+/* --- restoring --------------------------------------------------------------------------------------- */
+
+typedef struct source {
+    rp_loading *l;
+    size_t table;
+    const survey *survey; /* NULL: all as it was saved */
+    const rp_table_state *state;
+} source;
+
+/* The next slot after `slot` that has no item. */
+static uint32_t next_free(const source *s, uint64_t slot)
+{
+    for (uint64_t i = slot + 1; i < s->state->slots_used; i++)
+        if (!is_live(s->survey, i)) return (uint32_t)i;
+    return RP_SLOT_NONE;
+}
+
+static rp_status fill_slot(const source *s, size_t index, uint64_t number, rp_slot *out,
+                           rp_error *err)
+{
+    const rp_image_slot *from = &s->l->image.slots[index];
+    bool live = s->survey == NULL               ? from->live
+                : number < s->state->slots_used ? is_live(s->survey, number)
+                                                : false;
+
+    if (!live) {
+        out->state = RP_SLOT_FREE;
+        out->next = s->survey == NULL               ? from->next
+                    : number < s->state->slots_used ? next_free(s, number)
+                                                    : 0;
+        return RP_OK;
+    }
+    out->key = from->key;
+    out->priority = from->priority;
+    out->inserted_at_ns = from->inserted_at_ns;
+    out->times_sampled = from->times_sampled;
+    out->sequence = from->sequence & RP_MAX_SEQUENCE;
+    out->turn = from->turn;
+    out->state = RP_SLOT_LIVE;
+    if (from->sequence > RP_MAX_SEQUENCE)
+        return rp_fail(err, RP_CORRUPT, "slot %" PRIu64 ": its sequence is absurd", number);
+    return make_trajectory(s->l, from, NULL, &out->trajectory, err); /* restore checks it */
+}
+
+static rp_status give_block(void *ctx, size_t block, rp_slot out[RP_SLOTS_PER_BLOCK],
+                            rp_error *err)
+{
+    const source *s = ctx;
+    rp_status st = read_block(s->l, s->table, block, err);
+    size_t i = 0;
+
+    if (st == RP_CORRUPT && s->survey != NULL) {
+        rp_image_clear(&s->l->image); /* all of its slots are free */
+        st = RP_OK;
+    }
+    for (; i < RP_SLOTS_PER_BLOCK && st == RP_OK; i++)
+        st = fill_slot(s, i, (uint64_t)block * RP_SLOTS_PER_BLOCK + i, &out[i], err);
+    if (st != RP_OK)
+        for (size_t k = 0; k < i; k++) {
+            rp_trajectory_unref(out[k].trajectory);
+            out[k].trajectory = NULL;
+        }
+    return st;
+}
+
+static rp_status give_set(void *ctx, int which, uint32_t *out, size_t count, rp_error *err)
+{
+    const source *s = ctx;
+    const uint32_t *from =
+        s->survey != NULL ? s->survey->sets[which] : s->l->m->tables[s->table].sets[which];
+
+    (void)err;
+    memcpy(out, from, count * sizeof *out);
+    return RP_OK;
+}
+
+static rp_status compare(const rp_loading *l, const rp_table *t, const rp_table_options *saved,
+                         bool *other, rp_error *err)
+{
+    bool same = false;
+    rp_status st =
+        rp_image_same_signature(l->r->alloc, t->options.signature, saved->signature, &same);
+
+    if (st != RP_OK) return rp_fail_memory(err, 0);
+    if (!same)
+        return rp_fail(err, RP_PRECONDITION,
+                       "table '%.64s': its signature is not the one that is saved",
+                       saved->name);
+    *other = !same_selector(&t->options.sampler, &saved->sampler) ||
+             !same_selector(&t->options.remover, &saved->remover);
+    if (*other && !l->r->accept_changes)
+        return rp_fail(err, RP_PRECONDITION,
+                       "table '%.64s': it is saved with sampler %s and remover %s, not %s and "
+                       "%s, or with another exponent",
+                       saved->name, rp_selector_name(saved->sampler.kind),
+                       rp_selector_name(saved->remover.kind),
+                       rp_selector_name(t->options.sampler.kind),
+                       rp_selector_name(t->options.remover.kind));
+    return RP_OK;
+}
+
+/* The store's table for a saved one, which is made if it is not there. Returns owned. */
+static rp_status match_table(rp_loading *l, const rp_table_options *saved, rp_table **out,
+                             bool *other, rp_error *err)
+{
+    rp_string name = {saved->name, strlen(saved->name)};
+    rp_status st;
+
+    *other = false;
+    *out = rp_store_find_table(l->r->store, name);
+    if (*out != NULL) return compare(l, *out, saved, other, err);
+    st = rp_store_add_table(l->r->store, saved, NULL, err);
+    if (st == RP_INVALID) {
+        st = RP_CORRUPT;
+        if (err != NULL) err->code = st;
+    }
+    if (st == RP_OK) *out = rp_store_find_table(l->r->store, name);
+    return st;
+}
+
+static rp_status restore_table(rp_loading *l, size_t table, rp_error *err)
+{
+    rp_table_state state = l->m->tables[table].state;
+    rp_table *t = NULL;
+    survey s = {0};
+    bool other = false, altered;
+    source from;
+    rp_restore_source given = {give_block, give_set, &from};
+    rp_status st = match_table(l, &state.options, &t, &other, err);
+
+    altered = other || l->is_damaged;
+    if (st == RP_OK && altered) st = survey_table(l, table, t, &s, err);
+    if (st == RP_OK && altered) {
+        state = altered_state(&state, &s, t);
+        l->is_altered = true;
+    }
+    if (st == RP_OK) {
+        from = (source){l, table, altered ? &s : NULL, &state};
+        st = rp_table_restore(t, &state, &given, err);
+    }
+    if (st == RP_OK) {
+        l->r->items += state.live;
+        if (!altered) {
+            l->kept.tables[table].table = rp_table_ref(t);
+            rp_table_set_unchanged(t);
+        }
+    }
+    free_survey(l, &s);
+    rp_table_unref(t);
+    return st;
+}
+
+/* Before the first is touched. */
+static rp_status compare_all(const rp_loading *l, rp_error *err)
+{
+    rp_status st = RP_OK;
+
+    for (size_t t = 0; t < l->m->table_count && st == RP_OK; t++) {
+        const rp_table_options *saved = &l->m->tables[t].state.options;
+        rp_string name = {saved->name, strlen(saved->name)};
+        rp_table *table = rp_store_find_table(l->r->store, name);
+        bool other;
+
+        if (table == NULL) continue;
+        st = compare(l, table, saved, &other, err);
+        rp_table_unref(table);
+    }
+    return st;
+}
+
+rp_status rp_loading_restore(rp_loading *l, rp_error *err)
+{
+    rp_store_state store = {l->m->store.seed, l->m->store.keys};
+    rp_status st = compare_all(l, err);
+
+    for (size_t t = 0; t < l->m->table_count && st == RP_OK; t++) {
+        st = restore_table(l, t, err);
+        RP_KILL_POINT("recovery.table");
+    }
+    if (st != RP_OK) return st;
+    rp_store_restore(l->r->store, &store);
+    if (!l->is_altered && !l->is_damaged) {
+        l->r->catalogue.last = l->kept;
+        l->kept = (rp_kept_tables){0};
+    } else {
+        l->r->is_whole = false;
+    }
+    return RP_OK;
+}

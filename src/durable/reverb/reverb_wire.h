@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The messages of a dm-reverb checkpoint, read and written: proto/reverb/checkpoint.proto, and
+ * the forms that items and chunks had in old ones. Pure functions over bytes; what is read
+ * borrows from those. */
+#ifndef RP_DURABLE_REVERB_REVERB_WIRE_H
+#define RP_DURABLE_REVERB_REVERB_WIRE_H
+
+#include "chunk/chunk.h"
+#include "reprise/table.h"
+#include "util/buf.h"
+#include "wire/insert_request.h"
+
+/* --- tables ------------------------------------------------------------------------------------- */
+
+/* PriorityTableCheckpoint. */
+typedef struct rp_reverb_table {
+    rp_string name;
+    rp_selector_options sampler, remover;
+    rp_limiter_options limiter;
+    int64_t inserts, samples, deletes;
+    int64_t max_size;
+    int32_t max_times_sampled;
+    int64_t deleted_episodes, unique_samples;
+    const uint8_t *signature; /* serialised; NULL: none */
+    size_t signature_size;
+    size_t old_items; /* how many stand in the message itself */
+} rp_reverb_table;
+
+/* RP_CORRUPT: no such message, no name, no sampler or remover that is known. */
+RP_NODISCARD rp_status rp_reverb_table_read(const uint8_t *data, size_t size,
+                                            rp_reverb_table *out, rp_error *err);
+/* The next of the items in such a message: open the reader over it. False at the end. */
+RP_NODISCARD bool rp_reverb_table_next_item(rp_pb_reader *reader, const uint8_t **data,
+                                            size_t *size);
+/* Appends the message; `signature` may be NULL, table->signature is not looked at. */
+void rp_reverb_table_write(rp_buf *out, const rp_reverb_table *table,
+                           const rp_signature *signature);
+
+/* --- items -------------------------------------------------------------------------------------- */
+
+typedef enum rp_reverb_form {
+    RP_REVERB_NEITHER = 0,
+    RP_REVERB_NEW = 1,
+    RP_REVERB_OLD = 2,
+    RP_REVERB_BOTH = 3,
+} rp_reverb_form;
+
+/* What the old form has in the place of a trajectory: every column of these chunks, from row
+ * `offset` of the first chunk on, `length` rows. */
+typedef struct rp_reverb_span {
+    int32_t offset, length;
+    size_t key_count; /* in field 3 */
+} rp_reverb_span;
+
+/* Which form an item has; `span` is filled in for the old one. RP_CORRUPT. */
+RP_NODISCARD rp_status rp_reverb_item_form(const uint8_t *data, size_t size,
+                                           rp_reverb_form *form, rp_reverb_span *span,
+                                           rp_error *err);
+/* Copies the keys: key_count of them. */
+void rp_reverb_item_keys(const uint8_t *data, size_t size, uint64_t *keys);
+
+typedef struct rp_reverb_item {
+    uint64_t key;
+    double priority;
+    int32_t times_sampled;
+    int64_t inserted_at_ns;
+    const rp_trajectory *trajectory;
+} rp_reverb_item;
+
+/* Appends a PrioritizedItem. */
+void rp_reverb_item_write(rp_buf *out, const char *table, const rp_reverb_item *item);
+
+/* --- chunks ------------------------------------------------------------------------------------- */
+
+/* Which form a chunk has. RP_CORRUPT. */
+RP_NODISCARD rp_status rp_reverb_chunk_form(const uint8_t *data, size_t size,
+                                            rp_reverb_form *form, rp_error *err);
+/* Appends a ChunkData of the old form as one of today's. */
+void rp_reverb_chunk_modernise(rp_buf *out, const uint8_t *data, size_t size);
+
+/* A chunk with the same rows that dm-reverb can read. `decoder` is scratch. Returns owned: the
+ * chunk itself if it is one already. RP_UNIMPLEMENTED (columns of different lengths),
+ * RP_CORRUPT, RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_reverb_chunk_for(const rp_allocator *alloc, rp_decoder *decoder,
+                                           rp_chunk *chunk, rp_chunk **out, rp_error *err);
+
+/* --- names -------------------------------------------------------------------------------------- */
+
+enum { RP_REVERB_NAME_BYTES = 64 };
+
+/* The name of a checkpoint's folder: the time in UTC as Abseil writes it, RFC 3339 with as many
+ * digits behind the seconds as needed. Returns `out`. */
+char *rp_reverb_name(char out[RP_REVERB_NAME_BYTES], int64_t wall_ns);
+
+#endif

@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "durable/tier/tier.h"
+
+#include "durable/tier/tier_inside.h"
+#include "table/table.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+enum {
+    DEFAULT_READERS = 16,
+    MAX_READERS = 256,
+    DROPS_AT_ONCE = 256,       /* chunks, under one lock */
+    LOOKS_AT_ONCE = 1024,      /* at chunks that may be pinned, under one lock */
+    RETRY_NS = 1000000000,     /* after the disk has failed */
+    PINNED_RETRY_NS = 5000000, /* when all that could go is pinned */
+};
+
+/* --- lists ---------------------------------------------------------------------------------------- */
+
+void rp_stays_append(rp_stays *list, rp_stay *stay)
+{
+    stay->prev = list->last;
+    stay->next = NULL;
+    *(list->last == NULL ? &list->first : &list->last->next) = stay;
+    list->last = stay;
+}
+
+void rp_stays_unlink(rp_stays *list, rp_stay *stay)
+{
+    *(stay->prev == NULL ? &list->first : &stay->prev->next) = stay->next;
+    *(stay->next == NULL ? &list->last : &stay->next->prev) = stay->prev;
+    stay->prev = stay->next = NULL;
+}
+
+/* --- what comes and goes -------------------------------------------------------------------------- */
+
+static rp_stay *stay_of(const rp_chunk *chunk)
+{
+    return (rp_stay *)atomic_load_explicit(&chunk->stay, memory_order_acquire);
+}
+
+static void free_stay(rp_chunk_stay *base)
+{
+    rp_stay *stay = (rp_stay *)base;
+
+    rp_release(&stay->chunk->alloc, stay, sizeof *stay);
+}
+
+/* NULL if there is no memory. */
+static rp_stay *new_stay_locked(rp_chunk *chunk)
+{
+    rp_stay *stay = rp_alloc_zero(&chunk->alloc, sizeof *stay);
+
+    if (stay == NULL) return NULL;
+    stay->base.free = free_stay;
+    stay->chunk = chunk;
+    atomic_store_explicit(&chunk->stay, &stay->base, memory_order_release);
+    return stay;
+}
+
+/* The list that a stay is in, if it is held; NULL if in none. */
+static rp_stays *list_of(rp_tier *t, const rp_stay *stay)
+{
+    return stay->state == RP_STAY_DIRTY   ? &t->dirty
+           : stay->state == RP_STAY_CLEAN ? &t->clean
+                                          : NULL;
+}
+
+static void list_locked(rp_tier *t, rp_stay *stay) RP_REQUIRES(t->mu)
+{
+    rp_stays *list = list_of(t, stay);
+
+    if (list != NULL) rp_stays_append(list, stay);
+}
+
+static void unlist_locked(rp_tier *t, rp_stay *stay) RP_REQUIRES(t->mu)
+{
+    rp_stays *list = list_of(t, stay);
+
+    if (list != NULL) rp_stays_unlink(list, stay);
+}
+
+static void count_in_locked(rp_tier *t, uint64_t bytes) RP_REQUIRES(t->mu)
+{
+    t->resident += bytes;
+    (void)atomic_fetch_add(&t->spill.resident, bytes);
+}
+
+static void count_out_locked(rp_tier *t, uint64_t bytes) RP_REQUIRES(t->mu)
+{
+    t->resident -= bytes;
+    (void)atomic_fetch_sub(&t->spill.resident, bytes);
+}
+
+static void enter_locked(rp_tier *t, rp_stay *stay) RP_REQUIRES(t->mu)
+{
+    stay->held = true;
+    list_locked(t, stay);
+    if (stay->state == RP_STAY_SPILLED)
+        t->spilled += stay->chunk->wire_bytes;
+    else
+        count_in_locked(t, stay->chunk->wire_bytes);
+}
+
+static void leave_locked(rp_tier *t, rp_stay *stay) RP_REQUIRES(t->mu)
+{
+    stay->held = false;
+    unlist_locked(t, stay);
+    if (stay->state != RP_STAY_SPILLED) {
+        count_out_locked(t, stay->chunk->wire_bytes);
+        return;
+    }
+    t->spilled -= stay->chunk->wire_bytes;
+    if (stay->loaded != NULL) rp_tier_uncache_locked(t, stay);
+}
+
+/* What may be in memory before the spiller has to begin, or at most when it has done. */
+static uint64_t mark_locked(const rp_tier *t, uint64_t mark) RP_REQUIRES(t->mu)
+{
+    return mark < t->spill.limit - t->wanted ? mark : t->spill.limit - t->wanted;
+}
+
+static void wake_spiller_locked(rp_tier *t) RP_REQUIRES(t->mu)
+{
+    uint64_t high = mark_locked(t, t->high);
+
+    if (t->spiller_waits && (atomic_load(&t->spill.resident) > high || t->waste != NULL)) {
+        t->spiller_waits = false;
+        rp_cond_signal(&t->spill_cv);
+    }
+}
+
+/* Chunks enter and leave in any order of being told, so what counts is how they are now: after
+ * every change of a chunk we are called once, so the last call sees how it has become. */
+static void on_moved(rp_spill *spill, rp_chunk *const *chunks, size_t count)
+{
+    rp_tier *t = (rp_tier *)spill;
+
+    rp_mutex_lock(&t->mu);
+    for (size_t i = 0; i < count; i++) {
+        rp_stay *stay = stay_of(chunks[i]);
+        bool is_held = rp_holders_count(&chunks[i]->holders) > 0;
+
+        if (stay == NULL && is_held) stay = new_stay_locked(chunks[i]);
+        if (stay == NULL || stay->held == is_held) continue; /* no memory: it stays uncounted */
+        if (is_held)
+            enter_locked(t, stay);
+        else
+            leave_locked(t, stay);
+    }
+    wake_spiller_locked(t); /* also to let go of what was cached: here a table is locked */
+    rp_mutex_unlock(&t->mu);
+}
+
+static void make_room(rp_spill *spill, uint64_t bytes)
+{
+    rp_tier *t = (rp_tier *)spill;
+
+    rp_mutex_lock(&t->mu);
+    if (t->wanted < bytes) t->wanted = bytes;
+    wake_spiller_locked(t);
+    rp_mutex_unlock(&t->mu);
+}
+
+rp_status rp_tier_admit(rp_tier *t, rp_chunk *chunk)
+{
+    rp_stay *stay;
+    bool goes;
+
+    if (!rp_chunk_can_go(chunk)) return RP_OK;
+    rp_mutex_lock(&t->mu);
+    stay = stay_of(chunk);
+    if (stay == NULL) stay = new_stay_locked(chunk);
+    goes = stay != NULL && !stay->held && t->admitted + chunk->wire_bytes > t->low &&
+           rp_chunk_give_up_bytes(chunk);
+    if (stay != NULL && !stay->held) {
+        stay->state = goes ? RP_STAY_SPILLED : RP_STAY_CLEAN;
+        if (!goes) t->admitted += chunk->wire_bytes;
+    }
+    rp_mutex_unlock(&t->mu);
+    if (stay == NULL) return RP_NO_RESOURCE;
+    if (goes) rp_chunk_free_bytes(chunk);
+    return RP_OK;
+}
+
+/* --- spilling --------------------------------------------------------------------------------------- */
+
+/* Takes the oldest dirty chunks, with references. */
+static size_t take_dirty_locked(rp_tier *t, uint64_t *bytes) RP_REQUIRES(t->mu)
+{
+    size_t count = 0;
+
+    *bytes = 0;
+    while (t->dirty.first != NULL && count < RP_TIER_BATCH && *bytes < RP_TIER_BATCH_BYTES &&
+           (count == 0 || *bytes < t->spill.limit / 8)) {
+        rp_stay *s = t->dirty.first;
+
+        rp_stays_unlink(&t->dirty, s);
+        s->state = RP_STAY_WRITING;
+        *bytes += s->chunk->wire_bytes;
+        t->batch[count++] = rp_chunk_ref(s->chunk);
+    }
+    return count;
+}
+
+/* Synced, and not just written: segments keep from memory what is not, in case the disk fails.
+ */
+static rp_status write_batch(rp_tier *t, size_t count, rp_error *err)
+{
+    rp_status st = RP_OK;
+    rp_place place;
+
+    for (size_t i = 0; i < count && st == RP_OK; i++) {
+        st = rp_segments_put_chunk(t->segments, t->batch[i], &place);
+        if (st != RP_OK) (void)rp_fail(err, st, "no memory to queue chunks for the disk");
+    }
+    return st == RP_OK ? rp_segments_sync(t->segments, err) : st;
+}
+
+static void end_batch_locked(rp_tier *t, size_t count, bool ok) RP_REQUIRES(t->mu)
+{
+    for (size_t i = 0; i < count; i++) {
+        rp_stay *stay = stay_of(t->batch[i]);
+
+        /* A checkpoint on a full disk may have dropped it from the queue. */
+        stay->state = ok && rp_segments_has_stored(t->segments, t->batch[i]) ? RP_STAY_CLEAN
+                                                                             : RP_STAY_DIRTY;
+        if (stay->held) list_locked(t, stay);
+    }
+}
+
+static void tell(rp_tier *t, bool degraded, const char *text)
+{
+    if (t->on_event != NULL) t->on_event(t->ctx, degraded, text);
+}
+
+/* Writes the oldest dirty chunks. True if they are safe now, or there were none. If the last
+ * batch failed, an empty one is written as well: it syncs what the segments still have of that
+ * batch, and so finds out whether the disk can be written again. */
+static bool write_some_locked(rp_tier *t, bool *wrote) RP_REQUIRES(t->mu)
+{
+    rp_error err = {0};
+    uint64_t bytes;
+    size_t count = take_dirty_locked(t, &bytes);
+    bool was_degraded = t->degraded, ok;
+
+    *wrote = count > 0;
+    if (count == 0 && !was_degraded) return true;
+    rp_mutex_unlock(&t->mu);
+    ok = write_batch(t, count, &err) == RP_OK;
+    rp_mutex_lock(&t->mu);
+    end_batch_locked(t, count, ok);
+    t->degraded = !ok;
+    atomic_store(&t->spill.is_failing, !ok);
+    if (ok) t->written += bytes;
+    rp_mutex_unlock(&t->mu);
+    for (size_t i = 0; i < count; i++) rp_chunk_unref(t->batch[i]);
+    if (!ok && !was_degraded)
+        tell(t, true, err.text);
+    else if (ok && was_degraded)
+        tell(t, false, "the disk tier writes again");
+    rp_mutex_lock(&t->mu);
+    return ok;
+}
+
+/* Drops clean chunks, oldest first, until there is room enough. Returns how many; what cannot
+ * go now goes to the end of the list. */
+static size_t drop_some_locked(rp_tier *t) RP_REQUIRES(t->mu)
+{
+    uint64_t low = mark_locked(t, t->low), bytes = 0;
+    size_t count = 0;
+
+    for (size_t looks = 0; looks < LOOKS_AT_ONCE && count < DROPS_AT_ONCE; looks++) {
+        rp_stay *s = t->clean.first;
+
+        if (s == NULL || atomic_load(&t->spill.resident) - bytes <= low) break;
+        rp_stays_unlink(&t->clean, s);
+        if (!rp_chunk_give_up_bytes(s->chunk)) {
+            rp_stays_append(&t->clean, s);
+            continue;
+        }
+        s->state = RP_STAY_SPILLED;
+        bytes += s->chunk->wire_bytes;
+        t->spilled += s->chunk->wire_bytes;
+        t->batch[count++] = rp_chunk_ref(s->chunk);
+    }
+    if (count == 0) return 0;
+    rp_mutex_unlock(&t->mu);
+    for (size_t i = 0; i < count; i++) {
+        rp_chunk_free_bytes(t->batch[i]);
+        rp_chunk_unref(t->batch[i]);
+    }
+    rp_mutex_lock(&t->mu);
+    count_out_locked(t, bytes); /* only now: an insert may take this room at once */
+    rp_mutex_unlock(&t->mu);
+    rp_budget_wake_waiters(t->budget);
+    rp_mutex_lock(&t->mu);
+    return count;
+}
+
+static void wait_locked(rp_tier *t, int64_t for_ns) RP_REQUIRES(t->mu)
+{
+    int64_t until_ns = for_ns == RP_FOREVER ? RP_FOREVER : rp_now_ns() + for_ns;
+
+    t->spiller_waits = for_ns == RP_FOREVER;
+    (void)rp_cond_wait(&t->spill_cv, &t->mu, until_ns);
+    t->spiller_waits = false;
+}
+
+static void let_go_of_waste_locked(rp_tier *t) RP_REQUIRES(t->mu)
+{
+    while (t->waste != NULL) {
+        rp_loaded *waste = t->waste;
+
+        t->waste = NULL;
+        rp_mutex_unlock(&t->mu);
+        rp_tier_let_go(waste);
+        rp_mutex_lock(&t->mu);
+    }
+}
+
+/* Has those who wait for room ask again, if they still do. */
+static void forget_wanted_locked(rp_tier *t) RP_REQUIRES(t->mu)
+{
+    if (t->wanted == 0) return;
+    t->wanted = 0;
+    rp_mutex_unlock(&t->mu);
+    rp_budget_wake_waiters(t->budget);
+    rp_mutex_lock(&t->mu);
+}
+
+static void *run_spiller(void *arg)
+{
+    rp_tier *t = arg;
+    bool is_spilling = false;
+
+    rp_mutex_lock(&t->mu);
+    while (!t->stopping) {
+        bool wrote, ok;
+
+        let_go_of_waste_locked(t);
+        is_spilling =
+            atomic_load(&t->spill.resident) > mark_locked(t, is_spilling ? t->low : t->high);
+        if (!is_spilling && t->wanted > 0) {
+            forget_wanted_locked(t);
+            continue;
+        }
+        if (!is_spilling && !t->degraded) {
+            wait_locked(t, RP_FOREVER);
+            continue;
+        }
+        if (is_spilling && drop_some_locked(t) > 0) continue;
+        ok = write_some_locked(t, &wrote);
+        if (ok && wrote) continue;
+        if (!t->stopping)
+            wait_locked(t, !ok                                       ? RETRY_NS
+                           : t->clean.first != NULL || t->wanted > 0 ? PINNED_RETRY_NS
+                                                                     : RP_FOREVER);
+        forget_wanted_locked(t);
+    }
+    rp_mutex_unlock(&t->mu);
+    return NULL;
+}
+
+/* --- birth and death ---------------------------------------------------------------------------------- */
+
+static bool start_load(rp_spill *spill, rp_sample_load *load)
+{
+    return rp_tier_start_load((rp_tier *)spill, load);
+}
+
+rp_status rp_tier_load_now(rp_tier *t, rp_sample *samples, size_t count, rp_error *err)
+{
+    return rp_spill_load(&t->spill, samples, count, err);
+}
+
+static rp_status check_options(const rp_tier_options *o, rp_error *err)
+{
+    const rp_budget *b = rp_store_budget(o->store);
+
+    if (o->max_memory == 0 || o->max_memory > INT64_MAX)
+        return rp_fail(err, RP_INVALID, "max_memory must be in 1 .. 2^63 - 1");
+    if (o->cache_bytes >= o->max_memory)
+        return rp_fail(err, RP_INVALID, "the read cache must be smaller than max_memory");
+    if (o->readers > MAX_READERS)
+        return rp_fail(err, RP_INVALID, "readers must be <= %d, got %zu", MAX_READERS,
+                       o->readers);
+    if (b->spill != NULL || rp_budget_used(b) > 0)
+        return rp_fail(err, RP_PRECONDITION, "the store is in use already");
+    return RP_OK;
+}
+
+static uint64_t cache_share(const rp_tier_options *o)
+{
+    return o->cache_bytes > 0 ? o->cache_bytes : o->max_memory / 8;
+}
+
+static void set_up(rp_tier *t, const rp_tier_options *o)
+{
+    t->budget = rp_budget_ref(rp_store_budget(o->store));
+    t->segments = o->segments;
+    t->on_event = o->on_event;
+    t->ctx = o->ctx;
+    t->cache_limit = cache_share(o);
+    t->spill.limit = o->max_memory - t->cache_limit;
+    t->high = t->spill.limit / 4 * 3;
+    t->low = t->spill.limit / 5 * 3;
+    t->spill.moved = on_moved;
+    t->spill.make_room = make_room;
+    t->spill.start_load = start_load;
+    atomic_init(&t->spill.resident, 0);
+    atomic_init(&t->spill.small, 0);
+    atomic_init(&t->spill.is_failing, false);
+    rp_mutex_init(&t->mu, RP_RANK_TIER);
+    rp_cond_init(&t->spill_cv);
+    rp_cond_init(&t->read_cv);
+}
+
+rp_status rp_tier_new(const rp_tier_options *options, rp_tier **out, rp_error *err)
+{
+    const rp_allocator *alloc =
+        options->alloc != NULL ? options->alloc : rp_store_allocator(options->store);
+    rp_status st = check_options(options, err);
+    rp_tier *t;
+
+    if (st != RP_OK) return st;
+    t = rp_alloc_zero(alloc, sizeof *t);
+    if (t == NULL) return rp_fail_memory(err, sizeof *t);
+    t->alloc = *alloc;
+    set_up(t, options);
+    t->has_spiller = rp_thread_start(&t->spiller, "rp-spill", run_spiller, t);
+    if (!t->has_spiller ||
+        !rp_tier_start_readers(t, options->readers > 0 ? options->readers : DEFAULT_READERS)) {
+        rp_tier_free(t);
+        return rp_fail(err, RP_NO_RESOURCE, "no threads for the disk tier");
+    }
+    t->budget->spill = &t->spill;
+    *out = t;
+    return RP_OK;
+}
+
+static void stop(rp_tier *t)
+{
+    rp_mutex_lock(&t->mu);
+    t->stopping = true;
+    rp_cond_signal(&t->spill_cv);
+    rp_mutex_unlock(&t->mu);
+    if (t->has_spiller) (void)pthread_join(t->spiller, NULL);
+    rp_tier_stop_readers(t);
+}
+
+void rp_tier_free(rp_tier *t)
+{
+    rp_allocator alloc;
+
+    if (t == NULL) return;
+    stop(t);
+    if (t->budget->spill == &t->spill) t->budget->spill = NULL;
+    rp_mutex_lock(&t->mu);
+    while (t->dirty.first != NULL) rp_stays_unlink(&t->dirty, t->dirty.first);
+    while (t->clean.first != NULL) rp_stays_unlink(&t->clean, t->clean.first);
+    while (t->ring.first != NULL) rp_tier_uncache_locked(t, t->ring.first);
+    let_go_of_waste_locked(t);
+    rp_mutex_unlock(&t->mu);
+    rp_budget_unref(t->budget);
+    rp_cond_deinit(&t->read_cv);
+    rp_cond_deinit(&t->spill_cv);
+    rp_mutex_deinit(&t->mu);
+    alloc = t->alloc;
+    rp_release(&alloc, t, sizeof *t);
+}
+
+void rp_tier_get_info(rp_tier *t, rp_tier_info *out)
+{
+    rp_mutex_lock(&t->mu);
+    *out = (rp_tier_info){
+        .limit = t->spill.limit,
+        .resident_bytes = atomic_load(&t->spill.resident),
+        .spilled_bytes = t->spilled,
+        .cached_bytes = t->cached,
+        .loads = t->loads,
+        .load_bytes = t->load_bytes,
+        .cache_hits = t->hits,
+        .written_bytes = t->written,
+        .degraded = t->degraded,
+    };
+    rp_mutex_unlock(&t->mu);
+}
+
+static uint64_t check_list_locked(const rp_stays *list, rp_stay_state state, bool *ok)
+{
+    uint64_t bytes = 0;
+
+    for (const rp_stay *s = list->first; s != NULL; s = s->next) {
+        *ok &= s->held && s->state == state;
+        *ok &= (s->loaded != NULL) == (state == RP_STAY_SPILLED); /* S3 */
+        bytes += s->chunk->wire_bytes;
+    }
+    return bytes;
+}
+
+bool rp_tier_check(rp_tier *t)
+{
+    bool ok = true;
+    uint64_t bytes;
+
+    rp_mutex_lock(&t->mu);
+    bytes = check_list_locked(&t->dirty, RP_STAY_DIRTY, &ok);
+    bytes += check_list_locked(&t->clean, RP_STAY_CLEAN, &ok);
+    ok &= bytes <= t->resident && t->resident <= atomic_load(&t->spill.resident); /* S1, S2 */
+    ok &= check_list_locked(&t->ring, RP_STAY_SPILLED, &ok) == t->cached;         /* S3 */
+    rp_mutex_unlock(&t->mu);
+    return ok;
+}

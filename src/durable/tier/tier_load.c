@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bringing samples into memory.
+ *
+ *   load ──┬─ bytes in memory ──► pin, view                                   no lock
+ *          ├─ in the read cache ──► reference                     ┐ one lock for all
+ *          └─ on disk ──► queued, sorted by place ──► a thread reads, checks, tells all who wait
+ *
+ * A chunk that several loads want is read once: the first is in the queue, the others wait with
+ * it. All that a load lacks is queued at once: that is the read-ahead, as deep as its caller
+ * asks for samples. Records are checked twice: the sum of the record, then the chunk's message
+ * against the columns that its trajectory was made for. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "chunk/trajectory.h"
+#include "durable/tier/tier_inside.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+enum { MAX_MOVES = 8 /* of a chunk that is being read */ };
+
+typedef struct job job;
+
+static void release_block(void *ctx)
+{
+    rp_loaded *block = ctx;
+    rp_allocator alloc = block->alloc;
+
+    rp_release(&alloc, block, block->size);
+}
+
+/* A chunk of a sample that is being loaded. */
+struct rp_want {
+    rp_chunk *base;   /* the table's: alive as long as the sample is */
+    rp_chunk *result; /* a reference; NULL: not there yet */
+    bool is_loaded;   /* the result is what was read, and not a view yet */
+    job *job;
+    rp_want *next_reader; /* of the same chunk */
+    rp_want *next;        /* in the queue, or among those that are new */
+    rp_place place;
+    rp_loaded *block; /* to read into; made by whoever asks, as each thread that allocates has
+                          a heap of its own to fill */
+};
+
+struct job {
+    rp_sample_load *load;
+    size_t size; /* of the block */
+    size_t count, left;
+    rp_status status;
+    rp_error error;
+    job *next; /* among those that are over */
+    rp_want wants[];
+};
+
+/* --- the read cache ------------------------------------------------------------------------------- */
+
+void rp_tier_uncache_locked(rp_tier *t, rp_stay *stay)
+{
+    rp_loaded *loaded = stay->loaded;
+
+    rp_stays_unlink(&t->ring, stay);
+    stay->loaded = NULL;
+    t->cached -= stay->chunk->wire_bytes;
+    loaded->next = t->waste;
+    t->waste = loaded;
+}
+
+void rp_tier_let_go(rp_loaded *list)
+{
+    while (list != NULL) {
+        rp_chunk *chunk = list->chunk;
+
+        list = list->next; /* it goes with the chunk */
+        rp_chunk_unref(chunk);
+    }
+}
+
+/* Makes room by what was not used since the hand passed last. */
+static void trim_cache_locked(rp_tier *t) RP_REQUIRES(t->mu)
+{
+    while (t->cached > t->cache_limit) {
+        rp_stay *stay = t->ring.first;
+
+        if (stay->recent) {
+            stay->recent = false;
+            rp_stays_unlink(&t->ring, stay);
+            rp_stays_append(&t->ring, stay);
+        } else {
+            rp_tier_uncache_locked(t, stay);
+        }
+    }
+}
+
+static void cache_locked(rp_tier *t, rp_stay *stay, rp_loaded *loaded) RP_REQUIRES(t->mu)
+{
+    uint64_t bytes = loaded->chunk->wire_bytes;
+
+    if (!stay->held || stay->loaded != NULL || bytes > t->cache_limit / 4) return;
+    stay->loaded = loaded;
+    (void)rp_chunk_ref(loaded->chunk);
+    stay->recent = false;
+    rp_stays_append(&t->ring, stay);
+    t->cached += bytes;
+    trim_cache_locked(t);
+}
+
+/* --- reading ---------------------------------------------------------------------------------------- */
+
+static bool same_columns(const rp_chunk *a, const rp_chunk *b)
+{
+    if (a->column_count != b->column_count || a->origin.key != b->origin.key) return false;
+    for (size_t i = 0; i < a->column_count; i++) {
+        const rp_chunk_column *x = &a->columns[i], *y = &b->columns[i];
+
+        if (x->dtype != y->dtype || x->shape.rank != y->shape.rank ||
+            memcmp(x->shape.dims, y->shape.dims,
+                   (size_t)x->shape.rank * sizeof x->shape.dims[0]) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* NULL if there is no memory. */
+static rp_loaded *new_block(rp_tier *t, size_t bytes)
+{
+    rp_loaded *block;
+    size_t size;
+
+    if (!rp_size_add(bytes, sizeof *block, &size)) return NULL;
+    block = rp_alloc(&t->alloc, size);
+    if (block == NULL) return NULL;
+    *block = (rp_loaded){.alloc = t->alloc, .size = size};
+    return block;
+}
+
+/* A chunk may be moved, and the segment that it was in be gone, after its place was looked up.
+ */
+static rp_status read_record(rp_tier *t, const rp_want *want, uint8_t *out, rp_error *err)
+{
+    rp_place place = want->place, now;
+    rp_status st = RP_NOT_FOUND;
+
+    for (int tries = 0; st == RP_NOT_FOUND && tries < MAX_MOVES; tries++) {
+        st = rp_segments_read(t->segments, &place, RP_RECORD_CHUNK, out, NULL, err);
+        if (st != RP_NOT_FOUND || !rp_segments_place(t->segments, want->base, &now) ||
+            now.size != place.size ||
+            (now.segment == place.segment && now.offset == place.offset))
+            break;
+        place = now;
+    }
+    return st;
+}
+
+/* Takes the block. */
+static rp_status read_chunk(rp_tier *t, const rp_want *want, rp_chunk **out, rp_error *err)
+{
+    const rp_chunk_limits limits = {SIZE_MAX, (size_t)1 << 30, RP_MAX_COLUMNS};
+    size_t bytes = want->base->wire_bytes;
+    rp_loaded *block = want->block;
+    rp_status st;
+
+    if (block == NULL) return rp_fail_memory(err, bytes);
+    st = RP_OK;
+    if (want->place.size != bytes)
+        st = rp_fail(err, RP_CORRUPT, "chunk %llu has %zu bytes, and %u on disk",
+                     (unsigned long long)want->base->origin.key, bytes, want->place.size);
+    if (st == RP_OK) st = read_record(t, want, block->bytes, err);
+    if (st == RP_OK) {
+        st = rp_chunk_adopt(&t->alloc, block->bytes, bytes, &limits,
+                            &(rp_chunk_owner){release_block, block}, out, err);
+        if (st == RP_INVALID) st = rp_fail(err, RP_CORRUPT, "a chunk on disk cannot be read");
+    }
+    if (st != RP_OK) {
+        release_block(block);
+        return st;
+    }
+    block->chunk = *out;
+    if (same_columns(*out, want->base)) return RP_OK;
+    rp_chunk_unref(*out);
+    *out = NULL;
+    return rp_fail(err, RP_CORRUPT, "another chunk stands where chunk %llu should",
+                   (unsigned long long)want->base->origin.key);
+}
+
+/* Whether anything of it may be on disk. */
+static bool is_tiered(const rp_trajectory *trajectory)
+{
+    if (trajectory == NULL) return false;
+    for (uint32_t i = 0; i < trajectory->chunk_count; i++)
+        if (rp_chunk_can_go(trajectory->chunks[i])) return true;
+    return false;
+}
+
+/* --- the end of a load ------------------------------------------------------------------------------ */
+
+/* What was read is kept for others: the sample gets a view of it, so that nobody can put into a
+ * table, and so have spilled, what is in the cache. */
+static void view_loaded(rp_tier *t, job *j)
+{
+    for (size_t i = 0; i < j->count && j->status == RP_OK; i++) {
+        rp_want *want = &j->wants[i];
+        rp_chunk *loaded = want->result;
+        bool is_there;
+
+        if (!want->is_loaded) continue;
+        is_there = rp_chunk_pin(loaded);
+        assert(is_there);
+        (void)is_there;
+        want->result = rp_chunk_view(&t->alloc, loaded);
+        if (want->result == NULL) {
+            rp_chunk_unpin(loaded);
+            j->status = rp_fail_memory(&j->error, sizeof *loaded);
+        }
+        rp_chunk_unref(loaded);
+    }
+}
+
+/* Replaces the trajectories, or none. */
+static void replace(rp_tier *t, job *j)
+{
+    rp_sample_load *load = j->load;
+    rp_chunk *few[64], **chunks;
+    rp_trajectory **made;
+    size_t at = 0, n = 0;
+
+    made = rp_alloc_array(&t->alloc, load->count, sizeof(rp_trajectory *));
+    if (made == NULL) j->status = rp_fail_memory(&j->error, load->count * sizeof *made);
+    for (; made != NULL && j->status == RP_OK && n < load->count && at < j->count; n++) {
+        const rp_trajectory *old = load->samples[n].trajectory;
+        size_t count;
+
+        if (!is_tiered(old)) continue;
+        count = old->chunk_count;
+        chunks = count > 64 ? rp_alloc_array(&t->alloc, count, sizeof *chunks) : few;
+        for (size_t i = 0; chunks != NULL && i < count; i++)
+            chunks[i] = j->wants[at + i].result;
+        if (chunks != NULL) made[n] = rp_trajectory_over(&t->alloc, old, chunks);
+        if (chunks != few) rp_release(&t->alloc, chunks, count * sizeof *chunks);
+        if (made[n] == NULL) j->status = rp_fail_memory(&j->error, count * sizeof *chunks);
+        at += count;
+    }
+    for (size_t i = 0; made != NULL && i < load->count; i++) {
+        if (made[i] == NULL) continue;
+        if (j->status != RP_OK) {
+            rp_trajectory_unref(made[i]);
+            continue;
+        }
+        rp_trajectory_unref(load->samples[i].trajectory);
+        load->samples[i].trajectory = made[i];
+    }
+    rp_release(&t->alloc, made, load->count * sizeof *made);
+}
+
+/* Frees the job. Returns its load, which is over. */
+static rp_sample_load *end_job(rp_tier *t, job *j)
+{
+    rp_sample_load *load = j->load;
+
+    if (j->status == RP_OK) view_loaded(t, j);
+    if (j->status == RP_OK) replace(t, j);
+    load->status = j->status;
+    if (j->status != RP_OK) load->error = j->error;
+    for (size_t i = 0; i < j->count; i++) rp_chunk_unref(j->wants[i].result);
+    rp_release(&t->alloc, j, j->size);
+    return load;
+}
+
+/* --- the threads that read -------------------------------------------------------------------------- */
+
+/* Tells all who wait for the chunk; those for whom it was the last are listed. */
+static job *settle_locked(rp_tier *t, rp_stay *stay, rp_chunk *loaded, const rp_error *err)
+    RP_REQUIRES(t->mu)
+{
+    rp_want *want = stay->readers;
+    job *over = NULL;
+
+    stay->readers = NULL;
+    while (want != NULL) {
+        rp_want *next = want->next_reader;
+        job *j = want->job;
+
+        if (loaded != NULL) {
+            want->result = rp_chunk_ref(loaded);
+            want->is_loaded = true;
+        } else if (j->status == RP_OK) {
+            j->status = err->code;
+            j->error = *err;
+        }
+        if (--j->left == 0) {
+            j->next = over;
+            over = j;
+        }
+        want = next;
+    }
+    (void)t;
+    return over;
+}
+
+static void read_one(rp_tier *t, rp_want *want) RP_EXCLUDES(t->mu)
+{
+    rp_stay *stay = (rp_stay *)atomic_load_explicit(&want->base->stay, memory_order_acquire);
+    rp_loaded *block = want->block, *waste;
+    rp_chunk *loaded = NULL;
+    rp_error err = {0};
+    job *over;
+
+    err.code = read_chunk(t, want, &loaded, &err);
+    rp_mutex_lock(&t->mu);
+    if (loaded != NULL) {
+        t->loads++;
+        t->load_bytes += loaded->wire_bytes;
+        cache_locked(t, stay, block);
+    }
+    over = settle_locked(t, stay, loaded, &err); /* the want may be gone after this */
+    waste = t->waste;
+    t->waste = NULL;
+    rp_mutex_unlock(&t->mu);
+    rp_chunk_unref(loaded);
+    rp_tier_let_go(waste);
+    while (over != NULL) {
+        job *next = over->next;
+        rp_sample_load *load = end_job(t, over);
+
+        load->on_done(load);
+        over = next;
+    }
+}
+
+static void *run_reader(void *arg)
+{
+    rp_tier *t = arg;
+
+    rp_mutex_lock(&t->mu);
+    for (;;) {
+        rp_want *want = t->first_want;
+
+        if (want == NULL) {
+            if (t->stopping) break;
+            t->idle_readers++;
+            (void)rp_cond_wait(&t->read_cv, &t->mu, RP_FOREVER);
+            t->idle_readers--;
+            continue;
+        }
+        t->first_want = want->next;
+        if (t->first_want == NULL) t->last_want = NULL;
+        rp_mutex_unlock(&t->mu);
+        read_one(t, want);
+        rp_mutex_lock(&t->mu);
+    }
+    rp_mutex_unlock(&t->mu);
+    return NULL;
+}
+
+bool rp_tier_start_readers(rp_tier *t, size_t count)
+{
+    t->readers = rp_alloc_array(&t->alloc, count, sizeof *t->readers);
+    if (t->readers == NULL) return false;
+    t->reader_room = count;
+    for (; t->reader_count < count; t->reader_count++)
+        if (!rp_thread_start(&t->readers[t->reader_count], "rp-tier-read", run_reader, t))
+            return false;
+    return true;
+}
+
+void rp_tier_stop_readers(rp_tier *t)
+{
+    rp_mutex_lock(&t->mu);
+    for (size_t i = 0; i < t->reader_count; i++) rp_cond_signal(&t->read_cv);
+    rp_mutex_unlock(&t->mu);
+    for (size_t i = 0; i < t->reader_count; i++) (void)pthread_join(t->readers[i], NULL);
+    rp_release(&t->alloc, t->readers, t->reader_room * sizeof *t->readers);
+}
+
+/* --- the beginning of a load -------------------------------------------------------------------------- */
+
+static job *new_job(rp_tier *t, rp_sample_load *load, size_t count)
+{
+    size_t size;
+    job *j;
+
+    if (!rp_size_mul(count, sizeof(rp_want), &size) || !rp_size_add(size, sizeof *j, &size))
+        return NULL;
+    j = rp_alloc_zero(&t->alloc, size);
+    if (j == NULL) return NULL;
+    j->load = load;
+    j->size = size;
+    j->count = count;
+    return j;
+}
+
+/* Takes what is in memory. Returns how many chunks are not. */
+static size_t take_residents(rp_tier *t, job *j)
+{
+    size_t at = 0, missing = 0;
+
+    for (size_t n = 0; n < j->load->count; n++) {
+        const rp_trajectory *trajectory = j->load->samples[n].trajectory;
+
+        if (!is_tiered(trajectory)) continue;
+        for (uint32_t i = 0; i < trajectory->chunk_count; i++) {
+            rp_want *want = &j->wants[at++];
+            rp_chunk *base = trajectory->chunks[i];
+
+            want->base = base;
+            want->job = j;
+            if (!rp_chunk_can_go(base)) {
+                want->result = rp_chunk_ref(base);
+            } else if (!rp_chunk_pin(base)) {
+                missing++;
+            } else {
+                want->result = rp_chunk_view(&t->alloc, base);
+                if (want->result != NULL) continue;
+                rp_chunk_unpin(base);
+                if (j->status == RP_OK) j->status = rp_fail_memory(&j->error, sizeof *base);
+            }
+        }
+    }
+    assert(at == j->count);
+    return missing;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const rp_place *x = &(*(rp_want *const *)a)->place, *y = &(*(rp_want *const *)b)->place;
+
+    if (x->segment != y->segment) return x->segment < y->segment ? -1 : 1;
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static void queue_locked(rp_tier *t, rp_want *const *wants, size_t count) RP_REQUIRES(t->mu)
+{
+    size_t wake = count < t->idle_readers ? count : t->idle_readers;
+
+    for (size_t i = 0; i < count; i++) {
+        wants[i]->next = NULL;
+        *(t->last_want == NULL ? &t->first_want : &t->last_want->next) = wants[i];
+        t->last_want = wants[i];
+    }
+    for (size_t i = 0; i < wake; i++) rp_cond_signal(&t->read_cv);
+}
+
+/* Finds what the cache has, joins what is being read, and queues the rest. True if nothing is
+ * left to wait for; otherwise the job is the readers'. */
+static bool fetch(rp_tier *t, job *j, rp_want **missing, size_t missing_count)
+{
+    size_t new_count = 0, joined = 0;
+
+    for (size_t i = 0; i < missing_count; i++)
+        if (!rp_segments_place(t->segments, missing[i]->base, &missing[i]->place)) {
+            j->status = rp_fail(&j->error, RP_INTERNAL, "a chunk without bytes and place");
+            return true;
+        }
+    if (missing_count > 1) qsort(missing, missing_count, sizeof(rp_want *), by_place);
+    rp_mutex_lock(&t->mu);
+    for (size_t i = 0; i < missing_count; i++) {
+        rp_want *want = missing[i];
+        rp_stay *stay =
+            (rp_stay *)atomic_load_explicit(&want->base->stay, memory_order_relaxed);
+
+        if (stay->loaded != NULL) {
+            want->result = rp_chunk_ref(stay->loaded->chunk);
+            want->is_loaded = true;
+            stay->recent = true;
+            t->hits++;
+            continue;
+        }
+        joined++;
+        if (stay->readers == NULL) missing[new_count++] = want;
+        want->next_reader = stay->readers;
+        stay->readers = want;
+    }
+    j->left = joined;
+    rp_mutex_unlock(&t->mu);
+    if (new_count > 0) {
+        for (size_t i = 0; i < new_count; i++)
+            missing[i]->block = new_block(t, missing[i]->base->wire_bytes);
+        rp_mutex_lock(&t->mu);
+        queue_locked(t, missing, new_count); /* from here on the job may be gone */
+        rp_mutex_unlock(&t->mu);
+    }
+    return joined == 0;
+}
+
+bool rp_tier_start_load(rp_tier *t, rp_tier_load *load)
+{
+    size_t count = 0, missing_count, n = 0;
+    rp_want **missing;
+    bool is_over = true;
+    job *j;
+
+    load->status = RP_OK;
+    for (size_t i = 0; i < load->count; i++)
+        if (is_tiered(load->samples[i].trajectory))
+            count += load->samples[i].trajectory->chunk_count;
+    if (count == 0) return true;
+    j = new_job(t, load, count);
+    if (j == NULL) {
+        load->status = rp_fail_memory(&load->error, count * sizeof(rp_want));
+        return true;
+    }
+    missing_count = take_residents(t, j);
+    if (missing_count > 0 && j->status == RP_OK) {
+        missing = rp_alloc_array(&t->alloc, missing_count, sizeof(rp_want *));
+        if (missing == NULL) {
+            j->status = rp_fail_memory(&j->error, missing_count * sizeof(rp_want *));
+        } else {
+            for (size_t i = 0; i < count; i++)
+                if (j->wants[i].result == NULL) missing[n++] = &j->wants[i];
+            is_over = fetch(t, j, missing, n);
+            rp_release(&t->alloc, missing, missing_count * sizeof(rp_want *));
+        }
+    }
+    if (is_over) (void)end_job(t, j);
+    return is_over;
+}

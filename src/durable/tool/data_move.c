@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Moving data in and out of data directories: a store is filled from one place, without
+ * changing it, and written to the other. A chunk that has a place in one directory gets another
+ * in the other (disk/home.h). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "disk/files_look.h"
+#include "durable/durable_inside.h"
+#include "durable/reverb/reverb_checkpoint.h"
+#include "reprise/data.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+/* --- from and to a directory -------------------------------------------------------------------- */
+
+static void tell_event(void *ctx, bool degraded, const char *text)
+{
+    const rp_data_move_options *o = ctx;
+
+    (void)degraded;
+    if (o->on_event != NULL) o->on_event(o->ctx, text);
+}
+
+static void tell_progress(void *ctx, const rp_durable_progress *progress)
+{
+    const rp_data_move_options *o = ctx;
+
+    if (o->on_progress != NULL) o->on_progress(o->ctx, progress);
+}
+
+static rp_durable_options durable_options(const rp_data_move_options *o, const char *directory)
+{
+    return (rp_durable_options){
+        .directory = directory,
+        .mode = RP_DURABLE_CHECKPOINT,
+        .period_ns = RP_FOREVER,
+        .on_progress = tell_progress,
+        .on_event = tell_event,
+        .ctx = (void *)(uintptr_t)o,
+    };
+}
+
+/* What is read stays open as long as chunks may be read from it: until `*files` is freed. */
+static rp_status load_directory(const rp_data_move_options *o, bool salvage, rp_store *store,
+                                rp_files **files, rp_durable_info *info, rp_error *err)
+{
+    rp_durable_options options = durable_options(o, o->from);
+    rp_status st = rp_files_open_read_only(rp_allocator_default(), o->from, files, err);
+
+    if (st != RP_OK) return st;
+    options.salvage = salvage;
+    options.accept_changes = true;
+    st = rp_durable_load_on(*files, &options, store, info, err);
+    if (st == RP_OK && rp_store_tables(store, NULL, 0) == 0)
+        st = rp_fail(err, RP_NOT_FOUND, "%.160s: there is no data of reprise in it", o->from);
+    return st;
+}
+
+/* Opening a new directory over a store that is filled writes a checkpoint of it. */
+static rp_status write_directory(const rp_data_move_options *o, rp_store *store,
+                                 rp_data_moved *moved, rp_error *err)
+{
+    const rp_durable_options options = durable_options(o, o->to);
+    rp_durable *durable = NULL;
+    rp_durable_info info = {0};
+    rp_status st;
+
+    if (rp_files_occupied(o->to) == 1)
+        return rp_fail(err, RP_EXISTS, "%.160s: there is something in it already", o->to);
+    st = rp_durable_open(&options, store, &durable, err);
+    if (st != RP_OK) return st;
+    rp_durable_get_info(durable, &info);
+    moved->bytes = info.last_checkpoint_bytes;
+    (void)snprintf(moved->path, sizeof moved->path, "%s", o->to);
+    return rp_durable_close(durable, err);
+}
+
+/* Nobody else has the store. RP_NO_RESOURCE. */
+static rp_status count_items(rp_store *store, rp_data_moved *moved, rp_error *err)
+{
+    const rp_allocator *alloc = rp_allocator_default();
+    size_t count = rp_store_tables(store, NULL, 0);
+    rp_table **tables = rp_alloc_array(alloc, count + 1, sizeof(rp_table *));
+
+    if (tables == NULL) return rp_fail_memory(err, count * sizeof(rp_table *));
+    moved->tables = rp_store_tables(store, tables, count);
+    for (size_t i = 0; i < count; i++) {
+        rp_table_info info;
+
+        rp_table_get_info(tables[i], &info);
+        moved->items += (uint64_t)info.size;
+    }
+    rp_release(alloc, tables, (count + 1) * sizeof(rp_table *));
+    return RP_OK;
+}
+
+/* --- the three ways ----------------------------------------------------------------------------- */
+
+rp_status rp_data_salvage(const rp_data_move_options *options, rp_data_moved *out,
+                          rp_error *err)
+{
+    rp_data_moved moved = {0};
+    rp_durable_info info = {0};
+    rp_files *files = NULL;
+    rp_store *store = NULL;
+    rp_status st = rp_store_new(NULL, &store, err);
+
+    if (st == RP_OK) st = load_directory(options, true, store, &files, &info, err);
+    moved.records = info.recovered_records;
+    if (st == RP_OK) st = count_items(store, &moved, err);
+    if (st == RP_OK) st = write_directory(options, store, &moved, err);
+    rp_store_free(store);
+    if (files != NULL) files->ops->free(files);
+    if (st == RP_OK && out != NULL) *out = moved;
+    return st;
+}
+
+rp_status rp_data_from_reverb(const rp_data_move_options *options, rp_data_moved *out,
+                              rp_error *err)
+{
+    const rp_reverb_options reverb = {.on_progress = options->on_progress, .ctx = options->ctx};
+    rp_data_moved moved = {0};
+    rp_files *files = NULL;
+    rp_store *store = NULL;
+    rp_status st = rp_store_new(NULL, &store, err);
+
+    if (st == RP_OK)
+        st = rp_files_open_read_only(rp_allocator_default(), options->from, &files, err);
+    if (st == RP_OK) st = rp_reverb_load(files, store, &reverb, NULL, err);
+    if (st == RP_OK) st = count_items(store, &moved, err);
+    if (st == RP_OK) st = write_directory(options, store, &moved, err);
+    rp_store_free(store);
+    if (files != NULL) files->ops->free(files);
+    if (st == RP_OK && out != NULL) *out = moved;
+    return st;
+}
+
+rp_status rp_data_to_reverb(const rp_data_move_options *options, rp_data_moved *out,
+                            rp_error *err)
+{
+    const rp_reverb_options reverb = {.on_progress = options->on_progress, .ctx = options->ctx};
+    rp_data_moved moved = {0};
+    rp_reverb_report report = {0};
+    rp_durable_info info = {0};
+    rp_files *from = NULL, *to = NULL;
+    rp_store *store = NULL;
+    rp_status st = rp_store_new(NULL, &store, err);
+
+    if (st == RP_OK) st = load_directory(options, false, store, &from, &info, err);
+    if (st == RP_OK)
+        st = rp_files_open_directory(rp_allocator_default(), options->to, &to, err);
+    if (st == RP_OK) st = rp_reverb_save(to, store, &reverb, &report, err);
+    if (st == RP_OK) {
+        moved.tables = report.tables;
+        moved.items = report.items;
+        moved.bytes = report.bytes;
+        moved.records = info.recovered_records;
+        (void)snprintf(moved.path, sizeof moved.path, "%s/%s", options->to, report.folder);
+    }
+    rp_store_free(store);
+    if (from != NULL) from->ops->free(from);
+    if (to != NULL) to->ops->free(to);
+    if (st == RP_OK && out != NULL) *out = moved;
+    return st;
+}

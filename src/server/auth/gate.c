@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The brake is a table of 128 sets of 8 addresses. The set comes from a keyed hash, so that a
+ * peer that chooses addresses cannot choose whom it pushes out. An address stands in it from
+ * its first wrong token on; its bucket says when it is forgiven, and in a full set the one that
+ * is forgiven first makes room: pushing out a busy guesser takes seven that are busier. */
+#include "server/auth/gate.h"
+
+#include <arpa/inet.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "server/bounds/bucket.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/mutex.h"
+#include "util/rng.h"
+
+enum { WAYS = 8, SETS = RP_GATE_PEERS / WAYS };
+
+static const int64_t forgive_ns = (int64_t)RP_GATE_FORGIVE_S * 1000000000;
+
+typedef struct guesser {
+    uint64_t peer; /* 0: nobody */
+    rp_bucket bucket;
+} guesser;
+
+struct rp_gate {
+    rp_allocator alloc;
+    EVP_MD *sha256;
+    uint64_t seed;
+    /* Which rp_auth it is: raised under the lock, looked at without it. Who sees the old number
+     * a moment longer lets pass whom the old rp_auth let pass. */
+    atomic_uint_fast64_t generation;
+    rp_mutex mu;
+    rp_auth *auth RP_GUARDED_BY(mu);
+    guesser guessers[SETS][WAYS] RP_GUARDED_BY(mu);
+};
+
+rp_status rp_gate_new(const rp_allocator *alloc, rp_auth *auth, rp_gate **out)
+{
+    rp_gate *gate = rp_alloc_zero(alloc, sizeof *gate);
+
+    if (gate == NULL) {
+        rp_auth_unref(auth);
+        return RP_NO_RESOURCE;
+    }
+    gate->alloc = *alloc;
+    gate->auth = auth;
+    gate->seed = rp_system_seed();
+    atomic_init(&gate->generation, 1);
+    rp_mutex_init(&gate->mu, RP_RANK_GATE);
+    gate->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+    if (gate->sha256 == NULL) {
+        rp_gate_free(gate);
+        return RP_NO_RESOURCE;
+    }
+    *out = gate;
+    return RP_OK;
+}
+
+void rp_gate_free(rp_gate *gate)
+{
+    rp_allocator alloc;
+
+    if (gate == NULL) return;
+    alloc = gate->alloc;
+    rp_auth_unref(gate->auth);
+    EVP_MD_free(gate->sha256);
+    rp_mutex_deinit(&gate->mu);
+    rp_release(&alloc, gate, sizeof *gate);
+}
+
+void rp_gate_reload(rp_gate *gate, rp_auth *auth)
+{
+    rp_auth *old;
+
+    rp_mutex_lock(&gate->mu);
+    old = gate->auth;
+    gate->auth = auth;
+    atomic_fetch_add_explicit(&gate->generation, 1, memory_order_release);
+    rp_mutex_unlock(&gate->mu);
+    rp_auth_unref(old);
+}
+
+/* --- the brake ----------------------------------------------------------------------------- */
+
+static uint64_t hash_text(const char *text)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+
+    for (; *text != '\0'; text++) hash = (hash ^ (uint8_t)*text) * 0x100000001b3u;
+    return hash;
+}
+
+/* A number for the address in "1.2.3.4:80", "[::1]:80", "unix:/path"; never 0. */
+static uint64_t peer_number(const rp_gate *gate, const char *peer)
+{
+    char address[INET6_ADDRSTRLEN];
+    const char *host = peer[0] == '[' ? peer + 1 : peer;
+    size_t length = strcspn(host, peer[0] == '[' ? "]%" : ":");
+    uint8_t v6[16];
+    uint64_t number = 0, state;
+
+    if (length < sizeof address) {
+        memcpy(address, host, length);
+        address[length] = '\0';
+        if (peer[0] == '[' && inet_pton(AF_INET6, address, v6) == 1)
+            memcpy(&number, v6, sizeof number);
+        else
+            number = hash_text(address);
+    }
+    state = number ^ gate->seed;
+    return rp_splitmix64(&state) | 1;
+}
+
+/* The guesser with that number, or NULL. */
+static guesser *find_locked(rp_gate *gate, uint64_t peer) RP_REQUIRES(gate->mu)
+{
+    guesser *set = gate->guessers[(peer >> 8) % SETS];
+
+    for (size_t i = 0; i < WAYS; i++)
+        if (set[i].peer == peer) return &set[i];
+    return NULL;
+}
+
+static bool is_shown(const char *text)
+{
+    return text != NULL && text[0] != '\0';
+}
+
+static rp_bucket_rate guess_rate(void)
+{
+    return (rp_bucket_rate){forgive_ns, RP_GATE_BURST * forgive_ns};
+}
+
+/* The rp_auth of the moment, with a reference, and its generation; NULL if the peer is braked.
+ */
+static rp_auth *enter(rp_gate *gate, const rp_credentials *shown, int64_t now_ns,
+                      uint64_t *generation)
+{
+    rp_bucket_rate rate = guess_rate();
+    guesser *g = NULL;
+    rp_auth *auth = NULL;
+
+    rp_mutex_lock(&gate->mu);
+    if (is_shown(shown->authorization) && shown->peer != NULL && !rp_auth_is_open(gate->auth))
+        g = find_locked(gate, peer_number(gate, shown->peer));
+    if (g == NULL || rp_bucket_can_spend(&g->bucket, &rate, now_ns)) {
+        auth = rp_auth_ref(gate->auth);
+        *generation = atomic_load_explicit(&gate->generation, memory_order_relaxed);
+    }
+    rp_mutex_unlock(&gate->mu);
+    return auth;
+}
+
+static void count_guess(rp_gate *gate, const char *peer, int64_t now_ns)
+{
+    rp_bucket_rate rate = guess_rate();
+    uint64_t number;
+    guesser *g;
+
+    if (peer == NULL) return;
+    number = peer_number(gate, peer);
+    rp_mutex_lock(&gate->mu);
+    g = find_locked(gate, number);
+    if (g == NULL) {
+        g = gate->guessers[(number >> 8) % SETS];
+        for (guesser *other = g + 1; other < gate->guessers[(number >> 8) % SETS] + WAYS;
+             other++)
+            if (other->bucket.full_at_ns < g->bucket.full_at_ns) g = other;
+        *g = (guesser){.peer = number};
+    }
+    (void)rp_bucket_spend(&g->bucket, &rate, now_ns);
+    rp_mutex_unlock(&gate->mu);
+}
+
+/* --- the door ------------------------------------------------------------------------------ */
+
+/* A digest of all that was shown. False if there is none to be had. */
+static bool digest_of(const rp_gate *gate, const rp_credentials *shown, uint8_t *digest)
+{
+    char text[RP_AUTH_MAX_TOKEN_BYTES + RP_AUTH_MAX_NAME_BYTES + 16];
+    const char *certificate = shown->certificate != NULL ? shown->certificate : "";
+    const char *header = shown->authorization;
+    int length = snprintf(text, sizeof text, "%s\n%c%s", certificate,
+                          header != NULL ? '+' : '-', header != NULL ? header : "");
+
+    if (length < 0 || (size_t)length >= sizeof text) return false;
+    return EVP_Digest(text, (size_t)length, digest, NULL, gate->sha256, NULL) == 1;
+}
+
+/* Whether the memo knows who this is. */
+static bool recall(const rp_gate *gate, const rp_gate_memo *memo, const uint8_t *digest)
+{
+    return memo->generation == atomic_load_explicit(&gate->generation, memory_order_acquire) &&
+           (memo->open ||
+            (digest != NULL && CRYPTO_memcmp(memo->digest, digest, sizeof memo->digest) == 0));
+}
+
+/* Finds out who it is, by the table. */
+static rp_status identify(rp_gate *gate, const rp_credentials *shown, int64_t now_ns,
+                          rp_gate_memo *found, rp_refusal *why, rp_error *err)
+{
+    rp_auth *auth = enter(gate, shown, now_ns, &found->generation);
+    rp_status st;
+
+    if (auth == NULL) {
+        *why = RP_REFUSED_AUTH_BRAKE;
+        return rp_fail(err, RP_UNAUTHENTICATED,
+                       "too many wrong tokens came from this address: wait a minute");
+    }
+    found->open = rp_auth_is_open(auth);
+    st = rp_auth_check(auth, shown, &found->who, err);
+    rp_auth_unref(auth);
+    if (st == RP_UNAUTHENTICATED) {
+        *why = RP_REFUSED_UNAUTHENTICATED;
+        count_guess(gate, shown->peer, now_ns);
+    } else if (st != RP_OK) {
+        *why = RP_REFUSED_MEMORY;
+    }
+    return st;
+}
+
+/* Whether that role is enough. */
+static rp_status weigh(const rp_credentials *shown, const rp_principal *who, rp_role needed,
+                       rp_refusal *why, rp_error *err)
+{
+    if (who->role >= needed) return RP_OK;
+    *why = RP_REFUSED_DENIED;
+    if (who->role > RP_ROLE_NONE)
+        return rp_fail(err, RP_DENIED, "'%s' has the role %s, and this needs %s",
+                       who->name[0] != '\0' ? who->name : "certificate",
+                       rp_role_name(who->role), rp_role_name(needed));
+    if (is_shown(shown->certificate))
+        return rp_fail(err, RP_DENIED, "no role is given to the name of this certificate");
+    *why = RP_REFUSED_UNAUTHENTICATED;
+    return rp_fail(err, RP_UNAUTHENTICATED,
+                   "this needs the role %s: send 'authorization: Bearer <token>'",
+                   rp_role_name(needed));
+}
+
+rp_status rp_gate_check(rp_gate *gate, const rp_credentials *shown, rp_role needed,
+                        int64_t now_ns, rp_gate_memo *memo, rp_principal *who, rp_refusal *why,
+                        rp_error *err)
+{
+    rp_gate_memo found = {.who = {.role = RP_ROLE_NONE}};
+    rp_refusal ignored;
+    rp_status st = RP_OK;
+    bool known;
+
+    if (why == NULL) why = &ignored;
+    if (who != NULL) *who = found.who;
+    if (needed == RP_ROLE_NONE) return RP_OK;
+    known = memo != NULL && recall(gate, memo, NULL);
+    if (!known && memo != NULL && digest_of(gate, shown, found.digest))
+        known = recall(gate, memo, found.digest);
+    else if (!known)
+        memo = NULL; /* nothing to keep it by */
+    if (known) {
+        found = *memo;
+    } else {
+        st = identify(gate, shown, now_ns, &found, why, err);
+        if (st == RP_OK && memo != NULL) *memo = found;
+    }
+    if (who != NULL) *who = found.who;
+    return st == RP_OK ? weigh(shown, &found.who, needed, why, err) : st;
+}

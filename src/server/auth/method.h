@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls that the server knows, and who may make them. */
+#ifndef RP_SERVER_AUTH_METHOD_H
+#define RP_SERVER_AUTH_METHOD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What somebody may do. Each includes those before it. */
+typedef enum rp_role {
+    RP_ROLE_NONE = 0,
+    RP_ROLE_READ = 1,  /* sample, look */
+    RP_ROLE_WRITE = 2, /* insert, update and delete items */
+    RP_ROLE_ADMIN = 3, /* reset, checkpoint, change tables */
+} rp_role;
+
+/* "none", "read", "write", "admin". Static. */
+const char *rp_role_name(rp_role role);
+
+typedef enum rp_method {
+    RP_METHOD_UNKNOWN,
+    /* deepmind.reverb.ReverbService */
+    RP_METHOD_INSERT_STREAM,
+    RP_METHOD_SAMPLE_STREAM,
+    RP_METHOD_MUTATE_PRIORITIES,
+    RP_METHOD_RESET,
+    RP_METHOD_CHECKPOINT,
+    RP_METHOD_SERVER_INFO,
+    RP_METHOD_INITIALIZE_CONNECTION,
+    /* reprise.v1 */
+    RP_METHOD_PEEK,
+    RP_METHOD_SAMPLE,
+    RP_METHOD_SAMPLE_SHARED,
+    RP_METHOD_WHY_BLOCKED,
+    RP_METHOD_STATUS,
+    RP_METHOD_UPDATE,
+    RP_METHOD_DELETE,
+    RP_METHOD_CREATE_TABLE,
+    RP_METHOD_DROP_TABLE,
+    RP_METHOD_ALTER_TABLE,
+    RP_METHOD_PAUSE_TABLE,
+    RP_METHOD_RESUME_TABLE,
+    /* grpc.health.v1.Health */
+    RP_METHOD_HEALTH_CHECK,
+    RP_METHOD_HEALTH_WATCH,
+    /* grpc.reflection.v1 and v1alpha */
+    RP_METHOD_REFLECTION,
+    RP_METHODS,
+} rp_method;
+
+/* The method of a :path, "/package.Service/Method". RP_METHOD_UNKNOWN is to be answered with
+ * UNIMPLEMENTED, to everybody. In the package reprise.v1 the name of the service does not
+ * matter. */
+rp_method rp_method_of(const char *path);
+
+/* "InsertStream" and so on, the word in metrics and logs; "unknown". Static. */
+const char *rp_method_name(rp_method method);
+
+/* The role that a method needs. Health and reflection need none; an unknown method needs
+ * admin, so that one that is forgotten here is closed rather than open. */
+rp_role rp_method_role(rp_method method);
+
+/* The same for a path. */
+rp_role rp_auth_needed(const char *path);
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/bounds/turns.h"
+
+#include <assert.h>
+
+enum {
+    FIRST_PART = 64, /* of the longest time, in which nothing has to move */
+    LEAST_FIRST_NS = 250000000,
+    WHOLE_PART = 16,      /* of the longest time, for any number of bytes */
+    NS_PER_BYTE = 1000,   /* and for each of them: about a MiB a second */
+    STALE_NS = 150000000, /* who waits asks more often */
+};
+
+void rp_turns_init(rp_turns *turns)
+{
+    rp_mutex_init(&turns->lock, RP_RANK_TURNS);
+}
+
+void rp_turns_deinit(rp_turns *turns)
+{
+    assert(turns->lent == 0 && turns->loans == 0 && turns->first == NULL);
+    rp_mutex_deinit(&turns->lock);
+}
+
+static int64_t first_ns(const rp_turn_terms *terms)
+{
+    int64_t ns = terms->longest_ns / FIRST_PART;
+
+    return ns > LEAST_FIRST_NS ? ns : LEAST_FIRST_NS;
+}
+
+static int64_t longest_ns(const rp_turn_terms *terms)
+{
+    return terms->longest_ns > first_ns(terms) ? terms->longest_ns : first_ns(terms);
+}
+
+/* The time that a loan of so many bytes may take. */
+static int64_t time_of(const rp_turn_terms *terms, size_t bytes)
+{
+    int64_t longest = longest_ns(terms);
+    int64_t least = first_ns(terms) + terms->longest_ns / WHOLE_PART;
+    double ns = (double)least + (double)bytes * NS_PER_BYTE;
+
+    return ns < (double)longest ? (int64_t)ns : longest;
+}
+
+static bool is_stale(const rp_turn *turn, int64_t now_ns)
+{
+    return now_ns - turn->seen_ns > STALE_NS;
+}
+
+/* T1, for one that has `own` bytes of loans already. */
+static bool fits(const rp_turns *turns, size_t own, size_t bytes, const rp_turn_terms *terms)
+    RP_REQUIRES(turns->lock)
+{
+    size_t others = turns->lent - own;
+
+    return others == 0 || (others < terms->lent_bytes && bytes <= terms->lent_bytes - others);
+}
+
+/* T2: whether `a` has waited longer than `b`. */
+static bool is_before(const rp_turn *a, const rp_turn *b, int64_t now_ns)
+{
+    return (double)(now_ns - a->since_ns) * (double)b->time_ns >
+           (double)(now_ns - b->since_ns) * (double)a->time_ns;
+}
+
+static bool is_next(const rp_turns *turns, const rp_turn *turn, int64_t now_ns)
+    RP_REQUIRES(turns->lock)
+{
+    for (const rp_turn *other = turns->first; other != NULL; other = other->next)
+        if (other != turn && !is_stale(other, now_ns) && is_before(other, turn, now_ns))
+            return false;
+    return true;
+}
+
+static void line_up(rp_turns *turns, rp_turn *turn) RP_REQUIRES(turns->lock)
+{
+    turn->is_waiting = true;
+    turn->prev = turns->last;
+    turn->next = NULL;
+    *(turns->last != NULL ? &turns->last->next : &turns->first) = turn;
+    turns->last = turn;
+}
+
+static void step_out(rp_turns *turns, rp_turn *turn) RP_REQUIRES(turns->lock)
+{
+    *(turn->prev != NULL ? &turn->prev->next : &turns->first) = turn->next;
+    *(turn->next != NULL ? &turn->next->prev : &turns->last) = turn->prev;
+    turn->is_waiting = false;
+}
+
+static void lend(rp_turns *turns, rp_turn *turn, size_t bytes, const rp_turn_terms *terms)
+    RP_REQUIRES(turns->lock)
+{
+    turns->lent += bytes - turn->bytes * turn->has_loan;
+    turns->loans += !turn->has_loan;
+    turn->has_loan = true;
+    turn->bytes = bytes;
+    turn->time_ns = time_of(terms, bytes);
+    assert(turns->lent <= terms->lent_bytes || turns->loans == 1); /* T1 */
+}
+
+bool rp_turn_ask(rp_turns *turns, rp_turn *turn, size_t bytes, const rp_turn_terms *terms,
+                 uint64_t moved, int64_t now_ns)
+{
+    bool granted;
+
+    assert(bytes > 0);
+    rp_mutex_lock(&turns->lock);
+    if (turn->has_loan) {
+        granted = bytes <= turn->bytes ||
+                  (bytes <= terms->lent_bytes && fits(turns, turn->bytes, bytes, terms));
+        if (granted && bytes > turn->bytes) lend(turns, turn, bytes, terms);
+    } else {
+        if (!turn->is_waiting) {
+            turn->since_ns = now_ns;
+            line_up(turns, turn);
+        }
+        turn->seen_ns = now_ns;
+        turn->time_ns = time_of(terms, bytes);
+        turn->bytes = bytes;
+        granted = fits(turns, 0, bytes, terms) && is_next(turns, turn, now_ns);
+        if (granted) {
+            step_out(turns, turn);
+            lend(turns, turn, bytes, terms);
+            turn->since_ns = now_ns;
+            turn->moved = moved;
+        }
+    }
+    rp_mutex_unlock(&turns->lock);
+    return granted;
+}
+
+void rp_turn_reduce(rp_turns *turns, rp_turn *turn, size_t bytes)
+{
+    if (bytes >= turn->bytes) return;
+    assert(turn->has_loan && bytes > 0);
+    rp_mutex_lock(&turns->lock);
+    turns->lent -= turn->bytes - bytes;
+    turn->bytes = bytes;
+    rp_mutex_unlock(&turns->lock);
+}
+
+void rp_turn_end(rp_turns *turns, rp_turn *turn)
+{
+    if (!turn->has_loan && !turn->is_waiting) return;
+    rp_mutex_lock(&turns->lock);
+    if (turn->is_waiting) step_out(turns, turn);
+    if (turn->has_loan) {
+        assert(turns->lent >= turn->bytes && turns->loans > 0);
+        turns->lent -= turn->bytes;
+        turns->loans--;
+    }
+    rp_mutex_unlock(&turns->lock);
+    *turn = (rp_turn){0};
+}
+
+/* Whether one waits that has too little room because of the loans that there are. */
+static bool is_short(rp_turns *turns, const rp_turn_terms *terms, int64_t now_ns)
+{
+    bool found = false;
+
+    rp_mutex_lock(&turns->lock);
+    for (const rp_turn *other = turns->first; other != NULL && !found; other = other->next)
+        found = !is_stale(other, now_ns) && !fits(turns, 0, other->bytes, terms);
+    rp_mutex_unlock(&turns->lock);
+    return found;
+}
+
+bool rp_turn_is_behind(rp_turns *turns, const rp_turn *turn, const rp_turn_terms *terms,
+                       uint64_t moved, int64_t now_ns)
+{
+    int64_t first = first_ns(terms), elapsed_ns = now_ns - turn->since_ns;
+    double due = (double)turn->bytes;
+
+    if (!turn->has_loan || elapsed_ns <= first) return false;
+    if (elapsed_ns < turn->time_ns)
+        due *= (double)(elapsed_ns - first) / (double)(turn->time_ns - first);
+    if (elapsed_ns <= longest_ns(terms) && (double)(moved - turn->moved) >= due) return false;
+    return is_short(turns, terms, now_ns);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Turns: room past the limit of a side of the budget of queued bytes (queue_budget.h).
+ *
+ * Peers that do not go on may fill a side for a long time. So a side lends a fixed number of
+ * bytes past its limit, to connections that have no room within it:
+ *   T1  loans are at most `lent_bytes` together; a larger one is made while there is no other,
+ *       and does not grow;
+ *   T2  connections wait in a line. The next loan goes to the one that has waited longest,
+ *       measured in the time that its own loan may take. A smaller one behind it does not pass
+ *       it;
+ *   T3  a connection has its loan for as long as its peer moves the bytes fast enough: after a
+ *       64th of `longest_ns` at the pace that moves all of them within a 16th of `longest_ns`
+ *       and a second for each MiB, and within `longest_ns` in any case. A connection that is
+ *       slower is to be closed, but only while another one waits for its bytes.
+ * So a peer that does not go on keeps a loan from others for about half a second, if
+ * `longest_ns` is 30 s, and a peer that moves a MiB a second can go on for `longest_ns`.
+ *
+ * Each rp_turn belongs to one thread. Time comes in as an argument. */
+#ifndef RP_SERVER_BOUNDS_TURNS_H
+#define RP_SERVER_BOUNDS_TURNS_H
+
+#include <stdint.h>
+
+#include "util/mutex.h"
+
+typedef struct rp_turn rp_turn;
+
+/* Zero waits for nothing and has no loan. */
+struct rp_turn {
+    size_t bytes; /* lent, or waited for */
+    bool has_loan, is_waiting;
+    int64_t since_ns;     /* the loan was made, or the wait began */
+    int64_t seen_ns;      /* it asked last */
+    int64_t time_ns;      /* the loan may take */
+    uint64_t moved;       /* what the peer had moved when the loan was made */
+    rp_turn *prev, *next; /* in the line */
+};
+
+/* The loans of one side, and who waits for one. Any thread. */
+typedef struct rp_turns {
+    rp_mutex lock; /* rank RP_RANK_TURNS */
+    rp_turn *first RP_GUARDED_BY(lock), *last RP_GUARDED_BY(lock);
+    size_t lent RP_GUARDED_BY(lock);  /* bytes of all loans */
+    size_t loans RP_GUARDED_BY(lock); /* their number */
+} rp_turns;
+
+typedef struct rp_turn_terms {
+    size_t lent_bytes;
+    int64_t longest_ns;
+} rp_turn_terms;
+
+void rp_turns_init(rp_turns *turns);
+void rp_turns_deinit(rp_turns *turns);
+
+/* Asks for a loan of `bytes` (>= 1), or to have one changed to that. False if it has to wait:
+ * then it is in the line and has to ask again, at least 20 times a second, or to end. `moved`
+ * is what the peer has moved so far. */
+RP_NODISCARD bool rp_turn_ask(rp_turns *turns, rp_turn *turn, size_t bytes,
+                              const rp_turn_terms *terms, uint64_t moved, int64_t now_ns);
+/* Gives back a part of a loan, so that it has at most `bytes` (>= 1). */
+void rp_turn_reduce(rp_turns *turns, rp_turn *turn, size_t bytes);
+/* Leaves the line, or gives the loan back. Costs nothing if there is neither. */
+void rp_turn_end(rp_turns *turns, rp_turn *turn);
+/* T3: whether its connection is to be closed. */
+RP_NODISCARD bool rp_turn_is_behind(rp_turns *turns, const rp_turn *turn,
+                                    const rp_turn_terms *terms, uint64_t moved, int64_t now_ns);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/core/deferral.h"
+
+#include "util/mem.h"
+
+enum {
+    TURN_VISITS = 16,  /* of every table, by calls and pages, in one turn */
+    KEPT_BYTES = 4096, /* of a message that is kept; a larger one pays for its work in bytes */
+};
+
+bool rp_defer_applies(rp_method method)
+{
+    return method == RP_METHOD_SERVER_INFO || method == RP_METHOD_STATUS ||
+           method == RP_METHOD_WHY_BLOCKED;
+}
+
+bool rp_defer_may_visit(rp_worker *worker)
+{
+    if (worker->visits >= TURN_VISITS) return false;
+    worker->visits++;
+    return true;
+}
+
+/* --- lists ------------------------------------------------------------------------------------ */
+
+/* Puts a connection at the end. */
+static void list(rp_connection *c)
+{
+    rp_worker *worker = c->worker;
+
+    c->prev_deferring = worker->deferring_last;
+    c->next_deferring = NULL;
+    *(worker->deferring_last != NULL ? &worker->deferring_last->next_deferring
+                                     : &worker->deferring) = c;
+    worker->deferring_last = c;
+}
+
+static void unlist(rp_connection *c)
+{
+    rp_worker *worker = c->worker;
+
+    *(c->prev_deferring != NULL ? &c->prev_deferring->next_deferring : &worker->deferring) =
+        c->next_deferring;
+    *(c->next_deferring != NULL ? &c->next_deferring->prev_deferring
+                                : &worker->deferring_last) = c->prev_deferring;
+}
+
+static void append(rp_connection *c, rp_task *task)
+{
+    if (c->deferred == NULL) list(c);
+    task->prev_deferred = c->deferred_last;
+    task->next_deferred = NULL;
+    *(c->deferred_last != NULL ? &c->deferred_last->next_deferred : &c->deferred) = task;
+    c->deferred_last = task;
+}
+
+void rp_defer_forget(rp_task *task)
+{
+    rp_connection *c = task->connection;
+
+    if (task->deferred == NULL) return;
+    *(task->prev_deferred != NULL ? &task->prev_deferred->next_deferred : &c->deferred) =
+        task->next_deferred;
+    *(task->next_deferred != NULL ? &task->next_deferred->prev_deferred : &c->deferred_last) =
+        task->prev_deferred;
+    rp_block_unref(task->deferred);
+    task->deferred = NULL;
+    if (c->deferred == NULL) unlist(c);
+}
+
+/* --- running ---------------------------------------------------------------------------------- */
+
+/* Runs the first deferred call of the connection, which may end all of its calls. */
+static void run_first(rp_connection *c)
+{
+    rp_task *task = c->deferred;
+    rp_block *block = rp_block_ref(task->deferred);
+
+    rp_defer_forget(task);
+    if (c->deferred != NULL) { /* behind the others */
+        unlist(c);
+        list(c);
+    }
+    if (!task->is_finished) task->kind->on_message(task, block->data, block->size, NULL);
+    rp_block_unref(block);
+}
+
+static void on_due(rp_timer *timer)
+{
+    rp_worker *worker = (rp_worker *)((char *)timer - offsetof(rp_worker, deferral));
+
+    /* For the next turn. Cannot fail: this timer has just left its place in the heap. */
+    (void)!rp_loop_arm(worker->loop, timer, rp_loop_now(worker->loop));
+    while (worker->deferring != NULL && rp_defer_may_visit(worker))
+        run_first(worker->deferring);
+    if (worker->deferring == NULL) rp_loop_disarm(worker->loop, timer);
+}
+
+void rp_defer_message(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
+{
+    rp_worker *worker = rp_task_worker(task);
+
+    if (size > KEPT_BYTES || (worker->deferring == NULL && rp_defer_may_visit(worker))) {
+        task->kind->on_message(task, data, size, block);
+        return;
+    }
+    task->deferred = rp_block_new(&worker->server->alloc, size > 0 ? size : 1);
+    if (task->deferred == NULL ||
+        rp_loop_arm(worker->loop, &worker->deferral, rp_loop_now(worker->loop)) != RP_OK) {
+        rp_block_unref(task->deferred);
+        task->deferred = NULL;
+        rp_task_abort(task, RP_NO_RESOURCE, "out of memory for a call that waits");
+        return;
+    }
+    if (size > 0) memcpy(task->deferred->data, data, size);
+    task->deferred->size = size;
+    append(task->connection, task);
+}
+
+void rp_defer_init(rp_worker *worker)
+{
+    worker->deferral.on_due = on_due;
+}
+
+void rp_defer_end_turn(rp_worker *worker)
+{
+    worker->visits = 0;
+}

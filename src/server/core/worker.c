@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A worker: a thread, its loop, and the connections that live there. */
+#include <assert.h>
+
+#include "server/core/closing.h"
+#include "server/core/deferral.h"
+#include "server/core/handshakes.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+static void end_turn(void *user)
+{
+    rp_worker *worker = user;
+
+    assert(worker->gatherer == NULL); /* W1 of rpc/insert_stream.c */
+    while (worker->dirty != NULL) {
+        rp_connection *connection = worker->dirty;
+        worker->dirty = connection->next_dirty;
+        connection->is_dirty = false;
+        rp_connection_flush(connection);
+    }
+    /* Not forgotten at once: a turn without reads may lie between two with many. */
+    worker->readers_before /= 2;
+    if (worker->readers_before < worker->readers) worker->readers_before = worker->readers;
+    worker->readers = 0;
+    rp_handshakes_end_turn(worker);
+    rp_closing_end_turn(worker);
+    rp_defer_end_turn(worker);
+    rp_queue_publish(worker);
+    rp_counter_add(&worker->metrics->turns, 1);
+}
+
+static void *run_loop(void *user)
+{
+    rp_worker *worker = user;
+
+    rp_loop_run(worker->loop);
+    return NULL;
+}
+
+/* --- what other threads ask for ------------------------------------------------------------- */
+
+static void stop_if_done(rp_worker *worker)
+{
+    if (worker->stopping && worker->outstanding == 0) rp_loop_stop(worker->loop);
+}
+
+static void on_stop(rp_post *post)
+{
+    rp_worker *worker = (rp_worker *)((char *)post - offsetof(rp_worker, stop));
+
+    worker->stopping = true;
+    rp_closing_finish(worker);
+    while (worker->connections != NULL) rp_connection_end(worker->connections);
+    stop_if_done(worker);
+}
+
+static void on_drain(rp_post *post)
+{
+    rp_worker *worker = (rp_worker *)((char *)post - offsetof(rp_worker, drain));
+
+    for (rp_connection *c = worker->connections, *next; c != NULL; c = next) {
+        next = c->next;
+        rp_connection_drain(c);
+    }
+}
+
+static void on_new_limits(rp_post *post)
+{
+    rp_worker *worker = (rp_worker *)((char *)post - offsetof(rp_worker, new_limits));
+
+    atomic_store_explicit(&worker->limits_posted, false, memory_order_release);
+    worker->limits = rp_server_limits_now(worker->server);
+}
+
+void rp_worker_take_limits(rp_worker *worker)
+{
+    /* A post that is on its way already will bring the newest. */
+    if (!atomic_exchange_explicit(&worker->limits_posted, true, memory_order_acq_rel))
+        rp_loop_post(worker->loop, &worker->new_limits);
+}
+
+void rp_worker_drain(rp_worker *worker)
+{
+    rp_loop_post(worker->loop, &worker->drain);
+}
+
+void rp_worker_returned(rp_worker *worker)
+{
+    worker->outstanding--;
+    stop_if_done(worker);
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index, rp_error *err)
+{
+    rp_status st;
+
+    *worker = (rp_worker){.server = server, .index = index};
+    worker->metrics = rp_metrics_loop(server->metrics, index);
+    worker->limits = rp_server_limits_now(server);
+    worker->stop.run = on_stop;
+    worker->drain.run = on_drain;
+    rp_defer_init(worker);
+    rp_handshakes_init(worker);
+    rp_closing_init(worker);
+    worker->new_limits.run = on_new_limits;
+    rp_reply_pool_init(&worker->replies, &server->alloc);
+    worker->read_buffer = rp_alloc(&server->alloc, RP_READ_BYTES);
+    if (worker->read_buffer == NULL) return rp_fail_memory(err, RP_READ_BYTES);
+    st = rp_loop_new(&server->alloc, &worker->loop, err);
+    if (st != RP_OK) return st;
+    rp_loop_set_turn_end(worker->loop, end_turn, worker);
+    rp_safe_waits_init(&worker->safe_waits, &server->safety, worker->loop);
+    return RP_OK;
+}
+
+rp_status rp_worker_start(rp_worker *worker, rp_error *err)
+{
+    if (pthread_create(&worker->thread, NULL, run_loop, worker) != 0)
+        return rp_fail(err, RP_NO_RESOURCE, "no thread for event loop %zu", worker->index);
+    worker->has_thread = true;
+    return RP_OK;
+}
+
+void rp_worker_stop(rp_worker *worker)
+{
+    if (!worker->has_thread) return;
+    rp_loop_post(worker->loop, &worker->stop);
+    (void)pthread_join(worker->thread, NULL);
+    worker->has_thread = false;
+}
+
+void rp_worker_deinit(rp_worker *worker)
+{
+    if (worker->server == NULL) return;
+    rp_worker_stop(worker);
+    rp_closing_finish(worker);
+    rp_insert_batches_free(worker);
+    rp_sample_fetches_free(worker);
+    rp_reply_pool_deinit(&worker->replies);
+    rp_loop_free(worker->loop);
+    rp_release(&worker->server->alloc, worker->read_buffer, RP_READ_BYTES);
+    worker->server = NULL;
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread runs an event loop, and libmicrohttpd at the end of each of its turns: the loop
+ * wakes when libmicrohttpd's descriptors do, when it is time for one of its timeouts, and when
+ * somebody hands over a connection. So libmicrohttpd is used from one thread only, as are the
+ * relays. Answers are whole before libmicrohttpd sees them: it never waits for anything but
+ * the peer.
+ *
+ * What we must know of a connection, its peer and certificate, travels as its "address": that
+ * is ours to say, is copied and kept by libmicrohttpd as long as the connection, and comes back
+ * with every request.
+ *
+ * The list of open descriptors is there to cut the oldest. A descriptor is in it from when
+ * libmicrohttpd says that its connection begins to when it says that it is about to be closed,
+ * so no number in it has become somebody else's. */
+#include "server/http/http_page.h"
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/loop.h"
+#include "server/http/relay.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+enum {
+    MEMORY_BYTES = 16 << 10,                 /* of a connection: its request, our headers */
+    MOST_FDS = 2 * RP_HTTP_PAGE_CONNECTIONS, /* those that were cut take a moment to go */
+    IDLE_S = 10,
+    PEER_BYTES = 58,
+};
+
+/* Stands where libmicrohttpd expects an address, and fits where that fits. */
+typedef struct visitor {
+    sa_family_t family; /* AF_UNSPEC: not for the network */
+    char peer[PEER_BYTES];
+    char certificate[RP_AUTH_MAX_NAME_BYTES + 1];
+} visitor;
+
+_Static_assert(sizeof(visitor) <= sizeof(struct sockaddr_storage), "an address holds it");
+
+typedef struct open_fd {
+    int fd; /* -1: free */
+    bool cut;
+    uint64_t number; /* in order of arrival */
+} open_fd;
+
+struct rp_http_page {
+    rp_allocator alloc;
+    rp_page_host host;
+    rp_loop *loop;
+    pthread_t thread;
+    bool has_thread;
+    /* of the thread, once it runs */
+    struct MHD_Daemon *daemon;
+    rp_watch watch;   /* of all that libmicrohttpd waits for */
+    rp_timer timeout; /* always armed */
+    rp_relays relays;
+    open_fd fds[MOST_FDS];
+    size_t live; /* that have not been cut */
+    uint64_t arrivals;
+};
+
+/* A connection on its way to the thread. */
+typedef struct arrival {
+    rp_post post;
+    rp_http_page *page;
+    rp_link link;
+    visitor from;
+} arrival;
+
+static void count_refusal(rp_http_page *page)
+{
+    if (page->host.counters != NULL)
+        rp_counter_add_shared(&page->host.counters->refusals[RP_REFUSED_PAGE_CONNECTIONS], 1);
+}
+
+/* --- descriptors --------------------------------------------------------------------------- */
+
+static open_fd *find(rp_http_page *page, int fd)
+{
+    for (size_t i = 0; i < MOST_FDS; i++)
+        if (page->fds[i].fd == fd) return &page->fds[i];
+    return NULL;
+}
+
+static void cut_oldest(rp_http_page *page)
+{
+    open_fd *oldest = NULL;
+
+    for (size_t i = 0; i < MOST_FDS; i++) {
+        open_fd *o = &page->fds[i];
+
+        if (o->fd < 0 || o->cut) continue;
+        if (oldest == NULL || o->number < oldest->number) oldest = o;
+    }
+    if (oldest == NULL) return;
+    (void)shutdown(oldest->fd, SHUT_RDWR); /* which libmicrohttpd will notice */
+    oldest->cut = true;
+    page->live--;
+    count_refusal(page);
+}
+
+static void enter(rp_http_page *page, int fd)
+{
+    open_fd *place = find(page, -1);
+
+    if (place == NULL) { /* cannot be: libmicrohttpd has the same limit */
+        (void)shutdown(fd, SHUT_RDWR);
+        return;
+    }
+    *place = (open_fd){.fd = fd, .number = page->arrivals++};
+    page->live++;
+    if (page->live > RP_HTTP_PAGE_CONNECTIONS) cut_oldest(page);
+}
+
+static void leave(rp_http_page *page, int fd)
+{
+    open_fd *place = find(page, fd);
+
+    if (place == NULL) return;
+    if (!place->cut) page->live--;
+    place->fd = -1;
+}
+
+/* --- libmicrohttpd's callbacks ---------------------------------------------- */
+
+static void on_connection(void *cls, struct MHD_Connection *connection, void **socket_context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+    (void)socket_context;
+    if (info == NULL) return;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) enter(cls, info->connect_fd);
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) leave(cls, info->connect_fd);
+}
+
+static const char *header_of(struct MHD_Connection *connection, const char *name)
+{
+    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+/* Takes one header line; `cls` is the host so far. Two Host lines give a host that is no name,
+ * so that the request is refused: HTTP does not say which of them counts. */
+static enum MHD_Result find_host(void *cls, enum MHD_ValueKind kind, const char *name,
+                                 size_t name_size, const char *value, size_t value_size)
+{
+    static const char wanted[] = "Host";
+    rp_string *host = cls;
+
+    (void)kind;
+    if (name_size != sizeof wanted - 1 || strncasecmp(name, wanted, name_size) != 0)
+        return MHD_YES;
+    *host = host->data == NULL && value != NULL ? (rp_string){value, value_size}
+                                                : (rp_string){"", 0};
+    return MHD_YES;
+}
+
+/* Sends an answer. MHD_NO ends the connection. */
+static enum MHD_Result send_answer(struct MHD_Connection *connection,
+                                   const rp_page_answer *answer)
+{
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        answer->body.size, answer->body.data, MHD_RESPMEM_MUST_COPY);
+    enum MHD_Result result;
+
+    if (response == NULL) return MHD_NO;
+    result = MHD_add_response_header(response, "Content-Type", answer->content_type);
+    if (result == MHD_YES)
+        result = MHD_add_response_header(response, "Cache-Control", "no-store");
+    if (result == MHD_YES && answer->extra_name != NULL)
+        result = MHD_add_response_header(response, answer->extra_name, answer->extra_value);
+    if (result == MHD_YES)
+        result = MHD_queue_response(connection, (unsigned)answer->status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+/* Whether a body follows that nobody asked for. */
+static bool has_body(struct MHD_Connection *connection)
+{
+    const char *length = header_of(connection, "Content-Length");
+
+    return (length != NULL && strcmp(length, "0") != 0) ||
+           header_of(connection, "Transfer-Encoding") != NULL;
+}
+
+static enum MHD_Result respond(rp_http_page *page, struct MHD_Connection *connection,
+                               const char *url, const char *method)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const visitor *from =
+        info != NULL ? (const visitor *)(const void *)info->client_addr : NULL;
+    rp_page_request request = {.method = method, .path = url, .now_ns = rp_now_ns()};
+    rp_page_answer answer = {.status = 500};
+    enum MHD_Result result;
+
+    (void)MHD_get_connection_values_n(connection, MHD_HEADER_KIND, find_host, &request.host);
+    request.shown.authorization = header_of(connection, "Authorization");
+    if (from != NULL) {
+        request.shown.peer = from->peer;
+        request.shown.certificate = from->certificate;
+    }
+    rp_buf_init(&answer.body, &page->alloc);
+    rp_page_render(&page->host, &request, &answer);
+    result = send_answer(connection, &answer);
+    rp_buf_deinit(&answer.body);
+    return result;
+}
+
+/* Called when a request's headers are there, and again at its end. libmicrohttpd closes a
+ * connection that is answered the first time: right for those who send a body or another
+ * method, as we will not read on. */
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *data,
+                                  size_t *data_size, void **request_context)
+{
+    bool plain = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+
+    (void)version, (void)data;
+    *data_size = 0;
+    if (*request_context == NULL && plain && !has_body(connection)) {
+        *request_context = cls; /* anything but NULL */
+        return MHD_YES;
+    }
+    return respond(cls, connection, url, method);
+}
+
+/* Its complaints are about peers; the refusals are counted elsewhere. */
+static void on_log(void *cls, const char *format, va_list arguments)
+{
+    (void)cls, (void)format, (void)arguments;
+}
+
+/* A path stays as it was sent: ours have nothing to decode. */
+static size_t on_unescape(void *cls, struct MHD_Connection *connection, char *text)
+{
+    (void)cls, (void)connection;
+    return strlen(text);
+}
+
+/* --- the thread ---------------------------------------------------------------------------- */
+
+static const int64_t millisecond_ns = 1000000, longest_ns = (int64_t)3600 * 1000000000;
+
+/* At the end of a turn: libmicrohttpd does what can be done now. */
+static void run_daemon(void *user)
+{
+    rp_http_page *page = user;
+    MHD_UNSIGNED_LONG_LONG ms;
+    int64_t rest_ns = longest_ns;
+
+    (void)MHD_run(page->daemon);
+    if (MHD_get_timeout(page->daemon, &ms) == MHD_YES &&
+        ms < (MHD_UNSIGNED_LONG_LONG)(longest_ns / millisecond_ns))
+        rest_ns = (int64_t)ms * millisecond_ns;
+    /* cannot fail: there has been room for it since the start */
+    (void)!rp_loop_arm(page->loop, &page->timeout, rp_loop_now(page->loop) + rest_ns);
+}
+
+static void on_timeout(rp_timer *timer)
+{
+    (void)timer; /* the turn that it makes is what it is for */
+}
+
+static void on_daemon_ready(rp_watch *watch, uint32_t events)
+{
+    (void)watch, (void)events;
+}
+
+static void *run_loop(void *arg)
+{
+    rp_http_page *page = arg;
+
+    rp_loop_run(page->loop);
+    return NULL;
+}
+
+/* Makes libmicrohttpd's end of a relayed connection. -1 if there is none to be had. */
+static int relay(rp_http_page *page, rp_link *link)
+{
+    int pair[2];
+    rp_link far;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0)
+        return -1;
+    if (rp_link_init(&far, pair[0], NULL) != RP_OK) { /* not for a plain one */
+        (void)close(pair[0]);
+        (void)close(pair[1]);
+        return -1;
+    }
+    if (rp_relay_start(&page->alloc, &page->relays, link, &far) == RP_OK) return pair[1];
+    (void)close(pair[1]);
+    return -1;
+}
+
+static void on_arrival(rp_post *post)
+{
+    arrival *a = (arrival *)(void *)post;
+    rp_http_page *page = a->page;
+    int fd = a->link.ssl == NULL ? rp_link_take_fd(&a->link) : relay(page, &a->link);
+
+    /* it would abort on a descriptor that it cannot close */
+    if (fd < 0 ||
+        MHD_add_connection(page->daemon, fd, (const struct sockaddr *)(const void *)&a->from,
+                           sizeof a->from) != MHD_YES)
+        count_refusal(page);
+    rp_link_deinit(&a->link);
+    rp_release(&page->alloc, a, sizeof *a);
+}
+
+/* --- the page ------------------------------------------------------------------------------- */
+
+static struct MHD_Daemon *start_daemon(rp_http_page *page, unsigned idle_s)
+{
+    return MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request,
+        page, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)MOST_FDS, MHD_OPTION_CONNECTION_TIMEOUT, idle_s,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_BYTES, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, page, MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, NULL,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+}
+
+/* Everything but the memory of the page itself. */
+static rp_status start(rp_http_page *page, unsigned idle_s, rp_error *err)
+{
+    const union MHD_DaemonInfo *info;
+    rp_status st = rp_loop_new(&page->alloc, &page->loop, err);
+
+    if (st != RP_OK) return st;
+    page->relays = (rp_relays){
+        .loop = page->loop, .linger_ns = (int64_t)idle_s * 1000000000, .most = MOST_FDS};
+    page->timeout.on_due = on_timeout;
+    if (rp_loop_arm(page->loop, &page->timeout, 0) != RP_OK)
+        return rp_fail(err, RP_NO_RESOURCE, "the HTTP page has no memory for its timer");
+    page->daemon = start_daemon(page, idle_s);
+    info = page->daemon != NULL ? MHD_get_daemon_info(page->daemon, MHD_DAEMON_INFO_EPOLL_FD)
+                                : NULL;
+    if (info == NULL) return rp_fail(err, RP_NO_RESOURCE, "the HTTP page could not be started");
+    page->watch = (rp_watch){.fd = info->epoll_fd, .on_ready = on_daemon_ready};
+    st = rp_loop_watch(page->loop, &page->watch, RP_READABLE);
+    if (st != RP_OK) return rp_fail(err, st, "the HTTP page cannot be watched");
+    rp_loop_set_turn_end(page->loop, run_daemon, page);
+    page->has_thread = pthread_create(&page->thread, NULL, run_loop, page) == 0;
+    if (!page->has_thread) return rp_fail(err, RP_NO_RESOURCE, "no thread for the HTTP page");
+    return RP_OK;
+}
+
+rp_status rp_http_page_new(const rp_allocator *alloc, const rp_page_host *host,
+                           rp_http_page **out, rp_error *err)
+{
+    rp_http_page *page = rp_alloc_zero(alloc, sizeof *page);
+    rp_status st;
+
+    if (page == NULL) return rp_fail_memory(err, sizeof *page);
+    page->alloc = *alloc;
+    page->host = *host;
+    for (size_t i = 0; i < MOST_FDS; i++) page->fds[i].fd = -1;
+    st = start(page, host->idle_s > 0 ? host->idle_s : IDLE_S, err);
+    if (st != RP_OK) {
+        rp_http_page_free(page);
+        return st;
+    }
+    *out = page;
+    return RP_OK;
+}
+
+void rp_http_page_free(rp_http_page *page)
+{
+    rp_allocator alloc;
+
+    if (page == NULL) return;
+    if (page->has_thread) {
+        rp_loop_stop(page->loop); /* what has been handed over is taken first */
+        (void)pthread_join(page->thread, NULL);
+    }
+    if (page->daemon != NULL) MHD_stop_daemon(page->daemon);
+    rp_relays_deinit(&page->relays);
+    rp_loop_free(page->loop);
+    alloc = page->alloc;
+    rp_release(&alloc, page, sizeof *page);
+}
+
+/* Copies a text that fits; one that does not is left out, rather than cut to look like another.
+ */
+static void copy_text(char *to, size_t size, const char *from)
+{
+    size_t length = from != NULL ? strnlen(from, size) : size;
+
+    if (length < size) memcpy(to, from, length + 1);
+}
+
+bool rp_http_page_take_link(rp_http_page *page, rp_link *link, const char *peer,
+                            const char *certificate)
+{
+    arrival *a = rp_alloc_zero(&page->alloc, sizeof *a);
+
+    if (a == NULL) {
+        count_refusal(page);
+        rp_link_deinit(link);
+        return false;
+    }
+    a->post.run = on_arrival;
+    a->page = page;
+    a->link = *link;
+    *link = (rp_link){.fd = -1};
+    a->from.family = AF_UNSPEC;
+    copy_text(a->from.peer, sizeof a->from.peer, peer);
+    copy_text(a->from.certificate, sizeof a->from.certificate, certificate);
+    rp_loop_post(page->loop, &a->post);
+    return true;
+}
+
+bool rp_http_page_take(rp_http_page *page, int fd, const char *peer, const char *certificate)
+{
+    rp_link link = {.fd = -1};
+
+    if (fd < 0 || rp_link_init(&link, fd, NULL) != RP_OK) { /* only TLS needs memory */
+        count_refusal(page);
+        if (fd >= 0) (void)close(fd);
+        return false;
+    }
+    return rp_http_page_take_link(page, &link, peer, certificate);
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prometheus wants all samples of a metric together, below its HELP and TYPE. So the outer
+ * loops run over metrics, the inner ones over tables, and tables of functions say what each
+ * shows. */
+#include "server/http/metrics_text.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "server/http/text.h"
+#include "util/mem.h"
+
+/* Histograms are shown at powers of 4, from 1.024 us to 68.7 s: what a person or an alert
+ * needs.
+ */
+enum { FIRST_SHOWN_BIT = 10, SHOWN_STEP = 2, SHOWN_BOUNDS = 14 };
+
+typedef struct bound_texts {
+    char text[SHOWN_BOUNDS][RP_NUMBER_TEXT_BYTES];
+} bound_texts;
+
+/* --- the format ---------------------------------------------------------------------------- */
+
+static void head(rp_buf *out, const char *prefix, const char *name, const char *type,
+                 const char *help)
+{
+    rp_buf_format(out, "# HELP %s%s %s\n# TYPE %s%s %s\n", prefix, name, help, prefix, name,
+                  type);
+}
+
+/* The value of a label, quotes included. */
+static void label(rp_buf *out, const char *text)
+{
+    rp_buf_text(out, "\"");
+    rp_put_spelt(out, text, RP_SPELL_LABEL);
+    rp_buf_text(out, "\"");
+}
+
+/* A number, and the end of the line. The largest double stands for "no bound" in limiters. */
+static void value(rp_buf *out, double number)
+{
+    char text[RP_NUMBER_TEXT_BYTES];
+
+    rp_buf_text(out, " ");
+    if (isnan(number))
+        rp_buf_text(out, "NaN");
+    else if (fabs(number) >= DBL_MAX)
+        rp_buf_text(out, number > 0 ? "+Inf" : "-Inf");
+    else
+        rp_buf_text(out, rp_number_text(number, text));
+    rp_buf_text(out, "\n");
+}
+
+/* Whole numbers keep all their digits. */
+static void whole(rp_buf *out, uint64_t number)
+{
+    rp_buf_text(out, " ");
+    rp_put_whole(out, number);
+    rp_buf_text(out, "\n");
+}
+
+/* name{key="text"} */
+static void labelled(rp_buf *out, const char *name, const char *key, const char *text)
+{
+    rp_buf_format(out, "reprise_%s{%s=", name, key);
+    label(out, text);
+    rp_buf_text(out, "}");
+}
+
+/* reprise_table_name{table="text" and no closing brace yet */
+static void of_table(rp_buf *out, const char *name, const char *suffix, const char *table)
+{
+    rp_buf_text(out, "reprise_table_");
+    rp_buf_text(out, name);
+    rp_buf_text(out, suffix);
+    rp_buf_text(out, "{table=");
+    label(out, table);
+}
+
+/* --- the server ---------------------------------------------------------------------------- */
+
+static void write_identity(rp_buf *out, const rp_server_view *server)
+{
+    head(out, "reprise_", "build_info", "gauge", "Always 1; the label says which version.");
+    labelled(out, "build_info", "version", server->version != NULL ? server->version : "");
+    whole(out, 1);
+    head(out, "reprise_", "uptime_seconds", "gauge", "Time since the server started.");
+    rp_buf_text(out, "reprise_uptime_seconds");
+    value(out, (double)server->uptime_ns / 1e9);
+    head(out, "reprise_", "health", "gauge", "1 for the state that the server is in.");
+    for (rp_health state = RP_HEALTH_LOADING; state <= RP_HEALTH_DRAINING; state++) {
+        labelled(out, "health", "state", rp_health_name(state));
+        whole(out, server->health == state);
+    }
+    head(out, "reprise_", "loops", "gauge", "Event loops, a thread each.");
+    rp_buf_text(out, "reprise_loops");
+    whole(out, rp_metrics_loops(server->metrics));
+    head(out, "reprise_", "limit", "gauge",
+         "The limits in force, by their name in the configuration.");
+#define WRITE(field)                                                                           \
+    rp_buf_format(out, "reprise_limit{name=\"" #field "\"} %lld\n",                            \
+                  (long long)server->limits.field);
+    RP_LIMITS(WRITE)
+#undef WRITE
+}
+
+static void write_calls(rp_buf *out, const rp_loop_metrics *sums)
+{
+    head(out, "reprise_", "calls_total", "counter",
+         "Calls that are over, by method and gRPC status.");
+    for (rp_method method = RP_METHOD_UNKNOWN; method < RP_METHODS; method++)
+        for (int code = 0; code < RP_STATUS_CODES; code++) {
+            uint64_t n = rp_counter_get(&sums->calls[method][code]);
+
+            /* 21 x 17 lines of zeroes help nobody, but a rate needs a first 0 to start from */
+            if (n == 0 && (code > 0 || method == RP_METHOD_UNKNOWN)) continue;
+            rp_buf_format(out, "reprise_calls_total{method=\"%s\",code=\"%d\"}",
+                          rp_method_name(method), code);
+            whole(out, n);
+        }
+}
+
+static void write_counters(rp_buf *out, const rp_loop_metrics *sums)
+{
+#define WRITE(field, name, type, help)                                                         \
+    head(out, "reprise_", name, type, help);                                                   \
+    rp_buf_text(out, "reprise_" name);                                                         \
+    whole(out, rp_counter_get(&sums->field));
+    RP_LOOP_COUNTERS(WRITE)
+#undef WRITE
+    write_calls(out, sums);
+    head(out, "reprise_", "refusals_total", "counter",
+         "What was refused, closed or cut, by reason.");
+    for (rp_refusal reason = 0; reason < RP_REFUSAL_COUNT; reason++) {
+        labelled(out, "refusals_total", "reason", rp_refusal_name(reason));
+        whole(out, rp_counter_get(&sums->refusals[reason]));
+    }
+    head(out, "reprise_", "abuse_events_total", "counter",
+         "Events that connections paid for from their abuse budget.");
+    for (rp_abuse_kind kind = 0; kind < RP_ABUSE_KINDS; kind++) {
+        labelled(out, "abuse_events_total", "kind", rp_abuse_name(kind));
+        whole(out, rp_counter_get(&sums->abuse[kind]));
+    }
+}
+
+static void write_store(rp_buf *out, const rp_store_info *store)
+{
+    head(out, "reprise_", "store_bytes", "gauge",
+         "Bytes of the chunks that items of any table refer to, each counted once.");
+    rp_buf_text(out, "reprise_store_bytes");
+    whole(out, store->bytes);
+    head(out, "reprise_", "store_lost_bytes", "gauge",
+         "Memory that holds nothing and that new items cannot use: it counts in the budget.");
+    rp_buf_text(out, "reprise_store_lost_bytes");
+    whole(out, store->lost_bytes);
+    head(out, "reprise_", "store_max_bytes", "gauge", "Their budget; 0 if there is none.");
+    rp_buf_text(out, "reprise_store_max_bytes");
+    whole(out, store->max_bytes);
+    head(out, "reprise_", "tables", "gauge", "Tables.");
+    rp_buf_text(out, "reprise_tables");
+    whole(out, store->table_count);
+}
+
+static double seconds(int64_t ns)
+{
+    return (double)ns / 1e9;
+}
+
+/* X(name, type, help, expression over `d`, an rp_durable_info) */
+#define DURABLE_METRICS(X)                                                                     \
+    X("degraded", "gauge", "1 if less is safe than the mode promises.", (double)d->degraded)   \
+    X("checkpoints_total", "counter", "Checkpoints written.", (double)d->checkpoints)          \
+    X("failed_checkpoints_total", "counter", "Checkpoints that failed.",                       \
+      (double)d->failed_checkpoints)                                                           \
+    X("last_checkpoint", "gauge", "Number of the newest checkpoint; 0 if there is none.",      \
+      (double)d->last_checkpoint)                                                              \
+    X("last_checkpoint_age_seconds", "gauge",                                                  \
+      "Time since it was written; NaN if that was before the server started.",                 \
+      d->last_checkpoint_age_ns < 0 ? NAN : seconds(d->last_checkpoint_age_ns))                \
+    X("last_checkpoint_seconds", "gauge", "How long it took to write.",                        \
+      seconds(d->last_checkpoint_took_ns))                                                     \
+    X("last_checkpoint_pause_seconds", "gauge", "How long it stopped changes.",                \
+      seconds(d->last_pause_ns))                                                               \
+    X("last_checkpoint_bytes", "gauge", "Bytes it wrote.", (double)d->last_checkpoint_bytes)   \
+    X("lsn", "gauge", "Number of the last change in the journal; 0 without one.",              \
+      (double)d->lsn)                                                                          \
+    X("safe_lsn", "gauge", "Number up to which changes are safe.", (double)d->safe_lsn)        \
+    X("segments", "gauge", "Files of data.", (double)d->segments)                              \
+    X("disk_bytes", "gauge", "Bytes of data on disk.", (double)d->disk_bytes)                  \
+    X("live_bytes", "gauge", "Bytes of them that the newest state needs.",                     \
+      (double)d->live_bytes)                                                                   \
+    X("recovered_items", "gauge", "Items found when the server was started.",                  \
+      (double)d->recovered_items)                                                              \
+    X("recovered_records", "gauge", "Changes of the journal that were made again then.",       \
+      (double)d->recovered_records)                                                            \
+    X("torn_bytes", "gauge", "Bytes of an unfinished write that were cut off then.",           \
+      (double)d->torn_bytes)                                                                   \
+    X("resident_bytes", "gauge", "Bytes of chunks that are in memory.",                        \
+      (double)d->resident_bytes)                                                               \
+    X("spilled_bytes", "gauge", "Bytes of chunks that are on disk only.",                      \
+      (double)d->spilled_bytes)                                                                \
+    X("loads_total", "counter", "Chunks read back from disk.", (double)d->loads)               \
+    X("load_bytes_total", "counter", "Bytes of them.", (double)d->load_bytes)
+
+static const char *const durability_names[] = {"checkpoint", "interval", "sync"};
+
+/* Nothing where there is nothing to tell. */
+static void write_durable(rp_buf *out, const rp_server_view *server)
+{
+    const rp_durable_info *d = &server->durable;
+
+    if (!server->is_durable) return;
+    head(out, "reprise_durable_", "mode", "gauge", "1 for the mode of durability in force.");
+    for (rp_durability mode = RP_DURABLE_CHECKPOINT; mode <= RP_DURABLE_SYNC; mode++) {
+        labelled(out, "durable_mode", "mode", durability_names[mode]);
+        whole(out, mode == d->mode);
+    }
+#define WRITE(name, type, help, number)                                                        \
+    head(out, "reprise_durable_", name, type, help);                                           \
+    rp_buf_text(out, "reprise_durable_" name);                                                 \
+    value(out, number);
+    DURABLE_METRICS(WRITE)
+#undef WRITE
+}
+
+/* --- tables -------------------------------------------------------------------------------- */
+
+/* X(name, type, help, expression over `t`, a view) */
+#define TABLE_METRICS(X)                                                                       \
+    X("size", "gauge", "Items.", (double)t->info.size)                                         \
+    X("max_size", "gauge", "Items before the remover makes room.", (double)t->info.max_size)   \
+    X("bytes", "gauge", "Bytes of the chunks its items refer to.", (double)t->info.bytes)      \
+    X("max_bytes", "gauge", "Bytes before the remover makes room; 0 if there is no limit.",    \
+      (double)t->info.max_bytes)                                                               \
+    X("inserts_total", "counter", "Inserts since birth or reset.", (double)t->info.inserts)    \
+    X("samples_total", "counter", "Samples since birth or reset.", (double)t->info.samples)    \
+    X("deletes_total", "counter", "Deletes since birth or reset, evictions included.",         \
+      (double)t->info.deletes)                                                                 \
+    X("evictions_total", "counter", "Deletes made by the remover.", (double)t->info.evictions) \
+    X("updates_total", "counter", "Priorities set by key.", (double)t->info.updates)           \
+    X("episodes", "gauge", "Episodes that items refer to.", (double)t->info.episodes)          \
+    X("deleted_episodes_total", "counter", "Episodes that no item refers to any more.",        \
+      (double)t->info.deleted_episodes)                                                        \
+    X("unique_samples_total", "counter", "Items sampled at least once.",                       \
+      (double)t->info.unique_samples)                                                          \
+    X("max_priority", "gauge", "The largest priority so far.", t->info.max_priority)           \
+    X("closed", "gauge", "1 if the table refuses everything.", (double)t->info.closed)         \
+    X("limiter_cursor", "gauge",                                                               \
+      "inserts * samples_per_insert - samples, which the limiter keeps within its bounds.",    \
+      t->info.limiter_diff)                                                                    \
+    X("limiter_min_diff", "gauge", "Samples wait rather than take the cursor below this.",     \
+      t->info.limiter.min_diff)                                                                \
+    X("limiter_max_diff", "gauge", "Inserts wait rather than take the cursor above this.",     \
+      t->info.limiter.max_diff)                                                                \
+    X("limiter_samples_per_insert", "gauge", "Samples that one insert is worth.",              \
+      t->info.limiter.samples_per_insert)                                                      \
+    X("limiter_min_size", "gauge", "Samples wait until the table holds so many items.",        \
+      (double)t->info.limiter.min_size)                                                        \
+    X("waiting_inserts", "gauge", "Inserts that wait now.", (double)t->info.waiting_inserts)   \
+    X("waiting_samples", "gauge", "Samples that wait now.", (double)t->info.waiting_samples)   \
+    X("longest_insert_wait_seconds", "gauge",                                                  \
+      "How long the insert that waits longest has waited.",                                    \
+      seconds(t->info.insert_waits.longest_ns))                                                \
+    X("longest_sample_wait_seconds", "gauge",                                                  \
+      "How long the sample that waits longest has waited.",                                    \
+      seconds(t->info.sample_waits.longest_ns))                                                \
+    X("insert_waits_total", "counter", "Inserts that have had to wait.",                       \
+      (double)t->info.insert_waits.parked)                                                     \
+    X("sample_waits_total", "counter", "Samples that have had to wait.",                       \
+      (double)t->info.sample_waits.parked)                                                     \
+    X("insert_wait_seconds_total", "counter", "How long inserts have waited, all together.",   \
+      seconds(t->info.insert_waits.total_ns))                                                  \
+    X("sample_wait_seconds_total", "counter", "How long samples have waited, all together.",   \
+      seconds(t->info.sample_waits.total_ns))                                                  \
+    X("inserts_paused", "gauge", "1 if inserts wait until they are resumed.",                  \
+      (t->info.paused & RP_SIDE_INSERTS) != 0)                                                 \
+    X("samples_paused", "gauge", "1 if samples wait until they are resumed.",                  \
+      (t->info.paused & RP_SIDE_SAMPLES) != 0)
+
+/* What is shown of every table: first what it says of itself, then what the server has counted
+ * for it. */
+static const struct {
+    const char *name, *type, *help;
+} table_metrics[] = {
+#define ROW(name, type, help, number) {name, type, help},
+    TABLE_METRICS(ROW)
+#undef ROW
+#define ROW(field, name, help) {name, "counter", help},
+        RP_TABLE_COUNTERS(ROW)
+#undef ROW
+};
+
+enum { TABLE_METRIC_COUNT = sizeof table_metrics / sizeof table_metrics[0] };
+
+/* All numbers of a table, in the order of the array above. */
+static void measure(const rp_table_view *t, rp_metrics *metrics, double *numbers)
+{
+    rp_table_sums sums;
+
+    rp_metrics_sum_table(metrics, t->info.name, &sums);
+#define NUMBER(name, type, help, number) *numbers++ = (number);
+    TABLE_METRICS(NUMBER)
+#undef NUMBER
+#define NUMBER(field, name, help) *numbers++ = (double)sums.field;
+    RP_TABLE_COUNTERS(NUMBER)
+#undef NUMBER
+}
+
+static void write_tables(rp_buf *out, rp_metrics *metrics, const rp_table_view *tables,
+                         size_t count)
+{
+    double(*numbers)[TABLE_METRIC_COUNT] = NULL;
+
+    if (count > 0) {
+        numbers = rp_alloc_array(out->alloc, count, sizeof *numbers);
+        out->bad |= numbers == NULL;
+    }
+    if (out->bad) goto out;
+    for (size_t i = 0; i < count; i++) measure(&tables[i], metrics, numbers[i]);
+    for (size_t m = 0; m < TABLE_METRIC_COUNT; m++) {
+        head(out, "reprise_table_", table_metrics[m].name, table_metrics[m].type,
+             table_metrics[m].help);
+        for (size_t i = 0; i < count; i++) {
+            of_table(out, table_metrics[m].name, "", tables[i].info.name);
+            rp_buf_text(out, "}");
+            value(out, numbers[i][m]);
+        }
+    }
+out:
+    rp_release(out->alloc, numbers, count * sizeof *numbers);
+}
+
+static void write_histogram(rp_buf *out, const char *name, const char *table,
+                            const rp_histogram_sum *h, const bound_texts *bounds)
+{
+    for (int i = 0; i < SHOWN_BOUNDS; i++) {
+        of_table(out, name, "_bucket", table);
+        rp_buf_text(out, ",le=\"");
+        rp_buf_text(out, bounds->text[i]);
+        rp_buf_text(out, "\"}");
+        whole(out, rp_histogram_below(h, FIRST_SHOWN_BIT + i * SHOWN_STEP));
+    }
+    of_table(out, name, "_bucket", table);
+    rp_buf_text(out, ",le=\"+Inf\"}");
+    whole(out, h->count);
+    of_table(out, name, "_sum", table);
+    rp_buf_text(out, "}");
+    value(out, (double)h->sum_ns / 1e9);
+    of_table(out, name, "_count", table);
+    rp_buf_text(out, "}");
+    whole(out, h->count);
+}
+
+static void write_histograms(rp_buf *out, rp_metrics *metrics, const rp_table_view *tables,
+                             size_t count)
+{
+    rp_table_sums sums;
+    bound_texts bounds;
+
+    for (int i = 0; i < SHOWN_BOUNDS; i++)
+        (void)rp_number_text(ldexp(1, FIRST_SHOWN_BIT + i * SHOWN_STEP) / 1e9, bounds.text[i]);
+    head(out, "reprise_table_", "insert_seconds", "histogram",
+         "From the arrival of an item to its confirmation.");
+    for (size_t i = 0; i < count; i++) {
+        rp_metrics_sum_table(metrics, tables[i].info.name, &sums);
+        write_histogram(out, "insert_seconds", tables[i].info.name, &sums.insert_ns, &bounds);
+    }
+    head(out, "reprise_table_", "sample_seconds", "histogram",
+         "From the request for a batch of samples to its answer.");
+    for (size_t i = 0; i < count; i++) {
+        rp_metrics_sum_table(metrics, tables[i].info.name, &sums);
+        write_histogram(out, "sample_seconds", tables[i].info.name, &sums.sample_ns, &bounds);
+    }
+}
+
+void rp_metrics_text(rp_buf *out, const rp_server_view *server, const rp_store_info *store,
+                     const rp_table_view *tables, size_t table_count)
+{
+    rp_loop_metrics sums;
+
+    rp_metrics_sum(server->metrics, &sums);
+    write_identity(out, server);
+    write_counters(out, &sums);
+    write_store(out, store);
+    write_durable(out, server);
+    write_tables(out, server->metrics, tables, table_count);
+    write_histograms(out, server->metrics, tables, table_count);
+}

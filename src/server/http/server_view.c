@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/http/server_view.h"
+
+#include "util/clock.h"
+#include "util/mem.h"
+
+void rp_table_view_take(rp_table_view *view, rp_table *table)
+{
+    rp_table_get_info(table, &view->info);
+    view->now_ns = rp_now_ns();
+    view->waiting_count = rp_table_waiting(table, view->waiting, RP_VIEW_WAITING);
+}
+
+size_t rp_table_view_described(const rp_table_view *view)
+{
+    return view->waiting_count < RP_VIEW_WAITING ? view->waiting_count : RP_VIEW_WAITING;
+}
+
+rp_status rp_table_views_take(rp_table_views *views, const rp_allocator *alloc, rp_store *store)
+{
+    size_t capacity = store != NULL ? rp_store_find_tables(store, NULL, 0) : 0, count;
+
+    *views = (rp_table_views){.alloc = alloc, .capacity = capacity};
+    if (capacity == 0) return RP_OK;
+    views->refs = rp_alloc_array(alloc, capacity, sizeof(rp_table *));
+    views->tables = rp_alloc_array(alloc, capacity, sizeof *views->tables);
+    if (views->refs == NULL || views->tables == NULL) {
+        rp_table_views_deinit(views);
+        return RP_NO_RESOURCE;
+    }
+    count = rp_store_find_tables(store, views->refs, capacity);
+    views->count = count < capacity ? count : capacity; /* newer ones are for the next time */
+    for (size_t i = 0; i < views->count; i++)
+        rp_table_view_take(&views->tables[i], views->refs[i]);
+    return RP_OK;
+}
+
+void rp_table_views_deinit(rp_table_views *views)
+{
+    for (size_t i = 0; views->refs != NULL && i < views->count; i++)
+        rp_table_unref(views->refs[i]);
+    rp_release(views->alloc, views->refs, views->capacity * sizeof *views->refs);
+    rp_release(views->alloc, views->tables, views->capacity * sizeof *views->tables);
+    *views = (rp_table_views){.alloc = views->alloc};
+}
+
+const char *rp_health_name(rp_health health)
+{
+    switch (health) {
+    case RP_HEALTH_LOADING: return "loading";
+    case RP_HEALTH_SERVING: return "serving";
+    case RP_HEALTH_DEGRADED: return "degraded";
+    case RP_HEALTH_DRAINING: return "draining";
+    }
+    return "unknown";
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the pages show: a server and its tables at one moment. Plain values; nothing here waits
+ * for the network. */
+#ifndef RP_SERVER_HTTP_SERVER_VIEW_H
+#define RP_SERVER_HTTP_SERVER_VIEW_H
+
+#include "reprise/server.h"
+#include "server/metrics/metrics.h"
+
+enum { RP_VIEW_WAITING = 16, RP_VIEW_WHY_BYTES = 256 };
+
+/* The limits by name: X(field of rp_server_limits). */
+#define RP_LIMITS(X)                                                                           \
+    X(connections)                                                                             \
+    X(streams)                                                                                 \
+    X(message_bytes)                                                                           \
+    X(chunk_bytes)                                                                             \
+    X(tensor_bytes)                                                                            \
+    X(item_bytes)                                                                              \
+    X(columns)                                                                                 \
+    X(chunks)                                                                                  \
+    X(slices)                                                                                  \
+    X(items)                                                                                   \
+    X(keys)                                                                                    \
+    X(stream_pinned_bytes)                                                                     \
+    X(connection_pinned_bytes)                                                                 \
+    X(pinned_bytes)                                                                            \
+    X(stream_queued_bytes)                                                                     \
+    X(connection_queued_bytes)                                                                 \
+    X(queued_bytes)                                                                            \
+    X(shared_held_bytes)                                                                       \
+    X(header_bytes)                                                                            \
+    X(header_fields)                                                                           \
+    X(abuse_burst)                                                                             \
+    X(abuse_per_second)                                                                        \
+    X(handshake_ms)                                                                            \
+    X(stall_ms)                                                                                \
+    X(message_grace_ms)                                                                        \
+    X(ping_ms)                                                                                 \
+    X(ping_timeout_ms)                                                                         \
+    X(tables)                                                                                  \
+    X(checkpoint_spacing_ms)
+
+/* A server, but for its tables. */
+typedef struct rp_server_view {
+    const char *version; /* static */
+    rp_health health;
+    char why[RP_VIEW_WHY_BYTES]; /* "" if there is nothing to say */
+    int64_t uptime_ns;
+    const char *const
+        *addresses; /* as a person would write them; valid as long as the server */
+    size_t address_count;
+    bool tls, open;          /* encrypted; nobody needs credentials */
+    rp_server_limits limits; /* no zeros left */
+    rp_metrics *metrics;
+    rp_store *store; /* NULL: it is being loaded, and nobody may look */
+    bool is_durable;
+    rp_durable_info durable; /* zero if it is not */
+} rp_server_view;
+
+/* A table, and who waits for it. */
+typedef struct rp_table_view {
+    rp_table_info info;
+    int64_t now_ns;                      /* monotonic: when it was taken */
+    size_t waiting_count;                /* calls that wait */
+    rp_waiting waiting[RP_VIEW_WAITING]; /* the first of them */
+} rp_table_view;
+
+void rp_table_view_take(rp_table_view *view, rp_table *table);
+
+/* How many of `waiting` are there. */
+size_t rp_table_view_described(const rp_table_view *view);
+
+/* Views of all tables. Their names and signatures are valid as long as it holds the tables. */
+typedef struct rp_table_views {
+    rp_table_view *tables;
+    rp_table **refs;
+    size_t count, capacity;
+    const rp_allocator *alloc;
+} rp_table_views;
+
+/* Of a store that is NULL there are none. RP_NO_RESOURCE; then there is nothing to give back.
+ */
+RP_NODISCARD rp_status rp_table_views_take(rp_table_views *views, const rp_allocator *alloc,
+                                           rp_store *store);
+void rp_table_views_deinit(rp_table_views *views);
+
+/* "loading", "serving", "degraded", "draining". Static. */
+const char *rp_health_name(rp_health health);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/http/text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Writes the digits to the end of `text` and returns where they begin. */
+static char *digits_of(uint64_t number, char *end)
+{
+    do {
+        *--end = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    return end;
+}
+
+void rp_put_whole(rp_buf *out, uint64_t number)
+{
+    char text[20], *digits = digits_of(number, text + sizeof text);
+
+    rp_buf_append(out, digits, (size_t)(text + sizeof text - digits));
+}
+
+/* Most of what is shown is whole, and the usual way is slow: to digits and back, and again. */
+static void whole_text(double number, char text[RP_NUMBER_TEXT_BYTES])
+{
+    char *end = text + RP_NUMBER_TEXT_BYTES - 1, *start;
+
+    *end = '\0';
+    start = digits_of((uint64_t)fabs(number), end);
+    if (number < 0) *--start = '-';
+    memmove(text, start, (size_t)(end - start) + 1);
+}
+
+char *rp_number_text(double number, char text[RP_NUMBER_TEXT_BYTES])
+{
+    char *comma;
+
+    if (number == floor(number) && fabs(number) < 1e15) {
+        whole_text(number, text);
+        return text;
+    }
+    for (int digits = 15; digits <= 17; digits++) {
+        (void)snprintf(text, RP_NUMBER_TEXT_BYTES, "%.*g", digits, number);
+        if (strtod(text, NULL) == number) break;
+    }
+    comma = strchr(text, ',');
+    if (comma != NULL) *comma = '.';
+    return text;
+}
+
+size_t rp_plain_bytes(const char *text)
+{
+    size_t n = 0;
+
+    while (text[n] >= 0x20 && text[n] < 0x7f && text[n] != '"' && text[n] != '\\') n++;
+    return n;
+}
+
+void rp_put_spelt(rp_buf *out, const char *text, rp_spelling how)
+{
+    const char *end = text + strlen(text);
+    char spelling[RP_SPELT_BYTES];
+    size_t bytes, spelt;
+
+    while (text < end) {
+        bytes = rp_plain_bytes(text);
+        rp_buf_append(out, text, bytes);
+        text += bytes;
+        if (text == end) break;
+        text += rp_spell(text, (size_t)(end - text), how, spelling, &spelt);
+        rp_buf_append(out, spelling, spelt);
+    }
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counts of durations by size, on a scale that quarters every doubling: from 256 ns to 275 s,
+ * no count is more than a quarter off.
+ *
+ * One thread records, any thread adds up. The numbers are relaxed atomics, and only their
+ * owner writes them, so recording is a few plain loads and stores (L4): a reader sees each
+ * number as it was at some moment, which is all that a count of the past needs. */
+#ifndef RP_SERVER_METRICS_HISTOGRAM_H
+#define RP_SERVER_METRICS_HISTOGRAM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    RP_HISTOGRAM_FIRST_BIT = 8, /* bucket 0 holds what is not above 2^8 ns */
+    RP_HISTOGRAM_LAST_BIT = 38, /* the last bucket holds what is above 2^38 ns */
+    RP_HISTOGRAM_BUCKETS = 2 + 4 * (RP_HISTOGRAM_LAST_BIT - RP_HISTOGRAM_FIRST_BIT),
+};
+
+typedef struct rp_histogram {
+    atomic_uint_fast64_t counts[RP_HISTOGRAM_BUCKETS];
+    atomic_uint_fast64_t sum_ns;
+} rp_histogram;
+
+/* The bucket of a duration; a negative one counts as 0. */
+static inline size_t rp_histogram_bucket(int64_t ns)
+{
+    uint64_t below = ns > 1 ? (uint64_t)ns - 1 : 0; /* upper bounds belong to their bucket */
+    int bit;
+
+    if (below >> RP_HISTOGRAM_FIRST_BIT == 0) return 0;
+    bit = 63 - __builtin_clzll(below);
+    if (bit >= RP_HISTOGRAM_LAST_BIT) return RP_HISTOGRAM_BUCKETS - 1;
+    return 1 + 4 * (size_t)(bit - RP_HISTOGRAM_FIRST_BIT) + (size_t)(below >> (bit - 2) & 3);
+}
+
+/* The largest duration that falls into a bucket; INT64_MAX for the last. */
+int64_t rp_histogram_bound_ns(size_t bucket);
+
+/* Counts `times` durations of `ns` each. By the owner only. */
+static inline void rp_histogram_record(rp_histogram *h, int64_t ns, uint64_t times)
+{
+    atomic_uint_fast64_t *count = &h->counts[rp_histogram_bucket(ns)];
+    uint64_t sum = atomic_load_explicit(&h->sum_ns, memory_order_relaxed);
+    uint64_t n = atomic_load_explicit(count, memory_order_relaxed);
+
+    atomic_store_explicit(count, n + times, memory_order_relaxed);
+    if (ns > 0)
+        atomic_store_explicit(&h->sum_ns, sum + (uint64_t)ns * times, memory_order_relaxed);
+}
+
+/* What several of them come to. Zero-initialise it. */
+typedef struct rp_histogram_sum {
+    uint64_t counts[RP_HISTOGRAM_BUCKETS];
+    uint64_t count;
+    uint64_t sum_ns;
+} rp_histogram_sum;
+
+/* Any thread. */
+void rp_histogram_add(rp_histogram_sum *sum, const rp_histogram *h);
+
+/* How many durations are not above 2^bit ns, for bits from FIRST_BIT to LAST_BIT. */
+uint64_t rp_histogram_below(const rp_histogram_sum *sum, int bit);
+
+/* The duration that a share `q` (0 to 1) of all does not exceed, to a quarter above; 0 if there
+ * are none. */
+int64_t rp_histogram_quantile_ns(const rp_histogram_sum *sum, double q);
+
+#endif

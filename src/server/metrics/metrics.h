@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the server counts.
+ *
+ * Every loop has counters of its own, which it alone writes; whoever reads adds them up. So
+ * counting is a load and a store, without contention (L4: relaxed, as nothing else is to be
+ * concluded from a count). What other threads count goes into the shared ones, with an atomic
+ * addition. Nothing is ever put back to zero. */
+#ifndef RP_SERVER_METRICS_METRICS_H
+#define RP_SERVER_METRICS_METRICS_H
+
+#include "server/auth/method.h"
+#include "server/bounds/abuse.h"
+#include "server/bounds/refusal.h"
+#include "server/metrics/histogram.h"
+
+typedef struct rp_counter {
+    atomic_uint_fast64_t n;
+} rp_counter;
+
+/* By the one thread that writes it. */
+static inline void rp_counter_add(rp_counter *counter, uint64_t n)
+{
+    uint64_t now = atomic_load_explicit(&counter->n, memory_order_relaxed);
+    atomic_store_explicit(&counter->n, now + n, memory_order_relaxed);
+}
+static inline void rp_counter_sub(rp_counter *counter,
+                                  uint64_t n) /* of an amount, not a count */
+{
+    rp_counter_add(counter, 0 - n);
+}
+/* By any thread, of a counter that has no owner. */
+static inline void rp_counter_add_shared(rp_counter *counter, uint64_t n)
+{
+    atomic_fetch_add_explicit(&counter->n, n, memory_order_relaxed);
+}
+static inline uint64_t rp_counter_get(const rp_counter *counter)
+{
+    return atomic_load_explicit(&counter->n, memory_order_relaxed);
+}
+
+/* Of a loop: X(field, metric, type, help). Amounts that fall again are gauges: each loop adds
+ * and takes away its own. */
+#define RP_LOOP_COUNTERS(X)                                                                    \
+    X(connections_opened, "connections_opened_total", "counter", "Connections taken.")         \
+    X(connections, "connections", "gauge", "Connections open now.")                            \
+    X(connections_tls, "connections_tls_total", "counter",                                     \
+      "Connections whose TLS handshake succeeded.")                                            \
+    X(connections_page, "connections_page_total", "counter",                                   \
+      "Connections that turned out to be HTTP/1.1.")                                           \
+    X(streams, "streams", "gauge", "Calls open now.")                                          \
+    X(bytes_read, "read_bytes_total", "counter",                                               \
+      "Bytes read from connections, TLS taken off.")                                           \
+    X(bytes_written, "written_bytes_total", "counter",                                         \
+      "Bytes written to connections, before TLS.")                                             \
+    X(messages_read, "messages_read_total", "counter", "gRPC messages received.")              \
+    X(messages_written, "messages_written_total", "counter", "gRPC messages sent.")            \
+    X(queued_bytes, "queued_bytes", "gauge",                                                   \
+      "Bytes of messages being received, of items drawn and of answers not yet sent.")         \
+    X(pinned_bytes, "pinned_bytes", "gauge",                                                   \
+      "Bytes of chunks that no item refers to yet, and of inserts that wait.")                 \
+    X(leases, "shared_leases", "gauge", "Clients of this host that read shared memory.")       \
+    X(shared_held_bytes, "shared_held_bytes", "gauge",                                         \
+      "Bytes of chunks that clients of this host hold in shared memory.")                      \
+    X(shared_items, "shared_items_total", "counter",                                           \
+      "Items sampled without sending their chunks.")                                           \
+    X(shared_refused_items, "shared_refused_items_total", "counter",                           \
+      "Items whose chunks were sent because the lease held as much as it may.")                \
+    X(turns, "loop_turns_total", "counter", "Turns of the event loops.")                       \
+    X(rests, "loop_rests_total", "counter", "Times a loop rested to gather small messages.")
+
+enum { RP_STATUS_CODES = 17 }; /* gRPC's, 0 to 16 */
+
+typedef struct rp_loop_metrics {
+#define RP_LOOP_FIELD(field, metric, type, help) rp_counter field;
+    RP_LOOP_COUNTERS(RP_LOOP_FIELD)
+#undef RP_LOOP_FIELD
+    rp_counter calls[RP_METHODS][RP_STATUS_CODES]; /* that are over, by how they ended */
+    rp_counter refusals[RP_REFUSAL_COUNT];
+    rp_counter abuse[RP_ABUSE_KINDS];
+} rp_loop_metrics;
+
+/* Of a table and a loop: X(field, metric, help), all counters. */
+#define RP_TABLE_COUNTERS(X)                                                                   \
+    X(inserted_items, "inserted_items_total", "Items inserted over the network.")              \
+    X(sampled_items, "sampled_items_total", "Items sent as samples.")                          \
+    X(inserted_bytes, "inserted_bytes_total",                                                  \
+      "Bytes of the messages that carried inserts and their chunks.")                          \
+    X(sampled_bytes, "sampled_bytes_total", "Bytes of the messages that carried samples.")
+
+typedef struct rp_table_counters {
+#define RP_TABLE_FIELD(field, metric, help) rp_counter field;
+    RP_TABLE_COUNTERS(RP_TABLE_FIELD)
+#undef RP_TABLE_FIELD
+    rp_histogram insert_ns; /* from an item's arrival to its confirmation, a batch at a time */
+    rp_histogram sample_ns; /* from a request to its last sample, or a batch of them */
+} rp_table_counters;
+
+typedef struct rp_metrics rp_metrics;
+typedef struct rp_table_metrics rp_table_metrics;
+
+/* For `loops` (>= 1) loops. RP_NO_RESOURCE. Returns owned. */
+RP_NODISCARD rp_status rp_metrics_new(const rp_allocator *alloc, size_t loops,
+                                      rp_metrics **out);
+void rp_metrics_free(rp_metrics *metrics); /* NULL is fine */
+
+size_t rp_metrics_loops(const rp_metrics *metrics);
+/* The counters of one loop, and those of all other threads. Borrowed, valid as long as the
+ * metrics. */
+rp_loop_metrics *rp_metrics_loop(rp_metrics *metrics, size_t loop);
+rp_loop_metrics *rp_metrics_shared(rp_metrics *metrics);
+
+/* The counters of the table of that name, made if need be; NULL if there is no memory. Returns
+ * a reference. A table that is dropped and made again counts on, unless it was forgotten. Any
+ * thread; a lock (rank 70) and a search: keep it a stream. */
+rp_table_metrics *rp_metrics_table(rp_metrics *metrics, const char *name);
+void rp_metrics_forget_table(rp_metrics *metrics, const char *name);
+
+rp_table_metrics *rp_table_metrics_ref(rp_table_metrics *table);
+void rp_table_metrics_unref(rp_table_metrics *table); /* NULL is fine */
+/* Borrowed, valid as long as the reference. */
+rp_table_counters *rp_table_metrics_loop(rp_table_metrics *table, size_t loop);
+
+/* Sums over all loops, as of now. Any thread. */
+void rp_metrics_sum(rp_metrics *metrics, rp_loop_metrics *out);
+typedef struct rp_table_sums {
+#define RP_TABLE_FIELD(field, metric, help) uint64_t field;
+    RP_TABLE_COUNTERS(RP_TABLE_FIELD)
+#undef RP_TABLE_FIELD
+    rp_histogram_sum insert_ns, sample_ns;
+} rp_table_sums;
+/* Zeroes if nobody has counted anything for that name. */
+void rp_metrics_sum_table(rp_metrics *metrics, const char *name, rp_table_sums *out);
+
+#endif

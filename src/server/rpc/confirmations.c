@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/rpc/confirmations.h"
+
+#include <string.h>
+
+#include "util/mem.h"
+
+enum { FIRST_KEYS = 64 };
+
+static bool reserve(rp_confirmations *c, const rp_allocator *alloc, size_t needed)
+{
+    size_t capacity = needed < FIRST_KEYS ? FIRST_KEYS : 2 * needed;
+
+    if (needed <= c->capacity) return true;
+    if (!rp_resize_array(alloc, &c->keys, c->capacity, capacity, sizeof *c->keys)) return false;
+    c->capacity = capacity;
+    return true;
+}
+
+/* So many keys more wait for `lsn`, and for whatever those before them wait for. */
+static void mark(rp_confirmations *c, uint64_t lsn, size_t count)
+{
+    size_t last = c->mark_count > 0 ? c->mark_count - 1 : 0;
+
+    if (c->mark_count > 0 &&
+        (lsn <= c->marks[last].lsn || c->mark_count == RP_CONFIRMATION_MARKS)) {
+        if (lsn > c->marks[last].lsn) c->marks[last].lsn = lsn;
+        c->marks[last].count += count;
+        return;
+    }
+    c->marks[c->mark_count].lsn = lsn;
+    c->marks[c->mark_count++].count = count;
+}
+
+rp_status rp_confirmations_add(rp_confirmations *c, const rp_allocator *alloc,
+                               const rp_insert *items, size_t count, uint64_t lsn,
+                               uint64_t safe)
+{
+    if (!reserve(c, alloc, c->count + count)) return RP_NO_RESOURCE;
+    for (size_t i = 0; i < count; i++) c->keys[c->count + i] = items[i].key;
+    c->count += count;
+    if (lsn <= safe && c->mark_count == 0)
+        c->ready = c->count;
+    else
+        mark(c, lsn, count);
+    return RP_OK;
+}
+
+void rp_confirmations_settle(rp_confirmations *c, uint64_t safe)
+{
+    size_t settled = 0;
+
+    while (settled < c->mark_count && c->marks[settled].lsn <= safe)
+        c->ready += c->marks[settled++].count;
+    if (settled == 0) return;
+    c->mark_count -= settled;
+    memmove(c->marks, c->marks + settled, c->mark_count * sizeof c->marks[0]);
+}
+
+uint64_t rp_confirmations_next(const rp_confirmations *c)
+{
+    return c->mark_count > 0 ? c->marks[0].lsn : 0;
+}
+
+void rp_confirmations_sent(rp_confirmations *c)
+{
+    c->count -= c->ready;
+    if (c->count > 0) memmove(c->keys, c->keys + c->ready, c->count * sizeof *c->keys);
+    c->ready = 0;
+}
+
+void rp_confirmations_deinit(rp_confirmations *c, const rp_allocator *alloc)
+{
+    rp_release(alloc, c->keys, c->capacity * sizeof *c->keys);
+    *c = (rp_confirmations){0};
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/rpc/insert_batch.h"
+
+#include <assert.h>
+
+#include "server/rpc/pinned.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+enum {
+    FIRST_BATCH = 16, /* items there is room for at first */
+    MAX_IDLE_BATCHES = 64,
+    OPEN_BYTES = 1 << 20, /* in open batches, before the next message starts them */
+};
+
+static void free_batch(rp_worker *worker, rp_insert_batch *batch)
+{
+    rp_release(&worker->server->alloc, batch->items, batch->capacity * sizeof *batch->items);
+    rp_release(&worker->server->alloc, batch, sizeof *batch);
+}
+
+static void release_batch(rp_insert_batch *batch)
+{
+    rp_worker *worker = batch->worker;
+
+    rp_served_unref(batch->served);
+    batch->served = NULL;
+    if (worker->idle_batch_count == MAX_IDLE_BATCHES) {
+        free_batch(worker, batch);
+        return;
+    }
+    batch->next = worker->idle_batches;
+    worker->idle_batches = batch;
+    worker->idle_batch_count++;
+}
+
+void rp_insert_batches_free(rp_worker *worker)
+{
+    while (worker->idle_batches != NULL) {
+        rp_insert_batch *batch = worker->idle_batches;
+        worker->idle_batches = batch->next;
+        free_batch(worker, batch);
+    }
+    rp_item_room_deinit(&worker->item_room, &worker->server->alloc);
+}
+
+static void on_batch_posted(rp_post *post);
+static void on_progress_posted(rp_post *post);
+
+static void on_batch_done(rp_op *op)
+{
+    rp_insert_batch *batch = op->user;
+
+    rp_loop_post(batch->worker->loop, &batch->post);
+}
+
+/* Under the table's lock: so it is posted, and run, before the batch is. */
+static void on_batch_progress(rp_op *op)
+{
+    rp_insert_batch *batch = op->user;
+
+    atomic_store_explicit(&batch->in_lsn, op->lsn, memory_order_relaxed);
+    atomic_store_explicit(&batch->in, op->done, memory_order_release);
+    if (!atomic_exchange_explicit(&batch->is_progress, true, memory_order_acq_rel))
+        rp_loop_post(batch->worker->loop, &batch->progress);
+}
+
+static rp_insert_batch *new_batch(rp_worker *worker)
+{
+    rp_insert_batch *batch = worker->idle_batches;
+
+    if (batch != NULL) {
+        worker->idle_batches = batch->next;
+        worker->idle_batch_count--;
+    } else {
+        batch = rp_alloc_zero(&worker->server->alloc, sizeof *batch);
+        if (batch == NULL) return NULL;
+        batch->worker = worker;
+        batch->post.run = on_batch_posted;
+        batch->progress.run = on_progress_posted;
+    }
+    batch->count = 0;
+    batch->message = 0;
+    batch->bytes = 0;
+    return batch;
+}
+
+/* Makes room for one item more. */
+static bool reserve_item(rp_insert_batch *batch)
+{
+    size_t capacity = batch->capacity < FIRST_BATCH ? FIRST_BATCH : 2 * batch->capacity;
+
+    if (batch->count < batch->capacity) return true;
+    if (!rp_resize_array(&batch->worker->server->alloc, &batch->items, batch->capacity,
+                         capacity, sizeof *batch->items))
+        return false;
+    batch->capacity = capacity;
+    return true;
+}
+
+static void drop_items(rp_insert_batch *batch, size_t from)
+{
+    for (size_t i = from; i < batch->count; i++)
+        rp_trajectory_unref(batch->items[i].trajectory);
+}
+
+/* Keys of items that are in, to be told to the peer once that is safe. */
+static void confirm(rp_insert_stream *stream, const rp_insert *items, size_t count,
+                    uint64_t lsn)
+{
+    rp_task *task = &stream->task;
+    rp_worker *worker = rp_task_worker(task);
+    uint64_t next;
+
+    if (task->is_finished) return; /* nobody is there to be told */
+    if (rp_confirmations_add(&stream->confirmed, &worker->server->alloc, items, count, lsn,
+                             rp_safe_now(rp_insert_safety(stream))) != RP_OK) {
+        rp_task_abort(task, RP_NO_RESOURCE, "out of memory for confirmations");
+        return;
+    }
+    next = rp_confirmations_next(&stream->confirmed);
+    if (next != 0 && task->safe.lsn == 0)
+        rp_safe_wait_begin(&worker->safe_waits, &task->safe, next);
+    rp_task_touch(task);
+}
+
+/* The first `done` items are in: tells the peer of those it does not know of, and counts them.
+ */
+static void tell(rp_insert_stream *stream, rp_insert_batch *batch, size_t done, uint64_t lsn)
+{
+    rp_worker *worker = batch->worker;
+    rp_table_counters *counters = rp_table_metrics_loop(batch->served->metrics, worker->index);
+    size_t told = batch->told, more = done - told;
+
+    if (more == 0) return;
+    batch->told = done;
+    rp_counter_add(&counters->inserted_items, more);
+    rp_histogram_record(&counters->insert_ns, rp_now_ns() - batch->came_ns, more);
+    confirm(stream, batch->items + told, more,
+            lsn); /* may end the stream, and free the batch */
+}
+
+/* An operation is over. */
+static void settle(rp_insert_stream *stream, rp_insert_batch *batch)
+{
+    drop_items(batch, batch->op.done);
+    tell(stream, batch, batch->op.done, batch->op.lsn);
+    if (batch->op.status != RP_OK)
+        rp_task_abort(&stream->task, batch->op.status, batch->op.error.text);
+}
+
+static void unpark(rp_insert_stream *stream, rp_insert_batch *batch)
+{
+    *(batch->prev != NULL ? &batch->prev->next : &stream->parked) = batch->next;
+    if (batch->next != NULL) batch->next->prev = batch->prev;
+    stream->parked_bytes -= batch->held;
+    stream->task.connection->parked_bytes -= batch->held;
+    rp_pinned_add(batch->worker, (size_t)0 - batch->held);
+}
+
+static void forget_pending(rp_insert_batch *batch)
+{
+    atomic_fetch_sub_explicit(&batch->served->pending_inserts, batch->count,
+                              memory_order_relaxed);
+}
+
+/* Some of a batch that waits is in. */
+static void on_progress_posted(rp_post *post)
+{
+    rp_insert_batch *batch =
+        (rp_insert_batch *)((char *)post - offsetof(rp_insert_batch, progress));
+
+    size_t in;
+
+    /* An exchange: what is stored after it is posted again, what was before is read here. */
+    (void)atomic_exchange_explicit(&batch->is_progress, false, memory_order_acq_rel);
+    if (batch->stream == NULL) return;
+    in = atomic_load_explicit(&batch->in, memory_order_acquire); /* before its number */
+    tell(batch->stream, batch, in, atomic_load_explicit(&batch->in_lsn, memory_order_relaxed));
+}
+
+/* A batch that had to wait has come home. */
+static void on_batch_posted(rp_post *post)
+{
+    rp_insert_batch *batch =
+        (rp_insert_batch *)((char *)post - offsetof(rp_insert_batch, post));
+    rp_worker *worker = batch->worker;
+    rp_insert_stream *stream = batch->stream;
+
+    forget_pending(batch);
+    if (stream == NULL) {
+        drop_items(batch, batch->op.done);
+    } else {
+        unpark(stream, batch);
+        settle(stream, batch);
+        rp_insert_stream_go_on(stream);
+    }
+    release_batch(batch);
+    rp_worker_returned(worker);
+}
+
+/* Starts the operation. True if it is over already. */
+static bool run(rp_insert_batch *batch)
+{
+    batch->op = (rp_op){
+        .items = batch->items,
+        .count = batch->count,
+        .until_ns = RP_FOREVER,
+        .on_done = on_batch_done,
+        .on_progress = on_batch_progress,
+        .user = batch,
+    };
+    batch->told = 0;
+    atomic_fetch_add_explicit(&batch->served->pending_inserts, batch->count,
+                              memory_order_relaxed);
+    if (!rp_table_start_insert(batch->served->table, &batch->op)) return false;
+    forget_pending(batch);
+    return true;
+}
+
+static void park(rp_insert_stream *stream, rp_insert_batch *batch)
+{
+    batch->worker->outstanding++;
+    batch->prev = NULL;
+    batch->next = stream->parked;
+    if (batch->next != NULL) batch->next->prev = batch;
+    stream->parked = batch;
+    batch->held = batch->bytes + sizeof *batch + batch->capacity * sizeof *batch->items;
+    stream->parked_bytes += batch->held;
+    stream->task.connection->parked_bytes += batch->held;
+    rp_pinned_add(batch->worker, batch->held);
+}
+
+/* A table that refuses an item has taken none of its operation. The messages before that of the
+ * item have nothing to do with it: leaves them in the batch. False if there are none. */
+static bool cut(rp_insert_batch *batch)
+{
+    size_t begin = batch->op.refused;
+
+    if (batch->op.done > 0) return false;
+    assert(begin < batch->count);
+    while (!batch->begins[begin]) begin--;
+    if (begin == 0) return false;
+    drop_items(batch, begin);
+    batch->count = begin;
+    return true;
+}
+
+/* Starts a batch, and takes it. */
+static void start(rp_insert_stream *stream, rp_insert_batch *batch)
+{
+    bool is_over = run(batch);
+    rp_error refusal = {.code = RP_OK};
+
+    while (is_over && batch->op.status == RP_INVALID && cut(batch)) {
+        refusal = batch->op.error;
+        is_over = run(batch);
+    }
+    if (is_over) {
+        settle(stream, batch);
+    } else {
+        park(stream, batch);
+        if (rp_pinned_is_full(stream->task.connection)) rp_pinned_refuse(&stream->task);
+    }
+    if (refusal.code != RP_OK) rp_task_abort(&stream->task, refusal.code, refusal.text);
+    if (is_over) release_batch(batch);
+}
+
+/* Starts one of the open batches; the others stay in order. */
+static void start_open(rp_worker *worker, size_t index)
+{
+    rp_insert_batch *batch = worker->open[index];
+
+    for (size_t i = index + 1; i < worker->open_count; i++)
+        worker->open[i - 1] = worker->open[i];
+    if (--worker->open_count == 0) worker->gatherer = NULL;
+    start(batch->stream, batch);
+}
+
+void rp_insert_batches_start(rp_worker *worker)
+{
+    while (worker->open_count > 0) {
+        rp_insert_stream *stream = worker->open[0]->stream;
+        start_open(worker, 0);
+        if (!stream->task.is_finished && rp_insert_stream_must_wait(stream))
+            rp_call_pause(stream->task.call);
+    }
+}
+
+void rp_insert_batches_make_room(rp_worker *worker, size_t items)
+{
+    size_t open = 0, bytes = 0;
+
+    for (size_t i = 0; i < worker->open_count; i++) {
+        open += worker->open[i]->count;
+        bytes += worker->open[i]->bytes;
+    }
+    if (open + items <= RP_MAX_INSERT_BATCH && bytes < OPEN_BYTES) return;
+    while (worker->open_count > 0) start_open(worker, 0);
+}
+
+/* An open batch to give way to another: one that the message that is being read is not in, if
+ * there is one. */
+static size_t find_other(const rp_insert_stream *stream, const rp_worker *worker)
+{
+    size_t i = 0;
+
+    while (i < worker->open_count && worker->open[i]->message == stream->messages) i++;
+    return i < worker->open_count ? i : 0;
+}
+
+rp_insert_batch *rp_insert_batch_for(rp_insert_stream *stream, rp_error *err)
+{
+    rp_worker *worker = rp_task_worker(&stream->task);
+    rp_insert_batch *batch = NULL;
+    size_t i = 0;
+
+    while (i < worker->open_count && worker->open[i]->served != stream->served) i++;
+    if (i < worker->open_count) batch = worker->open[i];
+    if (batch != NULL && batch->count == RP_MAX_INSERT_BATCH) {
+        start_open(worker, i);
+        batch = NULL;
+    } else if (batch == NULL && worker->open_count == RP_OPEN_BATCHES) {
+        start_open(worker, find_other(stream, worker));
+    }
+    if (stream->task.is_finished) {
+        (void)rp_fail(err, RP_CANCELLED, "the stream is over");
+        return NULL;
+    }
+    if (batch == NULL) {
+        batch = new_batch(worker);
+        if (batch == NULL) {
+            (void)rp_fail_memory(err, sizeof *batch);
+            return NULL;
+        }
+        batch->stream = stream;
+        batch->served = rp_served_ref(stream->served);
+        batch->came_ns = rp_loop_now(worker->loop);
+        worker->open[worker->open_count++] = batch;
+        worker->gatherer = &stream->task;
+    }
+    if (reserve_item(batch)) return batch;
+    (void)rp_fail_memory(err, RP_MAX_INSERT_BATCH * sizeof(rp_insert));
+    return NULL;
+}
+
+void rp_insert_batches_withdraw(rp_insert_stream *stream)
+{
+    rp_worker *worker = rp_task_worker(&stream->task);
+
+    while (stream->parked != NULL) {
+        rp_insert_batch *batch = stream->parked;
+        unpark(stream, batch);
+        batch->stream = NULL;
+        if (!rp_op_withdraw(&batch->op, RP_CANCELLED)) continue; /* it will be posted */
+        if (atomic_load_explicit(&batch->is_progress, memory_order_acquire)) {
+            rp_loop_post(worker->loop, &batch->post); /* its memory is still needed */
+            continue;
+        }
+        forget_pending(batch);
+        drop_items(batch, batch->op.done);
+        release_batch(batch);
+        worker->outstanding--;
+    }
+}

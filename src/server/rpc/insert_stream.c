@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* InsertStream: chunks and items come in, keys of items that are in go out.
+ *
+ * Items that go to one table are one batch, one operation of that table. A batch stays open for
+ * the messages that were read together with its first, and is started before anything else is
+ * done for any call. If the table lets it wait, the stream goes on with what
+ * follows, for other tables too, until the table has as many waiting as it takes; then the
+ * stream is paused, and its peer held up by flow control; so it is when all connections
+ * together hold half of the limit pinned_bytes. Only when they hold three quarters of it is a
+ * stream whose inserts must wait refused. Keys are confirmed at the end of the turn, all in one
+ * message; with a journal only those that are safe, the others when they are. */
+#include <assert.h>
+
+#include "server/rpc/insert_batch.h"
+#include "server/rpc/pinned.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "wire/reverb_calls.h"
+
+static rp_insert_stream *stream_of(rp_task *task)
+{
+    return (rp_insert_stream *)(void *)task;
+}
+
+/* --- tables and refusals ----------------------------------------------------------------------- */
+
+/* The table of an item: mostly that of the item before, or the one that came after it the last
+ * time. One that was dropped may have been made anew. */
+static rp_status find_table(rp_insert_stream *stream, rp_string name, rp_error *err)
+{
+    rp_served *served = NULL;
+    size_t at = stream->at;
+
+    if (rp_served_is(stream->served, name)) return RP_OK;
+    for (size_t i = 0; i < stream->recent_count && served == NULL; i++) {
+        at = at + 1 < stream->recent_count ? at + 1 : 0;
+        if (rp_served_is(stream->recent[at], name) &&
+            !rp_table_is_dropped(stream->recent[at]->table))
+            served = stream->recent[at];
+    }
+    if (served == NULL) {
+        served = rp_served_find(rp_task_worker(&stream->task)->server, name, err);
+        if (served == NULL) return err->code;
+        at = stream->recent_count < RP_OPEN_BATCHES ? stream->recent_count++
+                                                    : (at + 1) % RP_OPEN_BATCHES;
+        rp_served_unref(stream->recent[at]);
+        stream->recent[at] = served;
+    }
+    stream->at = at;
+    stream->served = served;
+    return RP_OK;
+}
+
+/* Ends the stream for an error in what was sent, counted by the limit that it is over, if any:
+ * that of `excess`, or else `size`. */
+static void refuse(rp_insert_stream *stream, rp_insert_excess excess, rp_refusal size,
+                   const rp_error *error)
+{
+    static const rp_refusal reasons[] = {
+        [RP_EXCESS_NONE] = RP_REFUSED_DECODE,
+        [RP_EXCESS_CHUNK_BYTES] = RP_REFUSED_CHUNK_BYTES,
+        [RP_EXCESS_ITEMS] = RP_REFUSED_ITEMS,
+        [RP_EXCESS_COLUMNS] = RP_REFUSED_COLUMNS,
+        [RP_EXCESS_SLICES] = RP_REFUSED_SLICES,
+        [RP_EXCESS_CHUNKS] = RP_REFUSED_CHUNKS,
+        [RP_EXCESS_KEYS] = RP_REFUSED_KEYS,
+    };
+    rp_refusal why = reasons[excess];
+
+    if (excess == RP_EXCESS_NONE && error->code == RP_NO_RESOURCE)
+        why = rp_error_is_memory(error) ? RP_REFUSED_MEMORY : size;
+    rp_task_refuse(&stream->task, why, error);
+}
+
+/* --- messages ------------------------------------------------------------------------------------------ */
+
+static bool pins_too_much(rp_insert_stream *stream)
+{
+    return rp_pinned_set(&stream->task, &stream->pinned, stream->chunks.unused_bytes);
+}
+
+static bool add_chunks(rp_insert_stream *stream, const rp_insert_request *request,
+                       rp_block *block)
+{
+    rp_pb_reader reader = rp_insert_request_parts(request);
+    const uint8_t *data;
+    rp_error error;
+    size_t size;
+
+    if (request->chunk_count == 0) return true;
+    while (rp_insert_request_next_chunk(&reader, &data, &size))
+        if (rp_insert_parts_add_chunk(rp_task_worker(&stream->task), &stream->chunks,
+                                      &stream->mould, data, size, block, &error) != RP_OK) {
+            refuse(stream, RP_EXCESS_NONE, RP_REFUSED_TENSOR_BYTES, &error);
+            return false;
+        }
+    return request->item_count > 0 || !pins_too_much(stream);
+}
+
+/* Adds an item to the open batch of its table. */
+static rp_status add_item(rp_insert_stream *stream, const rp_insert_request *request,
+                          rp_wire_item *item, rp_error *err)
+{
+    rp_trajectory *trajectory = NULL;
+    rp_insert_batch *batch = NULL;
+    rp_status st = rp_insert_parts_trajectory(rp_task_worker(&stream->task), &stream->chunks,
+                                              item, &trajectory, err);
+
+    if (st == RP_OK) st = find_table(stream, item->table, err);
+    if (st == RP_OK) {
+        batch = rp_insert_batch_for(stream, err);
+        if (batch == NULL) st = err->code;
+    }
+    if (batch == NULL) {
+        rp_trajectory_unref(trajectory);
+        return st;
+    }
+    batch->begins[batch->count] = batch->message != stream->messages;
+    if (batch->message != stream->messages) batch->bytes += request->size;
+    batch->bytes += trajectory->item_cost; /* slices take more than they do on the wire */
+    batch->message = stream->messages;
+    batch->items[batch->count++] = (rp_insert){
+        .key = item->key,
+        .priority = item->priority,
+        .trajectory = trajectory,
+        .times_sampled = item->times_sampled,
+        .flags = RP_INSERT_TAKE,
+    };
+    return RP_OK;
+}
+
+static bool add_items(rp_insert_stream *stream, const rp_insert_request *request)
+{
+    rp_worker *worker = rp_task_worker(&stream->task);
+    rp_pb_reader reader = rp_insert_request_parts(request);
+    size_t slices_left = worker->limits.slices, size;
+    rp_wire_item item = {0};
+    rp_status st = RP_OK;
+    const uint8_t *data;
+    rp_error error = {0};
+
+    assert(worker->gatherer == NULL || worker->gatherer == &stream->task); /* W2 */
+    stream->messages++;
+    rp_insert_batches_make_room(worker, request->item_count);
+    while (st == RP_OK && !stream->task.is_finished &&
+           rp_insert_request_next_item(&reader, &data, &size)) {
+        st = rp_item_room_read(&worker->item_room, &worker->server->alloc, data, size,
+                               worker->limits.columns, slices_left, &item, &error);
+        if (st != RP_OK) break;
+        slices_left -= item.slice_count;
+        st = add_item(stream, request, &item, &error);
+    }
+    if (st == RP_OK || stream->task.is_finished) return !stream->task.is_finished;
+    rp_insert_batches_start(worker); /* also what came before a bad item */
+    if (error.code == RP_NOT_FOUND || error.code == RP_INTERNAL)
+        rp_task_abort(&stream->task, error.code, error.text);
+    else
+        refuse(stream, item.excess, RP_REFUSED_ITEM_BYTES, &error);
+    return false;
+}
+
+static void keep_chunks(rp_insert_stream *stream, const rp_insert_request *request)
+{
+    rp_worker *worker = rp_task_worker(&stream->task);
+    rp_item_room *room = &worker->item_room;
+    size_t before = stream->chunks.count;
+
+    if (rp_item_room_keys(room, &worker->server->alloc, request->keep_count) != RP_OK) {
+        rp_task_abort(&stream->task, RP_NO_RESOURCE, "out of memory for keys to keep");
+        return;
+    }
+    if (request->keep_count > 0) rp_insert_request_keep(request, room->keys);
+    if (rp_stream_chunks_keep(&stream->chunks, room->keys, request->keep_count)) return;
+    rp_error error;
+    (void)rp_fail(&error, RP_PRECONDITION,
+                  "keep_chunk_keys has %zu keys, but not all of them are among the %zu chunks "
+                  "of this stream, once each",
+                  request->keep_count, before);
+    rp_task_refuse(&stream->task, RP_REFUSED_DECODE, &error);
+}
+
+/* Whether the stream must wait before it is read from again. */
+bool rp_insert_stream_must_wait(const rp_insert_stream *stream)
+{
+    const rp_server_limits *limits = &rp_task_worker(&stream->task)->limits;
+    size_t looks = 2 * RP_OPEN_BATCHES; /* at what was parked last */
+
+    if (stream->parked_bytes > limits->stream_pinned_bytes) return true;
+    if (stream->parked != NULL &&
+        (stream->task.connection->parked_bytes > limits->connection_pinned_bytes ||
+         rp_pinned_is_short(stream->task.connection)))
+        return true;
+    if (rp_call_queued_bytes(stream->task.call) >= limits->stream_queued_bytes) return true;
+    if (stream->confirmed.count - stream->confirmed.ready >=
+        limits->stream_queued_bytes / sizeof(uint64_t) + 1)
+        return true; /* the journal is behind */
+    /* Tables that it waits for itself: when one of them moves, it is told. */
+    for (const rp_insert_batch *batch = stream->parked; batch != NULL && looks > 0;
+         batch = batch->next, looks--)
+        if (atomic_load_explicit(&batch->served->pending_inserts, memory_order_relaxed) >=
+            batch->served->max_pending)
+            return true;
+    return false;
+}
+
+/* Streams that wait are paused; so many new ones that wait too are refused. */
+static bool waits_too_much(rp_insert_stream *stream)
+{
+    rp_connection *c = stream->task.connection;
+    size_t limit = c->worker->limits.connection_pinned_bytes;
+    rp_error error;
+
+    if (c->parked_bytes <= limit || stream->parked != NULL) return false;
+    (void)rp_fail(&error, RP_NO_RESOURCE,
+                  "%zu bytes of inserts wait for their tables on one connection, over %zu",
+                  c->parked_bytes, limit);
+    rp_task_refuse(&stream->task, RP_REFUSED_CONNECTION_PINNED, &error);
+    return true;
+}
+
+static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
+{
+    rp_insert_stream *stream = stream_of(task);
+    const rp_server_limits *limits = &rp_task_worker(task)->limits;
+    const rp_insert_limits bounds = {limits->chunk_bytes, limits->items, limits->columns,
+                                     limits->slices, limits->keys};
+    rp_insert_request request;
+    rp_error error;
+
+    if (rp_insert_request_read(data, size, &bounds, &request, &error) != RP_OK) {
+        refuse(stream, request.excess, RP_REFUSED_MESSAGE_BYTES, &error);
+        return;
+    }
+    if (request.chunk_count == 0 && request.item_count == 0) {
+        rp_task_abort(task, RP_INVALID, "the request has neither chunks nor items");
+        return;
+    }
+    if (waits_too_much(stream) || !add_chunks(stream, &request, block)) return;
+    if (request.item_count == 0) return;
+    if (add_items(stream, &request)) {
+        if (stream->served != NULL)
+            rp_counter_add(
+                &rp_table_metrics_loop(stream->served->metrics, rp_task_worker(task)->index)
+                     ->inserted_bytes,
+                size);
+        keep_chunks(stream, &request);
+        if (!task->is_finished && !pins_too_much(stream) && rp_insert_stream_must_wait(stream))
+            rp_call_pause(task->call);
+    }
+    rp_item_room_trim(&rp_task_worker(task)->item_room, &rp_task_worker(task)->server->alloc);
+}
+
+/* --- the stream ------------------------------------------------------------------------------------------ */
+
+static void on_safe(rp_safe_wait *wait);
+
+static void on_open(rp_task *task)
+{
+    rp_server *server = rp_task_worker(task)->server;
+
+    rp_stream_chunks_init(&stream_of(task)->chunks, &server->alloc,
+                          server->hash_seed ^ (uint64_t)(uintptr_t)task);
+    task->safe.on_safe = on_safe;
+}
+
+static void send_confirmations(rp_insert_stream *stream)
+{
+    rp_task *task = &stream->task;
+    rp_reply *reply;
+
+    if (stream->confirmed.ready == 0 || task->is_finished) return;
+    if (rp_call_queued_bytes(task->call) >= rp_task_worker(task)->limits.stream_queued_bytes) {
+        rp_call_want_room(task->call); /* a slow reader: the stream waits as well */
+        return;
+    }
+    reply = rp_task_reply(task);
+    if (reply == NULL) return;
+    rp_wire_write_insert_response(&reply->bytes, stream->confirmed.keys,
+                                  stream->confirmed.ready);
+    rp_confirmations_sent(&stream->confirmed);
+    rp_task_send(task, reply);
+}
+
+static void on_flush(rp_task *task)
+{
+    rp_insert_stream *stream = stream_of(task);
+
+    send_confirmations(stream);
+    if (stream->has_ended && stream->parked == NULL && stream->confirmed.count == 0)
+        rp_task_finish(task, RP_OK, NULL);
+}
+
+/* Something has become possible: reads on, if the stream had to wait. */
+void rp_insert_stream_go_on(rp_insert_stream *stream)
+{
+    rp_task *task = &stream->task;
+
+    if (task->is_finished) return;
+    rp_task_touch(task);
+    if (!rp_call_is_paused(task->call) || rp_insert_stream_must_wait(stream)) return;
+    rp_call_resume(task->call);
+    rp_insert_batches_start(rp_task_worker(task)); /* what had come meanwhile */
+}
+
+/* Some of what waits to be confirmed may be. */
+static void on_safe(rp_safe_wait *wait)
+{
+    rp_insert_stream *stream =
+        stream_of((rp_task *)(void *)((char *)wait - offsetof(rp_task, safe)));
+    uint64_t next;
+
+    rp_confirmations_settle(&stream->confirmed, rp_safe_now(rp_insert_safety(stream)));
+    next = rp_confirmations_next(&stream->confirmed);
+    if (next != 0) rp_safe_wait_begin(&rp_task_worker(&stream->task)->safe_waits, wait, next);
+    rp_insert_stream_go_on(stream);
+}
+
+static void on_room(rp_task *task)
+{
+    send_confirmations(stream_of(task));
+    rp_insert_stream_go_on(stream_of(task));
+}
+
+static void on_half_close(rp_task *task)
+{
+    stream_of(task)->has_ended = true;
+    rp_task_touch(task);
+}
+
+/* What came is inserted; what still waits is taken back: nobody was told that it is in. */
+static void on_end(rp_task *task)
+{
+    rp_insert_stream *stream = stream_of(task);
+    rp_worker *worker = rp_task_worker(task);
+
+    if (worker->gatherer == task) rp_insert_batches_start(worker); /* W3 */
+    rp_insert_batches_withdraw(stream);
+}
+
+static void on_close(rp_task *task)
+{
+    rp_insert_stream *stream = stream_of(task);
+    rp_worker *worker = rp_task_worker(task);
+
+    on_end(task);
+    task->connection->pinned_bytes -= stream->pinned;
+    rp_pinned_add(worker, (size_t)0 - stream->pinned);
+    rp_stream_chunks_deinit(&stream->chunks);
+    for (size_t i = 0; i < stream->recent_count; i++) rp_served_unref(stream->recent[i]);
+    rp_confirmations_deinit(&stream->confirmed, &worker->server->alloc);
+}
+
+static void on_gathered(rp_task *task)
+{
+    rp_insert_batches_start(rp_task_worker(task));
+}
+
+const rp_task_kind rp_insert_stream_kind = {
+    .bytes = sizeof(rp_insert_stream),
+    .on_open = on_open,
+    .on_message = on_message,
+    .on_half_close = on_half_close,
+    .on_room = on_room,
+    .on_flush = on_flush,
+    .on_gathered = on_gathered,
+    .on_end = on_end,
+    .on_close = on_close,
+};

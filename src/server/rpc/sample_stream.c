@@ -1,0 +1,667 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SampleStream, and SampleShared: requests come in, samples go out.
+ *
+ * Requests are served one after the other: the stream is paused while one is. Each is fetched
+ * from its table in pieces, of about as many bytes as a piece should have; nothing is fetched
+ * while answers wait for the reader, so that no sample is spent on a queue that does not move.
+ * Items are counted in the budget of queued bytes before they are drawn. A fetch for which
+ * there is no room ends without samples, and is made again when there may be: many streams may
+ * wait for the same item.
+ *
+ * Clients work with the first samples while they take the next ones in, if they are let. Those
+ * that ask for more only when they have had all, as DeepMind's, would wait for a large message
+ * each time: so the first response to a long request is small, and each that follows may have
+ * twice as much.
+ *
+ * Under a lease, chunks in the shared arena are not sent: the lease holds the trajectory and
+ * the answer says where they are. Where the lease may hold no more, they are sent after all: a
+ * client that keeps what it has gets slower, and is never stuck.
+ */
+#include <stdio.h>
+
+#include "chunk/chunk.h"
+#include "chunk/trajectory.h"
+#include "server/core/served.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "wire/reverb_calls.h"
+#include "wire/sample_response.h"
+
+enum {
+    FIRST_FETCH = 64, /* samples, while nobody knows how large they are */
+    MAX_FETCH = 512,
+    SMALL_FETCH = 64,      /* samples that a fetch has room for if it wants no more */
+    FETCH_BYTES = 1 << 20, /* of chunks, about */
+    SHARED_FETCH_BYTES = 16 << 20,
+    RESPONSE_BYTES = 2 << 20, /* of chunks in one message; one chunk more at most */
+    COPIED_BYTES = 192 << 10, /* in one message */
+    LONG_REQUEST = 128,       /* samples: for more, */
+    FIRST_BYTES = 2 << 10,    /* of either, in the first message */
+    MAX_IDLE_FETCHES = 64,
+    TRAJECTORIES_AHEAD = 32, /* samples */
+    CHUNKS_AHEAD = 16,
+    BYTES_AHEAD = 6,
+    PREFETCH_BYTES = 1024,
+};
+
+static const char timed_out[] =
+    "Rate Limiter: Timeout exceeded before the right to insert was acquired.";
+
+typedef struct sample_stream {
+    rp_task task;
+    rp_served *served;  /* of the last request; a reference */
+    int64_t remaining;  /* samples of the request that are still to be fetched */
+    int64_t timeout_ns; /* of each fetch; -1: none */
+    size_t next_fetch;
+    size_t lacked_bytes;      /* that there was no room for when it fetched last */
+    size_t message_bytes;     /* that the next response may have, and one sample more */
+    rp_sample_fetch *fetch;   /* that waits in the table */
+    rp_sample_fetch *arrived; /* of which not all samples have been written */
+    bool is_pumping;
+    bool has_sampled; /* until then it waits with a small fetch: many may wait */
+    rp_lease *lease;  /* of SampleShared; a reference */
+    rp_lease_call *lease_call;
+} sample_stream;
+
+/* Samples on their way out of a table. */
+struct rp_sample_fetch {
+    rp_op op;
+    rp_sample_options options;
+    rp_post post;
+    rp_timer timer;
+    rp_worker *worker;
+    sample_stream *stream; /* NULL: its call is gone */
+    rp_served *served;     /* a reference while in use, as is the next one */
+    rp_drawn *drawn;
+    rp_sample_fetch *next;
+    int64_t started_ns;
+    size_t written, written_bytes; /* samples, and the bytes of their chunks */
+    size_t given_bytes;            /* of these, given back already */
+    size_t capacity;               /* MAX_FETCH, or SMALL_FETCH */
+    rp_sample samples[];
+};
+
+static sample_stream *stream_of(rp_task *task)
+{
+    return (sample_stream *)(void *)task;
+}
+
+/* --- fetches ------------------------------------------------------------------------------------ */
+
+static void on_fetch_posted(rp_post *post);
+static void on_fetch_due(rp_timer *timer);
+
+static size_t fetch_bytes(const rp_sample_fetch *fetch)
+{
+    return sizeof *fetch + fetch->capacity * sizeof *fetch->samples;
+}
+
+static void free_fetch(rp_sample_fetch *fetch)
+{
+    rp_release(&fetch->worker->server->alloc, fetch, fetch_bytes(fetch));
+}
+
+static rp_sample_fetch *make_fetch(rp_worker *worker, size_t capacity)
+{
+    rp_sample_fetch *fetch =
+        rp_alloc(&worker->server->alloc, sizeof *fetch + capacity * sizeof *fetch->samples);
+
+    if (fetch == NULL) return NULL;
+    fetch->worker = worker;
+    fetch->capacity = capacity;
+    fetch->post.run = on_fetch_posted;
+    fetch->timer = (rp_timer){.on_due = on_fetch_due, .is_bulk = true};
+    return fetch;
+}
+
+/* Bytes that count as queued while it is in use: a small one is part of its call. */
+static size_t counted_bytes(const rp_sample_fetch *fetch)
+{
+    return fetch->capacity > SMALL_FETCH ? fetch_bytes(fetch) : 0;
+}
+
+/* With room for `count` samples. */
+static rp_sample_fetch *new_fetch(rp_worker *worker, size_t count)
+{
+    size_t kind = count > SMALL_FETCH;
+    rp_sample_fetch *fetch = worker->idle_fetches[kind];
+
+    if (fetch != NULL) {
+        worker->idle_fetches[kind] = fetch->next;
+        worker->idle_fetch_count[kind]--;
+    } else {
+        fetch = make_fetch(worker, kind > 0 ? MAX_FETCH : SMALL_FETCH);
+    }
+    if (fetch != NULL) rp_queue_count(worker, RP_QUEUE_OUT, counted_bytes(fetch));
+    return fetch;
+}
+
+static void release_fetch(rp_sample_fetch *fetch)
+{
+    rp_worker *worker = fetch->worker;
+    size_t kind = fetch->capacity > SMALL_FETCH;
+
+    rp_loop_disarm(worker->loop, &fetch->timer);
+    rp_served_unref(fetch->served);
+    rp_drawn_give(fetch->drawn, fetch->op.held_bytes);
+    rp_drawn_unref(fetch->drawn);
+    rp_queue_count(worker, RP_QUEUE_OUT, 0 - counted_bytes(fetch));
+    if (worker->idle_fetch_count[kind] == MAX_IDLE_FETCHES) {
+        free_fetch(fetch);
+        return;
+    }
+    fetch->next = worker->idle_fetches[kind];
+    worker->idle_fetches[kind] = fetch;
+    worker->idle_fetch_count[kind]++;
+}
+
+void rp_sample_fetches_free(rp_worker *worker)
+{
+    for (size_t kind = 0; kind < 2; kind++)
+        while (worker->idle_fetches[kind] != NULL) {
+            rp_sample_fetch *fetch = worker->idle_fetches[kind];
+            worker->idle_fetches[kind] = fetch->next;
+            free_fetch(fetch);
+        }
+}
+
+static void on_fetch_done(rp_op *op)
+{
+    rp_sample_fetch *fetch = op->user;
+
+    rp_loop_post(fetch->worker->loop, &fetch->post);
+}
+
+/* --- answers -------------------------------------------------------------------------------------- */
+
+/* What the samples of a fetch are written to. */
+typedef struct responses {
+    sample_stream *stream;
+    rp_reply *reply; /* NULL: none begun */
+    size_t bytes;    /* of chunks in it */
+    size_t total;
+    rp_sample_shared arena; /* as far as there is one */
+} responses;
+
+static bool end_response(responses *to)
+{
+    rp_task *task = &to->stream->task;
+    rp_reply *reply = to->reply;
+
+    to->reply = NULL;
+    to->bytes = 0;
+    if (to->stream->message_bytes < RESPONSE_BYTES) to->stream->message_bytes *= 2;
+    if (reply != NULL) rp_task_send(task, reply);
+    return !task->is_finished;
+}
+
+/* Bytes of a chunk that travel, or 0. */
+static size_t sent_bytes(const rp_chunk *chunk, const rp_sample_shared *shared)
+{
+    return rp_sample_is_shared(shared, chunk->wire, chunk->wire_bytes) ? 0 : chunk->wire_bytes;
+}
+
+static bool is_borrowed(const rp_trajectory *trajectory, const rp_sample_shared *shared)
+{
+    for (size_t i = 0; i < trajectory->chunk_count; i++)
+        if (sent_bytes(trajectory->chunks[i], shared) >= RP_REPLY_COPY_BYTES) return true;
+    return false;
+}
+
+/* Memory that a hold keeps: the chunks and the trajectory, which may have many slices. */
+static size_t kept_bytes(const rp_trajectory *trajectory)
+{
+    const rp_extent *last = rp_trajectory_extents(trajectory) + trajectory->column_count - 1;
+    size_t slices = (size_t)last->first_slice + last->slice_count;
+
+    return trajectory->bytes + slices * sizeof(rp_slice);
+}
+
+/* Has the lease hold the sample, if some of it lies in the arena. False: all is to be sent. */
+static bool hold(responses *to, const rp_sample *sample)
+{
+    rp_worker *worker = rp_task_worker(&to->stream->task);
+    const rp_trajectory *trajectory = sample->trajectory;
+    bool is_shared = false;
+
+    if (to->stream->lease == NULL) return false;
+    for (size_t i = 0; i < trajectory->chunk_count; i++)
+        is_shared |= sent_bytes(trajectory->chunks[i], &to->arena) == 0;
+    if (!is_shared) return false;
+    to->arena.hold =
+        rp_lease_hold(to->stream->lease, to->stream->lease_call, sample->trajectory,
+                      kept_bytes(trajectory), worker->limits.shared_held_bytes);
+    rp_counter_add(to->arena.hold != 0 ? &worker->metrics->shared_items
+                                       : &worker->metrics->shared_refused_items,
+                   1);
+    return to->arena.hold != 0;
+}
+
+/* Enough chunks, or as many copied bytes as a processor's cache likes. */
+static bool is_full(const responses *to)
+{
+    size_t most = to->stream->message_bytes,
+           copied = to->reply != NULL ? to->reply->bytes.size : 0;
+
+    return to->bytes >= most || copied >= (most < COPIED_BYTES ? most : COPIED_BYTES);
+}
+
+/* Writes one sample: one entry, or several where its chunks fill more than one response. */
+static bool write_sample(responses *to, rp_sample *sample, const rp_served *served)
+{
+    rp_task *task = &to->stream->task;
+    const rp_trajectory *trajectory = sample->trajectory;
+    const rp_sample_shared *shared = hold(to, sample) ? &to->arena : NULL;
+    bool holds = is_borrowed(trajectory, shared);
+    size_t first = 0;
+
+    while (first < trajectory->chunk_count) {
+        size_t count = 0;
+        if (is_full(to) && !end_response(to)) return false;
+        if (to->reply == NULL) to->reply = rp_task_reply(task);
+        if (to->reply == NULL) return false;
+        while (first + count < trajectory->chunk_count && to->bytes < RESPONSE_BYTES)
+            to->bytes += sent_bytes(trajectory->chunks[first + count++], shared);
+        if (!rp_sample_entry_append(to->reply, sample, served->name, served->name_size, first,
+                                    count, shared))
+            break;
+        if (holds) {
+            rp_trajectory *held = rp_trajectory_ref(sample->trajectory);
+            if (!rp_reply_hold(to->reply, held)) {
+                rp_trajectory_unref(held);
+                break;
+            }
+        }
+        first += count;
+    }
+    if (first == trajectory->chunk_count) return true;
+    rp_reply_release(&rp_task_worker(task)->replies, to->reply);
+    to->reply = NULL;
+    rp_task_abort(task, RP_NO_RESOURCE, "out of memory for an answer");
+    return false;
+}
+
+/* The samples lie all over the memory, so their lines are asked for ahead of their turn: first
+ * where a chunk's bytes are, then, once that must have come, the bytes. */
+static void prefetch_trajectory(const rp_sample_fetch *fetch, size_t at)
+{
+    if (at < fetch->op.done) __builtin_prefetch(fetch->samples[at].trajectory->chunks);
+}
+
+static void prefetch_chunk(const rp_sample_fetch *fetch, size_t at)
+{
+    if (at < fetch->op.done) __builtin_prefetch(fetch->samples[at].trajectory->chunks[0]);
+}
+
+static void prefetch_bytes(const rp_sample_fetch *fetch, size_t at)
+{
+    const rp_chunk *chunk;
+    uintptr_t line, end;
+
+    if (at >= fetch->op.done) return;
+    chunk = fetch->samples[at].trajectory->chunks[0];
+    if (chunk->wire_bytes >= RP_REPLY_COPY_BYTES) return; /* it will not be copied */
+    line = (uintptr_t)chunk->wire & ~(uintptr_t)(RP_CACHE_LINE - 1);
+    end = (uintptr_t)chunk->wire + chunk->wire_bytes;
+    if (end > line + PREFETCH_BYTES) end = line + PREFETCH_BYTES;
+    for (; line < end; line += RP_CACHE_LINE) __builtin_prefetch((const void *)line);
+}
+
+static rp_sample_shared arena_of(const sample_stream *stream)
+{
+    const rp_server *server = rp_task_worker(&stream->task)->server;
+    rp_sample_shared arena = {.min_bytes = RP_SHARED_MIN_BYTES};
+
+    if (stream->lease != NULL) arena.base = rp_shared_arena_base(server->arena, &arena.bytes);
+    return arena;
+}
+
+/* Bytes that a sample of the table will add, about, or that the last fetch lacked. Under a
+ * lease its chunks are not sent. */
+static size_t expected_bytes(const sample_stream *stream)
+{
+    size_t bytes = atomic_load_explicit(&stream->served->sample_bytes, memory_order_relaxed);
+
+    if (stream->lease != NULL || bytes == 0) bytes = RP_QUEUE_FLOOR_BYTES;
+    return bytes < stream->lacked_bytes ? stream->lacked_bytes : bytes;
+}
+
+static bool has_room(const sample_stream *stream, size_t bytes)
+{
+    return rp_connection_may_queue(stream->task.connection, stream->task.call, bytes);
+}
+
+/* Writes samples of a fetch. False if some are left for want of room. */
+static bool write_samples(sample_stream *stream, rp_sample_fetch *fetch)
+{
+    responses to = {.stream = stream, .arena = arena_of(stream)};
+    size_t count = fetch->op.done, first = fetch->written, i;
+    rp_served *served = fetch->served;
+    rp_table_counters *counters = rp_table_metrics_loop(served->metrics, fetch->worker->index);
+
+    for (i = 0; i < TRAJECTORIES_AHEAD; i++) prefetch_trajectory(fetch, first + i);
+    for (i = 0; i < CHUNKS_AHEAD; i++) prefetch_chunk(fetch, first + i);
+    for (i = 0; i < BYTES_AHEAD; i++) prefetch_bytes(fetch, first + i);
+    for (i = first; i < count; i++) {
+        prefetch_trajectory(fetch, i + TRAJECTORIES_AHEAD);
+        prefetch_chunk(fetch, i + CHUNKS_AHEAD);
+        prefetch_bytes(fetch, i + BYTES_AHEAD);
+        if (to.reply == NULL && !has_room(stream, 0)) break;
+        fetch->written_bytes += fetch->samples[i].trajectory->bytes;
+        if (!write_sample(&to, &fetch->samples[i], served)) return true;
+        fetch->written = i + 1;
+        if (is_full(&to) && !end_response(&to)) return true;
+    }
+    (void)end_response(&to);
+    if (fetch->written > 0)
+        atomic_store_explicit(&served->sample_bytes, fetch->written_bytes / fetch->written + 1,
+                              memory_order_relaxed);
+    if (i < count) return false;
+    rp_counter_add(&counters->sampled_items, count);
+    rp_counter_add(&counters->sampled_bytes, fetch->written_bytes);
+    return true;
+}
+
+/* Responses count what has been written: gives it back as far as it was drawn. */
+static void give_written(rp_sample_fetch *fetch)
+{
+    size_t bytes = fetch->written_bytes - fetch->given_bytes;
+
+    rp_connection_count(fetch->stream->task.connection);
+    if (bytes > fetch->op.held_bytes) bytes = fetch->op.held_bytes;
+    rp_drawn_give(fetch->drawn, bytes);
+    fetch->op.held_bytes -= bytes;
+    fetch->given_bytes += bytes;
+}
+
+/* Goes on with the samples that have arrived. False if some are left. */
+static bool write_arrived(sample_stream *stream)
+{
+    rp_sample_fetch *fetch = stream->arrived;
+
+    if (fetch == NULL) return true;
+    if (!stream->task.is_finished && !write_samples(stream, fetch)) {
+        give_written(fetch);
+        return false;
+    }
+    stream->arrived = NULL;
+    rp_connection_count(stream->task.connection); /* before what was drawn is given back */
+    rp_samples_release(fetch->samples, fetch->op.done);
+    release_fetch(fetch);
+    return true;
+}
+
+/* --- fetching --------------------------------------------------------------------------------------- */
+
+static void end_with(sample_stream *stream, const rp_op *op)
+{
+    char text[sizeof timed_out + RP_ERROR_TEXT_BYTES + 4];
+
+    if (op->status != RP_DEADLINE) {
+        rp_task_finish(&stream->task, op->status, op->error.text);
+        return;
+    }
+    (void)snprintf(text, sizeof text, "%s %s", timed_out, op->error.text);
+    rp_task_finish(&stream->task, RP_DEADLINE, text);
+}
+
+/* A fetch is over: sends what it brought. Takes the fetch. False if it has to be made again
+ * when there is room. */
+static bool settle(sample_stream *stream, rp_sample_fetch *fetch)
+{
+    rp_table_counters *counters =
+        rp_table_metrics_loop(fetch->served->metrics, fetch->worker->index);
+    int64_t took_ns = rp_now_ns() - fetch->started_ns;
+    size_t count = fetch->op.done, lacked = count == 0 ? fetch->op.lacked_bytes : 0;
+
+    stream->lacked_bytes = lacked;
+    if (fetch->op.status != RP_OK || count == 0) {
+        if (fetch->op.status != RP_OK && lacked == 0) end_with(stream, &fetch->op);
+        rp_samples_release(fetch->samples, count);
+        release_fetch(fetch);
+        if (lacked > 0) rp_connection_starve(stream->task.connection, lacked);
+        return lacked == 0;
+    }
+    rp_histogram_record(&counters->sample_ns, took_ns, count);
+    stream->remaining -= (int64_t)count;
+    stream->next_fetch = 2 * count;
+    stream->has_sampled = true;
+    stream->arrived = fetch;
+    (void)write_arrived(stream);
+    return true;
+}
+
+/* As many as should come next: what Reverb asks for, in the bounds of memory. */
+static size_t fetch_size(const sample_stream *stream)
+{
+    size_t bytes = atomic_load_explicit(&stream->served->sample_bytes, memory_order_relaxed);
+    size_t fetch_bytes = stream->lease != NULL ? SHARED_FETCH_BYTES : FETCH_BYTES;
+    size_t most = bytes > 0 ? fetch_bytes / bytes + 1 : FIRST_FETCH;
+    size_t count = stream->next_fetch,
+           room = rp_connection_room(stream->task.connection, RP_QUEUE_OUT);
+
+    if (room < fetch_bytes) most = room / expected_bytes(stream) + 1;
+
+    if (count > most) count = most;
+    if (count > MAX_FETCH) count = MAX_FETCH;
+    return (int64_t)count < stream->remaining ? count : (size_t)stream->remaining;
+}
+
+/* Starts a fetch. True if it is over, false if it waits, or has to. */
+static bool fetch_some(sample_stream *stream)
+{
+    rp_task *task = &stream->task;
+    rp_worker *worker = rp_task_worker(task);
+    size_t count = fetch_size(stream);
+    rp_sample_fetch *fetch = new_fetch(worker, count);
+
+    if (fetch == NULL) {
+        rp_task_abort(task, RP_NO_RESOURCE, "out of memory for samples");
+        return true;
+    }
+    fetch->stream = stream;
+    fetch->written = fetch->written_bytes = fetch->given_bytes = 0;
+    fetch->served = rp_served_ref(stream->served);
+    fetch->started_ns = rp_now_ns();
+    fetch->drawn = rp_drawn_ref(task->connection->drawn);
+    fetch->options = (rp_sample_options){.count = count, .at_least = 1};
+    fetch->op = (rp_op){
+        .options = &fetch->options,
+        .samples = fetch->samples,
+        .room = &fetch->drawn->room,
+        .until_ns = stream->timeout_ns == 0  ? RP_NOW
+                    : stream->timeout_ns < 0 ? RP_FOREVER
+                                             : fetch->started_ns + stream->timeout_ns,
+        .on_done = on_fetch_done,
+        .user = fetch,
+    };
+    rp_drawn_tell(task->connection);
+    if (rp_table_start_sample(stream->served->table, &fetch->op)) return settle(stream, fetch);
+    worker->outstanding++;
+    stream->fetch = fetch;
+    if (stream->timeout_ns > 0 && rp_loop_arm(worker->loop, &fetch->timer,
+                                              fetch->started_ns + stream->timeout_ns) != RP_OK)
+        rp_task_abort(task, RP_NO_RESOURCE, "out of memory for a deadline");
+    return false;
+}
+
+/* Whether all samples of the request have been written. */
+static bool is_done(const sample_stream *stream)
+{
+    return stream->remaining == 0 && stream->arrived == NULL;
+}
+
+/* Fetches until the request is done, has to wait, or the reader is slow. */
+static void pump(sample_stream *stream)
+{
+    rp_task *task = &stream->task;
+    size_t limit = rp_task_worker(task)->limits.stream_queued_bytes;
+
+    if (stream->is_pumping) return;
+    stream->is_pumping = true;
+    while (write_arrived(stream) && stream->remaining > 0 && stream->fetch == NULL &&
+           !task->is_finished && rp_call_queued_bytes(task->call) < limit &&
+           has_room(stream, expected_bytes(stream)))
+        if (!fetch_some(stream)) break;
+    if (!is_done(stream) && stream->fetch == NULL && !task->is_finished)
+        rp_call_want_room(task->call);
+    stream->is_pumping = false;
+}
+
+/* The same, once something has changed; then the next request may come. */
+static void go_on(sample_stream *stream)
+{
+    rp_task *task = &stream->task;
+
+    pump(stream);
+    if (is_done(stream) && !task->is_finished) rp_call_resume(task->call);
+}
+
+static void take_home(sample_stream *stream, rp_sample_fetch *fetch)
+{
+    rp_worker *worker = fetch->worker;
+
+    if (stream == NULL) {
+        rp_samples_release(fetch->samples, fetch->op.done);
+        release_fetch(fetch);
+    } else {
+        stream->fetch = NULL;
+        if (settle(stream, fetch))
+            go_on(stream);
+        else
+            rp_call_want_room(stream->task.call);
+        rp_connection_touch(stream->task.connection);
+    }
+    rp_worker_returned(worker);
+}
+
+static void on_fetch_posted(rp_post *post)
+{
+    rp_sample_fetch *fetch =
+        (rp_sample_fetch *)((char *)post - offsetof(rp_sample_fetch, post));
+
+    take_home(fetch->stream, fetch);
+}
+
+static void on_fetch_due(rp_timer *timer)
+{
+    rp_sample_fetch *fetch =
+        (rp_sample_fetch *)((char *)timer - offsetof(rp_sample_fetch, timer));
+
+    if (rp_op_withdraw(&fetch->op, RP_DEADLINE)) take_home(fetch->stream, fetch);
+}
+
+/* --- the stream -------------------------------------------------------------------------------------- */
+
+/* Finds the lease that a request names. */
+static bool take_lease(sample_stream *stream, const rp_wire_sample_request *request)
+{
+    rp_server *server = rp_task_worker(&stream->task)->server;
+    const rp_string *id = &request->lease;
+
+    if (stream->task.method != RP_METHOD_SAMPLE_SHARED) return true;
+    if (stream->lease == NULL) {
+        stream->lease = rp_leases_find(&server->leases, id->data, id->size);
+        if (stream->lease != NULL)
+            stream->lease_call = rp_lease_begin_call(stream->lease, request->lease_call);
+    }
+    if (stream->lease_call != NULL && id->size == RP_LEASE_ID_BYTES &&
+        memcmp(rp_lease_id(stream->lease), id->data, id->size) == 0)
+        return true;
+    rp_task_finish(&stream->task, RP_PRECONDITION, "there is no such lease");
+    return false;
+}
+
+static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
+{
+    sample_stream *stream = stream_of(task);
+    rp_wire_sample_request request;
+    rp_error error;
+
+    (void)block;
+    if (rp_wire_read_sample_request(data, size, &request, &error) != RP_OK) {
+        rp_task_refuse(task, RP_REFUSED_DECODE, &error);
+        return;
+    }
+    if (request.num_samples < 1 || request.num_samples > INT32_MAX) {
+        (void)rp_fail(&error, RP_INVALID, "num_samples must be from 1 to %d, got %lld",
+                      INT32_MAX, (long long)request.num_samples);
+        rp_task_refuse(task, RP_REFUSED_DECODE, &error);
+        return;
+    }
+    if (!take_lease(stream, &request)) return;
+    if (!rp_served_is(stream->served, request.table)) {
+        rp_served *served = rp_served_find(rp_task_worker(task)->server, request.table, &error);
+        if (served == NULL) {
+            rp_task_finish(task, error.code, error.text);
+            return;
+        }
+        rp_served_unref(stream->served);
+        stream->served = served;
+    }
+    stream->message_bytes = request.num_samples > LONG_REQUEST ? FIRST_BYTES : RESPONSE_BYTES;
+    stream->remaining = request.num_samples;
+    stream->next_fetch = stream->has_sampled ? 2 * FIRST_FETCH : FIRST_FETCH;
+    stream->lacked_bytes = 0;
+    stream->timeout_ns = -1;
+    if (request.has_timeout && request.timeout_ms >= 0)
+        stream->timeout_ns =
+            request.timeout_ms < INT64_MAX / 4000000 ? request.timeout_ms * 1000000 : -1;
+    pump(stream);
+    if (!is_done(stream) && !task->is_finished) rp_call_pause(task->call);
+}
+
+static void on_room(rp_task *task)
+{
+    go_on(stream_of(task));
+}
+
+static void on_half_close(rp_task *task)
+{
+    rp_task_finish(task, RP_OK, NULL);
+}
+
+/* Nothing is drawn any more for a call that is over. */
+static void on_end(rp_task *task)
+{
+    sample_stream *stream = stream_of(task);
+    rp_sample_fetch *fetch = stream->fetch;
+
+    if (fetch == NULL) return;
+    stream->fetch = NULL;
+    fetch->stream = NULL;
+    rp_loop_disarm(fetch->worker->loop, &fetch->timer);
+    if (!rp_op_withdraw(&fetch->op, RP_CANCELLED)) return; /* it will be posted */
+    rp_samples_release(fetch->samples, fetch->op.done);
+    fetch->worker->outstanding--;
+    release_fetch(fetch);
+}
+
+static void on_close(rp_task *task)
+{
+    on_end(task);
+    (void)write_arrived(stream_of(task)); /* the call is over: lets go of them */
+    rp_served_unref(stream_of(task)->served);
+    if (stream_of(task)->lease_call != NULL)
+        rp_lease_end_call(stream_of(task)->lease, stream_of(task)->lease_call);
+    rp_lease_unref(stream_of(task)->lease);
+}
+
+const rp_task_kind rp_sample_stream_kind = {
+    .bytes = sizeof(sample_stream),
+    .on_message = on_message,
+    .on_half_close = on_half_close,
+    .on_room = on_room,
+    .on_end = on_end,
+    .on_close = on_close,
+};
+
+const rp_task_kind rp_sample_shared_kind = {
+    .bytes = sizeof(sample_stream),
+    .on_message = on_message,
+    .on_half_close = on_half_close,
+    .on_room = on_room,
+    .on_end = on_end,
+    .on_close = on_close,
+};

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inserts and samples: run at once, or parked until they can.
+ *
+ *            start                      withdraw, expire, close
+ *   (owner) ------> run ---> over  <------------------------+
+ *                    |                                      |
+ *                    +----> parked --- pump: run again -----+---> over, on_done
+ *
+ * Parked operations stand in two queues, inserts and samples, first come first served. Whoever
+ * changes the table pumps: runs the first insert as far as it gets, then the first sample,
+ * until neither moves. Operations that are over are collected and their owners called without
+ * the lock (rp_table_leave()).
+ *
+ * An operation runs in steps that each leave the table consistent, so it may stop between any
+ * two items and go on later: op->done says how far it is. */
+#include "table/operation/operation.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chunk/chunk.h"
+#include "util/clock.h"
+#include "util/error.h"
+
+enum {
+    PUMPED_AT_ONCE = 4096 /* items of parked operations, under one lock */
+};
+
+rp_progress rp_op_end_out_of_memory(const rp_table *t, rp_op *op)
+{
+    return rp_op_end(
+        op, rp_fail(&op->error, RP_NO_RESOURCE, "table '%s': out of memory", t->options.name));
+}
+
+void rp_op_finish(rp_op *op)
+{
+    if (op->is_insert)
+        rp_insert_finish(op);
+    else
+        rp_sample_finish(op);
+}
+
+/* --- parking -------------------------------------------------------------------------------------- */
+
+static rp_queue *queue_of(rp_table *t, const rp_op *op)
+{
+    return op->is_insert ? &t->inserts : &t->samples;
+}
+
+static void tell_progress(rp_op *op)
+{
+    if (op->is_insert && op->on_progress != NULL) op->on_progress(op);
+}
+
+static void park_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
+{
+    rp_queue *q = queue_of(t, op);
+
+    op->parked = op->was_parked = true;
+    op->parked_at = op->done;
+    op->started_ns = rp_now_ns();
+    op->prev = q->last;
+    op->next = NULL;
+    *(q->last == NULL ? &q->first : &q->last->next) = op;
+    q->last = op;
+    q->count++;
+    op->number = q->parked++;
+    q->started_ns += (uint64_t)op->started_ns;
+    if (op->done > 0) tell_progress(op);
+}
+
+static void unpark_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
+{
+    rp_queue *q = queue_of(t, op);
+
+    *(op->prev == NULL ? &q->first : &op->prev->next) = op->next;
+    *(op->next == NULL ? &q->last : &op->next->prev) = op->prev;
+    q->count--;
+    q->started_ns -= (uint64_t)op->started_ns;
+    q->waited_ns += (uint64_t)(rp_now_ns() - op->started_ns);
+    op->parked = false;
+    op->prev = op->next = NULL;
+    if (op->is_insert && q->count == 0) rp_table_stop_waiting_for_bytes_locked(t);
+}
+
+/* Unparks an operation that is over and lists it for its owner to be called. */
+static void finish_parked_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
+{
+    unpark_locked(t, op);
+    *(t->finished == NULL ? &t->finished : &t->finished_last->next) = op;
+    t->finished_last = op;
+}
+
+/* Runs the first of a queue, and the next if it is over, for about `*left` items. True if
+ * anything changed. */
+static bool pump_queue_locked(rp_table *t, rp_queue *q, size_t *left) RP_REQUIRES(t->mu)
+{
+    bool moved = false;
+
+    while (q->first != NULL && *left > 0) {
+        rp_op *op = q->first;
+        size_t done = op->done;
+        rp_progress now =
+            op->is_insert ? rp_insert_resume_locked(t, op) : rp_sample_run_locked(t, op);
+
+        moved |= op->done != done || now == RP_OVER;
+        done = op->done > done ? op->done - done : now == RP_OVER;
+        *left -= done < *left ? done : *left;
+        if (now == RP_YIELD) *left = 0;
+        rp_events_flush_locked(t); /* before the next one can see what this one did */
+        if (now != RP_OVER) {
+            if (done > 0) tell_progress(op);
+            break;
+        }
+        finish_parked_locked(t, op);
+    }
+    return moved;
+}
+
+void rp_table_pump_locked(rp_table *t)
+{
+    bool moved = t->inserts.count > 0 || t->samples.count > 0;
+    size_t left = PUMPED_AT_ONCE;
+
+    if (t->closed) moved = false; /* they are being ended: rp_table_end_parked_locked() */
+    while (moved && left > 0) {
+        moved = pump_queue_locked(t, &t->inserts, &left);
+        moved |= pump_queue_locked(t, &t->samples, &left);
+    }
+    t->pump_again = left == 0;
+}
+
+/* Why the operation cannot go ahead, if it were first in line. */
+static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t size)
+    RP_REQUIRES(t->mu)
+{
+    const rp_budget *b = t->account.budget;
+    char lost[RP_LOST_TEXT_BYTES];
+
+    if (t->paused & (op->is_insert ? RP_SIDE_INSERTS : RP_SIDE_SAMPLES))
+        (void)snprintf(text, size, "%s paused by an administrator: resume the table",
+                       op->is_insert ? "inserts are" : "samples are");
+    else if (rp_events_is_behind_locked(t))
+        (void)snprintf(text, size, "deferred extensions are %zu events behind, the bound is %d",
+                       t->events.deferred_count, RP_MAX_DEFERRED_EVENTS);
+    else if (rp_table_log_of(t) != NULL &&
+             rp_table_log_of(t)->is_behind(rp_table_log_of(t), op->is_insert))
+        (void)snprintf(text, size,
+                       "the journal is behind: the disk does not keep up, or cannot be "
+                       "written");
+    else if (op->is_insert && op->waits_for_disk)
+        (void)snprintf(text, size,
+                       "insert waits for room on the disk, which is full: delete items or make "
+                       "room");
+    else if (op->is_insert && !rp_rate_limiter_can_insert(&t->limiter, 1))
+        (void)rp_rate_limiter_why_no_insert(&t->limiter, text, size);
+    else if (op->is_insert &&
+             rp_account_small_shortage(&t->account, op->items[op->done].trajectory) > 0)
+        (void)snprintf(
+            text, size,
+            "insert waits for memory: items and chunks below %d bytes, which never go to disk, "
+            "take %llu of %llu bytes%s; deletes or evictions would release it",
+            (int)RP_CHUNK_APART_BYTES, (unsigned long long)rp_account_small(&t->account),
+            (unsigned long long)b->spill->limit, rp_budget_lost_text(b, lost));
+    else if (op->is_insert && !rp_account_has_room(&t->account, op->items[op->done].trajectory))
+        (void)snprintf(text, size,
+                       "insert waits for memory: %llu of %llu bytes are taken%s; %s",
+                       (unsigned long long)atomic_load(&b->spill->resident),
+                       (unsigned long long)b->spill->limit, rp_budget_lost_text(b, lost),
+                       atomic_load(&b->spill->is_failing)
+                           ? "the disk cannot be written: make room there, or see to it"
+                           : "it goes on as chunks are written to disk and samples released");
+    else if (op->is_insert && atomic_load(&b->lost) > 0)
+        (void)snprintf(
+            text, size, "insert waits for bytes: all tables together take %llu of %llu%s; %s",
+            (unsigned long long)rp_budget_used(b), (unsigned long long)b->limit,
+            rp_budget_lost_text(b, lost),
+            b->policy == RP_BUDGET_EVICT ? "items of the largest table are being evicted for it"
+                                         : "deletes or Reset would release both");
+    else if (op->is_insert)
+        (void)snprintf(
+            text, size,
+            "insert waits for bytes: all tables together take %llu of %llu, of these %llu for "
+            "indexes without items; deletes, evictions or dropped tables would release it",
+            (unsigned long long)rp_budget_used(b), (unsigned long long)b->limit,
+            (unsigned long long)atomic_load(&b->idle));
+    else if (t->options.max_size < t->limiter.options.min_size && !t->options.soft_limit)
+        (void)snprintf(
+            text, size,
+            "sample waits for %lld items, but max_size is %lld: it will wait for ever",
+            (long long)t->limiter.options.min_size, (long long)t->options.max_size);
+    else if (!rp_rate_limiter_can_sample(&t->limiter, 1))
+        (void)rp_rate_limiter_why_no_sample(&t->limiter, text, size);
+    else
+        (void)snprintf(
+            text, size,
+            "sample waits to draw %zu distinct items at once, and the limiter allows "
+            "%zu; ask for at_least fewer, or insert more",
+            rp_sample_least(op),
+            rp_rate_limiter_samples_allowed(&t->limiter, op->options->count));
+    return text;
+}
+
+/* How many operations wait ahead of one, in constant time: thousands may be ended at once. The
+ * numbers of a queue ascend, and have gaps where operations have left its middle; then it is a
+ * bound, and `*exact` is false. */
+static size_t count_ahead_locked(rp_table *t, const rp_op *op, bool *exact) RP_REQUIRES(t->mu)
+{
+    const rp_queue *q = queue_of(t, op);
+    size_t ahead;
+
+    *exact = true;
+    if (!op->parked) return q->count;
+    assert(q->first != NULL && q->last != NULL); /* it is in the queue */
+    ahead = (size_t)(op->number - q->first->number);
+    if (ahead > 0 && q->count <= (size_t)(q->last->number - q->first->number)) *exact = false;
+    return ahead < q->count ? ahead : q->count - 1;
+}
+
+/* Why an operation waits. Returns `text`. */
+static char *why_locked(rp_table *t, const rp_op *op, char *text, size_t size)
+    RP_REQUIRES(t->mu)
+{
+    const rp_queue *q = queue_of(t, op);
+    bool exact;
+    size_t ahead = count_ahead_locked(t, op, &exact), used;
+
+    text[0] = '\0';
+    if (ahead > 0)
+        (void)snprintf(text, size, "%s%zu others wait ahead; ", exact ? "" : "at most ", ahead);
+    used = strlen(text);
+    (void)why_blocked_locked(t, ahead > 0 && q->first != NULL ? q->first : op, text + used,
+                             size - used);
+    return text;
+}
+
+/* Ends an operation that will not go on. What a sample has drawn is not taken back: then it is
+ * fine. */
+static void give_up_locked(rp_table *t, rp_op *op, rp_status status, const char *what)
+    RP_REQUIRES(t->mu)
+{
+    char why[RP_ERROR_TEXT_BYTES];
+
+    if (!op->is_insert && op->done > 0) {
+        (void)rp_op_end(op, RP_OK);
+        return;
+    }
+    (void)why_locked(t, op, why, sizeof why);
+    op->status =
+        rp_fail(&op->error, status, "table '%.60s' %s: %.180s", t->options.name, what, why);
+}
+
+static const char *what_happened(rp_status status)
+{
+    return status == RP_DEADLINE ? "timed out" : "wait was ended";
+}
+
+void rp_table_end_parked_locked(rp_table *t, const char *text)
+{
+    rp_queue *queues[] = {&t->inserts, &t->samples};
+    size_t left = RP_BLOCK;
+
+    assert(t->closed);
+    for (int i = 0; i < 2; i++)
+        while (queues[i]->first != NULL) {
+            rp_op *op = queues[i]->first;
+
+            if (left-- == 0) { /* the others get a turn, and the owners are called */
+                rp_table_leave(t);
+                rp_mutex_lock(&t->mu);
+                left = RP_BLOCK;
+                continue; /* what was first may have been withdrawn */
+            }
+            give_up_locked(t, op, RP_CANCELLED, text);
+            finish_parked_locked(t, op);
+        }
+}
+
+/* --- starting and stopping ------------------------------------------------------------------------- */
+
+/* Parks an operation that cannot go ahead, or ends it if it is not to wait. True if it is over.
+ */
+static bool wait_or_end_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
+{
+    if (op->until_ns != RP_NOW) {
+        park_locked(t, op);
+        return false;
+    }
+    give_up_locked(t, op, RP_DEADLINE, "would have to wait");
+    if (t->inserts.count == 0) rp_table_stop_waiting_for_bytes_locked(t);
+    return true;
+}
+
+static bool refuse_closed_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
+{
+    if (!t->closed) return false;
+    op->status = rp_table_refuse_closed(t, &op->error);
+    return true;
+}
+
+/* Prepares an operation, or says why it cannot be started. */
+static rp_status begin(rp_table *t, rp_op *op, bool is_insert)
+{
+    op->table = t;
+    op->is_insert = is_insert;
+    op->done = 0;
+    op->refused = 0;
+    op->lsn = 0;
+    op->held_bytes = op->lacked_bytes = op->more_bytes = 0;
+    op->status = RP_OK;
+    op->parked = op->was_parked = op->waits_for_disk = false;
+    op->prev = op->next = NULL;
+    if (op->until_ns != RP_NOW && op->on_done == NULL)
+        return rp_fail(&op->error, RP_INVALID,
+                       "table '%s': an operation that may wait needs an on_done",
+                       t->options.name);
+    return RP_OK;
+}
+
+bool rp_table_start_insert(rp_table *t, rp_op *op)
+{
+    rp_prepared block[RP_BLOCK];
+    bool over = false, parked = false;
+    size_t count;
+
+    op->status = begin(t, op, true);
+    if (op->status != RP_OK || op->count == 0) return true;
+    count = rp_insert_block_size(op, RP_BLOCK);
+    op->status = rp_insert_check(t, op, count);
+    if (op->status != RP_OK) return true;
+    while (!over && !parked) {
+        size_t first = op->done, done;
+        int64_t wall_ns = t->wall_ns(t->wall_ctx);
+        rp_progress now = RP_BLOCKED;
+
+        op->status = rp_insert_prepare(t, op, first, count, block, &op->error);
+        if (op->status != RP_OK) return true;
+        rp_mutex_lock(&t->mu);
+        over = refuse_closed_locked(t, op);
+        if (!over && t->inserts.count == 0)
+            now = rp_insert_block_locked(t, op, block, count, wall_ns);
+        done = op->done - first;
+        if (!over && now == RP_BLOCKED) {
+            over = wait_or_end_locked(t, op);
+            parked = !over;
+        } else if (now == RP_YIELD && op->until_ns != RP_NOW) {
+            park_locked(t,
+                        op); /* first in line: others do not take what it has made room for */
+            parked = true;
+        }
+        over |= now == RP_OVER;
+        rp_table_leave(t); /* if parked, the operation may be gone from here on */
+        rp_insert_clean_up(block, count, done);
+        if (!over && !parked) count = rp_insert_block_size(op, RP_BLOCK);
+    }
+    return over;
+}
+
+bool rp_table_start_sample(rp_table *t, rp_op *op)
+{
+    rp_progress now = RP_YIELD;
+    bool over = false;
+
+    op->status = begin(t, op, false);
+    if (op->status == RP_OK) op->status = rp_sample_check(t, op);
+    if (op->status != RP_OK) return true;
+    while (!over && now == RP_YIELD) {
+        now = RP_BLOCKED;
+        rp_mutex_lock(&t->mu);
+        over = refuse_closed_locked(t, op);
+        if (over && op->done > 0) (void)rp_op_end(op, RP_OK); /* closed between two turns */
+        if (!over && t->samples.count == 0) now = rp_sample_run_locked(t, op);
+        if (now == RP_OVER) over = true;
+        if (now == RP_BLOCKED && !over && op->done > 0 && op->done >= rp_sample_least(op))
+            over = rp_op_end(op, RP_OK) == RP_OVER; /* others wait by now: it has enough */
+        if (now == RP_BLOCKED && !over) over = wait_or_end_locked(t, op);
+        rp_table_leave(t);
+    }
+    if (!over) return false; /* it may be gone */
+    rp_sample_finish(op);
+    return rp_op_bring_in(op);
+}
+
+bool rp_op_withdraw(rp_op *op, rp_status status)
+{
+    rp_table *t = op->table;
+    bool was_parked;
+
+    rp_mutex_lock(&t->mu);
+    was_parked = op->parked;
+    if (was_parked) {
+        give_up_locked(t, op, status, what_happened(status));
+        unpark_locked(t, op);
+    }
+    rp_table_leave(t); /* others may have waited behind it */
+    if (!was_parked) return false;
+    rp_op_finish(op);
+    return rp_op_bring_in(op);
+}
+
+int64_t rp_table_expire(rp_table *t, int64_t now_ns)
+{
+    rp_queue *queues[] = {&t->inserts, &t->samples};
+    int64_t earliest = RP_FOREVER;
+
+    rp_mutex_lock(&t->mu);
+    for (int i = 0; i < 2; i++)
+        for (rp_op *op = queues[i]->first, *next; op != NULL; op = next) {
+            next = op->next;
+            if (op->until_ns <= now_ns) {
+                give_up_locked(t, op, RP_DEADLINE, what_happened(RP_DEADLINE));
+                finish_parked_locked(t, op);
+            } else if (op->until_ns < earliest) {
+                earliest = op->until_ns;
+            }
+        }
+    rp_table_leave(t);
+    return earliest;
+}
+
+size_t rp_table_waiting(rp_table *t, rp_waiting *out, size_t capacity)
+{
+    rp_queue *queues[] = {&t->inserts, &t->samples};
+    int64_t now_ns;
+    size_t n = 0;
+
+    rp_mutex_lock(&t->mu);
+    now_ns = rp_now_ns();
+    for (int i = 0; i < 2; i++)
+        for (const rp_op *op = queues[i]->first; op != NULL && n < capacity;
+             op = op->next, n++) {
+            out[n] = (rp_waiting){
+                .is_insert = op->is_insert,
+                .wanted = op->is_insert ? op->count : op->options->count,
+                .done = op->done,
+                .waiting_ns = now_ns - op->started_ns,
+                .until_ns = op->until_ns,
+            };
+            (void)why_locked(t, op, out[n].why, sizeof out[n].why);
+        }
+    n = t->inserts.count + t->samples.count;
+    rp_mutex_unlock(&t->mu);
+    return n;
+}

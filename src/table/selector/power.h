@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Priorities to the power of an exponent, many at once.
+ *
+ * Only additions, multiplications, divisions, comparisons and bit operations, always in the
+ * same order, so that every machine, compiler and instruction set gets the same bits: pow() of
+ * the C library promises no such thing. The relative error is below 2^-51 * (1 + |exponent *
+ * log2(x)|). */
+#ifndef RP_TABLE_SELECTOR_POWER_H
+#define RP_TABLE_SELECTOR_POWER_H
+
+#include <stddef.h>
+
+/* out[i] = x[i]^exponent, for positive finite x and a finite exponent; 0 for x = 0. Results
+ * beyond float64 become 0 or infinity. `out` must not overlap `x`. */
+typedef void rp_power_fn(const double *restrict x, double exponent, double *restrict out,
+                         size_t count);
+
+extern rp_power_fn rp_power_plain;
+#if defined(__x86_64__)
+extern rp_power_fn rp_power_avx2;
+extern rp_power_fn rp_power_avx512;
+#endif
+
+/* The fastest one for this processor. */
+rp_power_fn *rp_power_best(void);
+
+#endif

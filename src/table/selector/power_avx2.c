@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Powers for AVX2. */
+#if defined(__x86_64__)
+
+#define POWER rp_power_avx2
+#include "table/selector/power_kernel.h"
+
+#endif

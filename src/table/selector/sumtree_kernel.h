@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The two inner loops of the sum tree, one implementation per instruction set.
+ *
+ * A group is the eight children of one node: eight float64 on one cache line. */
+#ifndef RP_TABLE_SELECTOR_SUMTREE_KERNEL_H
+#define RP_TABLE_SELECTOR_SUMTREE_KERNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    RP_SUMTREE_K = 8,
+    RP_SUMTREE_IN_FLIGHT = 64, /* descents that walk together */
+};
+
+typedef struct rp_sumtree_kernel_ops {
+    const char *name;
+
+    /* For each listed group g of `children`: parents[g] = sum of its eight children. Without a
+     * list, for the first `count` groups. */
+    void (*sum)(const double *children, const uint32_t *groups, size_t count, double *parents);
+
+    /* Walks `n` <= RP_SUMTREE_IN_FLIGHT descents from the one group of the top level down to
+     * the leaves: leaves[i] becomes the one on which targets[i], a position below the total,
+     * falls. There are at least two levels. */
+    void (*find)(double *const *levels, int level_count, const double *targets,
+                 uint32_t *leaves, size_t n);
+} rp_sumtree_kernel_ops;
+
+extern const rp_sumtree_kernel_ops rp_sumtree_plain;
+#if defined(__x86_64__)
+extern const rp_sumtree_kernel_ops rp_sumtree_avx2;
+extern const rp_sumtree_kernel_ops rp_sumtree_avx512;
+#elif defined(__aarch64__)
+extern const rp_sumtree_kernel_ops rp_sumtree_neon;
+#endif
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loops of a sum tree kernel, written once over a vector type. Include it after defining
+ *
+ *   LANES                  how many descents one vector carries
+ *   vec, mask              a vector of float64, and the result of comparing two
+ *   gather(c, g, x)        x[j] = child j of the groups g[0 .. LANES-1] of c: loads LANES lines
+ * and
+ *                          transposes them
+ *   load, store, add, sub  the usual
+ *   all(x)                 x in every lane
+ *   at_least(a, b)         a >= b
+ *   pick(m, a, b)          a where m is set, else b
+ *   below_total(t, total)    the smaller of t and the largest float64 below total (> 0)
+ *   count(counts, m)       adds one to the lanes of m in the vector of counts
+ *   counts, no_counts()    that vector, and a zero one
+ *   spread(c, n)           writes its lanes to the uint32_t array n
+ *
+ * and, where there is something better than plain C for it, descend_one() and HAS_DESCEND_ONE.
+ *
+ * Vectors run across descents, not across the children of one: lane i works on descent i, and
+ * the eight children come one vector after the other. So running sums are plain additions, and
+ * no instruction set needs a horizontal one.
+ *
+ * The running sums of eight children, three additions deep (Sklansky's network). Everything
+ * here, the sums included, uses these additions in this order and no other, which makes all
+ * kernels agree to the last bit:
+ *
+ *   x0  x1  x2  x3  x4  x5  x6  x7
+ *   |--a01  |--a23  |--a45  |--a67         p1 = a01, p3 = a01 + a23
+ *                                          p2 = a01 + x2
+ *                                          p4 = p3 + x4,  p5 = p3 + a45
+ *                                          p6 = p3 + (a45 + x6),  p7 = p3 + (a45 + a67)
+ *
+ * Rounding is monotone, so p0 <= p1 <= ... <= p7 holds in floating point too, and a child of
+ * weight 0 leaves the running sum exactly as it was: no target can fall on it. */
+#ifndef RP_TABLE_SELECTOR_SUMTREE_LANES_H
+#define RP_TABLE_SELECTOR_SUMTREE_LANES_H
+
+#include <math.h>
+
+#include "table/selector/sumtree_kernel.h"
+
+static inline void sum_lanes(const double *children, const uint32_t *groups, double *sums)
+{
+    vec x[RP_SUMTREE_K];
+
+    gather(children, groups, x);
+    store(sums,
+          add(add(add(x[0], x[1]), add(x[2], x[3])), add(add(x[4], x[5]), add(x[6], x[7]))));
+}
+
+static void sum_groups(const double *children, const uint32_t *groups, size_t n,
+                       double *parents)
+{
+    double sums[LANES];
+    uint32_t in_order[LANES];
+    size_t i = 0;
+
+    for (; i + LANES <= n; i += LANES) {
+        const uint32_t *g = groups != NULL ? groups + i : in_order;
+        if (groups == NULL)
+            for (size_t j = 0; j < LANES; j++) in_order[j] = (uint32_t)(i + j);
+        sum_lanes(children, g, sums);
+        for (size_t j = 0; j < LANES; j++) parents[g[j]] = sums[j];
+    }
+    for (; i < n; i++) {
+        size_t g = groups != NULL ? groups[i] : i;
+        const double *x = children + g * RP_SUMTREE_K;
+        parents[g] = ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
+    }
+}
+
+static inline void running_sums(const vec *x, vec *p)
+{
+    vec x45 = add(x[4], x[5]);
+
+    p[0] = x[0];
+    p[1] = add(x[0], x[1]);
+    p[2] = add(p[1], x[2]);
+    p[3] = add(p[1], add(x[2], x[3]));
+    p[4] = add(p[3], x[4]);
+    p[5] = add(p[3], x45);
+    p[6] = add(p[3], add(x45, x[6]));
+    p[7] = add(p[3], add(x45, add(x[6], x[7])));
+}
+
+/* On which child each target falls, given the running sums of its group, and how deep in it. */
+static inline counts choose(const vec *p, const double *targets, double *left)
+{
+    vec t = below_total(load(targets), p[7]), base = sub(p[0], p[0]);
+    counts chosen = no_counts();
+
+    for (int j = 0; j < RP_SUMTREE_K - 1; j++) {
+        mask past = at_least(t, p[j]);
+        base = pick(past, p[j], base);
+        chosen = count(chosen, past);
+    }
+    store(left, sub(t, base));
+    return chosen;
+}
+
+static inline void descend_lanes(const double *children, double *targets, uint32_t *nodes)
+{
+    vec x[RP_SUMTREE_K], p[RP_SUMTREE_K];
+    uint32_t step[LANES];
+
+    gather(children, nodes, x);
+    running_sums(x, p);
+    spread(choose(p, targets, targets), step);
+    for (size_t j = 0; j < LANES; j++) nodes[j] = nodes[j] * RP_SUMTREE_K + step[j];
+}
+
+#ifndef HAS_DESCEND_ONE
+/* The same for a single descent: what is left of a batch. */
+static inline void descend_one(const double *children, double *target, uint32_t *node)
+{
+    const double *x = children + (size_t)*node * RP_SUMTREE_K;
+    double p[RP_SUMTREE_K], t = *target, base = 0;
+    uint32_t chosen = 0;
+
+    p[0] = x[0];
+    p[1] = x[0] + x[1];
+    p[2] = p[1] + x[2];
+    p[3] = p[1] + (x[2] + x[3]);
+    p[4] = p[3] + x[4];
+    p[5] = p[3] + (x[4] + x[5]);
+    p[6] = p[3] + ((x[4] + x[5]) + x[6]);
+    p[7] = p[3] + ((x[4] + x[5]) + (x[6] + x[7]));
+    if (__builtin_expect(t >= p[7], 0)) t = nextafter(p[7], 0);
+    for (int j = 0; j < RP_SUMTREE_K - 1; j++) chosen += t >= p[j];
+    if (chosen > 0) base = p[chosen - 1];
+    *target = t - base;
+    *node = *node * RP_SUMTREE_K + chosen;
+}
+#endif
+
+static inline void prefetch_groups(const double *children, const uint32_t *groups, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        __builtin_prefetch(children + (size_t)groups[i] * RP_SUMTREE_K);
+}
+
+/* The first step of all descents: the one line of the top level is the same for all. */
+static inline void enter(const double *top, const double *targets, double *left,
+                         uint32_t *nodes, size_t n, const double *below)
+{
+    vec x[RP_SUMTREE_K], p[RP_SUMTREE_K];
+    size_t i = 0;
+
+    for (int j = 0; j < RP_SUMTREE_K; j++) x[j] = all(top[j]);
+    running_sums(x, p);
+    for (; i + LANES <= n; i += LANES) {
+        spread(choose(p, targets + i, left + i), nodes + i);
+        prefetch_groups(below, nodes + i, LANES);
+    }
+    for (; i < n; i++) {
+        left[i] = targets[i];
+        nodes[i] = 0;
+        descend_one(top, left + i, nodes + i);
+        prefetch_groups(below, nodes + i, 1);
+    }
+}
+
+/* One step of all descents; `below` is the level to which the next one leads, or NULL. */
+static inline void descend(const double *children, double *targets, uint32_t *nodes, size_t n,
+                           const double *below)
+{
+    size_t i = 0;
+
+    for (; i + LANES <= n; i += LANES) {
+        descend_lanes(children, targets + i, nodes + i);
+        if (below != NULL) prefetch_groups(below, nodes + i, LANES);
+    }
+    for (; i < n; i++) {
+        descend_one(children, targets + i, nodes + i);
+        if (below != NULL) prefetch_groups(below, nodes + i, 1);
+    }
+}
+
+/* Levels from the top that are small enough to be near; the next one down is 32 KiB or more. */
+enum { NEAR_LEVELS = 4 };
+
+/* Alone, the latency of each step counts: keep it in registers. */
+static uint32_t find_one(double *const *levels, int level_count, double target)
+{
+    uint32_t node = 0;
+
+    for (int level = level_count - 1; level >= 0; level--) {
+        /* All eight lines that may come next are adjacent: where they are far away, fetch them
+         * while this one is still on its way. */
+        if (level >= 1 && level_count - level > NEAR_LEVELS)
+            for (size_t j = 0; j < RP_SUMTREE_K; j++)
+                __builtin_prefetch(levels[level - 1] +
+                                   ((size_t)node * RP_SUMTREE_K + j) * RP_SUMTREE_K);
+        descend_one(levels[level], &target, &node);
+    }
+    return node;
+}
+
+static void find(double *const *levels, int level_count, const double *targets,
+                 uint32_t *leaves, size_t n)
+{
+    double left[RP_SUMTREE_IN_FLIGHT];
+    int level = level_count - 1;
+
+    if (n == 1) {
+        leaves[0] = find_one(levels, level_count, targets[0]);
+        return;
+    }
+    enter(levels[level], targets, left, leaves, n, levels[level - 1]);
+    for (level--; level > 0; level--)
+        descend(levels[level], left, leaves, n, levels[level - 1]);
+    descend(levels[0], left, leaves, n, NULL);
+}
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory for nghttp2, which does not say how large what it gives back is. */
+#ifndef RP_WIRE_H2_H2_MEMORY_H
+#define RP_WIRE_H2_H2_MEMORY_H
+
+#include <nghttp2/nghttp2.h>
+
+#include "reprise/alloc.h"
+
+/* Borrows `alloc`, which must outlive everything that is made with it. */
+nghttp2_mem rp_h2_memory(rp_allocator *alloc);
+
+#endif

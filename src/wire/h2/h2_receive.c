@@ -1,0 +1,674 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Taking bytes in: headers become requests, DATA becomes gRPC messages.
+ *
+ * A message that lies within one piece of DATA is delivered where it is. Any other is gathered
+ * in a block, which grows with what arrives and never with what is announced. */
+#include <assert.h>
+#include <stdio.h>
+
+#include "util/mem.h"
+#include "wire/h2/grpc.h"
+#include "wire/h2/h2_inside.h"
+
+enum { METHOD, PATH, CONTENT_TYPE, AUTHORIZATION, ENCODING, TIMEOUT, FIELD_COUNT };
+
+enum {
+    FIRST_BLOCK = 1 << 20,  /* allocated, but not touched, on the word of a prefix alone */
+    DIRECT_BYTES = 16 << 10 /* worth reading straight into the block */
+};
+
+/* What a message that waits takes beside its bytes, and is counted with them: a peer chooses
+ * how many there are, and empty ones cost it next to nothing. */
+enum { WAITING_BYTES = sizeof(rp_block) + sizeof(rp_waiting_message) };
+
+static_assert(sizeof((rp_h2){0}).fields / sizeof((rp_h2){0}).fields[0] == FIELD_COUNT,
+              "one place for each field that is kept");
+
+/* For a callback to return: a peer that was sent away, or that there is no memory for, is not
+ * listened to any more. */
+static int go_on(const rp_h2 *h2)
+{
+    return h2->ended || h2->broken ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+}
+
+/* --- headers ------------------------------------------------------------------------------- */
+
+/* There is no memory for a request: nghttp2 resets its stream and tells of its headers no more.
+ */
+static int drop_headers(rp_h2 *h2)
+{
+    h2->in_headers = false;
+    rp_h2_expect_late(h2);
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+}
+
+void rp_h2_clear_head(rp_h2 *h2)
+{
+    rp_buf_clear(&h2->head);
+    memset(h2->fields, 0, sizeof h2->fields);
+    h2->head_bytes = h2->head_fields = 0;
+}
+
+int rp_h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+{
+    rp_h2 *h2 = user;
+    rp_call *call;
+
+    h2->in_headers = true;
+    if (h2->is_client) {
+        if (frame->hd.type != NGHTTP2_HEADERS) return drop_headers(h2); /* we were not asked */
+        rp_h2_clear_head(h2);
+        return 0;
+    }
+    if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+        return 0;
+    if (h2->call_count >= h2->limits.streams) {
+        rp_h2_need(h2, nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE,
+                                                 frame->hd.stream_id, NGHTTP2_REFUSED_STREAM));
+        rp_h2_nuisance(h2, RP_NUISANCE_REFUSED);
+        return h2->ended || h2->broken ? NGHTTP2_ERR_CALLBACK_FAILURE : drop_headers(h2);
+    }
+    call = rp_alloc_zero(&h2->alloc, sizeof *call);
+    if (call == NULL) return drop_headers(h2);
+    call->h2 = h2;
+    call->id = frame->hd.stream_id;
+    call->last_waiting = &call->first_waiting;
+    if (nghttp2_session_set_stream_user_data(session, call->id, call) != 0) {
+        rp_release(&h2->alloc, call, sizeof *call);
+        return drop_headers(h2);
+    }
+    rp_h2_link_call(h2, call);
+    rp_h2_clear_head(h2);
+    return 0;
+}
+
+static int field_of(const uint8_t *name, size_t size)
+{
+    static const char *const names[FIELD_COUNT] = {
+        [METHOD] = ":method",
+        [PATH] = ":path",
+        [CONTENT_TYPE] = "content-type",
+        [AUTHORIZATION] = "authorization",
+        [ENCODING] = "grpc-encoding",
+        [TIMEOUT] = "grpc-timeout",
+    };
+
+    for (int i = 0; i < FIELD_COUNT; i++)
+        if (size == strlen(names[i]) && memcmp(name, names[i], size) == 0) return i;
+    return -1;
+}
+
+bool rp_h2_keep_field(rp_h2 *h2, int field, const uint8_t *value, size_t size)
+{
+    h2->fields[field].at = h2->head.size;
+    rp_buf_append(&h2->head, value, size);
+    h2->fields[field].size = h2->head.bad ? 0 : size; /* without memory it is not there */
+    return !h2->head.bad;
+}
+
+/* Charges a field of a header block that is over its limits: decoding it is work, however few
+ * bytes it had on the wire. */
+static int charge_surplus(rp_h2 *h2, size_t bytes)
+{
+    size_t unit = RP_H2_SURPLUS_BYTES;
+    size_t count = h2->head_bytes / unit - (h2->head_bytes - bytes) / unit;
+
+    if (count == 0 && h2->head_fields % RP_H2_SURPLUS_FIELDS == 0) count = 1;
+    for (; count > 0 && !h2->ended; count--) rp_h2_nuisance(h2, RP_NUISANCE_OTHER);
+    return go_on(h2);
+}
+
+int rp_h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+                    size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
+                    void *user)
+{
+    rp_h2 *h2 = user;
+    size_t bytes = name_size + value_size + 32; /* as HTTP/2 counts them */
+    int field;
+
+    (void)session, (void)flags;
+    h2->head_fields++;
+    h2->head_bytes += bytes;
+    if (h2->head_fields > h2->limits.header_fields || h2->head_bytes > h2->limits.header_bytes)
+        return charge_surplus(h2, bytes);
+    if (h2->is_client)
+        return rp_h2_client_header(h2, frame, name, name_size, value, value_size);
+    if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0; /* trailers of a request */
+    field = field_of(name, name_size);
+    if (field < 0) return 0;
+    return rp_h2_keep_field(h2, field, value, value_size) ? 0 : drop_headers(h2);
+}
+
+rp_string rp_h2_kept_field(const rp_h2 *h2, int field)
+{
+    if (h2->fields[field].size == 0) return (rp_string){"", 0};
+    return (rp_string){(const char *)h2->head.data + h2->fields[field].at,
+                       h2->fields[field].size};
+}
+
+static void begin_call(rp_h2 *h2, rp_call *call)
+{
+    rp_string timeout = rp_h2_kept_field(h2, TIMEOUT);
+    rp_request_head head = {
+        .method = rp_h2_kept_field(h2, METHOD),
+        .path = rp_h2_kept_field(h2, PATH),
+        .content_type = rp_h2_kept_field(h2, CONTENT_TYPE),
+        .authorization = rp_h2_kept_field(h2, AUTHORIZATION),
+        .encoding = rp_h2_kept_field(h2, ENCODING),
+        .timeout_ns = -1,
+        .too_large = h2->head_bytes > h2->limits.header_bytes,
+        .too_many = h2->head_fields > h2->limits.header_fields,
+    };
+
+    if (timeout.size > 0)
+        head.bad_timeout = !rp_grpc_parse_timeout((const uint8_t *)timeout.data, timeout.size,
+                                                  &head.timeout_ns);
+    call->opened = true;
+    rp_h2_earn(&h2->earned_windows, RP_H2_CALL_WINDOWS, RP_H2_EARNED_MOST);
+    rp_h2_earn(&h2->earned_fragments, RP_H2_MESSAGE_FRAGMENTS, RP_H2_EARNED_MOST);
+    h2->handler->on_request(h2->user, call, &head);
+}
+
+/* --- messages ------------------------------------------------------------------------------- */
+
+/* Ends a call for what came on it; whoever serves it must hear of that. */
+static void fault(rp_call *call, rp_call_fault why, rp_status status, const char *text)
+{
+    if (call->h2->is_client) {
+        rp_h2_fail_call(call, status, text);
+        return;
+    }
+    rp_call_abort(call, status, text);
+    call->h2->handler->on_fault(call->h2->user, call, why, status);
+}
+
+static void reset_assembly(rp_call *call)
+{
+    call->block = NULL;
+    call->prefix_bytes = 0;
+    call->message_size = 0;
+}
+
+static void deliver(rp_call *call, const uint8_t *data, size_t size, rp_block *block)
+{
+    call->h2->messages++;
+    rp_h2_earn(&call->h2->earned_fragments, RP_H2_MESSAGE_FRAGMENTS, RP_H2_EARNED_MOST);
+    call->h2->handler->on_message(call->h2->user, call, data, size, block);
+}
+
+/* Keeps a message until the call is resumed; takes the block. */
+static void keep_waiting(rp_call *call, rp_block *block)
+{
+    rp_waiting_message *waiting = rp_alloc(&call->h2->alloc, sizeof *waiting);
+
+    if (waiting == NULL) {
+        call->h2->held -= block->size;
+        rp_block_unref(block);
+        fault(call, RP_FAULT_MEMORY, RP_NO_RESOURCE, "out of memory for a message");
+        return;
+    }
+    call->h2->held += WAITING_BYTES;
+    *waiting = (rp_waiting_message){block, NULL};
+    *call->last_waiting = waiting;
+    call->last_waiting = &waiting->next;
+}
+
+static bool check_prefix(rp_call *call)
+{
+    rp_h2 *h2 = call->h2;
+    const uint8_t *p = call->prefix;
+    const char *setting = h2->limits.message_setting;
+    char text[192];
+
+    if (p[0] != 0) {
+        fault(call, RP_FAULT_COMPRESSED, RP_UNIMPLEMENTED,
+              "compressed messages are not accepted: send with identity encoding");
+        return false;
+    }
+    call->message_size =
+        (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | (size_t)p[4];
+    if (call->message_size <= h2->limits.message_bytes) return true;
+    (void)snprintf(text, sizeof text, "a message of %zu bytes is over the limit of %zu%s%s",
+                   call->message_size, h2->limits.message_bytes, setting != NULL ? " " : "",
+                   setting != NULL ? setting : "");
+    fault(call, RP_FAULT_MESSAGE_BYTES, RP_NO_RESOURCE, text);
+    return false;
+}
+
+static rp_block *new_block(const rp_h2 *h2, size_t capacity)
+{
+    if (h2->large_bytes == 0 || capacity < h2->large_bytes)
+        return rp_block_pool_get(h2->blocks, &h2->alloc, capacity);
+    return rp_block_new_apart(&h2->alloc, &h2->large_alloc, capacity);
+}
+
+/* Bytes of the message that its block has room for: that may be larger than the message. */
+static size_t room_of(const rp_call *call)
+{
+    const rp_block *block = call->block;
+    size_t end = block->capacity < call->message_size ? block->capacity : call->message_size;
+
+    return end - block->size;
+}
+
+/* Makes room for the next bytes of the message: the block doubles until it has its size. */
+static bool make_room(rp_call *call)
+{
+    rp_block *block = call->block;
+    size_t capacity;
+
+    if (block == NULL) {
+        capacity = call->message_size < FIRST_BLOCK ? call->message_size : FIRST_BLOCK;
+        block = new_block(call->h2, capacity);
+    } else if (block->size == block->capacity) {
+        capacity = 2 * block->capacity;
+        block =
+            rp_block_grow(block, capacity < call->message_size ? capacity : call->message_size);
+    }
+    if (block == NULL) {
+        fault(call, RP_FAULT_MEMORY, RP_NO_RESOURCE, "out of memory for a message");
+        return false;
+    }
+    call->block = block;
+    return true;
+}
+
+static void complete(rp_call *call)
+{
+    rp_h2 *h2 = call->h2;
+    rp_block *block = call->block;
+
+    reset_assembly(call);
+    if (call->paused) {
+        keep_waiting(call, block);
+        return;
+    }
+    h2->held -= block->size;
+    deliver(call, block->data, block->size, block);
+    rp_block_unref(block);
+}
+
+/* Takes bytes of a message that is not whole; returns how many, or 0 if the call has failed. */
+static size_t gather(rp_call *call, const uint8_t *data, size_t size)
+{
+    size_t used = 0, take;
+    rp_block *block;
+
+    if (call->prefix_bytes < RP_GRPC_PREFIX) {
+        while (used < size && call->prefix_bytes < RP_GRPC_PREFIX)
+            call->prefix[call->prefix_bytes++] = data[used++];
+        if (call->prefix_bytes < RP_GRPC_PREFIX) return used;
+        if (!check_prefix(call) || !make_room(call)) return 0;
+    } else if (!make_room(call)) {
+        return 0;
+    }
+    block = call->block;
+    take = room_of(call);
+    if (take > size - used) take = size - used;
+    if (take > 0 && data + used != block->data + block->size)
+        memcpy(block->data + block->size, data + used, take);
+    block->size += take;
+    call->h2->held += take;
+    call->h2->message_progress += take;
+    if (block->size == call->message_size) complete(call);
+    return used + take;
+}
+
+/* Delivers a message that lies at `data` as a whole; returns its bytes, or 0 if it does not. */
+static size_t deliver_in_place(rp_call *call, const uint8_t *data, size_t size)
+{
+    if (call->paused || call->prefix_bytes > 0 || size < RP_GRPC_PREFIX) return 0;
+    memcpy(call->prefix, data, RP_GRPC_PREFIX);
+    call->message_size =
+        (size_t)data[1] << 24 | (size_t)data[2] << 16 | (size_t)data[3] << 8 | (size_t)data[4];
+    if (call->message_size > size - RP_GRPC_PREFIX || !check_prefix(call)) return 0;
+    size = call->message_size;
+    reset_assembly(call);
+    call->h2->message_progress += size;
+    deliver(call, data + RP_GRPC_PREFIX, size, NULL);
+    return RP_GRPC_PREFIX + size;
+}
+
+/* A message has begun and is not whole. */
+static bool is_incomplete(const rp_call *call)
+{
+    return call->prefix_bytes > 0 && !call->finishing && !call->closed;
+}
+
+/* Calls that are paused are left out: there our window may keep the peer from going on. */
+void rp_h2_count_assembling(rp_call *call)
+{
+    bool now = is_incomplete(call) && !call->paused;
+    size_t partial = now && call->block != NULL ? call->block->size : 0;
+    size_t awaited = now ? call->message_size - partial : 0; /* 0 until the prefix is whole */
+    rp_h2 *h2 = call->h2;
+
+    h2->assembling += (size_t)now - (size_t)call->counted_assembling;
+    h2->partial += partial - call->counted_partial;
+    h2->awaited += awaited - call->counted_awaited;
+    call->counted_assembling = now;
+    call->counted_partial = partial;
+    call->counted_awaited = awaited;
+}
+
+int rp_h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data,
+                  size_t size, void *user)
+{
+    rp_h2 *h2 = user;
+    rp_call *call = nghttp2_session_get_stream_user_data(session, id);
+    size_t all = size;
+
+    (void)flags;
+    h2->frame_left -= size < h2->frame_left ? size : h2->frame_left;
+    rp_h2_need(h2, nghttp2_session_consume_connection(session, size));
+    if (call == NULL || call->finishing) return go_on(h2);
+    while (size > 0 && !call->finishing) {
+        size_t used = deliver_in_place(call, data, size);
+        if (used == 0 && !call->finishing) used = gather(call, data, size);
+        data += used;
+        size -= used;
+    }
+    h2->direct = is_incomplete(call) ? call : NULL;
+    rp_h2_count_assembling(call);
+    if (!call->paused)
+        rp_h2_need(h2, nghttp2_session_consume_stream(session, id, all));
+    else
+        call->withheld += all;
+    return go_on(h2);
+}
+
+void rp_h2_tell_half_close(rp_call *call)
+{
+    if (call->half_close_told || call->paused || call->finishing || call->closed) return;
+    call->half_close_told = true;
+    if (call->h2->is_client)
+        rp_h2_end_answer(call);
+    else if (call->prefix_bytes > 0)
+        fault(call, RP_FAULT_FRAMING, RP_INVALID, "the stream ended within a message");
+    else
+        call->h2->handler->on_half_close(call->h2->user, call);
+}
+
+void rp_h2_drop_received(rp_call *call)
+{
+    rp_h2 *h2 = call->h2;
+
+    rp_h2_count_assembling(call);
+    if (call->block != NULL) {
+        h2->held -= call->block->size;
+        rp_block_unref(call->block);
+    }
+    reset_assembly(call);
+    while (call->first_waiting != NULL) {
+        rp_waiting_message *waiting = call->first_waiting;
+        call->first_waiting = waiting->next;
+        h2->held -= waiting->block->size + WAITING_BYTES;
+        rp_block_unref(waiting->block);
+        rp_release(&h2->alloc, waiting, sizeof *waiting);
+    }
+    call->last_waiting = &call->first_waiting;
+}
+
+void rp_call_pause(rp_call *call)
+{
+    call->paused = true;
+    rp_h2_count_assembling(call);
+}
+
+bool rp_call_is_paused(const rp_call *call)
+{
+    return call->paused;
+}
+
+void rp_call_resume(rp_call *call)
+{
+    rp_h2 *h2 = call->h2;
+
+    if (!call->paused) return;
+    call->paused = false;
+    while (call->first_waiting != NULL && !call->paused && !call->finishing) {
+        rp_waiting_message *waiting = call->first_waiting;
+        rp_block *block = waiting->block;
+        call->first_waiting = waiting->next;
+        if (call->first_waiting == NULL) call->last_waiting = &call->first_waiting;
+        rp_release(&h2->alloc, waiting, sizeof *waiting);
+        h2->held -= block->size + WAITING_BYTES;
+        deliver(call, block->data, block->size, block);
+        rp_block_unref(block);
+    }
+    if (call->paused || call->finishing) return;
+    rp_h2_count_assembling(call);
+    rp_h2_need(h2, nghttp2_session_consume_stream(h2->session, call->id, call->withheld));
+    call->withheld = 0;
+    if (call->half_closed) rp_h2_tell_half_close(call);
+}
+
+/* --- frames --------------------------------------------------------------------------------- */
+
+/* Headers of a call that is over, or is about to be, are read and forgotten by nghttp2: only
+ * one block of trailers is free. */
+static void count_trailers(rp_h2 *h2, rp_call *call, bool end)
+{
+    if (call == NULL || !end || call->has_trailers) rp_h2_nuisance(h2, RP_NUISANCE_BAD_FRAME);
+    if (call != NULL) call->has_trailers = true;
+}
+
+static bool spend(size_t *earned)
+{
+    if (*earned == 0) return false;
+    (*earned)--;
+    return true;
+}
+
+/* Counts frames that cost us something and carry nothing, by their head: nghttp2 reports none
+ * but the head of a frame on a stream that has ended. gRPC clients measure with pings how fast
+ * our data comes, and open windows for it: data earns them both. */
+static void count_frame(rp_h2 *h2, const nghttp2_frame_hd *head)
+{
+    bool ack = (head->flags & NGHTTP2_FLAG_ACK) != 0;
+
+    switch (head->type) {
+    case NGHTTP2_DATA:
+        rp_data_sum_add(&h2->reported, head->length,
+                        (head->flags & NGHTTP2_FLAG_END_STREAM) != 0);
+        break;
+    case NGHTTP2_HEADERS:
+        if (head->stream_id <= nghttp2_session_get_last_proc_stream_id(h2->session))
+            count_trailers(h2,
+                           nghttp2_session_get_stream_user_data(h2->session, head->stream_id),
+                           (head->flags & NGHTTP2_FLAG_END_STREAM) != 0);
+        break;
+    case NGHTTP2_RST_STREAM:
+        if (nghttp2_session_get_stream_user_data(h2->session, head->stream_id) == NULL &&
+            !spend(&h2->earned_resets))
+            rp_h2_nuisance(h2, RP_NUISANCE_LATE);
+        break;
+    case NGHTTP2_PING:
+        if (ack && spend(&h2->pings_out))
+            h2->pongs++;
+        else if (ack || !spend(&h2->earned_pings))
+            rp_h2_nuisance(h2, RP_NUISANCE_PING);
+        break;
+    case NGHTTP2_SETTINGS: /* nghttp2 allows no acknowledgement but of ours */
+        if (!ack && h2->greeted) rp_h2_nuisance(h2, RP_NUISANCE_SETTINGS);
+        break;
+    case NGHTTP2_WINDOW_UPDATE:
+        if (!spend(&h2->earned_windows)) rp_h2_nuisance(h2, RP_NUISANCE_WINDOW);
+        break;
+    case NGHTTP2_PRIORITY: rp_h2_nuisance(h2, RP_NUISANCE_PRIORITY); break;
+    case NGHTTP2_CONTINUATION:
+        if (head->length < RP_H2_SMALL_CONTINUATION) rp_h2_nuisance(h2, RP_NUISANCE_EMPTY);
+        break;
+    case NGHTTP2_PUSH_PROMISE: break; /* an error of the connection */
+    case NGHTTP2_GOAWAY:              /* nghttp2 looks at every stream for each */
+    default: rp_h2_nuisance(h2, RP_NUISANCE_OTHER); break;
+    }
+}
+
+int rp_h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *user)
+{
+    rp_h2 *h2 = user;
+
+    (void)session;
+    h2->direct = NULL;
+    h2->frame_left = 0;
+    if (head->type == NGHTTP2_DATA && (head->flags & NGHTTP2_FLAG_PADDED) == 0)
+        h2->frame_left = head->length;
+    count_frame(h2, head);
+    return go_on(h2);
+}
+
+/* Charges DATA that was dropped: `count` frames of `cost` together, as rp_data_sum has it. Of
+ * these as many are free as may have been under way when we ended their calls. */
+static void charge_late(rp_h2 *h2, uint64_t count, uint64_t cost)
+{
+    if (cost > h2->earned_late) {
+        count -= (uint64_t)((double)count * (double)h2->earned_late / (double)cost);
+        h2->earned_late = 0;
+    } else {
+        h2->earned_late -= cost;
+        count = 0;
+    }
+    for (; count > 0 && !h2->ended; count--) rp_h2_nuisance(h2, RP_NUISANCE_LATE);
+}
+
+/* Charges the DATA frames that have come and that nghttp2 has not reported: those of streams
+ * that have ended. */
+static void charge_unreported(rp_h2 *h2)
+{
+    const rp_data_sum *all = &h2->meter.data, *told = &h2->reported;
+    uint64_t empty = all->empty - told->empty;
+    uint64_t count = all->frames - told->frames - empty, cost = all->cost - told->cost;
+
+    if (count == 0 && empty == 0) return;
+    h2->reported = h2->meter.data;
+    for (; empty > 0 && !h2->ended; empty--) rp_h2_nuisance(h2, RP_NUISANCE_LATE);
+    charge_late(h2, count, cost);
+}
+
+/* Charges the HPACK size updates that have come, beyond those that header blocks may need. */
+static void charge_table_sizes(rp_h2 *h2)
+{
+    uint64_t count = h2->meter.table_sizes - h2->charged_table_sizes;
+
+    h2->charged_table_sizes = h2->meter.table_sizes;
+    for (; count > 0 && !h2->ended; count--) rp_h2_nuisance(h2, RP_NUISANCE_TABLE_SIZE);
+}
+
+/* Counts DATA that carries nothing, or next to nothing, or is dropped. To a call that we have
+ * ended as much may be under way as its window had, which is not given back any more. */
+static void count_data(rp_h2 *h2, rp_call *call, const nghttp2_frame *frame)
+{
+    size_t length = frame->hd.length, padding = frame->data.padlen;
+
+    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) return;
+    if (length <= padding) {
+        rp_h2_nuisance(h2, RP_NUISANCE_EMPTY);
+    } else if (call == NULL) {
+        charge_late(h2, 1, rp_data_cost(length));
+    } else if (call->finishing) {
+        call->late += rp_data_cost(length);
+        if (call->late > RP_H2_WINDOW) rp_h2_nuisance(h2, RP_NUISANCE_LATE);
+    } else if (length - padding < RP_H2_FRAGMENT_BYTES && is_incomplete(call) &&
+               !spend(&h2->earned_fragments)) {
+        rp_h2_nuisance(h2, RP_NUISANCE_FRAGMENT);
+    }
+}
+
+int rp_h2_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+{
+    rp_h2 *h2 = user;
+    rp_call *call;
+
+    if (frame->hd.type == NGHTTP2_HEADERS) h2->in_headers = false;
+    if (frame->hd.type == NGHTTP2_SETTINGS && (frame->hd.flags & NGHTTP2_FLAG_ACK) == 0)
+        h2->greeted = true;
+    if (h2->ended || (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS))
+        return go_on(h2);
+    call = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+    if (frame->hd.type == NGHTTP2_DATA) count_data(h2, call, frame);
+    if (call == NULL || h2->ended) return go_on(h2);
+    if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+        begin_call(h2, call);
+    else if (frame->hd.type == NGHTTP2_HEADERS && h2->is_client)
+        rp_h2_take_answer(call, (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0);
+    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {
+        call->half_closed = true;
+        if (h2->is_client) rp_h2_stop_sending(call);
+        rp_h2_tell_half_close(call);
+    }
+    return 0;
+}
+
+int rp_h2_on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error,
+                           void *user)
+{
+    rp_h2 *h2 = user;
+
+    (void)session;
+    if (frame->hd.type == NGHTTP2_HEADERS) h2->in_headers = false;
+    (void)error;
+    rp_h2_expect_late(h2);
+    rp_h2_nuisance(h2, RP_NUISANCE_BAD_FRAME);
+    return go_on(h2);
+}
+
+int rp_h2_on_unknown_frame(nghttp2_session *session, void **payload,
+                           const nghttp2_frame_hd *head, void *user)
+{
+    (void)session, (void)head, (void)user; /* on_begin_frame has counted it */
+    *payload = NULL;
+    return 0;
+}
+
+void rp_h2_set_large(rp_h2 *h2, const rp_allocator *alloc, size_t bytes)
+{
+    h2->large_alloc = *alloc;
+    h2->large_bytes = bytes;
+}
+
+bool rp_h2_receive(rp_h2 *h2, const uint8_t *data, size_t size)
+{
+    ssize_t used;
+
+    if (h2->broken || h2->ended) return false;
+    if (h2->dead != NULL) rp_h2_bury_dead(h2);
+    if (!h2->is_client) {
+        rp_frame_meter_feed(&h2->meter, data, size);
+        charge_table_sizes(h2); /* before nghttp2 does the work */
+        if (h2->ended) return false;
+    }
+    used = nghttp2_session_mem_recv(h2->session, data, size);
+    if (used < 0) {
+        h2->broken = true;
+        if (used == NGHTTP2_ERR_NOMEM) h2->starved = true;
+        h2->violated = used != NGHTTP2_ERR_NOMEM && used != NGHTTP2_ERR_CALLBACK_FAILURE;
+        if (h2->violated)
+            rp_h2_need(h2, nghttp2_session_terminate_session(
+                               h2->session, used == NGHTTP2_ERR_BAD_CLIENT_MAGIC
+                                                ? NGHTTP2_PROTOCOL_ERROR
+                                                : NGHTTP2_ENHANCE_YOUR_CALM));
+        return false;
+    }
+    if (nghttp2_session_want_read(h2->session) == 0) return false;
+    if (!h2->is_client) charge_unreported(h2);
+    return !h2->ended && !h2->broken;
+}
+
+uint8_t *rp_h2_receive_place(rp_h2 *h2, size_t *size)
+{
+    rp_call *call = h2->direct;
+    rp_block *block = call != NULL ? call->block : NULL;
+    size_t room;
+
+    if (block == NULL || call->finishing) return NULL;
+    if (block->size == block->capacity) {
+        if (!make_room(call)) return NULL;
+        block = call->block;
+    }
+    room = room_of(call);
+    if (room > h2->frame_left) room = h2->frame_left;
+    if (room < DIRECT_BYTES) return NULL;
+    *size = room;
+    return block->data + block->size;
+}

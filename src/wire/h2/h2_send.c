@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sending bytes out.
+ *
+ * A reply waits in its call until the windows let nghttp2 make a frame of it; then its bytes,
+ * where they lie, become pieces of the output, and the reply waits in `landing` until the last
+ * of them has been written. Only when all of the output is written is more of it made, so that
+ * what waits stays with its call, where it is counted. */
+#include <stdio.h>
+
+#include "util/mem.h"
+#include "wire/h2/grpc.h"
+#include "wire/h2/h2_inside.h"
+
+enum { OUTPUT_BYTES = 1 << 20, OUTPUT_PIECES = 256 }; /* made at a time, and a frame more */
+
+/* --- headers and trailers --------------------------------------------------------------------- */
+
+/* A header field, by constant name and value. */
+nghttp2_nv rp_h2_field(const char *name, const char *value)
+{
+    return (nghttp2_nv){
+        .name = (uint8_t *)(uintptr_t)name,
+        .value = (uint8_t *)(uintptr_t)value,
+        .namelen = strlen(name),
+        .valuelen = strlen(value),
+        .flags = NGHTTP2_NV_FLAG_NONE,
+    };
+}
+
+static size_t put_status(const rp_call *call, char number[4], nghttp2_nv *fields)
+{
+    (void)snprintf(number, 4, "%d", (int)call->status);
+    fields[0] = rp_h2_field("grpc-status", number);
+    if (call->text[0] == '\0') return 1;
+    fields[1] = rp_h2_field("grpc-message", call->text);
+    return 2;
+}
+
+static void submit_trailers(rp_call *call)
+{
+    nghttp2_nv fields[2];
+    char number[4];
+    size_t count = put_status(call, number, fields);
+
+    rp_h2_need(call->h2, nghttp2_submit_trailer(call->h2->session, call->id, fields, count));
+}
+
+ssize_t rp_h2_read_replies(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t length,
+                           uint32_t *flags, nghttp2_data_source *source, void *user)
+{
+    rp_call *call = source->ptr;
+
+    (void)session, (void)id, (void)buffer, (void)user;
+    if (call->queued == 0 && !call->closing) {
+        call->deferred = true;
+        return NGHTTP2_ERR_DEFERRED;
+    }
+    if (length > call->queued) length = call->queued;
+    *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+    if (length == call->queued && call->closing) {
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+        if (!call->raw) {
+            *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+            submit_trailers(call);
+        }
+        call->finished = true;
+    }
+    call->promised = length;
+    return (ssize_t)length;
+}
+
+static void submit_headers(rp_call *call)
+{
+    nghttp2_data_provider provider = {{.ptr = call}, rp_h2_read_replies};
+    nghttp2_nv fields[4];
+    char number[4];
+    size_t count = 2;
+    bool alone = call->finishing && call->queued == 0;
+
+    fields[0] = rp_h2_field(":status", "200");
+    fields[1] = rp_h2_field("content-type", "application/grpc");
+    if (alone) {
+        count += put_status(call, number, fields + 2);
+        call->finished = true;
+    }
+    call->headers_sent = true;
+    rp_h2_need(call->h2, nghttp2_submit_response(call->h2->session, call->id, fields, count,
+                                                 alone ? NULL : &provider));
+}
+
+void rp_h2_wake(rp_call *call)
+{
+    if (!call->headers_sent) {
+        submit_headers(call);
+    } else if (call->deferred) {
+        call->deferred = false;
+        rp_h2_need(call->h2, nghttp2_session_resume_data(call->h2->session, call->id));
+    }
+}
+
+/* --- what a handler says ---------------------------------------------------------------------- */
+
+static void enqueue(rp_call *call, rp_reply *reply)
+{
+    rp_h2 *h2 = call->h2;
+
+    reply->next = NULL;
+    if (call->last_reply != NULL)
+        call->last_reply->next = reply;
+    else
+        call->first_reply = reply;
+    call->last_reply = reply;
+    call->queued += rp_reply_remaining(reply);
+    h2->queued += rp_reply_remaining(reply);
+    if (call->queued > h2->limits.queued_bytes / 2) call->wants_room = true;
+}
+
+void rp_call_send(rp_call *call, rp_reply *reply)
+{
+    if (call->closing || call->closed) {
+        rp_reply_release(call->h2->pool, reply);
+        return;
+    }
+    enqueue(call, reply);
+    rp_h2_wake(call);
+}
+
+size_t rp_call_queued_bytes(const rp_call *call)
+{
+    return call->queued;
+}
+
+void rp_call_want_room(rp_call *call)
+{
+    call->wants_room = true;
+}
+
+void rp_call_finish(rp_call *call, rp_status status, const char *text)
+{
+    if (call->finishing || call->closed) return;
+    call->finishing = call->closing = true;
+    rp_h2_count_assembling(call);
+    call->status = status;
+    if (status != RP_OK && text != NULL)
+        (void)rp_grpc_encode_message(text, call->text, sizeof call->text);
+    rp_h2_wake(call);
+}
+
+/* Drops the replies of which nothing has been promised to the session. */
+void rp_h2_drop_unpromised(rp_call *call)
+{
+    rp_reply **link = &call->first_reply, *last = NULL;
+    size_t kept = 0;
+
+    while (*link != NULL && (kept < call->promised || (*link)->given > 0)) {
+        last = *link;
+        kept += rp_reply_remaining(last);
+        link = &last->next;
+    }
+    while (*link != NULL) {
+        rp_reply *reply = *link;
+        *link = reply->next;
+        call->queued -= rp_reply_remaining(reply);
+        call->h2->queued -= rp_reply_remaining(reply);
+        rp_reply_release(call->h2->pool, reply);
+    }
+    call->last_reply = last;
+}
+
+void rp_call_abort(rp_call *call, rp_status status, const char *text)
+{
+    if (call->finishing || call->closed) return;
+    rp_h2_drop_unpromised(call);
+    rp_call_finish(call, status, text);
+}
+
+bool rp_call_is_finished(const rp_call *call)
+{
+    return call->finishing || call->closed;
+}
+
+void rp_call_answer(rp_call *call, const rp_http_answer *answer, rp_reply *body)
+{
+    nghttp2_data_provider provider = {{.ptr = call}, rp_h2_read_replies};
+    nghttp2_nv fields[3];
+    size_t count = 2;
+    char number[16];
+
+    if (call->finishing || call->closed || call->headers_sent) {
+        rp_reply_release(call->h2->pool, body);
+        return;
+    }
+    call->raw = call->finishing = call->closing = call->headers_sent = true;
+    if (body != NULL) {
+        body->own_given = body->given = body->left = RP_GRPC_PREFIX; /* HTTP has no prefix */
+        enqueue(call, body);
+    }
+    (void)snprintf(number, sizeof number, "%d", answer->status);
+    fields[0] = rp_h2_field(":status", number);
+    fields[1] = rp_h2_field("content-type", answer->content_type);
+    if (answer->extra_name != NULL)
+        fields[count++] = rp_h2_field(answer->extra_name, answer->extra_value);
+    if (call->queued == 0) call->finished = true;
+    rp_h2_need(call->h2, nghttp2_submit_response(call->h2->session, call->id, fields, count,
+                                                 call->queued > 0 ? &provider : NULL));
+}
+
+/* --- output ------------------------------------------------------------------------------------ */
+
+/* Makes room for one more piece. */
+static bool reserve(rp_h2 *h2)
+{
+    size_t capacity = h2->out_capacity > 0 ? 2 * h2->out_capacity : 16;
+
+    if (h2->out_count < h2->out_capacity) return true;
+    if (!rp_resize_array(&h2->alloc, &h2->out, h2->out_capacity, capacity, sizeof *h2->out))
+        return false;
+    h2->out_capacity = capacity;
+    return true;
+}
+
+static void push(rp_h2 *h2, rp_out_piece piece)
+{
+    h2->out[h2->out_count++] = piece;
+    h2->out_bytes += piece.size;
+}
+
+bool rp_h2_push_control(rp_h2 *h2, const uint8_t *data, size_t size)
+{
+    rp_out_piece *last = h2->out_count > 0 ? &h2->out[h2->out_count - 1] : NULL;
+    size_t at = h2->control.size;
+
+    rp_buf_append(&h2->control, data, size);
+    if (h2->control.bad) return false;
+    if (last != NULL && last->reply == NULL) { /* right behind it */
+        last->size += size;
+        h2->out_bytes += size;
+        return true;
+    }
+    if (!reserve(h2)) return false;
+    push(h2, (rp_out_piece){.at = at, .size = size});
+    return true;
+}
+
+/* A reply that will hand on no more waits for its last bytes to leave. */
+static void land(rp_h2 *h2, rp_reply *reply)
+{
+    reply->next = NULL;
+    *h2->landing_end = reply;
+    h2->landing_end = &reply->next;
+}
+
+int rp_h2_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
+                    size_t length, nghttp2_data_source *source, void *user)
+{
+    rp_h2 *h2 = user;
+    rp_call *call = source->ptr;
+
+    (void)session, (void)frame;
+    if (h2->out_bytes >= OUTPUT_BYTES || h2->out_count >= OUTPUT_PIECES)
+        return NGHTTP2_ERR_WOULDBLOCK;
+    if (!rp_h2_push_control(h2, head, 9)) return NGHTTP2_ERR_CALLBACK_FAILURE;
+    call->promised = 0;
+    while (length > 0 && call->first_reply != NULL) {
+        rp_reply *reply = call->first_reply;
+        rp_out_piece piece = {.reply = reply};
+        if (!reserve(h2)) return NGHTTP2_ERR_CALLBACK_FAILURE;
+        piece.size = rp_reply_take(reply, length, &piece.data);
+        push(h2, piece);
+        length -= piece.size;
+        call->queued -= piece.size;
+        if (rp_reply_remaining(reply) == 0) {
+            call->first_reply = reply->next;
+            if (call->first_reply == NULL) call->last_reply = NULL;
+            land(h2, reply);
+        }
+    }
+    if (call->wants_room && call->queued <= h2->limits.queued_bytes / 2) h2->room_made = true;
+    return 0;
+}
+
+int rp_h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+{
+    rp_h2 *h2 = user;
+    int32_t id = frame->hd.stream_id;
+    uint8_t type = frame->hd.type;
+    rp_call *call;
+
+    if (type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
+        rp_h2_nuisance(h2, RP_NUISANCE_MADE_RESET);
+    /* Calls that the peer has begun meanwhile are not taken, nor is their data. */
+    if (type == NGHTTP2_GOAWAY) h2->earned_late = RP_H2_CONNECTION_WINDOW;
+    if (type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR && !h2->ended)
+        h2->violated = true;
+    if (h2->is_client || (type != NGHTTP2_DATA && type != NGHTTP2_HEADERS)) return 0;
+    if (type == NGHTTP2_DATA) {
+        rp_h2_earn(&h2->earned_pings, RP_H2_EARNED_PINGS, RP_H2_EARNED_MOST);
+        rp_h2_earn(&h2->earned_windows, RP_H2_EARNED_WINDOWS, RP_H2_EARNED_MOST);
+    }
+    call = nghttp2_session_get_stream_user_data(session, id);
+    if (call != NULL) call->answered = true;
+    if (call != NULL && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 &&
+        nghttp2_session_get_stream_remote_close(session, id) == 0) {
+        call->leftover = 1;
+        h2->leftovers++;
+    }
+    return 0;
+}
+
+void rp_h2_sweep(rp_h2 *h2)
+{
+    if (h2->leftovers == 0) return;
+    for (rp_call *call = h2->calls; call != NULL; call = call->next) {
+        if (call->leftover == 2) {
+            rp_h2_expect_late(h2);
+            rp_h2_need(h2, nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, call->id,
+                                                     NGHTTP2_NO_ERROR));
+        }
+        if (call->leftover > 0 && call->leftover <= 2) call->leftover++;
+    }
+}
+
+static void give_room(void *user, rp_call *call)
+{
+    rp_h2 *h2 = user;
+
+    if (!call->wants_room || call->queued > h2->limits.queued_bytes / 2) return;
+    call->wants_room = false;
+    if (!call->closing) h2->handler->on_room(h2->user, call);
+}
+
+/* Tells calls below the id or, for the second half of a round, the others. The list runs from
+ * the highest id to the lowest. */
+static void tell_of_room(rp_h2 *h2, int32_t id, bool below)
+{
+    for (rp_call *call = h2->calls, *next; call != NULL; call = next) {
+        next = call->next;
+        if (!call->opened || call->closing || call->queued > 0 || (call->id < id) != below)
+            continue;
+        h2->handler->on_room(h2->user, call);
+        if (call->queued > 0) h2->room_id = call->id;
+    }
+}
+
+void rp_h2_make_room(rp_h2 *h2)
+{
+    int32_t id = h2->room_id;
+
+    tell_of_room(h2, id, true);
+    tell_of_room(h2, id, false);
+}
+
+static void fill(rp_h2 *h2)
+{
+    if (h2->starved) return;
+    do {
+        const uint8_t *data;
+        ssize_t size = nghttp2_session_mem_send(h2->session, &data);
+        bool failed = size < 0 || (size > 0 && !rp_h2_push_control(h2, data, (size_t)size));
+        if (failed) h2->starved = h2->broken = true;
+        if (size <= 0 || failed) break;
+    } while (h2->out_bytes < OUTPUT_BYTES);
+}
+
+size_t rp_h2_output(rp_h2 *h2, struct iovec *parts, size_t capacity)
+{
+    size_t count = 0;
+
+    if (h2->dead != NULL) rp_h2_bury_dead(h2);
+    if (h2->out_first == h2->out_count) {
+        h2->out_first = h2->out_count = h2->out_bytes = 0;
+        rp_buf_clear(&h2->control);
+        fill(h2);
+        if (h2->room_made) {
+            h2->room_made = false;
+            rp_h2_each_call(h2, give_room, h2);
+            if (h2->out_bytes < OUTPUT_BYTES) fill(h2);
+        }
+    }
+    for (size_t i = h2->out_first; i < h2->out_count && count < capacity; i++) {
+        const rp_out_piece *piece = &h2->out[i];
+        const uint8_t *data = piece->reply != NULL ? piece->data : h2->control.data + piece->at;
+        parts[count++] = (struct iovec){(void *)(uintptr_t)data, piece->size};
+    }
+    return count;
+}
+
+void rp_h2_written(rp_h2 *h2, size_t size)
+{
+    while (size > 0) {
+        rp_out_piece *piece = &h2->out[h2->out_first];
+        size_t part = size < piece->size ? size : piece->size;
+        if (piece->reply != NULL) {
+            piece->reply->left += part;
+            piece->data += part;
+            h2->queued -= part;
+            h2->left += part;
+        } else {
+            piece->at += part;
+        }
+        piece->size -= part;
+        size -= part;
+        if (piece->size == 0) h2->out_first++;
+    }
+    while (h2->landing != NULL && h2->landing->left == h2->landing->given) {
+        rp_reply *reply = h2->landing;
+        h2->landing = reply->next;
+        if (h2->landing == NULL) h2->landing_end = &h2->landing;
+        rp_reply_release(h2->pool, reply);
+    }
+}
+
+void rp_h2_drop_replies(rp_call *call)
+{
+    rp_h2 *h2 = call->h2;
+
+    while (call->first_reply != NULL) {
+        rp_reply *reply = call->first_reply;
+        call->first_reply = reply->next;
+        call->queued -= rp_reply_remaining(reply);
+        h2->queued -= rp_reply_remaining(reply);
+        if (reply->given > reply->left)
+            land(h2, reply); /* some of its bytes are being written */
+        else
+            rp_reply_release(h2->pool, reply);
+    }
+    call->last_reply = NULL;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a reader of samples, for sample_response_read.c and sample_trajectory.c. */
+#ifndef RP_WIRE_SAMPLE_READER_H
+#define RP_WIRE_SAMPLE_READER_H
+
+#include "chunk/mould.h"
+#include "util/map.h"
+#include "wire/insert_request.h"
+#include "wire/sample_response_read.h"
+
+typedef struct recent_chunk {
+    uint64_t key;
+    rp_chunk *chunk; /* borrowed; NULL: none */
+} recent_chunk;
+
+struct rp_sample_reader {
+    rp_allocator alloc;
+    rp_sample_limits limits;
+    rp_pb_reader message;           /* what is left of it */
+    rp_block *block;                /* borrowed, as long as there is anything left */
+    const rp_shared_source *shared; /* borrowed; NULL: none */
+    /* the sample that is put together */
+    bool has_info;
+    void *hold; /* that its shared chunks are under; a reference, or NULL */
+    rp_sample sample;
+    rp_wire_column *columns;
+    rp_wire_slice *slices;
+    size_t column_count, column_capacity, slice_count, slice_capacity;
+    rp_chunk_mould mould;
+    rp_chunk **chunks; /* of the sample, or of the batch; a reference each */
+    size_t chunk_count, chunk_capacity;
+    size_t bytes; /* of the chunks */
+    size_t found; /* the chunk found last */
+    rp_map map;   /* of chunks, if mapped */
+    bool mapped;
+    /* what the trajectory is made from: as many as columns and slices */
+    rp_slices *views;
+    rp_slice *cuts;
+    size_t view_capacity, cut_capacity;
+    recent_chunk *recent; /* 2^RECENT_MAX_BITS of them, of which a message uses the first */
+    uint32_t recent_bits;
+    bool recent_dirty;
+};
+
+/* Makes the trajectory of the sample, which has no references to its chunks yet. */
+RP_NODISCARD rp_status rp_sample_make_trajectory(rp_sample_reader *r, rp_error *err);
+
+#endif
