@@ -22,8 +22,8 @@ def block(text, name):
 
 
 def metrics():
-    header = without_line_ends(SERVER / "metrics.h")
-    source = without_line_ends(SERVER / "metrics_text.c")
+    header = without_line_ends(SERVER / "metrics/metrics.h")
+    source = without_line_ends(SERVER / "http/metrics_text.c")
     names = re.findall(r'X\(\w+,\s*"(\w+)",\s*"(?:counter|gauge)"', block(header, "RP_LOOP_COUNTERS"))
     names += ["table_" + n for n in re.findall(r'X\(\w+,\s*"(\w+)"', block(header, "RP_TABLE_COUNTERS"))]
     names += ["table_" + n for n in re.findall(r'X\("(\w+)"', block(source, "TABLE_METRICS"))]
@@ -56,21 +56,21 @@ def test_every_limit_is_described_with_its_default():
 
 
 def test_every_reason_to_refuse_is_described():
-    rows = block(without_line_ends(SERVER / "refusal.h"), "RP_REFUSALS")
+    rows = block(without_line_ends(SERVER / "bounds/refusal.h"), "RP_REFUSALS")
     words = re.findall(r'X\(\w+, "(\w+)"\)', rows)
     assert len(words) > 30
     expect_none(word for word in words if f"`{word}`" not in SECURITY)
 
 
 def test_every_kind_of_abuse_is_described():
-    words = re.findall(r'case RP_ABUSE_\w+: return "(\w+)"', (SERVER / "abuse.c").read_text())
+    words = re.findall(r'case RP_ABUSE_\w+: return "(\w+)"', (SERVER / "bounds/abuse.c").read_text())
     assert len(words) > 5
     expect_none(word for word in words if f"`{word}`" not in SECURITY)
 
 
 def test_every_method_has_its_role_in_the_page():
     rows = re.findall(r'\{\w+, "(\w+)", RP_METHOD_\w+, RP_ROLE_(\w+)\}',
-                      (SERVER / "method.c").read_text())
+                      (SERVER / "auth/method.c").read_text())
     assert len(rows) > 15
     expect_none(f"{name}: {role}" for name, role in rows if role != "NONE"
                 and not re.search(rf"^\| `{role.lower()}` \|.*\b{name}\b", SECURITY, re.M))
