@@ -23,6 +23,13 @@ void rp_journal_lose_locked(rp_journal *j)
     j->losses++;
 }
 
+/* Whether a change may leave dead bytes on disk, where no insert follows. */
+static bool may_free(rp_record_kind kind)
+{
+    return kind == RP_RECORD_DELETE || kind == RP_RECORD_EVICT || kind == RP_RECORD_RESET ||
+           kind == RP_RECORD_DROP || kind == RP_RECORD_ALTER;
+}
+
 uint64_t rp_journal_append(rp_journal *j, rp_record_kind kind, const rp_bytes *parts,
                            size_t count, bool *is_kept)
 {
@@ -39,6 +46,7 @@ uint64_t rp_journal_append(rp_journal *j, rp_record_kind kind, const rp_bytes *p
                       "no memory for a record: it needs a checkpoint to go on");
     }
     (void)atomic_fetch_add_explicit(&j->queued, j->queue.bytes - before, memory_order_relaxed);
+    if (may_free(kind)) j->freed = lsn;
     atomic_store_explicit(&j->last, lsn, memory_order_relaxed);
     rp_cond_signal(&j->cv);
     rp_mutex_unlock(&j->mu);
@@ -69,18 +77,28 @@ bool rp_journal_is_behind(rp_journal *j, bool takes_room)
     return bytes >= j->o.max_queued;
 }
 
-bool rp_journal_has_room(rp_journal *j, uint64_t bytes, uint64_t least)
+bool rp_journal_claim_room(rp_journal *j, uint64_t bytes, uint64_t least)
 {
-    if (rp_journal_room_has(&j->room, atomic_load(&j->queued), bytes, least)) return true;
+    if (rp_journal_room_claim(&j->room, atomic_load(&j->queued), bytes, least)) return true;
     rp_mutex_lock(&j->mu);
     rp_cond_signal(&j->cv);
     rp_mutex_unlock(&j->mu);
     return false;
 }
 
+void rp_journal_release_room(rp_journal *j, uint64_t bytes)
+{
+    rp_journal_room_release(&j->room, bytes);
+}
+
 bool rp_journal_is_short(const rp_journal *j)
 {
     return rp_journal_room_is_wanted(&j->room);
+}
+
+void rp_journal_forget_short(rp_journal *j)
+{
+    rp_journal_room_forget(&j->room);
 }
 
 uint64_t rp_journal_last(rp_journal *j)
@@ -207,7 +225,6 @@ rp_status rp_journal_start(const rp_journal_options *options, rp_journal **out,
     atomic_init(&j->last, options->next_lsn - 1);
     atomic_init(&j->safe, options->next_lsn - 1);
     j->due_at = RP_FOREVER;
-    j->gave_way_at = UINT64_MAX;
     rp_journal_room_init(&j->room, j->o.files, j->o.sync ? j->o.segments : NULL);
     (void)rp_journal_room_look(&j->room, 0);
     st = rp_journal_take_over(&j->o, &j->files, &j->file_count, &j->file_capacity, err);

@@ -100,13 +100,17 @@ bool rp_journal_is_lost(rp_journal *j);
  * reserve; in interval mode for `retry_ns` at most.
  * Any thread, any lock below 44: no lock is taken if there are no segments. */
 bool rp_journal_is_behind(rp_journal *j, bool takes_room);
-/* In sync mode: whether `bytes` of chunks, which are not queued yet, have room on the disk
- * behind all that is queued. If not, the caller waits until on_pass tells of room for `least`
- * bytes: the journal looks at once, and every retry_ns, and gives way to a checkpoint that may
- * free room. In interval mode true. Any thread, any lock below 44. */
-bool rp_journal_has_room(rp_journal *j, uint64_t bytes, uint64_t least);
-/* Somebody waits for room, and there is none. */
+/* In sync mode: claims room on the disk for `bytes` of chunks, behind all that is queued, until
+ * rp_journal_release_room(). False if there is none: the insert waits until on_pass. The
+ * journal looks at once, and every retry_ns, for room for `least` bytes, and yields to a
+ * checkpoint that may free some. In interval mode there is always room. Any thread, any lock
+ * below 44. */
+RP_NODISCARD bool rp_journal_claim_room(rp_journal *j, uint64_t bytes, uint64_t least);
+void rp_journal_release_room(rp_journal *j, uint64_t bytes);
+/* An insert waits for room. */
 bool rp_journal_is_short(const rp_journal *j);
+/* In on_pass, before inserts that wait are tried: those that are refused again claim again. */
+void rp_journal_forget_short(rp_journal *j);
 uint64_t rp_journal_last(rp_journal *j); /* LSN appended */
 /* The same for a checkpoint, while all tables' locks are held: from here on the journal will do
  * if the checkpoint comes off. */

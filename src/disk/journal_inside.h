@@ -64,6 +64,7 @@ struct rp_journal {
     uint64_t reached RP_GUARDED_BY(mu);         /* no file has a record over this */
     uint64_t sync_wanted RP_GUARDED_BY(mu);     /* up to here, by somebody */
     uint64_t losses RP_GUARDED_BY(mu);          /* how often */
+    uint64_t freed RP_GUARDED_BY(mu);  /* the last record that may have freed bytes on disk */
     uint64_t resume RP_GUARDED_BY(mu); /* the first number after those given up; 0: none were */
     uint64_t hold RP_GUARDED_BY(mu);   /* a checkpoint up to here must be complete first; 0 */
     waiter *waiters RP_GUARDED_BY(mu);
@@ -78,12 +79,13 @@ struct rp_journal {
     uint64_t generation;      /* of the places in records written and not synced */
     uint64_t told_losses;     /* of `losses`, those that on_trouble was told of */
     uint64_t superseded;      /* condemned files have records up to here; 0: no more */
-    uint64_t gave_way_at;     /* the last number when it last gave way for want of room */
+    uint64_t yielded_at;      /* `freed` when it last yielded for want of room */
     int yields;               /* how often it has since then */
+    int64_t yield_at;         /* not before */
     bool is_told;             /* on_trouble was told of trouble */
     int64_t retry_at, due_at; /* the next try after a failure; the next sync */
     int64_t look_at;          /* the next look for room, if somebody waits for it */
-    int64_t short_since;      /* since when there is none; 0: there is, or nobody waits */
+    int64_t short_since;      /* since when there is none; 0: there is, or no insert waits */
 };
 
 /* journal.c */

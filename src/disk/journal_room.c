@@ -9,18 +9,20 @@ enum {
 void rp_journal_room_init(rp_journal_room *room, rp_files *files, rp_segments *segments)
 {
     *room = (rp_journal_room){.files = files, .segments = segments};
+    atomic_init(&room->claimed, 0);
     atomic_init(&room->limit, UINT64_MAX);
     atomic_init(&room->wanted, UINT64_MAX);
 }
 
-static bool fits(const rp_journal_room *room, uint64_t queued, uint64_t bytes)
+/* Whether `bytes` fit, with what segments have been given and `others` bytes before them. */
+static bool fits(const rp_journal_room *room, uint64_t others, uint64_t bytes)
 {
     uint64_t limit = atomic_load(&room->limit), waiting = 0, put;
 
     if (limit == UINT64_MAX) return true;
     put = rp_segments_put_bytes(room->segments, &waiting);
-    return put <= limit && queued <= limit - put &&
-           bytes + bytes / RECORDS_SHARE + RECORDS_BYTES <= limit - put - queued;
+    return put <= limit && others <= limit - put &&
+           bytes + bytes / RECORDS_SHARE + RECORDS_BYTES <= limit - put - others;
 }
 
 bool rp_journal_room_look(rp_journal_room *room, uint64_t queued)
@@ -30,30 +32,43 @@ bool rp_journal_room_look(rp_journal_room *room, uint64_t queued)
     if (room->segments == NULL) return true;
     put = rp_segments_put_bytes(room->segments, &waiting); /* before the look: M1 */
     if (room->files->ops->space == NULL ||
-        room->files->ops->space(room->files, &total, &room->available, NULL) != RP_OK)
-        atomic_store(&room->limit, UINT64_MAX);
-    else if (room->available > UINT64_MAX / 2) /* it does not say */
+        room->files->ops->space(room->files, &total, &room->available, NULL) != RP_OK ||
+        total == 0 || room->available > UINT64_MAX / 2) /* it does not say */
         atomic_store(&room->limit, UINT64_MAX);
     else
         atomic_store(&room->limit, put - waiting + room->available);
     while (wanted != UINT64_MAX)
-        if (!fits(room, queued, wanted))
+        if (!fits(room, queued + atomic_load(&room->claimed), wanted))
             return false;
         else if (atomic_compare_exchange_weak(&room->wanted, &wanted, UINT64_MAX))
             break;
     return true;
 }
 
-bool rp_journal_room_has(rp_journal_room *room, uint64_t queued, uint64_t bytes, uint64_t least)
+bool rp_journal_room_claim(rp_journal_room *room, uint64_t queued, uint64_t bytes,
+                           uint64_t least)
 {
-    uint64_t wanted = atomic_load(&room->wanted);
+    uint64_t wanted = atomic_load(&room->wanted), others;
 
-    if (room->segments == NULL || fits(room, queued, bytes)) return true;
+    if (room->segments == NULL) return true;
+    others = atomic_fetch_add(&room->claimed, bytes);
+    if (fits(room, queued + others, bytes)) return true;
+    rp_journal_room_release(room, bytes);
     while (least < wanted && !atomic_compare_exchange_weak(&room->wanted, &wanted, least)) {}
     return false;
+}
+
+void rp_journal_room_release(rp_journal_room *room, uint64_t bytes)
+{
+    if (room->segments != NULL) atomic_fetch_sub(&room->claimed, bytes);
 }
 
 bool rp_journal_room_is_wanted(const rp_journal_room *room)
 {
     return atomic_load(&room->wanted) != UINT64_MAX;
+}
+
+void rp_journal_room_forget(rp_journal_room *room)
+{
+    atomic_store(&room->wanted, UINT64_MAX);
 }

@@ -37,7 +37,7 @@ static uint64_t settle_safe_locked(rp_journal *j) RP_REQUIRES(j->mu)
 /* After a pass: tells whoever has to know. */
 static void report(rp_journal *j, rp_status st, const rp_error *err)
 {
-    bool was, is, is_news, is_short = rp_journal_is_short(j);
+    bool was, is, is_news, is_short = j->short_since != 0;
     rp_error why = {.text = ""};
     uint64_t safe;
 
@@ -63,6 +63,15 @@ static void report(rp_journal *j, rp_status st, const rp_error *err)
     if (j->o.on_pass != NULL) j->o.on_pass(j->o.ctx);
 }
 
+/* A checkpoint has ended what it waited for: the next pass goes on from there. That may have
+ * happened in the middle of the pass before, which then reports that all is well. */
+static bool must_go_on_locked(const rp_journal *j) RP_REQUIRES(j->mu)
+{
+    if (j->is_lost || j->hold > 0) return false;
+    return (j->info.in_trouble && j->retry_at == 0) || j->gave_way ||
+           (j->resume > 0 && j->synced < j->resume - 1);
+}
+
 /* Waits until there is something to do. False: it is to end. */
 static bool wait_for_work(rp_journal *j)
 {
@@ -72,13 +81,17 @@ static bool wait_for_work(rp_journal *j)
     while (!j->is_stopping) {
         int64_t now = rp_now_ns(), until = RP_FOREVER;
         int64_t pause_until = atomic_load(&j->pause_until);
-        bool is_held = !j->is_lost && j->hold == 0 && j->info.in_trouble && j->retry_at == 0;
 
-        if (j->queue.first != NULL || is_held) break;
+        if (j->queue.first != NULL || must_go_on_locked(j)) break;
         if (j->sync_wanted > j->synced && j->retry_at == 0 && !j->is_lost && !j->gave_way)
             break;
         if (j->losses > j->told_losses || (j->is_lost && j->kept.first != NULL)) break;
-        if (rp_journal_is_short(j)) until = j->look_at;
+        if (!j->is_lost && j->hold == 0) {
+            if (rp_journal_is_short(j))
+                until = j->look_at;
+            else if (j->is_told && !j->info.in_trouble)
+                break; /* no insert waits any more */
+        }
         /* While a checkpoint is waited for, nothing is tried or synced: its cut, or
          * rp_journal_resume(), wakes the thread. */
         if (!j->is_lost && !(j->gave_way && j->hold > 0)) {
@@ -169,6 +182,12 @@ static void yield_to_checkpoint(rp_journal *j) RP_NO_THREAD_SAFETY_ANALYSIS
     rp_mutex_unlock(&j->mu);
 }
 
+enum {
+    MOST_YIELDS = 3, /* one checkpoint finds out what is dead, the next moves what is alive
+                        beside it, and the third removes the segments */
+    REST = 8         /* times retry_ns, before it yields again where nothing was deleted */
+};
+
 /* True if all that was let in is on stable storage. Where changes come all the time, it is
  * enough after a while that all chunks are written. */
 static bool has_settled(rp_journal *j, int64_t now_ns)
@@ -182,20 +201,35 @@ static bool has_settled(rp_journal *j, int64_t now_ns)
            (now_ns - j->short_since > j->o.retry_ns && rp_segments_queued(j->o.segments) == 0);
 }
 
-/* One checkpoint finds out what is dead, the next moves what is alive beside it, and the third
- * removes the segments. More of them free nothing unless something has changed. */
-enum { MOST_YIELDS = 3 };
+/* Yields to a checkpoint that may free room, unless it has done so for the same state of the
+ * disk. What is safe by now is told first: while it waits for the checkpoint nothing is. */
+static void yield_for_room(rp_journal *j, int64_t now_ns)
+{
+    uint64_t safe, freed;
 
-/* Looks for room that somebody waits for. If there is none, and all that was let in is safe,
- * gives way to a checkpoint, which may free some. */
+    rp_mutex_lock(&j->mu);
+    freed = j->freed;
+    safe = settle_safe_locked(j);
+    rp_mutex_unlock(&j->mu);
+    if (safe > 0 && j->o.on_safe != NULL) j->o.on_safe(j->o.ctx, safe);
+    if (freed != j->yielded_at) j->yields = 0;
+    if (j->yields >= MOST_YIELDS && now_ns < j->yield_at) return;
+    yield_to_checkpoint(j);
+    j->yielded_at = freed;
+    j->yields++;
+    j->yield_at = now_ns + REST * j->o.retry_ns;
+}
+
+/* Looks for room that an insert waits for. If there is none, and all that was let in is safe,
+ * yields to a checkpoint, which may free some. `err` may be NULL. */
 static void look_for_room(rp_journal *j, bool can_yield,
                           rp_error *err) RP_NO_THREAD_SAFETY_ANALYSIS
 {
-    uint64_t last = atomic_load(&j->last);
     int64_t now_ns = rp_now_ns();
 
     if (rp_journal_room_look(&j->room, atomic_load(&j->queued))) {
         j->short_since = 0;
+        j->yields = 0;
         return;
     }
     if (j->short_since == 0) j->short_since = now_ns;
@@ -204,11 +238,11 @@ static void look_for_room(rp_journal *j, bool can_yield,
                   "the disk is full: %" PRIu64 " bytes are free, an insert needs %" PRIu64
                   " and those of what waits before it; delete items or make room",
                   j->room.available, (uint64_t)atomic_load(&j->room.wanted));
-    if (j->gave_way_at != last) j->yields = 0;
-    if (!can_yield || j->yields == MOST_YIELDS || !has_settled(j, now_ns)) return;
-    yield_to_checkpoint(j);
-    j->gave_way_at = last;
-    j->yields++;
+    if (!can_yield || !has_settled(j, now_ns)) return;
+    if (j->info.in_trouble)
+        j->look_at = now_ns; /* first all is told to be well */
+    else
+        yield_for_room(j, now_ns);
 }
 
 static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
@@ -218,12 +252,12 @@ static void pass(rp_journal *j, bool is_last) RP_NO_THREAD_SAFETY_ANALYSIS
     bool is_sync, was_synced, is_full;
 
     if (skip_lost(j)) {
-        if (rp_journal_is_short(j)) look_for_room(j, false, &err);
         report(j, RP_OK, &err);
         return;
     }
     if (j->retry_at != 0 && rp_now_ns() < j->retry_at && !is_last) {
         err = j->info.trouble; /* only we write it */
+        if (rp_journal_is_short(j)) look_for_room(j, false, NULL);
         report(j, err.code, &err);
         return;
     }

@@ -49,35 +49,47 @@ static uint64_t bytes_to_put(const rp_store_log *log, const rp_trajectory *traje
     return bytes;
 }
 
-static bool has_room(rp_store_log *log, rp_trajectory *const *trajectories, size_t count)
+/* Claims room on the disk for them. `*bytes` is to be released once they are put. */
+static bool claim_room(rp_store_log *log, rp_trajectory *const *trajectories, size_t count,
+                       uint64_t *bytes)
 {
-    uint64_t least = bytes_to_put(log, trajectories[0]), bytes = least;
+    uint64_t least = bytes_to_put(log, trajectories[0]);
 
-    for (size_t i = 1; i < count; i++) bytes += bytes_to_put(log, trajectories[i]);
-    if (rp_journal_has_room(log->journal, bytes, least)) return true;
-    atomic_store(&log->was_behind, true); /* before the look that counts, as below */
-    return rp_journal_has_room(log->journal, bytes, least);
+    *bytes = least;
+    for (size_t i = 1; i < count; i++) *bytes += bytes_to_put(log, trajectories[i]);
+    if (rp_journal_claim_room(log->journal, *bytes, least)) return true;
+    atomic_store(&log->was_behind, true); /* before the try that counts, as in is_behind() */
+    return rp_journal_claim_room(log->journal, *bytes, least);
+}
+
+static rp_status put_chunks(rp_store_log *log, const rp_trajectory *trajectory)
+{
+    rp_place place;
+
+    for (uint32_t i = 0; i < trajectory->chunk_count; i++) {
+        rp_chunk *chunk = trajectory->chunks[i];
+
+        if (rp_segments_place(log->o.segments, chunk, &place)) continue;
+        if (rp_segments_put_chunk(log->o.segments, chunk, &place) != RP_OK)
+            return RP_NO_RESOURCE;
+    }
+    return RP_OK;
 }
 
 static rp_status on_prepare(rp_table_log *base, rp_trajectory *const *trajectories,
                             size_t count)
 {
     rp_store_log *log = (rp_store_log *)base;
-    rp_place place;
+    rp_status st = RP_OK;
+    uint64_t bytes = 0;
 
     /* Nothing would take them from the segments' queue for as long as the disk is away. What is
      * inserted after the cut that ends this is put by the thread, if it must be. */
     if (rp_journal_is_lost(log->journal)) return RP_OK;
-    if (log->o.sync && !has_room(log, trajectories, count)) return RP_UNAVAILABLE;
-    for (size_t i = 0; i < count; i++)
-        for (uint32_t j = 0; j < trajectories[i]->chunk_count; j++) {
-            rp_chunk *chunk = trajectories[i]->chunks[j];
-
-            if (rp_segments_place(log->o.segments, chunk, &place)) continue;
-            if (rp_segments_put_chunk(log->o.segments, chunk, &place) != RP_OK)
-                return RP_NO_RESOURCE;
-        }
-    return RP_OK;
+    if (log->o.sync && !claim_room(log, trajectories, count, &bytes)) return RP_UNAVAILABLE;
+    for (size_t i = 0; i < count && st == RP_OK; i++) st = put_chunks(log, trajectories[i]);
+    if (log->o.sync) rp_journal_release_room(log->journal, bytes);
+    return st;
 }
 
 static rp_bytes array_of(const rp_change *change)
@@ -234,11 +246,14 @@ static void nudge(rp_store_log *log)
 static void on_pass(void *ctx)
 {
     rp_store_log *log = ctx;
+    bool is_tried;
 
-    /* Inserts that still wait for a full disk say again that they do. */
-    if (!atomic_load(&log->was_behind) || rp_journal_is_behind(log->journal, false) ||
-        rp_journal_is_short(log->journal))
-        return;
+    if (rp_journal_is_behind(log->journal, false)) return;
+    /* Inserts that still wait say again that they do; one that has gone does not. While a
+     * checkpoint frees a full disk none is tried. */
+    is_tried = rp_journal_is_short(log->journal) && !rp_journal_is_behind(log->journal, true);
+    if (!atomic_load(&log->was_behind) && !is_tried) return;
+    if (is_tried) rp_journal_forget_short(log->journal);
     atomic_store(&log->was_behind, false);
     nudge(log);
 }

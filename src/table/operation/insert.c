@@ -587,9 +587,9 @@ rp_progress rp_insert_block_locked(rp_table *t, rp_op *op, rp_prepared *block, s
 
     if (rp_op_is_held_up_locked(t, RP_SIDE_INSERTS)) return RP_BLOCKED;
     /* Under the lock once more: room that came before it was taken wakes nobody later. */
-    if (op->waits_for_disk &&
-        (prepare_log(t, op, items, count, NULL) != RP_OK || op->waits_for_disk))
-        return RP_BLOCKED;
+    if (op->waits_for_disk && prepare_log(t, op, items, count, &op->error) != RP_OK)
+        return rp_op_end(op, RP_NO_RESOURCE);
+    if (op->waits_for_disk) return RP_BLOCKED;
     if (reserve_locked(t, items, count) != RP_OK) return rp_op_end_out_of_memory(t, op);
     if (count > 1) prefetch_chunks_locked(t, count);
     rp_table_count_out_locked(t, SIZE_MAX); /* what a sample has removed just before */
@@ -632,10 +632,10 @@ rp_progress rp_insert_resume_locked(rp_table *t, rp_op *op)
 {
     rp_prepared block[64];
     rp_progress now = RP_READY;
-    size_t begin = op->done;
+    size_t begin = op->done, most = op->waits_for_disk ? 1 : 64; /* there may be room for one */
 
     while (now == RP_READY) {
-        size_t first = op->done, count = rp_insert_block_size(op, 64);
+        size_t first = op->done, count = rp_insert_block_size(op, most);
 
         if (first - begin >= RP_BLOCK || (first > begin && t->removed_chunks > RP_BLOCK_CHUNKS))
             return RP_YIELD;
@@ -643,7 +643,6 @@ rp_progress rp_insert_resume_locked(rp_table *t, rp_op *op)
             !rp_rate_limiter_can_insert(&t->limiter, 1))
             return RP_BLOCKED; /* before the work */
         if (!rp_rate_limiter_can_insert(&t->limiter, (int64_t)count)) count = 1;
-        if (op->waits_for_disk) count = 1; /* there may be room for one */
         if (rp_insert_prepare(t, op, first, count, block, &op->error) != RP_OK)
             return rp_op_end(op, op->error.code);
         now = rp_insert_block_locked(t, op, block, count, t->wall_ns(t->wall_ctx));

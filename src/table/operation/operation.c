@@ -149,12 +149,12 @@ static char *why_blocked_locked(rp_table *t, const rp_op *op, char *text, size_t
         (void)snprintf(text, size,
                        "the journal is behind: the disk does not keep up, or cannot be "
                        "written");
+    else if (op->is_insert && !rp_rate_limiter_can_insert(&t->limiter, 1))
+        (void)rp_rate_limiter_why_no_insert(&t->limiter, text, size);
     else if (op->is_insert && op->waits_for_disk)
         (void)snprintf(text, size,
                        "insert waits for room on the disk, which is full: delete items or make "
                        "room");
-    else if (op->is_insert && !rp_rate_limiter_can_insert(&t->limiter, 1))
-        (void)rp_rate_limiter_why_no_insert(&t->limiter, text, size);
     else if (op->is_insert &&
              rp_account_small_shortage(&t->account, op->items[op->done].trajectory) > 0)
         (void)snprintf(

@@ -412,6 +412,56 @@ static void a_journal_that_gave_up_sleeps_issue_20(void **state)
     rp_sim_free(disk);
 }
 
+/* A checkpoint that completes in the middle of a pass: while the thread lets go of records that
+ * it has given up, since the disk is full. */
+typedef struct finish {
+    rp_sim *disk;
+    _Atomic(rp_journal *) journal;
+} finish;
+
+static void complete_meanwhile(void *ctx, rp_record_kind kind, const void *raw, size_t size)
+{
+    finish *f = ctx;
+    rp_journal *j = atomic_load(&f->journal);
+
+    rp_test_on_release(ctx, kind, raw, size);
+    if (j == NULL || !rp_journal_is_lost(j)) return;
+    atomic_store(&f->journal, NULL);
+    rp_sim_set_capacity(f->disk, 0);
+    rp_journal_resume(j, rp_journal_cut(j));
+}
+
+static void a_checkpoint_may_end_within_a_pass_issue_20(void **state)
+{
+    finish f = {.disk = rp_sim_new()};
+    rp_files *files = rp_sim_mount(f.disk);
+    rp_journal_options o = rp_test_journal_options(files, true);
+    static const uint8_t zeroes[3 * RP_SIM_PAGE];
+    rp_bytes large = {zeroes, sizeof zeroes};
+    rp_journal *j;
+
+    (void)state;
+    o.release = complete_meanwhile;
+    o.ctx = &f;
+    j = rp_test_journal_start(&o);
+    rp_test_work_through(j, 3);
+    rp_sim_set_capacity(f.disk, 1);
+    atomic_store(&f.journal, j);
+    /* One record, and none behind it that would wake the thread. */
+    assert_true(rp_journal_append(j, RP_RECORD_UPDATE, &large, 1, NULL) > 0);
+    (void)atomic_fetch_add(&rp_test_alive, 1);
+    for (int i = 0; i < 10000; i++) {
+        if (atomic_load(&f.journal) == NULL && !rp_journal_is_behind(j, true)) break;
+        (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    assert_null(atomic_load(&f.journal));
+    assert_false(rp_journal_is_behind(j, true));
+    rp_test_work_through(j, 3);
+    rp_test_journal_stop(j);
+    files->ops->free(files);
+    rp_sim_free(f.disk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -421,6 +471,7 @@ int main(void)
         cmocka_unit_test(what_is_given_up_again_is_told_again),
         cmocka_unit_test(what_is_given_up_may_be_written),
         cmocka_unit_test(a_journal_that_gave_up_sleeps_issue_20),
+        cmocka_unit_test(a_checkpoint_may_end_within_a_pass_issue_20),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
