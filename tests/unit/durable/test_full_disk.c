@@ -215,8 +215,11 @@ static void churn(rp_durability mode)
     rp_sim *disk = rp_sim_new(), *left;
     uint64_t digest;
 
-    open_tuned(&b, disk, mode, LIVE, SMALL_SEGMENT,
-               (rp_durable_tuning){.retry_ns = 200000000, .reserve_bytes = RESERVE});
+    /* With `interval`, inserts wait for the checkpoint for so long at most. */
+    open_tuned(
+        &b, disk, mode, LIVE, SMALL_SEGMENT,
+        (rp_durable_tuning){.retry_ns = mode == RP_DURABLE_SYNC ? 200000000 : 30000000000,
+                            .reserve_bytes = RESERVE});
     for (int i = 0; i < LIVE; i++) assert_true(insert(&b));
     rp_sim_set_capacity(disk, used(disk) + (uint64_t)2 * LIVE * CHUNK);
     for (int i = 0; i < 20 * LIVE; i++) (void)insert(&b);
@@ -424,6 +427,75 @@ static void inserts_without_room_do_not_enter_issue_20(void **state)
         (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
     assert_int_equal(atomic_load(&done_count), WRITERS);
+    wait_until_well(&b);
+    close_bench(&b);
+    rp_sim_free(disk);
+}
+
+/* An item that the disk has no room for, whatever is freed. */
+static rp_insert make_large(bench *b)
+{
+    rp_insert item = {.key = 900000 + ++b->next, .priority = 1};
+
+    item.trajectory =
+        rp_test_blob_trajectory(rp_allocator_default(), item.key, 1, WRITERS * CHUNK);
+    return item;
+}
+
+/* A disk with little room, which the journal has seen. */
+static void open_small(bench *b, rp_sim *disk)
+{
+    open_on(b, disk, RP_DURABLE_SYNC, WRITERS);
+    assert_true(insert(b));
+    rp_sim_set_capacity(disk, used(disk) + ROOM);
+    assert_ok_err(rp_durable_checkpoint(b->durable, rp_wait_ms(60000), NULL, 0, &b->err),
+                  &b->err);
+    assert_true(insert(b));
+}
+
+static void an_insert_that_has_gone_leaves_the_store_well_issue_20(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    rp_insert large;
+    bench b;
+
+    (void)state;
+    open_small(&b, disk);
+    large = make_large(&b);
+    assert_int_equal(rp_table_insert(b.table, &large, 1, rp_wait_ms(50), NULL, &b.err),
+                     RP_DEADLINE);
+    rp_trajectory_unref(large.trajectory);
+    wait_until_well(&b);
+    assert_true(insert(&b));
+    close_bench(&b);
+    rp_sim_free(disk);
+}
+
+/* One table waits for room that does not come. Inserts into another that have room go on. */
+static void an_insert_without_room_leaves_other_tables_issue_20(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    rp_table_options options = rp_test_options("u", RP_UNIFORM, RP_FIFO, WRITERS);
+    rp_op op = {.count = 1, .until_ns = RP_FOREVER, .on_done = count_done};
+    rp_insert large, small = {.priority = 1};
+    rp_table *other;
+    rp_status st;
+    bench b;
+
+    (void)state;
+    open_small(&b, disk);
+    assert_ok(rp_store_add_table(b.store, &options, &other, NULL));
+    large = make_large(&b);
+    op.items = &large;
+    assert_false(rp_table_start_insert(other, &op));
+    for (small.key = 5000; small.key < 5010; small.key++) {
+        small.trajectory = rp_test_blob_trajectory(rp_allocator_default(), small.key, 1, 100);
+        st = rp_table_insert(b.table, &small, 1, rp_wait_ms(60000), NULL, &b.err);
+        assert_true(st == RP_OK || st == RP_UNAVAILABLE); /* it is in, and not safe yet */
+        rp_trajectory_unref(small.trajectory);
+    }
+    assert_true(rp_op_withdraw(&op, RP_CANCELLED));
+    rp_trajectory_unref(large.trajectory);
     wait_until_well(&b);
     close_bench(&b);
     rp_sim_free(disk);
@@ -664,6 +736,8 @@ int main(void)
         cmocka_unit_test(sync_is_well_again_without_a_free_byte_issue_20),
         cmocka_unit_test(live_data_that_filled_the_disk_is_deleted_issue_20),
         cmocka_unit_test(inserts_without_room_do_not_enter_issue_20),
+        cmocka_unit_test(an_insert_that_has_gone_leaves_the_store_well_issue_20),
+        cmocka_unit_test(an_insert_without_room_leaves_other_tables_issue_20),
         cmocka_unit_test(an_old_journal_stays_until_a_checkpoint_has_it_issue_20),
         cmocka_unit_test(the_checkpoint_that_current_names_stays_issue_20),
         cmocka_unit_test(dead_segments_that_the_journal_names_stay_issue_20),
