@@ -63,6 +63,15 @@ static void report(rp_journal *j, rp_status st, const rp_error *err)
     if (j->o.on_pass != NULL) j->o.on_pass(j->o.ctx);
 }
 
+/* A checkpoint has ended what it waited for: the next pass goes on from there. That may have
+ * happened in the middle of the pass before, which then reports that all is well. */
+static bool must_go_on_locked(const rp_journal *j) RP_REQUIRES(j->mu)
+{
+    if (j->is_lost || j->hold > 0) return false;
+    return (j->info.in_trouble && j->retry_at == 0) || j->gave_way ||
+           (j->resume > 0 && j->synced < j->resume - 1);
+}
+
 /* Waits until there is something to do. False: it is to end. */
 static bool wait_for_work(rp_journal *j)
 {
@@ -72,9 +81,8 @@ static bool wait_for_work(rp_journal *j)
     while (!j->is_stopping) {
         int64_t now = rp_now_ns(), until = RP_FOREVER;
         int64_t pause_until = atomic_load(&j->pause_until);
-        bool is_held = !j->is_lost && j->hold == 0 && j->info.in_trouble && j->retry_at == 0;
 
-        if (j->queue.first != NULL || is_held) break;
+        if (j->queue.first != NULL || must_go_on_locked(j)) break;
         if (j->sync_wanted > j->synced && j->retry_at == 0 && !j->is_lost && !j->gave_way)
             break;
         if (j->losses > j->told_losses || (j->is_lost && j->kept.first != NULL)) break;

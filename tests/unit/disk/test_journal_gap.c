@@ -412,6 +412,57 @@ static void a_journal_that_gave_up_sleeps_issue_20(void **state)
     rp_sim_free(disk);
 }
 
+/* A checkpoint that completes in the middle of a pass of the thread: while that looks for room.
+ */
+static _Atomic(rp_journal *) looking;
+static atomic_uint looks;
+
+static rp_status complete_and_look(rp_files *fs, uint64_t *total, uint64_t *available,
+                                   rp_error *err)
+{
+    rp_journal *j = atomic_load(&looking);
+
+    (void)fs, (void)err;
+    if (j != NULL && rp_journal_is_lost(j)) {
+        rp_journal_resume(j, rp_journal_cut(j));
+        atomic_store(&looking, NULL);
+    }
+    *total = 1 << 20;
+    *available = atomic_fetch_add(&looks, 1) > 20 ? *total : 0; /* then somebody makes room */
+    return RP_OK;
+}
+
+static void a_checkpoint_may_end_while_the_thread_looks_issue_20(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    rp_files *files = rp_sim_mount(disk);
+    rp_files_ops ops = *files->ops;
+    rp_journal_options o = rp_test_journal_options(files, true);
+    rp_segments_options s = {
+        .alloc = o.alloc, .files = files, .store = o.store, .next_number = 1};
+    rp_journal *j;
+
+    (void)state;
+    assert_ok(rp_segments_new(&s, &o.segments, NULL));
+    ops.space = complete_and_look;
+    files->ops = &ops;
+    o.retry_ns = 1000000;
+    j = rp_test_journal_start(&o);
+    rp_test_work_through(j, 3);
+    atomic_store(&looking, j);
+    assert_false(rp_journal_has_room(j, 1000, 1000));
+    for (int i = 0;
+         i < 10000 && (atomic_load(&looking) != NULL || rp_journal_is_behind(j, true)); i++)
+        (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+    assert_null(atomic_load(&looking));
+    assert_false(rp_journal_is_behind(j, true));
+    rp_test_work_through(j, 3);
+    rp_test_journal_stop(j);
+    rp_segments_free(o.segments);
+    files->ops->free(files);
+    rp_sim_free(disk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -421,6 +472,7 @@ int main(void)
         cmocka_unit_test(what_is_given_up_again_is_told_again),
         cmocka_unit_test(what_is_given_up_may_be_written),
         cmocka_unit_test(a_journal_that_gave_up_sleeps_issue_20),
+        cmocka_unit_test(a_checkpoint_may_end_while_the_thread_looks_issue_20),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
