@@ -115,6 +115,8 @@ bool rp_connection_has_room(rp_connection *connection, rp_queue_side side, size_
  * rp_connection_drew() there is room for that item. */
 RP_NODISCARD bool rp_connection_may_draw(rp_connection *connection);
 void rp_connection_drew(rp_connection *connection);
+/* It does not wait for a turn to draw any more. A turn that it has goes on. */
+void rp_connection_leave_line(rp_connection *connection);
 /* Whether it has room by a turn on any side; whether it moves too little on that side to keep
  * it (turns.h, T3). */
 bool rp_connection_has_turn(const rp_connection *connection);

@@ -213,10 +213,12 @@ bool rp_connection_may_draw(rp_connection *c)
     rp_turn *turn = &c->turns[RP_QUEUE_OUT];
 
     if (turn->has_loan) return false;
-    if (c->wanted_bytes == 0 || c->making_bytes > 0 || rp_connection_held(c) > 0) {
+    if (c->wanted_bytes == 0 || rp_h2_queued_bytes(c->h2) > 0) {
         end_turn(c, RP_QUEUE_OUT);
         return false;
     }
+    /* Answers that are still to be made are no fault of the peer: it keeps its place. */
+    if (c->making_bytes > 0 || drawn_bytes(c) > 0) return false;
     if (!ask(c, RP_QUEUE_OUT, c->wanted_bytes)) return false;
     atomic_store_explicit(&c->drawn->turn, 2 * turn->bytes, memory_order_relaxed);
     return true;
@@ -228,6 +230,11 @@ void rp_connection_drew(rp_connection *c)
     rp_connection_count(c);
 }
 
+void rp_connection_leave_line(rp_connection *c)
+{
+    if (c->turns[RP_QUEUE_OUT].is_waiting) end_turn(c, RP_QUEUE_OUT);
+}
+
 bool rp_connection_has_turn(const rp_connection *c)
 {
     return c->turns[RP_QUEUE_IN].has_loan || c->turns[RP_QUEUE_OUT].has_loan;
@@ -235,21 +242,27 @@ bool rp_connection_has_turn(const rp_connection *c)
 
 void rp_connection_excuse(rp_connection *c, int64_t late_ns)
 {
-    for (int side = 0; side < RP_QUEUE_SIDES; side++)
-        if (c->turns[side].has_loan) c->turns[side].since_ns += late_ns;
+    for (int side = 0; side < RP_QUEUE_SIDES; side++) {
+        if (!c->turns[side].has_loan) continue;
+        c->turns[side].since_ns += late_ns;
+        c->turns[side].paced_ns += late_ns;
+    }
 }
 
 bool rp_connection_is_behind(rp_connection *c, rp_queue_side side)
 {
     rp_turn_terms terms = terms_of(c, side);
-    const rp_turn *turn = &c->turns[side];
+    rp_turn *turn = &c->turns[side];
     uint64_t moved = moved_bytes(c, side);
+    int64_t now_ns = rp_loop_now(c->worker->loop);
 
     /* What calls hold that are paused has arrived. */
     if (side == RP_QUEUE_IN && rp_h2_awaited_bytes(c->h2) == 0)
         moved = turn->moved + turn->bytes;
-    return rp_turn_is_behind(&c->worker->server->turns[side], turn, &terms, moved,
-                             rp_loop_now(c->worker->loop));
+    /* The item that was drawn waits for others of its call, or for the disk. */
+    if (side == RP_QUEUE_OUT && rp_h2_queued_bytes(c->h2) == 0)
+        rp_turn_rest(turn, moved, now_ns);
+    return rp_turn_is_behind(&c->worker->server->turns[side], turn, &terms, moved, now_ns);
 }
 
 /* --- counting ----------------------------------------------------------------------------------- */
