@@ -65,13 +65,18 @@ static bool is_before(const rp_turn *a, const rp_turn *b, int64_t now_ns)
            (double)(now_ns - b->since_ns) * (double)a->time_ns;
 }
 
-static bool is_next(const rp_turns *turns, const rp_turn *turn, int64_t now_ns)
+static bool is_next(rp_turns *turns, const rp_turn *turn, int64_t now_ns)
     RP_REQUIRES(turns->lock)
 {
+    const rp_turn *ahead = turns->ahead;
+
+    if (ahead != NULL && !is_stale(ahead, now_ns) && is_before(ahead, turn, now_ns))
+        return false;
+    ahead = turn;
     for (const rp_turn *other = turns->first; other != NULL; other = other->next)
-        if (other != turn && !is_stale(other, now_ns) && is_before(other, turn, now_ns))
-            return false;
-    return true;
+        if (!is_stale(other, now_ns) && is_before(other, ahead, now_ns)) ahead = other;
+    turns->ahead = ahead;
+    return ahead == turn;
 }
 
 static void line_up(rp_turns *turns, rp_turn *turn) RP_REQUIRES(turns->lock)
@@ -88,6 +93,7 @@ static void step_out(rp_turns *turns, rp_turn *turn) RP_REQUIRES(turns->lock)
     *(turn->prev != NULL ? &turn->prev->next : &turns->first) = turn->next;
     *(turn->next != NULL ? &turn->next->prev : &turns->last) = turn->prev;
     turn->is_waiting = false;
+    if (turns->ahead == turn) turns->ahead = NULL;
 }
 
 static void lend(rp_turns *turns, rp_turn *turn, size_t bytes, const rp_turn_terms *terms)

@@ -42,6 +42,9 @@ struct rp_turn {
 typedef struct rp_turns {
     rp_mutex lock; /* rank RP_RANK_TURNS */
     rp_turn *first RP_GUARDED_BY(lock), *last RP_GUARDED_BY(lock);
+    /* In the line: one that was ahead when it was walked last. NULL: not known. Almost all
+     * others learn from it alone that they have to wait. */
+    const rp_turn *ahead RP_GUARDED_BY(lock);
     size_t lent RP_GUARDED_BY(lock);  /* bytes of all loans */
     size_t loans RP_GUARDED_BY(lock); /* their number */
 } rp_turns;
