@@ -57,9 +57,9 @@ typedef struct rp_turn_terms {
 void rp_turns_init(rp_turns *turns);
 void rp_turns_deinit(rp_turns *turns);
 
-/* Asks for a loan of `bytes` (>= 1), or to have one changed to that. False if it has to wait:
- * then it is in the line and has to ask again, at least 20 times a second, or to end. `moved`
- * is what the peer has moved so far. */
+/* Asks for a loan of `bytes` (>= 1), or to have one that is smaller grow to that. False if it
+ * has to wait: then it is in the line and has to ask again, at least 20 times a second, or to
+ * end. `moved` is what the peer has moved so far. */
 RP_NODISCARD bool rp_turn_ask(rp_turns *turns, rp_turn *turn, size_t bytes,
                               const rp_turn_terms *terms, uint64_t moved, int64_t now_ns);
 /* Gives back a part of a loan, so that it has at most `bytes` (>= 1). */

@@ -120,9 +120,9 @@ void rp_connection_leave_line(rp_connection *connection);
 /* Whether it has room by a turn on any side; whether it moves too little on that side to keep
  * it (turns.h, T3). */
 bool rp_connection_has_turn(const rp_connection *connection);
+RP_NODISCARD bool rp_connection_is_behind(rp_connection *connection, rp_queue_side side);
 /* Our thread was busy for so long: the time does not count as its peer's. */
 void rp_connection_excuse(rp_connection *connection, int64_t late_ns);
-RP_NODISCARD bool rp_connection_is_behind(rp_connection *connection, rp_queue_side side);
 /* Updates its part of the budget: after anything was added. */
 void rp_connection_count(rp_connection *connection);
 /* True if so much waits that no call is begun which would add to it unasked; says why. */
