@@ -4,7 +4,7 @@
 #include "support/full_queue.h"
 #include "wire/fields.h"
 
-enum { MIB = 1 << 20, PEERS = 24, LENT = RP_TEST_QUEUE_BYTES / 2 };
+enum { MIB = 1 << 20, PEERS = 24, LENT = RP_TEST_QUEUE_BYTES / 2, LONG_MS = 3600000 };
 
 static void put_draw_until(rp_buf *out, int64_t count, int64_t timeout_ms)
 {
@@ -447,17 +447,18 @@ static void a_sample_that_waits_for_room_times_out(void **state)
     rp_test_live_stop(&live);
 }
 
-/* The connections that wait for a turn to draw: their number, and since when the last of them
- * has waited. */
-static int waiting_to_draw(rp_test_live *live, int64_t *last_since_ns)
+/* The connections that wait for a turn to draw at least so many bytes: their number, and since
+ * when the last of them has waited. */
+static int waiting_to_draw(rp_test_live *live, size_t least, int64_t *since_ns)
 {
     rp_turns *turns = &live->server->turns[RP_QUEUE_OUT];
     int count = 0;
 
-    *last_since_ns = 0;
+    *since_ns = 0;
     rp_mutex_lock(&turns->lock);
     for (const rp_turn *turn = turns->first; turn != NULL; turn = turn->next) {
-        *last_since_ns = turn->since_ns;
+        if (turn->bytes < least) continue;
+        *since_ns = turn->since_ns;
         count++;
     }
     rp_mutex_unlock(&turns->lock);
@@ -465,27 +466,38 @@ static int waiting_to_draw(rp_test_live *live, int64_t *last_since_ns)
 }
 
 /* Steps until so many connections wait. Returns since when the last one has. */
-static int64_t await_line(rp_test_live *live, rp_test_client *client, int count)
+static int64_t await_line(rp_test_live *live, rp_test_client *client, size_t least, int count)
 {
     int64_t since_ns;
 
-    for (int i = 0; i < 10000 && waiting_to_draw(live, &since_ns) != count; i++)
+    for (int i = 0; i < 10000 && waiting_to_draw(live, least, &since_ns) != count; i++)
         (void)rp_test_client_step(client, 1);
-    assert_int_equal(waiting_to_draw(live, &since_ns), count);
+    assert_int_equal(waiting_to_draw(live, least, &since_ns), count);
     return since_ns;
 }
 
-/* Has readers that take nothing hold all room for samples, and all loans. Returns how many of
- * them wait. */
-static int fill_all(rp_test_live *live, rp_test_client **readers, rp_test_stream **calls)
+/* Connects a learner, and readers that take nothing and have all room for samples and all
+ * loans. The table "large" has an item of 2 MiB, so that its turn differs from theirs. */
+static rp_test_client *start_full(rp_test_live *live, rp_test_client **readers)
 {
-    int64_t since_ns;
+    const rp_table_options large = {.name = "large",
+                                    .sampler = {.kind = RP_FIFO},
+                                    .remover = {.kind = RP_FIFO},
+                                    .limiter = rp_limiter_min_size(1),
+                                    .max_size = 4};
+    rp_test_stream *calls[PEERS];
+    rp_test_client *learner;
 
+    rp_test_start_queue(live, 600000, LONG_MS);
+    assert_ok(rp_store_add_table(live->store, &large, NULL, NULL));
+    assert_non_null(learner = rp_test_live_connect(live));
+    rp_test_insert_items(learner, "replay", 1, 1, MIB);
+    rp_test_insert_items(learner, "large", 2, 1, 2 * MIB);
     rp_test_fill_with_answers(live, readers, calls, PEERS, 1, RP_TEST_FULL_SIDE + LENT - MIB);
     for (int i = 0; i < 10000 && lent_of(live, RP_QUEUE_OUT) + MIB <= LENT; i++)
         (void)rp_test_client_step(readers[0], 1);
-    for (int i = 0; i < 100; i++) (void)rp_test_client_step(readers[0], 2);
-    return waiting_to_draw(live, &since_ns);
+    assert_true(lent_of(live, RP_QUEUE_OUT) + MIB > LENT);
+    return learner;
 }
 
 static rp_test_stream *ask_for_sample(rp_test_client *client, const char *table)
@@ -504,21 +516,17 @@ static rp_test_stream *ask_for_sample(rp_test_client *client, const char *table)
 static void who_has_room_leaves_the_line(void **state)
 {
     rp_test_client *readers[PEERS], *learner;
-    rp_test_stream *calls[PEERS], *sample;
+    rp_test_stream *sample;
     rp_test_live live;
-    int before;
 
     (void)state;
-    rp_test_start_queue(&live, 600000, 600000);
-    assert_non_null(learner = rp_test_live_connect(&live));
-    rp_test_insert_items(learner, "replay", 1, 1, MIB);
-    before = fill_all(&live, readers, calls);
-    sample = ask_for_sample(learner, "replay");
-    (void)await_line(&live, learner, before + 1);
+    learner = start_full(&live, readers);
+    sample = ask_for_sample(learner, "large");
+    (void)await_line(&live, learner, 2 * (size_t)MIB, 1);
     rp_test_free_all(readers, PEERS);
     assert_true(rp_test_stream_wait_messages(sample, 1));
 
-    (void)await_line(&live, learner, 0);
+    (void)await_line(&live, learner, 0, 0);
     rp_test_client_free(learner);
     rp_test_live_stop(&live);
 }
@@ -534,22 +542,17 @@ static void other_answers_do_not_cost_the_place(void **state)
                                     .limiter = rp_limiter_min_size(1),
                                     .max_size = 100};
     rp_test_client *readers[PEERS], *learner;
-    rp_test_stream *calls[PEERS];
     int64_t since_ns;
     rp_test_live live;
-    int before;
 
     (void)state;
-    rp_test_start_queue(&live, 600000, 600000);
+    learner = start_full(&live, readers);
     assert_ok(rp_store_add_table(live.store, &notes, NULL, NULL));
-    assert_non_null(learner = rp_test_live_connect(&live));
-    rp_test_insert_items(learner, "replay", 1, 1, MIB);
-    before = fill_all(&live, readers, calls);
-    (void)ask_for_sample(learner, "replay");
-    since_ns = await_line(&live, learner, before + 1);
+    (void)ask_for_sample(learner, "large");
+    since_ns = await_line(&live, learner, 2 * (size_t)MIB, 1);
     for (int i = 0; i < INSERTS; i++) {
-        rp_test_insert_items(learner, "notes", (uint64_t)(i + 1), 1, 64);
-        assert_int_equal(await_line(&live, learner, before + 1), since_ns);
+        rp_test_insert_items(learner, "notes", (uint64_t)(i + 10), 1, 64);
+        assert_int_equal(await_line(&live, learner, 2 * (size_t)MIB, 1), since_ns);
     }
     rp_test_free_all(readers, PEERS);
     rp_test_client_free(learner);
@@ -596,7 +599,6 @@ static void who_has_nothing_to_take_is_not_behind(void **state)
     rp_test_stream_end(pair);
     for (int i = 0; i < 10000 && rp_test_live_info(&live, "pairs").samples == 0; i++)
         (void)rp_test_client_step(learner, 1);
-    assert_true(lent_of(&live, RP_QUEUE_OUT) > MIB);
     (void)ask_for_sample(other, "large"); /* has no room beside that */
     for (int i = 0; i < 10000 && !pair->is_over && !learner->is_closed; i++) {
         (void)rp_test_client_step(learner, 1);
