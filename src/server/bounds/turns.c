@@ -65,13 +65,18 @@ static bool is_before(const rp_turn *a, const rp_turn *b, int64_t now_ns)
            (double)(now_ns - b->since_ns) * (double)a->time_ns;
 }
 
-static bool is_next(const rp_turns *turns, const rp_turn *turn, int64_t now_ns)
+static bool is_next(rp_turns *turns, const rp_turn *turn, int64_t now_ns)
     RP_REQUIRES(turns->lock)
 {
+    const rp_turn *ahead = turns->ahead;
+
+    if (ahead != NULL && !is_stale(ahead, now_ns) && is_before(ahead, turn, now_ns))
+        return false;
+    ahead = turn;
     for (const rp_turn *other = turns->first; other != NULL; other = other->next)
-        if (other != turn && !is_stale(other, now_ns) && is_before(other, turn, now_ns))
-            return false;
-    return true;
+        if (!is_stale(other, now_ns) && is_before(other, ahead, now_ns)) ahead = other;
+    turns->ahead = ahead;
+    return ahead == turn;
 }
 
 static void line_up(rp_turns *turns, rp_turn *turn) RP_REQUIRES(turns->lock)
@@ -88,6 +93,7 @@ static void step_out(rp_turns *turns, rp_turn *turn) RP_REQUIRES(turns->lock)
     *(turn->prev != NULL ? &turn->prev->next : &turns->first) = turn->next;
     *(turn->next != NULL ? &turn->next->prev : &turns->last) = turn->prev;
     turn->is_waiting = false;
+    if (turns->ahead == turn) turns->ahead = NULL;
 }
 
 static void lend(rp_turns *turns, rp_turn *turn, size_t bytes, const rp_turn_terms *terms)
@@ -124,7 +130,7 @@ bool rp_turn_ask(rp_turns *turns, rp_turn *turn, size_t bytes, const rp_turn_ter
         if (granted) {
             step_out(turns, turn);
             lend(turns, turn, bytes, terms);
-            turn->since_ns = now_ns;
+            turn->since_ns = turn->paced_ns = now_ns;
             turn->moved = moved;
         }
     }
@@ -168,15 +174,30 @@ static bool is_short(rp_turns *turns, const rp_turn_terms *terms, int64_t now_ns
     return found;
 }
 
+void rp_turn_rest(rp_turn *turn, uint64_t moved, int64_t now_ns)
+{
+    turn->paced_ns = now_ns;
+    turn->moved = moved;
+}
+
+/* Whether the peer has moved as much as it should have. */
+static bool is_on_pace(const rp_turn *turn, const rp_turn_terms *terms, uint64_t moved,
+                       int64_t now_ns)
+{
+    int64_t first = first_ns(terms), elapsed_ns = now_ns - turn->paced_ns;
+    double due = (double)turn->bytes;
+
+    if (elapsed_ns <= first) return true;
+    if (elapsed_ns < turn->time_ns)
+        due *= (double)(elapsed_ns - first) / (double)(turn->time_ns - first);
+    return (double)(moved - turn->moved) >= due;
+}
+
 bool rp_turn_is_behind(rp_turns *turns, const rp_turn *turn, const rp_turn_terms *terms,
                        uint64_t moved, int64_t now_ns)
 {
-    int64_t first = first_ns(terms), elapsed_ns = now_ns - turn->since_ns;
-    double due = (double)turn->bytes;
-
-    if (!turn->has_loan || elapsed_ns <= first) return false;
-    if (elapsed_ns < turn->time_ns)
-        due *= (double)(elapsed_ns - first) / (double)(turn->time_ns - first);
-    if (elapsed_ns <= longest_ns(terms) && (double)(moved - turn->moved) >= due) return false;
+    if (!turn->has_loan) return false;
+    if (now_ns - turn->since_ns <= longest_ns(terms) && is_on_pace(turn, terms, moved, now_ns))
+        return false;
     return is_short(turns, terms, now_ns);
 }

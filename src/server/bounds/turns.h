@@ -11,7 +11,8 @@
  *   T3  a connection has its loan for as long as its peer moves the bytes fast enough: after a
  *       64th of `longest_ns` at the pace that moves all of them within a 16th of `longest_ns`
  *       and a second for each MiB, and within `longest_ns` in any case. A connection that is
- *       slower is to be closed, but only while another one waits for its bytes.
+ *       slower is to be closed, but only while another one waits for its bytes. The pace is
+ *       measured from when the peer has bytes to move; `longest_ns` from the loan.
  * So a peer that does not go on keeps a loan from others for about half a second, if
  * `longest_ns` is 30 s, and a peer that moves a MiB a second can go on for `longest_ns`.
  *
@@ -30,6 +31,7 @@ struct rp_turn {
     size_t bytes; /* lent, or waited for */
     bool has_loan, is_waiting;
     int64_t since_ns;     /* the loan was made, or the wait began */
+    int64_t paced_ns;     /* its peer has had bytes to move since then */
     int64_t seen_ns;      /* it asked last */
     int64_t time_ns;      /* the loan may take */
     uint64_t moved;       /* what the peer had moved when the loan was made */
@@ -40,6 +42,9 @@ struct rp_turn {
 typedef struct rp_turns {
     rp_mutex lock; /* rank RP_RANK_TURNS */
     rp_turn *first RP_GUARDED_BY(lock), *last RP_GUARDED_BY(lock);
+    /* In the line: one that was ahead when it was walked last. NULL: not known. Almost all
+     * others learn from it alone that they have to wait. */
+    const rp_turn *ahead RP_GUARDED_BY(lock);
     size_t lent RP_GUARDED_BY(lock);  /* bytes of all loans */
     size_t loans RP_GUARDED_BY(lock); /* their number */
 } rp_turns;
@@ -52,15 +57,17 @@ typedef struct rp_turn_terms {
 void rp_turns_init(rp_turns *turns);
 void rp_turns_deinit(rp_turns *turns);
 
-/* Asks for a loan of `bytes` (>= 1), or to have one changed to that. False if it has to wait:
- * then it is in the line and has to ask again, at least 20 times a second, or to end. `moved`
- * is what the peer has moved so far. */
+/* Asks for a loan of `bytes` (>= 1), or to have one that is smaller grow to that. False if it
+ * has to wait: then it is in the line and has to ask again, at least 20 times a second, or to
+ * end. `moved` is what the peer has moved so far. */
 RP_NODISCARD bool rp_turn_ask(rp_turns *turns, rp_turn *turn, size_t bytes,
                               const rp_turn_terms *terms, uint64_t moved, int64_t now_ns);
 /* Gives back a part of a loan, so that it has at most `bytes` (>= 1). */
 void rp_turn_reduce(rp_turns *turns, rp_turn *turn, size_t bytes);
 /* Leaves the line, or gives the loan back. Costs nothing if there is neither. */
 void rp_turn_end(rp_turns *turns, rp_turn *turn);
+/* Its peer has nothing to move at this time: the pace begins anew. */
+void rp_turn_rest(rp_turn *turn, uint64_t moved, int64_t now_ns);
 /* T3: whether its connection is to be closed. */
 RP_NODISCARD bool rp_turn_is_behind(rp_turns *turns, const rp_turn *turn,
                                     const rp_turn_terms *terms, uint64_t moved, int64_t now_ns);

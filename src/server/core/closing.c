@@ -8,7 +8,10 @@ static size_t end_calls(rp_connection *c, size_t most)
 {
     size_t before = rp_h2_call_count(c->h2), left = rp_h2_close_calls(c->h2, most);
 
-    if (left == 0) rp_connection_free(c);
+    if (left == 0)
+        rp_connection_free(c);
+    else
+        rp_connection_count(c); /* what the others held is free */
     return before - left;
 }
 

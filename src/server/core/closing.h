@@ -5,8 +5,7 @@
  * and the next turns the others, in the order in which the connections were closed.
  *
  * A call of a closed connection goes on until it is ended: its timers and operations may call
- * it. It may not draw samples any more (rp_connection_may_queue()), and what it sends stays in
- * its rp_h2.
+ * it. It starts no new draw (rp_connection_may_queue()), and what it sends stays in its rp_h2.
  *
  * All functions belong to the worker's thread. */
 #ifndef RP_SERVER_CORE_CLOSING_H

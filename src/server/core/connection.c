@@ -128,6 +128,7 @@ void rp_connection_close(rp_connection *c)
     rp_link_deinit(&c->link);
     c->state = RP_CONNECTION_CLOSED;
     rp_connection_count(c); /* nothing more comes in */
+    rp_connection_leave_line(c);
     if (c->h2 != NULL)
         rp_closing_add(c);
     else
@@ -602,16 +603,24 @@ void rp_connection_end(rp_connection *c)
     rp_connection_close(c);
 }
 
-/* There is room for answers again, or for one of them by a turn: calls that had to wait for it
- * go on. */
+/* Calls that had to wait for room go on, if there is room for answers again. */
 static void feed(rp_connection *c)
 {
-    bool has_room = may_feed(c);
-
-    if (!has_room && !(c->is_starved && rp_connection_may_draw(c))) return;
+    if (!may_feed(c)) return;
+    rp_connection_leave_line(c);
     c->is_starved = false;
     rp_h2_make_room(c->h2);
-    if (!has_room) rp_connection_drew(c);
+}
+
+/* The same, if there is room for one answer by a turn. After a write: a turn is for a peer that
+ * has taken its answers, and the ones of this turn of the loop are written only then. */
+static bool feed_by_turn(rp_connection *c)
+{
+    if (!c->is_starved || !rp_connection_may_draw(c)) return false;
+    c->is_starved = false;
+    rp_h2_make_room(c->h2);
+    rp_connection_drew(c);
+    return true;
 }
 
 bool rp_connection_is_held_up(const rp_connection *c)
@@ -640,6 +649,7 @@ void rp_connection_flush(rp_connection *c)
     flush_tasks(c);
     feed(c);
     outcome = c->ended_writing ? BROKEN : write_all(c);
+    if (outcome != BROKEN && feed_by_turn(c)) outcome = write_all(c);
     rp_connection_count(c);
     if (outcome == SOME) clean(c); /* it goes on when it can be written to, not in this turn */
     /* One that was sent away is not waited for. */

@@ -115,12 +115,14 @@ bool rp_connection_has_room(rp_connection *connection, rp_queue_side side, size_
  * rp_connection_drew() there is room for that item. */
 RP_NODISCARD bool rp_connection_may_draw(rp_connection *connection);
 void rp_connection_drew(rp_connection *connection);
+/* It does not wait for a turn to draw any more. A turn that it has goes on. */
+void rp_connection_leave_line(rp_connection *connection);
 /* Whether it has room by a turn on any side; whether it moves too little on that side to keep
  * it (turns.h, T3). */
 bool rp_connection_has_turn(const rp_connection *connection);
+RP_NODISCARD bool rp_connection_is_behind(rp_connection *connection, rp_queue_side side);
 /* Our thread was busy for so long: the time does not count as its peer's. */
 void rp_connection_excuse(rp_connection *connection, int64_t late_ns);
-RP_NODISCARD bool rp_connection_is_behind(rp_connection *connection, rp_queue_side side);
 /* Updates its part of the budget: after anything was added. */
 void rp_connection_count(rp_connection *connection);
 /* True if so much waits that no call is begun which would add to it unasked; says why. */

@@ -115,11 +115,9 @@ static size_t own_bytes(const rp_connection *c, rp_queue_side side)
     return c->counted_bytes[side] + (side == RP_QUEUE_OUT ? drawn_bytes(c) : 0);
 }
 
-/* Whether a turn has room for an item of so many bytes. */
-static bool is_lent(const rp_drawn *drawn, size_t bytes)
+/* Whether a turn (rp_drawn.turn) has room for an item of so many bytes. */
+static bool is_lent(size_t turn, size_t bytes)
 {
-    size_t turn = atomic_load_explicit(&drawn->turn, memory_order_relaxed);
-
     return turn % 2 == 0 && turn / 2 >= bytes && turn > 0;
 }
 
@@ -136,7 +134,9 @@ bool rp_connection_has_room(rp_connection *c, rp_queue_side side, size_t bytes)
                      rp_queue_bytes(c->worker, side), own_bytes(c, side));
 
     if (room >= (bytes > 0 ? bytes : 1)) return true;
-    if (side == RP_QUEUE_OUT && c->drawn != NULL && is_lent(c->drawn, bytes)) return true;
+    if (side == RP_QUEUE_OUT && c->drawn != NULL &&
+        is_lent(atomic_load_explicit(&c->drawn->turn, memory_order_relaxed), bytes))
+        return true;
     rp_queue_note_short(c->worker, side);
     return false;
 }
@@ -213,10 +213,12 @@ bool rp_connection_may_draw(rp_connection *c)
     rp_turn *turn = &c->turns[RP_QUEUE_OUT];
 
     if (turn->has_loan) return false;
-    if (c->wanted_bytes == 0 || c->making_bytes > 0 || rp_connection_held(c) > 0) {
+    if (c->wanted_bytes == 0 || rp_h2_queued_bytes(c->h2) > 0) {
         end_turn(c, RP_QUEUE_OUT);
         return false;
     }
+    /* Answers that are still to be made are no fault of the peer: it keeps its place. */
+    if (c->making_bytes > 0 || drawn_bytes(c) > 0) return false;
     if (!ask(c, RP_QUEUE_OUT, c->wanted_bytes)) return false;
     atomic_store_explicit(&c->drawn->turn, 2 * turn->bytes, memory_order_relaxed);
     return true;
@@ -224,8 +226,14 @@ bool rp_connection_may_draw(rp_connection *c)
 
 void rp_connection_drew(rp_connection *c)
 {
-    atomic_store_explicit(&c->drawn->turn, 0, memory_order_relaxed);
+    /* Acquire: what was drawn by the turn is counted (take_lent()), else the turn would end. */
+    (void)atomic_exchange_explicit(&c->drawn->turn, 0, memory_order_acquire);
     rp_connection_count(c);
+}
+
+void rp_connection_leave_line(rp_connection *c)
+{
+    if (c->turns[RP_QUEUE_OUT].is_waiting) end_turn(c, RP_QUEUE_OUT);
 }
 
 bool rp_connection_has_turn(const rp_connection *c)
@@ -235,21 +243,27 @@ bool rp_connection_has_turn(const rp_connection *c)
 
 void rp_connection_excuse(rp_connection *c, int64_t late_ns)
 {
-    for (int side = 0; side < RP_QUEUE_SIDES; side++)
-        if (c->turns[side].has_loan) c->turns[side].since_ns += late_ns;
+    for (int side = 0; side < RP_QUEUE_SIDES; side++) {
+        if (!c->turns[side].has_loan) continue;
+        c->turns[side].since_ns += late_ns;
+        c->turns[side].paced_ns += late_ns;
+    }
 }
 
 bool rp_connection_is_behind(rp_connection *c, rp_queue_side side)
 {
     rp_turn_terms terms = terms_of(c, side);
-    const rp_turn *turn = &c->turns[side];
+    rp_turn *turn = &c->turns[side];
     uint64_t moved = moved_bytes(c, side);
+    int64_t now_ns = rp_loop_now(c->worker->loop);
 
     /* What calls hold that are paused has arrived. */
     if (side == RP_QUEUE_IN && rp_h2_awaited_bytes(c->h2) == 0)
         moved = turn->moved + turn->bytes;
-    return rp_turn_is_behind(&c->worker->server->turns[side], turn, &terms, moved,
-                             rp_loop_now(c->worker->loop));
+    /* The item that was drawn waits for others of its call, or for the disk. */
+    if (side == RP_QUEUE_OUT && rp_h2_queued_bytes(c->h2) == 0)
+        rp_turn_rest(turn, moved, now_ns);
+    return rp_turn_is_behind(&c->worker->server->turns[side], turn, &terms, moved, now_ns);
 }
 
 /* --- counting ----------------------------------------------------------------------------------- */
@@ -345,16 +359,19 @@ void rp_drawn_tell(rp_connection *c)
 }
 
 /* Q7: takes the room of a turn, from which nothing has been taken. Returns as rp_drawn_take().
- */
+ * The bytes are counted before the turn is taken: without them its connection ends the turn. */
 static size_t take_lent(rp_drawn *drawn, size_t least, size_t most)
 {
     size_t turn = atomic_load_explicit(&drawn->turn, memory_order_relaxed);
+    size_t got = most < turn / 2 ? most : turn / 2;
 
-    if (!is_lent(drawn, least) ||
-        !atomic_compare_exchange_strong_explicit(&drawn->turn, &turn, turn + 1,
-                                                 memory_order_relaxed, memory_order_relaxed))
-        return 0;
-    return most < turn / 2 ? most : turn / 2;
+    if (!is_lent(turn, least)) return 0;
+    (void)atomic_fetch_add_explicit(&drawn->bytes, got, memory_order_relaxed);
+    if (atomic_compare_exchange_strong_explicit(&drawn->turn, &turn, turn + 1,
+                                                memory_order_release, memory_order_relaxed))
+        return got;
+    (void)atomic_fetch_sub_explicit(&drawn->bytes, got, memory_order_relaxed);
+    return 0;
 }
 
 /* Takes room within the limit. Returns as rp_drawn_take(). */
@@ -384,11 +401,12 @@ size_t rp_drawn_take(rp_drawn *drawn, size_t mine, size_t least, size_t most)
         return 0;
     own += atomic_load_explicit(&drawn->counted, memory_order_relaxed);
     got = take_room(server, limit, own, least, most);
-    if (got == 0) {
+    if (got > 0) {
+        (void)atomic_fetch_add_explicit(&drawn->bytes, got, memory_order_relaxed);
+    } else {
         got = take_lent(drawn, least, most);
         (void)atomic_fetch_add_explicit(&server->drawn_bytes, got, memory_order_relaxed);
     }
-    (void)atomic_fetch_add_explicit(&drawn->bytes, got, memory_order_relaxed);
     rp_counter_add_shared(&rp_metrics_shared(server->metrics)->queued_bytes, got);
     return got;
 }

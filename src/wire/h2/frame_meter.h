@@ -40,7 +40,7 @@ typedef struct rp_frame_meter {
 
     /* the header block that is coming */
     size_t block_left;    /* bytes of the frame that belong to it, and what precedes it there */
-    uint8_t prefix_left;  /* bytes of the frame before it: the length of padding, priority */
+    uint8_t prefix_left;  /* bytes of the frame before it: its priority */
     uint8_t needed_sizes; /* size updates that it may still need */
     bool at_start;        /* no field of it has come */
     bool is_padded;       /* the length of the padding is to come */

@@ -4,7 +4,7 @@
 #include "support/full_queue.h"
 #include "wire/fields.h"
 
-enum { MIB = 1 << 20, PEERS = 24, LENT = RP_TEST_QUEUE_BYTES / 2 };
+enum { MIB = 1 << 20, PEERS = 24, LENT = RP_TEST_QUEUE_BYTES / 2, LONG_MS = 3600000 };
 
 static void put_draw_until(rp_buf *out, int64_t count, int64_t timeout_ms)
 {
@@ -16,15 +16,20 @@ static void put_draw_until(rp_buf *out, int64_t count, int64_t timeout_ms)
 
 /* --- messages ----------------------------------------------------------------------------------- */
 
-/* Bytes that the side of messages has lent. */
-static size_t lent(rp_test_live *live)
+/* Bytes that a side has lent. */
+static size_t lent_of(rp_test_live *live, rp_queue_side side)
 {
-    rp_turns *turns = &live->server->turns[RP_QUEUE_IN];
+    rp_turns *turns = &live->server->turns[side];
 
     rp_mutex_lock(&turns->lock);
     size_t bytes = turns->lent;
     rp_mutex_unlock(&turns->lock);
     return bytes;
+}
+
+static size_t lent(rp_test_live *live)
+{
+    return lent_of(live, RP_QUEUE_IN);
 }
 
 /* Writers that wait for a table fill the side of messages. Others still come in, with
@@ -442,6 +447,174 @@ static void a_sample_that_waits_for_room_times_out(void **state)
     rp_test_live_stop(&live);
 }
 
+/* The connections that wait for a turn to draw at least so many bytes: their number, and since
+ * when the last of them has waited. */
+static int waiting_to_draw(rp_test_live *live, size_t least, int64_t *since_ns)
+{
+    rp_turns *turns = &live->server->turns[RP_QUEUE_OUT];
+    int count = 0;
+
+    *since_ns = 0;
+    rp_mutex_lock(&turns->lock);
+    for (const rp_turn *turn = turns->first; turn != NULL; turn = turn->next) {
+        if (turn->bytes < least) continue;
+        *since_ns = turn->since_ns;
+        count++;
+    }
+    rp_mutex_unlock(&turns->lock);
+    return count;
+}
+
+/* Steps until so many connections wait. Returns since when the last one has. */
+static int64_t await_line(rp_test_live *live, rp_test_client *client, size_t least, int count)
+{
+    int64_t since_ns;
+
+    for (int i = 0; i < 10000 && waiting_to_draw(live, least, &since_ns) != count; i++)
+        (void)rp_test_client_step(client, 1);
+    assert_int_equal(waiting_to_draw(live, least, &since_ns), count);
+    return since_ns;
+}
+
+/* Connects a learner, and readers that take nothing and have all room for samples and all
+ * loans. The table "large" has an item of 2 MiB, so that its turn differs from theirs. */
+static rp_test_client *start_full(rp_test_live *live, rp_test_client **readers)
+{
+    const rp_table_options large = {.name = "large",
+                                    .sampler = {.kind = RP_FIFO},
+                                    .remover = {.kind = RP_FIFO},
+                                    .limiter = rp_limiter_min_size(1),
+                                    .max_size = 4};
+    rp_test_stream *calls[PEERS];
+    rp_test_client *learner;
+
+    rp_test_start_queue(live, 600000, LONG_MS);
+    assert_ok(rp_store_add_table(live->store, &large, NULL, NULL));
+    assert_non_null(learner = rp_test_live_connect(live));
+    rp_test_insert_items(learner, "replay", 1, 1, MIB);
+    rp_test_insert_items(learner, "large", 2, 1, 2 * MIB);
+    rp_test_fill_with_answers(live, readers, calls, PEERS, 1, RP_TEST_FULL_SIDE + LENT - MIB);
+    for (int i = 0; i < 10000 && lent_of(live, RP_QUEUE_OUT) + MIB <= LENT; i++)
+        (void)rp_test_client_step(readers[0], 1);
+    assert_true(lent_of(live, RP_QUEUE_OUT) + MIB > LENT);
+    return learner;
+}
+
+static rp_test_stream *ask_for_sample(rp_test_client *client, const char *table)
+{
+    rp_test_stream *call = rp_test_client_open(client, RP_TEST_REVERB "SampleStream");
+    rp_buf request;
+
+    rp_buf_init(&request, rp_allocator_default());
+    rp_test_put_sample(&request, table, 1, -2);
+    rp_test_stream_put(call, &request);
+    rp_buf_deinit(&request);
+    return call;
+}
+
+/* A connection that waits for a turn and has ordinary room before does not wait any more. */
+static void who_has_room_leaves_the_line(void **state)
+{
+    rp_test_client *readers[PEERS], *learner;
+    rp_test_stream *sample;
+    rp_test_live live;
+
+    (void)state;
+    learner = start_full(&live, readers);
+    sample = ask_for_sample(learner, "large");
+    (void)await_line(&live, learner, 2 * (size_t)MIB, 1);
+    rp_test_free_all(readers, PEERS);
+    assert_true(rp_test_stream_wait_messages(sample, 1));
+
+    (void)await_line(&live, learner, 0, 0);
+    rp_test_client_free(learner);
+    rp_test_live_stop(&live);
+}
+
+/* Other calls of a connection that waits for a turn to draw are answered. As its peer takes the
+ * answers, it keeps its place. */
+static void other_answers_do_not_cost_the_place(void **state)
+{
+    enum { INSERTS = 8 };
+    const rp_table_options notes = {.name = "notes",
+                                    .sampler = {.kind = RP_FIFO},
+                                    .remover = {.kind = RP_FIFO},
+                                    .limiter = rp_limiter_min_size(1),
+                                    .max_size = 100};
+    rp_test_client *readers[PEERS], *learner;
+    int64_t since_ns;
+    rp_test_live live;
+
+    (void)state;
+    learner = start_full(&live, readers);
+    assert_ok(rp_store_add_table(live.store, &notes, NULL, NULL));
+    (void)ask_for_sample(learner, "large");
+    since_ns = await_line(&live, learner, 2 * (size_t)MIB, 1);
+    for (int i = 0; i < INSERTS; i++) {
+        rp_test_insert_items(learner, "notes", (uint64_t)(i + 10), 1, 64);
+        assert_int_equal(await_line(&live, learner, 2 * (size_t)MIB, 1), since_ns);
+    }
+    rp_test_free_all(readers, PEERS);
+    rp_test_client_free(learner);
+    rp_test_live_stop(&live);
+}
+
+/* A call that has drawn an item by a turn waits for its table, until it goes on with what it
+ * has. Its peer has nothing to take meanwhile, so it is not too slow. */
+static void who_has_nothing_to_take_is_not_behind(void **state)
+{
+    enum { READERS = RP_TEST_FULL_SIDE / MIB };
+    const rp_table_options pairs = {.name = "pairs",
+                                    .sampler = {.kind = RP_FIFO},
+                                    .remover = {.kind = RP_FIFO},
+                                    .limiter = rp_limiter_queue(4),
+                                    .max_times_sampled = 1,
+                                    .max_size = 4};
+    const rp_table_options large = {.name = "large",
+                                    .sampler = {.kind = RP_FIFO},
+                                    .remover = {.kind = RP_FIFO},
+                                    .limiter = rp_limiter_min_size(1),
+                                    .max_size = 4};
+    rp_test_client *readers[READERS], *learner, *other;
+    rp_test_stream *calls[READERS], *pair;
+    rp_test_live live;
+    rp_buf request;
+
+    (void)state;
+    rp_test_start_queue(&live, 600000, 16000);
+    assert_ok(rp_store_add_table(live.store, &pairs, NULL, NULL));
+    assert_ok(rp_store_add_table(live.store, &large, NULL, NULL));
+    assert_non_null(learner = rp_test_live_connect(&live));
+    assert_non_null(other = rp_test_live_connect(&live));
+    rp_test_insert_items(learner, "replay", 1, 1, MIB);
+    rp_test_insert_items(learner, "pairs", 100, 1, MIB);
+    rp_test_insert_items(learner, "large", 200, 1, LENT - MIB);
+    rp_test_fill_with_answers(&live, readers, calls, READERS, 1, RP_TEST_FULL_SIDE);
+    rp_buf_init(&request, rp_allocator_default());
+    pair = rp_test_client_open(learner, RP_TEST_REPLAY "Sample");
+    rp_wire_put_text(&request, 1, "pairs");
+    rp_wire_put_int(&request, 2, 2);
+    rp_wire_put_int(&request, 3, 2); /* at_least: there is one */
+    rp_test_stream_put(pair, &request);
+    rp_test_stream_end(pair);
+    for (int i = 0; i < 10000 && rp_test_live_info(&live, "pairs").samples == 0; i++)
+        (void)rp_test_client_step(learner, 1);
+    (void)ask_for_sample(other, "large"); /* has no room beside that */
+    for (int i = 0; i < 10000 && !pair->is_over && !learner->is_closed; i++) {
+        (void)rp_test_client_step(learner, 1);
+        rp_test_step_all(&other, 1);
+    }
+
+    assert_false(learner->is_closed);
+    assert_true(pair->is_over);
+    assert_int_equal(pair->status, RP_OK);
+    rp_buf_deinit(&request);
+    rp_test_free_all(readers, READERS);
+    rp_test_client_free(learner);
+    rp_test_client_free(other);
+    rp_test_live_stop(&live);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -455,6 +628,9 @@ int main(void)
         cmocka_unit_test(readers_that_take_nothing_lose_their_turn),
         cmocka_unit_test(readers_that_take_almost_nothing_give_way),
         cmocka_unit_test(a_sample_that_waits_for_room_times_out),
+        cmocka_unit_test(who_has_room_leaves_the_line),
+        cmocka_unit_test(other_answers_do_not_cost_the_place),
+        cmocka_unit_test(who_has_nothing_to_take_is_not_behind),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -151,6 +151,99 @@ static void who_does_not_ask_is_passed(void **state)
     rp_turns_deinit(&turns);
 }
 
+static const rp_turn *ahead(rp_turns *turns)
+{
+    rp_mutex_lock(&turns->lock);
+    const rp_turn *turn = turns->ahead;
+    rp_mutex_unlock(&turns->lock);
+    return turn;
+}
+
+/* Those that wait are compared with the one that is ahead of all, wherever it stands in the
+ * line; it is forgotten when it leaves. */
+static void the_one_ahead_is_remembered(void **state)
+{
+    enum { WAITING = 100, FRONT = 70 };
+    rp_turn holder = {0}, waiting[WAITING] = {{0}};
+    rp_turns turns = {0};
+    int64_t now_ns = start_ns;
+
+    (void)state;
+    rp_turns_init(&turns);
+    assert_true(ask(&turns, &holder, 7 * MIB, now_ns));
+    for (int i = 0; i < WAITING; i++) /* they have no room beside it */
+        assert_false(ask(&turns, &waiting[i], i == FRONT ? 2 * MIB : 4 * MIB, now_ns + i));
+    now_ns += SECOND / 10;
+    for (int i = 0; i < WAITING; i++)
+        assert_false(ask(&turns, &waiting[i], i == FRONT ? 2 * MIB : 4 * MIB, now_ns));
+    rp_turn_reduce(&turns, &holder, MIB); /* now any of them has */
+    for (int i = 0; i < WAITING; i++)
+        if (i != FRONT) {
+            assert_false(ask(&turns, &waiting[i], 4 * MIB, now_ns));
+            assert_ptr_equal(ahead(&turns), &waiting[FRONT]);
+        }
+    rp_turn_end(&turns, &waiting[FRONT]); /* it goes without a loan */
+    assert_null(ahead(&turns));
+    assert_false(ask(&turns, &waiting[1], 4 * MIB, now_ns));
+    assert_ptr_equal(ahead(&turns), &waiting[0]);
+    assert_true(ask(&turns, &waiting[0], 4 * MIB, now_ns));
+    for (int i = 0; i < WAITING; i++) rp_turn_end(&turns, &waiting[i]);
+    assert_null(ahead(&turns));
+    rp_turn_end(&turns, &holder);
+    rp_turns_deinit(&turns);
+}
+
+/* One that was ahead and does not ask any more is passed. */
+static void the_one_ahead_is_passed_if_it_does_not_ask(void **state)
+{
+    rp_turn holder = {0}, first = {0}, second = {0};
+    rp_turns turns = {0};
+
+    (void)state;
+    rp_turns_init(&turns);
+    assert_true(ask(&turns, &holder, 8 * MIB, start_ns));
+    assert_false(ask(&turns, &first, 4 * MIB, start_ns));
+    rp_turn_end(&turns, &holder);
+    assert_false(ask(&turns, &second, 4 * MIB, start_ns + POLL_NS));
+    assert_ptr_equal(ahead(&turns), &first);
+    assert_true(ask(&turns, &second, 4 * MIB, start_ns + SECOND));
+    assert_true(ask(&turns, &first, 4 * MIB, start_ns + SECOND));
+    rp_turn_end(&turns, &first);
+    rp_turn_end(&turns, &second);
+    rp_turns_deinit(&turns);
+}
+
+/* T3: the pace does not count while there is nothing to move, the longest time does. */
+static void the_pace_rests_and_the_turn_ends(void **state)
+{
+    rp_turn holder = {0}, waiting = {0};
+    rp_turns turns = {0};
+    int64_t t = 0, rested_ns = 10 * SECOND;
+
+    (void)state;
+    rp_turns_init(&turns);
+    assert_true(ask(&turns, &holder, 8 * MIB, start_ns));
+    for (; t <= rested_ns; t += POLL_NS) {
+        assert_false(ask(&turns, &waiting, MIB, start_ns + t));
+        rp_turn_rest(&holder, 7, start_ns + t);
+        assert_false(rp_turn_is_behind(&turns, &holder, &terms, 7, start_ns + t));
+    }
+    for (; t < 100 * SECOND; t += POLL_NS) {
+        assert_false(ask(&turns, &waiting, MIB, start_ns + t));
+        if (rp_turn_is_behind(&turns, &holder, &terms, 7, start_ns + t)) break;
+    }
+    assert_int_equal(t, rested_ns + 11 * (int64_t)POLL_NS); /* a 64th of 32 s, and a look */
+    for (; t <= terms.longest_ns + POLL_NS; t += POLL_NS) {
+        assert_false(ask(&turns, &waiting, MIB, start_ns + t));
+        rp_turn_rest(&holder, 7, start_ns + t);
+        assert_int_equal(rp_turn_is_behind(&turns, &holder, &terms, 7, start_ns + t),
+                         t > terms.longest_ns);
+    }
+    rp_turn_end(&turns, &holder);
+    rp_turn_end(&turns, &waiting);
+    rp_turns_deinit(&turns);
+}
+
 /* Looks 20 times a second for 100 s while a peer moves `per_second` bytes of a loan, and
  * another connection waits for `wanted`. Returns after how many milliseconds the peer is
  * behind; 0 if never. */
@@ -228,6 +321,9 @@ int main(void)
         cmocka_unit_test(the_first_in_the_line_is_next),
         cmocka_unit_test(waits_are_measured_by_what_is_wanted),
         cmocka_unit_test(who_does_not_ask_is_passed),
+        cmocka_unit_test(the_one_ahead_is_remembered),
+        cmocka_unit_test(the_one_ahead_is_passed_if_it_does_not_ask),
+        cmocka_unit_test(the_pace_rests_and_the_turn_ends),
         cmocka_unit_test(who_does_not_go_on_is_behind),
         cmocka_unit_test(who_goes_on_is_not_behind),
         cmocka_unit_test(a_turn_has_an_end),
