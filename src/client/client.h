@@ -10,8 +10,8 @@
 #include <stdatomic.h>
 
 #include "client/channel/channel.h"
-#include "client/sink/sink.h"
 #include "client/sampler/source.h"
+#include "client/sink/sink.h"
 #include "reprise/client.h"
 #include "util/mutex.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sinks and sources of a client: which kind of them, and how many. */
 #include "client/client.h"
-#include "client/sink/local_sink.h"
 #include "client/sampler/local_source.h"
-#include "client/sink/remote_sink.h"
 #include "client/sampler/remote_source.h"
+#include "client/sink/local_sink.h"
+#include "client/sink/remote_sink.h"
 #include "client/sink/shard_sink.h"
 #include "util/error.h"
 #include "util/mem.h"

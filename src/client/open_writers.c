@@ -2,9 +2,9 @@
 /* Writers of a client: what the writers themselves do not know of. */
 #include <stdatomic.h>
 
-#include "client/writer/batch_writer.h"
 #include "client/client.h"
 #include "client/sink/shared_sink.h"
+#include "client/writer/batch_writer.h"
 #include "client/writer/step_writer.h"
 #include "client/writer/structured_writer.h"
 #include "util/error.h"

@@ -7,8 +7,8 @@
 #include <pthread.h>
 
 #include "client/channel/channel.h"
-#include "client/sink/sink.h"
 #include "client/sampler/source.h"
+#include "client/sink/sink.h"
 #include "support/live_server.h"
 
 /* A channel, with memory that is counted. */

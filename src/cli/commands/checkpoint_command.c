@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
-#include "cli/text/info_print.h"
 #include "cli/commands/remote.h"
+#include "cli/text/info_print.h"
 
 enum { LOOK_MS = 250, SHOWN_SHARDS = 64, TEXT_BYTES = 160 };
 

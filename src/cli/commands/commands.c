@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "cli/help/manual.h"
-#include "cli/text/nearest.h"
 #include "cli/serve/serve.h"
 #include "cli/serve/serve_config.h"
+#include "cli/text/nearest.h"
 
 enum { EXIT_MISUSE = 2 };
 

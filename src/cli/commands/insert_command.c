@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/remote.h"
+#include "cli/commands/table_list.h"
 #include "cli/text/item_text.h"
 #include "cli/text/lines.h"
 #include "cli/text/npy.h"
-#include "cli/commands/remote.h"
-#include "cli/commands/table_list.h"
 #include "reprise/trajectory_writer.h"
 
 typedef enum option { PRIORITY, OPTIONS } option;

@@ -4,9 +4,9 @@
 #ifndef RP_CLI_COMMANDS_REMOTE_H
 #define RP_CLI_COMMANDS_REMOTE_H
 
-#include "cli/text/arena.h"
-#include "cli/help/flags.h"
 #include "cli/commands/interrupts.h"
+#include "cli/help/flags.h"
+#include "cli/text/arena.h"
 #include "cli/text/sheet.h"
 #include "reprise/client.h"
 

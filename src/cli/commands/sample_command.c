@@ -5,10 +5,10 @@
 #include <sys/stat.h>
 
 #include "cli/commands/commands.h"
-#include "cli/text/item_text.h"
-#include "cli/text/npy.h"
 #include "cli/commands/remote.h"
 #include "cli/commands/table_list.h"
+#include "cli/text/item_text.h"
+#include "cli/text/npy.h"
 #include "reprise/sampler.h"
 
 enum {

@@ -6,9 +6,9 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/remote.h"
-#include "cli/text/signature_spec.h"
 #include "cli/commands/table_list.h"
 #include "cli/serve/table_spec.h"
+#include "cli/text/signature_spec.h"
 
 enum { MAX_LIMIT = INT32_MAX };
 

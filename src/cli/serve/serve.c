@@ -16,8 +16,8 @@
 #include "cli/serve/serve_print.h"
 #include "cli/serve/serve_storage.h"
 #include "cli/serve/signals.h"
-#include "cli/text/units.h"
 #include "cli/serve/upkeep.h"
+#include "cli/text/units.h"
 
 enum {
     EXIT_MISUSE = 2,

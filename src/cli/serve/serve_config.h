@@ -7,9 +7,9 @@
 #ifndef RP_CLI_SERVE_SERVE_CONFIG_H
 #define RP_CLI_SERVE_SERVE_CONFIG_H
 
-#include "cli/text/arena.h"
 #include "cli/help/flags.h"
 #include "cli/serve/table_spec.h"
+#include "cli/text/arena.h"
 #include "reprise/server.h"
 
 /* The options, in the order in which help lists them. */

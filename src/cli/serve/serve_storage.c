@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/text/info_print.h"
 #include "cli/serve/signals.h"
+#include "cli/text/info_print.h"
 #include "cli/text/units.h"
 
 enum {

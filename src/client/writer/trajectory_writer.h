@@ -16,9 +16,9 @@
 #include <stdatomic.h>
 
 #include "chunk/mould.h"
-#include "client/writer/rows.h"
 #include "client/channel/runtime.h"
 #include "client/sink/sink.h"
+#include "client/writer/rows.h"
 #include "reprise/trajectory_writer.h"
 #include "util/mutex.h"
 #include "util/rng.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many environments, one call, one sink. */
-#include "client/writer/batch_writer.h"
 #include "client/sink/shared_sink.h"
+#include "client/writer/batch_writer.h"
 #include "support/client_rig.h"
 
 enum { ENVIRONMENTS = 5, X = 0, R = 1 };
