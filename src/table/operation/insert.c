@@ -655,10 +655,6 @@ rp_status rp_insert_check(const rp_table *t, rp_op *op, size_t block_size)
 {
     size_t bad;
 
-    if (op->count > RP_MAX_BATCH)
-        return rp_fail(&op->error, RP_INVALID,
-                       "table '%s': %zu items in one call, the bound is %d", t->options.name,
-                       op->count, RP_MAX_BATCH);
     if (block_size == op->count) return RP_OK;
     bad = find_bad(t, op->items, op->count);
     if (bad == op->count) return RP_OK;

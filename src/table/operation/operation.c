@@ -315,6 +315,10 @@ static rp_status begin(rp_table *t, rp_op *op, bool is_insert)
         return rp_fail(&op->error, RP_INVALID,
                        "table '%s': an operation that may wait needs an on_done",
                        t->options.name);
+    if (is_insert && op->count > RP_MAX_BATCH)
+        return rp_fail(&op->error, RP_INVALID,
+                       "table '%s': %zu items in one call, the bound is %d", t->options.name,
+                       op->count, RP_MAX_BATCH);
     return RP_OK;
 }
 
