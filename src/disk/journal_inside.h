@@ -77,12 +77,12 @@ struct rp_journal {
     rp_journal_file file;
     rp_journal_piece piece;
     uint64_t generation;      /* of the places in records written and not synced */
-    uint64_t told_losses;     /* of `losses`, those that on_trouble was told of */
+    uint64_t told_losses;     /* of `losses`, those that on_trouble has reported */
     uint64_t superseded;      /* condemned files have records up to here; 0: no more */
     uint64_t yielded_at;      /* `freed` when it last yielded for want of room */
     int yields;               /* how often it has since then */
     int64_t yield_at;         /* not before */
-    bool is_told;             /* on_trouble was told of trouble */
+    bool is_told;             /* the last report of on_trouble was trouble */
     int64_t retry_at, due_at; /* the next try after a failure; the next sync */
     int64_t look_at;          /* the next look for room, if somebody waits for it */
     int64_t short_since;      /* since when there is none; 0: there is, or no insert waits */
@@ -115,8 +115,8 @@ RP_NODISCARD rp_status rp_journal_write_out(rp_journal *j, bool is_sync, rp_erro
 
 /* The thread's function; `arg` is the journal. */
 void *rp_journal_run(void *arg);
-/* True on the journal's own thread. It runs what its owner is told, and that must not wait for
- * the thread itself. */
+/* True on the journal's own thread. The owner's callbacks run there, and must not wait for that
+ * thread. */
 bool rp_journal_is_own_thread(const rp_journal *j);
 
 #endif
