@@ -37,8 +37,6 @@ static inline bench_options bench_parse(int argc, char **argv, const char *what)
     return options;
 }
 
-/* --- time ------------------------------------------------------------------------------------- */
-
 static inline double bench_seconds(void)
 {
     struct timespec now;
@@ -69,8 +67,6 @@ static inline double bench_ns(bench_best best, size_t count)
     return best.seconds * 1e9 / (double)count;
 }
 
-/* --- failing ---------------------------------------------------------------------------------- */
-
 static inline void *bench_memory(void *ptr)
 {
     if (ptr != NULL) return ptr;
@@ -89,8 +85,6 @@ static inline void bench_check(rp_status status, const rp_error *error)
     fprintf(stderr, "%s: %s\n", rp_status_name(status), error != NULL ? error->text : "");
     exit(1);
 }
-
-/* --- results ---------------------------------------------------------------------------------- */
 
 typedef struct bench_text {
     char text[48];
@@ -139,8 +133,6 @@ static inline void bench_ratio_time(const char *name, bench_best ours, const cha
                 "/s");
 }
 
-/* --- random numbers --------------------------------------------------------------------------- */
-
 /* xorshift64*, Vigna 2016. Any seed but 0. */
 typedef struct bench_rng {
     uint64_t state;
@@ -168,8 +160,6 @@ static inline size_t bench_below(bench_rng *rng, size_t bound)
 {
     return (size_t)(bench_uniform(rng) * (double)bound);
 }
-
-/* --- the machine ------------------------------------------------------------------------------ */
 
 /* Nanoseconds of a load that needs the result of the one before, over 64 MiB in random order.
  */

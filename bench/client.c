@@ -43,8 +43,6 @@ static double own_cpu(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* --- processes -------------------------------------------------------------------------------- */
-
 static server_process run_ours(const session *s, size_t loops, int64_t max_size)
 {
     server_ours_options options = {.table_count = 1, .max_size = max_size, .loops = loops};
@@ -68,8 +66,6 @@ static rp_client *connect_to(const server_process *servers, size_t count)
     bench_check(rp_client_new(addresses, &options, &client, &error), &error);
     return client;
 }
-
-/* --- writing ---------------------------------------------------------------------------------- */
 
 typedef struct writing {
     rp_client *client;
@@ -222,8 +218,6 @@ static void measure_append(const session *s)
     server_process_stop(&server);
 }
 
-/* --- sampling --------------------------------------------------------------------------------- */
-
 static uint64_t sample_for(rp_client *client, double seconds)
 {
     rp_sampler_options options = {
@@ -272,8 +266,6 @@ static void measure_sample(const session *s)
     bench_ratio("client.sample", best, "bare load", raw, "/s");
     server_process_stop(&server);
 }
-
-/* --- batches ---------------------------------------------------------------------------------- */
 
 /* Frames, and an item for every STACK of them that follow each other. */
 static void fill_frames(rp_client *client)
@@ -443,8 +435,6 @@ static void measure_stack_tcp(const session *s)
     server_process_stop(&server);
     server_process_stop(&yard);
 }
-
-/* --- shards ----------------------------------------------------------------------------------- */
 
 enum { SHARDS = 8 };
 

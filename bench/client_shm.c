@@ -24,8 +24,6 @@ static const struct {
 
 static char unix_address[96];
 
-/* --- the server ------------------------------------------------------------------------------- */
-
 static rp_store *make_store(void)
 {
     rp_store *store;
@@ -100,8 +98,6 @@ static void stop_server(server_process p)
     (void)close(p.until);
     (void)waitpid(p.pid, NULL, 0);
 }
-
-/* --- the client ------------------------------------------------------------------------------- */
 
 static rp_client *connect_to(const char *address, bool shared)
 {

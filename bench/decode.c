@@ -21,8 +21,6 @@ enum {
     SPRITES = 8,
 };
 
-/* --- frames ----------------------------------------------------------------------------------- */
-
 typedef struct sprite {
     int x, y, dx, dy, width, height;
     uint8_t texture[12 * 12];
@@ -112,8 +110,6 @@ static uint8_t **make_frames(size_t chunk_count)
     return frames;
 }
 
-/* --- chunks and items ------------------------------------------------------------------------- */
-
 static rp_shape frame_shape(void)
 {
     return (rp_shape){.rank = 2, .dims = {SIDE, SIDE}};
@@ -196,8 +192,6 @@ static void dataset_deinit(dataset *d)
     for (size_t i = 0; i < d->chunk_count; i++) rp_chunk_unref(d->chunks[i]);
     free(d->chunks);
 }
-
-/* --- what is timed ---------------------------------------------------------------------------- */
 
 static void stack_ours(const dataset *d, rp_decoder *decoder, const size_t *picks, uint8_t *dst)
 {
@@ -314,8 +308,6 @@ static packing measure_packing(uint8_t **frames, size_t chunk_count, rp_chunk_op
     free(dst);
     return best;
 }
-
-/* --- the questions ---------------------------------------------------------------------------- */
 
 static double gb_per_second(bench_best best, size_t bytes)
 {

@@ -36,8 +36,6 @@ PERTURB = {"MALLOC_PERTURB_": "255", "GLIBC_TUNABLES": "glibc.malloc.tcache_coun
 DATASETS = ("dataset", "atari")
 
 
-# --- in the processes of a side ---------------------------------------------------------------
-
 def serve(reverb):
     """A server in this process, until the input ends."""
     tables = [reverb.Table(name=name, sampler=reverb.selectors.Uniform(),
@@ -202,8 +200,6 @@ def work(reverb, address):
         say(getattr(side, name)(seconds))
     os._exit(0)
 
-
-# --- comparing --------------------------------------------------------------------------------
 
 class Process:
     """A process of one side that is asked and answers."""

@@ -29,8 +29,6 @@ WORKS = ["insert", "insert.2", "roundtrip", "sample", "dataset", "insert.400kB",
          "dataset.400kB"]
 
 
-# --- servers -----------------------------------------------------------------------------------
-
 def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -88,8 +86,6 @@ def both(size):
         for server in servers:
             server.stop()
 
-
-# --- what the client does ----------------------------------------------------------------------
 
 def inserter(address, payload_bytes, seconds, counts, index):
     """Inserts for a while through one writer; the number that was confirmed goes to counts."""
@@ -177,8 +173,6 @@ def roundtrips(server, seconds):
             times.append(time.perf_counter() - began)
     return times
 
-
-# --- comparing ---------------------------------------------------------------------------------
 
 def scaled(value, unit):
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
@@ -282,8 +276,6 @@ def compare(quick, chosen):
     sys.stdout.flush()
     os._exit(0)  # its threads do not like to be stopped
 
-
-# --- the program -------------------------------------------------------------------------------
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)

@@ -37,8 +37,6 @@ typedef struct data {
     bench_rng rng;
 } data;
 
-/* --- a store ------------------------------------------------------------------------------------- */
-
 /* Beside the program, so on the disk that it was built on. */
 static void path_of(char out[PATH_MAX + 64], const char *name)
 {
@@ -153,8 +151,6 @@ static double cpu_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* --- durable.write -------------------------------------------------------------------------------- */
-
 static double write_plainly(uint64_t bytes)
 {
     uint8_t *block = bench_array(BLOCK, 1);
@@ -215,8 +211,6 @@ static void measure_write(size_t items, size_t item_bytes, const char *name)
                 (double)bytes / plain.seconds, "B/s");
 }
 
-/* --- durable.increment ---------------------------------------------------------------------------- */
-
 static void measure_increment(size_t items, rp_selector_kind remover, const char *name)
 {
     uint64_t first, second;
@@ -236,8 +230,6 @@ static void measure_increment(size_t items, rp_selector_kind remover, const char
            bench_scaled((double)first, "B").text);
     close_data(&d);
 }
-
-/* --- durable.hold --------------------------------------------------------------------------------- */
 
 typedef struct load {
     data *d;

@@ -31,8 +31,6 @@ PEER = dmreverb.PEER
 ITEMS, FLOATS = 200_000, 100
 
 
-# --- in the processes of a side ---------------------------------------------------------------
-
 def serve(reverb, folder):
     """dm-reverb's server, until the input ends."""
     table = reverb.Table(name="t", sampler=reverb.selectors.Uniform(),
@@ -103,8 +101,6 @@ def work(reverb, address):
         say(getattr(side, name)(argument))
     os._exit(0)
 
-
-# --- comparing --------------------------------------------------------------------------------
 
 class Ours:
     """`reprise serve` with a data directory."""

@@ -44,8 +44,6 @@ typedef struct tier_bench {
     atomic_uint seed;
 } tier_bench;
 
-/* --- the table ---------------------------------------------------------------------------------- */
-
 static rp_trajectory *make_item(uint64_t key, bench_rng *rng)
 {
     static uint64_t data[ITEM_BYTES / sizeof(uint64_t)];
@@ -98,8 +96,6 @@ static void fill(tier_bench *b, uint64_t max_memory)
            ITEM_BYTES >> 10, bench_seconds() - started, (unsigned long long)max_memory >> 20);
 }
 
-/* --- its files ------------------------------------------------------------------------------------ */
-
 static void open_files(tier_bench *b)
 {
     char path[4096];
@@ -144,8 +140,6 @@ static void *drop_pages(void *arg)
     }
     return NULL;
 }
-
-/* --- the two sides --------------------------------------------------------------------------------- */
 
 static void *sample(void *arg)
 {

@@ -31,8 +31,6 @@ AHEAD = 64             # inserts that wait for their confirmation
 UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
 
-# --- messages ----------------------------------------------------------------------------------
-
 def varint(value):
     out = bytearray()
     while value >= 0x80:
@@ -111,8 +109,6 @@ def payload_of(floats):
     return struct.pack(f"<{floats}f", *(values.random() for _ in range(floats)))
 
 
-# --- the echo server ---------------------------------------------------------------------------
-
 def serve_echo():
     """Runs until the input ends."""
     import grpc
@@ -159,8 +155,6 @@ class Server:
         self.process.stdin.close()
         self.process.wait()
 
-
-# --- what the client does ----------------------------------------------------------------------
 
 class Requests:
     """What goes out on a stream: whatever is put in, until None."""

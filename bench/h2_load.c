@@ -81,8 +81,6 @@ int h2_load_connect(int port)
     return fd;
 }
 
-/* --- one thread ------------------------------------------------------------------------------- */
-
 static void listen_to(const worker *w, h2_stream *stream, int how)
 {
     struct epoll_event event = {.events = EPOLLIN, .data = {.ptr = stream}};
@@ -166,8 +164,6 @@ static void *work(void *arg)
     }
     return NULL;
 }
-
-/* --- all of them ------------------------------------------------------------------------------ */
 
 typedef struct moment {
     double time, server_cpu, load_cpu, machine_cpu;

@@ -8,8 +8,6 @@
 
 #include "bench.h"
 
-/* --- keys ------------------------------------------------------------------------------------- */
-
 /* Odd factors, so that they have inverses modulo 2^63: by Newton's method, five rounds. */
 #define KEY_MASK (UINT64_MAX >> 1)
 #define KEY_TOP (UINT64_C(1) << 63)
@@ -49,8 +47,6 @@ uint8_t *h2_payload_new(size_t bytes)
         values[i] = (float)(bench_random(&rng) >> 40) * 0x1p-24F;
     return (uint8_t *)values;
 }
-
-/* --- writing ---------------------------------------------------------------------------------- */
 
 void h2_bytes_deinit(h2_bytes *bytes)
 {
@@ -219,8 +215,6 @@ static void prefix_end(h2_bytes *out, size_t began, size_t more)
         out->data[began - 4 + (size_t)i] = (uint8_t)(size >> (24 - 8 * i));
 }
 
-/* --- a batch of inserts ----------------------------------------------------------------------- */
-
 typedef struct builder {
     h2_batch *batch;
     const h2_shape *shape;
@@ -333,8 +327,6 @@ void h2_batch_number(h2_batch *batch, uint64_t first)
     }
 }
 
-/* --- samples ---------------------------------------------------------------------------------- */
-
 static void put_entry(h2_bytes *out, const h2_shape *shape, size_t item, uint64_t key)
 {
     h2_bytes part = {0}, after = {0}, info = {0}, entry = {0};
@@ -378,8 +370,6 @@ void h2_append_sample_request(h2_bytes *out, size_t table, size_t samples)
     prefix_end(out, began, 0);
     h2_bytes_deinit(&timeout);
 }
-
-/* --- reading ---------------------------------------------------------------------------------- */
 
 const uint8_t *h2_read_varint(const uint8_t *at, const uint8_t *end, uint64_t *value)
 {

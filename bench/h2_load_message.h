@@ -78,8 +78,6 @@ void h2_append_sample_response(h2_bytes *out, const h2_shape *shape, uint64_t fi
 /* Appends a SampleStreamRequest with its prefix. */
 void h2_append_sample_request(h2_bytes *out, size_t table, size_t samples);
 
-/* --- reading ---------------------------------------------------------------------------------- */
-
 /* A varint of at most ten bytes. Returns what follows it, or NULL if it does not end before
  * `end`. */
 const uint8_t *h2_read_varint(const uint8_t *at, const uint8_t *end, uint64_t *value);

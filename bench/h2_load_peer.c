@@ -38,8 +38,6 @@ void h2_peer_deinit(h2_peer *peer)
     peer->small = NULL;
 }
 
-/* --- writing ---------------------------------------------------------------------------------- */
-
 void h2_peer_put(h2_peer *peer, const void *data, size_t size)
 {
     struct iovec *last = &peer->pieces[peer->piece_count];
@@ -171,8 +169,6 @@ bool h2_peer_write(h2_peer *peer)
         forget_written(peer, (size_t)n);
     }
 }
-
-/* --- reading ---------------------------------------------------------------------------------- */
 
 static bool feed(h2_peer *peer, const uint8_t *data, size_t size)
 {

@@ -15,8 +15,6 @@ enum {
     CHECK_SAMPLES = 1024,   /* or samples */
 };
 
-/* --- what goes out ---------------------------------------------------------------------------- */
-
 static bool is_sampling(const h2_stream *s)
 {
     return s->options->kind == H2_SAMPLE;
@@ -121,8 +119,6 @@ static ssize_t on_read(nghttp2_session *session, int32_t id, uint8_t *out, size_
     s->deferred = true;
     return NGHTTP2_ERR_DEFERRED;
 }
-
-/* --- what comes in ---------------------------------------------------------------------------- */
 
 static void fail(h2_stream *s, const char *why)
 {
@@ -270,8 +266,6 @@ nghttp2_session_callbacks *h2_stream_callbacks(void)
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
     return callbacks;
 }
-
-/* --- the stream ------------------------------------------------------------------------------- */
 
 static void begin_call(h2_stream *s, const char *path)
 {

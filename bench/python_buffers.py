@@ -28,7 +28,6 @@ ALPHA, BETA = 0.6, 0.4
 ADD, SAMPLE, WIDTH = 64, 256, 84
 
 
-# --- the buffers -------------------------------------------------------------------------------
 #
 # Each has fill(rows), add(), sample(), which returns what update() wants, and update(drawn).
 
@@ -188,8 +187,6 @@ class RLlib(Ours):
 PEERS = [Cpprb, TorchRL, Tianshou, StableBaselines3, RLlib]
 
 
-# --- comparing ---------------------------------------------------------------------------------
-
 def rounds_of(work, seconds, best, key):
     """Runs `work` for a while, in sets of a few; the fastest set counts."""
     end = time.perf_counter() + seconds
@@ -292,8 +289,6 @@ def compare(quick):
         ratios(pairings, suffix)
 
 
-# --- memory ------------------------------------------------------------------------------------
-
 class Game:
     """Frames of 84 x 84 bytes: four sprites that move over a background that does not."""
 
@@ -358,8 +353,6 @@ def memory(quick):
         print(f"# add one: {sorted(times)[len(times) // 2] * 1e6:.1f} us, "
               f"sample 256: {best['sample']:.0f} us", flush=True)
 
-
-# --- the program -------------------------------------------------------------------------------
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)

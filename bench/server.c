@@ -99,8 +99,6 @@ static void show(const char *what, size_t payload, const side *s)
            s->server_us, s->load_us, s->quiet == 0 ? " (disturbed)" : "");
 }
 
-/* --- processes -------------------------------------------------------------------------------- */
-
 static int start_yardstick(const void *options)
 {
     return yardstick_start(options);
@@ -160,8 +158,6 @@ static void fill(const session *s, const server_process *process, size_t tables,
     options.item_limit = bytes / payload;
     h2_load_run(&options);
 }
-
-/* --- comparisons ------------------------------------------------------------------------------ */
 
 /* One kind of load on both servers in turn. */
 static void compare(const session *s, const char *what, const char *ratio, h2_kind kind,
@@ -238,8 +234,6 @@ static void compare_large(const session *s)
     server_process_stop(&ours);
     server_process_stop(&yard);
 }
-
-/* --- ours alone ------------------------------------------------------------------------------- */
 
 enum { LANES = 5, MAX_TURNS = 48 };
 
@@ -391,8 +385,6 @@ static void measure_idle(const session *s)
         server_process_stop(&ours);
     }
 }
-
-/* --- the program ------------------------------------------------------------------------------ */
 
 static int serve_alone(const char *tables, const char *size, const char *port)
 {

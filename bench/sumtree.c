@@ -92,8 +92,6 @@ static void work_fill(work *w, size_t leaf_count, double total)
     }
 }
 
-/* --- what is timed ---------------------------------------------------------------------------- */
-
 static void draw_ours(trees *t, work *w)
 {
     for (size_t i = 0; i < OPS; i += w->batch)
@@ -171,8 +169,6 @@ static pair measure(trees *t, work *w, int rounds, action *ours, action *book)
     }
     return best;
 }
-
-/* --- the questions ---------------------------------------------------------------------------- */
 
 static void report(const char *what, const trees *t, pair best)
 {

@@ -150,8 +150,6 @@ static void prepare_updates(tables *t, work *w)
                                     .priority = some_priority(&t->rng)};
 }
 
-/* --- what is timed ---------------------------------------------------------------------------- */
-
 static void insert_ours(tables *t, work *w)
 {
     rp_error error;
@@ -206,8 +204,6 @@ static void update_usual(tables *t, work *w)
     for (size_t i = 0; i < OPS; i++)
         usual_update(&t->usual, w->updates[i].key, w->updates[i].priority);
 }
-
-/* --- the questions ---------------------------------------------------------------------------- */
 
 static void tables_init(tables *t, work *w)
 {

@@ -74,8 +74,6 @@ typedef struct connection {
     bool watching_out;
 } connection;
 
-/* --- messages --------------------------------------------------------------------------------- */
-
 static void keep(loop *l, block *message)
 {
     size_t budget = l->server->options.keep_bytes / l->count;
@@ -191,8 +189,6 @@ static struct iovec place(h2_peer *peer)
     return (struct iovec){c->message->data + c->filled, size};
 }
 
-/* --- answers ---------------------------------------------------------------------------------- */
-
 static const uint8_t *draw(loop *l, call *c, bool next)
 {
     const server *s = l->server;
@@ -305,8 +301,6 @@ static ssize_t on_read(nghttp2_session *session, int32_t id, uint8_t *out, size_
     return NGHTTP2_ERR_DEFERRED;
 }
 
-/* --- calls ------------------------------------------------------------------------------------ */
-
 static call *call_of(nghttp2_session *session, int32_t id)
 {
     return nghttp2_session_get_stream_user_data(session, id);
@@ -399,8 +393,6 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *u
     }
     return 0;
 }
-
-/* --- connections ------------------------------------------------------------------------------ */
 
 static void new_connection(loop *l, int fd, const nghttp2_session_callbacks *callbacks)
 {

@@ -45,8 +45,6 @@ TARGET_EVERY = 250  # updates
 ALPHA, BETA = 0.6, 0.4  # of prioritized replay
 
 
-# --- the environment --------------------------------------------------------------------------
-
 class CartPole:
     """A pole on a cart: the equations of Barto, Sutton and Anderson (1983), 500 steps at most."""
 
@@ -88,8 +86,6 @@ class GymnasiumCartPole:
 def make_env(seed: int):
     return GymnasiumCartPole(seed) if gymnasium else CartPole(seed)
 
-
-# --- the network ------------------------------------------------------------------------------
 
 class NumpyNetwork:
     """Values of two actions: layers with ReLU, the gradient written out, and Adam."""
@@ -191,8 +187,6 @@ class TorchNetwork:
         return (value.detach() - goal).abs().numpy()
 
 
-# --- the replay -------------------------------------------------------------------------------
-
 def make_server(size: int) -> reprise.Server:
     return reprise.Server([
         reprise.Table(
@@ -240,8 +234,6 @@ class Actor:
             "fell": history["fell"][at],
         })
 
-
-# --- learning ---------------------------------------------------------------------------------
 
 def evaluate(network, episodes: int, seed: int) -> float:
     """The mean return of the greedy policy."""

@@ -29,8 +29,6 @@ static bool is_read(rp_status st, const rp_error *err)
     return st == RP_OK;
 }
 
-/* --- small ones --------------------------------------------------------------------------------- */
-
 static void read_keys(const rp_allocator *alloc, const uint8_t *data, size_t size)
 {
     rp_error err = {0};
@@ -93,8 +91,6 @@ static void read_blocked(const rp_allocator *alloc, const uint8_t *data, size_t 
         fuzz_check(rp_wire_is_text(calls[i].table.data, calls[i].table.size));
     }
 }
-
-/* --- tables ------------------------------------------------------------------------------------- */
 
 /* What `out` says must be what `list` says. */
 static void check_again(const rp_wire_tables *list, const rp_buf *out, bool is_status)
@@ -169,8 +165,6 @@ static void read_status(const rp_allocator *alloc, const uint8_t *data, size_t s
     rp_buf_deinit(&out);
     rp_wire_tables_free(list);
 }
-
-/* --- samples ------------------------------------------------------------------------------------ */
 
 static rp_sample_reader *make_reader(const rp_allocator *alloc)
 {

@@ -55,8 +55,6 @@ static void make_big(void)
     rp_chunk_builder_free(builder);
 }
 
-/* --- what the handler does ---------------------------------------------------------------------- */
-
 static void say(world *w, rp_call *call, const uint8_t *data, size_t size, size_t borrowed)
 {
     rp_reply *reply = rp_reply_new(&w->pool);
@@ -180,8 +178,6 @@ static const rp_h2_handler handler = {
     .on_fault = on_fault,
 };
 
-/* --- what must hold ------------------------------------------------------------------------------ */
-
 static void check(const world *w)
 {
     const rp_h2 *h2 = w->h2;
@@ -219,8 +215,6 @@ static void check(const world *w)
                leftovers == h2->leftovers);
     fuzz_check(queued == rp_h2_queued_bytes(h2));
 }
-
-/* --- bytes that travel --------------------------------------------------------------------------- */
 
 /* How much of `left` bytes comes next. A lot in small pieces would take long: after every 64
  * pieces half of what is left comes at once. */
@@ -278,8 +272,6 @@ static void take_output(world *w, size_t most, size_t capacity)
         check(w);
     }
 }
-
-/* --- steps ------------------------------------------------------------------------------------------ */
 
 static uint32_t pick_stream(world *w)
 {

@@ -35,8 +35,6 @@ typedef struct world {
 
 static const uint8_t big[BIG_BYTES];
 
-/* --- whoever makes the calls ------------------------------------------------------------------ */
-
 static void say(world *w, rp_call *call, size_t size)
 {
     rp_reply *reply = rp_reply_new(&w->pool);
@@ -138,8 +136,6 @@ static void on_close(void *user, rp_call *call)
 static const rp_h2_handler handler = {
     .on_message = on_message, .on_room = on_room, .on_close = on_close, .on_end = on_end};
 
-/* --- what must hold ------------------------------------------------------------------------------ */
-
 static void check(const world *w)
 {
     const rp_h2 *h2 = w->h2;
@@ -176,8 +172,6 @@ static void check(const world *w)
     fuzz_check(queued == rp_h2_queued_bytes(h2));
     fuzz_check(!h2->broken || (rp_h2_is_over(h2) && !rp_h2_can_begin(h2)));
 }
-
-/* --- bytes that travel --------------------------------------------------------------------------- */
 
 /* How much of `left` bytes comes next. A lot in small pieces would take long: after every 64
  * pieces half of what is left comes at once. */
@@ -233,8 +227,6 @@ static void take_output(world *w, size_t most, size_t capacity)
         check(w);
     }
 }
-
-/* --- the server's steps ----------------------------------------------------------------------------- */
 
 static uint32_t pick_stream(world *w)
 {

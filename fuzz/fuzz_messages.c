@@ -44,8 +44,6 @@ static void *room_for(size_t count, size_t entry_bytes)
     return room;
 }
 
-/* --- Reverb's --------------------------------------------------------------------------------- */
-
 static void read_sample(const uint8_t *data, size_t size)
 {
     rp_wire_sample_request request;
@@ -177,8 +175,6 @@ static void read_signature(const uint8_t *data, size_t size)
     rp_signature_unref(signature);
 }
 
-/* --- health and reflection -------------------------------------------------------------------- */
-
 static void read_health(const uint8_t *data, size_t size)
 {
     rp_string service;
@@ -202,8 +198,6 @@ static void read_reflection(const uint8_t *data, size_t size)
     fuzz_check(!out.bad && out.size > 0);
     rp_buf_deinit(&out);
 }
-
-/* --- ours ------------------------------------------------------------------------------------- */
 
 static void read_create(const uint8_t *data, size_t size)
 {

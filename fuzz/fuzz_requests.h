@@ -42,8 +42,6 @@ static inline void fuzz_message_double(fuzz_message *m, uint32_t number, double 
     m->size += sizeof value;
 }
 
-/* --- chunks ----------------------------------------------------------------------------------- */
-
 enum { FUZZ_CHUNK_KEYS = 8, FUZZ_CHUNK_KINDS = 3, FUZZ_CHUNK_ROWS = 3, FUZZ_CHUNK_BIG = 1500 };
 
 /* Chunks of one column: 3 rows of int32[2] stored, the same compressed, 3 rows of int32[1500],
@@ -79,8 +77,6 @@ static inline void fuzz_chunks_init(fuzz_chunks *c)
         for (uint64_t key = 0; key < FUZZ_CHUNK_KEYS; key++)
             c->chunks[kind][key] = fuzz_chunk_make(key, kind);
 }
-
-/* --- inserts ---------------------------------------------------------------------------------- */
 
 /* Priorities that matter, and some that do not. */
 static inline double fuzz_priority(uint8_t which)
@@ -141,8 +137,6 @@ static inline void fuzz_put_insert(fuzz_message *out, fuzz_input *in, const fuzz
     for (int i = 0; i < (how >> 2 & 3); i++) fuzz_put_item(out, in, table);
     for (int i = 0; i < (how >> 4 & 7); i++) fuzz_message_varint(out, 3, fuzz_byte(in));
 }
-
-/* --- the rest --------------------------------------------------------------------------------- */
 
 /* Requests of every other kind, about the table 't'. `table_at` is where its name stands. */
 static const struct fuzz_template {

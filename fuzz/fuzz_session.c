@@ -45,8 +45,6 @@ static void whatever(rp_status status)
 
 static const char tables[] = "pqsubtx"; /* 't' is not there at first, 'x' never */
 
-/* --- time ----------------------------------------------------------------------------------------- */
-
 static int64_t clock_ns;
 
 /* The linker puts it in the place of rp_now_ns(). */
@@ -74,8 +72,6 @@ static void turn(world *w)
     rp_loop_post(w->worker->loop, &w->mark);
     rp_loop_run(w->worker->loop);
 }
-
-/* --- tables --------------------------------------------------------------------------------------- */
 
 static void add_table(world *w, rp_table_options options)
 {
@@ -150,8 +146,6 @@ static void use_table(world *w, uint8_t how)
     rp_table_unref(table);
 }
 
-/* --- peers ---------------------------------------------------------------------------------------- */
-
 /* Reads what was sent to the peer, `most` bytes of it. */
 static void take_answers(peer *p, size_t most)
 {
@@ -193,8 +187,6 @@ static void arrive(world *w, peer *p)
     take_answers(p, SIZE_MAX);
     fuzz_put_frame(&w->out, FRAME_SETTINGS, FLAG_ACK, 0, NULL, 0);
 }
-
-/* --- steps ---------------------------------------------------------------------------------------- */
 
 static uint32_t pick_stream(world *w)
 {
@@ -375,8 +367,6 @@ static void step(world *w)
     transmit(w);
     if (what >= 0x60) turn(w);
 }
-
-/* --- beginning and end ---------------------------------------------------------------------------- */
 
 static void set_up(world *w)
 {

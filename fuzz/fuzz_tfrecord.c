@@ -13,8 +13,6 @@
 #include "fuzz_memory.h"
 #include "table/snapshot/cut.h"
 
-/* --- files in memory ---------------------------------------------------------------------------- */
-
 enum { FILES = 12, MAX_FILE = 1 << 18 };
 
 typedef struct memory_file {
@@ -154,8 +152,6 @@ static void clear(memory_files *fs)
     fs->base.ops = &ops;
 }
 
-/* --- one file ----------------------------------------------------------------------------------- */
-
 static void read_stream(const uint8_t *data, size_t size)
 {
     rp_memory_stream stream = {data, data + size};
@@ -179,8 +175,6 @@ static void read_stream(const uint8_t *data, size_t size)
     rp_tfrecord_reader_deinit(&reader);
     rp_inflater_free(inflater);
 }
-
-/* --- a checkpoint ------------------------------------------------------------------------------- */
 
 static uint64_t digest(rp_store *store)
 {

@@ -311,8 +311,6 @@ static void save_messages(void)
     }
 }
 
-/* --- answers, as fuzz_answers.c takes them ------------------------------------------------------ */
-
 static void save_answer(uint8_t reader, const char *name, const uint8_t *data, size_t size)
 {
     uint8_t bytes[4096] = {reader};

@@ -34,8 +34,6 @@ static socket_pair *find(int fd)
     return fd >= FIRST_FD && fd < FIRST_FD + SOCKETS ? &sockets[fd - FIRST_FD] : NULL;
 }
 
-/* --- the peer ----------------------------------------------------------------------------------- */
-
 int fuzz_socket_open(size_t room)
 {
     int i = 0;
@@ -93,8 +91,6 @@ size_t fuzz_system_open(void)
     for (int i = 0; i < SOCKETS; i++) count += sockets[i].is_open;
     return count;
 }
-
-/* --- the server: sockets ------------------------------------------------------------------------ */
 
 /* Their names are the linker's. */
 int __real_close(int fd);
@@ -204,8 +200,6 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
     return (ssize_t)moved;
 }
 
-/* --- the server: its loop ----------------------------------------------------------------------- */
-
 int __wrap_epoll_create1(int flags)
 {
     (void)flags;
@@ -258,8 +252,6 @@ int __wrap_epoll_wait(int epoll_fd, struct epoll_event *ready, int capacity, int
     }
     return count;
 }
-
-/* --- the machine -------------------------------------------------------------------------------- */
 
 int __wrap_sysinfo(struct sysinfo *info)
 {

@@ -80,8 +80,6 @@ RP_API RP_NODISCARD rp_status rp_chunk_parse(const rp_allocator *alloc, const ui
                                              size_t size, const rp_chunk_limits *limits,
                                              rp_chunk **out, rp_error *err);
 
-/* --- building ------------------------------------------------------------------------------- */
-
 typedef struct rp_chunk_options {
     rp_codec codec;
     int level;  /* of zstd; 0 is its default */
@@ -127,8 +125,6 @@ RP_API RP_NODISCARD rp_status rp_chunk_builder_rows_copy(const rp_chunk_builder 
 /* Forgets the collected rows. */
 RP_API void rp_chunk_builder_clear(rp_chunk_builder *builder);
 
-/* --- choosing the length of chunks ------------------------------------------------------------ */
-
 /* Finds how many rows a chunk should hold by trying: it watches the bytes that a step costs in
  * storage (chunks) and in transport (all chunks an item touches, per step of the item), and
  * moves the length towards the cheaper side. Reverb's procedure, as a plain value. */
@@ -155,8 +151,6 @@ RP_API void rp_chunk_tuner_on_chunk(rp_chunk_tuner *tuner, uint64_t key, size_t 
                                     int32_t rows);
 RP_API void rp_chunk_tuner_on_item(rp_chunk_tuner *tuner, size_t chunk_bytes, size_t chunk_rows,
                                    size_t chunk_count, size_t steps);
-
-/* --- decoding ------------------------------------------------------------------------------- */
 
 /* Turns rows of chunks into plain memory. It keeps the columns it has decompressed, up to a
  * number of bytes, so that overlapping items decompress each chunk once. Stored columns are

@@ -80,7 +80,7 @@ RP_API size_t rp_client_shard_count(const rp_client *client);
 /* The address of a shard as it was given; "local" of a store. Valid as long as the client. */
 RP_API const char *rp_client_shard_address(const rp_client *client, size_t shard);
 
-/* --- calls -------------------------------------------------------------------------------------
+/* Calls.
  *
  * Each may end with RP_DEADLINE or RP_CANCELLED by its wait, RP_UNAVAILABLE (no connection
  * could be made; the sentence names address and reason), RP_DENIED, RP_UNAUTHENTICATED, and
@@ -135,7 +135,7 @@ RP_API RP_NODISCARD rp_status rp_client_get_durability(rp_client *client,
                                                        size_t capacity, size_t *count,
                                                        rp_wait wait, rp_error *err);
 
-/* --- tables made and changed while servers run: reprise servers only ---------------------------
+/* Tables made and changed while servers run: reprise servers only.
  *
  * RP_UNIMPLEMENTED from a Reverb server. On all shards. */
 

@@ -17,8 +17,6 @@ RP_BEGIN_DECLS
 /* The process that has the directory, 0 if none has, -1 if it cannot be told which. */
 RP_API int64_t rp_data_locked_by(const char *directory);
 
-/* --- looking ------------------------------------------------------------------------------------ */
-
 typedef enum rp_data_kind {
     RP_DATA_CURRENT = 1,    /* which checkpoint is the live one */
     RP_DATA_CHECKPOINT = 2, /* a manifest */
@@ -81,8 +79,6 @@ typedef struct rp_data_look_options {
 RP_API RP_NODISCARD rp_status rp_data_look(const rp_data_look_options *options,
                                            rp_data_summary *out, rp_error *err);
 
-/* --- what is in a checkpoint -------------------------------------------------------------------- */
-
 /* Zero-initialise it; fields marked * must be set. */
 typedef struct rp_data_dump_options {
     const char *directory; /* * */
@@ -101,8 +97,6 @@ typedef struct rp_data_dump_options {
  * RP_NOT_FOUND (no such directory, checkpoint or table), RP_CORRUPT (names file, offset and
  * reason; what was told until then is right), RP_UNAVAILABLE, RP_NO_RESOURCE. */
 RP_API RP_NODISCARD rp_status rp_data_dump(const rp_data_dump_options *options, rp_error *err);
-
-/* --- moving ------------------------------------------------------------------------------------- */
 
 /* Zero-initialise it; fields marked * must be set. */
 typedef struct rp_data_move_options {

@@ -54,8 +54,6 @@ typedef struct rp_extension {
     void (*free)(void *ctx); /* called once, when the table goes; may be NULL */
 } rp_extension;
 
-/* --- three that are ready to use -------------------------------------------------------------- */
-
 /* What has passed through a table. */
 typedef struct rp_statistics {
     int64_t inserts, updates, samples, deletes, resets;

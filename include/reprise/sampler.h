@@ -59,8 +59,6 @@ RP_API RP_NODISCARD rp_status rp_sampler_next(rp_sampler *sampler, rp_sample *ou
                                               size_t capacity, size_t *count, rp_wait wait,
                                               rp_error *err);
 
-/* --- batches ----------------------------------------------------------------------------------- */
-
 typedef enum rp_ragged {
     RP_RAGGED_REFUSE = 0,  /* all items of a column have one length */
     RP_RAGGED_PAD = 1,     /* filled up with zeros to the longest; lengths are told */

@@ -107,8 +107,6 @@ RP_API RP_NODISCARD rp_status rp_structured_writer_end_episode(rp_structured_wri
 /* Items created and not confirmed: what freeing it now would drop. */
 RP_API size_t rp_structured_writer_pending(const rp_structured_writer *writer);
 
-/* --- N environments, one call ------------------------------------------------------------------ */
-
 typedef struct rp_batch_writer rp_batch_writer;
 
 /* One structured writer for each of `environments`, behind one call. */

@@ -19,15 +19,11 @@
 
 RP_BEGIN_DECLS
 
-/* --- holding on to a table -------------------------------------------------------------------- */
-
 /* A table that is dropped (store.h) stays in memory, closed and empty, as long as there are
  * references to it. A reference must be held during every call, and as long as an operation
  * waits; a callback must not drop that of the call it is run in. NULL is fine for unref. */
 RP_API rp_table *rp_table_ref(rp_table *table);
 RP_API void rp_table_unref(rp_table *table);
-
-/* --- inserting -------------------------------------------------------------------------------- */
 
 enum {
     RP_INSERT_MAX_PRIORITY = 1, /* give it the largest priority the table has had, at least 1 */
@@ -58,8 +54,6 @@ typedef struct rp_insert {
 RP_API RP_NODISCARD rp_status rp_table_insert(rp_table *table, const rp_insert *items,
                                               size_t count, rp_wait wait, size_t *inserted,
                                               rp_error *err);
-
-/* --- sampling --------------------------------------------------------------------------------- */
 
 /* An item drawn, or looked at. */
 typedef struct rp_sample {
@@ -100,8 +94,6 @@ RP_API RP_NODISCARD rp_status rp_table_sample(rp_table *table, const rp_sample_o
 /* Drops the references of `count` samples and sets their trajectories to NULL. */
 RP_API void rp_samples_release(rp_sample *samples, size_t count);
 
-/* --- by key ----------------------------------------------------------------------------------- */
-
 typedef struct rp_update {
     uint64_t key;
     double priority;
@@ -127,8 +119,6 @@ RP_API RP_NODISCARD rp_status rp_table_delete(rp_table *table, const uint64_t *k
  * RP_CANCELLED (closed; nothing to release). */
 RP_API RP_NODISCARD rp_status rp_table_peek(rp_table *table, const uint64_t *keys, size_t count,
                                             rp_sample *out, size_t *found, rp_error *err);
-
-/* --- the whole table -------------------------------------------------------------------------- */
 
 /* Removes, by the remover, what is over max_size: how a table with a soft limit is kept in
  * bounds.

@@ -31,8 +31,6 @@ struct core_pool {
     core_block *free[MAX_KEPT];
 };
 
-/* --- pools and blocks --------------------------------------------------------------------- */
-
 core_pool *core_pool_new(size_t keep)
 {
     core_pool *pool = calloc(1, sizeof *pool);
@@ -125,8 +123,6 @@ static void drop_capsule(PyObject *capsule)
     core_block_unref(PyCapsule_GetPointer(capsule, block_name));
 }
 
-/* --- memory of the caller's --------------------------------------------------------------- */
-
 static int view_array(PyObject *array, size_t column, core_given *out)
 {
     PyArrayObject *a = (PyArrayObject *)array;
@@ -218,8 +214,6 @@ static rp_status check_given(const core_given *given, size_t column,
     return RP_INVALID;
 }
 
-/* --- filling ------------------------------------------------------------------------------ */
-
 static rp_status no_memory(size_t bytes, rp_error *err)
 {
     if (err != NULL) {
@@ -304,8 +298,6 @@ void core_stacked_clear(core_stacked *s)
     s->batch = NULL;
     drop_blocks(s);
 }
-
-/* --- arrays ------------------------------------------------------------------------------- */
 
 /* An array over a block, which it shares. */
 static PyObject *array_over(core_block *block, const rp_batch_column *column)
@@ -415,8 +407,6 @@ static PyObject *lengths_list(const rp_batch *batch, size_t extra)
     }
     return list;
 }
-
-/* --- the type ----------------------------------------------------------------------------- */
 
 typedef struct batch_object {
     PyObject_HEAD

@@ -140,8 +140,6 @@ static rp_status do_why(void *arg, rp_wait wait, rp_error *err)
                                  &r->waiting_total, wait, err);
 }
 
-/* --- making one ---------------------------------------------------------------------------- */
-
 static int spread_from(const char *name, rp_spread *spread)
 {
     if (strcmp(name, "turns") == 0)
@@ -255,8 +253,6 @@ static void client_dealloc(core_client *self)
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
-/* --- what there is ------------------------------------------------------------------------- */
-
 static PyObject *client_get_addresses(core_client *self, void *closure)
 {
     size_t count = rp_client_shard_count(self->client);
@@ -317,8 +313,6 @@ static PyObject *client_tables(core_client *self, PyObject *args, PyObject *kwar
     core_request_drop(&r->base);
     return list;
 }
-
-/* --- priorities ---------------------------------------------------------------------------- */
 
 static int raise_key(PyObject *obj)
 {
@@ -520,8 +514,6 @@ static PyObject *client_mutate(core_client *self, PyObject *const *args, Py_ssiz
     return request_done(r, failed);
 }
 
-/* --- tables -------------------------------------------------------------------------------- */
-
 /* The calls whose arguments are (table, timeout=None). */
 static PyObject *table_call(core_client *self, PyObject *args, PyObject *kwargs, core_call call,
                             int flags)
@@ -656,8 +648,6 @@ static PyObject *client_alter_table(core_client *self, PyObject *args, PyObject 
     return request_done(r, failed);
 }
 
-/* --- the whole server ---------------------------------------------------------------------- */
-
 static PyObject *client_checkpoint(core_client *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"timeout", NULL};
@@ -763,8 +753,6 @@ static PyObject *client_give_up(core_client *self, PyObject *ignored)
     }
     Py_RETURN_NONE;
 }
-
-/* --- the type ------------------------------------------------------------------------------ */
 
 #define WITH_KEYWORDS(function)                                                                \
     (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS

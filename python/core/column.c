@@ -13,8 +13,6 @@ enum { FIRST_CELLS = 16, SHOWN_CELLS = 64 };
 
 static const char expired_text[] = "Cannot access data from expired WeakCellRef";
 
-/* --- references to single cells --------------------------------------------------------------- */
-
 typedef struct cell_ref {
     PyObject_HEAD
     writer_state *state;
@@ -212,8 +210,6 @@ PyTypeObject core_WeakCellRef = {
     .tp_methods = cell_methods,
     .tp_getset = cell_properties,
 };
-
-/* --- columns ---------------------------------------------------------------------------------- */
 
 static core_column *column_alloc(PyTypeObject *type, writer_state *state, Py_ssize_t count,
                                  bool squeeze)
@@ -576,8 +572,6 @@ PyTypeObject core_TrajectoryColumn = {
     .tp_getset = column_properties,
     .tp_members = column_members,
 };
-
-/* --- histories -------------------------------------------------------------------------------- */
 
 /* The path as messages show it, as UTF-8. */
 static PyObject *path_name(PyObject *path)

@@ -52,7 +52,7 @@ static inline PyObject *Py_XNewRef(PyObject *obj)
 }
 #endif
 
-/* --- status.c ----------------------------------------------------------------------------------
+/* Status.c.
  *
  *   RP_INVALID    ValueError
  *   RP_DEADLINE   DeadlineExceededError, a ReverbError
@@ -66,8 +66,6 @@ PyObject *core_text(const char *text);
 
 /* Sets the exception for a status that is not RP_OK; always returns NULL. */
 PyObject *core_raise(rp_status status, const rp_error *err);
-
-/* --- wait.c ------------------------------------------------------------------------------------ */
 
 /* A call that may wait. Runs without the GIL; may be called again after RP_DEADLINE. */
 typedef rp_status (*core_call)(void *arg, rp_wait wait, rp_error *err);
@@ -83,8 +81,6 @@ int core_wait(core_call call, void *arg, int64_t timeout_ms, bool quick, rp_stat
  * is negative, is never (-1). Fractions of a millisecond are rounded up. */
 int core_timeout_s(PyObject *obj, int64_t *timeout_ms);
 int core_timeout_ms(PyObject *obj, int64_t *timeout_ms);
-
-/* --- tensor.c ---------------------------------------------------------------------------------- */
 
 /* Views `obj` (an array, or whatever numpy.asarray takes) as a tensor. `*keep` is a new
  * reference to what owns the memory: hold it as long as the tensor is used. Arrays that are C
@@ -110,7 +106,7 @@ PyObject *core_array_new(rp_dtype dtype, const rp_shape *shape);
 /* Puts strings, as bytes objects, into an object array. */
 int core_fill_strings(PyObject *array, const rp_string *strings, size_t count);
 
-/* --- nest.c ------------------------------------------------------------------------------------
+/* Nest.c.
  *
  * Nests by dm-tree's rules: dicts (any mapping) are flattened by sorted key, lists, tuples and
  * named tuples in order; everything else, None included, is a leaf. attrs classes are not
@@ -145,15 +141,13 @@ PyObject *core_structure_pack(PyObject *structure, PyObject *const *leaves, Py_s
 /* The path of a leaf as messages show it: keys and indices joined with '/'. */
 PyObject *core_structure_path(PyObject *structure, Py_ssize_t leaf);
 
-/* --- signature.c ------------------------------------------------------------------------------- */
-
 /* A signature from a nest of specs (reprise.specs.TensorSpec; the Python side has converted
  * other kinds), or NULL without an exception for None and for an empty nest: `*out`. */
 int core_signature_from(PyObject *nest, rp_signature **out);
 /* The nest of specs of a signature; None for NULL. */
 PyObject *core_signature_to(const rp_signature *signature);
 
-/* --- the types ---------------------------------------------------------------------------------
+/* The types.
  *
  * Static types, registered by module.c. */
 

@@ -35,8 +35,6 @@ rp_durable *core_durable_of(PyObject *obj)
     return NULL;
 }
 
-/* --- opening and closing --------------------------------------------------------------------- */
-
 static int mode_from(const char *name, rp_durability *mode)
 {
     for (int i = 0; i < 3; i++) {
@@ -157,8 +155,6 @@ static PyObject *durable_close(PyObject *obj, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
-/* --- checkpoints ------------------------------------------------------------------------------- */
-
 typedef struct request {
     core_request base;
     rp_durable *durable;
@@ -198,8 +194,6 @@ static PyObject *durable_checkpoint(PyObject *obj, PyObject *args, PyObject *kwa
     core_request_drop(&r->base);
     return path;
 }
-
-/* --- what is known ------------------------------------------------------------------------------ */
 
 static int put(PyObject *dict, const char *name, PyObject *value)
 {
@@ -276,8 +270,6 @@ static PyObject *durable_info(PyObject *obj, PyObject *Py_UNUSED(ignored))
     self->uses--;
     return core_durable_dict(&info);
 }
-
-/* --- coming from Reverb -------------------------------------------------------------------------- */
 
 PyDoc_STRVAR(from_reverb_doc,
              "data_from_reverb(source, path)\n--\n\n"

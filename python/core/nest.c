@@ -11,8 +11,6 @@ static PyObject *mapping_type, *sequence_type; /* of collections.abc */
 static PyObject *defaultdict_type;
 static PyObject *fields_name; /* "_fields" */
 
-/* --- leaves ---------------------------------------------------------------------------------- */
-
 static void leaves_init(core_leaves *leaves)
 {
     leaves->items = leaves->inside;
@@ -50,8 +48,6 @@ static inline int leaves_push(core_leaves *leaves, PyObject *leaf)
     leaves->items[leaves->count++] = leaf;
     return 0;
 }
-
-/* --- what an object is ----------------------------------------------------------------------- */
 
 static int is_named_tuple(PyObject *obj)
 {
@@ -92,8 +88,6 @@ int core_nest_kind(PyObject *obj)
     is = PyObject_IsInstance(obj, sequence_type);
     return is < 0 ? -1 : is ? NEST_SEQUENCE : NEST_LEAF;
 }
-
-/* --- taking apart, the general way ----------------------------------------------------------- */
 
 static int too_deep(int depth)
 {
@@ -269,8 +263,6 @@ PyObject *core_structure_of(PyObject *nest)
     return (PyObject *)s;
 }
 
-/* --- taking apart what has a known structure ------------------------------------------------- */
-
 /* 1 if `obj` is of the kind of the node, and for a named tuple of the same class, or one of the
  * same name and fields. */
 static int same_kind(const nest_node *node, PyObject *obj)
@@ -334,8 +326,6 @@ Py_ssize_t core_structure_leaf_count(PyObject *structure)
 {
     return ((core_structure *)structure)->leaf_count;
 }
-
-/* --- putting together ------------------------------------------------------------------------ */
 
 /* Where in a structure and in its leaves the work is. */
 typedef struct position {
@@ -422,8 +412,6 @@ PyObject *core_structure_pack(PyObject *structure, PyObject *const *leaves, Py_s
     position at = {0, 0};
     return build(s, &at, leaves);
 }
-
-/* --- paths ----------------------------------------------------------------------------------- */
 
 /* Appends the paths of the leaves below the node at `*at`, whose own path is `path`. */
 static int add_paths(const core_structure *s, Py_ssize_t *at, PyObject *path, PyObject *list)

@@ -42,8 +42,6 @@ struct core_prefetch {
     bool stopped, is_over; /* over: the last slot says why */
 };
 
-/* --- the thread --------------------------------------------------------------------------- */
-
 static void fill(core_prefetch *p, slot *s)
 {
     const core_prefetch_options *o = &p->options;
@@ -80,8 +78,6 @@ static void *run(void *arg)
     pthread_mutex_unlock(&p->mu);
     return NULL;
 }
-
-/* --- life --------------------------------------------------------------------------------- */
 
 void core_prefetch_stop(core_prefetch *p)
 {
@@ -171,8 +167,6 @@ int core_prefetch_new(rp_sampler *sampler, core_pool *pool,
     *out = p;
     return 0;
 }
-
-/* --- taking ------------------------------------------------------------------------------- */
 
 typedef struct taking {
     core_prefetch *p;

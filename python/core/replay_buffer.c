@@ -48,8 +48,6 @@ static int is_made(const replay_buffer *self)
     return 0;
 }
 
-/* --- life ---------------------------------------------------------------------------------- */
-
 static void drop_columns(replay_buffer *self)
 {
     for (Py_ssize_t i = 0; i < self->column_count; i++) {
@@ -166,8 +164,6 @@ static int init(PyObject *obj, PyObject *args, PyObject *kwargs)
     if (st == RP_NO_RESOURCE) return PyErr_NoMemory(), -1;
     return core_raise(st, &err), -1;
 }
-
-/* --- arrays in ----------------------------------------------------------------------------- */
 
 /* An array of the column's dtype, C contiguous and in native order: `value` itself, if it is
  * one. Numbers are converted if that keeps their kind. */
@@ -318,8 +314,6 @@ static PyArrayObject *vector_from(PyObject *value, int type, npy_intp count, con
     return NULL;
 }
 
-/* --- add ----------------------------------------------------------------------------------- */
-
 static Py_ssize_t find_column(const replay_buffer *self, PyObject *name)
 {
     for (Py_ssize_t i = 0; i < self->column_count; i++)
@@ -433,8 +427,6 @@ out:
     rows_free(&r);
     return result;
 }
-
-/* --- sample -------------------------------------------------------------------------------- */
 
 /* A new array for `count` rows of a column; NULL makes one of a plain type for scalars. */
 static PyObject *new_array(const column *c, int type, npy_intp count)
@@ -611,8 +603,6 @@ static PyObject *sample(PyObject *obj, PyObject *const *args, Py_ssize_t nargs, 
     return result;
 }
 
-/* --- update_priorities --------------------------------------------------------------------- */
-
 static PyObject *update_priorities(PyObject *obj, PyObject *const *args, Py_ssize_t nargs)
 {
     replay_buffer *self = (replay_buffer *)obj;
@@ -639,8 +629,6 @@ out:
     Py_DECREF(indices);
     return result;
 }
-
-/* --- saving -------------------------------------------------------------------------------- */
 
 /* read(first, count): the columns and the weights of rows in a row. */
 static PyObject *read_rows(PyObject *obj, PyObject *args)
@@ -727,8 +715,6 @@ static PyObject *set_state(PyObject *obj, PyObject *args)
     if (st != RP_OK) return core_raise(st, &err);
     Py_RETURN_NONE;
 }
-
-/* --- the rest ------------------------------------------------------------------------------ */
 
 static PyObject *clear(PyObject *obj, PyObject *unused)
 {

@@ -42,8 +42,6 @@ typedef struct sampler_object {
     const char *ended; /* NULL, "samples" or "timeout" */
 } sampler_object;
 
-/* --- calls -------------------------------------------------------------------------------- */
-
 static int enter(sampler_object *self)
 {
     rp_error err = {0};
@@ -104,8 +102,6 @@ static PyObject *raise_deadline(sampler_object *self, int64_t timeout_ms, const 
                    (long long)timeout_ms, why);
     return core_raise(RP_DEADLINE, &err);
 }
-
-/* --- next --------------------------------------------------------------------------------- */
 
 /* A column of a sample that is to be decoded. */
 typedef struct job {
@@ -359,8 +355,6 @@ static PyObject *sampler_next(PyObject *obj, PyObject *const *args, Py_ssize_t n
     return result;
 }
 
-/* --- batch -------------------------------------------------------------------------------- */
-
 static int parse_ragged(const char *text, rp_ragged *out)
 {
     if (strcmp(text, "refuse") == 0)
@@ -464,8 +458,6 @@ static PyObject *sampler_batch(PyObject *obj, PyObject *args, PyObject *kwargs)
     core_given_free(given, given_count);
     return result;
 }
-
-/* --- batches ahead ------------------------------------------------------------------------ */
 
 static void free_sets(core_given **sets, size_t set_count, size_t columns)
 {
@@ -590,8 +582,6 @@ static PyObject *sampler_take(PyObject *obj, PyObject *const *args, Py_ssize_t n
     leave(self);
     return result;
 }
-
-/* --- life --------------------------------------------------------------------------------- */
 
 /* Frees the C side. Nobody is inside. */
 static void drop(sampler_object *self)
@@ -732,8 +722,6 @@ static PyObject *sampler_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     if (open_sampler(self, &o) != 0) Py_CLEAR(self);
     return (PyObject *)self;
 }
-
-/* --- the type ----------------------------------------------------------------------------- */
 
 static PyObject *sampler_why(PyObject *obj, PyObject *unused)
 {

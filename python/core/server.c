@@ -23,8 +23,6 @@ typedef struct server_object {
     pid_t pid;
 } server_object;
 
-/* --- the log --------------------------------------------------------------------------------- */
-
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
 /* On any thread, without the GIL. `ctx` is the highest level to write. */
@@ -48,8 +46,6 @@ static int level_from(const char *name, int *level)
                  "log must be 'error', 'warning', 'info' or 'debug', got '%s'", name);
     return -1;
 }
-
-/* --- limits ---------------------------------------------------------------------------------- */
 
 typedef struct limit_field {
     const char *name;
@@ -143,8 +139,6 @@ static int limits_from(PyObject *dict, rp_server_limits *limits)
     Py_DECREF(dict);
     return result;
 }
-
-/* --- starting and stopping ------------------------------------------------------------------- */
 
 /* The strings are borrowed from `sequence`. */
 static int addresses_from(PyObject *sequence, const char **addresses, size_t *count)

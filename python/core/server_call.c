@@ -14,8 +14,6 @@
 
 enum { CALL_INLINE_MS = 100, SIGNAL_POLL_MS = 20 };
 
-/* --- requests ------------------------------------------------------------------------------ */
-
 void *core_request_new(size_t bytes, void (*clear)(void *request))
 {
     core_request *r = calloc(1, bytes);
@@ -41,8 +39,6 @@ void core_request_drop(core_request *request)
     rp_cancel_free(request->wait.cancel);
     free(request);
 }
-
-/* --- calls --------------------------------------------------------------------------------- */
 
 static void *apart_main(void *arg)
 {

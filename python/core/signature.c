@@ -7,8 +7,6 @@
 #include "module.h"
 #include "nest.h"
 
-/* --- from Python ------------------------------------------------------------------------------- */
-
 /* The dimension of a spec: None is any size. */
 static int dimension_of(PyObject *obj, int64_t *dim)
 {
@@ -176,8 +174,6 @@ out:
     Py_DECREF(structure);
     return failed;
 }
-
-/* --- to Python --------------------------------------------------------------------------------- */
 
 static PyObject *text_of_utf8(const char *text)
 {

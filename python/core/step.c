@@ -103,8 +103,6 @@ int core_check_process(pid_t process)
     return -1;
 }
 
-/* --- the guard ----------------------------------------------------------------------------- */
-
 int core_guard_init(core_guard *guard)
 {
     atomic_init(&guard->is_closed, false);

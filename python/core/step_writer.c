@@ -22,8 +22,6 @@ typedef struct step_writer {
     rp_spec *columns;    /* what the first step had */
 } step_writer;
 
-/* --- making one ---------------------------------------------------------------------------- */
-
 typedef struct opening {
     core_request base;
     rp_client *client;
@@ -140,8 +138,6 @@ static PyObject *step_writer_close(step_writer *self, PyObject *Py_UNUSED(ignore
     core_guard_leave(&self->guard);
     return PyLong_FromSize_t(dropped);
 }
-
-/* --- steps --------------------------------------------------------------------------------- */
 
 /* What a row of column `i` looks like: without the first dimension, of a sequence. */
 static rp_shape row_shape(const rp_tensor *tensor, bool sequence)
@@ -316,8 +312,6 @@ static PyObject *step_writer_append_sequence(step_writer *self, PyObject *nest)
     Py_RETURN_NONE;
 }
 
-/* --- items --------------------------------------------------------------------------------- */
-
 typedef struct creation {
     step_writer *self;
     const char *table;
@@ -438,8 +432,6 @@ static PyObject *step_writer_flush(step_writer *self, PyObject *args, PyObject *
     Py_RETURN_NONE;
 }
 
-/* --- all at once --------------------------------------------------------------------------- */
-
 /* Where the items of one step go. */
 typedef struct targets {
     PyObject *items; /* a list of pairs, which owns the names of the tables */
@@ -529,8 +521,6 @@ static PyObject *step_writer_get_steps(step_writer *self, void *closure)
     (void)closure;
     return PyLong_FromLongLong(self->steps);
 }
-
-/* --- the type ------------------------------------------------------------------------------ */
 
 #define WITH_KEYWORDS(function)                                                                \
     (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS

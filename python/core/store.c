@@ -14,8 +14,6 @@ typedef struct store_object {
     pid_t pid;
 } store_object;
 
-/* --- names ----------------------------------------------------------------------------------- */
-
 static const char *const policy_names[] = {"evict", "block", "reject"};
 
 static int policy_from(const char *name, rp_budget_policy *policy)
@@ -139,8 +137,6 @@ int core_table_options_from(PyObject *args, PyObject *kwargs, rp_table_options *
     return core_signature_from(signature, &out->signature);
 }
 
-/* --- a store --------------------------------------------------------------------------------- */
-
 static PyObject *store_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"max_bytes", "policy", "seed", NULL};
@@ -263,8 +259,6 @@ static PyObject *store_close(PyObject *self, PyObject *Py_UNUSED(ignored))
     Py_END_ALLOW_THREADS
     Py_RETURN_NONE;
 }
-
-/* --- what it says ---------------------------------------------------------------------------- */
 
 static PyObject *selector_tuple(const rp_selector_options *selector)
 {

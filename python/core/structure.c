@@ -221,8 +221,6 @@ PyTypeObject core_Structure = {
     .tp_getset = structure_properties,
 };
 
-/* --- functions of the module ------------------------------------------------------------------- */
-
 static PyObject *flatten(PyObject *module, PyObject *nest)
 {
     core_leaves leaves;

@@ -26,8 +26,6 @@ typedef struct pattern_writer {
     bool *used;       /* which columns patterns look at: RP_MAX_COLUMNS flags */
 } pattern_writer;
 
-/* --- making one ---------------------------------------------------------------------------- */
-
 /* Takes the C writer, whichever it is. */
 static PyObject *wrap(PyTypeObject *type, PyObject *client, rp_structured_writer *writer,
                       rp_batch_writer *batch, Py_ssize_t environments, bool *used)
@@ -224,8 +222,6 @@ static PyObject *writer_close(pattern_writer *self, PyObject *Py_UNUSED(ignored)
     core_guard_leave(&self->guard);
     return PyLong_FromSize_t(dropped);
 }
-
-/* --- steps --------------------------------------------------------------------------------- */
 
 typedef struct appending {
     pattern_writer *self;
@@ -448,8 +444,6 @@ static PyObject *batch_append(pattern_writer *self, PyObject *const *args, Py_ss
     Py_RETURN_NONE;
 }
 
-/* --- flushes and episodes ------------------------------------------------------------------ */
-
 typedef struct flushing {
     pattern_writer *self;
     size_t leave;
@@ -537,8 +531,6 @@ static PyObject *batch_environments(pattern_writer *self, void *closure)
     (void)closure;
     return PyLong_FromSsize_t(self->environments);
 }
-
-/* --- the types ----------------------------------------------------------------------------- */
 
 #define WITH_KEYWORDS(function)                                                                \
     (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS

@@ -12,8 +12,6 @@ enum {
     ASK_MS = 1000,       /* for a signature, to say what is wrong */
 };
 
-/* --- creating --------------------------------------------------------------------------------- */
-
 /* An item on its way to the C writer. */
 typedef struct new_item {
     core_writer *w;
@@ -393,8 +391,6 @@ PyObject *core_writer_create_item(core_writer *w, PyObject *const *args, Py_ssiz
     core_leaves_free(&leaves);
     return key;
 }
-
-/* --- waiting ---------------------------------------------------------------------------------- */
 
 /* DeadlineExceededError: a call and its timeout, in Reverb's words, then the reason. */
 static PyObject *raise_late(const char *what, int64_t timeout_ms, const rp_error *err)

@@ -48,8 +48,6 @@ static PyObject *learn_name; /* "_learn" */
 static const char once_text[] = "a writer is initialised once";
 static const char never_text[] = "the writer was not initialised";
 
-/* --- who is inside ---------------------------------------------------------------------------- */
-
 void writer_state_unref(writer_state *state)
 {
     if (state == NULL || --state->refs > 0) return;
@@ -132,8 +130,6 @@ int writer_wait(writer_state *state, core_call call, void *arg, int64_t timeout_
         Py_END_ALLOW_THREADS
     }
 }
-
-/* --- birth and death -------------------------------------------------------------------------- */
 
 typedef struct greeting {
     rp_client *client;
@@ -333,8 +329,6 @@ static PyObject *writer_close(core_writer *w, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* --- columns and structures ------------------------------------------------------------------- */
-
 static int parse_codec(const char *name, rp_codec *codec)
 {
     for (int i = 0; rp_codec_name((rp_codec)i) != NULL; i++)
@@ -502,8 +496,6 @@ static step_shape *flatten_step(core_writer *w, PyObject *data, core_leaves *lea
     return NULL;
 }
 
-/* --- values ----------------------------------------------------------------------------------- */
-
 static bool has_shape(PyArrayObject *array, const rp_shape *shape)
 {
     if (PyArray_NDIM(array) != shape->rank) return false;
@@ -625,8 +617,6 @@ static int take_all(core_writer *w, step_shape *shape, const core_leaves *leaves
     return 0;
 }
 
-/* --- appending -------------------------------------------------------------------------------- */
-
 /* Enters a step that the C writer has taken into the histories. */
 static int note_step(core_writer *w, step_shape *shape, Py_ssize_t count, bool was_open)
 {
@@ -724,8 +714,6 @@ static PyObject *writer_append(core_writer *w, PyObject *const *args, Py_ssize_t
     if (failed) return NULL;
     Py_RETURN_NONE;
 }
-
-/* --- the type --------------------------------------------------------------------------------- */
 
 static PyObject *writer_steps(core_writer *w, void *unused)
 {

@@ -45,8 +45,6 @@ _BUILT_IN: Dict[str, Any] = {
     kind.__name__: kind for kind in (OverflowError, TypeError, ValueError)
 }
 
-# --- signatures as JSON -----------------------------------------------------------------------
-
 
 def signature_to_json(nest: Any) -> Any:
     """A nest of specs as lists of a word and what belongs to it.
@@ -91,9 +89,6 @@ def signature_from_json(node: Any) -> Any:
         return specs._named_tuple(node[1], list(zip(node[2], values)))
     values = [signature_from_json(value) for value in node[1]]
     return values if node[0] == "list" else tuple(values)
-
-
-# --- the parent -------------------------------------------------------------------------------
 
 
 def clients_of(port: int) -> "weakref.WeakSet[Any]":
@@ -300,9 +295,6 @@ def _status(code: str, text: str) -> errors.StatusError:
     error = errors.StatusError(text)
     error.code = code
     return error
-
-
-# --- the child --------------------------------------------------------------------------------
 
 
 def _serve(config: Mapping[str, Any]) -> Any:

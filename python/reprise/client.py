@@ -324,8 +324,6 @@ class Client:
         """The address or addresses, as they were given."""
         return self._server_address
 
-    # --- the way to the server ----------------------------------------------------------------
-
     @property
     def _client(self) -> _core.Client:
         """The client of the extension: a new one after a fork, or when the way has changed."""
@@ -388,8 +386,6 @@ class Client:
 
         store = server.local_store(self._server_address)
         return (store, None) if store is not None else (None, local_path.find(int(port)))
-
-    # --- writing ------------------------------------------------------------------------------
 
     def insert(
         self, data: Any, priorities: Mapping[str, float], *, timeout: Optional[float] = None
@@ -555,8 +551,6 @@ class Client:
         """
         return structured_writer_lib.BatchWriter(self._client, num_environments, configs)
 
-    # --- reading ------------------------------------------------------------------------------
-
     def sample(
         self,
         table: str,
@@ -638,8 +632,6 @@ class Client:
 
         return dataset.Dataset(self, table, batch_size, **options)
 
-    # --- priorities ---------------------------------------------------------------------------
-
     def mutate_priorities(
         self,
         table: str,
@@ -672,8 +664,6 @@ class Client:
           ValueError: there are not as many priorities as keys, or one is not allowed.
         """
         self._client.mutate(table, keys, priorities, None, timeout)
-
-    # --- the server ---------------------------------------------------------------------------
 
     def server_info(
         self, timeout: Optional[float] = None

@@ -90,9 +90,6 @@ class Priority(_Message):
     }
 
 
-# --- structures, as TensorFlow writes them down -----------------------------------------------
-
-
 class _NoneValue(_Message):
     __slots__ = ()
 

@@ -21,8 +21,6 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Type,
 
 M = TypeVar("M", bound="Message")
 
-# --- bytes ------------------------------------------------------------------------------------
-
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
@@ -74,9 +72,6 @@ def read_fields(data: bytes) -> Iterator[Tuple[int, Union[int, bytes]]]:
 def signed(value: int) -> int:
     """A raw varint as a signed number."""
     return value - (1 << 64) if value >= 1 << 63 else value
-
-
-# --- messages ---------------------------------------------------------------------------------
 
 
 class Field(NamedTuple):
@@ -290,9 +285,6 @@ def _decode(field: Field, raw: Union[int, bytes]) -> Any:
     if issubclass(field.kind, Message):
         return field.kind.FromString(raw)
     raise ValueError(f"field {field.number} is of another type")
-
-
-# --- those of tables --------------------------------------------------------------------------
 
 
 class _Prioritized(Message):

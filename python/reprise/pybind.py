@@ -54,9 +54,6 @@ class _Value:
         return hash((type(self).__name__, self._fields()))
 
 
-# --- selectors --------------------------------------------------------------------------------
-
-
 class ItemSelector(_Value):
     """Which item a table samples or removes. Use those of `reprise.selectors`."""
 
@@ -168,9 +165,6 @@ def selector_from_proto(serialized: bytes) -> ItemSelector:
     return selector_from_options(protos.KeyDistributionOptions.FromString(serialized))
 
 
-# --- rate limiters ----------------------------------------------------------------------------
-
-
 class RateLimiter(_Value):
     """The four numbers of a rate limiter. Use those of `reprise.rate_limiters`."""
 
@@ -195,9 +189,6 @@ class RateLimiter(_Value):
             f"min_diff_={self.min_diff:g}, max_diff={self.max_diff:g}, "
             f"min_size_to_sample={self.min_size_to_sample})"
         )
-
-
-# --- chunkers ---------------------------------------------------------------------------------
 
 
 class ChunkerOptions(_Value):
@@ -236,9 +227,6 @@ class AutoTunedChunkerOptions(ChunkerOptions):
             f"AutoTunedChunkerOptions(num_keep_alive_refs={self.num_keep_alive_refs}, "
             f"throughput_weight={self.throughput_weight:g})"
         )
-
-
-# --- the rest ---------------------------------------------------------------------------------
 
 
 class TableExtension:

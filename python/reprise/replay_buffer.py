@@ -124,8 +124,6 @@ class ReplayBuffer(_core.ReplayBuffer):
         columns = {n: (s, d.name) for n, (s, d) in self.columns.items()}
         return f"{type(self).__name__}({self.capacity}, {columns}, size={len(self)})"
 
-    # --- saving --------------------------------------------------------------------------------
-
     def _blocks(self) -> Iterator[Tuple[Dict[str, np.ndarray], np.ndarray]]:
         """All transitions, the oldest first, some megabytes at a time."""
         row = sum(int(np.prod(s, dtype=np.int64)) * d.itemsize for s, d in self.columns.values())

@@ -107,8 +107,6 @@ _FIELDS: Dict[int, Tuple[str, Any]] = {
     12: ("table_worker_time", protos.TableWorkerTime),
 }
 
-# --- signatures as TensorFlow writes them -----------------------------------------------------
-
 # The numbers of TensorFlow's dtypes that NumPy has.
 _DTYPES = {
     1: "float32",

@@ -46,9 +46,6 @@ def have_tensorflow() -> bool:
     return hasattr(tensorflow, "data")
 
 
-# --- specs ------------------------------------------------------------------------------------
-
-
 def lists_to_tuples(nest: Any) -> Any:
     """The nest with tuples in place of lists, as tf.data wants it."""
     if isinstance(nest, dict):
@@ -124,9 +121,6 @@ def check_signature(table: str, expected: List[specs.TensorSpec], signature: Any
                 f"Requested (dtype, shape): {_text(want)}.  Signature (dtype, shape): "
                 f"{_text(have)}.  Table signature: {text}"
             )
-
-
-# --- drawing ----------------------------------------------------------------------------------
 
 
 class Source:
@@ -425,9 +419,6 @@ class _Row:
         self.dtype, self.shape = column.dtype, column.shape[1:]
 
 
-# --- without TensorFlow -----------------------------------------------------------------------
-
-
 class Pipeline(metaclass=abc.ABCMeta):
     """Elements, and the methods of `tf.data.Dataset` that plain code uses, over NumPy:
     `as_numpy_iterator`, `batch`, `cache`, `element_spec`, `filter`, `map`, `prefetch`, `repeat`,
@@ -561,9 +552,6 @@ def _with_dimension(spec: Any, first: Optional[int]) -> Any:
         return specs.TensorSpec(shape, leaf.dtype)
 
     return tree.map_structure(stacked, spec)
-
-
-# --- the datasets -----------------------------------------------------------------------------
 
 
 class SampleDataset(Pipeline):

@@ -104,9 +104,6 @@ class Waiting(NamedTuple):
         )
 
 
-# --- where a table is -------------------------------------------------------------------------
-
-
 class _Here:
     """A table in a store of this process."""
 
@@ -168,9 +165,6 @@ class _There:
 def _check_count(count: int) -> None:
     if operator.index(count) < 1:
         raise ValueError(f"the count must be >= 1, got {count}")
-
-
-# --- tables -----------------------------------------------------------------------------------
 
 
 class TableExtensionBase(metaclass=abc.ABCMeta):
@@ -392,9 +386,6 @@ class Table:
             f"max_times_sampled={self._max_times_sampled}, name={self._name}, "
             f"rate_limiter={self._rate_limiter!r}, signature={signature})"
         )
-
-
-# --- servers ----------------------------------------------------------------------------------
 
 
 def _check_tables(tables: Optional[Sequence[Table]]) -> List[Table]:

@@ -60,8 +60,6 @@ Pattern = Any  # a nest of pattern_protos.PatternNode
 ReferenceStep = NewType("ReferenceStep", object)
 PatternTransform = Callable[[ReferenceStep], Pattern]
 
-# --- configs as the extension takes them ------------------------------------------------------
-
 _LEFT = {
     "step_index": 0,
     "steps_since_applied": 1,
@@ -128,9 +126,6 @@ def _late(call: str, timeout_ms: Optional[float]) -> errors.DeadlineExceededErro
     return errors.DeadlineExceededError(
         f"{call} call did not complete within provided timeout of {limit}"
     )
-
-
-# --- the writers ------------------------------------------------------------------------------
 
 
 class StructuredWriter:
@@ -286,9 +281,6 @@ class BatchWriter:
             say_dropped("BatchWriter", self._writer.close())
 
 
-# --- patterns ---------------------------------------------------------------------------------
-
-
 class _RefNode:
     """A leaf of a reference step: indexing it makes a node of a pattern."""
 
@@ -417,9 +409,6 @@ def infer_signature(configs: Sequence[Config], step_spec: Any) -> Any:
     return tree.map_structure_with_path(
         lambda path, *nodes: _merge(path, nodes, step), *patterns
     )
-
-
-# --- conditions and priorities ----------------------------------------------------------------
 
 
 class _ConditionBuilder:

@@ -32,8 +32,6 @@ def tensor_spec(spec: specs.TensorSpec, *first: Any) -> tf.TensorSpec:
 # TensorFlow cannot stop a generator that waits; so this one does not wait for longer.
 PATIENCE_MS = 100
 
-# --- samples ----------------------------------------------------------------------------------
-
 _classes: Dict[type, type] = {}
 
 
@@ -129,9 +127,6 @@ def _of_pieces(source: Source) -> tf.data.Dataset:
     return pieces.flat_map(items)
 
 
-# --- patterns ---------------------------------------------------------------------------------
-
-
 def of_patterns(
     input_dataset: tf.data.Dataset,
     configs: Sequence[Any],
@@ -166,9 +161,6 @@ def of_patterns(
 
 def _only(step: Tuple[Any, ...]) -> Any:
     return step[0] if len(step) == 1 else step
-
-
-# --- batches ----------------------------------------------------------------------------------
 
 
 _INFO_DTYPES = (np.uint64, np.float64, np.int64, np.float64, np.int32, np.float64)

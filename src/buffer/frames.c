@@ -33,8 +33,6 @@ typedef struct record {
     uint32_t pieces[];
 } record;
 
-/* --- rings --------------------------------------------------------------------------------- */
-
 static size_t power_of_two_from(size_t least)
 {
     size_t n = 1;
@@ -109,8 +107,6 @@ static void ring_release(rp_frame_ring *r, uint64_t tail)
     r->tail = tail;
 }
 
-/* --- hashes -------------------------------------------------------------------------------- */
-
 /* Both halves of a product: every bit of a and b has its say. */
 static inline uint64_t fold(uint64_t a, uint64_t b)
 {
@@ -137,8 +133,6 @@ static uint64_t hash_of(const char *data, size_t size)
     return fold(fold(lanes[0] ^ odd[1], lanes[1] ^ odd[2]),
                 fold(lanes[2] ^ odd[3], lanes[3] ^ odd[0]));
 }
-
-/* --- frames -------------------------------------------------------------------------------- */
 
 static inline size_t piece_size(const rp_frames *f, uint32_t piece)
 {

@@ -34,8 +34,6 @@ enum {
     LEAST_RING_STREAMED = 64 << 20, /* bytes of a ring that no cache holds */
 };
 
-/* --- birth and death ----------------------------------------------------------------------- */
-
 static rp_status check_column(const rp_replay_column *column, size_t index, rp_error *err)
 {
     const char *name = column->name != NULL ? column->name : "";
@@ -214,8 +212,6 @@ void rp_replay_buffer_free(rp_replay_buffer *b)
     rp_release(&alloc, b, sizeof *b);
 }
 
-/* --- questions ----------------------------------------------------------------------------- */
-
 size_t rp_replay_buffer_size(rp_replay_buffer *b)
 {
     size_t size;
@@ -258,8 +254,6 @@ void rp_replay_buffer_state(rp_replay_buffer *b, rp_replay_state *state)
     memcpy(state->rng, b->rng.s, sizeof state->rng);
     rp_mutex_unlock(&b->mu);
 }
-
-/* --- adding -------------------------------------------------------------------------------- */
 
 void buffer_weigh(const rp_replay_buffer *b, const double *priorities, size_t count,
                   double *weights)
@@ -450,8 +444,6 @@ rp_status rp_replay_buffer_put_back(rp_replay_buffer *b, const void *const *colu
     return add(b, columns, count, NULL, weights, err);
 }
 
-/* --- changing ------------------------------------------------------------------------------ */
-
 /* Gives the rows that are still there their weights; returns how many. */
 static size_t update_block(rp_replay_buffer *b, const int64_t *indices, const double *weights,
                            size_t count) RP_REQUIRES(b->mu);
@@ -539,8 +531,6 @@ rp_status rp_replay_buffer_set_state(rp_replay_buffer *b, const rp_replay_state 
     rp_mutex_unlock(&b->mu);
     return RP_OK;
 }
-
-/* --- checking ------------------------------------------------------------------------------ */
 
 static bool check_row(const rp_replay_buffer *b, const char *row, const char *previous)
 {

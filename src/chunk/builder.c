@@ -70,8 +70,6 @@ static_assert(sizeof(rp_chunk_builder) % _Alignof(builder_column) == 0 &&
                   sizeof(builder_column) % _Alignof(rp_chunk_part) == 0,
               "the arrays of a builder follow each other without gaps");
 
-/* --- birth and death -------------------------------------------------------------------------- */
-
 static rp_status check_spec(const rp_spec *spec, size_t index, size_t *row_elements,
                             rp_error *err)
 {
@@ -193,8 +191,6 @@ size_t rp_chunk_builder_bytes(const rp_chunk_builder *builder)
         bytes += builder->columns[i].data.size + builder->columns[i].lengths.size;
     return bytes;
 }
-
-/* --- appending -------------------------------------------------------------------------------- */
 
 /* Makes room for `more` bytes; doubles, so that appending is cheap in the long run. */
 static bool reserve(const rp_allocator *alloc, buffer *b, size_t more)
@@ -335,8 +331,6 @@ void rp_chunk_builder_clear(rp_chunk_builder *builder)
     builder->rows = 0;
     builder->charged = 0;
 }
-
-/* --- finishing -------------------------------------------------------------------------------- */
 
 static bool is_delta_column(const rp_chunk_builder *b, const builder_column *c)
 {

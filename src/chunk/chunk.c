@@ -154,8 +154,6 @@ void rp_chunk_unref(rp_chunk *chunk)
     if (owner.release != NULL) owner.release(owner.ctx);
 }
 
-/* --- bytes that go before their chunk does ------------------------------------------------------ */
-
 bool rp_chunk_pin(rp_chunk *chunk)
 {
     int_least32_t pins = atomic_load_explicit(&chunk->pins, memory_order_relaxed);

@@ -107,7 +107,7 @@ RP_NODISCARD rp_status rp_chunk_adopt(const rp_allocator *alloc, const uint8_t *
                                       const rp_chunk_owner *owner, rp_chunk **out,
                                       rp_error *err);
 
-/* --- bytes that go before their chunk does ------------------------------------------------------
+/* Bytes that go before their chunk does.
  *
  * For the disk tier, and for whoever reads a chunk that a table may hold. In a store without a
  * tier bytes never go. The columns stay. */

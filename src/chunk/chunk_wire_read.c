@@ -17,8 +17,6 @@ static rp_status corrupt(rp_error *err, const char *what)
     return rp_fail(err, RP_CORRUPT, "chunk: %s is not a valid message", what);
 }
 
-/* --- the outline ------------------------------------------------------------------------------ */
-
 static rp_status read_range(const rp_pb_field *range, rp_chunk_origin *origin, rp_error *err)
 {
     rp_pb_reader reader = rp_pb_open(range->data, range->size);
@@ -166,8 +164,6 @@ rp_status rp_chunk_wire_peek(const uint8_t *wire, size_t size, rp_chunk_head *he
         head->bytes = (size_t)(r.at - wire);
     return RP_OK;
 }
-
-/* --- the columns ------------------------------------------------------------------------------ */
 
 /* A TensorProto as it stands. */
 typedef struct tensor {

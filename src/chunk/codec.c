@@ -31,8 +31,6 @@ const char *rp_codec_name(rp_codec codec)
     return NULL;
 }
 
-/* --- zstd ------------------------------------------------------------------------------------- */
-
 typedef union block_head {
     size_t size;
     max_align_t align;
@@ -146,8 +144,6 @@ static rp_status zstd_decompress(rp_codec_state *state, const uint8_t *src, size
     return result == want ? RP_OK : RP_CORRUPT;
 }
 
-/* --- lz4 -------------------------------------------------------------------------------------- */
-
 static rp_status lz4_compress(const uint8_t *src, size_t raw_bytes, uint8_t *dst,
                               size_t *stored_bytes)
 {
@@ -169,8 +165,6 @@ static rp_status lz4_decompress(const uint8_t *src, size_t size, size_t raw_byte
         return RP_CORRUPT;
     return rp_lz4_decode(src + head, size - head, raw_bytes, dst, want);
 }
-
-/* --- all of them ------------------------------------------------------------------------------ */
 
 void rp_codec_state_init(rp_codec_state *state, const rp_allocator *alloc)
 {

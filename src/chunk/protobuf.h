@@ -129,7 +129,7 @@ static inline bool rp_pb_is(const rp_pb_field *field, uint32_t number, rp_pb_typ
     return field->number == number && field->type == type;
 }
 
-/* --- in order ----------------------------------------------------------------------------------
+/* In order.
  *
  * Whoever writes protocol buffers writes the fields by their numbers, each once; then the next
  * byte is all there is to look at. What is written in another way, or is wrong, makes these say
@@ -180,8 +180,6 @@ static RP_PB_INLINE bool rp_pb_take_double_if(rp_pb_reader *r, uint32_t number, 
     r->at += 8;
     return true;
 }
-
-/* --- writing ----------------------------------------------------------------------------------- */
 
 /* Bytes of a varint, 1 to 10: one for each seven bits begun, and 9/64 is close to a seventh. */
 static inline size_t rp_pb_varint_size(uint64_t value)

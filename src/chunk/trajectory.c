@@ -24,8 +24,6 @@ static_assert(RP_ITEM_INDEX_BYTES + sizeof(rp_trajectory) <= (size_t)RP_ITEM_FIX
                   sizeof(rp_extent) == 8 && sizeof(rp_slice) == 24,
               "rp_trajectory_cost() covers the item and is what its header says");
 
-/* --- checking --------------------------------------------------------------------------------- */
-
 static rp_status check_slice(size_t column, size_t index, const rp_slice *s, rp_error *err)
 {
     size_t rows;
@@ -153,8 +151,6 @@ static inline rp_status check_column(size_t index, const rp_slices *slices,
     return RP_OK;
 }
 
-/* --- finding the chunks ----------------------------------------------------------------------- */
-
 /* The chunks found so far. Up to FEW they stand in `few`; then in `chunks`, an array of its
  * own, with a table of positions + 1 (0: free) beside it. */
 typedef struct chunk_set {
@@ -241,8 +237,6 @@ static inline bool add_chunks(const rp_allocator *alloc, chunk_set *set,
     }
     return true;
 }
-
-/* --- making and dropping ---------------------------------------------------------------------- */
 
 static rp_status count_slices(const rp_slices *columns, size_t column_count,
                               size_t *slice_count, rp_error *err)
@@ -464,8 +458,6 @@ void rp_trajectory_unref(rp_trajectory *trajectory)
 {
     rp_trajectory_unref_many(trajectory, 1);
 }
-
-/* --- use -------------------------------------------------------------------------------------- */
 
 size_t rp_trajectory_column_count(const rp_trajectory *trajectory)
 {

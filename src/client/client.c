@@ -9,8 +9,6 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* --- what lives ------------------------------------------------------------------------------- */
-
 static const int64_t MS = 1000000;
 
 static void forget_known(const rp_client *client, rp_known_signature *known)
@@ -124,8 +122,6 @@ rp_status rp_client_get_live(rp_client *client, rp_client_live **out, rp_error *
     return st;
 }
 
-/* --- options ---------------------------------------------------------------------------------- */
-
 static const char *copy(char **at, const char *text)
 {
     char *here = *at;
@@ -195,8 +191,6 @@ static void complete(rp_client_options *o)
         o->batch_bytes = (size_t)pages / 2 * (size_t)page_bytes;
     if (o->batch_bytes == 0) o->batch_bytes = (size_t)1 << 30;
 }
-
-/* --- life ------------------------------------------------------------------------------------- */
 
 static rp_status new_client(rp_store *store, const char *addresses,
                             const rp_client_options *options, rp_client **out, rp_error *err)
@@ -289,8 +283,6 @@ void rp_client_text_free(rp_client *client, char *text)
 {
     if (text != NULL) rp_release(&client->alloc, text, strlen(text) + 1);
 }
-
-/* --- signatures ------------------------------------------------------------------------------- */
 
 static rp_known_signature *find_known(rp_client_live *live, const char *table)
 {

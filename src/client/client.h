@@ -70,8 +70,6 @@ RP_NODISCARD rp_status rp_client_signature(rp_client *client, const char *table,
 /* Forgets it, so that the next one asks: after a server has refused an item for it. */
 void rp_client_forget_signature(rp_client *client, const char *table);
 
-/* --- calls on a store of this process (local_calls.c) ------------------------------------------ */
-
 RP_NODISCARD rp_status rp_local_tables(rp_client *client, rp_client_tables **out,
                                        rp_error *err);
 RP_NODISCARD rp_status rp_local_mutate(rp_client *client, const char *table,
@@ -87,8 +85,6 @@ RP_NODISCARD rp_status rp_local_pause(rp_client *client, const char *table, uint
 RP_NODISCARD rp_status rp_local_why_blocked(rp_client *client, const char *table,
                                             rp_client_waiting *out, size_t capacity,
                                             size_t *count, size_t *total, rp_error *err);
-
-/* --- lists of tables (tables.c) ----------------------------------------------------------------- */
 
 /* An empty list with room for `capacity` tables. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_client_tables_new(const rp_allocator *alloc, size_t capacity,

@@ -37,8 +37,6 @@ static rp_status need_name(const char *table, rp_error *err)
     return rp_fail(err, RP_INVALID, "no table is named");
 }
 
-/* --- tables as they are ----------------------------------------------------------------------- */
-
 static rp_status corrupt(const rp_client *client, size_t shard, rp_status st, rp_error *err)
 {
     char text[RP_ERROR_TEXT_BYTES];
@@ -122,8 +120,6 @@ rp_status rp_client_get_tables(rp_client *client, rp_wait wait, rp_client_tables
     return get_remote_tables(client, wait, out, err);
 }
 
-/* --- items ------------------------------------------------------------------------------------ */
-
 rp_status rp_client_mutate(rp_client *client, const char *table, const rp_update *updates,
                            size_t update_count, const uint64_t *deletes, size_t delete_count,
                            rp_wait wait, rp_error *err)
@@ -156,8 +152,6 @@ rp_status rp_client_reset(rp_client *client, const char *table, rp_wait wait, rp
     rp_wire_write_reset_request(&message, table);
     return call_all(client, RP_CLIENT_REVERB "Reset", &message, true, wait, err);
 }
-
-/* --- checkpoints ------------------------------------------------------------------------------ */
 
 static rp_status copy_path(rp_client *client, const rp_unary *u, char **out, rp_error *err)
 {
@@ -216,8 +210,6 @@ rp_status rp_client_checkpoint(rp_client *client, rp_wait wait, char **path, rp_
     return st;
 }
 
-/* --- durability ------------------------------------------------------------------------------- */
-
 static rp_status read_durability(const rp_client *client, const rp_unary *u,
                                  rp_client_durability *out, size_t capacity, size_t *count,
                                  rp_error *err)
@@ -269,8 +261,6 @@ rp_status rp_client_get_durability(rp_client *client, rp_client_durability *out,
     *count = 1;
     return RP_OK;
 }
-
-/* --- tables made and changed ------------------------------------------------------------------ */
 
 rp_status rp_client_create_table(rp_client *client, const rp_table_options *options,
                                  rp_wait wait, rp_error *err)
@@ -342,8 +332,6 @@ rp_status rp_client_resume_table(rp_client *client, const char *table, uint32_t 
 {
     return set_paused(client, table, sides, true, wait, err);
 }
-
-/* --- why ---------------------------------------------------------------------------------------- */
 
 /* Takes what one shard says. */
 static rp_status add_blocked(rp_client *client, size_t shard, const rp_unary_answer *answer,

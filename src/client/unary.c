@@ -45,8 +45,6 @@ struct rp_unary {
     part parts[];
 };
 
-/* --- on the loop's thread ------------------------------------------------------------------- */
-
 static void end_part(part *p, rp_status status, const char *text)
 {
     rp_unary *u = p->unary;
@@ -158,8 +156,6 @@ static void cancel_all(void *arg)
         end_part(p, RP_CANCELLED, "cancelled");
     }
 }
-
-/* --- on the thread that waits --------------------------------------------------------------- */
 
 static void on_fire(rp_cancel_link *link)
 {

@@ -13,8 +13,6 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* --- read only ---------------------------------------------------------------------------------- */
-
 typedef struct read_only {
     rp_files base;
     rp_allocator alloc;
@@ -93,8 +91,6 @@ rp_status rp_files_open_read_only(const rp_allocator *alloc, const char *directo
     *out = &r->base;
     return RP_OK;
 }
-
-/* --- questions ---------------------------------------------------------------------------------- */
 
 /* Opens a file of a directory for reading, or -1. */
 static int open_in(const char *directory, const char *path)

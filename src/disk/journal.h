@@ -167,8 +167,6 @@ RP_NODISCARD rp_status rp_journal_read(const rp_allocator *alloc, rp_files *file
                                        void *ctx, uint64_t *last, uint64_t *torn_bytes,
                                        rp_error *err);
 
-/* --- pure, for the above and the tests ---------------------------------------------------------------- */
-
 enum { RP_JOURNAL_PATH_BYTES = 32, RP_JOURNAL_SECTOR = 512 };
 
 /* A file that has not got its name yet. Whoever reads leaves it alone. */

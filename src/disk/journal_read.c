@@ -14,8 +14,6 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* --- one file --------------------------------------------------------------------------------------- */
-
 /* Looks for the largest synced number behind a bad record. */
 static uint64_t find_synced(const uint8_t *data, size_t size, size_t offset)
 {
@@ -95,8 +93,6 @@ rp_status rp_journal_walk(const uint8_t *data, size_t size, uint64_t first,
     }
     return RP_OK;
 }
-
-/* --- all of them -------------------------------------------------------------------------------------- */
 
 typedef struct reader {
     const rp_allocator *alloc;

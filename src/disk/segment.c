@@ -166,8 +166,6 @@ void rp_segment_unref(rp_segment *segment)
     if (!has_file) segment_free(segment);
 }
 
-/* --- reading ------------------------------------------------------------------------------------ */
-
 static rp_status check_header(const rp_segment *segment, const uint8_t *bytes, size_t got,
                               const rp_store_id *store, rp_error *err)
 {

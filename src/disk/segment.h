@@ -70,8 +70,6 @@ RP_NODISCARD rp_status rp_segment_read(rp_segment *segment, const rp_place *plac
                                        rp_record_kind kind, void *out, uint64_t *first,
                                        rp_error *err);
 
-/* --- the seal ---------------------------------------------------------------------------------- */
-
 enum { RP_SEAL_FIXED_BYTES = 32 };
 
 /* What the last record of a finished segment says: see docs/checkpoint.md. */

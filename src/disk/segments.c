@@ -69,8 +69,6 @@ void rp_segments_free(rp_segments *s)
     rp_release(&alloc, s, sizeof *s);
 }
 
-/* --- putting -------------------------------------------------------------------------------------- */
-
 void rp_segments_enter_locked(rp_segments *s, rp_segment *segment)
 {
     segment->is_held = true;
@@ -147,8 +145,6 @@ rp_status rp_segments_put(rp_segments *s, rp_record_kind kind, uint64_t number,
     if (st != RP_OK) rp_release(&s->alloc, copy, size + 1);
     return st;
 }
-
-/* --- homes ----------------------------------------------------------------------------------------- */
 
 /* Frees the list of them. The chunk goes: nobody looks any more. */
 static void homes_free(rp_chunk_home *base)
@@ -329,8 +325,6 @@ rp_status rp_segments_adopt(rp_segments *s, rp_chunk *chunk, const rp_place *pla
     return RP_OK;
 }
 
-/* --- reading ---------------------------------------------------------------------------------------- */
-
 /* The entry at `place`, if it is in the queue; SIZE_MAX if not. They stand in order (S1). */
 static size_t find_entry_locked(const rp_segments *s, const rp_place *place) RP_REQUIRES(s->mu)
 {
@@ -444,8 +438,6 @@ rp_status rp_segments_sync_opened(rp_segments *s, uint64_t number, rp_error *err
     return st;
 }
 
-/* --- what there is ----------------------------------------------------------------------------------- */
-
 uint64_t rp_segments_queued(rp_segments *s)
 {
     uint64_t bytes;
@@ -545,8 +537,6 @@ rp_status rp_segments_remove(rp_segments *s, uint64_t number, rp_error *err)
     rp_segment_index_bury(s->index);
     return st;
 }
-
-/* --- the checker -------------------------------------------------------------------------------------- */
 
 static const char *check_locked(rp_segments *s) RP_REQUIRES(s->mu)
 {

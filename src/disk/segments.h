@@ -38,8 +38,6 @@ RP_NODISCARD rp_status rp_segments_new(const rp_segments_options *options, rp_se
  * chunks with places there may live on. */
 void rp_segments_free(rp_segments *s); /* NULL is fine */
 
-/* --- a chunk's home ---------------------------------------------------------------------------------- */
-
 /* Where a chunk is, or will be when it has been flushed. False if it has not been put there, or
  * was dropped before it was written. */
 bool rp_segments_place(const rp_segments *s, const rp_chunk *chunk, rp_place *out);
@@ -68,8 +66,6 @@ RP_NODISCARD rp_status rp_segments_put(rp_segments *s, rp_record_kind kind, uint
  */
 RP_NODISCARD rp_status rp_segments_adopt(rp_segments *s, rp_chunk *chunk, const rp_place *place,
                                          uint64_t first);
-
-/* --- writing ------------------------------------------------------------------------------------------ */
 
 /* Bytes queued and not written. */
 uint64_t rp_segments_queued(rp_segments *s);
@@ -101,8 +97,6 @@ RP_NODISCARD rp_status rp_segments_sync_flushed(rp_segments *s, rp_error *err);
 /* Counts how often places have changed, because a segment was condemned or the queue dropped:
  * if it has, places that were written down since must be written again. */
 uint64_t rp_segments_generation(rp_segments *s);
-
-/* --- reading ------------------------------------------------------------------------------------------- */
 
 /* Reads and checks the record at `place` into `out`, which has room for place->size bytes. What
  * is not on stable storage yet is read from memory. `*first` (may be NULL) is where a chunk

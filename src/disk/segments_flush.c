@@ -21,8 +21,6 @@ void rp_segments_deinit_batch(rp_segments *s)
     s->batch = NULL;
 }
 
-/* --- after a failure -------------------------------------------------------------------------------- */
-
 /* How many segments the queue needs from scratch. */
 static size_t segments_needed_locked(const rp_segments *s) RP_REQUIRES(s->mu)
 {
@@ -124,8 +122,6 @@ static void condemn(rp_segments *s)
     rp_segment_index_bury(s->index);
 }
 
-/* --- dropping the queue ------------------------------------------------------------------------------- */
-
 /* Gives the chunk of a dropped entry the place that it had before: its old record if it was
  * being moved, otherwise none. Without a place the home keeps its segment, which has no file.
  */
@@ -212,8 +208,6 @@ void rp_segments_drop_queue(rp_segments *s, bool always)
     rp_release(&s->alloc, old, old_capacity * sizeof *old);
     rp_segment_index_bury(s->index);
 }
-
-/* --- working ----------------------------------------------------------------------------------------- */
 
 /* The first `count` entries are on stable storage: lets go of them. */
 static void pop(rp_segments *s, size_t count)

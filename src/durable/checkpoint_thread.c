@@ -218,8 +218,6 @@ void rp_durable_stop_thread(rp_durable *d)
     d->has_thread = false;
 }
 
-/* --- asking ------------------------------------------------------------------------------------------------ */
-
 static void ask(rp_durable *d, rp_checkpoint_request *request)
 {
     rp_mutex_lock(&d->mu);

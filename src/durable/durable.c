@@ -24,8 +24,6 @@ enum {
 #define DEFAULT_SEGMENT_BYTES (UINT64_C(256) << 20)
 #define MAX_SEGMENT_BYTES (UINT64_C(2) << 30)
 
-/* --- options ------------------------------------------------------------------------------------------- */
-
 static rp_status set_options(rp_durable *d, const rp_durable_options *options, rp_error *err)
 {
     rp_durable_options o = *options;
@@ -54,8 +52,6 @@ static rp_status set_options(rp_durable *d, const rp_durable_options *options, r
     d->options.directory = d->directory;
     return RP_OK;
 }
-
-/* --- what it says of itself ----------------------------------------------------------------------------- */
 
 void rp_durable_trouble(rp_durable *d, rp_trouble what, const char *text)
 {
@@ -133,8 +129,6 @@ void rp_durable_get_info(rp_durable *d, rp_durable_info *out)
         out->load_bytes = tier.load_bytes;
     }
 }
-
-/* --- opening --------------------------------------------------------------------------------------------- */
 
 /* Keys that were handed out after the checkpoint are not in it: a generator that repeated them
  * would have new items take the places of old ones. */

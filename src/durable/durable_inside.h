@@ -99,15 +99,11 @@ RP_NODISCARD rp_status rp_durable_load_on(rp_files *files, const rp_durable_opti
 /* Something is wrong (`text`), or well again (NULL): notes it and tells. Not under a lock. */
 void rp_durable_trouble(rp_durable *d, rp_trouble what, const char *text) RP_EXCLUDES(d->mu);
 
-/* --- checkpoint_thread.c ------------------------------------------------------------------------------ */
-
 /* Writes one on this thread, and notes how it went. */
 RP_NODISCARD rp_status rp_durable_write_checkpoint(rp_durable *d, rp_error *err)
     RP_EXCLUDES(d->mu);
 RP_NODISCARD rp_status rp_durable_start_thread(rp_durable *d, rp_error *err);
 void rp_durable_stop_thread(rp_durable *d);
-
-/* --- journaling.c --------------------------------------------------------------------------------------- */
 
 /* Makes the changes of the journal again, from r->lsn on, which it moves. */
 RP_NODISCARD rp_status rp_durable_replay(rp_durable *d, rp_recovery *r, rp_error *err);

@@ -9,8 +9,6 @@
 #include "util/kill_point.h"
 #include "util/mem.h"
 
-/* --- replay ---------------------------------------------------------------------------------------------- */
-
 /* How much of a segment is good, from its beginning. */
 typedef struct good_part {
     uint64_t segment, end;
@@ -130,8 +128,6 @@ rp_status rp_durable_replay(rp_durable *d, rp_recovery *r, rp_error *err)
     return RP_OK;
 }
 
-/* --- while it runs ------------------------------------------------------------------------------------------ */
-
 static void on_safe(void *ctx, uint64_t lsn)
 {
     rp_durable *d = ctx;
@@ -186,8 +182,6 @@ rp_status rp_durable_stop_journal(rp_durable *d, rp_error *err)
     d->checkpointer.journal = NULL;
     return st;
 }
-
-/* --- who listens ---------------------------------------------------------------------------------------------- */
 
 uint64_t rp_durable_safe(rp_durable *d)
 {

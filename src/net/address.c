@@ -15,8 +15,6 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* --- one address ------------------------------------------------------------------------------ */
-
 static rp_status parse_unix(const char *text, rp_address *out, rp_error *err)
 {
     const char *path = text + 5;
@@ -91,8 +89,6 @@ rp_status rp_address_parse(const char *text, rp_address *out, rp_error *err)
         return rp_fail(err, RP_INVALID, "address '%s': not an IPv6 address", text);
     return RP_OK;
 }
-
-/* --- endpoints -------------------------------------------------------------------------------- */
 
 static void add_endpoint(rp_endpoints *out, const void *address, size_t bytes)
 {
@@ -173,8 +169,6 @@ rp_status rp_address_resolve(const rp_address *address, rp_endpoints *out, rp_er
         return rp_fail(err, RP_NOT_FOUND, "'%s': the name has no address", address->host);
     return RP_OK;
 }
-
-/* --- lists ------------------------------------------------------------------------------------ */
 
 static rp_status add_shard(rp_address_list *list, const char *text, const char *name,
                            rp_error *err)

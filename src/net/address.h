@@ -41,8 +41,6 @@ bool rp_address_resolve_now(const rp_address *address, rp_endpoints *out);
 RP_NODISCARD rp_status rp_address_resolve(const rp_address *address, rp_endpoints *out,
                                           rp_error *err);
 
-/* --- lists ------------------------------------------------------------------------------------ */
-
 typedef struct rp_shard_address {
     char *text; /* as it was given, or "address:port" of a dns: name */
     rp_address address;

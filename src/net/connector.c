@@ -56,8 +56,6 @@ static void done(rp_connector *c, int fd)
     c->on_done(c, fd, c->why);
 }
 
-/* --- lookups ---------------------------------------------------------------------------------- */
-
 static void free_lookup(rp_lookup *l)
 {
     rp_mutex_deinit(&l->mu);
@@ -132,8 +130,6 @@ static bool start_lookup(rp_connector *c)
     free_lookup(l);
     return false;
 }
-
-/* --- endpoints -------------------------------------------------------------------------------- */
 
 static int open_socket(const rp_endpoint *e)
 {
@@ -253,8 +249,6 @@ static void on_due(rp_timer *timer)
         try_next(c);
     }
 }
-
-/* --- attempts --------------------------------------------------------------------------------- */
 
 rp_status rp_connector_start(rp_connector *c, int64_t until_ns)
 {

@@ -75,8 +75,6 @@ static rp_link_result fail(rp_link *link)
     return RP_LINK_BROKEN;
 }
 
-/* --- plain ---------------------------------------------------------------------------------- */
-
 /* What to make of the result of a system call that moves bytes. */
 static rp_link_result plain_result(rp_link *link, ssize_t n, size_t *moved)
 {
@@ -128,8 +126,6 @@ rp_link_result rp_link_peek(rp_link *link, void *data, size_t size, size_t *move
     } while (n < 0 && errno == EINTR);
     return n == 0 ? RP_LINK_END : plain_result(link, n, moved);
 }
-
-/* --- TLS ------------------------------------------------------------------------------------ */
 
 /* What to make of a call that did not succeed. */
 static rp_link_result tls_result(rp_link *link, int returned, uint32_t *waits)
@@ -362,8 +358,6 @@ void rp_link_peer_name(const rp_link *link, char *name, size_t size)
     if (length >= 0) OPENSSL_free(text);
     ERR_clear_error();
 }
-
-/* --- both ----------------------------------------------------------------------------------- */
 
 bool rp_link_has_pending(const rp_link *link)
 {

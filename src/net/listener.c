@@ -50,8 +50,6 @@ typedef struct target {
     size_t address_count;
 } target;
 
-/* --- addresses ------------------------------------------------------------------------------ */
-
 static socklen_t endpoint_bytes(const endpoint *e)
 {
     return e->any.sa_family == AF_INET6 ? sizeof e->v6 : sizeof e->v4;
@@ -102,8 +100,6 @@ static void describe(const endpoint *e, char *text, size_t size)
         (void)snprintf(text, size, "unknown");
     }
 }
-
-/* --- parsing -------------------------------------------------------------------------------- */
 
 /* A decimal number of at most five digits. */
 static bool parse_number(const char *text, long *out)
@@ -170,8 +166,6 @@ static rp_status parse(const char *text, target *t, rp_error *err)
     }
     return parse_host(text, t, err);
 }
-
-/* --- names ---------------------------------------------------------------------------------- */
 
 static bool is_same(const endpoint *a, const endpoint *b)
 {
@@ -244,8 +238,6 @@ static bool all_local(const target *t)
         if (!is_local(&t->addresses[i])) return false;
     return true;
 }
-
-/* --- sockets -------------------------------------------------------------------------------- */
 
 static rp_status fail_errno(rp_error *err, const char *text, int why)
 {
@@ -430,8 +422,6 @@ static rp_status open_fd(const char *text, const target *t, rp_listener *l, rp_e
     describe(&e, l->text, sizeof l->text);
     return RP_OK;
 }
-
-/* --- the interface -------------------------------------------------------------------------- */
 
 rp_status rp_listener_open(rp_listener *listener, const char *address, rp_error *err)
 {

@@ -97,8 +97,6 @@ struct rp_loop {
     struct epoll_event ready[READY_MAX]; /* from ready_next on: still to be called */
 };
 
-/* --- birth and death ------------------------------------------------------------------------ */
-
 static void on_stop(rp_post *post)
 {
     rp_loop *loop = (rp_loop *)(void *)((char *)post - offsetof(rp_loop, stop));
@@ -156,8 +154,6 @@ void rp_loop_abandon(rp_loop *loop)
     (void)close(loop->event_fd);
     (void)close(loop->epoll_fd);
 }
-
-/* --- posts ---------------------------------------------------------------------------------- */
 
 /* It cannot fail: the counter would have to be near 2^64. */
 static void wake(const rp_loop *loop)
@@ -224,8 +220,6 @@ static void run_posts(rp_loop *loop)
     }
 }
 
-/* --- descriptors ---------------------------------------------------------------------------- */
-
 static uint32_t to_epoll(uint32_t events)
 {
     return ((events & RP_READABLE) != 0 ? (uint32_t)EPOLLIN : 0) |
@@ -280,8 +274,6 @@ static void call_ready(rp_loop *loop)
         if (events != 0) watch->on_ready(watch, events);
     }
 }
-
-/* --- timers --------------------------------------------------------------------------------- */
 
 static timer_heap *heap_of(rp_loop *loop, const rp_timer *timer)
 {
@@ -378,8 +370,6 @@ static int64_t next_due(const rp_loop *loop)
             due_ns = loop->heaps[i].entries[1].due_ns;
     return due_ns;
 }
-
-/* --- turns ---------------------------------------------------------------------------------- */
 
 int64_t rp_loop_now(const rp_loop *loop)
 {
@@ -484,8 +474,6 @@ void rp_loop_run(rp_loop *loop)
     loop->ready_count = 0; /* epoll names them anew */
     unlock_turn(loop);
 }
-
-/* --- guests --------------------------------------------------------------------------------- */
 
 void rp_loop_share(rp_loop *loop)
 {

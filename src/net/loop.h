@@ -28,8 +28,6 @@ void rp_loop_stop(rp_loop *loop);
 /* The monotonic time at which this turn began: no system call. */
 int64_t rp_loop_now(const rp_loop *loop);
 
-/* --- descriptors ---------------------------------------------------------------------------- */
-
 /* RP_HUNG_UP (both directions are over, or an error waits) is reported, never asked for: also
  * to a watch that asks for nothing, and again every turn until it is forgotten. RP_PEER_ENDED,
  * if asked for: the peer sends no more, though what it sent may be unread. */
@@ -52,8 +50,6 @@ void rp_loop_change(rp_loop *loop, rp_watch *watch, uint32_t events);
  * more, not even for what this turn had already seen. */
 void rp_loop_forget(rp_loop *loop, rp_watch *watch);
 
-/* --- times ---------------------------------------------------------------------------------- */
-
 /* Embed it; zero-initialise it and set on_due. */
 typedef struct rp_timer rp_timer;
 struct rp_timer {
@@ -73,8 +69,6 @@ struct rp_timer {
 RP_NODISCARD rp_status rp_loop_arm(rp_loop *loop, rp_timer *timer, int64_t due_ns);
 void rp_loop_disarm(rp_loop *loop, rp_timer *timer); /* not armed: nothing */
 
-/* --- other threads -------------------------------------------------------------------------- */
-
 /* Embed it; its memory must stay until it has run. */
 typedef struct rp_post rp_post;
 struct rp_post {
@@ -87,8 +81,6 @@ struct rp_post {
  * and the next turns the others. Posts made before rp_loop_stop() are run before rp_loop_run()
  * returns. */
 void rp_loop_post(rp_loop *loop, rp_post *post);
-
-/* --- guests --------------------------------------------------------------------------------- */
 
 /* Lets other threads do the loop's work for a moment, while its own sleeps: whoever has only
  * this one thing to do need not wake it for that. Before it runs. */

@@ -47,8 +47,6 @@ typedef struct wire {
     uint64_t idle_records; /* see rp_tls_idle_records() */
 } wire;
 
-/* --- the BIO -------------------------------------------------------------------------------- */
-
 static bool is_again(ssize_t n)
 {
     return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
@@ -109,8 +107,6 @@ static BIO_METHOD *new_method(void)
     return NULL;
 }
 
-/* --- records without data ------------------------------------------------------------------- */
-
 /* OpenSSL calls this for each record and each handshake message. TLS 1.3 encrypts the type of a
  * record, and reports it apart from the header. */
 static void on_protocol_message(int is_ours, int version, int type, const void *data,
@@ -128,8 +124,6 @@ static void on_protocol_message(int is_ours, int version, int type, const void *
     w->idle_records++;
     w->allowance = 0;
 }
-
-/* --- contexts ------------------------------------------------------------------------------- */
 
 /* "h2" if the client offers it, else "http/1.1"; a client that offers neither is refused. */
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_length,
@@ -354,8 +348,6 @@ void rp_tls_unref(rp_tls *tls)
     rp_allocator alloc = tls->alloc;
     rp_release(&alloc, tls, sizeof *tls);
 }
-
-/* --- sessions ------------------------------------------------------------------------------- */
 
 SSL *rp_tls_new_session(rp_tls *tls, int fd)
 {

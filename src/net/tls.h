@@ -36,8 +36,6 @@ RP_NODISCARD rp_status rp_tls_new_client(const rp_allocator *alloc,
 rp_tls *rp_tls_ref(rp_tls *tls);
 void rp_tls_unref(rp_tls *tls); /* NULL is fine */
 
-/* --- for net/link.h ------------------------------------------------------------------------- */
-
 struct ssl_st;
 
 /* A session over `fd`, which is borrowed. It holds a reference to `tls`.

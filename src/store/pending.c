@@ -14,8 +14,6 @@ static_assert(sizeof(rp_draft) % _Alignof(rp_slices) == 0 &&
                   sizeof(rp_slice) % _Alignof(uint32_t) == 0,
               "the arrays of a draft follow each other without gaps");
 
-/* --- drafts ----------------------------------------------------------------------------------- */
-
 rp_draft *rp_draft_new(const rp_allocator *alloc, size_t column_count, size_t slice_count)
 {
     /* Both counts are bounded, by RP_MAX_COLUMNS and RP_MAX_SLICES: no overflow. */
@@ -101,8 +99,6 @@ static rp_status make_trajectory(rp_pending *q, rp_pending_item *item, rp_error 
     item->draft = NULL;
     return RP_OK;
 }
-
-/* --- the queue -------------------------------------------------------------------------------- */
 
 static rp_pending_item *at(const rp_pending *q, size_t index)
 {

@@ -36,8 +36,6 @@ static_assert(sizeof(rp_writer) % _Alignof(rp_writer_column) == 0 &&
                   sizeof(rp_chunk_tuner) % _Alignof(rp_pick) == 0,
               "the arrays of a writer follow each other without gaps");
 
-/* --- birth and death -------------------------------------------------------------------------- */
-
 static rp_status check_options(const rp_allocator *alloc, const rp_writer_options *o,
                                rp_error *err)
 {
@@ -144,8 +142,6 @@ size_t rp_writer_pending(const rp_writer *writer)
     return writer->pending.count;
 }
 
-/* --- chunks ----------------------------------------------------------------------------------- */
-
 /* Completes the chunk that a column is collecting, which has rows, and hands it to all who
  * wait. */
 static rp_status complete_chunk(rp_writer *w, size_t index, rp_error *err)
@@ -182,8 +178,6 @@ rp_status rp_writer_complete_awaited(rp_writer *w, rp_error *err)
         if (w->columns[i].awaited) st = complete_chunk(w, i, err);
     return st;
 }
-
-/* --- appending -------------------------------------------------------------------------------- */
 
 static rp_status check_step(const rp_writer *w, const rp_tensor *step, rp_error *err)
 {
@@ -244,8 +238,6 @@ rp_status rp_writer_append(rp_writer *writer, const rp_tensor *step, rp_error *e
     (void)rp_writer_insert_complete(writer, rp_wait_none(), NULL);
     return RP_OK;
 }
-
-/* --- flushing --------------------------------------------------------------------------------- */
 
 rp_status rp_writer_flush(rp_writer *writer, rp_wait wait, rp_error *err)
 {

@@ -37,12 +37,8 @@ struct rp_writer {
     rp_pick *latest;        /* one per column, for rp_writer_create_latest() */
 };
 
-/* --- writer.c, for writer_items.c --------------------------------------------------------------- */
-
 /* Completes the chunks that items wait for. */
 RP_NODISCARD rp_status rp_writer_complete_awaited(rp_writer *w, rp_error *err);
-
-/* --- writer_items.c, for writer.c --------------------------------------------------------------- */
 
 /* Inserts all items that are complete, up to the first that is not. If that fails, the item at
  * the head of the queue is the one that failed. */

@@ -34,8 +34,6 @@ static const char *label(const rp_writer *w, size_t index, char text[LABEL_BYTES
     return text;
 }
 
-/* --- inserting -------------------------------------------------------------------------------- */
-
 /* Waits until all that has gone in is safe. If it fails, it can be asked again. */
 static rp_status wait_until_safe(rp_writer *w, rp_wait wait, rp_error *err)
 {
@@ -136,8 +134,6 @@ rp_status rp_writer_insert_or_drop(rp_writer *w, rp_wait wait, rp_error *err)
     if (err != NULL) *err = why;
     return st;
 }
-
-/* --- creating items --------------------------------------------------------------------------- */
 
 /* The same pick with `start` counted from the beginning of the episode. */
 static rp_pick absolute(const rp_writer *w, const rp_pick *pick)

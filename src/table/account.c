@@ -90,8 +90,6 @@ static int entry_of(uint64_t state, uint16_t id)
     return -1;
 }
 
-/* --- what the disk tier is told ----------------------------------------------------------------- */
-
 static void tell_spill(rp_account *a)
 {
     rp_spill *spill = a->budget->spill;
@@ -123,8 +121,6 @@ static void note_move(rp_account *a, rp_chunk *chunk, int come)
     if (come > 0) a->moved_bytes += chunk->wire_bytes;
     if (a->moved_count == RP_MAX_MOVED || a->moved_bytes >= RP_MAX_MOVED_BYTES) tell_spill(a);
 }
-
-/* --- who holds a chunk ---------------------------------------------------------------------------- */
 
 /* Nobody else writes our id, so a relaxed look is enough to find it. */
 static uint64_t state_of(const rp_chunk *chunk)
@@ -312,8 +308,6 @@ bool rp_account_has_room(const rp_account *a, const rp_trajectory *trajectory)
     return wanted <= spill->limit;
 }
 
-/* --- what never goes to disk ----------------------------------------------------------------------- */
-
 uint64_t rp_account_small(const rp_account *a)
 {
     /* What the tier has not been told yet may be less than nothing. */
@@ -429,8 +423,6 @@ void rp_account_take_back(rp_account *a, const rp_trajectory *trajectory, const 
     a->freed = freed + (left > 0 ? (uint64_t)left : 0);
     a->deleted_episodes -= (int64_t)entry->episodes;
 }
-
-/* --- the budget ----------------------------------------------------------------------------------- */
 
 /* Index memory that is kept for items that have gone. */
 static uint64_t idle_bytes(size_t spare)

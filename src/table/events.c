@@ -144,7 +144,7 @@ void rp_events_deliver(rp_table *t)
     rp_mutex_unlock(&t->mu);
 }
 
-/* --- the view ----------------------------------------------------------------------------------
+/* The view.
  * Its holder runs under the table's lock, which the analysis cannot see through a callback. */
 
 int64_t rp_view_size(const rp_table_view *view) RP_NO_THREAD_SAFETY_ANALYSIS

@@ -34,8 +34,6 @@
 static_assert((int)RP_BLOCK <= (int)RP_EVENTS_AT_ONCE,
               "updates are told of after the whole block is done");
 
-/* --- birth and death ---------------------------------------------------------------------------- */
-
 rp_status rp_table_check_options(const rp_table_options *o, rp_error *err)
 {
     rp_error why;
@@ -172,8 +170,6 @@ void rp_table_unref(rp_table *t)
     rp_release(&alloc, t, sizeof *t);
 }
 
-/* --- changing one item --------------------------------------------------------------------------- */
-
 uint32_t rp_table_find_locked(const rp_table *t, uint64_t key, uint32_t tag)
 {
     rp_map_cursor at = rp_map_start(&t->keys, tag);
@@ -283,8 +279,6 @@ rp_status rp_table_refuse_closed(const rp_table *t, rp_error *err)
     return rp_fail(err, RP_CANCELLED, "table '%s' %s", t->options.name,
                    rp_table_is_dropped(t) ? "was dropped" : "is closed");
 }
-
-/* --- by key --------------------------------------------------------------------------------------- */
 
 /* Finds the slots of up to RP_BLOCK keys: fetches the slots, then compares. */
 static void find_block_locked(const rp_table *t, const uint32_t *tags, const uint64_t *keys,

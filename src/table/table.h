@@ -144,8 +144,6 @@ static inline bool rp_table_is_dropped(const rp_table *t)
     return atomic_load_explicit(&t->dropped, memory_order_acquire);
 }
 
-/* --- table.c, for the others ------------------------------------------------------------------ */
-
 /* Pure: needs no lock. RP_INVALID. */
 RP_NODISCARD rp_status rp_table_weigh(const rp_table *t, double priority, rp_weighed *out,
                                       rp_error *err);
@@ -201,8 +199,6 @@ size_t rp_table_evict_bytes(rp_table *t, uint64_t bytes) RP_EXCLUDES(t->mu);
 /* RP_CANCELLED, with a sentence. */
 rp_status rp_table_refuse_closed(const rp_table *t, rp_error *err);
 
-/* --- leave.c ------------------------------------------------------------------------------------ */
-
 /* Leaves the lock after a change: tells atomic extensions, resumes parked operations that have
  * become possible, unlocks; then, without the lock, lets go of what died, calls back what is
  * over, tells deferred extensions and wakes tables that wait for bytes. */
@@ -222,8 +218,6 @@ void rp_budget_set_lost(rp_budget *b, uint64_t bytes);
 void rp_table_wait_for_bytes_locked(rp_table *t) RP_REQUIRES(t->mu);
 void rp_table_stop_waiting_for_bytes_locked(rp_table *t) RP_REQUIRES(t->mu);
 
-/* --- operation.c -------------------------------------------------------------------------------- */
-
 /* Runs parked operations as far as they get. */
 void rp_table_pump_locked(rp_table *t) RP_REQUIRES(t->mu);
 
@@ -233,8 +227,6 @@ void rp_table_end_parked_locked(rp_table *t, const char *text) RP_REQUIRES(t->mu
 
 /* What is left to do for an operation that is over, without a lock. */
 void rp_op_finish(rp_op *op);
-
-/* --- events.c ----------------------------------------------------------------------------------- */
 
 RP_NODISCARD rp_status rp_events_init(rp_events *e, const rp_allocator *alloc,
                                       const rp_extension *extensions, size_t count,

@@ -29,7 +29,7 @@ RP_NODISCARD rp_status rp_table_replay(rp_table *t, const rp_change *change, rp_
 /* After the last: frees the slots of what has gone, as the table did when it came to rest. */
 void rp_table_replay_end(rp_table *t) RP_EXCLUDES(t->mu);
 
-/* --- calls that do not wait until it is safe -----------------------------------------------------
+/* Calls that do not wait until it is safe.
  *
  * The public calls wait for the log when they have left the table's lock. An event loop cannot:
  * it uses these (and operations, reprise/op.h), and answers when everything up to `*lsn` is
@@ -57,8 +57,6 @@ RP_NODISCARD rp_status rp_table_set_paused_logged(rp_table *t, uint32_t sides, b
  * status of the call so far and, if it is not RP_OK, stays it. */
 RP_NODISCARD rp_status rp_table_wait_safe(rp_table *t, rp_status st, uint64_t lsn, rp_wait wait,
                                           rp_error *err) RP_EXCLUDES(t->mu);
-
-/* --- for the files that change a table -------------------------------------------------------------- */
 
 /* Under the lock, or for what can do without a log that has just come or gone. */
 static inline rp_table_log *rp_table_log_of(const rp_table *t)
@@ -115,8 +113,6 @@ static inline void rp_tell_room_locked(rp_table *t)
 {
     if (!rp_tell_has_room_locked(t)) rp_events_flush_locked(t);
 }
-
-/* --- draw.c, table.c, whole.c, alter.c: making it again ------------------------------------- */
 
 RP_NODISCARD rp_status rp_sample_replay_locked(rp_table *t, const rp_change *change,
                                                rp_error *err) RP_REQUIRES(t->mu);

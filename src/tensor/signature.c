@@ -47,8 +47,6 @@ typedef struct outline {
     size_t path_bytes; /* paths, each with its zero */
 } outline;
 
-/* --- outline: checking the nodes and finding the children ------------------------------------- */
-
 static bool takes_keys(rp_nest_kind kind)
 {
     return kind == RP_NEST_DICT || kind == RP_NEST_NAMEDTUPLE;
@@ -203,8 +201,6 @@ static rp_status sort_children(outline *o, rp_error *err)
     return RP_OK;
 }
 
-/* --- walking the leaves in flattened order ---------------------------------------------------- */
-
 /* Where a walk stands: the open parents, the child each has reached, and the path so far. */
 typedef struct walk {
     const outline *o;
@@ -311,8 +307,6 @@ static rp_status measure(outline *o, rp_error *err)
                        o->leaf_count, o->path_bytes, MAX_PATHS_BYTES);
     return RP_OK;
 }
-
-/* --- fill ------------------------------------------------------------------------------------- */
 
 static const char *put_name(char **at, const char *name, size_t size)
 {
@@ -428,8 +422,6 @@ rp_status rp_signature_flat(const rp_allocator *alloc, const rp_spec *columns,
     rp_release(alloc, nodes, (column_count + 1) * sizeof *nodes);
     return st;
 }
-
-/* --- use -------------------------------------------------------------------------------------- */
 
 rp_signature *rp_signature_ref(rp_signature *signature)
 {

@@ -64,8 +64,6 @@ void rp_map_deinit(rp_map *map)
     map->count = 0;
 }
 
-/* --- one array ------------------------------------------------------------------------------------ */
-
 static size_t next_bucket(const rp_map_array *array, size_t at)
 {
     return (at + 1) & (((size_t)1 << array->bits) - 1);
@@ -99,8 +97,6 @@ static void take_out(const rp_map_array *array, uint32_t tag, uint32_t slot)
     }
     array->buckets[at].tags[__builtin_ctz(found)] = 0;
 }
-
-/* --- growth --------------------------------------------------------------------------------------- */
 
 /* Moves the entries that are at home in one bucket of the old array. */
 static void move_home(const rp_map *map, size_t home)
@@ -174,8 +170,6 @@ void rp_map_take(rp_map *map, rp_map *from)
     from->count = 0;
     set_now(from, (rp_map_array){0});
 }
-
-/* --- entries -------------------------------------------------------------------------------------- */
 
 void rp_map_insert(rp_map *map, uint32_t tag, uint32_t slot)
 {

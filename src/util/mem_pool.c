@@ -96,8 +96,6 @@ static struct {
 
 static _Thread_local cache *mine __attribute__((tls_model("initial-exec")));
 
-/* --- sizes ------------------------------------------------------------------------------------ */
-
 /* 16 .. 256 by 16, .. 1024 by 64, .. 2048 by 256. */
 static inline unsigned class_of(size_t size)
 {
@@ -112,8 +110,6 @@ static uint32_t bytes_of(unsigned class)
     if (class < 28) return 256 + 64 * (class - 15);
     return 1024 + 256 * (class - 27);
 }
-
-/* --- regions ---------------------------------------------------------------------------------- */
 
 static region *region_of(const void *ptr)
 {
@@ -253,8 +249,6 @@ void rp_pool_get_info(rp_pool_info *out)
     (void)pthread_mutex_unlock(&pool.mu);
 }
 
-/* --- depots ----------------------------------------------------------------------------------- */
-
 static slab *slab_of(const void *ptr)
 {
     uintptr_t start = (uintptr_t)ptr & ~(uintptr_t)(SLAB_BYTES - 1);
@@ -382,8 +376,6 @@ void rp_pool_trim(void)
     (void)pthread_mutex_unlock(&pool.mu);
     unmap(unneeded);
 }
-
-/* --- caches ----------------------------------------------------------------------------------- */
 
 static void hand_in_cache(void *ptr)
 {
@@ -526,8 +518,6 @@ void rp_pool_free(void *ptr, size_t size)
     k->shelves[class].top = b;
     k->shelves[class].left--;
 }
-
-/* --- for tests -------------------------------------------------------------------------------- */
 
 static bool check_depot(depot *d, unsigned class)
 {

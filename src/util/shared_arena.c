@@ -61,8 +61,6 @@ struct rp_shared_arena {
     atomic_size_t part_count;
 };
 
-/* --- lists ------------------------------------------------------------------------------------- */
-
 /* The list that a run of that length stands in. */
 static uint32_t list_of(uint32_t pages)
 {
@@ -134,8 +132,6 @@ static void join_locked(rp_shared_arena *a, uint32_t at, uint32_t pages) RP_REQU
     put_free_locked(a, at, end - at);
 }
 
-/* --- parts ------------------------------------------------------------------------------------- */
-
 /* Makes a file of that length: maps it writable at `at`, then seals it, then opens the
  * descriptor that others get. Returns that descriptor, or -1.
  *
@@ -204,8 +200,6 @@ static uint32_t find_free_locked(const rp_shared_arena *a, uint32_t pages) RP_RE
     while (bits == 0 && ++word < WORDS) bits = a->filled[word];
     return bits != 0 ? a->lists[word * 64 + (uint32_t)__builtin_ctzll(bits)] : NO_PAGE;
 }
-
-/* --- blocks ------------------------------------------------------------------------------------ */
 
 static bool is_inside(const rp_shared_arena *a, const void *data)
 {
@@ -319,8 +313,6 @@ rp_allocator rp_shared_arena_allocator(rp_shared_arena *arena)
 {
     return (rp_allocator){resize, arena};
 }
-
-/* --- life -------------------------------------------------------------------------------------- */
 
 static void destroy(rp_shared_arena *a)
 {
@@ -441,8 +433,6 @@ rp_shared_arena_info rp_shared_arena_look(rp_shared_arena *arena)
     rp_mutex_unlock(&arena->lock);
     return info;
 }
-
-/* --- the checker --------------------------------------------------------------------------------- */
 
 /* I4 from the side of the lists: how many free runs they hold, or what is wrong. */
 static const char *check_lists_locked(const rp_shared_arena *a, size_t *found)

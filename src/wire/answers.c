@@ -14,8 +14,6 @@ static rp_status malformed(const char *message, rp_error *err)
     return rp_wire_blame_peer(rp_wire_malformed(err, message), err);
 }
 
-/* --- keys, paths, counts ------------------------------------------------------------------------ */
-
 enum {
     INSERTED_KEYS = 1,
     MAX_INSERTED_KEYS = 1 << 24, /* in one answer: a server may gather many, but not more */
@@ -82,8 +80,6 @@ rp_status rp_wire_read_found(const uint8_t *data, size_t size, int64_t *found, r
     *found = count;
     return RP_OK;
 }
-
-/* --- lists of tables ---------------------------------------------------------------------------- */
 
 /* A message that lists tables. */
 typedef struct list_kind {
@@ -199,8 +195,6 @@ void rp_wire_tables_free(rp_wire_tables *tables)
     alloc = tables->alloc;
     rp_release(&alloc, tables, tables->bytes);
 }
-
-/* --- ServerInfoResponse ------------------------------------------------------------------------- */
 
 /* RateLimiterCallStats. */
 static bool read_completed(const rp_pb_field *field, int64_t *completed)
@@ -323,8 +317,6 @@ rp_status rp_wire_read_server_info(const rp_allocator *alloc, const uint8_t *dat
     return st;
 }
 
-/* --- StatusResponse ----------------------------------------------------------------------------- */
-
 static bool read_waits(const rp_pb_field *field, rp_waits *waits)
 {
     rp_pb_reader reader = rp_pb_open(field->data, field->size);
@@ -426,8 +418,6 @@ void rp_wire_tables_merge(rp_wire_tables *tables, const rp_wire_tables *status)
             break;
         }
 }
-
-/* --- WhyBlockedResponse ------------------------------------------------------------------------- */
 
 static int64_t ms_to_ns(int64_t ms)
 {

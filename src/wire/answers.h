@@ -23,8 +23,6 @@ RP_NODISCARD rp_status rp_wire_read_checkpoint_response(const uint8_t *data, siz
 RP_NODISCARD rp_status rp_wire_read_found(const uint8_t *data, size_t size, int64_t *found,
                                           rp_error *err);
 
-/* --- tables -------------------------------------------------------------------------------------- */
-
 enum {
     RP_WIRE_MAX_TABLES = 10000,
     RP_WIRE_MAX_TABLE_SIGNATURES_BYTES = 64 << 20, /* of all tables, in memory */
@@ -55,8 +53,6 @@ void rp_wire_tables_free(rp_wire_tables *tables); /* NULL is fine */
 
 /* Sets in `tables` what `status` tells of the tables of the same names. */
 void rp_wire_tables_merge(rp_wire_tables *tables, const rp_wire_tables *status);
-
-/* --- calls that wait ----------------------------------------------------------------------------- */
 
 typedef struct rp_wire_waiting {
     rp_string table;

@@ -115,8 +115,6 @@ void rp_block_unref(rp_block *block)
     rp_block_pool_unref(home);
 }
 
-/* --- used again ------------------------------------------------------------------------------ */
-
 rp_block_pool *rp_block_pool_new(const rp_allocator *alloc)
 {
     rp_block_pool *pool = rp_alloc_zero(alloc, sizeof *pool);

@@ -37,7 +37,7 @@ static inline rp_block *rp_block_ref(rp_block *block)
 }
 void rp_block_unref(rp_block *block); /* NULL is fine */
 
-/* --- used again ---------------------------------------------------------------------------------
+/* Used again.
  *
  * Large blocks that are over, kept for the next: the system would take each of them back and
  * clear the pages of the next one first, which takes longer than what they are needed for. A

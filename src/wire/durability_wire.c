@@ -27,8 +27,6 @@ rp_status rp_wire_read_status_request(const uint8_t *data, size_t size, rp_strin
     return step == RP_PB_END ? RP_OK : rp_wire_malformed(err, "StatusRequest");
 }
 
-/* --- the numbers ---------------------------------------------------------------------------------- */
-
 /* X(number in the message, field of rp_durable_info, type) */
 #define NUMBERS(X)                                                                             \
     X(1, mode, rp_durability)                                                                  \

@@ -7,8 +7,6 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* --- reading ---------------------------------------------------------------------------------- */
-
 bool rp_wire_is_text(const void *data, size_t size)
 {
     const char *at = data;
@@ -154,8 +152,6 @@ void rp_wire_copy_updates(const uint8_t *data, size_t size, uint32_t number, rp_
         if (rp_pb_is(&f, number, RP_PB_BYTES)) (void)read_update(&f, updates++);
     }
 }
-
-/* --- writing ---------------------------------------------------------------------------------- */
 
 static void put_varint(rp_buf *out, uint64_t value)
 {

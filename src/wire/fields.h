@@ -15,8 +15,6 @@
 #include "reprise/table.h"
 #include "util/buf.h"
 
-/* --- reading ---------------------------------------------------------------------------------- */
-
 /* Of a table, a service or a type. */
 enum { RP_WIRE_MAX_NAME_BYTES = RP_MAX_TABLE_NAME_BYTES };
 
@@ -72,8 +70,6 @@ static inline double rp_wire_double(const rp_pb_field *field)
     memcpy(&value, &field->value, sizeof value);
     return value;
 }
-
-/* --- writing ---------------------------------------------------------------------------------- */
 
 /* 0, and what is empty, are left out. An int32 or int64 goes in as (uint64_t)(int64_t). */
 void rp_wire_put_number(rp_buf *out, uint32_t number, uint64_t value);

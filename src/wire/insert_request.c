@@ -42,8 +42,6 @@ static rp_status too_many(rp_insert_excess *excess, rp_insert_excess kind, const
     return rp_fail(err, RP_NO_RESOURCE, "a message may have at most %zu %s", limit, what);
 }
 
-/* --- the request ------------------------------------------------------------------------------ */
-
 /* Counts packed varints. */
 static bool count_varints(const uint8_t *at, size_t size, size_t *count)
 {
@@ -144,8 +142,6 @@ void rp_insert_request_keep(const rp_insert_request *request, uint64_t *keys)
     }
 }
 
-/* --- items ------------------------------------------------------------------------------------ */
-
 /* An int32 of which only 0 and more make sense. */
 static bool get_count(uint64_t value, uint32_t *out)
 {
@@ -243,8 +239,6 @@ static bool read_time(const uint8_t *data, size_t size, int64_t *ns)
     *ns = (int64_t)(seconds * 1000000000u + nanos);
     return step == RP_PB_END;
 }
-
-/* --- items, in order -------------------------------------------------------------------------- */
 
 /* As everybody writes them (chunk/protobuf.h); all else is left to the functions above. */
 

@@ -14,8 +14,6 @@ static rp_status read_table(const rp_pb_field *field, rp_string *out, rp_error *
     return rp_wire_read_text(field, "the table's name", out, err);
 }
 
-/* --- table options ---------------------------------------------------------------------------- */
-
 static bool read_limiter(const rp_pb_field *field, rp_wire_limiter *limiter)
 {
     rp_pb_reader reader = rp_pb_open(field->data, field->size);
@@ -152,8 +150,6 @@ rp_status rp_wire_read_create_table(const uint8_t *data, size_t size,
     if (step != RP_PB_END || r.malformed) return rp_wire_malformed(err, "CreateTableRequest");
     return finish_options(&r, out, err);
 }
-
-/* --- other calls about tables ----------------------------------------------------------------- */
 
 rp_status rp_wire_read_drop_table(const uint8_t *data, size_t size, rp_string *table,
                                   rp_error *err)
@@ -307,8 +303,6 @@ void rp_wire_write_table_status(rp_buf *out, const rp_table_info *table)
     rp_wire_end(out, mark);
 }
 
-/* --- items by key ----------------------------------------------------------------------------- */
-
 /* PeekRequest, UpdateRequest and DeleteRequest have their table in field 1 and their keys or
  * updates in field 2. */
 enum { KEYS_TABLE = 1, KEYS_KEY = 2, PEEK_WITH_DATA = 3, PEEK_CUT_ROWS = 4 };
@@ -393,8 +387,6 @@ void rp_wire_write_found(rp_buf *out, size_t found)
 {
     rp_wire_put_number(out, 1, found);
 }
-
-/* --- samples ---------------------------------------------------------------------------------- */
 
 static void read_draw_number(const rp_pb_field *f, rp_wire_draw_request *r)
 {

@@ -12,8 +12,6 @@
 #include "util/buf.h"
 #include "wire/reply.h"
 
-/* --- tables ----------------------------------------------------------------------------------- */
-
 /* A limiter of which some fields were sent. */
 typedef struct rp_wire_limiter {
     bool has_samples_per_insert, has_min_size, has_min_diff, has_max_diff;
@@ -82,8 +80,6 @@ void rp_wire_write_waiting_total(rp_buf *out, size_t total);
 /* Writing a StatusResponse: any number of tables, and what durability_wire.h adds. */
 void rp_wire_write_table_status(rp_buf *out, const rp_table_info *table);
 
-/* --- items by key ----------------------------------------------------------------------------- */
-
 /* PeekRequest, UpdateRequest and DeleteRequest. Borrows the whole message, from which keys or
  * updates are then copied: `count` of them, at most the `max_keys` given. */
 typedef struct rp_wire_keys_request {
@@ -107,8 +103,6 @@ void rp_wire_request_updates(const rp_wire_keys_request *request, rp_update *upd
 
 /* UpdateResponse and DeleteResponse. */
 void rp_wire_write_found(rp_buf *out, size_t found);
-
-/* --- samples ---------------------------------------------------------------------------------- */
 
 typedef struct rp_wire_draw_request {
     rp_string table;

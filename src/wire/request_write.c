@@ -7,8 +7,6 @@
 /* Most requests begin with the name of a table. */
 enum { TABLE = 1 };
 
-/* --- Reverb's service --------------------------------------------------------------------------- */
-
 void rp_wire_write_sample_request(rp_buf *out, const char *table, int64_t num_samples,
                                   int64_t timeout_ms)
 {
@@ -46,8 +44,6 @@ void rp_wire_write_initialize_request(rp_buf *out, int64_t pid, const char *tabl
     rp_wire_put_int(out, 1, pid);
     rp_wire_put_text(out, 2, table);
 }
-
-/* --- our own: tables ----------------------------------------------------------------------------- */
 
 /* The fields are optional ones: 0 is said too. */
 static void put_double_always(rp_buf *out, uint32_t number, double value)
@@ -128,8 +124,6 @@ void rp_wire_write_status_request(rp_buf *out, const char *table, bool without_t
     rp_wire_put_text(out, TABLE, table);
     rp_wire_put_number(out, 2, without_tables);
 }
-
-/* --- our own: items ------------------------------------------------------------------------------ */
 
 void rp_wire_write_peek(rp_buf *out, const char *table, const uint64_t *keys, size_t count,
                         bool with_data, bool cut_rows)

@@ -11,8 +11,6 @@
 #include "reprise/table.h"
 #include "util/buf.h"
 
-/* --- Reverb's service --------------------------------------------------------------------------- */
-
 /* `timeout_ms` is sent in every case: negative is for ever, 0 not at all. */
 void rp_wire_write_sample_request(rp_buf *out, const char *table, int64_t num_samples,
                                   int64_t timeout_ms);
@@ -24,8 +22,6 @@ void rp_wire_write_initialize_request(rp_buf *out, int64_t pid, const char *tabl
 
 /* What makes a SampleSharedRequest of it: the lease, and the number of the call. */
 void rp_wire_write_lease(rp_buf *out, const void *lease, size_t lease_bytes, uint64_t call);
-
-/* --- our own ------------------------------------------------------------------------------------- */
 
 /* All but the extensions and the seed, which are the server's. */
 void rp_wire_write_create_table(rp_buf *out, const rp_table_options *options);

@@ -5,8 +5,6 @@
 #include "wire/selector_wire.h"
 #include "wire/signature_wire.h"
 
-/* --- reading ---------------------------------------------------------------------------------- */
-
 static bool read_timeout(const rp_pb_field *field, int64_t *ms)
 {
     rp_pb_reader reader = rp_pb_open(field->data, field->size);
@@ -130,8 +128,6 @@ rp_status rp_wire_read_initialize_request(const uint8_t *data, size_t size, int6
     *table = found;
     return RP_OK;
 }
-
-/* --- writing ---------------------------------------------------------------------------------- */
 
 void rp_wire_write_insert_response(rp_buf *out, const uint64_t *keys, size_t count)
 {

@@ -45,8 +45,6 @@ size_t rp_row_cut_cost(const rp_chunk *chunk, size_t first, size_t count)
     return cost;
 }
 
-/* --- cutting ------------------------------------------------------------------------------------ */
-
 static rp_chunk_origin origin_of(const rp_chunk *chunk, size_t first, size_t count)
 {
     rp_chunk_origin origin = chunk->origin;

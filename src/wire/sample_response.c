@@ -10,8 +10,6 @@ enum {
     TIME_NANOS = 2,
 };
 
-/* --- infos --------------------------------------------------------------------------------------- */
-
 /* Seconds and nanoseconds of a time, the latter never negative. */
 static void split_time(int64_t ns, int64_t *seconds, int64_t *nanos)
 {
@@ -84,8 +82,6 @@ uint8_t *rp_sample_info_write(uint8_t *at, const rp_sample *sample, const char *
 
     return put_info(at, sample, table, table_size, &sizes);
 }
-
-/* --- entries -------------------------------------------------------------------------------------- */
 
 /* What stands for a chunk in its entry. */
 typedef struct chunk_form {

@@ -50,8 +50,6 @@ static rp_status malformed(const char *message, rp_error *err)
     return rp_wire_blame_peer(rp_wire_malformed(err, message), err);
 }
 
-/* --- making and forgetting --------------------------------------------------------------------- */
-
 rp_status rp_sample_reader_new(const rp_allocator *alloc, const rp_sample_limits *limits,
                                rp_sample_reader **out, rp_error *err)
 {
@@ -147,8 +145,6 @@ void rp_sample_reader_open(rp_sample_reader *reader, const uint8_t *data, size_t
     reader->message = rp_pb_open(data, size);
     reader->block = block;
 }
-
-/* --- infos -------------------------------------------------------------------------------------- */
 
 /* Makes room for `count` elements. False if there is no memory. */
 static bool grow(const rp_allocator *alloc, void *array, size_t element_size, size_t *capacity,
@@ -253,8 +249,6 @@ static rp_status read_info(rp_sample_reader *r, const rp_pb_field *field, rp_err
     return RP_OK;
 }
 
-/* --- chunks ------------------------------------------------------------------------------------- */
-
 static recent_chunk *recent_place(const rp_sample_reader *r, uint64_t key)
 {
     return &r->recent[key * 0x9e3779b97f4a7c15u >> (64 - r->recent_bits)];
@@ -332,8 +326,6 @@ static rp_status add_chunk(rp_sample_reader *r, const rp_pb_field *f, size_t max
     return RP_OK;
 }
 
-/* --- shared chunks ------------------------------------------------------------------------------ */
-
 static rp_status take_hold(rp_sample_reader *r, uint64_t hold, rp_error *err)
 {
     if (r->shared == NULL || r->hold != NULL)
@@ -402,8 +394,6 @@ static rp_status add_shared(rp_sample_reader *r, const rp_pb_field *f, rp_error 
     r->bytes += (size_t)size;
     return RP_OK;
 }
-
-/* --- streams ------------------------------------------------------------------------------------ */
 
 /* One entry: a sample, or a piece of one; `*whole` if it is the last. */
 static rp_status read_entry(rp_sample_reader *r, const rp_pb_field *field, bool *whole,
@@ -500,8 +490,6 @@ rp_status rp_sample_reader_next(rp_sample_reader *reader, rp_sample *out, size_t
     *count = n;
     return RP_OK;
 }
-
-/* --- batches ------------------------------------------------------------------------------------ */
 
 static rp_status read_batch_chunks(rp_sample_reader *r, const uint8_t *data, size_t size,
                                    rp_error *err)

@@ -21,8 +21,6 @@ enum {
     KIND_NAMED_TUPLE = 54,
 };
 
-/* --- reading ---------------------------------------------------------------------------------- */
-
 typedef struct reading {
     const rp_allocator *alloc;
     rp_error *err;
@@ -273,8 +271,6 @@ rp_status rp_wire_read_signature(const rp_allocator *alloc, const uint8_t *data,
     rp_release(alloc, names, size + 1);
     return st;
 }
-
-/* --- writing ---------------------------------------------------------------------------------- */
 
 static void put_shape(rp_buf *out, uint32_t number, const rp_shape *shape)
 {

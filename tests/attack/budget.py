@@ -111,8 +111,6 @@ def run(budget, policy, seconds, seed):
     return ok
 
 
-# --- gaps between items ---------------------------------------------------------------------------
-
 SIZES = [500, 1500, 2000, 16000, 110000, 900000]  # of chunks, one after the other
 KEPT = 8  # one of so many items stays between the gaps
 
@@ -161,9 +159,6 @@ def gaps(budget, policy, seconds):
           f"{peak // MIB} of {most // MIB} MiB allowed, {lost / MIB:.0f} MiB lost at most, "
           f"{room // MIB} MiB fit after a Reset {wrong}", flush=True)
     return ok
-
-
-# --- what a peer makes the server hold beside the tables -----------------------------------------
 
 
 def prefixes(peer):

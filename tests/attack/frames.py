@@ -26,8 +26,6 @@ HEADER_TABLE_SIZE, ENABLE_PUSH, MAX_STREAMS, INITIAL_WINDOW, MAX_FRAME, MAX_HEAD
 SLOW = 1.0  # by how much to stretch what is waited for: sanitizers set it (conftest.py)
 
 
-# --- frames ----------------------------------------------------------------------------------
-
 Frame = collections.namedtuple("Frame", "type flags stream payload")
 
 
@@ -74,8 +72,6 @@ def message(payload, flag=0, length=None):
     """A message of gRPC; `length` lies about it."""
     return struct.pack(">BI", flag, len(payload) if length is None else length) + payload
 
-
-# --- headers ---------------------------------------------------------------------------------
 
 def hpack_int(value, bits, first=0):
     """A number with a prefix of so many bits; `first` has the bits before it."""
@@ -202,8 +198,6 @@ def read_fields(block):
     return found
 
 
-# --- a peer ----------------------------------------------------------------------------------
-
 class Call:
     """What has come back on a stream."""
 
@@ -326,8 +320,6 @@ class Peer:
             part = octets[at:at + 16384]
             out.append(data(stream, part, end and at + 16384 >= len(octets)))
         return self.send(b"".join(out))
-
-    # --- receiving
 
     def take(self, timeout):
         """Reads once. False if nothing came in the time, or nothing can come."""

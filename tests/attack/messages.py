@@ -17,8 +17,6 @@ OK, CANCELLED, UNKNOWN, INVALID, DEADLINE, NOT_FOUND, ALREADY_EXISTS, DENIED, EX
 UINT8, FLOAT, STRING = 4, 1, 7
 
 
-# --- protocol buffers ------------------------------------------------------------------------
-
 def varint(value):
     value &= (1 << 64) - 1
     out = bytearray()
@@ -72,8 +70,6 @@ def read(data):
             yield tag >> 3, data[at:at + size]
             at += size
 
-
-# --- chunks and items ------------------------------------------------------------------------
 
 def snappy(data):
     """A block of snappy that is one literal."""
@@ -153,8 +149,6 @@ def confirmed(reply):
             keys.append(key)
     return keys
 
-
-# --- the other requests ----------------------------------------------------------------------
 
 def sample(table="a", count=1, timeout_ms=None, more=b""):
     return (octets(1, table) + (number(2, count) if count else b"")

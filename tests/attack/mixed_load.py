@@ -44,8 +44,6 @@ class Client:
             raise AssertionError(f"{path}: {call}")
         return call
 
-    # --- what it does
-
     def insert(self):
         """Some items on a stream that stays open; the next one refers to the chunk before."""
         if self.writer is None or self.peer.calls[self.writer].over:

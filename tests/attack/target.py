@@ -128,8 +128,6 @@ class Server:
     def peer(self, **options):
         return frames.Peer(self.port, **options)
 
-    # --- numbers
-
     def page(self, path):
         with socket.create_connection(("127.0.0.1", self.port), 10 * frames.SLOW,
                                       (self.source, 0)) as s:
@@ -178,8 +176,6 @@ class Server:
         words = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2]
         user, system = words.split()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-
-    # --- the end
 
     def stop(self):
         """Ends it in order and returns what is wrong with how it went."""

@@ -35,8 +35,6 @@ def connect(target, octets=b"", receive=True):
         return got
 
 
-# --- too many ----------------------------------------------------------------------------------
-
 def turned_away(peer):
     """Whether it was told to calm down, or at least closed."""
     return peer.gone() and peer.goaway in (f.ENHANCE_YOUR_CALM, None)
@@ -113,8 +111,6 @@ def test_descriptors_run_out(attack):
     with target.peer() as peer:
         assert peer.ask(m.INFO, b"").status == m.OK
 
-
-# --- HTTP/1.1 ----------------------------------------------------------------------------------
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
 GARBAGE = {
@@ -266,8 +262,6 @@ def test_slow_pages(attack):
     assert not left
 
 
-# --- TLS ---------------------------------------------------------------------------------------
-
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tls")
@@ -388,8 +382,6 @@ def test_floods_under_tls(certificate):
             assert peer.ask(m.INFO, b"").status == m.OK
         assert server.refusals()["abuse"] == 1
 
-
-# --- tokens ------------------------------------------------------------------------------------
 
 @pytest.fixture(scope="session")
 def tokens(tmp_path_factory):

@@ -191,8 +191,6 @@ def test_clients_that_leave_when_they_have_what_they_want_are_welcome(attack):
     assert not target.limits_hit()
 
 
-# --- headers -------------------------------------------------------------------------------
-
 def many_fields(count, value="v"):
     return [(f"x-{i}", value) for i in range(count)]
 
@@ -294,8 +292,6 @@ def test_a_few_continuations_are_headers_like_any_other(attack):
         peer.send(out + f.data(1, f.message(b""), end=True))
         assert peer.result(1).status == m.OK
 
-
-# --- calls ---------------------------------------------------------------------------------
 
 def test_calls_open_at_once_have_a_limit(attack):
     target = attack(limits={"streams": 4})

@@ -35,8 +35,6 @@ def slice_bytes(offset=0, length=1, index=0, key=1):
     return m.number(1, key) + m.number(2, offset) + m.number(3, length) + m.number(4, index)
 
 
-# --- items -----------------------------------------------------------------------------------
-
 FOUR = [m.chunk(1, rows=4, columns=2), m.chunk(2, rows=4)]
 
 BAD_ITEMS = {
@@ -149,8 +147,6 @@ def test_keys_at_their_ends(attack):
         assert peer.ask(m.RESET, m.octets(1, "a")).status == m.OK
 
 
-# --- priorities --------------------------------------------------------------------------------
-
 NAN, INF = math.nan, math.inf
 WEIGHED = ("prioritized", "weighed_out")
 OTHERS = ("a", "fifo", "lifo", "min_heap", "max_heap")
@@ -212,8 +208,6 @@ def test_weights_whose_sum_is_past_all_bounds(attack):
         assert peer.until(lambda: target.metrics()['table_size{table="weighed_out"}'] == 1000)
         assert peer.ask(m.RESET, m.octets(1, "weighed_out")).status == m.OK
 
-
-# --- chunks ------------------------------------------------------------------------------------
 
 def claim(n):
     """A snappy block that claims so many bytes and has five."""
@@ -291,8 +285,6 @@ def test_chunks_that_make_no_sense(attack, name):
     refuse(target, m.insert([octets], [m.item(1)]), status)
     assert sum(target.limits_hit().values()) == 1, target.refused()
 
-
-# --- samples -----------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("count", [0, -1, -2, 2**31, 2**63 - 1, -2**63])
 def test_counts_of_samples_that_make_no_sense(attack, count):

@@ -172,8 +172,6 @@ def test_tensors_of_a_chunk_have_the_limit_of_columns(attack):
     assert sum(target.limits_hit().values()) == 1
 
 
-# --- chunks without items ------------------------------------------------------------------------
-
 def sends(peer, stream, keys, size):
     """Chunks of that size that no item refers to; True if the stream goes on."""
     peer.write(stream, m.insert([chunk_of(size, k) for k in keys]))
@@ -318,8 +316,6 @@ def test_many_small_chunks_cost_what_they_cost(attack):
         assert sent < most <= 10 << 20, f"{most} bytes held, {sent} sent"
     assert target.limits_hit() == {"stream_pinned_bytes": 1}
 
-
-# --- the rest ------------------------------------------------------------------------------------
 
 def test_tables_have_a_limit(attack):
     count = len(TABLES)

@@ -113,8 +113,6 @@ def test_memory_that_is_not_to_be_had(attack):
         time.sleep(0.05)
 
 
-# --- names ---------------------------------------------------------------------------------------
-
 NAMES = ['x"} 1\nevil 2\n', "x\\", "x\"", "\x1b[31mred", "x\u2028y", "{table=\"a\"}", " ", "\U0001f600",
          "%s%n%x", "x" * 1024, "../../etc/passwd", "</script>", f"\n{MARK}=1"]
 

@@ -34,8 +34,6 @@ GOOD = {
 }
 NAMES = {path: path.rpartition("/")[2] for path in GOOD}
 
-# --- gRPC ------------------------------------------------------------------------------------
-
 HUGE = [(64 << 20) + 1, 1 << 30, (1 << 31) - 1, 1 << 31, (1 << 32) - 1]
 
 
@@ -150,8 +148,6 @@ def test_a_message_in_pieces_is_a_message(attack, size):
     assert not target.limits_hit()
 
 
-# --- calls -----------------------------------------------------------------------------------
-
 def test_paths_that_are_no_calls(attack):
     target = attack()
     paths = ["/", "//", "/PAYLOAD", m.SERVICE, m.INSERT + "/", m.INSERT + "x",
@@ -212,8 +208,6 @@ def test_a_call_with_more_messages_than_one(attack):
         call = peer.result(stream)
         assert call.status == m.OK and len(call.messages()) == 1
 
-
-# --- protocol buffers --------------------------------------------------------------------------
 
 GROUP = bytes([99 << 3 & 0x7f | 0x80 | 3, 99 >> 4])
 GROUP_END = bytes([99 << 3 & 0x7f | 0x80 | 4, 99 >> 4])

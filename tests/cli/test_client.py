@@ -33,9 +33,6 @@ def insert(server, table, *items):
     return answer(server, "insert", table, "-", input=lines)
 
 
-# --- info --------------------------------------------------------------------------------------
-
-
 def test_info_of_a_fresh_server(server, golden):
     golden("info.txt", answer(server, "info"))
     golden("info_replay.txt", answer(server, "info", "replay"))
@@ -94,9 +91,6 @@ def test_shards_stand_side_by_side(serve):
     assert sorted((t["shard"], t["table"]) for t in json.loads(done.stdout)) == sorted(
         (a, t) for a in addresses for t in ("replay", "queue"))
     assert reprise("tables", "list", "--server", ",".join(addresses)).stdout == "replay\nqueue\n"
-
-
-# --- insert and sample --------------------------------------------------------------------------
 
 
 def test_what_is_inserted_is_sampled(server):
@@ -251,9 +245,6 @@ def test_standard_output_that_is_full(server):
         done = subprocess.run([REPRISE, "info"], stdout=full, stderr=subprocess.PIPE, text=True,
                               env=env)
     assert done.returncode == 1 and "standard output" in done.stderr
-
-
-# --- tables ------------------------------------------------------------------------------------
 
 
 def table(server, name):

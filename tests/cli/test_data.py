@@ -55,9 +55,6 @@ def flip(path, at):
     path.write_bytes(content)
 
 
-# --- list and verify ------------------------------------------------------------------------------
-
-
 def test_list_shows_every_file(data):
     text = good("list", data)
     rows = [line.split() for line in text.splitlines()]
@@ -153,9 +150,6 @@ def test_a_directory_in_use_is_read_with_a_warning(action, data):
     assert f"process {os.getpid()} is using this directory" in done.stderr
 
 
-# --- dump -----------------------------------------------------------------------------------------
-
-
 def test_dump_shows_tables_and_items(data):
     text = good("dump", data, "--table", "small")
     lines = text.splitlines()
@@ -206,9 +200,6 @@ def test_dump_of_damaged_data_names_the_place(data):
     done = reprise("data", "dump", data)
     assert done.returncode == 1
     assert re.search(r"seg/[0-9a-f]{16}: offset \d+: .*; reprise data verify", done.stderr)
-
-
-# --- convert and salvage --------------------------------------------------------------------------
 
 
 def test_convert_there_and_back(data, tmp_path):
@@ -301,9 +292,6 @@ def test_what_a_killed_server_acknowledged_is_moved(serve, tmp_path):
     told = json.loads(good("convert", "--to", "reverb", tmp_path / "data", tmp_path / "root",
                            "--json"))
     assert told["items"] == 30
-
-
-# --- the command line -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("arguments, message", [

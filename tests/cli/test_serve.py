@@ -78,9 +78,6 @@ def open_call(port):
     return connection
 
 
-# --- starting and stopping ----------------------------------------------------------------------
-
-
 def test_it_serves_and_says_where_and_what_to_try(serve, stop):
     server = serve("--port=0")
     line = server.serving
@@ -191,9 +188,6 @@ def test_the_limit_of_open_files_is_raised(serve):
     assert soft == hard
 
 
-# --- reloading ----------------------------------------------------------------------------------
-
-
 def test_a_reload_takes_limits_and_the_log_level(serve, tmp_path):
     config = tmp_path / "reprise.yaml"
     config.write_text("limits: {streams: 7}\nlog_level: info\n")
@@ -301,9 +295,6 @@ def test_a_reload_takes_certificates_and_leaves_open_connections_alone(serve, st
     stop(server)
 
 
-# --- the service manager ------------------------------------------------------------------------
-
-
 LAUNCHER = """
 import fcntl, os, sys
 passed = [fcntl.fcntl(int(fd), fcntl.F_DUPFD, 100) for fd in sys.argv[1].split(",")]
@@ -394,9 +385,6 @@ def test_a_manager_that_cannot_be_told_is_a_warning(serve, stop):
     server = serve("--port=0", env=clean_environment(NOTIFY_SOCKET="/nonexistent/notify"))
     stop(server)
     assert server.events() == ["notify_failed", "serving", "stopped"]
-
-
-# --- logs ---------------------------------------------------------------------------------------
 
 
 def test_text_lines_are_logfmt(serve, stop):

@@ -24,9 +24,6 @@ def expect_shown(text, part=SHOWN):
     assert part in text, text[:1000]
 
 
-# --- a server that says such things -----------------------------------------------------------
-
-
 def frame(kind, flags, stream, payload=b""):
     return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(
         ">I", stream) + payload
@@ -94,9 +91,6 @@ def test_what_a_server_says_is_shown_escaped(liar, words):
     done = ask(liar, *words, "--timeout", "10")
     assert done.returncode != 0
     expect_shown(done.stdout + done.stderr, "no: x\\x1b]0;owned\\x07\\x1b[2")
-
-
-# --- tables with such names -------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -74,8 +74,6 @@ static void fill(long step, rp_value values[COLUMNS])
     values[STRINGS].tensor.data = strings;
 }
 
-/* --- writers ------------------------------------------------------------------------------------ */
-
 /* Reads an ITEM. */
 static size_t parse_item(char *text, rp_ref refs[MAX_REFS], rp_item_column columns[COLUMNS])
 {
@@ -203,8 +201,6 @@ static void run_rounds(rp_client *client, char **words)
     rp_trajectory_writer_free(writer);
 }
 
-/* --- samplers ----------------------------------------------------------------------------------- */
-
 static void run_sample(rp_client *client, char **words)
 {
     rp_sampler_options options = {.table = words[0],
@@ -276,8 +272,6 @@ static void run_batch(rp_client *client, char **words)
     rp_batch_free(batch);
     rp_sampler_free(sampler);
 }
-
-/* --- calls -------------------------------------------------------------------------------------- */
 
 static void run_mutate(rp_client *client, char **words, int count)
 {

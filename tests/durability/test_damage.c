@@ -129,8 +129,6 @@ static const file *file_at(const store *s, uint64_t *at)
     return NULL;
 }
 
-/* --- kinds of damage ----------------------------------------------------------------------------- */
-
 static bool flip(store *s, rp_sim *image, uint64_t index, char what[256])
 {
     uint64_t byte = s->bits_each == 8 ? index / 8 : s->bytes * index / s->items;
@@ -224,8 +222,6 @@ static bool exchange(store *s, rp_sim *image, uint64_t index, char what[256])
         }
     return false;
 }
-
-/* --- loading it ----------------------------------------------------------------------------------- */
 
 static bool damage(store *s, rp_sim *image, uint64_t index, char what[256])
 {

@@ -62,8 +62,6 @@ static void on_call(void *ctx, rp_sim *disk, uint64_t number, const char *call,
     rp_rig_saw_call(ctx, disk, call, path);
 }
 
-/* --- one run ------------------------------------------------------------------------------------- */
-
 /* Disks on which the server is started again. */
 enum {
     KILLED = -2,   /* as the system has it */
@@ -293,8 +291,6 @@ static void under_load_sync(void **state)
     every_call(RP_DURABLE_SYNC);
 }
 
-/* --- in recovery ---------------------------------------------------------------------------------- */
-
 static void fail_recovery(const rp_rig *r, rp_sim *disk, size_t promised, rp_sim_fault fault,
                           tally *t)
 {
@@ -368,8 +364,6 @@ static void in_recovery(void **state)
     }
     print_message("# %zu recoveries with an error, %zu of them met\n", t.runs, t.hit);
 }
-
-/* --- a full disk ---------------------------------------------------------------------------------- */
 
 /* There is room for so many bytes, then for more: checkpoints fail and the old one stays, until
  * there is room. */

@@ -29,8 +29,6 @@ static int64_t read_wall(void *ctx)
     return *(int64_t *)ctx;
 }
 
-/* --- a side ------------------------------------------------------------------------------------- */
-
 /* Trajectories to insert. A chunk that was loaded is another than the one that was saved, so
  * what comes later must be new to both sides. */
 static void fill_pool(side *s, uint64_t first)
@@ -81,8 +79,6 @@ static void close_side(side *s)
     rp_store_free(s->store);
     s->files->ops->free(s->files);
 }
-
-/* --- what is done --------------------------------------------------------------------------------- */
 
 static uint64_t mix(uint64_t hash, const void *data, size_t size)
 {
@@ -172,8 +168,6 @@ static uint64_t step(side *s, rp_rng *rng, uint64_t hash)
     }
     return hash;
 }
-
-/* --- the test ------------------------------------------------------------------------------------- */
 
 static rp_table_options options_of(unsigned sampler, unsigned limiter)
 {

@@ -84,8 +84,6 @@ static uint64_t key_of(const writer *w, uint64_t n)
     return (uint64_t)(w->number + 1) << 32 | n;
 }
 
-/* --- the server ---------------------------------------------------------------------------------- */
-
 static void start(rig *r)
 {
     char listen[64], data[128], durability[64], table[64];
@@ -164,8 +162,6 @@ static int bury(void **state)
     }
     return 0;
 }
-
-/* --- writers ------------------------------------------------------------------------------------- */
 
 /* Waits for the messages of a stream; what it confirms is added to `*count`. */
 static bool await_confirmed(rp_test_stream *stream, size_t *message, size_t *count,
@@ -295,8 +291,6 @@ static void *write_checkpoints(void *user)
     return NULL;
 }
 
-/* --- what is there -------------------------------------------------------------------------------- */
-
 static rp_status read_row(const rp_trajectory *trajectory, uint8_t row[BYTES])
 {
     rp_decoder *decoder = NULL;
@@ -417,8 +411,6 @@ static void check(rig *r)
     for (size_t i = 0; i < WRITERS; i++) check_writer(r, &r->writers[i], caller, &full);
     rp_test_caller_close(caller);
 }
-
-/* --- a cycle -------------------------------------------------------------------------------------- */
 
 static void live_and_die(rig *r, size_t cycle)
 {

@@ -46,8 +46,6 @@ static uint64_t first_seed(void)
     return text != NULL ? strtoull(text, NULL, 0) : 1;
 }
 
-/* --- the load ------------------------------------------------------------------------------------ */
-
 static void on_call(void *ctx, rp_sim *disk, uint64_t number, const char *call,
                     const char *path)
 {
@@ -95,8 +93,6 @@ static void load(run *r, uint64_t seed, rp_durability mode)
     assert_int_equal(rp_sim_open_handles(disk), 0);
     rp_sim_free(disk);
 }
-
-/* --- the recoveries ------------------------------------------------------------------------------ */
 
 static void complain(run *r, const moment *m, int variant, uint64_t seed, const char *what,
                      const rp_rig_recovered *got)

@@ -175,8 +175,6 @@ static void table_is_restored_or_empty(void **state)
     rp_test_bed_deinit(&w.bed);
 }
 
-/* --- dead slots -------------------------------------------------------------------------------------- */
-
 static rp_table *bereaved;
 static world *where;
 static int deaths;

@@ -61,8 +61,6 @@ typedef struct rig {
 extern char **environ;
 static pid_t children[MAX_SHARDS];
 
-/* --- servers ------------------------------------------------------------------------------------ */
-
 static int free_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -113,8 +111,6 @@ static int kill_children(void **state)
         }
     return 0;
 }
-
-/* --- what is told ------------------------------------------------------------------------------- */
 
 static void on_settled(void *user, const uint64_t *keys, size_t count, rp_status status,
                        const char *text)
@@ -191,8 +187,6 @@ static void *put_items(void *user)
     return NULL;
 }
 
-/* --- checks ------------------------------------------------------------------------------------- */
-
 /* How many of these keys the server has. */
 static size_t peek(rp_test_caller *caller, rp_sample_reader *reader, const uint64_t *keys,
                    size_t count)
@@ -267,8 +261,6 @@ static void live_and_die(rig *r, size_t round)
     (void)pthread_mutex_unlock(&r->mu);
     start_server(s);
 }
-
-/* --- the test ----------------------------------------------------------------------------------- */
 
 static void open_rig(rig *r, size_t shard_count)
 {

@@ -16,8 +16,6 @@ typedef struct world {
     size_t told;
 } world;
 
-/* --- making a world ------------------------------------------------------------------------------------ */
-
 static void count_events(void *ctx, rp_table_view *view, const rp_event *events, size_t count)
 {
     (void)view, (void)events;
@@ -83,8 +81,6 @@ static void survive_with_every_kind(bool deferred, size_t count, rp_status (*act
     for (int kind = 0; kind < 6; kind++)
         (void)survive((rp_selector_kind)kind, deferred, count, act, least_allocations);
 }
-
-/* --- birth --------------------------------------------------------------------------------------------- */
 
 static rp_status make_store(const rp_allocator *alloc)
 {
@@ -153,8 +149,6 @@ static void table_with_extensions_is_added_or_not(void **state)
     rp_test_survives_oom(add_with_extensions);
 }
 
-/* --- inserting ------------------------------------------------------------------------------------------ */
-
 static rp_status insert_one(world *w)
 {
     size_t inserted = 9;
@@ -213,8 +207,6 @@ static void large_batch_goes_in_as_far_as_it_says(void **state)
     free(w);
 }
 
-/* --- sampling ------------------------------------------------------------------------------------------- */
-
 static rp_status sample(world *w, size_t count, bool distinct)
 {
     rp_sample_options o = {.count = count, .distinct = distinct};
@@ -250,8 +242,6 @@ static void samples_are_drawn_or_not(void **state)
     survive_with_every_kind(false, 300, sample_distinct, 1);
     survive_with_every_kind(true, 300, sample_many, 2);
 }
-
-/* --- by key, and the whole table -------------------------------------------------------------------------- */
 
 static rp_status update_some(world *w)
 {
@@ -333,8 +323,6 @@ static void trim_of_a_soft_table_happens_or_not(void **state)
         rp_test_bed_deinit(&bed);
     }
 }
-
-/* --- operations that wait ------------------------------------------------------------------------------------ */
 
 static void count_call(rp_op *op)
 {

@@ -52,8 +52,6 @@ static void write_items(rp_test_transport *t, rp_trajectory_writer *w, int32_t f
     }
 }
 
-/* --- killed ----------------------------------------------------------------------------------- */
-
 static void unconfirmed_items_survive_a_kill(rp_test_transport *t)
 {
     rp_trajectory_writer *w = rp_test_writer(t, 4, 1);
@@ -185,8 +183,6 @@ static void kills_under_load(rp_test_transport *t)
     rp_sampler_free(l.sampler);
 }
 
-/* --- a shard ---------------------------------------------------------------------------------- */
-
 static size_t tables_reached(rp_test_transport *t, bool shards[RP_TEST_SHARD_COUNT])
 {
     rp_client_tables *tables = NULL;
@@ -244,8 +240,6 @@ static void a_shard_is_lost_for_good(rp_test_transport *t)
     }
     rp_trajectory_writer_free(w);
 }
-
-/* --- servers that say nothing ----------------------------------------------------------------- */
 
 /* Everything that can wait, to be called with servers that do not answer. */
 typedef struct waiters {
@@ -414,8 +408,6 @@ static void every_wait_can_be_cancelled(rp_test_transport *t)
     reset(t);
 }
 
-/* --- cut in the middle ------------------------------------------------------------------------ */
-
 /* A client of one server behind a wire that breaks. */
 static rp_client *client_behind(rp_test_transport *t, const rp_test_cutter *cutter)
 {
@@ -492,8 +484,6 @@ static void messages_are_cut_in_the_middle(rp_test_transport *t)
     t->client = direct;
     rp_test_cutter_stop(&cutter);
 }
-
-/* --- fork ------------------------------------------------------------------------------------- */
 
 #if !defined(RP_TEST_NO_FORK)
 /* What a child does with what its parent left it. 0 if all is well. */
@@ -573,8 +563,6 @@ static void a_fork_in_the_middle(rp_test_transport *t)
     rp_trajectory_writer_free(w);
 }
 #endif
-
-/* --- the run ---------------------------------------------------------------------------------- */
 
 int main(void)
 {

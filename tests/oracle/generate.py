@@ -25,8 +25,6 @@ class Generator:
         self.makers[name](message)
         return message
 
-    # --- values ---
-
     def maybe(self):
         return self.rng.random() < 0.7
 
@@ -51,8 +49,6 @@ class Generator:
     def text(self, least=0):
         size = self.rng.choice([least, 1, 5, 40, 60])  # of up to four bytes: names have 255
         return "".join(self.rng.choice(LETTERS) for _ in range(size))
-
-    # --- what Reverb's clients ask for ---
 
     def make_SampleStreamRequest(self, m):
         m.table, m.num_samples = self.text(), self.int64()
@@ -93,8 +89,6 @@ class Generator:
             self.trajectory(item.flat_trajectory, self.any_slice)
         m.keep_chunk_keys.extend(self.uint64() for _ in self.some(50))
 
-    # --- signatures ---
-
     def spec(self, spec):
         if self.maybe():
             spec.name = self.text()
@@ -124,8 +118,6 @@ class Generator:
         else:
             for _ in range(count):
                 self.make_StructuredValue(target.values.add(), depth + 1)
-
-    # --- tables ---
 
     def distribution(self, options, says_deterministic):
         kind = self.rng.choice(KINDS)
@@ -239,8 +231,6 @@ class Generator:
             p.done, p.total = self.uint64(), self.uint64()
             p.elapsed_ns, p.left_ns = self.int64(), self.int64()
 
-    # --- items by key, and samples ---
-
     def make_PeekRequest(self, m):
         m.table, m.with_data, m.cut_rows = self.text(), self.maybe(), self.maybe()
         m.keys.extend(self.uint64() for _ in self.some(50))
@@ -327,8 +317,6 @@ class Generator:
             self.sample(entry.info, self.rng.sample(chunks, self.rng.randrange(1, len(chunks) + 1)))
 
     make_PeekResponse = make_SampleResponse
-
-    # --- the rest ---
 
     def make_InsertStreamResponse(self, m):
         m.keys.extend(self.uint64() for _ in self.some(200))

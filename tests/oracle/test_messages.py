@@ -110,9 +110,6 @@ def test_bounded_specs_come_back_as_plain_ones(codec, messages):
     assert (spec.name, spec.dtype, [d.size for d in spec.shape.dim]) == ("x", 1, [3])
 
 
-# --- reflection ---
-
-
 def reflect(codec, messages, **request):
     asked = messages["ServerReflectionRequest"](host="here", **request)
     status, back = codec.echo("ServerReflectionRequest", asked.SerializeToString())

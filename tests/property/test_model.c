@@ -46,8 +46,6 @@ static uint64_t below(run *r, uint64_t n)
     return rp_rng_below(&r->rng, n);
 }
 
-/* --- data --------------------------------------------------------------------------------------- */
-
 static void make_data(run *r)
 {
     rp_model_data *d = &r->data;
@@ -81,8 +79,6 @@ static void free_data(run *r)
     for (size_t c = 0; c < RP_MODEL_CHUNKS; c++) rp_chunk_unref(r->chunks[c]);
 }
 
-/* --- random arguments ----------------------------------------------------------------------------- */
-
 static double any_priority(run *r)
 {
     static const double priorities[] = {0, 0.0625, 0.25, 1, 1, 4, 16};
@@ -99,8 +95,6 @@ static size_t any_count(run *r, size_t usual, size_t rare)
 {
     return 1 + below(r, below(r, 200) == 0 ? rare : usual);
 }
-
-/* --- operations ------------------------------------------------------------------------------------ */
 
 static bool same_number(double a, double b, double tolerance)
 {
@@ -272,8 +266,6 @@ static void one_operation(run *r)
         ask(r);
     r->at++;
 }
-
-/* --- configurations ---------------------------------------------------------------------------------- */
 
 static rp_limiter_options any_limiter(run *r, int which)
 {

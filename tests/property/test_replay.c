@@ -115,8 +115,6 @@ static void side_deinit(side *s)
     rp_test_bed_deinit(&s->bed);
 }
 
-/* --- what is done, the same on any side ------------------------------------------------------------ */
-
 static uint64_t mix(uint64_t hash, const void *data, size_t size)
 {
     for (size_t i = 0; i < size; i++)
@@ -395,8 +393,6 @@ static void replay_gives_the_same_table(void **state)
                 run(&c, 1000 + n, steps);
             }
 }
-
-/* --- threads ------------------------------------------------------------------------------------------ */
 
 typedef struct worker {
     side *s;

@@ -49,8 +49,6 @@ static uint64_t below(run *r, uint64_t n)
     return rp_rng_below(&r->rng, n);
 }
 
-/* --- data --------------------------------------------------------------------------------------- */
-
 static void make_data(run *r)
 {
     for (size_t i = 0; i < CHUNKS; i++) {
@@ -95,8 +93,6 @@ static size_t any_count(run *r)
 {
     return 1 + below(r, below(r, 100) == 0 ? 600 : r->usual);
 }
-
-/* --- operations on one table or on both alike ------------------------------------------------------- */
 
 static bool same_bits(double a, double b)
 {
@@ -221,8 +217,6 @@ static void one_operation(run *r, int tables)
         for (int i = 0; i < tables; i++) expect(r, rp_table_reset(r->tables[i], NULL) == RP_OK);
     r->at++;
 }
-
-/* --- configurations ---------------------------------------------------------------------------------- */
 
 static rp_limiter_options any_limiter(int which)
 {
@@ -393,8 +387,6 @@ static void large_restored_tables_do_as_their_twins(void **state)
     rp_test_skip_if_emulated();
     run_limiter(4);
 }
-
-/* --- incremental ---------------------------------------------------------------------------------------- */
 
 /* Cut after cut, kept or not: a block that is not said to have changed is that of the last one
  * that was kept, and it is never said of all. */

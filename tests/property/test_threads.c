@@ -43,15 +43,11 @@ typedef struct worker {
     async asyncs[OPS];
 } worker;
 
-/* --- extensions ------------------------------------------------------------------------------------------ */
-
 static void count_events(void *ctx, rp_table_view *view, const rp_event *events, size_t count)
 {
     (void)view, (void)events;
     atomic_fetch_add((atomic_size_t *)ctx, count);
 }
-
-/* --- what a thread does ----------------------------------------------------------------------------------- */
 
 static uint64_t below(worker *k, uint64_t n)
 {
@@ -274,8 +270,6 @@ static void *fire(void *arg)
     return NULL;
 }
 
-/* --- the world ---------------------------------------------------------------------------------------------- */
-
 static void world_init(world *w)
 {
     rp_table_options o = rp_test_options("copies", RP_UNIFORM, RP_FIFO, 50);
@@ -383,8 +377,6 @@ static void books_balance_after_threads_with_a_budget_that_rejects(void **state)
     policy = RP_BUDGET_REJECT;
     threads_do_everything_at_once();
 }
-
-/* --- close ------------------------------------------------------------------------------------------------------ */
 
 typedef struct victim {
     rp_table *table;

@@ -7,8 +7,6 @@
 
 enum { MEMORY = 1 << 20, CACHE = 128 << 10, ROW = 1500, LONG = 6 };
 
-/* --- one thread, two stores -------------------------------------------------------------------- */
-
 typedef struct twins {
     rp_tier_rig tiered, plain;
     rp_rng rng;
@@ -173,8 +171,6 @@ static void test_samples_are_the_same(void **state)
     run_twins(RP_FIFO, 12, 3);
     run_twins(RP_MAX_HEAP, 0, 4);
 }
-
-/* --- threads ---------------------------------------------------------------------------------------- */
 
 typedef struct crowd {
     rp_tier_rig rig;

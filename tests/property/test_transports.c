@@ -77,8 +77,6 @@ static size_t below(life *l, size_t n)
     return (size_t)rp_rng_below(&l->rng, n);
 }
 
-/* --- what is written -------------------------------------------------------------------------- */
-
 static void choose_columns(life *l)
 {
     l->column_count = 1 + below(l, MAX_COLUMNS);
@@ -292,8 +290,6 @@ static void write_all(life *l)
     rp_test_flush(l->t, l->writer);
 }
 
-/* --- what is read ----------------------------------------------------------------------------- */
-
 static item *find_item(life *l, const rp_sample *sample)
 {
     for (size_t i = 0; i < l->item_count; i++)
@@ -439,8 +435,6 @@ static void read_all(life *l)
     rp_sampler_free(sampler);
     for (size_t i = 0; i < l->item_count; i++) assert_true(l->items[i].is_read);
 }
-
-/* --- the test --------------------------------------------------------------------------------- */
 
 /* Returns how many items it had. */
 static size_t live(life *l, rp_test_transport *t, const char *table, uint64_t seed)

@@ -48,9 +48,6 @@ class Index:
         return self.value
 
 
-# --- nests ----------------------------------------------------------------------------------------
-
-
 def test_a_mapping_that_makes_values_has_the_keys_it_has():
     structure = _core.Structure({"a": 1.0, "b": 2.0})
     other = collections.defaultdict(float, a=1.0, c=3.0)
@@ -144,9 +141,6 @@ def test_samples_are_made_of_what_was_found(steps):
         (_, data), expected = (sample[2], 2) if steps else (sample, np.arange(3))
         np.testing.assert_array_equal(data[0]["a"], expected)
         np.testing.assert_array_equal(data[1], expected)
-
-
-# --- the writer -----------------------------------------------------------------------------------
 
 
 def test_items_may_be_created_while_one_is_looked_at(writer):

@@ -120,9 +120,6 @@ def test_temporary_ones_work():
     shutil.rmtree(os.path.dirname(os.path.dirname(path)))
 
 
-# --- storage ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("where", WHERE)
 @pytest.mark.parametrize("durability", ["checkpoint", "interval", "sync"])
 def test_what_a_server_had_it_has_again(where, durability, tmp_path):
@@ -220,9 +217,6 @@ def test_storage_or_a_checkpointer_but_not_both(tmp_path):
         serve(storage=tmp_path, checkpointer=checkpointers.DefaultCheckpointer(str(tmp_path)))
     with serve() as server, pytest.raises(ValueError, match="its own storage"):
         serve(server.address, storage=tmp_path)
-
-
-# --- what to begin with -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("what", ["folder", "checkpoint"])

@@ -60,9 +60,6 @@ def keys_of(client, name, count):
     return sorted(found)
 
 
-# --- making one -------------------------------------------------------------------------------
-
-
 def test_making_one_does_no_io():
     client = Client("localhost:1")
     assert client.server_address == "localhost:1"
@@ -120,9 +117,6 @@ def test_a_server_of_the_same_port_later(serve):
     again = reprise.Server([table("two")], port=server.port)
     assert list(client.server_info(20)) == ["two"]
     again.stop()
-
-
-# --- insert and sample ------------------------------------------------------------------------
 
 
 def test_insert_and_sample(serve):
@@ -328,9 +322,6 @@ def test_inserts_from_many_threads(serve):
     assert client.server_info()["t"].current_size == 200
 
 
-# --- priorities -------------------------------------------------------------------------------
-
-
 def priorities(client, name="t"):
     found = {}
     for sample in client.sample(name, 60, emit_timesteps=False):
@@ -427,9 +418,6 @@ def test_priorities_that_are_refused(serve):
     with pytest.raises(TypeError, match="numbers"):
         client.update_priorities("p", [1], np.array(["x"]))
     assert priorities(client, "p") == {key: 1.0}
-
-
-# --- the server -------------------------------------------------------------------------------
 
 
 def test_server_info(serve):
@@ -589,9 +577,6 @@ def test_batches(serve):
     assert 3.0 in priorities(client).values()
 
 
-# --- several servers --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("spread", ["turns", "keys"])
 @pytest.mark.parametrize("as_list", [True, False])
 def test_shards(spread, as_list):
@@ -616,9 +601,6 @@ def test_shards(spread, as_list):
     assert client.server_info()["t"].current_size == 0
     for server in servers:
         server.stop()
-
-
-# --- who may do what ----------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -679,9 +661,6 @@ def test_tokens(tmp_path):
         admin.drop_table("t", timeout=20)
         travelled = pickle.loads(pickle.dumps(reader))
         assert list(travelled.server_info(20)) == []
-
-
-# --- pickle, fork, signals, the GIL, references -----------------------------------------------
 
 
 def test_pickle(serve):

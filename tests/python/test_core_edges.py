@@ -71,9 +71,6 @@ def in_child(function):
     return text
 
 
-# --- memory ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", ["S8", "S1", "U8"])
 def test_strings_go_into_object_arrays_only(client, dtype):
     sampler = filled(client, [b"hello"] * 4)
@@ -108,9 +105,6 @@ def test_keys_that_change_while_they_are_read(client):
     keys = [Key(), Key()]
     with pytest.raises(TypeError, match="got a key"):
         client.mutate("t", keys, 1.0)
-
-
-# --- writers and threads --------------------------------------------------------------------------
 
 
 def in_thread(function):
@@ -195,9 +189,6 @@ def test_a_priority_that_calls_the_writer(client):
     assert client.tables()[0]["size"] == 1
 
 
-# --- Ctrl-C ---------------------------------------------------------------------------------------
-
-
 def threads():
     return len(os.listdir("/proc/self/task"))
 
@@ -261,9 +252,6 @@ def test_a_thread_that_calls_while_the_interpreter_ends():
         assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 
-# --- forks ----------------------------------------------------------------------------------------
-
-
 def test_a_store_stays_with_its_process(client):
     store = make_store()
     refused = "StatusError: the store belongs to the process that forked this one"
@@ -273,9 +261,6 @@ def test_a_store_stays_with_its_process(client):
                 lambda: _core.StructuredWriter(client, (PATTERN,)),
                 lambda: _core.BatchWriter(client, 1, (PATTERN,))):
         assert in_child(use).startswith(refused)
-
-
-# --- arguments ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("keys", [[-1], np.array([-1]), np.array([1, -1], np.int8), [2**64], [True],
@@ -350,9 +335,6 @@ def test_a_path_that_has_no_utf8(client):
     writer = _core.StepWriter(client, 1)
     with pytest.raises(TypeError):
         writer.append({"\ud800": object()})
-
-
-# --- the buffer -----------------------------------------------------------------------------------
 
 
 def make_buffer(dtype="f4"):

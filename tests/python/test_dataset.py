@@ -82,9 +82,6 @@ def numbers(batch):
     return batch.data["extra"][0][:, 0].tolist()
 
 
-# --- what a batch looks like ------------------------------------------------------------------
-
-
 def test_batches_have_the_form_of_the_signature(client):
     fill(client, "signed", 10)
     batches = list(client.sampler("signed", 4, max_samples=10))
@@ -154,9 +151,6 @@ def test_dlpack(near):
     assert np.shares_memory(shared, batch["obs"])
 
 
-# --- ragged -----------------------------------------------------------------------------------
-
-
 def fill_ragged(client):
     fill(client, "signed", 1, first=1, length=1)
     fill(client, "signed", 1, first=2, length=3)
@@ -183,9 +177,6 @@ def test_ragged_offsets(client, prefetch):
     batch = next(iter(client.sampler("signed", 2, ragged="offsets", prefetch=prefetch)))
     assert batch.data["extra"][0].tolist() == [1, 2, 3, 4]
     assert batch.lengths["obs"].tolist() == [0, 1, 4]
-
-
-# --- memory -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("prefetch", [0, 1, 3])
@@ -256,9 +247,6 @@ def test_arguments_out_of_range(options, text):
         reprise.Dataset("localhost:1", "t", options.pop("batch_size", 4), **options)
 
 
-# --- priorities -------------------------------------------------------------------------------
-
-
 def test_weights_and_updates(client):
     fill(client, "prioritized", 50)
     dataset = client.sampler("prioritized", 64, beta=0.5, max_in_flight=64)
@@ -284,9 +272,6 @@ def test_max_times_sampled_is_told(near):
     fill(near, "uniform", 1)
     batch = next(iter(near.sampler("uniform", 10)))
     assert sorted(batch.times_sampled.tolist()) == list(range(1, 11))
-
-
-# --- time -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("prefetch", [0, 2])
@@ -335,9 +320,6 @@ def test_busy_thread_beside_a_blocked_dataset(client):
     while thread.is_alive():
         rounds += 1
     assert rounds > 10000
-
-
-# --- life -------------------------------------------------------------------------------------
 
 
 def test_it_can_be_iterated_again(client):

@@ -40,8 +40,6 @@ def make(capacity=100, **options):
     return ReplayBuffer(capacity, SPEC, **{"seed": 1, "epsilon": 0.0, **options})
 
 
-# --- what can be added -------------------------------------------------------------------------
-
 def test_docstrings_are_true():
     assert doctest.testmod(reprise.replay_buffer).failed == 0
 
@@ -149,8 +147,6 @@ def test_missing_and_repeated_columns_are_named():
         buffer.add({**r, "more": r["obs"]})
 
 
-# --- specs -------------------------------------------------------------------------------------
-
 class Box:
     """Like a space of gymnasium."""
 
@@ -196,8 +192,6 @@ def test_mistakes_in_making_one_are_named(arguments, error, text):
     with pytest.raises(error, match=text):
         ReplayBuffer(**{"capacity": 10, "spec": {"x": ((3,), np.float32)}, **arguments})
 
-
-# --- sampling ----------------------------------------------------------------------------------
 
 def test_an_empty_buffer_cannot_be_sampled():
     buffer = make()
@@ -288,8 +282,6 @@ def test_uniform_weights_are_one():
         buffer.update_priorities([1], [1.0])
 
 
-# --- priorities --------------------------------------------------------------------------------
-
 def test_updates_change_what_is_drawn():
     buffer = make(alpha=1.0)
     buffer.add(**rows(0, 100))
@@ -348,8 +340,6 @@ def test_clear():
     buffer.add(**rows(50, 5))
     expect_rows(buffer.sample(20))
 
-
-# --- frames ------------------------------------------------------------------------------------
 
 def stacks(count, lanes, seed=0, noise=False):
     """Steps of `lanes` environments: stacks of four frames, with episodes of random length."""
@@ -431,8 +421,6 @@ def test_memory_of_atari_stacks(noise):
     assert resident() - before < 1.3 * buffer.nbytes + (8 << 20)
 
 
-# --- saving ------------------------------------------------------------------------------------
-
 def expect_same(a, b):
     """Both give the same from here on."""
     assert len(a) == len(b) and a.added == b.added and b._check()
@@ -496,8 +484,6 @@ def test_states_of_other_columns_are_refused():
     with pytest.raises(ValueError, match="zeros"):
         other.load_state_dict({**other.state_dict(), "rng": [0, 0, 0, 0]})
 
-
-# --- the extension -----------------------------------------------------------------------------
 
 def test_before_init_and_twice():
     bare = ReplayBuffer.__new__(ReplayBuffer)
@@ -612,8 +598,6 @@ def test_the_gil_is_let_go_while_rows_are_copied():
         thread.join(10)
     assert longest > 1000
 
-
-# --- importing ---------------------------------------------------------------------------------
 
 IMPORT = """
 import sys, time

@@ -75,9 +75,6 @@ def timesteps(client, table="queue", dtypes=DTYPES, shapes=STEP, **options):
     return reprise.TimestepDataset(client.server_address, table, dtypes, shapes, **options)
 
 
-# --- samples ----------------------------------------------------------------------------------
-
-
 def test_trajectories(client):
     fill(client, "queue", 5)
     samples = list(trajectories(client, max_samples=5))
@@ -199,9 +196,6 @@ def test_unknown_dimensions(client):
     assert len(list(trajectories(client, shapes=any_shape, max_samples=1))) == 1
 
 
-# --- mistakes ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("make", [reprise.TrajectoryDataset, reprise.TimestepDataset])
 @pytest.mark.parametrize(
     "options, text",
@@ -272,9 +266,6 @@ def test_unknown_table(client):
         list(trajectories(client, "nope"))
 
 
-# --- from_table_signature ---------------------------------------------------------------------
-
-
 def test_from_table_signature(client):
     fill(client, "signed", 3)
     dataset = reprise.TimestepDataset.from_table_signature(
@@ -308,9 +299,6 @@ def test_from_table_signature_mistakes(client, kind):
         kind.from_table_signature(address, "signed", 0)
     with pytest.raises(reprise.DeadlineExceededError):
         kind.from_table_signature("localhost:1", "t", 10, get_signature_timeout_secs=1)
-
-
-# --- patterns ---------------------------------------------------------------------------------
 
 
 def steps(count, episode=4):
@@ -380,9 +368,6 @@ def test_patterns_come_as_soon_as_they_are_made():
 def test_patterns_need_a_config():
     with pytest.raises(ValueError, match="At least one config"):
         reprise.PatternDataset([], [], True, is_last)
-
-
-# --- TFClient ---------------------------------------------------------------------------------
 
 
 def test_tf_client(client):

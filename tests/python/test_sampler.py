@@ -69,8 +69,6 @@ def local(tmp_path):
     return lambda **tables: World("local", tmp_path, **(tables or {"t": {}}))
 
 
-# --- limits -----------------------------------------------------------------------------------
-
 def bounded(tmp_path, **options):
     """A world whose client has limits of its own."""
     world = World("unix", tmp_path, t=QUEUE)
@@ -125,9 +123,6 @@ def test_limits_are_not_negative(name):
 
 def step(i, size=3):
     return {"a": np.full(size, i, np.float32), "b": np.int64(i)}
-
-
-# --- next -------------------------------------------------------------------------------------
 
 
 def test_next_gives_what_was_inserted(make):
@@ -230,9 +225,6 @@ def test_options_out_of_range(local, options):
 def test_a_client_is_needed(local):
     with pytest.raises(TypeError, match="_core.Client"):
         _core.Sampler("localhost:1", "t")
-
-
-# --- batch ------------------------------------------------------------------------------------
 
 
 def test_batch_stacks_columns_and_tells_of_each_item(make):
@@ -376,9 +368,6 @@ def test_importance_weights(make):
     assert weight[low] == 1.0 and weight[high] == pytest.approx(1 / 3)
     chance = dict(zip(batch.keys.tolist(), batch.probabilities.tolist()))
     assert chance[low] == pytest.approx(0.25) and chance[high] == pytest.approx(0.75)
-
-
-# --- ahead ------------------------------------------------------------------------------------
 
 
 def take_all(sampler):
@@ -546,9 +535,6 @@ def test_several_readers_share_one_sequence(make):
     for thread in threads:
         thread.join(30)
     assert sorted(seen) == list(range(400))
-
-
-# --- ends, signals, processes -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", ["next", "batch", "take"])

@@ -206,8 +206,6 @@ def test_the_real_torch():
     assert convert(torch.zeros(2, 3)) == TensorSpec((2, 3), "f4")
 
 
-# --- signatures ----------------------------------------------------------------------------------
-
 @pytest.mark.parametrize("nest", [
     TensorSpec((), "f4"),
     TensorSpec((None, 84, 84), "u1", "frames"),

@@ -56,9 +56,6 @@ def drain(client, name="t"):
     ]
 
 
-# --- patterns ---------------------------------------------------------------------------------
-
-
 def test_a_reference_step_makes_nodes():
     ref = structured.create_reference_step(STEP)
     node = ref["b"]["d"][-1]
@@ -176,8 +173,6 @@ def test_priorities():
     assert (error.max_priority_weight, error.flat_source_index) == (0.9, 2)
 
 
-# --- signatures -------------------------------------------------------------------------------
-
 SPEC = {"a": reprise.TensorSpec([3], np.float32), "b": reprise.TensorSpec([], np.int64)}
 
 
@@ -259,9 +254,6 @@ def test_items_fit_the_signature_that_was_inferred():
         )
         np.testing.assert_array_equal(sample.data["x"][:, 0], [0, 2])
         assert sample.data["y"] == 4 and sample.data["z"][0].tolist() == [3, 4]
-
-
-# --- the writer -------------------------------------------------------------------------------
 
 
 def step(i):
@@ -579,9 +571,6 @@ def test_no_references_are_left(client):
             writer.append({"a": 1.5, "b": {"c": array, "d": None}})
     writer.flush()
     assert (sys.getrefcount(array), sys.getrefcount(other)) == before
-
-
-# --- N environments ---------------------------------------------------------------------------
 
 
 def test_a_batch_is_one_step_of_each(client):

@@ -85,9 +85,6 @@ def timesteps(client, table="queue", dtypes=DTYPES, shapes=STEP, **options):
     return reprise.TimestepDataset(client.server_address, table, dtypes, shapes, **options)
 
 
-# --- samples ----------------------------------------------------------------------------------
-
-
 def test_it_is_a_tf_dataset(client):
     dataset = trajectories(client)
     assert isinstance(dataset, tf.data.Dataset)
@@ -375,9 +372,6 @@ def test_an_iterator_of_batches_that_waits_can_be_dropped(client):
     assert time.monotonic() - begun < 10
 
 
-# --- patterns ---------------------------------------------------------------------------------
-
-
 def steps(count, episode=4):
     return tf.data.Dataset.from_tensor_slices(
         {
@@ -443,9 +437,6 @@ def test_end_of_episode_must_be_a_bool():
         reprise.PatternDataset(source, [pairs(source.element_spec)], True, lambda s: s["obs"])
 
 
-# --- TFClient ---------------------------------------------------------------------------------
-
-
 def test_tf_client(client):
     calls = reprise.TFClient(client.server_address)
     calls.insert(
@@ -485,9 +476,6 @@ def test_tf_client_mistakes(client):
         calls.insert([one], tf.constant(["queue"]), tf.constant([1.0]))
     with pytest.raises(ValueError, match="priorities and tables must have the same shape"):
         calls.insert([one], tf.constant(["queue", "uniform"]), one)
-
-
-# --- Dataset.tf -------------------------------------------------------------------------------
 
 
 def test_batches(client):

@@ -88,8 +88,6 @@ def fill(writer, count, start=0):
         writer.append({"a": np.float32(i), "b": np.full(3, i, np.int32)})
 
 
-# --- items, all the way to a sample -----------------------------------------------------------
-
 SLICES = [slice(None), slice(-1, None), slice(-3, None), slice(2, 5), slice(None, 4),
           slice(None, -2), slice(None, None, 2), slice(1, None, 3), slice(None, None, -1),
           slice(-1, -5, -1), slice(6, 1, -2), slice(5, None, -1), slice(None, 3, -1),
@@ -254,8 +252,6 @@ def test_create_item_returns_the_key_of_the_item(place):
     sampler.close()
 
 
-# --- structures -------------------------------------------------------------------------------
-
 @pytest.mark.parametrize("step", [
     5, [1, 2], (1, 2), {"a": 1}, {"b": 1, "a": {"d": [1], "c": (2, 3)}}, Pair(1, {"k": 2}),
     [Pair(1, 2), Pair(3, 4)], collections.OrderedDict(z=1, y=2), {"e": (), "a": 1},
@@ -393,8 +389,6 @@ def test_the_callers_own_the_history_they_get(writer):
     assert kept["a"] is writer.history["a"]
 
 
-# --- the history ------------------------------------------------------------------------------
-
 def test_positions_count_from_the_episodes_start(local):
     writer = local.writer(refs=3)
     fill(writer, 9)
@@ -503,8 +497,6 @@ def test_a_history_shows_itself(writer):
     assert history.can_set_last
 
 
-# --- columns ----------------------------------------------------------------------------------
-
 def test_a_column_is_a_sequence(writer):
     fill(writer, 5)
     column = writer.history["a"][1:5]
@@ -607,8 +599,6 @@ def test_squeezing_can_be_set(place):
     writer.flush()
     assert place.read()[0][0].shape == ()
 
-
-# --- expiry -----------------------------------------------------------------------------------
 
 def test_an_expired_column_says_so(local):
     writer = local.writer(refs=3)
@@ -765,8 +755,6 @@ def test_a_column_with_more_references_than_the_writer(local):
     assert local.read()[0][0].tolist() == list(range(10, 60))
 
 
-# --- steps in parts ---------------------------------------------------------------------------
-
 def test_partial_steps(writer):
     writer.append({"a": 1}, partial_step=True)
     assert writer.episode_steps == 0 and len(writer.history["a"]) == 1
@@ -836,8 +824,6 @@ def test_partial_step_is_a_keyword(writer):
     assert writer.episode_steps == 1
 
 
-# --- what append refuses ----------------------------------------------------------------------
-
 BAD_VALUES = [
     ({"a": 1.0}, r"Tensor of wrong dtype provided for column \('a',\). Got double but expected "
                  r"float."),
@@ -889,8 +875,6 @@ def test_a_refused_step_changes_nothing(place):
 
     assert [column.tolist() for column in place.read()[0]] == [[1, 3], [1, 3]]
 
-
-# --- what create_item refuses -----------------------------------------------------------------
 
 def test_leaves_that_are_no_columns(writer):
     fill(writer, 1)
@@ -1031,8 +1015,6 @@ def test_columns_of_another_writer(local):
     with pytest.raises(ValueError, match="of the writer that creates the item"):
         one.create_item("t", 1.0, [two.history["a"][:]])
 
-
-# --- flush, episodes, close -------------------------------------------------------------------
 
 def test_flush_waits_for_the_server(place):
     writer = place.writer(refs=4)
@@ -1319,8 +1301,6 @@ def test_a_writer_of_a_server_that_is_not_there(tmp_path):
     assert writer.pending == 1
 
 
-# --- threads, signals, forks, pickles ---------------------------------------------------------
-
 def test_a_flush_that_waits_lets_other_threads_in(place):
     with blocked(place) as writer:
         failed = []
@@ -1547,8 +1527,6 @@ def test_writers_and_their_parts_are_not_pickled(writer, take):
         with pytest.raises(TypeError, match="pickle"):
             take(part)
 
-
-# --- references -------------------------------------------------------------------------------
 
 def count_of(function, times=200):
     """How many objects and blocks more there are after that many calls."""

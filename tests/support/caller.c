@@ -34,8 +34,6 @@ static call *call_of(nghttp2_session *session, int32_t stream)
     return nghttp2_session_get_stream_user_data(session, stream);
 }
 
-/* --- what nghttp2 tells --------------------------------------------------------------------------- */
-
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
                      size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
                      void *user)
@@ -98,8 +96,6 @@ static ssize_t give_request(nghttp2_session *session, int32_t stream, uint8_t *b
     if (c->sent == c->out.size && c->ends) *flags |= NGHTTP2_DATA_FLAG_EOF;
     return (ssize_t)length;
 }
-
-/* --- the connection --------------------------------------------------------------------------------- */
 
 rp_test_caller *rp_test_caller_open(int port)
 {
@@ -167,8 +163,6 @@ static bool read_some(rp_test_caller *caller, int ms)
     assert_int_equal(nghttp2_session_mem_recv(caller->session, bytes, (size_t)n), n);
     return true;
 }
-
-/* --- calls -------------------------------------------------------------------------------------------- */
 
 static nghttp2_nv field(const char *name, const char *value)
 {

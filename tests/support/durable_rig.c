@@ -55,8 +55,6 @@ void rp_rig_deinit(rp_rig *r)
     free(r->crcs);
 }
 
-/* --- tables ------------------------------------------------------------------------------------- */
-
 static void add_tables(rp_rig *r)
 {
     rp_table_options o[RP_RIG_TABLES] = {
@@ -142,8 +140,6 @@ rp_status rp_rig_close(rp_rig *r)
     r->files = NULL;
     return st;
 }
-
-/* --- steps -------------------------------------------------------------------------------------- */
 
 static uint32_t crc_of(const rp_chunk *chunk)
 {
@@ -380,8 +376,6 @@ size_t rp_rig_promised(rp_rig *r, bool power_cut)
         kept = power_cut ? atomic_load(&r->synced) : atomic_load(&r->acked);
     return kept > checkpointed ? kept : checkpointed;
 }
-
-/* --- what is there -------------------------------------------------------------------------------- */
 
 uint64_t rp_rig_digest(rp_rig *r)
 {

@@ -44,8 +44,6 @@ static void put_updates(rp_buf *out, uint32_t number, const rp_update *updates, 
     }
 }
 
-/* --- Reverb's --------------------------------------------------------------------------------- */
-
 static rp_status echo_sample_stream(const uint8_t *data, size_t size, rp_buf *out,
                                     rp_error *err)
 {
@@ -184,8 +182,6 @@ static rp_status echo_signature(const uint8_t *data, size_t size, rp_buf *out, r
     return RP_OK;
 }
 
-/* --- health and reflection -------------------------------------------------------------------- */
-
 static rp_status echo_health(const uint8_t *data, size_t size, rp_buf *out, rp_error *err)
 {
     rp_string service;
@@ -203,8 +199,6 @@ static rp_status echo_reflection(const uint8_t *data, size_t size, rp_buf *out, 
     if (st == RP_OK) rp_wire_write_reflection_response(out, &request);
     return st;
 }
-
-/* --- ours ------------------------------------------------------------------------------------- */
 
 static void put_selector(rp_buf *out, uint32_t number, const rp_selector_options *options)
 {

@@ -51,8 +51,6 @@ static char *text_of(const rp_pb_field *field)
     return text;
 }
 
-/* --- small ones ------------------------------------------------------------------------------- */
-
 static rp_status echo_insert_response(const uint8_t *data, size_t size, rp_buf *out,
                                       rp_error *err)
 {
@@ -146,8 +144,6 @@ static rp_status echo_why_blocked(const uint8_t *data, size_t size, rp_buf *out,
     return RP_OK;
 }
 
-/* --- StatusResponse: the library both ways ------------------------------------------------------ */
-
 static rp_status echo_status(const uint8_t *data, size_t size, rp_buf *out, rp_error *err)
 {
     rp_wire_tables *list = NULL;
@@ -162,8 +158,6 @@ static rp_status echo_status(const uint8_t *data, size_t size, rp_buf *out, rp_e
     if (st == RP_OK && is_durable) rp_wire_write_durability(out, &durable);
     return st;
 }
-
-/* --- ServerInfoResponse ----------------------------------------------------------------------- */
 
 static rp_selector_options selector_of(const rp_pb_field *field)
 {
@@ -252,8 +246,6 @@ static rp_status echo_server_info(const uint8_t *data, size_t size, rp_buf *out,
     }
     return st;
 }
-
-/* --- samples ---------------------------------------------------------------------------------- */
 
 /* The chunks that came so far. */
 typedef struct chunks {

@@ -23,8 +23,6 @@ static void need(bool holds, const char *what)
     abort();
 }
 
-/* --- what the session tells ------------------------------------------------------------------- */
-
 static void copy_text(char *to, size_t capacity, const uint8_t *from, size_t size)
 {
     if (size >= capacity) size = capacity - 1;
@@ -152,8 +150,6 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, 
     return 0;
 }
 
-/* --- what is sent ------------------------------------------------------------------------------- */
-
 static ssize_t read_call(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t length,
                          uint32_t *flags, nghttp2_data_source *source, void *user)
 {
@@ -195,8 +191,6 @@ static ssize_t padded_bytes(nghttp2_session *session, const nghttp2_frame *frame
     if (frame->hd.type == NGHTTP2_DATA) size += ((const rp_test_client *)user)->options.padding;
     return (ssize_t)(size < most ? size : most);
 }
-
-/* --- life ----------------------------------------------------------------------------------------- */
 
 static void open_session(rp_test_client *client)
 {
@@ -255,8 +249,6 @@ void rp_test_client_free(rp_test_client *client)
     if (client->fd >= 0) (void)close(client->fd);
     free(client);
 }
-
-/* --- calls ------------------------------------------------------------------------------------- */
 
 static nghttp2_nv field(const char *name, const char *value)
 {
@@ -375,8 +367,6 @@ const uint8_t *rp_test_stream_message(const rp_test_stream *call, size_t index, 
     return call->in.data + call->messages[index];
 }
 
-/* --- bytes -------------------------------------------------------------------------------------- */
-
 static void fill(rp_test_client *client)
 {
     for (;;) {
@@ -436,8 +426,6 @@ void rp_test_client_receive(rp_test_client *client, const uint8_t *data, size_t 
     if (nghttp2_session_mem_recv(client->session, data, size) != (ssize_t)size)
         client->is_bad = true;
 }
-
-/* --- sockets ------------------------------------------------------------------------------------ */
 
 static bool connect_to(rp_test_client *client, int family, const void *address, socklen_t size)
 {

@@ -78,8 +78,6 @@ struct rp_test_client {
 rp_test_client *rp_test_client_new(const rp_test_client_options *options);
 void rp_test_client_free(rp_test_client *client); /* NULL is fine; closes its socket */
 
-/* --- calls ---------------------------------------------------------------------------------- */
-
 typedef struct rp_test_header {
     const char *name, *value;
 } rp_test_header;
@@ -103,8 +101,6 @@ void rp_test_stream_read(rp_test_stream *call, size_t size);
 /* Message `index` of those that came. Borrowed until the next bytes come. */
 const uint8_t *rp_test_stream_message(const rp_test_stream *call, size_t index, size_t *size);
 
-/* --- bytes ---------------------------------------------------------------------------------- */
-
 /* What is to be sent: a run of bytes, or NULL if there are none. Then say how many were. */
 const uint8_t *rp_test_client_output(rp_test_client *client, size_t *size);
 void rp_test_client_sent(rp_test_client *client, size_t size);
@@ -114,8 +110,6 @@ void rp_test_client_inject(rp_test_client *client, const void *data, size_t size
 void rp_test_client_frame(rp_test_client *client, uint8_t type, uint8_t flags, uint32_t stream,
                           const void *payload, size_t size);
 void rp_test_client_receive(rp_test_client *client, const uint8_t *data, size_t size);
-
-/* --- sockets -------------------------------------------------------------------------------- */
 
 /* Connects. False if nobody listens there. */
 bool rp_test_client_connect(rp_test_client *client, int port);

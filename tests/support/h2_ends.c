@@ -22,8 +22,6 @@ static void send(rp_reply_pool *pool, rp_call *call, size_t size, bool *ok)
         rp_reply_release(pool, reply);
 }
 
-/* --- the client's handler ------------------------------------------------------------------- */
-
 static rp_test_ends_call *client_call(rp_test_ends *e, rp_call *call)
 {
     rp_test_ends_call *mine = rp_call_user(call);
@@ -80,8 +78,6 @@ static const rp_h2_handler client_handler = {
     .on_close = client_close,
     .on_end = client_end,
 };
-
-/* --- the server's --------------------------------------------------------------------------- */
 
 enum { ECHO = 1, COUNT, SOURCE, HANG };
 
@@ -208,8 +204,6 @@ static const rp_h2_handler server_handler = {
     .on_fault = server_fault,
 };
 
-/* --- life ----------------------------------------------------------------------------------- */
-
 static void set_up(rp_test_ends *e, const rp_h2_limits *client, const rp_h2_limits *server,
                    size_t room)
 {
@@ -276,8 +270,6 @@ void rp_test_ends_deinit(rp_test_ends *e)
     assert_int_equal(e->server_oom.live, 0);
 }
 
-/* --- calls ---------------------------------------------------------------------------------- */
-
 rp_test_ends_call *rp_test_ends_begin_with(rp_test_ends *e, const rp_call_head *head)
 {
     rp_test_ends_call *mine = &e->calls[e->call_count];
@@ -302,8 +294,6 @@ bool rp_test_ends_say(rp_test_ends *e, rp_test_ends_call *call, size_t size)
     send(&e->client_pool, call->call, size, &ok);
     return ok;
 }
-
-/* --- bytes ---------------------------------------------------------------------------------- */
 
 /* Mostly small and now and then large, so that cuts fall within everything. */
 static size_t pick_size(rp_test_ends *e, size_t most)

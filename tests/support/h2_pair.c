@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/h2_pair.h"
 
-/* --- what the connection tells ------------------------------------------------------------------ */
-
 static void copy(char *to, size_t capacity, rp_string from)
 {
     size_t size = from.size < capacity ? from.size : capacity - 1;
@@ -108,8 +106,6 @@ static const rp_h2_handler handler = {
     .on_fault = on_fault,
 };
 
-/* --- life --------------------------------------------------------------------------------------- */
-
 rp_h2_limits rp_test_h2_limits(void)
 {
     return (rp_h2_limits){.streams = 100,
@@ -163,8 +159,6 @@ void rp_test_pair_deinit(rp_test_pair *p)
     assert_int_equal(p->oom.live, 0);
     assert_int_equal(p->oom.live_bytes, 0);
 }
-
-/* --- bytes -------------------------------------------------------------------------------------- */
 
 void rp_test_pair_feed(rp_test_pair *p, const void *data, size_t size)
 {
@@ -233,8 +227,6 @@ void rp_test_pair_carry(rp_test_pair *p)
         rp_test_pair_carry_out(p);
     } while (p->alive && rp_test_client_output(p->client, &size) != NULL);
 }
-
-/* --- answers ------------------------------------------------------------------------------------ */
 
 rp_reply *rp_test_pair_reply(rp_test_pair *p, const void *data, size_t size,
                              rp_trajectory *held)

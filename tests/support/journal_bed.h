@@ -18,8 +18,6 @@
 
 static const rp_store_id rp_test_store_id = {{1, 2, 3, 4}};
 
-/* --- records whose contents follow from their numbers ------------------------------------------------- */
-
 enum { RP_TEST_MOST_BYTES = 600 };
 
 static inline size_t rp_test_fill(uint64_t lsn, uint8_t *out)

@@ -8,8 +8,6 @@
 #include "support/fixture.h"
 #include "wire/fields.h"
 
-/* --- server ------------------------------------------------------------------------------------- */
-
 static void add_table(rp_test_live *live, rp_table_options options)
 {
     assert_ok_err(rp_store_add_table(live->store, &options, NULL, &live->err), &live->err);
@@ -114,8 +112,6 @@ void rp_test_live_stop(rp_test_live *live)
     assert_int_equal(live->oom.live_bytes, 0);
 }
 
-/* --- clients ------------------------------------------------------------------------------------ */
-
 rp_test_client *rp_test_live_connect_with(const rp_test_live *live,
                                           const rp_test_client_options *options)
 {
@@ -175,8 +171,6 @@ bool rp_test_live_take(const rp_test_live *live, const char *table)
     rp_table_unref(t);
     return st == RP_OK && done == 1;
 }
-
-/* --- requests ----------------------------------------------------------------------------------- */
 
 void rp_test_put_chunk(rp_buf *out, uint64_t key, size_t bytes)
 {
@@ -249,8 +243,6 @@ void rp_test_stream_put(rp_test_stream *stream, rp_buf *message)
     rp_test_stream_send(stream, message->data, message->size);
     rp_buf_clear(message);
 }
-
-/* --- answers ------------------------------------------------------------------------------------ */
 
 size_t rp_test_confirmed(const rp_test_stream *stream)
 {

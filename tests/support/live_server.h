@@ -60,8 +60,6 @@ bool rp_test_live_await(const rp_test_live *live, const char *table, int64_t ins
 /* One item out of a table, by somebody else; false if it has none to give. */
 bool rp_test_live_take(const rp_test_live *live, const char *table);
 
-/* --- requests ------------------------------------------------------------------------------- */
-
 /* The chunk of a test: one row of `bytes` bytes, all of them the low byte of its key. */
 void rp_test_put_chunk(rp_buf *out, uint64_t key, size_t bytes);
 /* An item of one column: rows [offset, offset + length) of a chunk. */

@@ -15,8 +15,6 @@ static void give_up(const char *what)
     abort();
 }
 
-/* --- selectors ------------------------------------------------------------------------------------ */
-
 static void append(uint32_t *array, size_t *count, uint32_t slot)
 {
     array[(*count)++] = slot;
@@ -230,8 +228,6 @@ static size_t selector_pick(rp_model_selector *s, rp_rng *rng, size_t count, boo
     for (size_t i = 0; i < count; i++) probabilities[i] = 1;
     return count;
 }
-
-/* --- the table -------------------------------------------------------------------------------------- */
 
 void rp_model_init(rp_model *m, const rp_table_options *options, const rp_model_data *data)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/sim_inside.h"
 
-/* --- nodes and names ---------------------------------------------------------------------------------- */
-
 rp_sim_node *rp_sim_node_new(bool directory)
 {
     rp_sim_node *n = rp_sim_need(calloc(1, sizeof *n));
@@ -123,8 +121,6 @@ void rp_sim_change(rp_sim *disk, rp_sim_kind kind, const char *from, const char 
     rp_sim_names_apply(&disk->now, &disk->changes[disk->change_count - 1]);
 }
 
-/* --- disks ----------------------------------------------------------------------------------------------- */
-
 rp_sim *rp_sim_new(void)
 {
     rp_sim *disk = rp_sim_need(calloc(1, sizeof *disk));
@@ -219,8 +215,6 @@ size_t rp_sim_open_handles(rp_sim *disk)
     rp_sim_unlock(disk);
     return handles;
 }
-
-/* --- power cuts ------------------------------------------------------------------------------------------ */
 
 /* True for the pending changes that reach the disk. */
 static void choose_changes(const rp_sim *disk, rp_sim_variant variant, rp_rng *rng, bool *taken)
@@ -318,8 +312,6 @@ void rp_sim_on_call(rp_sim *disk, rp_sim_hook *hook, void *ctx)
     disk->hook_ctx = ctx;
     rp_sim_unlock(disk);
 }
-
-/* --- damage and looking ------------------------------------------------------------------------------- */
 
 static rp_sim_node *find_file(rp_sim *disk, const char *path)
 {
@@ -437,7 +429,6 @@ void rp_sim_list(rp_sim *disk, void (*each)(void *ctx, const char *path, uint64_
             each(ctx, disk->now.list[i].path, disk->now.list[i].node->now.size);
     rp_sim_unlock(disk);
 }
-/* --- failures --------------------------------------------------------------------------------------------- */
 
 void rp_sim_fail(rp_sim *disk, const rp_sim_fault *fault)
 {

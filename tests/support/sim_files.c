@@ -77,8 +77,6 @@ static uint64_t used_bytes(const rp_sim *disk)
     return pages * RP_SIM_PAGE;
 }
 
-/* --- files ----------------------------------------------------------------------------------------------- */
-
 static rp_sim *disk_of(rp_files *files)
 {
     return ((mount *)files)->disk;
@@ -334,8 +332,6 @@ static rp_status sim_space(rp_files *files, uint64_t *total, uint64_t *available
     rp_sim_unlock(disk);
     return RP_OK;
 }
-
-/* --- names ----------------------------------------------------------------------------------------------- */
 
 static rp_status sim_rename(rp_files *files, const char *from, const char *to, rp_error *err)
 {

@@ -38,8 +38,6 @@ rp_files *rp_sim_mount(rp_sim *disk);
 /* Handles that nobody has closed. */
 size_t rp_sim_open_handles(rp_sim *disk);
 
-/* --- power cuts ------------------------------------------------------------------------------------ */
-
 typedef enum rp_sim_variant {
     RP_SIM_NONE,        /* of what was not synced, nothing is there */
     RP_SIM_ALL,         /* everything */
@@ -68,8 +66,6 @@ uint64_t rp_sim_calls(rp_sim *disk);
 typedef void rp_sim_hook(void *ctx, rp_sim *disk, uint64_t number, const char *call,
                          const char *path);
 void rp_sim_on_call(rp_sim *disk, rp_sim_hook *hook, void *ctx);
-
-/* --- failures ---------------------------------------------------------------------------------------- */
 
 typedef enum rp_sim_error {
     RP_SIM_EIO,    /* any call. RP_UNAVAILABLE */
@@ -103,8 +99,6 @@ void rp_sim_set_capacity(rp_sim *disk, uint64_t bytes);
 
 /* Pages that a failed sync has lost are thrown out of the cache: they read as on the disk. */
 void rp_sim_drop_caches(rp_sim *disk);
-
-/* --- damage and looking, past the numbered calls ----------------------------------------------------- */
 
 /* Each in the contents as written and as stored. False: no such file, or not so long. */
 bool rp_sim_flip(rp_sim *disk, const char *path, uint64_t bit);

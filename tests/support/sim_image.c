@@ -123,8 +123,6 @@ size_t rp_sim_image_read(const rp_sim_image *image, uint64_t offset, void *data,
     return size;
 }
 
-/* --- after a power cut ------------------------------------------------------------------------------ */
-
 static const uint8_t *sector_of(const rp_sim_image *image, size_t sector)
 {
     const rp_sim_page *page = page_at(image, sector / RP_SIM_PAGE_SECTORS);

@@ -9,8 +9,6 @@
 
 enum { WAIT_S = 60 };
 
-/* --- lines ---------------------------------------------------------------------------------------- */
-
 void rp_test_line_open(rp_test_line *line, const char *address)
 {
     rp_channel_options options = {.text = address, .seed = 3};
@@ -56,8 +54,6 @@ void rp_test_line_close(rp_test_line *line)
     assert_int_equal(line->oom.live_bytes, 0);
 }
 
-/* --- servers -------------------------------------------------------------------------------------- */
-
 void rp_test_live_restart(rp_test_live *live)
 {
     char tcp[64], local[112];
@@ -96,8 +92,6 @@ size_t rp_test_live_find(const rp_test_live *live, const char *table, uint64_t f
     return found;
 }
 
-/* --- items ---------------------------------------------------------------------------------------- */
-
 rp_chunk *rp_test_byte_chunk(uint64_t key, size_t bytes)
 {
     rp_spec spec = {"x", RP_UINT8, SHAPE((int64_t)bytes)};
@@ -133,8 +127,6 @@ rp_sink_item rp_test_sink_item(const char *table, uint64_t key, size_t bytes)
     rp_chunk_unref(chunk);
     return item;
 }
-
-/* --- listening ------------------------------------------------------------------------------------ */
 
 static void init_wait(pthread_mutex_t *mu, pthread_cond_t *cv)
 {
@@ -229,8 +221,6 @@ void rp_test_settled_expect(rp_test_settled *s, uint64_t first, size_t count, rp
     }
     (void)pthread_mutex_unlock(&s->mu);
 }
-
-/* --- samples -------------------------------------------------------------------------------------- */
 
 static void on_samples(void *user, const rp_sample *samples, size_t count)
 {

@@ -43,8 +43,6 @@ rp_chunk *rp_test_byte_chunk(uint64_t key, size_t bytes);
 size_t rp_test_live_find(const rp_test_live *live, const char *table, uint64_t first,
                          size_t count);
 
-/* --- what became of items ------------------------------------------------------------------------ */
-
 enum { RP_TEST_KEYS = 1 << 17 }; /* keys are below */
 
 typedef struct rp_test_settled {
@@ -65,8 +63,6 @@ size_t rp_test_settled_count(rp_test_settled *settled);
 /* Keys [first, first + count) were told of once each, with this status. */
 void rp_test_settled_expect(rp_test_settled *settled, uint64_t first, size_t count,
                             rp_status status);
-
-/* --- samples --------------------------------------------------------------------------------------- */
 
 typedef struct rp_test_drawn {
     pthread_mutex_t mu;

@@ -9,8 +9,6 @@
 
 #include "reprise/printable.h"
 
-/* --- JSON ---------------------------------------------------------------------------------- */
-
 static const char *json_value(const char *at, const char **mistake);
 
 static const char *json_blanks(const char *at)
@@ -145,8 +143,6 @@ const char *rp_test_json_mistake(const char *text, size_t size)
     if (mistake == NULL && *at != '\0') mistake = at;
     return mistake;
 }
-
-/* --- Prometheus ---------------------------------------------------------------------------- */
 
 enum { MOST_LINES = 65536, NAME_BYTES = 128 };
 

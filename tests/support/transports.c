@@ -8,8 +8,6 @@
 static const char *const way_names[RP_TEST_WAYS] = {"tcp",  "in process",    "tls",
                                                     "unix", "shared memory", "three shards"};
 
-/* --- opening and closing ---------------------------------------------------------------------- */
-
 static void start_servers(rp_test_transport *t, const char *program)
 {
     static char certificate[256], key[256];
@@ -78,8 +76,6 @@ void rp_test_transport_close(rp_test_transport *t)
     if (t->way == RP_TEST_TLS) rp_test_certificates_deinit(&t->certificates);
 }
 
-/* --- running ---------------------------------------------------------------------------------- */
-
 static rp_test_transport transports[RP_TEST_WAYS];
 static bool is_wanted[RP_TEST_WAYS];
 static const char *the_program;
@@ -144,8 +140,6 @@ int rp_test_over_transports(const char *program, const rp_test_case *cases, size
     free(runs);
     return failed;
 }
-
-/* --- tables ----------------------------------------------------------------------------------- */
 
 const char *rp_test_make_table(rp_test_transport *t, const rp_table_options *options)
 {
@@ -225,8 +219,6 @@ void rp_test_await_waiting(rp_test_transport *t, const char *table, size_t count
     }
 }
 
-/* --- writing ---------------------------------------------------------------------------------- */
-
 rp_trajectory_writer *rp_test_writer(rp_test_transport *t, int32_t history, int32_t length)
 {
     rp_trajectory_writer_options options = {
@@ -280,8 +272,6 @@ void rp_test_fill_table(rp_test_transport *t, const char *table, int32_t first, 
     rp_test_flush(t, writer);
     rp_trajectory_writer_free(writer);
 }
-
-/* --- reading ---------------------------------------------------------------------------------- */
 
 rp_sampler *rp_test_sampler(rp_test_transport *t, const char *table, int64_t max_samples)
 {

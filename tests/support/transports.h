@@ -78,8 +78,6 @@ static inline rp_wait rp_test_soon(void)
     return rp_wait_ms(RP_TEST_WAIT_MS);
 }
 
-/* --- tables ----------------------------------------------------------------------------------- */
-
 /* Makes a table on all shards; its name, which is made up, lives as long as the case. */
 const char *rp_test_make_table(rp_test_transport *t, const rp_table_options *options);
 void rp_test_drop_tables(rp_test_transport *t);
@@ -92,8 +90,6 @@ const char *rp_test_replay(rp_test_transport *t);
 rp_client_table rp_test_table_sum(rp_test_transport *t, const char *table);
 /* Waits until as many calls as that wait at the table. */
 void rp_test_await_waiting(rp_test_transport *t, const char *table, size_t count);
-
-/* --- writing ---------------------------------------------------------------------------------- */
 
 static inline rp_shape rp_test_shape(int32_t rank, int64_t a, int64_t b)
 {
@@ -117,8 +113,6 @@ void rp_test_flush(rp_test_transport *t, rp_trajectory_writer *writer);
  * for. */
 void rp_test_fill_table(rp_test_transport *t, const char *table, int32_t first, size_t count,
                         uint64_t *keys);
-
-/* --- reading ---------------------------------------------------------------------------------- */
 
 /* A sampler that ends after so many samples (0: never) and waits for ever. */
 rp_sampler *rp_test_sampler(rp_test_transport *t, const char *table, int64_t max_samples);

@@ -22,8 +22,6 @@ static rp_status mutate(rp_test_transport *t, const char *table, const rp_update
                             rp_test_soon(), &t->err);
 }
 
-/* --- items ------------------------------------------------------------------------------------ */
-
 static void priorities_and_deletes_find_their_shard(rp_test_transport *t)
 {
     enum { ITEMS = 30 };
@@ -81,8 +79,6 @@ static void a_reset_empties_all(rp_test_transport *t)
     rp_test_fill_table(t, table, 0, 3, NULL);
     assert_int_equal(rp_test_table_sum(t, table).info.size, 3);
 }
-
-/* --- tables ----------------------------------------------------------------------------------- */
 
 static const rp_client_table *find(const rp_client_tables *tables, const char *name,
                                    size_t shard)
@@ -175,8 +171,6 @@ static void a_dropped_table_ends_its_samplers(rp_test_transport *t)
                      RP_NOT_FOUND);
 }
 
-/* --- who waits -------------------------------------------------------------------------------- */
-
 static void one_can_ask_who_waits_and_why(rp_test_transport *t)
 {
     const char *table = rp_test_bag(t), *other = rp_test_bag(t);
@@ -246,8 +240,6 @@ static void a_queue_holds_up_its_writer(rp_test_transport *t)
     rp_test_flush(t, w);
     rp_trajectory_writer_free(w);
 }
-
-/* --- ends ------------------------------------------------------------------------------------- */
 
 /* In process nothing is waited for. */
 enum { SERVERS = (1 << RP_TEST_WAYS) - 1 - (1 << RP_TEST_LOCAL) }; /* as ways */

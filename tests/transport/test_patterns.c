@@ -86,8 +86,6 @@ static void close_rig(rig *g)
     rp_structured_writer_free(g->writer);
 }
 
-/* --- patterns --------------------------------------------------------------------------------- */
-
 static void nodes_pick_rows_from_the_end(rp_test_transport *t)
 {
     static const rp_pattern_node nodes[] = {
@@ -223,8 +221,6 @@ static void bad_patterns_are_refused(rp_test_transport *t)
                  &t->err, "Invalid configuration at position 0: `start` must be < 0");
 }
 
-/* --- N environments --------------------------------------------------------------------------- */
-
 static void environments_share_a_call(rp_test_transport *t)
 {
     enum { ENVIRONMENTS = 5 };
@@ -263,8 +259,6 @@ static void environments_share_a_call(rp_test_transport *t)
     rp_samples_release(g.out, 13);
     rp_batch_writer_free(writer);
 }
-
-/* --- steps ------------------------------------------------------------------------------------ */
 
 static void items_of_the_latest_steps(rp_test_transport *t)
 {

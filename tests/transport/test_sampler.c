@@ -14,8 +14,6 @@ static rp_sampler *open_sampler(rp_test_transport *t, const rp_sampler_options *
     return sampler;
 }
 
-/* --- one by one ------------------------------------------------------------------------------- */
-
 /* With one stream to one server samples come in the order in which they were drawn; in turns
  * from several, each in its own order. */
 static void samples_come_in_order(rp_test_transport *t)
@@ -105,8 +103,6 @@ static void several_streams(rp_test_transport *t)
     }
     rp_sampler_free(sampler);
 }
-
-/* --- the rate limiter ------------------------------------------------------------------------- */
 
 static void a_timeout_of_the_limiter_ends_it(rp_test_transport *t)
 {
@@ -216,8 +212,6 @@ static void an_unknown_table_is_told(rp_test_transport *t)
     rp_sampler_free(sampler);
 }
 
-/* --- cancelled -------------------------------------------------------------------------------- */
-
 static void *fire(void *cancel)
 {
     (void)usleep(30000);
@@ -278,8 +272,6 @@ static void closing_ends_all_waits(rp_test_transport *t)
                      RP_CANCELLED);
     rp_sampler_free(sampler);
 }
-
-/* --- batches ---------------------------------------------------------------------------------- */
 
 /* Items 0 .. count - 1 of two columns: as many int32 rows as their number modulo 3, plus one,
  * and that number as a word. */
@@ -593,8 +585,6 @@ static void importance_weights(rp_test_transport *t)
     rp_batch_free(batch);
     rp_sampler_free(sampler);
 }
-
-/* --- many threads ----------------------------------------------------------------------------- */
 
 enum { TAKERS = 4, TAKEN = 250 };
 

@@ -25,8 +25,6 @@ static uint64_t create(rp_test_transport *t, rp_trajectory_writer *w, const char
     return key;
 }
 
-/* --- rows ------------------------------------------------------------------------------------- */
-
 static void columns_of_several_dtypes(rp_test_transport *t)
 {
     const char *bag = rp_test_bag(t);
@@ -275,8 +273,6 @@ static void items_of_many_megabytes(rp_test_transport *t)
     free(rows);
 }
 
-/* --- flushes and ends ------------------------------------------------------------------------- */
-
 static void a_flush_may_leave_some(rp_test_transport *t)
 {
     const char *bag = rp_test_bag(t);
@@ -409,8 +405,6 @@ static void a_full_writer_holds_up_new_items(rp_test_transport *t)
     rp_trajectory_writer_free(w);
 }
 
-/* --- what is refused -------------------------------------------------------------------------- */
-
 static const char *make_strict(rp_test_transport *t)
 {
     const rp_spec columns[] = {
@@ -516,8 +510,6 @@ static void an_unknown_table_is_told(rp_test_transport *t)
     rp_trajectory_writer_free(w);
 }
 
-/* --- many ------------------------------------------------------------------------------------- */
-
 enum { WRITERS = 4, ITEMS = 300 };
 
 typedef struct writing {
@@ -557,8 +549,6 @@ static void several_writers_at_once(rp_test_transport *t)
     rp_samples_release(out, COUNT_OF(keys));
     assert_int_equal(rp_test_table_sum(t, bag).info.inserts, WRITERS * ITEMS);
 }
-
-/* --- cancelled -------------------------------------------------------------------------------- */
 
 static void *fire(void *cancel)
 {

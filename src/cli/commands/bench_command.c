@@ -76,8 +76,6 @@ typedef struct bench {
     const char *name_list[MAX_TABLES];
 } bench;
 
-/* --- options ---------------------------------------------------------------------------------- */
-
 static rp_status take_list(bench *b, option o, int64_t high, list *out, rp_problem *problem)
 {
     rp_setting value, one;
@@ -148,8 +146,6 @@ static rp_status read_options(bench *b, rp_problem *problem)
                                 (long long)b->payloads.values[i]);
     return st;
 }
-
-/* --- one curve -------------------------------------------------------------------------------- */
 
 static rp_status make_tables(bench *b, size_t count, size_t payload, rp_error *err)
 {
@@ -250,8 +246,6 @@ static int curves(bench *b)
         status = curve(b, 7, (size_t)b->payloads.values[0], (size_t)b->tables.values[i]);
     return status;
 }
-
-/* --- all of them ------------------------------------------------------------------------------ */
 
 static int file_failed(bench *b, const char *path)
 {

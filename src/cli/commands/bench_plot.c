@@ -29,8 +29,6 @@ static const struct panel_kind {
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
-/* --- rows ------------------------------------------------------------------------------------- */
-
 static double bytes_per_s(const rp_bench_row *r)
 {
     return r->items_per_s * (double)r->payload;
@@ -72,8 +70,6 @@ void rp_bench_json(rp_sheet *out, const rp_bench_row *r)
     rp_json_close(out, '}');
     rp_sheet_put(out, "\n");
 }
-
-/* --- the drawing ------------------------------------------------------------------------------ */
 
 typedef struct panel {
     const struct panel_kind *kind;

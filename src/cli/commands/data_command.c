@@ -67,8 +67,6 @@ typedef struct data {
     uint64_t rows;
 } data;
 
-/* --- what goes wrong ---------------------------------------------------------------------------- */
-
 /* What to do next. */
 static const char *hint(const data *d, rp_status st)
 {
@@ -149,8 +147,6 @@ static int take_number(const data *d, option o, uint64_t *out)
                              : "--checkpoint: expected a number, got '%.60s'",
                   value);
 }
-
-/* --- list and verify ---------------------------------------------------------------------------- */
 
 static void on_progress(void *ctx, const rp_durable_progress *progress)
 {
@@ -236,8 +232,6 @@ static int run_verify(data *d)
     return look(d, true);
 }
 
-/* --- dump --------------------------------------------------------------------------------------- */
-
 /* Large checkpoints are printed as they are read. */
 static void print_some(data *d)
 {
@@ -288,8 +282,6 @@ static int run_dump(data *d)
     status = print(d, EXIT_SUCCESS);
     return st == RP_OK ? status : fail(d, st, &err);
 }
-
-/* --- salvage and convert ------------------------------------------------------------------------ */
 
 static void on_event(void *ctx, const char *event)
 {
@@ -369,8 +361,6 @@ static int run_convert(data *d)
                       format);
     return move_data(d, from != NULL ? rp_data_from_reverb : rp_data_to_reverb);
 }
-
-/* --- the command -------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;

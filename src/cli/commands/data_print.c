@@ -8,8 +8,6 @@
 #include "cli/text/progress_bar.h"
 #include "cli/text/units.h"
 
-/* --- files -------------------------------------------------------------------------------------- */
-
 void rp_data_headings(rp_grid *grid)
 {
     static const char *const headings[RP_DATA_COLUMNS] = {"FILE", "KIND",  "SIZE",
@@ -126,8 +124,6 @@ void rp_data_summary_json(rp_sheet *out, const rp_data_summary *s)
         rp_json_put_unsigned(out, members[i].value);
     }
 }
-
-/* --- tables and items --------------------------------------------------------------------------- */
 
 void rp_data_table_words(rp_sheet *out, const rp_table_info *t)
 {

@@ -68,8 +68,6 @@ char *rp_progress_words(const rp_durable_progress *p, char *text, size_t size)
     return text;
 }
 
-/* --- text ----------------------------------------------------------------------------------------- */
-
 void rp_durability_words(rp_sheet *out, const rp_client_durability *durability)
 {
     const rp_durable_info *d = &durability->info;
@@ -176,8 +174,6 @@ static void report_shard(rp_sheet *out, const rp_tables_view *v, const rp_client
     if (d->progress.what != NULL)
         line(out, d->progress.what, "%s", rp_progress_words(&d->progress, a, sizeof a));
 }
-
-/* --- JSON ----------------------------------------------------------------------------------------- */
 
 static void put_unsigned(rp_sheet *out, const char *name, uint64_t value)
 {

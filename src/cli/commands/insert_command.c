@@ -145,8 +145,6 @@ static bool insert_item(insertion *in, const char *const *names, const rp_tensor
     return true;
 }
 
-/* --- .npy ------------------------------------------------------------------------------------- */
-
 typedef struct array {
     const char *name, *path;
     void *bytes; /* mapped; NULL: not */
@@ -324,8 +322,6 @@ static bool insert_arrays(insertion *in, outcome *o)
     return good;
 }
 
-/* --- JSON lines ------------------------------------------------------------------------------- */
-
 static void columns_of_signature(const insertion *in, rp_line_columns *columns)
 {
     size_t count = in->signature != NULL ? rp_signature_column_count(in->signature) : 0;
@@ -408,8 +404,6 @@ static bool insert_lines(insertion *in, outcome *o)
         good = insert_file(in, in->r.flags->words[i], &columns, o);
     return good;
 }
-
-/* --- all of it -------------------------------------------------------------------------------- */
 
 static bool start(insertion *in, outcome *o)
 {

@@ -155,8 +155,6 @@ rp_wait rp_remote_wait(const rp_remote *r)
     return wait;
 }
 
-/* --- what goes wrong -------------------------------------------------------------------------- */
-
 const char *rp_status_hint(rp_status st)
 {
     switch (st) {

@@ -73,8 +73,6 @@ static rp_status read_options(drawing *d, rp_problem *problem)
     return st;
 }
 
-/* --- one item --------------------------------------------------------------------------------- */
-
 /* Decodes one column into memory of the arena's. */
 static rp_status decode(drawing *d, rp_arena *arena, const rp_trajectory *trajectory,
                         size_t column, rp_tensor *out, rp_error *err)
@@ -148,8 +146,6 @@ static rp_status keep(drawing *d, rp_sample *sample)
     return RP_OK;
 }
 
-/* --- drawing ---------------------------------------------------------------------------------- */
-
 static rp_status draw(drawing *d, rp_error *err)
 {
     rp_sample samples[BATCH];
@@ -186,8 +182,6 @@ static rp_status start(drawing *d, rp_error *err)
     if (st == RP_OK) st = rp_sampler_new(d->r.client, &o, &d->sampler, err);
     return st;
 }
-
-/* --- files ------------------------------------------------------------------------------------ */
 
 /* The file of a column: a path in its name becomes dots, and what is not plain an underscore.
  */
@@ -325,8 +319,6 @@ static rp_status write_folder(drawing *d, rp_problem *problem)
                      d->folder);
     return st;
 }
-
-/* --- all of it -------------------------------------------------------------------------------- */
 
 static int draw_all(drawing *d)
 {

@@ -75,8 +75,6 @@ static const char *const examples[] = {
 /* What an action did with a word: 0, or the exit status after a line. */
 typedef int (*action)(rp_remote *r, const char *word, const char **table);
 
-/* --- create ----------------------------------------------------------------------------------- */
-
 static rp_status parse_columns(rp_remote *r, rp_signature **out, rp_problem *problem)
 {
     rp_spec *columns = NULL;
@@ -127,8 +125,6 @@ static int create(rp_remote *r, const char *word, const char **table)
     rp_signature_unref(settings.signature);
     return status;
 }
-
-/* --- alter ------------------------------------------------------------------------------------ */
 
 /* The number of an option, if it was given: then its bit is added to `which`. */
 static rp_status take_number(rp_remote *r, option o, double low, double high, double *out,
@@ -227,8 +223,6 @@ static int alter(rp_remote *r, const char *word, const char **table)
     return status;
 }
 
-/* --- the others ------------------------------------------------------------------------------- */
-
 static int drop(rp_remote *r, const char *word, const char **table)
 {
     rp_error err = {0};
@@ -304,8 +298,6 @@ static int list_names(rp_remote *r)
     rp_table_list_deinit(&list);
     return status;
 }
-
-/* --- all of them ------------------------------------------------------------------------------ */
 
 static const struct {
     const char *name, *done;

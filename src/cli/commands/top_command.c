@@ -71,8 +71,6 @@ typedef struct top {
     bool stop, hurry, over;
 } top;
 
-/* --- the looking thread ----------------------------------------------------------------------- */
-
 static rp_status take_look(top *t, look *l, rp_error *err)
 {
     rp_wait wait = rp_remote_wait(&t->r);
@@ -155,8 +153,6 @@ static void *look_main(void *ctx)
     wake(t);
     return NULL;
 }
-
-/* --- the terminal ----------------------------------------------------------------------------- */
 
 static bool enter(top *t)
 {
@@ -260,8 +256,6 @@ static bool read_keys(top *t)
     }
     return true;
 }
-
-/* --- running ---------------------------------------------------------------------------------- */
 
 /* Shows what there is until it is over. Returns the exit status. */
 static int watch(top *t)

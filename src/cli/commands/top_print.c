@@ -59,8 +59,6 @@ static rates rates_of(const rp_top_look *now, const rp_top_look *before,
     };
 }
 
-/* --- lines ------------------------------------------------------------------------------------ */
-
 /* A screen being written: no line is wider than it, and no more lines are there than it has. */
 typedef struct painter {
     rp_sheet *out;
@@ -298,8 +296,6 @@ void rp_top_print(rp_sheet *out, const rp_top_screen *s, const rp_top_look *now,
     while (s->height > 0 && p.left > 0) end_line(&p);
     rp_sheet_deinit(&p.line);
 }
-
-/* --- JSON ------------------------------------------------------------------------------------- */
 
 static void json_waiting(rp_sheet *out, const rp_top_look *now)
 {

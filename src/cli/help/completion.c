@@ -27,8 +27,6 @@ static void command_names(rp_sheet *out, const rp_program *p)
         rp_sheet_format(out, "%s%s", i > 0 ? " " : "", p->commands[i]->name);
 }
 
-/* --- bash ------------------------------------------------------------------------------------- */
-
 /* The options that take files, or those that take something we know nothing about. */
 static void bash_case(rp_sheet *out, const rp_command *c, bool files)
 {
@@ -91,8 +89,6 @@ static void bash(rp_sheet *out, const rp_program *p)
                       "        compopt -o filenames 2>/dev/null\n    fi\n}\n"
                       "complete -F _reprise reprise\n");
 }
-
-/* --- zsh -------------------------------------------------------------------------------------- */
 
 /* Help within a bracket of _arguments, where ']' and ':' have a meaning. */
 static void zsh_help(rp_sheet *out, const char *text)
@@ -160,8 +156,6 @@ static void zsh(rp_sheet *out, const rp_program *p)
                       "[ \"$funcstack[1]\" = _reprise ] && _reprise \"$@\" || "
                       "compdef _reprise reprise\n");
 }
-
-/* --- fish ------------------------------------------------------------------------------------- */
 
 static void fish_option(rp_sheet *out, const rp_command *c, const rp_option *o)
 {

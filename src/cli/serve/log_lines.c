@@ -55,8 +55,6 @@ static void put_quoted(cursor *c, const char *text, rp_spelling how)
     put_char(c, '"');
 }
 
-/* --- logfmt --------------------------------------------------------------------------------- */
-
 static bool needs_quotes(const char *value)
 {
     if (value[0] == '\0') return true;
@@ -169,8 +167,6 @@ bool rp_fields_next(const char **fields, char *key, size_t key_bytes, char *valu
     return true;
 }
 
-/* --- JSON ----------------------------------------------------------------------------------- */
-
 /* True if the text is a number as JSON writes it. */
 static bool is_json_number(const char *text)
 {
@@ -194,8 +190,6 @@ static void put_json(cursor *c, const char *key, const char *value)
     else
         put_quoted(c, value, RP_SPELL_JSON);
 }
-
-/* --- lines ---------------------------------------------------------------------------------- */
 
 static void put_field(cursor *c, bool json, const char *key, const char *value)
 {
@@ -247,8 +241,6 @@ size_t rp_log_line(const rp_log_entry *entry, bool json, char *line, size_t size
     put_text(&c, json ? "}\n" : "\n");
     return c.used;
 }
-
-/* --- how often ------------------------------------------------------------------------------ */
 
 bool rp_log_rate_admit(rp_log_rate *rate, const char *event, int64_t now_ns,
                        uint64_t *suppressed)

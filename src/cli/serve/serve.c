@@ -51,8 +51,6 @@ static int misuse(const rp_problem *problem)
     return EXIT_MISUSE;
 }
 
-/* --- starting ------------------------------------------------------------------------------- */
-
 /* The configuration as file and command line have it now. */
 static rp_status load(const process *p, rp_config *config, rp_problem *problem)
 {
@@ -122,8 +120,6 @@ static void log_start_failure(process *p, rp_status st, const rp_error *err)
         rp_fields_add(&f, "try", "%s", rp_storage_hint(st));
     rp_logger_write(&p->logger, RP_LOG_ERROR, "start_failed", f.text);
 }
-
-/* --- what it says --------------------------------------------------------------------------- */
 
 /* Adds an element to a list in `text`; what does not fit is left out. */
 static void add_to_list(char *text, size_t size, const char *element)
@@ -209,8 +205,6 @@ static void log_stopped(process *p)
     rp_fields_add(&f, "items", "%" PRId64, sum.items);
     rp_logger_write(&p->logger, RP_LOG_INFO, "stopped", f.text);
 }
-
-/* --- while it runs -------------------------------------------------------------------------- */
 
 static void log_reload(process *p, rp_log_level level, const char *key, const char *text)
 {

@@ -203,8 +203,6 @@ static const char *title_of(rp_config *c, rp_serve_option option)
     return title != NULL ? title : rp_serve_options[option].name;
 }
 
-/* --- setting -------------------------------------------------------------------------------- */
-
 /* Addresses and ports of the command line replace those of the file. */
 static void begin_addresses(rp_config *c)
 {
@@ -349,8 +347,6 @@ rp_status rp_config_add_sockets(rp_config *c, size_t count, rp_problem *problem)
     }
     return RP_OK;
 }
-
-/* --- checking ------------------------------------------------------------------------------- */
 
 /* The option says something only together with another one. */
 static rp_status check_pair(rp_config *c, rp_serve_option option, rp_serve_option needs,

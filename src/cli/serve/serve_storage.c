@@ -17,8 +17,6 @@ enum {
     PROGRESS_BYTES = 160,
 };
 
-/* --- how far it is ------------------------------------------------------------------------------ */
-
 /* On the thread that works. */
 static void on_progress(void *ctx, const rp_durable_progress *progress)
 {
@@ -73,8 +71,6 @@ static void on_event(void *ctx, bool degraded, const char *text)
     rp_logger_write(s->logger, degraded ? RP_LOG_ERROR : RP_LOG_INFO,
                     degraded ? "storage_trouble" : "storage", f.text);
 }
-
-/* --- loading ------------------------------------------------------------------------------------ */
 
 static void *load_main(void *ctx)
 {
@@ -164,8 +160,6 @@ const char *rp_storage_hint(rp_status status)
     default: return NULL;
     }
 }
-
-/* --- while it runs, and the end ----------------------------------------------------------------- */
 
 static void log_checkpoint(rp_storage *s, const rp_durable_info *info)
 {

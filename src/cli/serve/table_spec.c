@@ -186,8 +186,6 @@ rp_status rp_table_spec_parse(rp_table_settings *t, rp_arena *arena, const char 
     return rp_table_settings_parse(t, arena, colon + 1, memory, problem);
 }
 
-/* --- filling in ----------------------------------------------------------------------------- */
-
 static rp_status refuse(const rp_table_settings *t, rp_table_key key, const char *why,
                         rp_problem *problem)
 {
@@ -301,8 +299,6 @@ rp_table_options rp_table_settings_options(const rp_table_settings *t)
         o.limiter = rp_limiter_min_size(t->min_size);
     return o;
 }
-
-/* --- printing ------------------------------------------------------------------------------- */
 
 bool rp_table_key_matters(const rp_table_settings *t, rp_table_key key)
 {

@@ -165,8 +165,6 @@ void rp_info_glance(rp_sheet *out, const rp_tables_view *v)
     rp_durability_lines(out, v);
 }
 
-/* --- one table -------------------------------------------------------------------------------- */
-
 static void key(rp_sheet *out, const char *name)
 {
     rp_sheet_format(out, "  %-*s", KEY_WIDTH, name);
@@ -260,8 +258,6 @@ void rp_info_details(rp_sheet *out, const rp_tables_view *v, const char *name)
     for (size_t i = 0; i < v->count; i++)
         if (strcmp(v->tables[i].info.name, name) == 0) print_table(out, v, &v->tables[i]);
 }
-
-/* --- JSON ------------------------------------------------------------------------------------- */
 
 static void integer(rp_sheet *out, const char *name, int64_t value)
 {

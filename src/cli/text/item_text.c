@@ -10,8 +10,6 @@
 #include "cli/text/signature_spec.h"
 #include "cli/text/units.h"
 
-/* --- printing --------------------------------------------------------------------------------- */
-
 /* A type and a shape as people write them: "float32 [2, 3]". */
 static char *type_text(const rp_tensor *t, char *text, size_t size)
 {
@@ -92,8 +90,6 @@ void rp_item_json(rp_sheet *out, const rp_item_view *item)
     rp_json_close(out, '}');
     rp_sheet_put(out, "\n");
 }
-
-/* --- reading ---------------------------------------------------------------------------------- */
 
 typedef struct line {
     rp_arena *arena, *lasting;

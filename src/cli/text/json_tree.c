@@ -49,8 +49,6 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* --- strings ---------------------------------------------------------------------------------- */
-
 static bool four_digits(reader *r, uint32_t *code)
 {
     uint32_t sum = 0;
@@ -177,8 +175,6 @@ static rp_status string(reader *r, const char **text, size_t *size)
     return RP_OK;
 }
 
-/* --- numbers and words ------------------------------------------------------------------------ */
-
 /* An integer that fits, or false. */
 static bool as_integer(const char *text, size_t size, rp_json *node)
 {
@@ -262,8 +258,6 @@ static rp_status word(reader *r, rp_json *node)
     }
     return wrong(r, "expected a value");
 }
-
-/* --- arrays and objects ----------------------------------------------------------------------- */
 
 static rp_status array(reader *r, size_t depth, rp_json *node)
 {

@@ -40,8 +40,6 @@ static const struct {
     {"|V1", RP_FLOAT8_E4M3FN},
 };
 
-/* --- reading ---------------------------------------------------------------------------------- */
-
 /* The header, a Python dictionary: as much of the language as NumPy writes. */
 typedef struct reader {
     const char *at, *end;
@@ -243,8 +241,6 @@ rp_status rp_npy_parse(const uint8_t *bytes, size_t size, rp_tensor *out, rp_pro
     *out = (rp_tensor){dtype, h.shape, bytes + begin + length};
     return RP_OK;
 }
-
-/* --- writing ---------------------------------------------------------------------------------- */
 
 size_t rp_npy_header(rp_dtype dtype, const rp_shape *shape, char out[RP_NPY_HEADER_BYTES])
 {

@@ -119,8 +119,6 @@ size_t rp_text_columns(const char *text, size_t size)
     return columns;
 }
 
-/* --- rows of cells --------------------------------------------------------------------------- */
-
 void rp_grid_init(rp_grid *g, size_t columns, uint32_t right)
 {
     *g = (rp_grid){.columns = columns, .right = right};
@@ -170,8 +168,6 @@ void rp_grid_write(const rp_grid *g, rp_sheet *out)
         rp_sheet_put(out, last ? "\n" : "  ");
     }
 }
-
-/* --- JSON ------------------------------------------------------------------------------------- */
 
 /* A comma, unless the value is the first of what encloses it. */
 static void separate(rp_sheet *s)

@@ -30,7 +30,7 @@ void rp_sheet_put_safe(rp_sheet *sheet, const char *text, size_t size);
 /* Columns that a terminal needs for a text of safe UTF-8: one for each character. */
 size_t rp_text_columns(const char *text, size_t size);
 
-/* --- rows of cells ---------------------------------------------------------------------------
+/* Rows of cells.
  *
  * Cells are gathered row by row and then written in columns as wide as their widest, two
  * spaces between. */
@@ -46,7 +46,7 @@ void rp_grid_deinit(rp_grid *grid);
 void rp_grid_cell(rp_grid *grid, const char *format, ...) RP_PRINTF(2, 3);
 void rp_grid_write(const rp_grid *grid, rp_sheet *out);
 
-/* --- JSON ------------------------------------------------------------------------------------
+/* JSON.
  *
  * Commas are set by what was written last, so that calls follow one another as the text does.
  * Strings that are not UTF-8 have U+FFFD in the place of what is not. */

@@ -12,8 +12,6 @@
 
 enum { EDGE = 3 }; /* elements at either end of a dimension that is cut */
 
-/* --- elements --------------------------------------------------------------------------------- */
-
 /* A float of `exponent` and `mantissa` bits below its sign. `finite`: the highest exponent is
  * an ordinary one but for all ones, which is NaN (as in E4M3FN). */
 static double small_float(uint32_t bits, int exponent_bits, int mantissa_bits, bool finite)
@@ -130,8 +128,6 @@ static void print_element(rp_sheet *out, rp_dtype dtype, const void *element)
     }
 }
 
-/* --- nested ----------------------------------------------------------------------------------- */
-
 /* Elements of the dimensions behind `dim`: how far apart its entries are. */
 static size_t stride_of(const rp_tensor *t, int32_t dim)
 {
@@ -234,8 +230,6 @@ void rp_tensor_json(rp_sheet *out, const rp_tensor *t)
         rp_json_close(out, ']');
     }
 }
-
-/* --- from JSON -------------------------------------------------------------------------------- */
 
 static bool is_word_number(const rp_json *v)
 {

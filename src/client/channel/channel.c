@@ -22,8 +22,6 @@ static const int64_t MS = 1000000;
 
 static void connect_if_wanted(rp_channel *c);
 
-/* --- why -------------------------------------------------------------------------------------- */
-
 static void set_why(rp_channel *c, const char *why)
 {
     rp_mutex_lock(&c->mu);
@@ -64,8 +62,6 @@ rp_share *rp_channel_share(rp_channel *c)
         return NULL;
     return &c->share;
 }
-
-/* --- lists of calls --------------------------------------------------------------------------- */
 
 static void add_waiting(rp_channel *c, rp_channel_call *call)
 {
@@ -132,8 +128,6 @@ static void end_list(rp_channel_call **list, const char *text)
 {
     while (*list != NULL) end_call(*list, RP_CANCELLED, text);
 }
-
-/* --- calls ------------------------------------------------------------------------------------ */
 
 void rp_channel_touch(rp_channel *c)
 {
@@ -230,8 +224,6 @@ void rp_channel_give_back(rp_channel_call *call)
     rp_peer_touch(call->peer);
 }
 
-/* --- attempts --------------------------------------------------------------------------------- */
-
 /* Ends the calls that were not to wait any longer than this attempt. */
 static void end_hasty(rp_channel *c, uint64_t attempt)
 {
@@ -303,8 +295,6 @@ static void connect_if_wanted(rp_channel *c)
     }
     c->state = RP_CHANNEL_CONNECTING;
 }
-
-/* --- what the peer says ----------------------------------------------------------------------- */
 
 void rp_channel_on_up(rp_channel *c)
 {
@@ -406,8 +396,6 @@ static void on_turn_end(rp_turn_end *turn)
     }
     connect_if_wanted(c);
 }
-
-/* --- life ------------------------------------------------------------------------------------- */
 
 static char *put_string(char **at, const char *text)
 {

@@ -35,8 +35,6 @@ static void RP_PRINTF(2, 3) end(rp_peer *p, const char *format, ...)
     rp_peer_touch(p);
 }
 
-/* --- what HTTP/2 says ------------------------------------------------------------------------- */
-
 static void on_message(void *user, rp_call *call, const uint8_t *data, size_t size,
                        rp_block *block)
 {
@@ -85,8 +83,6 @@ static void on_close(void *user, rp_call *call)
 
 static const rp_h2_handler handler = {
     .on_message = on_message, .on_room = on_room, .on_end = on_end, .on_close = on_close};
-
-/* --- life ------------------------------------------------------------------------------------- */
 
 rp_peer *rp_peer_new(rp_channel *channel, int fd, int64_t until_ns)
 {
@@ -140,8 +136,6 @@ bool rp_peer_is_leaving(const rp_peer *p)
     return p->state == RP_PEER_OVER || rp_h2_is_leaving(p->h2);
 }
 
-/* --- signs of life ---------------------------------------------------------------------------- */
-
 static void look_at(rp_peer *p, int64_t due_ns)
 {
     if (rp_loop_arm(p->channel->loop, &p->timer, due_ns) != RP_OK) end(p, "out of memory");
@@ -191,8 +185,6 @@ static void note_heard(rp_peer *p)
     look_at(p, p->heard_ns + p->channel->options.ping_ns);
 }
 
-/* --- the beginning ---------------------------------------------------------------------------- */
-
 static void greet(rp_peer *p)
 {
     const rp_channel *c = p->channel;
@@ -229,8 +221,6 @@ static void shake_hands(rp_peer *p)
         greet(p);
     }
 }
-
-/* --- reading ---------------------------------------------------------------------------------- */
 
 static void end_broken(rp_peer *p, rp_link_result result)
 {
@@ -319,8 +309,6 @@ static void on_ready(rp_watch *watch, uint32_t events)
     else
         rp_peer_touch(p);
 }
-
-/* --- writing ---------------------------------------------------------------------------------- */
 
 /* True if all is written. */
 static bool write_all(rp_peer *p)

@@ -81,8 +81,6 @@ struct rp_channel {
     char why[RP_CHANNEL_TEXT_BYTES + 96] RP_GUARDED_BY(mu);
 };
 
-/* --- peer.c ----------------------------------------------------------------------------------- */
-
 /* Takes the descriptor. NULL: no memory; then it is closed. */
 rp_peer *rp_peer_new(rp_channel *channel, int fd, int64_t until_ns);
 /* Ends its calls and frees it. With `politely`, says goodbye first. */
@@ -95,8 +93,6 @@ void rp_peer_read(rp_peer *peer);
 bool rp_peer_is_leaving(const rp_peer *peer);
 /* A call more has begun. */
 void rp_peer_began(rp_peer *peer, rp_channel_call *call);
-
-/* --- channel.c, for peer.c -------------------------------------------------------------------- */
 
 void rp_channel_on_up(rp_channel *channel);
 /* The peer is over; the channel frees it. */

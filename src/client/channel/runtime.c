@@ -48,8 +48,6 @@ static struct {
     atomic_uint_fast64_t generation;
 } process = {.once = PTHREAD_ONCE_INIT, .generation = 1};
 
-/* --- fork ------------------------------------------------------------------------------------- */
-
 static void before_fork(void) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     rp_mutex_lock(&process.clients);
@@ -101,8 +99,6 @@ void rp_runtime_unlock_clients(void) RP_NO_THREAD_SAFETY_ANALYSIS
 {
     rp_mutex_unlock(&process.clients);
 }
-
-/* --- the loop --------------------------------------------------------------------------------- */
 
 static void end_turn(void *user)
 {
@@ -186,8 +182,6 @@ uint8_t *rp_runtime_read_buffer(rp_runtime *r)
     return r->read_buffer;
 }
 
-/* --- working threads -------------------------------------------------------------------------- */
-
 void rp_runtime_submit(rp_runtime *r, rp_job *job)
 {
     job->next = NULL;
@@ -232,8 +226,6 @@ static size_t worker_count(void)
 
     return n < MAX_WORKERS ? n : MAX_WORKERS;
 }
-
-/* --- life ------------------------------------------------------------------------------------- */
 
 static void start_threads(rp_runtime *r)
 {

@@ -27,8 +27,6 @@ rp_loop *rp_runtime_loop(rp_runtime *runtime);
 /* Runs `run` on the loop's thread and returns when it has. Not from that thread. */
 void rp_runtime_run_on_loop(rp_runtime *runtime, void (*run)(void *arg), void *arg);
 
-/* --- on the loop's thread --------------------------------------------------------------------- */
-
 /* Where to read to, before anybody knows whose the bytes are: valid until the next callback. */
 enum { RP_RUNTIME_READ_BYTES = 256 << 10 };
 uint8_t *rp_runtime_read_buffer(rp_runtime *runtime);
@@ -46,8 +44,6 @@ struct rp_turn_end {
  * it back, if it is queued. */
 void rp_runtime_at_turn_end(rp_runtime *runtime, rp_turn_end *end);
 void rp_runtime_forget_turn_end(rp_runtime *runtime, rp_turn_end *end);
-
-/* --- working threads -------------------------------------------------------------------------- */
 
 /* Embed it; its memory must stay until it has run. */
 typedef struct rp_job rp_job;

@@ -57,8 +57,6 @@ typedef struct hold {
     size_t bytes;
 } hold;
 
-/* --- giving back ---------------------------------------------------------------------------------- */
-
 static uint64_t get_number(const uint8_t *at, unsigned bytes)
 {
     uint64_t number = 0;
@@ -190,8 +188,6 @@ static void give_back(rp_shared_lease *lease, uint64_t id, size_t bytes)
     rp_mutex_unlock(&lease->mu);
 }
 
-/* --- calls ---------------------------------------------------------------------------------------- */
-
 static const uint8_t *find(void *ctx, uint64_t offset, uint64_t size)
 {
     rp_shared_call *call = ctx;
@@ -278,8 +274,6 @@ void rp_shared_call_end(rp_shared_call *call)
     rp_shared_lease_unref(lease);
     call->lease = NULL;
 }
-
-/* --- asking ----------------------------------------------------------------------------------------- */
 
 static void stop_asking(rp_share *share)
 {

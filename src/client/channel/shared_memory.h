@@ -47,8 +47,6 @@ void rp_shared_call_begin(rp_shared_call *call, rp_shared_lease *lease);
 /* Tells the server that no more will be taken. Nothing if it has not begun. */
 void rp_shared_call_end(rp_shared_call *call);
 
-/* --- getting one, on the loop's thread ---------------------------------------------------------- */
-
 typedef enum rp_share_state {
     RP_SHARE_NONE,    /* nobody has asked yet */
     RP_SHARE_ASKING,  /* the server is being asked */

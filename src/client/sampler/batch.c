@@ -36,8 +36,6 @@ static size_t number_count(const rp_batch *b)
     return b->size + (b->ragged == RP_RAGGED_OFFSETS);
 }
 
-/* --- columns ------------------------------------------------------------------------------------------ */
-
 /* Rows of a column that has them. */
 static int64_t rows_of(const rp_trajectory_column *c)
 {
@@ -192,8 +190,6 @@ static rp_status describe(rp_batch *b, size_t limit, rp_error *err)
     return st == RP_OK ? check_bytes(b, limit, err) : st;
 }
 
-/* --- life ----------------------------------------------------------------------------------------------- */
-
 static size_t held_bytes(size_t capacity)
 {
     return sizeof(rp_returned) + capacity * sizeof(rp_sample);
@@ -305,8 +301,6 @@ rp_status rp_sampler_batch(rp_sampler *s, size_t size, rp_ragged ragged, bool wh
     return RP_OK;
 }
 
-/* --- looking ---------------------------------------------------------------------------------------------- */
-
 size_t rp_batch_size(const rp_batch *b)
 {
     return b->size;
@@ -331,8 +325,6 @@ const int64_t *rp_batch_lengths(const rp_batch *b, size_t column)
 {
     return b->layouts[column].numbers;
 }
-
-/* --- decoding ----------------------------------------------------------------------------------------------- */
 
 rp_status rp_batch_decode(rp_batch *b, void *const *dst, const size_t *dst_bytes, rp_error *err)
 {

@@ -23,8 +23,6 @@ enum {
     MAX_HELPERS = 64,
 };
 
-/* --- decoders --------------------------------------------------------------------------------------- */
-
 struct rp_stack_pool {
     rp_refcount refs;
     rp_allocator alloc;
@@ -94,8 +92,6 @@ static void give_decoder(rp_stack_pool *p, rp_decoder *d)
     rp_mutex_unlock(&p->mu);
     if (!is_kept) rp_decoder_free(d);
 }
-
-/* --- the work ---------------------------------------------------------------------------------------- */
 
 typedef struct work work;
 

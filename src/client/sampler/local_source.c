@@ -89,8 +89,6 @@ static void want(rp_source *source, size_t count)
     rp_mutex_unlock(&s->mu);
 }
 
-/* --- waiting -------------------------------------------------------------------------------------- */
-
 /* The operation is over: the job is to tell. */
 static void end_wait_locked(local_source *s) RP_REQUIRES(s->mu)
 {
@@ -155,8 +153,6 @@ static void on_due(rp_timer *timer)
     rp_cond_signal(&s->cv);
     rp_mutex_unlock(&s->mu);
 }
-
-/* --- the job --------------------------------------------------------------------------------------- */
 
 static void tell_end(local_source *s, rp_status status, const char *text)
 {
@@ -287,8 +283,6 @@ static void run(rp_job *job)
     leave_parked_locked(s);
     rp_mutex_unlock(&s->mu);
 }
-
-/* --- life ------------------------------------------------------------------------------------------ */
 
 static void why(rp_source *source, char *text, size_t size)
 {

@@ -122,8 +122,6 @@ static void end_stream(remote_source *s)
     forget_stream(s);
 }
 
-/* --- requests ---------------------------------------------------------------------------------- */
-
 static void on_no_memory(remote_source *s)
 {
     end_stream(s);
@@ -167,8 +165,6 @@ static void send_requests(remote_source *s)
     }
 }
 
-/* --- shared memory ------------------------------------------------------------------------------ */
-
 /* Sees to a lease, if there can be one. False: it has to be waited for. */
 static bool get_lease(remote_source *s)
 {
@@ -209,8 +205,6 @@ static bool has_lost_lease(remote_source *s, rp_status status)
     rp_share_lost(rp_channel_share(s->channel), s->shared.lease);
     return true;
 }
-
-/* --- streams ------------------------------------------------------------------------------------ */
 
 static const rp_channel_call_class call_class;
 
@@ -271,8 +265,6 @@ static void on_posted(rp_post *post)
     (void)atomic_exchange_explicit(&s->is_posted, false, memory_order_acq_rel);
     if (!s->is_closed) go_on(s);
 }
-
-/* --- the stream -------------------------------------------------------------------------------- */
 
 static void on_begin(rp_channel_call *call)
 {
@@ -389,8 +381,6 @@ static const rp_channel_call_class call_class = {
     .on_message = on_message,
     .on_end = on_end,
 };
-
-/* --- the source --------------------------------------------------------------------------------- */
 
 static void want(rp_source *source, size_t count)
 {

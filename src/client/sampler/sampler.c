@@ -18,8 +18,6 @@
 
 enum { DEFAULT_IN_FLIGHT = 100, MAX_STREAMS = 1024 };
 
-/* --- ends and counts ------------------------------------------------------------------------------------- */
-
 bool rp_sampler_enter_locked(rp_sampler *s)
 {
     if (s->closed) return false;
@@ -89,8 +87,6 @@ static rp_status over_locked(const rp_sampler *s, rp_error *err) RP_REQUIRES(s->
     if (s->end != RP_OK) return rp_fail(err, s->end, "%s", s->end_text);
     return RP_OK;
 }
-
-/* --- waiting ---------------------------------------------------------------------------------------------- */
 
 static void on_cancel(rp_cancel_link *link)
 {
@@ -291,8 +287,6 @@ rp_status rp_sampler_next(rp_sampler *s, rp_sample *out, size_t capacity, size_t
     return RP_OK;
 }
 
-/* --- why --------------------------------------------------------------------------------------------------- */
-
 /* The lane to ask, or lane_count with the answer written. */
 static size_t lane_to_ask_locked(rp_sampler *s, char *text, size_t size) RP_REQUIRES(s->mu)
 {
@@ -342,8 +336,6 @@ void rp_sampler_why(rp_sampler *s, char *text, size_t size)
     rp_sampler_leave_locked(s);
     rp_mutex_unlock(&s->mu);
 }
-
-/* --- life --------------------------------------------------------------------------------------------------- */
 
 static rp_status check_options(const rp_sampler_options *o, const rp_sampler_feed *feed,
                                rp_error *err)

@@ -10,8 +10,6 @@ enum { WEIGH_PICKS = 1000, WEIGH_WAIT_MS = 2000 };
 static const int64_t weigh_pause_ns = 100000000;      /* while samples come */
 static const int64_t weigh_empty_pause_ns = 10000000; /* while there is nothing to pick */
 
-/* --- samples ------------------------------------------------------------------------------------------ */
-
 /* How many of the samples are as the signature says. If not all, `err` says why. */
 static size_t count_good(const rp_sampler *s, const rp_sample *samples, size_t count,
                          rp_error *err)
@@ -52,8 +50,6 @@ static void on_samples(void *user, const rp_sample *samples, size_t count)
     rp_mutex_unlock(&s->mu);
     release_all(samples + pushed, count - pushed);
 }
-
-/* --- ends ---------------------------------------------------------------------------------------------- */
 
 /* True if another shard can do without this one, until the shards are weighed again. */
 static bool leave_out_locked(rp_sampler *s, size_t lane) RP_REQUIRES(s->mu)
@@ -133,8 +129,6 @@ static void on_reach(void *user, bool reached, const char *text)
 }
 
 const rp_source_events rp_sampler_events = {on_samples, on_end, on_reach, NULL};
-
-/* --- weighing ------------------------------------------------------------------------------------------- */
 
 int64_t rp_sampler_weigh_locked(rp_sampler *s, int64_t now_ns)
 {

@@ -134,8 +134,6 @@ struct rp_sampler {
     char weigh_text[RP_ERROR_TEXT_BYTES]; /* why the last one failed; guarded by mu */
 };
 
-/* --- sampler_lanes.c ---------------------------------------------------------------------------- */
-
 /* Makes lanes, feeders and the schedule. RP_INVALID, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_sampler_make_lanes(rp_sampler *s, size_t streams, rp_error *err);
 void rp_sampler_free_lanes(rp_sampler *s); /* lets go of what is in them; NULLs are fine */
@@ -158,15 +156,11 @@ void rp_sampler_drop_picks_locked(rp_sampler *s, size_t lane) RP_REQUIRES(s->mu)
 /* Works out what is to be asked for, and asks: leaves the lock meanwhile. */
 void rp_sampler_credit_locked(rp_sampler *s) RP_REQUIRES(s->mu);
 
-/* --- sampler_events.c --------------------------------------------------------------------------- */
-
 extern const rp_source_events rp_sampler_events; /* `user` is a feeder */
 
 /* Begins a weighing if one is due. Returns when the next will be. */
 int64_t rp_sampler_weigh_locked(rp_sampler *s, int64_t now_ns) RP_REQUIRES(s->mu);
 void rp_sampler_run_weighing(rp_job *job);
-
-/* --- sampler.c ---------------------------------------------------------------------------------- */
 
 void rp_sampler_end_locked(rp_sampler *s, rp_status status, const char *text)
     RP_REQUIRES(s->mu);
@@ -191,8 +185,6 @@ bool rp_sampler_is_over(rp_sampler *s);
 /* Takes back samples that rp_sampler_fetch() gave: the next call gets them. Takes `returned`.
  */
 void rp_sampler_return(rp_sampler *s, rp_returned *returned);
-
-/* --- batch.c ------------------------------------------------------------------------------------ */
 
 rp_status rp_batch_check_size(const rp_sampler *s, size_t size, rp_error *err);
 /* Says how a column of item `index` differs from item 0's in anything but its length. */

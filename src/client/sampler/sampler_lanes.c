@@ -9,8 +9,6 @@
 
 enum { MAX_AHEAD = 1 << 22 }; /* samples over all lanes */
 
-/* --- birth -------------------------------------------------------------------------------------------- */
-
 static rp_status make_lane(rp_sampler *s, size_t index, size_t streams, rp_error *err)
 {
     rp_lane *lane = &s->lanes[index];
@@ -75,8 +73,6 @@ void rp_sampler_free_lanes(rp_sampler *s)
     rp_release(&s->alloc, s->states, s->feed.shard_count * sizeof *s->states);
     rp_release(&s->alloc, s->fresh, s->feed.shard_count * sizeof *s->fresh);
 }
-
-/* --- which lane ---------------------------------------------------------------------------------------- */
 
 static bool is_scheduled(const rp_sampler *s)
 {
@@ -175,8 +171,6 @@ bool rp_sampler_can_pick_locked(const rp_sampler *s)
     return true;
 }
 
-/* --- the schedule ---------------------------------------------------------------------------------------- */
-
 static rp_lane_pick *schedule_at(rp_sampler *s, size_t index)
 {
     return &s->schedule[(s->schedule_first + index) % s->schedule_capacity];
@@ -229,8 +223,6 @@ void rp_sampler_drop_picks_locked(rp_sampler *s, size_t lane)
     s->lanes[lane].picks -= s->schedule_count - kept;
     s->schedule_count = kept;
 }
-
-/* --- asking ------------------------------------------------------------------------------------------------ */
 
 /* Spreads a wish over the sources of a lane, those first that have the least to do. */
 static void ask_locked(rp_sampler *s, rp_lane *lane, size_t count) RP_REQUIRES(s->mu)
@@ -357,8 +349,6 @@ void rp_sampler_credit_locked(rp_sampler *s)
     }
     make_calls_locked(s);
 }
-
-/* --- handing out -------------------------------------------------------------------------------------------- */
 
 size_t rp_lane_push(rp_lane *lane, const rp_sample *samples, size_t count)
 {

@@ -33,8 +33,6 @@ void rp_inbox_deinit(rp_inbox *box) RP_NO_THREAD_SAFETY_ANALYSIS
     rp_mutex_deinit(&box->mu);
 }
 
-/* --- any thread ------------------------------------------------------------------------------- */
-
 /* Whether the caller has to wake the loop: nobody has, or it has come since. */
 static bool claim_locked(rp_inbox *box) RP_REQUIRES(box->mu)
 {
@@ -124,8 +122,6 @@ bool rp_inbox_is_posted(rp_inbox *box)
     rp_mutex_unlock(&box->mu);
     return is_posted;
 }
-
-/* --- the loop --------------------------------------------------------------------------------- */
 
 void rp_inbox_on_posted(rp_inbox *box)
 {

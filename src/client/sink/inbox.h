@@ -36,8 +36,6 @@ void rp_inbox_init(rp_inbox *box, const rp_allocator *alloc);
 /* Lets go of the items that are left. Nobody else uses it any more. */
 void rp_inbox_deinit(rp_inbox *box);
 
-/* --- any thread ------------------------------------------------------------------------------ */
-
 /* Puts items, whose references it takes. False: no memory, and none is put. `*wakes`: the
  * caller wakes the loop. */
 RP_NODISCARD bool rp_inbox_put(rp_inbox *box, const rp_sink_item *items, size_t count,
@@ -51,8 +49,6 @@ RP_NODISCARD bool rp_inbox_put_reserved(rp_inbox *box, const rp_sink_item *items
 /* True if `least` items wait and nobody has woken the loop: the caller does, or is it. */
 RP_NODISCARD bool rp_inbox_claim(rp_inbox *box, size_t least);
 bool rp_inbox_is_posted(rp_inbox *box);
-
-/* --- the loop -------------------------------------------------------------------------------- */
 
 /* The post has come, or whoever claimed the items is the loop now: it takes them next. */
 void rp_inbox_on_posted(rp_inbox *box);

@@ -62,8 +62,6 @@ struct local_sink {
     bool closing RP_GUARDED_BY(mu);
 };
 
-/* --- the line --------------------------------------------------------------------------------- */
-
 static void kick_locked(local_sink *s) RP_REQUIRES(s->mu)
 {
     if (s->busy || s->closing) return;
@@ -101,8 +99,6 @@ static void free_batch(batch *b)
     rp_table_unref(b->table);
     rp_release(&alloc, b, b->size_bytes);
 }
-
-/* --- inserting -------------------------------------------------------------------------------- */
 
 static void confirm(batch *b, size_t count)
 {
@@ -215,8 +211,6 @@ static void run_batch(batch *b)
     rest(b, OVER);
 }
 
-/* --- telling ---------------------------------------------------------------------------------- */
-
 /* Waits until what was inserted is safe; false if the sink is closed first. A journal that
  * cannot write is waited for: to confirm would be to lie. */
 static bool wait_safe(batch *b)
@@ -283,8 +277,6 @@ static void run_job(rp_job *job)
     rp_cond_signal(&s->cv);
     rp_mutex_unlock(&s->mu);
 }
-
-/* --- the sink --------------------------------------------------------------------------------- */
 
 static batch *make_batch(local_sink *s, const rp_sink_item *items, size_t count)
 {

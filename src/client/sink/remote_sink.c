@@ -84,8 +84,6 @@ static void set_near(rp_remote_sink *s, bool is_near)
     if (rp_inbox_set_near(&s->inbox, is_near)) wake(s);
 }
 
-/* --- items in, items out ----------------------------------------------------------------------- */
-
 /* Takes what has been put. */
 static void take_items(rp_remote_sink *s)
 {
@@ -135,8 +133,6 @@ static void refuse_all(rp_remote_sink *s, const char *table, rp_status status, c
         slot = next;
     }
 }
-
-/* --- the stream -------------------------------------------------------------------------------- */
 
 /* There is no stream any more: what was out is to be sent again. */
 static void forget_stream(rp_remote_sink *s)
@@ -364,8 +360,6 @@ static void on_message(rp_channel_call *call, const uint8_t *data, size_t size, 
     go_on(s);
 }
 
-/* --- ends --------------------------------------------------------------------------------------- */
-
 static bool is_retried(rp_status status, const char *text)
 {
     /* The second is what gRPC's C core says of a stream that broke. */
@@ -473,8 +467,6 @@ static const rp_channel_call_class call_class = {
     .on_room = on_room,
     .on_end = on_end,
 };
-
-/* --- the sink ----------------------------------------------------------------------------------- */
 
 int64_t rp_remote_sink_away_since(const rp_sink *sink)
 {

@@ -65,8 +65,6 @@ static bool is_away(const shard_sink *s, size_t shard_index)
     return rp_remote_sink_away_since(s->shards[shard_index].sink) != 0;
 }
 
-/* --- putting ------------------------------------------------------------------------------------ */
-
 static size_t shard_after(const shard_sink *s, size_t index)
 {
     return index + 1 < s->shard_count ? index + 1 : 0;
@@ -189,8 +187,6 @@ static void push(rp_sink *sink, size_t least)
         s->shards[i].sink->class->push(s->shards[i].sink, least);
 }
 
-/* --- shards that stay away ------------------------------------------------------------------------ */
-
 static bool can_reach_another(const shard_sink *s, size_t than)
 {
     for (size_t i = 0; i < s->shard_count; i++)
@@ -233,8 +229,6 @@ static void on_due(rp_timer *timer)
 {
     look((shard_sink *)(void *)((char *)timer - offsetof(shard_sink, timer)));
 }
-
-/* --- the sink ----------------------------------------------------------------------------------- */
 
 static void why(rp_sink *sink, char *text, size_t size)
 {

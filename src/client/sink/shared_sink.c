@@ -39,8 +39,6 @@ struct rp_shared_sink {
     share shares[];
 };
 
-/* --- whose a key is --------------------------------------------------------------------------- */
-
 static void add_locked(rp_shared_sink *s, uint64_t key, share *owner) RP_REQUIRES(s->mu)
 {
     size_t mask = s->capacity - 1, at = key & mask;
@@ -90,8 +88,6 @@ static share *take_locked(rp_shared_sink *s, uint64_t key) RP_REQUIRES(s->mu)
     return owner;
 }
 
-/* --- telling ---------------------------------------------------------------------------------- */
-
 /* Finds the owners of keys; those that have closed are left out, the others are held. */
 static void hold_owners(rp_shared_sink *s, const uint64_t *keys, size_t count, share **owners)
 {
@@ -133,8 +129,6 @@ static void on_settled(void *user, const uint64_t *keys, size_t count, rp_status
         count -= n;
     }
 }
-
-/* --- the sinks -------------------------------------------------------------------------------- */
 
 static rp_status put(rp_sink *sink, const rp_sink_item *items, size_t count, rp_error *err)
 {

@@ -54,8 +54,6 @@ struct rp_structured_writer {
     size_t ref_capacity;
 };
 
-/* --- patterns --------------------------------------------------------------------------------- */
-
 static int32_t age_of(const rp_pattern_node *node)
 {
     return -(node->has_start ? node->start : node->stop);
@@ -146,8 +144,6 @@ static bool copy_pattern(const rp_allocator *alloc, const rp_pattern *from, rp_p
     }
     return to->table != NULL && to->conditions != NULL;
 }
-
-/* --- birth and death -------------------------------------------------------------------------- */
 
 /* The number of columns, the largest pattern's, and its rows. */
 static void measure(rp_structured_writer *w, const rp_pattern *patterns, size_t count)
@@ -256,8 +252,6 @@ rp_trajectory_writer *rp_structured_writer_inner(rp_structured_writer *writer)
     return writer->writer;
 }
 
-/* --- numbers ---------------------------------------------------------------------------------- */
-
 /* The value of a scalar; false if it is not one of the types there are cases for. */
 #define CASE(dtype, type)                                                                      \
     case dtype: {                                                                              \
@@ -326,8 +320,6 @@ static void note(rp_structured_writer *w, const rp_value *value)
     c->has_number = read_integer(&value->tensor, &c->number);
     if (c->is_weighed && read_real(&value->tensor, &x)) *size_at(w, c, w->step) = fabs(x);
 }
-
-/* --- trying patterns -------------------------------------------------------------------------- */
 
 /* Steps that there are to look back to, no more than any pattern asks for. */
 static int32_t buffer_length(const rp_structured_writer *w)
@@ -455,8 +447,6 @@ static rp_status try_patterns(rp_structured_writer *w, bool is_end, rp_error *er
     }
     return st;
 }
-
-/* --- appending -------------------------------------------------------------------------------- */
 
 /* Picks out the values that patterns use. */
 static rp_status filter(rp_structured_writer *w, const rp_value *values, size_t count,

@@ -17,8 +17,6 @@ RP_NODISCARD rp_status rp_structured_writer_open(rp_trajectory_writer *writer,
                                                  const rp_pattern *patterns, size_t count,
                                                  rp_structured_writer **out, rp_error *err);
 
-/* --- for a batch writer ------------------------------------------------------------------------ */
-
 rp_trajectory_writer *rp_structured_writer_inner(rp_structured_writer *writer);
 /* Appends without waiting, whatever the writer holds. */
 RP_NODISCARD rp_status rp_structured_writer_append_now(rp_structured_writer *writer,

@@ -45,8 +45,6 @@ rp_status rp_writer_check_alive(const rp_trajectory_writer *w, rp_error *err)
                    "the writer was made before a fork and belongs to the parent");
 }
 
-/* --- options ---------------------------------------------------------------------------------- */
-
 /* Fills in the defaults of `o`, which come from `writer`. */
 static rp_status resolve(rp_column_options *o, const rp_column_options *writer,
                          const char *what, rp_error *err)
@@ -78,8 +76,6 @@ static void apply(rp_writer_column *c, const rp_column_options *options)
                           options->chunk_length > 0 ? options->chunk_length : c->tuner.length,
                           memory_order_relaxed);
 }
-
-/* --- columns ---------------------------------------------------------------------------------- */
 
 static bool reserve_columns(rp_trajectory_writer *w, uint32_t index)
 {
@@ -184,8 +180,6 @@ static void free_column(rp_trajectory_writer *w, rp_writer_column *c)
     if (c->name != NULL) rp_release(&w->alloc, c->name, strlen(c->name) + 1);
     rp_release(&w->alloc, c, sizeof *c);
 }
-
-/* --- birth and death -------------------------------------------------------------------------- */
 
 rp_status rp_trajectory_writer_open(const rp_writer_parts *parts,
                                     const rp_trajectory_writer_options *options,

@@ -193,8 +193,6 @@ void rp_writer_stop(rp_trajectory_writer *w);
 /* The second half of end_episode: waits for nothing. */
 void rp_writer_begin_episode(rp_trajectory_writer *w, bool clear);
 
-/* --- between the files ------------------------------------------------------------------------- */
-
 enum { RP_LABEL_BYTES = 96 };
 /* Names a column in a message: "column 3 'action'". Returns `text`. */
 const char *rp_writer_label(uint32_t index, const char *name, char text[RP_LABEL_BYTES]);

@@ -17,8 +17,6 @@
 
 enum { FIRST_CELLS = 16, DECODER_BYTES = 1 << 20 };
 
-/* --- the ring of cells ------------------------------------------------------------------------ */
-
 static rp_writer_cell *place(const rp_writer_column *c, uint64_t cell)
 {
     return &c->ring[cell & (c->capacity - 1)];
@@ -58,8 +56,6 @@ void rp_writer_clear_history(rp_trajectory_writer *w, rp_writer_column *column)
 {
     while (column->kept > 0) drop_oldest(w, column);
 }
-
-/* --- rows, opened and closed ------------------------------------------------------------------ */
 
 /* Puts the column's name in front of what a builder of one column says. */
 static rp_status rename_error(rp_status st, uint32_t index, const char *name,
@@ -163,8 +159,6 @@ static bool is_full(const rp_writer_column *c)
 
     return c->open != NULL && c->open->count >= (uint32_t)length;
 }
-
-/* --- appending -------------------------------------------------------------------------------- */
 
 /* Checks the first value of a column, which gives it its dtype and shape. */
 static rp_status check_first(const rp_writer_column *c, const rp_tensor *t, rp_error *err)
@@ -318,8 +312,6 @@ rp_status rp_trajectory_writer_append(rp_trajectory_writer *writer, const rp_val
     return RP_OK;
 }
 
-/* --- the history ------------------------------------------------------------------------------ */
-
 int64_t rp_trajectory_writer_steps(const rp_trajectory_writer *writer)
 {
     return writer->steps;
@@ -427,8 +419,6 @@ rp_status rp_trajectory_writer_copy(rp_trajectory_writer *writer, rp_ref ref, vo
     }
     return rp_decoder_rows(writer->decoder, chunk, 0, cell->row, 1, dst, bytes, err);
 }
-
-/* --- episodes --------------------------------------------------------------------------------- */
 
 void rp_writer_begin_episode(rp_trajectory_writer *w, bool clear)
 {

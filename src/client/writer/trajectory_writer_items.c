@@ -26,8 +26,6 @@ static const char *item_label(const rp_item_column *columns, size_t index,
     return rp_writer_label((uint32_t)index, columns[index].name, text);
 }
 
-/* --- tables ----------------------------------------------------------------------------------- */
-
 static rp_writer_table *find_table(rp_trajectory_writer *w, const char *name)
 {
     rp_writer_table **at = &w->tables, *table;
@@ -71,8 +69,6 @@ static rp_status look_up(rp_trajectory_writer *w, rp_writer_table *table, rp_wai
     if (st == RP_OK) table->looked_up = true;
     return RP_OK; /* whoever takes the items will check them */
 }
-
-/* --- checking --------------------------------------------------------------------------------- */
 
 /* The column of the writer that a row of an item comes from, if the row is there. */
 static rp_status check_ref(const rp_trajectory_writer *w, const rp_item_column *columns,
@@ -198,8 +194,6 @@ static rp_status check_item(rp_trajectory_writer *w, const rp_new_item *new, siz
         st = check_column(w, new->columns, i, pieces, err);
     return st;
 }
-
-/* --- making ----------------------------------------------------------------------------------- */
 
 /* Items that wait for rows to be closed: the first that does, and all behind it. */
 static size_t waiting_for_rows(const rp_trajectory_writer *w)

@@ -29,8 +29,6 @@ enum {
     WHY_BYTES = 192,
 };
 
-/* --- items by key ----------------------------------------------------------------------------- */
-
 static rp_outgoing **place_of(const rp_outgoing_set *set, uint64_t key)
 {
     return &set->places[key & (set->capacity - 1)];
@@ -87,8 +85,6 @@ void rp_outgoing_free(const rp_allocator *alloc, rp_outgoing *item)
     rp_trajectory_unref(item->trajectory);
     rp_release(alloc, item, item->size_bytes);
 }
-
-/* --- how items end ---------------------------------------------------------------------------- */
 
 /* Takes an item out of all counts. */
 static void settle_locked(rp_trajectory_writer *w, rp_outgoing *item) RP_REQUIRES(w->mu)
@@ -185,8 +181,6 @@ rp_sink_events rp_trajectory_writer_events(rp_trajectory_writer *writer)
     return (rp_sink_events){.on_settled = on_settled, .user = writer};
 }
 
-/* --- compressing ------------------------------------------------------------------------------ */
-
 void rp_writer_queue_locked(rp_trajectory_writer *w, rp_rows *rows)
 {
     rows->next = NULL;
@@ -235,8 +229,6 @@ static rp_status compress_some(rp_trajectory_writer *w, rp_rows *rows, rp_error 
     }
     return RP_OK;
 }
-
-/* --- sending ---------------------------------------------------------------------------------- */
 
 /* Tells a column's tuner about the chunks that pieces of one column of an item touch. */
 static void tell_tuner(rp_writer_column *c, const rp_piece *pieces, size_t count)
@@ -432,8 +424,6 @@ static void push_if_awaited(rp_trajectory_writer *w)
     if (is_awaited) w->sink->class->push(w->sink, 1);
 }
 
-/* --- the job ---------------------------------------------------------------------------------- */
-
 void rp_writer_kick(rp_trajectory_writer *w)
 {
     bool submit;
@@ -520,8 +510,6 @@ void rp_writer_send_deinit(rp_trajectory_writer *w)
     }
     rp_release(&w->alloc, w->slices, w->slice_capacity * sizeof *w->slices);
 }
-
-/* --- waiting ---------------------------------------------------------------------------------- */
 
 /* A wait that a token can end. */
 typedef struct cancellable {

@@ -36,8 +36,6 @@ void rp_image_clear(rp_image *image)
     if (image->index != NULL) memset(image->index, 0, image->index_capacity * sizeof(uint32_t));
 }
 
-/* --- making one -------------------------------------------------------------------------------- */
-
 /* Room for one more element. */
 static bool make_room(rp_image *image, void *array, size_t count, size_t *capacity,
                       size_t element_size)
@@ -131,8 +129,6 @@ void rp_image_add_slice(rp_image *image, const rp_image_slice *slice)
     image->columns[image->column_count - 1].slice_count++;
 }
 
-/* --- writing ----------------------------------------------------------------------------------- */
-
 static uint64_t end_of(const rp_place *place)
 {
     return place->offset + RP_RECORD_HEADER_BYTES + place->size;
@@ -200,8 +196,6 @@ rp_status rp_image_write(const rp_image *image, rp_buf *out)
     }
     return image->bad || out->bad ? RP_NO_RESOURCE : RP_OK;
 }
-
-/* --- reading ----------------------------------------------------------------------------------- */
 
 static void read_places(rp_image *image, rp_unpack *in)
 {

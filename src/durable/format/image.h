@@ -11,8 +11,6 @@
 #include "table/snapshot/cut.h"
 #include "util/buf.h"
 
-/* --- blocks ------------------------------------------------------------------------------------ */
-
 typedef struct rp_image_slice {
     uint32_t place; /* index in the block's places */
     uint32_t column, offset, length;
@@ -70,8 +68,6 @@ RP_NODISCARD rp_status rp_image_write(const rp_image *image, rp_buf *out);
  * of them. RP_CORRUPT, RP_NO_RESOURCE; then `image` is clear. */
 RP_NODISCARD rp_status rp_image_read(rp_image *image, const uint8_t *data, size_t size,
                                      rp_error *err);
-
-/* --- a table ------------------------------------------------------------------------------------ */
 
 /* Appends everything of a table but its slots and sets: state->options has the name and the
  * signature. */

@@ -22,8 +22,6 @@ rp_record_kind rp_journal_kind_of(const rp_change *change)
     return kinds[change->kind];
 }
 
-/* --- writing ---------------------------------------------------------------------------------------- */
-
 void rp_journal_encoder_init(rp_journal_encoder *e, const rp_allocator *alloc)
 {
     *e = (rp_journal_encoder){.alloc = *alloc};
@@ -212,8 +210,6 @@ void rp_journal_encode_drop(rp_string table, rp_buf *out)
     rp_pack_number(out, table.size);
     rp_buf_append(out, table.data, table.size);
 }
-
-/* --- reading ---------------------------------------------------------------------------------------- */
 
 void rp_told_init(rp_told *told, const rp_allocator *alloc)
 {

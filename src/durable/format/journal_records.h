@@ -15,8 +15,6 @@ enum {
     RP_JOURNAL_MAX_ITEMS = RP_TOLD_AT_ONCE, /* in one record: of inserts, updates, deletes */
 };
 
-/* --- writing ---------------------------------------------------------------------------------------- */
-
 rp_record_kind rp_journal_kind_of(const rp_change *change);
 
 /* Where a chunk is, or will be. RP_NO_RESOURCE. */
@@ -48,8 +46,6 @@ void rp_journal_encoder_deinit(rp_journal_encoder *e);
 RP_NODISCARD rp_status rp_journal_encode(rp_journal_encoder *e, rp_string table,
                                          const rp_change *change, rp_place_of *place_of,
                                          void *ctx, rp_buf *out);
-
-/* --- reading ---------------------------------------------------------------------------------------- */
 
 typedef struct rp_told_slice {
     uint32_t place; /* index in the places */

@@ -64,8 +64,6 @@ void rp_manifest_free(rp_manifest *m)
     rp_release(&alloc, m, sizeof *m);
 }
 
-/* --- records, one by one ------------------------------------------------------------------------ */
-
 /* How much of the table that is being read has come. */
 typedef struct progress {
     uint64_t blocks, sets[2];
@@ -339,8 +337,6 @@ rp_status rp_manifest_reader_take(rp_manifest_reader *r, rp_manifest **out, rp_e
     r->manifest = NULL;
     return RP_OK;
 }
-
-/* --- the file ----------------------------------------------------------------------------------- */
 
 typedef struct loading {
     rp_manifest_reader *reader;

@@ -82,8 +82,6 @@ void rp_manifest_free(rp_manifest *manifest); /* NULL is fine */
 
 uint64_t rp_manifest_hash_block(const void *payload, size_t size);
 
-/* --- reading ------------------------------------------------------------------------------------ */
-
 /* Takes records one after the other and checks that they make a manifest. */
 typedef struct rp_manifest_reader rp_manifest_reader;
 
@@ -105,8 +103,6 @@ RP_NODISCARD rp_status rp_manifest_load(const rp_allocator *alloc, rp_files *fil
                                         const char *path, uint64_t checkpoint,
                                         const rp_store_id *store, rp_manifest **out,
                                         rp_error *err);
-
-/* --- writing ------------------------------------------------------------------------------------ */
 
 /* Writes a manifest. Everything after a failure is ignored, and finish tells. One thread. */
 typedef struct rp_manifest_writer rp_manifest_writer;
@@ -131,8 +127,6 @@ void rp_manifest_add_segments(rp_manifest_writer *w, const rp_manifest_segment *
 RP_NODISCARD rp_status rp_manifest_writer_finish(rp_manifest_writer *w, uint64_t *bytes,
                                                  uint8_t hash[RP_MANIFEST_HASH_BYTES],
                                                  rp_error *err);
-
-/* --- CURRENT ------------------------------------------------------------------------------------ */
 
 typedef struct rp_current {
     rp_store_id store_id;

@@ -205,8 +205,6 @@ rp_status rp_manifest_writer_finish(rp_manifest_writer *w, uint64_t *bytes,
     return w->status;
 }
 
-/* --- CURRENT ------------------------------------------------------------------------------------- */
-
 enum { CURRENT_PAYLOAD = 32 };
 
 void rp_current_encode(const rp_current *current, uint8_t out[RP_CURRENT_BYTES])

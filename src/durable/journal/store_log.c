@@ -35,8 +35,6 @@ struct rp_store_log {
     atomic_bool was_behind;
 };
 
-/* --- telling ------------------------------------------------------------------------------------------ */
-
 /* Bytes that the chunks of a trajectory take on disk and that nobody has queued yet. */
 static uint64_t bytes_to_put(const rp_store_log *log, const rp_trajectory *trajectory)
 {
@@ -177,8 +175,6 @@ static rp_status on_wait(rp_table_log *base, uint64_t lsn, rp_wait wait, rp_erro
     return rp_journal_wait(((rp_store_log *)base)->journal, lsn, wait, err);
 }
 
-/* --- on the journal's thread ---------------------------------------------------------------------------- */
-
 /* A change from its raw record. */
 static rp_string read_raw(const void *raw, rp_change *change)
 {
@@ -271,8 +267,6 @@ static void on_trouble(void *ctx, const rp_error *why)
 
     if (log->o.on_trouble != NULL) log->o.on_trouble(log->o.ctx, why);
 }
-
-/* --- beginning and end ------------------------------------------------------------------------------------ */
 
 rp_status rp_store_log_start(const rp_store_log_options *options, rp_store_log **out,
                              rp_error *err)

@@ -47,8 +47,6 @@ RP_NODISCARD rp_status rp_store_log_stop(rp_store_log *log, rp_error *err);
 /* Valid as long as the log. */
 rp_journal *rp_store_log_journal(rp_store_log *log);
 
-/* --- the way back -------------------------------------------------------------------------------------- */
-
 /* Makes again what a journal has. For one thread, and a store that nobody else uses and that
  * tells no log. */
 typedef struct rp_replayer rp_replayer;

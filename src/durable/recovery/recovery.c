@@ -31,8 +31,6 @@ void rp_recovery_report(rp_recovery *r, const char *format, ...)
     r->on_event(r->ctx, true, text);
 }
 
-/* --- what is there ------------------------------------------------------------------------------------- */
-
 /* The numbers that the names in a directory of ours stand for, ascending. */
 typedef struct numbers {
     const rp_allocator *alloc;
@@ -127,8 +125,6 @@ static void free_directory(directory *d)
     free_numbers(&d->segments);
     free_numbers(&d->journal);
 }
-
-/* --- one checkpoint --------------------------------------------------------------------------------------- */
 
 /* Numbers in the directory, of whatever became of them. */
 static void note_lsn(rp_recovery *r, const rp_manifest *m)
@@ -262,8 +258,6 @@ static rp_status load_any(rp_recovery *r, directory *d, rp_error *err)
     return st;
 }
 
-/* --- afterwards ------------------------------------------------------------------------------------------- */
-
 static void move_away(rp_recovery *r, uint64_t number)
 {
     char path[RP_MANIFEST_PATH_BYTES], to[RP_MANIFEST_PATH_BYTES];
@@ -375,8 +369,6 @@ static void sweep(rp_recovery *r)
     (void)r->files->ops->remove(r->files, RP_JOURNAL_TEMPORARY, NULL);
     (void)r->files->ops->list(r->files, "manifest", sweep_manifest, r, NULL);
 }
-
-/* --- nothing was there ------------------------------------------------------------------------------------- */
 
 static rp_status size_of_segment(rp_recovery *r, uint64_t number, uint64_t *out, rp_error *err)
 {

@@ -67,8 +67,6 @@ void rp_recovery_deinit(rp_recovery *r);
 /* Tells a person; salvage says no more than 1,000 things. */
 void rp_recovery_report(rp_recovery *r, const char *format, ...) RP_PRINTF(2, 3);
 
-/* --- recovery_tables.c ----------------------------------------------------------------------------- */
-
 /* One checkpoint on its way into the store. */
 typedef struct rp_loading rp_loading;
 

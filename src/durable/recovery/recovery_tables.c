@@ -67,8 +67,6 @@ void rp_loading_free(rp_loading *l)
     rp_release(alloc, l, sizeof *l);
 }
 
-/* --- blocks ----------------------------------------------------------------------------------------- */
-
 static const char *name_of(const rp_loading *l, size_t table)
 {
     return l->m->tables[table].state.options.name;
@@ -166,8 +164,6 @@ static rp_status read_blocks(rp_loading *l, size_t table, rp_error *err)
     return RP_OK;
 }
 
-/* --- segments --------------------------------------------------------------------------------------- */
-
 static void count_bytes(void *ctx, uint64_t bytes)
 {
     rp_progress_add(((rp_loading *)ctx)->r->meter, bytes);
@@ -241,8 +237,6 @@ rp_status rp_loading_read(rp_loading *l, rp_error *err)
     return st;
 }
 
-/* --- items ------------------------------------------------------------------------------------------ */
-
 static bool reserve(rp_loading *l, size_t slices, size_t columns)
 {
     if (slices > l->slice_capacity) {
@@ -292,8 +286,6 @@ static rp_status make_trajectory(rp_loading *l, const rp_image_slot *slot,
     if (st != RP_OK && err != NULL) err->code = st;
     return st;
 }
-
-/* --- tables that are not as they were saved ------------------------------------------------------------ */
 
 static bool is_live(const survey *s, uint64_t slot)
 {
@@ -442,8 +434,6 @@ static rp_table_state altered_state(const rp_table_state *saved, const survey *s
         }
     return state;
 }
-
-/* --- restoring --------------------------------------------------------------------------------------- */
 
 typedef struct source {
     rp_loading *l;

@@ -15,8 +15,6 @@ char *rp_reverb_path(char out[RP_REVERB_PATH_BYTES], const char *folder, const c
     return out;
 }
 
-/* --- chunks by key ------------------------------------------------------------------------------ */
-
 struct rp_reverb_chunks {
     rp_allocator alloc;
     rp_map map; /* key -> place in `chunks` */

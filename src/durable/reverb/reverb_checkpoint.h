@@ -62,8 +62,6 @@ RP_NODISCARD rp_status rp_reverb_save(rp_files *files, rp_store *store,
                                       const rp_reverb_options *options,
                                       rp_reverb_report *report, rp_error *err);
 
-/* --- what both share ---------------------------------------------------------------------------- */
-
 enum { RP_REVERB_PATH_BYTES = 288, RP_REVERB_MAX_RECORD = 1 << 30 };
 
 /* The path of a file in a folder. Returns `out`. */

@@ -29,8 +29,6 @@ static const char tables_name[] = "tables.tfrecord";
 static const char chunks_name[] = "chunks.tfrecord";
 static const char items_name[] = "items.tfrecord";
 
-/* --- files -------------------------------------------------------------------------------------- */
-
 /* A record's sentence with its place in front; what is wrong with a file is nobody's fault that
  * called us. */
 static rp_status blame(rp_status status, const char *file, uint64_t record, rp_error *err)
@@ -153,8 +151,6 @@ static void measure(rp_loading *l)
     rp_progress_begin(&l->meter, "importing", l->report.bytes);
 }
 
-/* --- tables ------------------------------------------------------------------------------------- */
-
 static rp_loaded_table *find_table(rp_loading *l, rp_string name)
 {
     for (size_t i = 0; i < l->table_count; i++) {
@@ -199,8 +195,6 @@ static rp_status visit_table(rp_loading *l, const uint8_t *data, size_t size, rp
     return RP_OK;
 }
 
-/* --- chunks ------------------------------------------------------------------------------------- */
-
 /* Takes note of a form; false if both have been seen now. */
 static bool note_form(unsigned *seen, rp_reverb_form form)
 {
@@ -232,8 +226,6 @@ static rp_status visit_chunk(rp_loading *l, const uint8_t *data, size_t size, rp
     rp_chunk_unref(chunk);
     return st == RP_OK ? RP_OK : rp_fail_memory(err, sizeof(rp_chunk *));
 }
-
-/* --- items -------------------------------------------------------------------------------------- */
 
 /* Room for `wanted` elements, more than asked for so that it is seldom short. */
 static rp_status reserve(rp_loading *l, void *array, size_t element_size, size_t *room,
@@ -448,8 +440,6 @@ static rp_status load_items(rp_loading *l, rp_error *err)
                        tables_name);
     return st;
 }
-
-/* --- all of it ---------------------------------------------------------------------------------- */
 
 static void clean_up(rp_loading *l)
 {

@@ -46,8 +46,6 @@ typedef struct saving {
     uint32_t made; /* a bit for each file that is there */
 } saving;
 
-/* --- files -------------------------------------------------------------------------------------- */
-
 static rp_status open_file(saving *s, int which, rp_error *err)
 {
     char path[RP_REVERB_PATH_BYTES];
@@ -101,8 +99,6 @@ static void remove_files(saving *s)
                 s->files, rp_reverb_path(path, s->report.folder, file_names[i]), NULL);
 }
 
-/* --- tables ------------------------------------------------------------------------------------- */
-
 static rp_status write_table(saving *s, size_t i, rp_error *err)
 {
     const rp_table_state *state = rp_cut_state(s->cut, i);
@@ -137,8 +133,6 @@ static rp_status write_tables(saving *s, rp_error *err)
     for (size_t i = 0; st == RP_OK && i < s->table_count; i++) st = write_table(s, i, err);
     return close_file(s, st, err);
 }
-
-/* --- items -------------------------------------------------------------------------------------- */
 
 static void sift(rp_slot *heap, size_t root, size_t count)
 {
@@ -238,8 +232,6 @@ static rp_status write_items(saving *s, rp_error *err)
     return close_file(s, st, err);
 }
 
-/* --- chunks ------------------------------------------------------------------------------------- */
-
 static rp_status write_chunk(saving *s, rp_chunk *chunk, rp_error *err)
 {
     const rp_byte_sink sink = {rp_deflater_write, s->deflater};
@@ -263,8 +255,6 @@ static rp_status write_chunks(saving *s, rp_error *err)
     s->report.chunks = rp_reverb_chunks_count(s->index);
     return close_file(s, st, err);
 }
-
-/* --- all of it ---------------------------------------------------------------------------------- */
 
 /* References to all tables there are, however many are made or dropped meanwhile. */
 static rp_status find_tables(saving *s, rp_store *store, rp_error *err)

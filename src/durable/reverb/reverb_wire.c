@@ -43,8 +43,6 @@ static rp_status malformed(rp_error *err, const char *message)
     return rp_fail(err, RP_CORRUPT, "it is no %s", message);
 }
 
-/* --- tables ------------------------------------------------------------------------------------- */
-
 static bool read_limiter(const rp_pb_field *limiter, rp_reverb_table *out)
 {
     rp_pb_reader reader = rp_pb_open(limiter->data, limiter->size);
@@ -159,8 +157,6 @@ void rp_reverb_table_write(rp_buf *out, const rp_reverb_table *t, const rp_signa
     rp_wire_put_int(out, TABLE_UNIQUE_SAMPLES, t->unique_samples);
 }
 
-/* --- items -------------------------------------------------------------------------------------- */
-
 static bool read_span(const rp_pb_field *range, rp_reverb_span *span)
 {
     rp_pb_reader reader = rp_pb_open(range->data, range->size);
@@ -229,8 +225,6 @@ void rp_reverb_item_write(rp_buf *out, const char *table, const rp_reverb_item *
     at = rp_item_put_trajectory(at, item->trajectory);
     out->size = (size_t)(at - out->data);
 }
-
-/* --- chunks ------------------------------------------------------------------------------------- */
 
 rp_status rp_reverb_chunk_form(const uint8_t *data, size_t size, rp_reverb_form *form,
                                rp_error *err)
@@ -357,8 +351,6 @@ rp_status rp_reverb_chunk_for(const rp_allocator *alloc, rp_decoder *decoder, rp
     rp_release(alloc, r.specs, chunk->column_count * sizeof *r.specs);
     return st;
 }
-
-/* --- names -------------------------------------------------------------------------------------- */
 
 /* The civil date of a day counted from 1970-01-01, in the proleptic Gregorian calendar. A year
  * is taken to begin in March, so that a leap day is its last: 400 of them have 146,097 days. */

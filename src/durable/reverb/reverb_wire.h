@@ -10,8 +10,6 @@
 #include "util/buf.h"
 #include "wire/insert_request.h"
 
-/* --- tables ------------------------------------------------------------------------------------- */
-
 /* PriorityTableCheckpoint. */
 typedef struct rp_reverb_table {
     rp_string name;
@@ -35,8 +33,6 @@ RP_NODISCARD bool rp_reverb_table_next_item(rp_pb_reader *reader, const uint8_t 
 /* Appends the message; `signature` may be NULL, table->signature is not looked at. */
 void rp_reverb_table_write(rp_buf *out, const rp_reverb_table *table,
                            const rp_signature *signature);
-
-/* --- items -------------------------------------------------------------------------------------- */
 
 typedef enum rp_reverb_form {
     RP_REVERB_NEITHER = 0,
@@ -70,8 +66,6 @@ typedef struct rp_reverb_item {
 /* Appends a PrioritizedItem. */
 void rp_reverb_item_write(rp_buf *out, const char *table, const rp_reverb_item *item);
 
-/* --- chunks ------------------------------------------------------------------------------------- */
-
 /* Which form a chunk has. RP_CORRUPT. */
 RP_NODISCARD rp_status rp_reverb_chunk_form(const uint8_t *data, size_t size,
                                             rp_reverb_form *form, rp_error *err);
@@ -83,8 +77,6 @@ void rp_reverb_chunk_modernise(rp_buf *out, const uint8_t *data, size_t size);
  * RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_reverb_chunk_for(const rp_allocator *alloc, rp_decoder *decoder,
                                            rp_chunk *chunk, rp_chunk **out, rp_error *err);
-
-/* --- names -------------------------------------------------------------------------------------- */
 
 enum { RP_REVERB_NAME_BYTES = 64 };
 

@@ -36,8 +36,6 @@ static void zlib_free(void *ctx, void *ptr)
     rp_release(ctx, b, b->size);
 }
 
-/* --- reading ------------------------------------------------------------------------------------ */
-
 typedef enum form {
     FORM_UNKNOWN,
     FORM_EMPTY,
@@ -210,8 +208,6 @@ uint64_t rp_inflater_consumed(const rp_inflater *z)
 {
     return z->consumed - z->z.avail_in;
 }
-
-/* --- writing ------------------------------------------------------------------------------------ */
 
 struct rp_deflater {
     rp_allocator alloc;

@@ -16,8 +16,6 @@ enum {
     PINNED_RETRY_NS = 5000000, /* when all that could go is pinned */
 };
 
-/* --- lists ---------------------------------------------------------------------------------------- */
-
 void rp_stays_append(rp_stays *list, rp_stay *stay)
 {
     stay->prev = list->last;
@@ -32,8 +30,6 @@ void rp_stays_unlink(rp_stays *list, rp_stay *stay)
     *(stay->next == NULL ? &list->last : &stay->next->prev) = stay->prev;
     stay->prev = stay->next = NULL;
 }
-
-/* --- what comes and goes -------------------------------------------------------------------------- */
 
 static rp_stay *stay_of(const rp_chunk *chunk)
 {
@@ -183,8 +179,6 @@ rp_status rp_tier_admit(rp_tier *t, rp_chunk *chunk)
     if (goes) rp_chunk_free_bytes(chunk);
     return RP_OK;
 }
-
-/* --- spilling --------------------------------------------------------------------------------------- */
 
 /* Takes the oldest dirty chunks, with references. */
 static size_t take_dirty_locked(rp_tier *t, uint64_t *bytes) RP_REQUIRES(t->mu)
@@ -362,8 +356,6 @@ static void *run_spiller(void *arg)
     rp_mutex_unlock(&t->mu);
     return NULL;
 }
-
-/* --- birth and death ---------------------------------------------------------------------------------- */
 
 static bool start_load(rp_spill *spill, rp_sample_load *load)
 {

@@ -52,8 +52,6 @@ struct job {
     rp_want wants[];
 };
 
-/* --- the read cache ------------------------------------------------------------------------------- */
-
 void rp_tier_uncache_locked(rp_tier *t, rp_stay *stay)
 {
     rp_loaded *loaded = stay->loaded;
@@ -103,8 +101,6 @@ static void cache_locked(rp_tier *t, rp_stay *stay, rp_loaded *loaded) RP_REQUIR
     t->cached += bytes;
     trim_cache_locked(t);
 }
-
-/* --- reading ---------------------------------------------------------------------------------------- */
 
 static bool same_columns(const rp_chunk *a, const rp_chunk *b)
 {
@@ -191,8 +187,6 @@ static bool is_tiered(const rp_trajectory *trajectory)
     return false;
 }
 
-/* --- the end of a load ------------------------------------------------------------------------------ */
-
 /* What was read is kept for others: the sample gets a view of it, so that nobody can put into a
  * table, and so have spilled, what is in the cache. */
 static void view_loaded(rp_tier *t, job *j)
@@ -264,8 +258,6 @@ static rp_sample_load *end_job(rp_tier *t, job *j)
     rp_release(&t->alloc, j, j->size);
     return load;
 }
-
-/* --- the threads that read -------------------------------------------------------------------------- */
 
 /* Tells all who wait for the chunk; those for whom it was the last are listed. */
 static job *settle_locked(rp_tier *t, rp_stay *stay, rp_chunk *loaded, const rp_error *err)
@@ -370,8 +362,6 @@ void rp_tier_stop_readers(rp_tier *t)
     for (size_t i = 0; i < t->reader_count; i++) (void)pthread_join(t->readers[i], NULL);
     rp_release(&t->alloc, t->readers, t->reader_room * sizeof *t->readers);
 }
-
-/* --- the beginning of a load -------------------------------------------------------------------------- */
 
 static job *new_job(rp_tier *t, rp_sample_load *load, size_t count)
 {

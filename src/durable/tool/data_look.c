@@ -84,8 +84,6 @@ const char *rp_data_state_name(rp_data_state state)
     return NULL;
 }
 
-/* --- files -------------------------------------------------------------------------------------- */
-
 static void damage(rp_data_file *file, const rp_error *why)
 {
     if (file->state == RP_DATA_DAMAGED) return; /* the first reason stays */
@@ -167,8 +165,6 @@ static rp_status look_at_strays(look *l, rp_error *err)
     }
     return RP_OK;
 }
-
-/* --- CURRENT and manifests ---------------------------------------------------------------------- */
 
 static rp_status look_at_current(look *l, bool has_manifests, rp_error *err)
 {
@@ -288,8 +284,6 @@ static void check_current(look *l)
     }
 }
 
-/* --- segments and journal ----------------------------------------------------------------------- */
-
 /* Notes a record of the file being read. */
 static bool note_record(void *ctx, uint64_t offset, const rp_record *record)
 {
@@ -401,8 +395,6 @@ static rp_status look_at_segments(look *l, size_t first, rp_error *err)
     return st;
 }
 
-/* --- what a manifest refers to ------------------------------------------------------------------ */
-
 static const found *find_record(const look *l, uint64_t segment, uint64_t offset)
 {
     const found *records = (const found *)(const void *)l->records.data;
@@ -484,8 +476,6 @@ static rp_status check_manifests(look *l, rp_error *err)
     return st;
 }
 
-/* --- the journal -------------------------------------------------------------------------------- */
-
 static rp_status count_change(void *ctx, const rp_record *record, rp_error *err)
 {
     (void)record, (void)err;
@@ -533,8 +523,6 @@ static rp_status look_at_journal(look *l, size_t first, rp_error *err)
     if (st == RP_OK && l->o->thorough) st = check_journal(l, err);
     return st;
 }
-
-/* --- all of it ---------------------------------------------------------------------------------- */
 
 static rp_status look_at_all(look *l, rp_error *err)
 {

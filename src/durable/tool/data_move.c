@@ -13,8 +13,6 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* --- from and to a directory -------------------------------------------------------------------- */
-
 static void tell_event(void *ctx, bool degraded, const char *text)
 {
     const rp_data_move_options *o = ctx;
@@ -95,8 +93,6 @@ static rp_status count_items(rp_store *store, rp_data_moved *moved, rp_error *er
     rp_release(alloc, tables, (count + 1) * sizeof(rp_table *));
     return RP_OK;
 }
-
-/* --- the three ways ----------------------------------------------------------------------------- */
 
 rp_status rp_data_salvage(const rp_data_move_options *options, rp_data_moved *out,
                           rp_error *err)

@@ -6,8 +6,6 @@
 
 #include "util/error.h"
 
-/* --- records ------------------------------------------------------------------------------------ */
-
 void rp_data_reader_init(rp_data_reader *r, const rp_allocator *alloc, rp_files *files)
 {
     *r = (rp_data_reader){.alloc = alloc, .files = files};
@@ -58,8 +56,6 @@ rp_status rp_data_reader_get(rp_data_reader *r, const rp_place *place, rp_record
                        place->offset);
     return RP_OK;
 }
-
-/* --- numbers ------------------------------------------------------------------------------------ */
 
 static void note_name(void *ctx, const char *name)
 {
@@ -140,8 +136,6 @@ void rp_data_numbers_deinit(rp_data_numbers *n)
 {
     rp_buf_deinit(&n->buf);
 }
-
-/* --- the checkpoint ----------------------------------------------------------------------------- */
 
 static rp_status load(const rp_allocator *alloc, rp_files *files, uint64_t number,
                       rp_manifest **out, rp_error *err)

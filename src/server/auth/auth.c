@@ -39,8 +39,6 @@ struct rp_auth {
     size_t count, capacity;
 };
 
-/* --- reading the file --------------------------------------------------------------------- */
-
 typedef struct reader {
     const char *at, *end; /* what is left of the line */
     const char *start;    /* of the line */
@@ -259,8 +257,6 @@ static rp_status read_tokens(rp_auth *auth, const char *text, size_t size, rp_er
     return RP_OK;
 }
 
-/* --- making one --------------------------------------------------------------------------- */
-
 rp_status rp_auth_new(const rp_allocator *alloc, const rp_auth_source *source, rp_auth **out,
                       rp_error *err)
 {
@@ -366,8 +362,6 @@ bool rp_auth_is_open(const rp_auth *auth)
 {
     return !auth->has_tokens && !auth->certificates;
 }
-
-/* --- checking ------------------------------------------------------------------------------ */
 
 /* The entry with that digest, or NULL. Looks at all of them. */
 static const entry *find(const rp_auth *auth, const uint8_t *digest, bool is_certificate)

@@ -85,8 +85,6 @@ void rp_gate_reload(rp_gate *gate, rp_auth *auth)
     rp_auth_unref(old);
 }
 
-/* --- the brake ----------------------------------------------------------------------------- */
-
 static uint64_t hash_text(const char *text)
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -176,8 +174,6 @@ static void count_guess(rp_gate *gate, const char *peer, int64_t now_ns)
     (void)rp_bucket_spend(&g->bucket, &rate, now_ns);
     rp_mutex_unlock(&gate->mu);
 }
-
-/* --- the door ------------------------------------------------------------------------------ */
 
 /* A digest of all that was shown. False if there is none to be had. */
 static bool digest_of(const rp_gate *gate, const rp_credentials *shown, uint8_t *digest)

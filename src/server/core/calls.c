@@ -37,8 +37,6 @@ static const rp_task_kind *const kinds[RP_METHODS] = {
 
 enum { MAX_PATH_BYTES = 256 };
 
-/* --- requests --------------------------------------------------------------------------------- */
-
 static bool is(rp_string text, const char *word)
 {
     return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
@@ -213,8 +211,6 @@ static void note_end(rp_task *task, rp_status status)
     rp_connection_touch(task->connection);
 }
 
-/* --- what the connection tells ---------------------------------------------------------------- */
-
 static void on_message(void *user, rp_call *call, const uint8_t *data, size_t size,
                        rp_block *block)
 {
@@ -344,8 +340,6 @@ const rp_h2_handler rp_calls_handler = {
     .on_nuisance = on_nuisance,
     .on_fault = on_fault,
 };
-
-/* --- what tasks say --------------------------------------------------------------------------- */
 
 void rp_task_touch(rp_task *task)
 {

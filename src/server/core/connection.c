@@ -52,8 +52,6 @@ bool rp_connection_charge(rp_connection *c, rp_abuse_kind kind)
     return false;
 }
 
-/* --- opening and closing ---------------------------------------------------------------------- */
-
 static void clean(rp_connection *c)
 {
     rp_connection **link = &c->worker->dirty;
@@ -231,8 +229,6 @@ bool rp_connection_is_stuffed(const rp_connection *c, rp_refusal *why)
     return rp_h2_queued_bytes(c->h2) >= limits->connection_queued_bytes + limits->message_bytes;
 }
 
-/* --- the first bytes -------------------------------------------------------------------------- */
-
 static void begin_h2(rp_connection *c)
 {
     rp_worker *worker = c->worker;
@@ -368,8 +364,6 @@ static size_t read_limit(const rp_connection *c)
         room = RP_QUEUE_FLOOR_BYTES;
     return reserved + room > RP_QUEUE_FLOOR_BYTES ? reserved + room : RP_QUEUE_FLOOR_BYTES;
 }
-
-/* --- reading ------------------------------------------------------------------------------------ */
 
 /* Charges the TLS records without data that the last read met. False if the abuse budget is
  * spent; the peer is told then. */
@@ -547,8 +541,6 @@ static void on_rested(rp_timer *timer)
         begin_closing(c);
     rp_connection_touch(c);
 }
-
-/* --- writing ------------------------------------------------------------------------------------ */
 
 typedef enum written { ALL, SOME, BROKEN } written;
 

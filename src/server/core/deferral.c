@@ -21,8 +21,6 @@ bool rp_defer_may_visit(rp_worker *worker)
     return true;
 }
 
-/* --- lists ------------------------------------------------------------------------------------ */
-
 /* Puts a connection at the end. */
 static void list(rp_connection *c)
 {
@@ -67,8 +65,6 @@ void rp_defer_forget(rp_task *task)
     task->deferred = NULL;
     if (c->deferred == NULL) unlist(c);
 }
-
-/* --- running ---------------------------------------------------------------------------------- */
 
 /* Runs the first deferred call of the connection, which may end all of its calls. */
 static void run_first(rp_connection *c)

@@ -58,8 +58,6 @@ enum {
 typedef struct rp_insert_batch rp_insert_batch;
 typedef struct rp_sample_fetch rp_sample_fetch;
 
-/* --- the server ----------------------------------------------------------------------------- */
-
 struct rp_server {
     rp_allocator alloc;
     rp_store *store; /* borrowed */
@@ -130,8 +128,6 @@ rp_status rp_server_fail_loading(rp_server *server, rp_error *err);
 void rp_server_log(rp_server *server, rp_log_level level, const char *event, const char *format,
                    ...) RP_PRINTF(4, 5);
 
-/* --- workers -------------------------------------------------------------------------------- */
-
 struct rp_worker {
     rp_server *server;
     size_t index;
@@ -184,8 +180,6 @@ void rp_worker_take_limits(rp_worker *worker);
 void rp_worker_drain(rp_worker *worker);
 /* Says that an operation of a table has come home; a stopping worker waits for the last. */
 void rp_worker_returned(rp_worker *worker);
-
-/* --- calls ---------------------------------------------------------------------------------- */
 
 /* What a method does. All are called on the worker's thread. */
 typedef struct rp_task_kind {

@@ -30,8 +30,6 @@ enum {
 #define SANITIZER_BYTES (UINT64_C(1) << 42) /* that a sanitizer may keep: it bounds nothing */
 #define RETRY_NS (1000 * MS) /* until memory is given back again though little has changed */
 
-/* --- decisions --------------------------------------------------------------------------------- */
-
 uint64_t rp_memory_beside(uint64_t limit, uint64_t held_bytes, size_t connections, size_t calls,
                           size_t tables, bool has_journal)
 {
@@ -128,8 +126,6 @@ bool rp_memory_parse_statm(const char *text, uint64_t *pages)
     return true;
 }
 
-/* --- measuring --------------------------------------------------------------------------------- */
-
 /* Blocks of the arena are shared memory, so statm has them elsewhere. */
 static bool measure(const rp_memory_guard *g, uint64_t *bytes)
 {
@@ -178,8 +174,6 @@ static bool look(const rp_memory_guard *g, rp_memory_look *out)
     if (RP_SANITIZED) out->beside += SANITIZER_BYTES;
     return measure(g, &out->resident);
 }
-
-/* --- the thread -------------------------------------------------------------------------------- */
 
 /* Gives back what is empty, and looks again. */
 static bool trim(rp_memory_guard *g, rp_memory_look *now)

@@ -29,8 +29,6 @@
 #include "reprise/server.h"
 #include "util/mutex.h"
 
-/* --- decisions: plain values ------------------------------------------------------------------- */
-
 typedef struct rp_memory_look {
     uint64_t resident; /* of the process */
     uint64_t limit;    /* L, >= 1 */
@@ -78,8 +76,6 @@ uint64_t rp_memory_beside(uint64_t limit, uint64_t held_bytes, size_t connection
 
 /* Reads /proc/self/statm: pages that are resident and not shared. False: that is not it. */
 bool rp_memory_parse_statm(const char *text, uint64_t *pages);
-
-/* --- the thread -------------------------------------------------------------------------------- */
 
 typedef struct rp_memory_guard {
     rp_server *server;

@@ -102,8 +102,6 @@ bool rp_queue_is_short(const rp_worker *worker, rp_queue_side side)
     return then_ns != 0 && rp_loop_now(worker->loop) - then_ns < SHORT_NS;
 }
 
-/* --- connections ------------------------------------------------------------------------------ */
-
 static size_t drawn_bytes(const rp_connection *c)
 {
     if (c->drawn == NULL) return 0;
@@ -147,8 +145,6 @@ static void count(rp_connection *c, rp_queue_side side, size_t bytes)
     rp_queue_count(c->worker, side, bytes - c->counted_bytes[side]);
     c->counted_bytes[side] = bytes;
 }
-
-/* --- turns -------------------------------------------------------------------------------------- */
 
 static rp_turn_terms terms_of(const rp_connection *c, rp_queue_side side)
 {
@@ -266,8 +262,6 @@ bool rp_connection_is_behind(rp_connection *c, rp_queue_side side)
     return rp_turn_is_behind(&c->worker->server->turns[side], turn, &terms, moved, now_ns);
 }
 
-/* --- counting ----------------------------------------------------------------------------------- */
-
 /* Q6. Returns the bytes of messages, those to come included as far as there is room. */
 static size_t reserve(rp_connection *c)
 {
@@ -307,8 +301,6 @@ size_t rp_connection_held(const rp_connection *c)
 {
     return rp_h2_queued_bytes(c->h2) + drawn_bytes(c);
 }
-
-/* --- items that are drawn ----------------------------------------------------------------------- */
 
 static size_t take(rp_draw_room *room, size_t least, size_t most)
 {

@@ -70,8 +70,6 @@ size_t rp_queue_bytes(const rp_worker *worker, rp_queue_side side);
 /* What workers have published of both sides. Any thread. */
 size_t rp_queue_published(const rp_server *server);
 
-/* --- items that are drawn ----------------------------------------------------------------------- */
-
 /* What the calls of one connection have drawn. Operations of tables use it, which may outlive
  * the connection. */
 typedef struct rp_drawn {

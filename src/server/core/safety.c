@@ -50,8 +50,6 @@ void rp_safety_unlisten(rp_safety *safety, rp_safe_listener *on_safe, void *ctx)
     safety->is_listening = false;
 }
 
-/* --- waiting ------------------------------------------------------------------------------------ */
-
 /* The order of all of these is the one that everybody sees (memory_order_seq_cst): the journal
  * raises the number and then looks at the state, a worker sets the state and then looks at the
  * number, so one of the two sees what the other did. */

@@ -80,8 +80,6 @@ rp_status rp_server_fail_loading(rp_server *server, rp_error *err)
                    why[0] != '\0' ? ": " : "", why);
 }
 
-/* --- durability ------------------------------------------------------------------------------- */
-
 /* On the journal's thread. */
 static void on_safe(void *ctx, uint64_t lsn)
 {
@@ -100,8 +98,6 @@ rp_status rp_server_set_durable(rp_server *server, rp_durable *durable, rp_error
                        "a server is given its durable once, while it is loading");
     return rp_safety_listen(&server->safety, durable, on_safe, server, err);
 }
-
-/* --- credentials ------------------------------------------------------------------------------ */
 
 /* `*out` stays NULL if there is none. */
 static rp_status copy_text(rp_server *server, const char *text, char **out, rp_error *err)
@@ -209,8 +205,6 @@ rp_status rp_server_reload(rp_server *server, const rp_server_limits *limits, rp
     return RP_OK;
 }
 
-/* --- listening -------------------------------------------------------------------------------- */
-
 static rp_status listen_on(rp_server *server, const char *address, rp_error *err)
 {
     rp_server_listener *listener = &server->listeners[server->listener_count];
@@ -270,8 +264,6 @@ int rp_server_port(const rp_server *server)
         if (server->listeners[i].listener.port != 0) return server->listeners[i].listener.port;
     return 0;
 }
-
-/* --- starting ----------------------------------------------------------------------------------- */
 
 static void count_descriptors(rp_server *server)
 {
@@ -389,8 +381,6 @@ rp_status rp_server_start(rp_store *store, const rp_server_options *options, rp_
     *out = server;
     return RP_OK;
 }
-
-/* --- ending --------------------------------------------------------------------------------------- */
 
 static void drain_start(rp_server *server)
 {

@@ -39,8 +39,6 @@ static void *run_loop(void *user)
     return NULL;
 }
 
-/* --- what other threads ask for ------------------------------------------------------------- */
-
 static void stop_if_done(rp_worker *worker)
 {
     if (worker->stopping && worker->outstanding == 0) rp_loop_stop(worker->loop);
@@ -91,8 +89,6 @@ void rp_worker_returned(rp_worker *worker)
     worker->outstanding--;
     stop_if_done(worker);
 }
-
-/* --- life ------------------------------------------------------------------------------------- */
 
 rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index, rp_error *err)
 {

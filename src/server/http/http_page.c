@@ -78,8 +78,6 @@ static void count_refusal(rp_http_page *page)
         rp_counter_add_shared(&page->host.counters->refusals[RP_REFUSED_PAGE_CONNECTIONS], 1);
 }
 
-/* --- descriptors --------------------------------------------------------------------------- */
-
 static open_fd *find(rp_http_page *page, int fd)
 {
     for (size_t i = 0; i < MOST_FDS; i++)
@@ -125,8 +123,6 @@ static void leave(rp_http_page *page, int fd)
     if (!place->cut) page->live--;
     place->fd = -1;
 }
-
-/* --- libmicrohttpd's callbacks ---------------------------------------------- */
 
 static void on_connection(void *cls, struct MHD_Connection *connection, void **socket_context,
                           enum MHD_ConnectionNotificationCode code)
@@ -245,8 +241,6 @@ static size_t on_unescape(void *cls, struct MHD_Connection *connection, char *te
     return strlen(text);
 }
 
-/* --- the thread ---------------------------------------------------------------------------- */
-
 static const int64_t millisecond_ns = 1000000, longest_ns = (int64_t)3600 * 1000000000;
 
 /* At the end of a turn: libmicrohttpd does what can be done now. */
@@ -314,8 +308,6 @@ static void on_arrival(rp_post *post)
     rp_link_deinit(&a->link);
     rp_release(&page->alloc, a, sizeof *a);
 }
-
-/* --- the page ------------------------------------------------------------------------------- */
 
 static struct MHD_Daemon *start_daemon(rp_http_page *page, unsigned idle_s)
 {

@@ -9,8 +9,6 @@
 /* Of one table; the rest is counted only, so that a page stays a page. */
 enum { SHOWN_COLUMNS = 256 };
 
-/* --- the format ---------------------------------------------------------------------------- */
-
 void rp_info_json_string(rp_buf *out, const char *text)
 {
     if (text == NULL) {
@@ -85,8 +83,6 @@ static void close_object(rp_buf *out)
 {
     rp_buf_text(out, "}");
 }
-
-/* --- the server ---------------------------------------------------------------------------- */
 
 static void write_server(rp_buf *out, const rp_server_view *server)
 {
@@ -215,8 +211,6 @@ static void write_durable(rp_buf *out, const rp_server_view *server)
     write_progress(out, &d->progress);
     close_object(out);
 }
-
-/* --- a table ------------------------------------------------------------------------------- */
 
 static void write_selector(rp_buf *out, const char *name, const rp_selector_options *selector)
 {

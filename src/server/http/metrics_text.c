@@ -19,8 +19,6 @@ typedef struct bound_texts {
     char text[SHOWN_BOUNDS][RP_NUMBER_TEXT_BYTES];
 } bound_texts;
 
-/* --- the format ---------------------------------------------------------------------------- */
-
 static void head(rp_buf *out, const char *prefix, const char *name, const char *type,
                  const char *help)
 {
@@ -76,8 +74,6 @@ static void of_table(rp_buf *out, const char *name, const char *suffix, const ch
     rp_buf_text(out, "{table=");
     label(out, table);
 }
-
-/* --- the server ---------------------------------------------------------------------------- */
 
 static void write_identity(rp_buf *out, const rp_server_view *server)
 {
@@ -222,8 +218,6 @@ static void write_durable(rp_buf *out, const rp_server_view *server)
     DURABLE_METRICS(WRITE)
 #undef WRITE
 }
-
-/* --- tables -------------------------------------------------------------------------------- */
 
 /* X(name, type, help, expression over `t`, a view) */
 #define TABLE_METRICS(X)                                                                       \

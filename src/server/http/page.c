@@ -91,8 +91,6 @@ static void extra(rp_page_answer *answer, const char *name, const char *text)
     answer->extra_value = text;
 }
 
-/* --- names ------------------------------------------------------------------------------------ */
-
 static bool is_same(const char *a, size_t a_size, const char *b, size_t b_size)
 {
     return a_size == b_size && strncasecmp(a, b, a_size) == 0;
@@ -172,8 +170,6 @@ bool rp_page_is_own_name(rp_string host, const char *names)
            (size > below_size &&
             is_same(text + size - below_size, below_size, below, below_size));
 }
-
-/* --- answers ---------------------------------------------------------------------------------- */
 
 /* True if the caller may see a page; if not, the answer says why. */
 static bool admit(const rp_page_host *host, const rp_page_request *request, rp_role needed,

@@ -41,8 +41,6 @@ static size_t stride_of(size_t bytes)
     return (bytes + SHARD_ALIGN - 1) / SHARD_ALIGN * SHARD_ALIGN;
 }
 
-/* --- loops --------------------------------------------------------------------------------- */
-
 rp_status rp_metrics_new(const rp_allocator *alloc, size_t loops, rp_metrics **out)
 {
     rp_metrics *metrics = rp_alloc_zero(alloc, sizeof *metrics);
@@ -106,8 +104,6 @@ void rp_metrics_sum(rp_metrics *metrics, rp_loop_metrics *out)
             rp_counter_add(&sums[i], rp_counter_get(&counters[i]));
     }
 }
-
-/* --- tables -------------------------------------------------------------------------------- */
 
 /* One allocation: the header, the shards from the next boundary on, the name. */
 static rp_table_metrics *new_table(const rp_allocator *alloc, size_t loops, const char *name)

@@ -35,8 +35,6 @@ static checkpoint_task *call_of(rp_task *task)
     return (checkpoint_task *)(void *)task;
 }
 
-/* --- the desk ----------------------------------------------------------------------------------- */
-
 static rp_server *server_of(rp_checkpoint_desk *desk)
 {
     return (rp_server *)(void *)((char *)desk - offsetof(rp_server, desk));
@@ -155,8 +153,6 @@ void rp_checkpoint_desk_init(rp_checkpoint_desk *desk)
     desk->nudge.run = on_nudged;
     desk->timer.on_due = on_due;
 }
-
-/* --- the call ------------------------------------------------------------------------------------- */
 
 static void answer(rp_task *task, const rp_checkpoint_call *request)
 {

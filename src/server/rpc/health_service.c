@@ -9,8 +9,6 @@
 
 enum { WATCH_NS = 100000000 }; /* how soon a change is told */
 
-/* --- health ------------------------------------------------------------------------------------ */
-
 static bool is_known(rp_string service)
 {
     if (service.size == 0) return true;
@@ -119,8 +117,6 @@ const rp_task_kind rp_health_watch_kind = {
     .on_half_close = on_watch_half_close,
     .on_close = on_watch_close,
 };
-
-/* --- reflection --------------------------------------------------------------------------------- */
 
 static void on_reflection(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {

@@ -23,8 +23,6 @@ static rp_insert_stream *stream_of(rp_task *task)
     return (rp_insert_stream *)(void *)task;
 }
 
-/* --- tables and refusals ----------------------------------------------------------------------- */
-
 /* The table of an item: mostly that of the item before, or the one that came after it the last
  * time. One that was dropped may have been made anew. */
 static rp_status find_table(rp_insert_stream *stream, rp_string name, rp_error *err)
@@ -72,8 +70,6 @@ static void refuse(rp_insert_stream *stream, rp_insert_excess excess, rp_refusal
         why = rp_error_is_memory(error) ? RP_REFUSED_MEMORY : size;
     rp_task_refuse(&stream->task, why, error);
 }
-
-/* --- messages ------------------------------------------------------------------------------------------ */
 
 static bool pins_too_much(rp_insert_stream *stream)
 {
@@ -250,8 +246,6 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
     }
     rp_item_room_trim(&rp_task_worker(task)->item_room, &rp_task_worker(task)->server->alloc);
 }
-
-/* --- the stream ------------------------------------------------------------------------------------------ */
 
 static void on_safe(rp_safe_wait *wait);
 

@@ -81,8 +81,6 @@ static void work(rp_replay_answer *a, size_t bytes)
     a->work_left = bytes < a->work_left ? a->work_left - bytes : 0;
 }
 
-/* --- gathering -------------------------------------------------------------------------------- */
-
 static rp_answer_chunk *find(const rp_replay_answer *a, uint64_t key)
 {
     uint32_t tag = rp_map_tag(&a->map, key), slot;
@@ -154,8 +152,6 @@ static rp_status gather(rp_replay_answer *a, const rp_sample *sample, rp_error *
     return RP_OK;
 }
 
-/* --- chunks ----------------------------------------------------------------------------------- */
-
 static rp_status cut(rp_replay_answer *a, rp_answer_chunk *c, rp_error *err)
 {
     size_t count = c->end - c->first, cost = rp_row_cut_cost(c->chunk, c->first, count);
@@ -181,8 +177,6 @@ static rp_status write_chunk(rp_replay_answer *a, rp_answer_chunk *c, rp_error *
     if (chunk->wire_bytes > room(a)) return too_large(a, err);
     return rp_wire_add_chunk(a->reply, chunk) ? RP_OK : rp_fail_memory(err, chunk->wire_bytes);
 }
-
-/* --- entries ---------------------------------------------------------------------------------- */
 
 static bool is_cut(const rp_replay_answer *a, const rp_trajectory *trajectory)
 {
@@ -269,8 +263,6 @@ static rp_status write_entry(rp_replay_answer *a, const rp_sample *sample, rp_er
     ok = rp_wire_add_entry(a->reply, &shown, a->material.table);
     return hold(a, shown.trajectory) && ok ? RP_OK : rp_fail_memory(err, size);
 }
-
-/* --- steps ------------------------------------------------------------------------------------ */
 
 /* Deals with the next one of this phase. */
 static rp_status go_on(rp_replay_answer *a, rp_error *err)

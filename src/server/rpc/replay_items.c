@@ -14,8 +14,6 @@ static void refuse_request(rp_task *task, const rp_error *error)
                    error);
 }
 
-/* --- Update and Delete -------------------------------------------------------------------------- */
-
 static void answer_found(rp_task *task, rp_status st, size_t found, uint64_t lsn,
                          const rp_error *error)
 {
@@ -97,8 +95,6 @@ static void on_delete(rp_task *task, const uint8_t *data, size_t size, rp_block 
 
 const rp_task_kind rp_update_kind = {.bytes = sizeof(rp_task), .on_message = on_update};
 const rp_task_kind rp_delete_kind = {.bytes = sizeof(rp_task), .on_message = on_delete};
-
-/* --- Peek --------------------------------------------------------------------------------------- */
 
 typedef struct reading reading;
 

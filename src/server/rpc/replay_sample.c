@@ -40,8 +40,6 @@ static sample_task *sample_of(rp_task *task)
     return (sample_task *)(void *)task;
 }
 
-/* --- draws -------------------------------------------------------------------------------------- */
-
 static void on_posted(rp_post *post);
 
 static draw *draw_of(rp_draw_room *room)
@@ -234,8 +232,6 @@ static void begin(rp_items_task *items)
     task->draw = d;
     look_after(task);
 }
-
-/* --- the call ----------------------------------------------------------------------------------- */
 
 /* Checks what the table cannot: the rest it checks itself. */
 static rp_status check(const rp_wire_draw_request *request, size_t max_count, rp_error *err)

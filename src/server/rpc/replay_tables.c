@@ -31,8 +31,6 @@ static void end(rp_task *task, rp_status st, uint64_t lsn, const rp_error *error
         rp_task_finish(task, st, error->text);
 }
 
-/* --- CreateTable -------------------------------------------------------------------------------- */
-
 /* Memory that the signatures of all tables may take: what a table keeps is not in max_bytes. */
 enum { MOST_SIGNATURE_BYTES = 16 << 20 };
 
@@ -131,8 +129,6 @@ static void on_create(rp_task *task, const uint8_t *data, size_t size, rp_block 
 
 const rp_task_kind rp_create_table_kind = {.bytes = sizeof(rp_task), .on_message = on_create};
 
-/* --- DropTable ---------------------------------------------------------------------------------- */
-
 static void on_drop(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
     rp_server *server = rp_task_worker(task)->server;
@@ -158,8 +154,6 @@ static void on_drop(rp_task *task, const uint8_t *data, size_t size, rp_block *b
 }
 
 const rp_task_kind rp_drop_table_kind = {.bytes = sizeof(rp_task), .on_message = on_drop};
-
-/* --- AlterTable --------------------------------------------------------------------------------- */
 
 static rp_table_change change_of(const rp_wire_alter_table *asked, rp_table *table)
 {
@@ -209,8 +203,6 @@ static void on_alter(rp_task *task, const uint8_t *data, size_t size, rp_block *
 
 const rp_task_kind rp_alter_table_kind = {.bytes = sizeof(rp_task), .on_message = on_alter};
 
-/* --- PauseTable and ResumeTable ----------------------------------------------------------------- */
-
 static void on_pause_or_resume(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
     bool is_pause = task->method == RP_METHOD_PAUSE_TABLE;
@@ -239,8 +231,6 @@ const rp_task_kind rp_pause_table_kind = {.bytes = sizeof(rp_task),
                                           .on_message = on_pause_or_resume};
 const rp_task_kind rp_resume_table_kind = {.bytes = sizeof(rp_task),
                                            .on_message = on_pause_or_resume};
-
-/* --- calls that tell of one table, or of all ----------------------------------------------------- */
 
 /* Calls `visit` for every table. False if there is no memory. */
 static bool visit_all(rp_server *server, void (*visit)(void *ctx, rp_table *table), void *ctx)
@@ -277,8 +267,6 @@ static bool visit_named(rp_task *task, rp_string name,
     rp_served_unref(served);
     return true;
 }
-
-/* --- WhyBlocked --------------------------------------------------------------------------------- */
 
 /* What is being described. */
 typedef struct description {
@@ -334,8 +322,6 @@ static void on_why_blocked(rp_task *task, const uint8_t *data, size_t size, rp_b
 
 const rp_task_kind rp_why_blocked_kind = {.bytes = sizeof(rp_task),
                                           .on_message = on_why_blocked};
-
-/* --- Status -------------------------------------------------------------------------------------- */
 
 static void tell_status(void *out, rp_table *table)
 {

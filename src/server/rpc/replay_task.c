@@ -12,8 +12,6 @@ enum {
     ROOM_AGAIN_NS = 50000000, /* to look again for room, if nobody says that there is some */
 };
 
-/* --- waiting ------------------------------------------------------------------------------------ */
-
 static void on_due(rp_timer *timer)
 {
     rp_items_task *items = (rp_items_task *)((char *)timer - offsetof(rp_items_task, timer));
@@ -114,8 +112,6 @@ void rp_items_half_close(rp_task *task)
     if (!rp_items_of(task)->has_message)
         rp_task_finish(task, RP_INVALID, "the call ended without a request message");
 }
-
-/* --- answering ---------------------------------------------------------------------------------- */
 
 void rp_items_hold(rp_items_task *items, rp_drawn *drawn, size_t held_bytes)
 {

@@ -87,8 +87,6 @@ static sample_stream *stream_of(rp_task *task)
     return (sample_stream *)(void *)task;
 }
 
-/* --- fetches ------------------------------------------------------------------------------------ */
-
 static void on_fetch_posted(rp_post *post);
 static void on_fetch_due(rp_timer *timer);
 
@@ -172,8 +170,6 @@ static void on_fetch_done(rp_op *op)
 
     rp_loop_post(fetch->worker->loop, &fetch->post);
 }
-
-/* --- answers -------------------------------------------------------------------------------------- */
 
 /* What the samples of a fetch are written to. */
 typedef struct responses {
@@ -392,8 +388,6 @@ static bool write_arrived(sample_stream *stream)
     return true;
 }
 
-/* --- fetching --------------------------------------------------------------------------------------- */
-
 static void end_with(sample_stream *stream, const rp_op *op)
 {
     char text[sizeof timed_out + RP_ERROR_TEXT_BYTES + 4];
@@ -551,8 +545,6 @@ static void on_fetch_due(rp_timer *timer)
 
     if (rp_op_withdraw(&fetch->op, RP_DEADLINE)) take_home(fetch->stream, fetch);
 }
-
-/* --- the stream -------------------------------------------------------------------------------------- */
 
 /* Finds the lease that a request names. */
 static bool take_lease(sample_stream *stream, const rp_wire_sample_request *request)

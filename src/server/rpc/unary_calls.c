@@ -21,8 +21,6 @@ bool rp_task_is_message(rp_task *task, const uint8_t *data, size_t size)
     return false;
 }
 
-/* --- MutatePriorities --------------------------------------------------------------------------- */
-
 /* Updates first: they are all checked before one is made, so a bad one has changed nothing. Of
  * a key that is in both lists nothing is left either way. */
 static rp_status mutate(rp_table *table, const rp_wire_mutate_request *request,
@@ -76,8 +74,6 @@ static void on_mutate(rp_task *task, const uint8_t *data, size_t size, rp_block 
 
 const rp_task_kind rp_mutate_kind = {.bytes = sizeof(rp_task), .on_message = on_mutate};
 
-/* --- Reset ---------------------------------------------------------------------------------------- */
-
 static void on_reset(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
     rp_served *served;
@@ -102,8 +98,6 @@ static void on_reset(rp_task *task, const uint8_t *data, size_t size, rp_block *
 }
 
 const rp_task_kind rp_reset_kind = {.bytes = sizeof(rp_task), .on_message = on_reset};
-
-/* --- ServerInfo ---------------------------------------------------------------------------------- */
 
 static void answer_server_info(rp_task *task)
 {
@@ -136,8 +130,6 @@ static void on_server_info(rp_task *task, const uint8_t *data, size_t size, rp_b
 
 const rp_task_kind rp_server_info_kind = {.bytes = sizeof(rp_task),
                                           .on_message = on_server_info};
-
-/* --- InitializeConnection ------------------------------------------------------------------------ */
 
 /* Asks for the address of a table in the server's own memory. There is none to be had: address
  * 0 (an empty message) says that this is another process, and the client goes on over the wire.

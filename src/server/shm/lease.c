@@ -117,8 +117,6 @@ void rp_lease_unref(rp_lease *lease)
     rp_release(&alloc, lease, sizeof *lease);
 }
 
-/* --- holds ------------------------------------------------------------------------------------- */
-
 /* A free place, or NONE without memory. */
 static uint32_t take_place_locked(rp_lease *lease) RP_REQUIRES(lease->lock)
 {
@@ -240,8 +238,6 @@ bool rp_lease_release(rp_lease *lease, const uint64_t *holds, size_t count)
         ok &= release_some(lease, holds + i, count - i < AT_ONCE ? count - i : AT_ONCE);
     return ok;
 }
-
-/* --- calls ------------------------------------------------------------------------------------- */
 
 static rp_lease_call *find_call_locked(rp_lease *lease, uint64_t number)
     RP_REQUIRES(lease->lock)

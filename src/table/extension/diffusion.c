@@ -45,8 +45,6 @@ typedef struct diffusion {
     uint32_t free; /* the first free one among them, or NONE */
 } diffusion;
 
-/* --- nodes ------------------------------------------------------------------------------------ */
-
 static uint32_t find_key(const diffusion *d, uint64_t key, uint32_t tag)
 {
     rp_map_cursor at = rp_map_start(&d->keys, tag);
@@ -136,8 +134,6 @@ static void clear(diffusion *d)
     d->free = NONE;
 }
 
-/* --- diffusing -------------------------------------------------------------------------------- */
-
 static void move_neighbour(rp_table_view *view, uint64_t key, double priority, double share)
 {
     double old;
@@ -189,8 +185,6 @@ static void on_events(void *ctx, rp_table_view *view, const rp_event *events, si
         }
     }
 }
-
-/* --- birth and death -------------------------------------------------------------------------- */
 
 static void free_diffusion(void *ctx)
 {

@@ -166,8 +166,6 @@ static void draw_and_tell_locked(rp_table *t, rp_op *op, size_t count, bool is_p
     }
 }
 
-/* --- room ------------------------------------------------------------------------------------- */
-
 static size_t cost_of_picked(const rp_table *t, size_t i) RP_REQUIRES(t->mu)
 {
     return rp_slots_at(&t->slots, t->picked[i])->trajectory->cost;
@@ -297,8 +295,6 @@ static void draw_many_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t
         if (in_parts) rp_events_flush_locked(t);
     }
 }
-
-/* --- running ---------------------------------------------------------------------------------- */
 
 /* How many items one distinct batch may have. Where items leave the table with it, no more than
  * the lock can be held for, since it cannot be drawn in turns. */

@@ -161,7 +161,7 @@ static bool settle(rp_table *t) RP_RELEASE(t->mu)
     return taken.freed_bytes;
 }
 
-/* --- the line of tables that wait for bytes ------------------------------------------------------
+/* The line of tables that wait for bytes.
  *
  * A table stands in it exactly while waits_for_bytes, so somebody waits in it and it is alive:
  * whoever finds it there may take a reference. */

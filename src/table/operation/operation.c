@@ -41,8 +41,6 @@ void rp_op_finish(rp_op *op)
         rp_sample_finish(op);
 }
 
-/* --- parking -------------------------------------------------------------------------------------- */
-
 static rp_queue *queue_of(rp_table *t, const rp_op *op)
 {
     return op->is_insert ? &t->inserts : &t->samples;
@@ -276,8 +274,6 @@ void rp_table_end_parked_locked(rp_table *t, const char *text)
             finish_parked_locked(t, op);
         }
 }
-
-/* --- starting and stopping ------------------------------------------------------------------------- */
 
 /* Parks an operation that cannot go ahead, or ends it if it is not to wait. True if it is over.
  */

@@ -35,8 +35,6 @@ static inline bool rp_op_is_held_up_locked(const rp_table *t, uint32_t side)
            (log != NULL && log->is_behind(log, (side & RP_SIDE_INSERTS) != 0));
 }
 
-/* --- insert.c --------------------------------------------------------------------------------- */
-
 /* An item with all that can be known about it without a lock. */
 typedef struct rp_prepared {
     rp_weighed weighed;
@@ -82,8 +80,6 @@ void rp_insert_link_locked(rp_table *t, const rp_insert *item, rp_prepared *p, i
 
 /* Goes on with a parked insert, for a block or two. */
 rp_progress rp_insert_resume_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu);
-
-/* --- draw.c ----------------------------------------------------------------------------------- */
 
 /* RP_INVALID. */
 RP_NODISCARD rp_status rp_sample_check(const rp_table *t, rp_op *op);

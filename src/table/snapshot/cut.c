@@ -66,8 +66,6 @@ static rp_dense_set *set_of(const rp_table *t, int which) RP_NO_THREAD_SAFETY_AN
     return s->ops->dense != NULL ? s->ops->dense(s) : NULL;
 }
 
-/* --- memory ------------------------------------------------------------------------------------- */
-
 static void release_slots(const rp_allocator *alloc, part *p)
 {
     size_t blocks = block_count(p->slot_room, RP_SLOTS_PER_BLOCK);
@@ -165,8 +163,6 @@ static rp_status prepare(const rp_allocator *alloc, part *p, rp_error *err)
                    t->options.name, slots);
 }
 
-/* --- birth and death ---------------------------------------------------------------------------- */
-
 /* Claims the table for a cut. False if there is one. */
 static bool claim(rp_table *t)
 {
@@ -258,8 +254,6 @@ void rp_cut_free(rp_cut *cut, bool kept)
     }
     rp_release(&alloc, cut, sizeof *cut + cut->room * sizeof(part));
 }
-
-/* --- taking it ---------------------------------------------------------------------------------- */
 
 /* Lets go of the dead a few at a time, if there are more than that. */
 static void bury_deep(rp_table *t, size_t few)
@@ -425,8 +419,6 @@ rp_status rp_cut_take(rp_cut *cut, void (*at_cut)(void *ctx), void *ctx, int64_t
                    st == RP_PRECONDITION ? "tables grow faster than a cut of them can be taken"
                                          : "out of memory for a cut");
 }
-
-/* --- reading ------------------------------------------------------------------------------------ */
 
 const rp_table_state *rp_cut_state(const rp_cut *cut, size_t table)
 {

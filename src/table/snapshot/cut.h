@@ -73,8 +73,6 @@ void rp_cut_release_block(rp_cut *cut, size_t table, size_t block);
 void rp_cut_read_set(rp_cut *cut, size_t table, int which, size_t from, size_t count,
                      uint32_t *out);
 
-/* --- the way back -------------------------------------------------------------------------------------- */
-
 /* Where a restore gets the rest from; called in ascending order of blocks. */
 typedef struct rp_restore_source {
     /* Fills in a block, which is all zeroes: of a live slot key, priority, trajectory (a

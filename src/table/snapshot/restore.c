@@ -43,8 +43,6 @@ static const rp_selector *selector_of(const rp_table *t, int which) RP_NO_THREAD
     return which == 0 ? t->sampler : t->remover; /* fixed at birth */
 }
 
-/* --- the state ----------------------------------------------------------------------------------- */
-
 static rp_status bad(const restore *r, const char *what)
 {
     return rp_fail(r->err, RP_CORRUPT, "table '%.60s': %s", r->t->options.name, what);
@@ -177,8 +175,6 @@ static rp_status check_state(restore *r)
     return st == RP_OK ? check_sizes(r) : st;
 }
 
-/* --- blocks -------------------------------------------------------------------------------------- */
-
 /* More slots, up to the capacity that is wanted in the end. The number of slabs stays far below
  * their bound, since each but the last doubles what there is. */
 static rp_status grow(restore *r, size_t blocks)
@@ -292,8 +288,6 @@ out:
     return st;
 }
 
-/* --- lists --------------------------------------------------------------------------------------- */
-
 /* A list that ends after as many steps as there are free slots has met each of them once: one
  * that came back to a slot would never end. */
 static rp_status check_free_list(restore *r)
@@ -372,8 +366,6 @@ static rp_status read_set(restore *r, int which)
     rp_release(&r->t->alloc, seen, bytes);
     return st;
 }
-
-/* --- the order for selectors ---------------------------------------------------------------------- */
 
 typedef struct ranked {
     uint64_t rank;
@@ -463,8 +455,6 @@ static rp_status order_for(restore *r, int which)
     }
     return read_set(r, which);
 }
-
-/* --- commit -------------------------------------------------------------------------------------- */
 
 static bool is_new_locked(const rp_table *t) RP_REQUIRES(t->mu)
 {

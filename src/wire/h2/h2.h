@@ -175,8 +175,6 @@ void rp_h2_make_room(rp_h2 *h2);
 /* Calls `visit` for every open call; it may finish them. */
 void rp_h2_each_call(rp_h2 *h2, void (*visit)(void *user, rp_call *call), void *user);
 
-/* --- calls ---------------------------------------------------------------------------------- */
-
 void rp_call_set_user(rp_call *call, void *user);
 void *rp_call_user(const rp_call *call);
 
@@ -209,7 +207,7 @@ void rp_call_pause(rp_call *call);
 void rp_call_resume(rp_call *call);
 bool rp_call_is_paused(const rp_call *call);
 
-/* --- the client's side -------------------------------------------------------------------------
+/* The client's side.
  *
  * Messages go out with rp_call_send() and come in through on_message, as on the other side;
  * pausing, room and limits are the same. on_request, on_half_close and on_fault are not called;

@@ -24,8 +24,6 @@ static void set_end(rp_call *call, rp_status status, const char *text)
     (void)snprintf(call->text, sizeof call->text, "%s", text);
 }
 
-/* --- the end of a call ---------------------------------------------------------------------- */
-
 void rp_h2_bury_dead(rp_h2 *h2)
 {
     while (h2->dead != NULL) {
@@ -129,8 +127,6 @@ void rp_h2_end_client(rp_h2 *h2)
     while (h2->calls != NULL) rp_h2_free_call(h2, h2->calls);
 }
 
-/* --- the beginning -------------------------------------------------------------------------- */
-
 rp_status rp_h2_new_client(const rp_allocator *alloc, const rp_h2_handler *handler, void *user,
                            const rp_h2_limits *limits, rp_reply_pool *pool, rp_h2 **out)
 {
@@ -208,8 +204,6 @@ void rp_call_half_close(rp_call *call)
     call->closing = true;
     rp_h2_wake(call);
 }
-
-/* --- answers -------------------------------------------------------------------------------- */
 
 static int field_of(const uint8_t *name, size_t size)
 {

@@ -31,8 +31,6 @@ static int go_on(const rp_h2 *h2)
     return h2->ended || h2->broken ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
-/* --- headers ------------------------------------------------------------------------------- */
-
 /* There is no memory for a request: nghttp2 resets its stream and tells of its headers no more.
  */
 static int drop_headers(rp_h2 *h2)
@@ -168,8 +166,6 @@ static void begin_call(rp_h2 *h2, rp_call *call)
     rp_h2_earn(&h2->earned_fragments, RP_H2_MESSAGE_FRAGMENTS, RP_H2_EARNED_MOST);
     h2->handler->on_request(h2->user, call, &head);
 }
-
-/* --- messages ------------------------------------------------------------------------------- */
 
 /* Ends a call for what came on it; whoever serves it must hear of that. */
 static void fault(rp_call *call, rp_call_fault why, rp_status status, const char *text)
@@ -442,8 +438,6 @@ void rp_call_resume(rp_call *call)
     call->withheld = 0;
     if (call->half_closed) rp_h2_tell_half_close(call);
 }
-
-/* --- frames --------------------------------------------------------------------------------- */
 
 /* Headers of a call that is over, or is about to be, are read and forgotten by nghttp2: only
  * one block of trailers is free. */

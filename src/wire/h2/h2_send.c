@@ -13,8 +13,6 @@
 
 enum { OUTPUT_BYTES = 1 << 20, OUTPUT_PIECES = 256 }; /* made at a time, and a frame more */
 
-/* --- headers and trailers --------------------------------------------------------------------- */
-
 /* A header field, by constant name and value. */
 nghttp2_nv rp_h2_field(const char *name, const char *value)
 {
@@ -97,8 +95,6 @@ void rp_h2_wake(rp_call *call)
         rp_h2_need(call->h2, nghttp2_session_resume_data(call->h2->session, call->id));
     }
 }
-
-/* --- what a handler says ---------------------------------------------------------------------- */
 
 static void enqueue(rp_call *call, rp_reply *reply)
 {
@@ -204,8 +200,6 @@ void rp_call_answer(rp_call *call, const rp_http_answer *answer, rp_reply *body)
     rp_h2_need(call->h2, nghttp2_submit_response(call->h2->session, call->id, fields, count,
                                                  call->queued > 0 ? &provider : NULL));
 }
-
-/* --- output ------------------------------------------------------------------------------------ */
 
 /* Makes room for one more piece. */
 static bool reserve(rp_h2 *h2)

@@ -117,8 +117,6 @@ def batch_of(server, name, count):
     return columns
 
 
-# --- written by ours, read by dm-reverb's -----------------------------------------------------------
-
 ITEMS = {
     "rows in a row": [[(c, s) for s in range(5, 9)] for c in range(len(DTYPES))],
     "strided": [[(c, s) for s in range(1, 12, 3)] for c in range(len(DTYPES))],
@@ -186,8 +184,6 @@ def test_lines_of_json_are_read_by_dm_reverb(server, client, fresh):
     assert (second.data[1], second.data[2]) == (4, False)
 
 
-# --- written by dm-reverb's, read by ours -----------------------------------------------------------
-
 @pytest.mark.parametrize("column", range(len(DTYPES)))
 def test_what_dm_reverb_writes_we_read(server, client, fresh, column):
     name = fresh("fifo")
@@ -243,8 +239,6 @@ def test_the_command_prints_items_of_dm_reverb(server, client, fresh, tmp_path):
     stacked = np.load(tmp_path / "npy" / "observation.npy")
     assert_same(stacked, np.stack(2 * [data["observation"][None]]))
 
-
-# --- the other calls ----------------------------------------------------------------------------------
 
 def test_info_says_what_the_server_has(server, client, fresh):
     fresh("uniform")
@@ -372,8 +366,6 @@ def test_a_checkpoint_of_the_command(server):
     else:
         assert done.returncode == 1 and "heckpoint" in done.stderr
 
-
-# --- restarts and shards ------------------------------------------------------------------------------
 
 @pytest.fixture(params=conftest.KINDS)
 def mortal(request, servers, tmp_path):

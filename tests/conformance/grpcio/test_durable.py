@@ -89,9 +89,6 @@ def checkpoint(client, timeout=30):
     return client.stub.Checkpoint(rpc.CheckpointRequest(), timeout=timeout).checkpoint_path
 
 
-# --- checkpoints --------------------------------------------------------------------------------
-
-
 def test_a_checkpoint_is_where_it_is_said_and_is_loaded(durable, tmp_path):
     server = durable()
     with server.client() as client:
@@ -159,9 +156,6 @@ def test_without_a_directory_there_is_none(tmp_path, refused):
         with grpc.insecure_channel(server.address) as channel:
             with refused(Code.INVALID_ARGUMENT, "no checkpointer is configured"):
                 checkpoint(Reverb(channel))
-
-
-# --- the journal --------------------------------------------------------------------------------
 
 
 def insert_until_killed(server, name, acknowledged, started):
@@ -260,9 +254,6 @@ def test_a_kill_in_a_checkpoint_loses_nothing(durable):
         assert present(client, "fifo", keys) == set(keys)
 
 
-# --- stopping -----------------------------------------------------------------------------------
-
-
 def test_a_server_that_is_stopped_writes_a_last_checkpoint(durable):
     server = durable()
     with server.client() as client:
@@ -299,9 +290,6 @@ def test_confirmations_leave_before_it_stops(durable, mode):
     server.start()
     with server.client() as client:
         assert present(client, "fifo", confirmed) == set(confirmed)
-
-
-# --- starting -----------------------------------------------------------------------------------
 
 
 def test_one_server_at_a_time_has_a_directory(durable, tmp_path):
@@ -359,9 +347,6 @@ def test_while_it_loads_it_says_so(durable):
         assert client.size("fifo") == 60 * rows
 
 
-# --- what it says -------------------------------------------------------------------------------
-
-
 def test_numbers_are_told_everywhere(durable):
     server = durable(durability="sync")
     first = server.info()["checkpoints"]  # a new directory gets one at once
@@ -405,9 +390,6 @@ def test_the_command_line_shows_it(durable):
     assert json.loads(run("top", "--count", "1", "--json"))["storage"] == [
         dict(shard, last_checkpoint_age_seconds=pytest.approx(
             shard["last_checkpoint_age_seconds"], abs=30))]
-
-
-# --- a full disk --------------------------------------------------------------------------------
 
 
 def private_tmpfs():

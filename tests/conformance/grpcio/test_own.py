@@ -53,9 +53,6 @@ def fifo():
     return schema.KeyDistributionOptions(fifo=True)
 
 
-# --- tables -------------------------------------------------------------------------------------
-
-
 def test_a_table_with_defaults(reverb, made):
     table = made(max_size=10)
     info = reverb.info(table)
@@ -229,9 +226,6 @@ def test_the_status_of_tables_says_what_reverb_does_not(replay, reverb, made):
     assert table in [s.name for s in replay.Status().tables]
 
 
-# --- items by key -------------------------------------------------------------------------------
-
-
 def test_a_look_by_key(replay, reverb, made):
     table = made()
     keys = [reverb.insert(table, i, priority=float(i)) for i in range(3)]
@@ -276,9 +270,6 @@ def test_deletes_by_key(replay, reverb, made):
     assert replay.Delete(table=table, keys=[keys[0], 4, keys[2]]).found == 2
     assert reverb.size(table) == 1
     assert replay.Delete(table=table, keys=[keys[0]]).found == 0
-
-
-# --- samples ------------------------------------------------------------------------------------
 
 
 def rows_of(answer, entry):

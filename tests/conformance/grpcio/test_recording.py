@@ -58,8 +58,6 @@ class Replay:
         self.items, self.chunks = {}, {}
         self.compared = collections.Counter()
 
-    # --- the client's side ----------------------------------------------------------------------
-
     def client(self, line):
         if line.method in UNARY:
             call = self.channel.unary_unary(SERVICE + line.method)
@@ -81,8 +79,6 @@ class Replay:
             self.chunks.setdefault(chunk.chunk_key, chunk)
         for item in request.items:
             self.items.setdefault(item.key, item)
-
-    # --- the server's side ----------------------------------------------------------------------
 
     def server(self, line):
         self.compared[line.method] += 1

@@ -106,9 +106,6 @@ def put(reverb, data, *items):
     return [i.key for i in items]
 
 
-# --- limits -------------------------------------------------------------------------------------
-
-
 def test_tables_are_limited(replay, refused, counted):
     names = [f"table {i}" for i in range(LIMITS["tables"] - len(TABLES))]
     for name in names:
@@ -196,9 +193,6 @@ def test_a_side_that_is_none_is_refused(replay, refused):
     for call in (replay.PauseTable, replay.ResumeTable):
         with refused(Code.INVALID_ARGUMENT, "side"):
             call(table="a", side=3)
-
-
-# --- calls that wait ----------------------------------------------------------------------------
 
 
 def blocked(replay, table, count):
@@ -323,9 +317,6 @@ def test_tables_come_and_go_while_others_use_them(limited, store, replay):
     assert Code.NOT_FOUND in seen
 
 
-# --- rows ---------------------------------------------------------------------------------------
-
-
 def plain(made):
     """The rows of a chunk's first tensor, whatever it is, differences undone."""
     made_tensor = made.data.tensors[0]
@@ -439,9 +430,6 @@ def test_one_key_for_two_chunks_is_an_error_of_the_call_that_meets_both(replay, 
     with refused(Code.DATA_LOSS, "key 77 stands for two different chunks"):
         replay.Peek(table="b", keys=keys, with_data=True)
     assert list(replay.Peek(table="b", keys=keys[1:], with_data=True).chunks) == [two]
-
-
-# --- pages under TLS ----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -151,9 +151,6 @@ def bearer(token):
     return [("authorization", f"Bearer {token}")]
 
 
-# --- tokens -------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def token_server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tokens")
@@ -215,9 +212,6 @@ def test_guessing_is_braked(tmp_path_factory):
                 assert outcome(info, channel, metadata=bearer(str(guess))) == Code.UNAUTHENTICATED
         with grpc.insecure_channel(f"127.0.0.1:{server.port}", own) as channel:
             assert outcome(info, channel, metadata=bearer("right")) == Code.UNAUTHENTICATED
-
-
-# --- TLS ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -318,9 +312,6 @@ def test_certificates_are_changed_without_dropping_streams(tmp_path_factory, aut
         assert serial(server, authority) == before
 
 
-# --- client certificates ------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def people(authority):
     return {name: authority.issue(name) for name in ("reader", "writer", "boss", "stranger")}
@@ -371,9 +362,6 @@ def test_a_certificate_of_another_authority_is_refused(mutual_server, authority,
     other = Authority(tmp_path / "other", "other").issue("boss")
     with secure_channel(mutual_server, authority, other) as channel:
         assert outcome(CALLS["Check"][1], channel) == Code.UNAVAILABLE
-
-
-# --- what can be switched off -------------------------------------------------------------------
 
 
 def test_tokens_are_changed_without_dropping_streams(tmp_path_factory):

@@ -14,9 +14,6 @@ from stubs import rpc, schema
 Code = grpc.StatusCode
 
 
-# --- ServerInfo ---------------------------------------------------------------------------------
-
-
 def test_server_info_lists_the_tables(reverb):
     names = [t.name for t in reverb.info().table_info]
     assert len(names) == len(set(names))
@@ -94,9 +91,6 @@ def test_counters_of_a_table(reverb, fresh):
     assert info.rate_limiter_info.sample_stats.completed == 4
 
 
-# --- MutatePriorities ---------------------------------------------------------------------------
-
-
 def test_priorities_are_set_and_items_deleted(reverb, fresh):
     table = fresh("max-heap")
     one, two, three = (reverb.insert(table, i, priority=float(i)) for i in (1, 2, 3))
@@ -166,9 +160,6 @@ def test_a_delete_makes_room_for_an_insert_that_waits(reverb, queue):
     assert reverb.sample(queue)[0].key == items[4].key
 
 
-# --- Reset, Checkpoint --------------------------------------------------------------------------
-
-
 def test_reset_empties_a_table_and_its_counters(reverb, fresh):
     table = fresh("thrice")
     for i in range(3):
@@ -196,9 +187,6 @@ def test_a_checkpoint_without_a_checkpointer_is_refused(reverb, refused):
 def test_an_unknown_table_is_named(reverb, refused, call):
     with refused(Code.NOT_FOUND, "Priority table nope was not found"):
         call(reverb.stub)
-
-
-# --- InitializeConnection -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("table", ["uniform", "nope"])

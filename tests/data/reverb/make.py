@@ -103,9 +103,6 @@ def use(client):
     client.mutate_priorities("min-heap", updates={draw("min-heap")[0].key: 0.0})
 
 
-# --- files --------------------------------------------------------------------------------------
-
-
 def crc32c(data):
     table = crc32c.__dict__.setdefault("table", [])
     if not table:

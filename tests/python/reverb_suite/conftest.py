@@ -82,8 +82,6 @@ def pytest_sessionfinish(session, exitstatus):
     session.config.suite_status = int(exitstatus)
 
 
-# --- servers ----------------------------------------------------------------------------------
-
 class Host:
     """The process that the servers of the transport "child" live in."""
 
@@ -178,8 +176,6 @@ def serve(start):
     """The client of a new server with these tables."""
     return lambda *tables: start(*(tables or (implementation.table(),))).client
 
-
-# --- calls that wait --------------------------------------------------------------------------
 
 class Call:
     """A call in a thread of its own, which may have to wait."""

@@ -23,8 +23,6 @@ def submodule(name):
     return importlib.import_module(f"{NAME}.{name}")
 
 
-# --- specs ------------------------------------------------------------------------------------
-
 class Spec:
     """A leaf of a signature, in words that both implementations can be told."""
 
@@ -69,8 +67,6 @@ def dtype_of(spec):
         return "string"
     return np.dtype(dtype).name
 
-
-# --- tables -----------------------------------------------------------------------------------
 
 SELECTORS = ["fifo", "lifo", "uniform", "min_heap", "max_heap", "prioritized"]
 

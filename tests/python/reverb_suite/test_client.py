@@ -13,8 +13,6 @@ from reverb_suite.implementation import Spec, dtype_of, reverb, shape_of, table
 NOBODY = "localhost:1"  # no server is there
 
 
-# --- the client itself ------------------------------------------------------------------------
-
 def test_a_client_asks_nobody_until_it_must():
     assert reverb.Client(NOBODY).server_address == NOBODY
 
@@ -39,8 +37,6 @@ def test_a_client_can_be_pickled(start):
     assert copy.server_address == service.client.server_address
     assert values(copy) == [1.0]
 
-
-# --- insert -----------------------------------------------------------------------------------
 
 def test_insert_returns_when_the_item_is_there(serve):
     client = serve()
@@ -93,8 +89,6 @@ def test_insert_flattens_by_sorted_key(serve):
     client.insert({"b": 2.0, "a": 1.0, "c": {"z": 4.0, "y": 3.0}}, {"t": 1.0})
     assert [float(column[0]) for column in sample(client).data] == [1.0, 2.0, 3.0, 4.0]
 
-
-# --- sample -----------------------------------------------------------------------------------
 
 def test_sample_is_a_generator(serve):
     client = serve()
@@ -238,8 +232,6 @@ def test_a_generator_that_is_left_draws_no_more(serve):
     assert size(client) >= 7
 
 
-# --- mutate_priorities ------------------------------------------------------------------------
-
 def test_updates(serve):
     client = serve(table(sampler="max_heap"))
     insert(client, range(3))
@@ -329,8 +321,6 @@ def test_a_weighted_table_refuses_bad_priorities(serve, priority):
         client.mutate_priorities("t", updates={key: priority})
 
 
-# --- reset ------------------------------------------------------------------------------------
-
 def test_reset(serve):
     client = serve(table("a"), table("b"))
     for name in "ab":
@@ -345,8 +335,6 @@ def test_resetting_an_unknown_table(serve):
     with pytest.raises(RuntimeError, match="(?i)not found"):
         serve().reset("nowhere")
 
-
-# --- server_info ------------------------------------------------------------------------------
 
 def test_server_info(serve):
     client = serve(table("a", sampler=("prioritized", 0.7), remover="lifo", max_size=12,
@@ -398,8 +386,6 @@ def test_table_info_is_a_dataclass(serve):
                      "num_episodes", "num_deleted_episodes", "num_unique_samples",
                      "table_worker_time"]
 
-
-# --- writers are made with checked arguments --------------------------------------------------
 
 @pytest.mark.parametrize("length", [0, -1])
 def test_writer_wants_a_length(serve, length):

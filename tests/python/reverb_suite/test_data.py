@@ -41,8 +41,6 @@ def numbers(dtype):
     return np.array([[1.5, -0.0, np.nan], [np.inf, -np.inf, np.finfo(dtype).tiny]], dtype)
 
 
-# --- dtypes -----------------------------------------------------------------------------------
-
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dtypes(serve, writer, dtype):
@@ -97,8 +95,6 @@ def test_the_other_byte_order(serve):
     np.testing.assert_array_equal(sample(client).data[0], data[None])
 
 
-# --- strings ----------------------------------------------------------------------------------
-
 @pytest.mark.parametrize("text", [
     "plain", "", "grüße 日本", b"bytes \xff\x01", "x" * 1000, np.array("numpy"),
 ], ids=["plain", "empty", "unicode", "bytes", "long", "numpy"])
@@ -130,8 +126,6 @@ def test_strings_over_several_steps(serve):
         writer.create_item("t", 1.0, {"x": writer.history["x"][:]})
     assert_same(sample(client).data[0], np.array([b"one", b"two", b"three"]))
 
-
-# --- nests ------------------------------------------------------------------------------------
 
 NESTS = {
     "leaf": (1, [1]),
@@ -173,8 +167,6 @@ def test_nests_of_steps(serve, name):
         writer.create_item("t", 1.0, last(writer.history))
     assert [int(column[0]) for column in sample(client).data] == expected
 
-
-# --- signatures -------------------------------------------------------------------------------
 
 SIGNATURE = {"a": Spec([None, 2], "float32"), "b": Spec([None], "int64"), "c": Spec([], "bool")}
 

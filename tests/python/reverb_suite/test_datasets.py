@@ -73,8 +73,6 @@ def write_steps(client, count=3, length=2, name="t"):
             writer.create_item(name, length, 1.0 + item)
 
 
-# --- TrajectoryDataset ------------------------------------------------------------------------
-
 def test_trajectories(start):
     service = start(table(max_times_sampled=1))
     write(service.client)
@@ -184,8 +182,6 @@ def test_element_spec(start, make, outer):
     assert spec.info.probability.dtype == tf.float64
 
 
-# --- TimestepDataset --------------------------------------------------------------------------
-
 def test_timesteps(start):
     service = start(table(max_times_sampled=1))
     write_steps(service.client)
@@ -210,8 +206,6 @@ def test_timesteps_from_the_signature(start):
         max_samples=3)
     assert len(take(dataset)) == 6
 
-
-# --- what is refused --------------------------------------------------------------------------
 
 @pytest.mark.parametrize("make", [trajectories, timesteps])
 @pytest.mark.parametrize("option, value", [
@@ -240,8 +234,6 @@ def test_a_dtype_that_the_table_has_not(start):
     with pytest.raises(Exception, match="(?i)dtype|type|signature|float"):
         take(trajectories(service, rate_limiter_timeout_ms=100), 1)
 
-
-# --- PatternDataset ---------------------------------------------------------------------------
 
 STEP = {"a": None, "last": None}
 
@@ -288,8 +280,6 @@ def test_element_spec_of_patterns():
     assert dataset.element_spec["x"].dtype == tf.int64
 
 
-# --- TFClient ---------------------------------------------------------------------------------
-
 @with_tensorflow
 def test_tf_client(start):
     service = start(table("t", sampler="max_heap"))
@@ -302,8 +292,6 @@ def test_tf_client(start):
     client.update_priorities("t", tf.reshape(one.info.key, [1]), tf.constant([0.5], tf.float64))
     assert client.sample("t", [tf.float32]).data[0].numpy().tolist() == [1.0, 2.0]
 
-
-# --- the types of SampleInfo ------------------------------------------------------------------
 
 @with_tensorflow
 def test_types_of_info():

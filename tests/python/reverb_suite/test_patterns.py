@@ -24,8 +24,6 @@ def outline(nest):
     return shape_of(nest), dtype_of(nest)
 
 
-# --- reference steps --------------------------------------------------------------------------
-
 def test_reference_steps_have_the_structure():
     ref = structured.create_reference_step(STEP)
     assert set(ref) == {"a", "b"} and set(ref["b"]) == {"c", "d"}
@@ -69,8 +67,6 @@ def test_pattern_from_transform_calls_with_a_reference_step():
     assert pattern["x"].start == -2
 
 
-# --- configs ----------------------------------------------------------------------------------
-
 def test_config():
     made = config(lambda s: {"x": s["a"][-2:], "y": s["b"]["d"][-1]}, "table")
     assert made.table == "table"
@@ -107,8 +103,6 @@ def test_td_error_finds_its_field():
     assert made.td_error.max_priority_weight == pytest.approx(0.9)
 
 
-# --- conditions -------------------------------------------------------------------------------
-
 @pytest.mark.parametrize("make, field", [
     (Condition.step_index, "step_index"), (Condition.steps_since_applied, "steps_since_applied"),
 ])
@@ -142,8 +136,6 @@ def test_moduli(inverse):
     made = left != 2 if inverse else left == 2
     assert (made.mod_eq.mod, made.mod_eq.eq, made.inverse) == (5, 2, inverse)
 
-
-# --- infer_signature --------------------------------------------------------------------------
 
 SIGNATURES = {
     "newest": (lambda s: {"x": s["b"]["c"][-1]}, {"x": ((3,), "float32")}),

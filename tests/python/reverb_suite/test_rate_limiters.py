@@ -10,8 +10,6 @@ from reverb_suite.implementation import queue, reverb, stack, table
 limiters = reverb.rate_limiters
 
 
-# --- what is refused --------------------------------------------------------------------------
-
 @pytest.mark.parametrize("size", [0, -1])
 def test_min_size_must_be_positive(size):
     with pytest.raises(ValueError, match=rf"min_size_to_sample \({size}\) must be a positive"):
@@ -82,8 +80,6 @@ def test_repr_has_the_numbers():
     text = repr(limiters.SampleToInsertRatio(2.5, 77, 5.0))
     assert "2.5" in text and "77" in text
 
-
-# --- waiting ----------------------------------------------------------------------------------
 
 def test_min_size_holds_samples_back(serve, background):
     client = serve(table(limiter=("min_size", 3)))

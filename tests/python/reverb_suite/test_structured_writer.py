@@ -44,8 +44,6 @@ def once(serve):
     return serve(table(max_times_sampled=1))
 
 
-# --- patterns ---------------------------------------------------------------------------------
-
 PATTERNS = {
     "newest": (lambda s: [s["a"][-1]], [0, 1, 2, 3, 4]),
     "one before": (lambda s: [s["a"][-2]], [0, 1, 2, 3]),
@@ -134,8 +132,6 @@ def test_td_error_of_dtypes(once, dtype):
     assert sample(once).info.priority == 4.0
 
 
-# --- conditions -------------------------------------------------------------------------------
-
 CONDITIONS = {
     "step == 2": ([Condition.step_index() == 2], [2]),
     "step != 2": ([Condition.step_index() != 2], [0, 1, 3, 4, 5]),
@@ -189,8 +185,6 @@ def test_data_may_be_a_bool(once):
     assert columns(once) == [1, 3]
 
 
-# --- episodes ---------------------------------------------------------------------------------
-
 def test_patterns_do_not_cross_episodes(once):
     writer = once.structured_writer([config(lambda s: [s["a"][-2:]])])
     for episode in range(2):
@@ -215,8 +209,6 @@ def test_the_end_of_an_episode_applies_once_more(once):
     run(once, configs, steps=3)
     assert columns(once) == [[0, 1], [1, 2], 2]
 
-
-# --- partial steps ----------------------------------------------------------------------------
 
 def test_step_is_open(once):
     writer = once.structured_writer([config(lambda s: [s["a"][-1]])])
@@ -254,8 +246,6 @@ def test_a_pattern_with_a_hole_is_left_out(once):
     writer.flush()
     assert columns(once) == [[3, 4]]
 
-
-# --- what is refused --------------------------------------------------------------------------
 
 def test_steps_of_another_number_of_leaves(once):
     writer = once.structured_writer([config(lambda s: [s["a"][-1]])])

@@ -18,8 +18,6 @@ def make(**changes):
     return reverb.Table(**{**arguments, **changes})
 
 
-# --- what is refused --------------------------------------------------------------------------
-
 def test_name_must_not_be_empty():
     with pytest.raises(ValueError, match="name must be nonempty"):
         make(name="")
@@ -73,8 +71,6 @@ def test_rate_limiter_of_a_wrong_type():
     with pytest.raises((TypeError, AttributeError)):
         make(rate_limiter=1)
 
-
-# --- what it says about itself ----------------------------------------------------------------
 
 def test_name():
     assert make(name="replay").name == "replay"
@@ -154,8 +150,6 @@ def test_info_has_the_rate_limiter(description, expected):
     assert info.sample_stats.completed == 0
 
 
-# --- queue and stack --------------------------------------------------------------------------
-
 @pytest.mark.parametrize("kind, field", [("queue", "fifo"), ("stack", "lifo")])
 def test_queue_and_stack(kind, field):
     info = getattr(reverb.Table, kind)("t", 6).info
@@ -175,8 +169,6 @@ def test_queue_and_stack_take_a_signature(kind):
                                        signature=specs({"a": Spec([3], "float32")}))
     assert shape_of(made.info.signature["a"]) == (3,)
 
-
-# --- signatures -------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("empty", [None, {}, [], ()])
 def test_an_empty_signature_is_none(empty):
@@ -229,8 +221,6 @@ def test_signature_keeps_names_of_specs():
     assert signature[0].name == "reward"
 
 
-# --- can_sample, can_insert -------------------------------------------------------------------
-
 @pytest.mark.parametrize("description, samples, inserts", [
     (("min_size", 1), {1: False}, {1: True, 1000: True}),
     (("queue", 3), {1: False}, {1: True, 3: True, 4: False}),
@@ -273,8 +263,6 @@ def test_info_follows_the_server():
     assert info.num_unique_samples == 1
     server.stop()
 
-
-# --- replace ----------------------------------------------------------------------------------
 
 def original():
     return reverb.Table("t", selector("max_heap"), selector(("prioritized", 0.5)), 10,

@@ -21,8 +21,6 @@ def write(client, trajectory, steps, refs=10, name="t"):
         writer.create_item(name, 1.0, trajectory(writer.history))
 
 
-# --- items ------------------------------------------------------------------------------------
-
 CUTS = {
     "last": (lambda h: h[-1:], [9]),
     "last three": (lambda h: h[-3:], [7, 8, 9]),
@@ -191,8 +189,6 @@ def test_arguments_by_name(serve):
     assert size(client) == 1
 
 
-# --- what is refused --------------------------------------------------------------------------
-
 @pytest.fixture
 def writer(serve):
     made = serve().trajectory_writer(3)
@@ -336,8 +332,6 @@ def test_configure_without_a_chunk_length(serve):
     assert_same(sample(client).data[0], np.arange(4))
 
 
-# --- growing structures -----------------------------------------------------------------------
-
 def test_a_key_that_comes_later(serve):
     client = serve()
     with client.trajectory_writer(3) as writer:
@@ -410,8 +404,6 @@ def test_history_has_the_structure_of_a_step(writer, step):
         assert history[-1].numpy() == 1
 
 
-# --- partial steps ----------------------------------------------------------------------------
-
 def test_a_step_in_parts(serve):
     client = serve()
     with client.trajectory_writer(2) as writer:
@@ -464,8 +456,6 @@ def test_a_part_that_brings_nothing(writer):
     writer.append({"a": 3, "b": 4})
     assert writer.history["a"][:].numpy().tolist() == [1, 3]
 
-
-# --- episodes ---------------------------------------------------------------------------------
 
 def test_episode_steps(writer):
     assert writer.episode_steps == 0
@@ -523,8 +513,6 @@ def test_columns_may_change_after_an_episode(writer):
     writer.configure(("a",), num_keep_alive_refs=2, max_chunk_length=2)
     writer.append({"a": 2})
 
-
-# --- waiting ----------------------------------------------------------------------------------
 
 def item(writer, value=1.0):
     writer.append({"a": value})

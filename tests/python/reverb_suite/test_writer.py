@@ -13,8 +13,6 @@ from reverb_suite.implementation import Spec, table
 Step = collections.namedtuple("Step", ["action", "reward"])
 
 
-# --- steps and items --------------------------------------------------------------------------
-
 @pytest.mark.parametrize("length", [1, 2, 3, 5])
 def test_an_item_is_the_last_steps(serve, length):
     client = serve()
@@ -123,8 +121,6 @@ def test_one_item_in_flight(serve):
     assert size(client) == 30
 
 
-# --- append_sequence --------------------------------------------------------------------------
-
 def test_append_sequence(serve):
     client = serve()
     with client.writer(4) as writer:
@@ -153,8 +149,6 @@ def test_a_sequence_of_several_lengths(serve):
     with pytest.raises(ValueError):
         serve().writer(4).append_sequence([np.arange(3), np.arange(4)])
 
-
-# --- what is refused --------------------------------------------------------------------------
 
 @pytest.mark.parametrize("steps", [0, -1])
 def test_num_timesteps_must_be_positive(serve, steps):

@@ -77,8 +77,6 @@ static void expect_true_rows(const drawn *d, size_t count, uint64_t added, size_
     }
 }
 
-/* --- the ring ------------------------------------------------------------------------------ */
-
 static void rows_come_back_as_they_were_added(void **state)
 {
     (void)state;
@@ -228,8 +226,6 @@ static void rows_of_a_large_ring_come_back(void **state)
     free(wide);
     free(out_wide);
 }
-
-/* --- priorities ---------------------------------------------------------------------------- */
 
 /* Draws many rows and holds their counts against the probabilities, by chi-square: with `rows`
  * - 1 degrees of freedom, ten standard deviations off is no accident. */
@@ -417,8 +413,6 @@ static void the_same_seed_gives_the_same_draws(void **state)
     free(d);
 }
 
-/* --- frames -------------------------------------------------------------------------------- */
-
 static const rp_replay_column stacked[] = {
     {"obs", STACK *FRAME, STACK}, {"next_obs", STACK *FRAME, STACK}, {"reward", 4, 0}};
 
@@ -540,8 +534,6 @@ static void memory_is_an_eighth_for_stacks(void **state)
     free(history);
 }
 
-/* --- states -------------------------------------------------------------------------------- */
-
 static void a_buffer_that_was_saved_goes_on_as_the_first(void **state)
 {
     (void)state;
@@ -579,8 +571,6 @@ static void a_buffer_that_was_saved_goes_on_as_the_first(void **state)
     rp_replay_buffer_free(b);
     free(d);
 }
-
-/* --- trouble ------------------------------------------------------------------------------- */
 
 static rp_status work_through(const rp_allocator *alloc)
 {

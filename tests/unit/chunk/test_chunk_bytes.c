@@ -152,8 +152,6 @@ static void test_views_without_memory(void **state)
     rp_chunk_unref(chunk);
 }
 
-/* --- trajectories over other chunks ------------------------------------------------------------- */
-
 /* As many slices in each of two columns, in an order of their own. */
 static void replace_chunks(size_t count)
 {

@@ -344,8 +344,6 @@ static void the_number_of_slices_has_a_bound(void **state)
     free(slices);
 }
 
-/* --- against a signature ---------------------------------------------------------------------- */
-
 static rp_signature *signature_of(const rp_spec *columns, size_t count)
 {
     rp_signature *s = NULL;
@@ -437,8 +435,6 @@ static void another_number_of_columns_is_refused(void **state)
     rp_signature_unref(s);
     rp_trajectory_unref(t);
 }
-
-/* --- memory ----------------------------------------------------------------------------------- */
 
 static rp_status make_large(const rp_allocator *alloc)
 {

@@ -29,8 +29,6 @@ static void expect_shape(const rp_batch *b, size_t column, rp_shape shape)
     fail_msg("%s", rp_shape_text(&rp_batch_get_column(b, column)->shape, text, sizeof text));
 }
 
-/* --- what they hold ---------------------------------------------------------------------------------------- */
-
 static void items_of_one_length_are_stacked(void **state)
 {
     (void)state;
@@ -139,8 +137,6 @@ static void arguments_are_checked(void **state)
     assert_fails(rp_sampler_batch(sampler, 1, (rp_ragged)7, false, rp_wait_none(), &b, &err),
                  RP_INVALID, &err, "ragged");
 }
-
-/* --- ragged ----------------------------------------------------------------------------------------------------- */
 
 static void add_ragged(void)
 {
@@ -265,8 +261,6 @@ static void strings_borrow_from_the_batch(void **state)
     rp_batch_free(b);
 }
 
-/* --- the end, and waits ------------------------------------------------------------------------------------------- */
-
 static void what_is_left_is_the_last_batch(void **state)
 {
     (void)state;
@@ -334,8 +328,6 @@ static void a_wait_that_ends_loses_nothing(void **state)
         rp_sampler_batch(sampler, 10, RP_RAGGED_REFUSE, false, rp_wait_none(), &b, &err),
         RP_DEADLINE);
 }
-
-/* --- decoding ------------------------------------------------------------------------------------------------------- */
 
 static void corrupt_data_is_told(void **state)
 {
@@ -504,8 +496,6 @@ static void several_threads_decode_batches_of_one_sequence(void **state)
         if (failed != NULL) fail_msg("%s", (const char *)failed);
     }
 }
-
-/* --- random ----------------------------------------------------------------------------------------------------------- */
 
 /* One random column: its rows as they are, and chunks of them. */
 typedef struct column {

@@ -150,8 +150,6 @@ static probe await_ended(stage *s, size_t count)
     return p;
 }
 
-/* --- silence -------------------------------------------------------------------------------------- */
-
 static void *be_silent(void *arg)
 {
     int fd = scripted_accept(arg);
@@ -216,8 +214,6 @@ static void one_that_answers_is_waited_for(void **state)
     close_stage(&s);
     scripted_stop(&server);
 }
-
-/* --- waiting for a server -------------------------------------------------------------------------- */
 
 static void calls_wait_for_a_server(void **state)
 {
@@ -303,8 +299,6 @@ static void a_draining_server_is_left(void **state)
     close_stage(&s);
     rp_test_live_stop(&live);
 }
-
-/* --- ends ------------------------------------------------------------------------------------------ */
 
 static void cancel_on_loop(void *arg)
 {

@@ -88,8 +88,6 @@ static void put(stage *s, const char *table, uint64_t key, double priority)
     rp_trajectory_unref(t);
 }
 
-/* --- calls -------------------------------------------------------------------------------------- */
-
 static void try_tables(stage *s)
 {
     rp_client_tables *tables = NULL;
@@ -305,8 +303,6 @@ static void every_call_on_a_store(void **state)
     try_all(LOCALLY);
 }
 
-/* --- who we are --------------------------------------------------------------------------------- */
-
 static void write_file(const char *path, const char *text)
 {
     FILE *file = fopen(path, "w");
@@ -415,8 +411,6 @@ static void shows_its_certificate(void **state)
     close_stage(&s);
     rp_test_certificates_deinit(&c);
 }
-
-/* --- making one --------------------------------------------------------------------------------- */
 
 static void says_what_is_wrong_with_its_options(void **state)
 {

@@ -48,8 +48,6 @@ static rp_status ask(rp_client *client, rp_wait wait, rp_error *err)
     return st;
 }
 
-/* --- nobody there --------------------------------------------------------------------------------- */
-
 /* A port that nobody listens on. */
 static int free_port(void)
 {
@@ -184,8 +182,6 @@ static void one_that_speaks_something_else_is_told(void **state)
     rp_client_free(client);
     scripted_stop(&s);
 }
-
-/* --- half there ------------------------------------------------------------------------------------- */
 
 static void *say_half(void *arg)
 {
@@ -390,8 +386,6 @@ static void no_wait_is_no_call(void **state)
     rp_client_free(client);
 }
 
-/* --- come and gone ---------------------------------------------------------------------------------- */
-
 static void restart(rp_test_live *live)
 {
     char address[64];
@@ -480,8 +474,6 @@ static void after_goodbye_new_calls_go_elsewhere(void **state)
     scripted_stop(&s);
 }
 
-/* --- shards ----------------------------------------------------------------------------------------- */
-
 static void a_dead_shard_is_left_out(void **state)
 {
     char addresses[128];
@@ -554,8 +546,6 @@ static void calls_go_to_all_shards(void **state)
     rp_test_live_stop(&two);
 }
 
-/* --- many ------------------------------------------------------------------------------------------- */
-
 enum { THREADS = 50, CALLS = 40 };
 
 static void *ask_often(void *arg)
@@ -592,8 +582,6 @@ static void fifty_threads_share_three_streams(void **state)
     (void)state;
     try_many(&(rp_server_options){.limits.streams = 3});
 }
-
-/* --- fork ------------------------------------------------------------------------------------------- */
 
 #if !defined(RP_TEST_NO_FORK)
 static int use_in_child(rp_client *client)
@@ -734,8 +722,6 @@ static void a_child_holds_no_connection(void **state)
     scripted_stop(&s);
 }
 #endif
-
-/* --- memory ----------------------------------------------------------------------------------------- */
 
 /* A call with room for some allocations: it works, or says that there is no memory, and the
  * client is as good as before once there is some. */

@@ -69,8 +69,6 @@ static void limiter_delays_confirmations_item_by_item(void **state)
     rp_test_client_deinit(&r);
 }
 
-/* --- a journal ------------------------------------------------------------------------------ */
-
 /* A log whose changes are safe when the test says so. */
 typedef struct slow_log {
     rp_table_log log; /* first */
@@ -232,8 +230,6 @@ static void data_is_not_copied(void **state)
     rp_trajectory_unref(u);
     rp_test_client_deinit(&r);
 }
-
-/* --- several writers at once ------------------------------------------------------------------ */
 
 enum { WRITERS = 4, STEPS = 2000 };
 

@@ -151,8 +151,6 @@ static void await_parked(rp_table *t, int64_t count)
     fail_msg("no sample waits");
 }
 
-/* --- the source ------------------------------------------------------------------------------------------ */
-
 static void gives_what_is_wanted_in_batches_that_double(void **state)
 {
     (void)state;
@@ -339,8 +337,6 @@ static void survives_a_lack_of_memory(void **state)
     (void)state;
     rp_test_survives_oom(open_and_close);
 }
-
-/* --- with a sampler ---------------------------------------------------------------------------------------- */
 
 static rp_status open_local(void *ctx, size_t shard, const rp_source_options *options,
                             const rp_source_events *events, rp_source **out, rp_error *e)

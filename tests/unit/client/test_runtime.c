@@ -34,8 +34,6 @@ static void is_one_as_long_as_somebody_has_it(void **state)
     rp_runtime_put(NULL);
 }
 
-/* --- jobs and errands ----------------------------------------------------------------------- */
-
 typedef struct counted_job {
     rp_job job;
     atomic_size_t *done;
@@ -97,8 +95,6 @@ static void its_threads_block_signals(void **state)
     rp_runtime_put(r);
 }
 
-/* --- ends of turns ---------------------------------------------------------------------------- */
-
 typedef struct ending {
     rp_turn_end end;
     rp_runtime *runtime;
@@ -147,8 +143,6 @@ static void ends_of_a_turn_are_run_once(void **state)
     assert_int_equal(e[2].runs, 0);
     rp_runtime_put(r);
 }
-
-/* --- fork --------------------------------------------------------------------------------------- */
 
 #if !defined(RP_TEST_NO_FORK)
 static void in_child(rp_runtime *parents, uint64_t generation)

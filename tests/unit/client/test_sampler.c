@@ -68,8 +68,6 @@ static void expect_end(rp_status status, const char *part)
                      &err, part);
 }
 
-/* --- a thread that waits ------------------------------------------------------------------------------- */
-
 typedef struct taker {
     pthread_t thread;
     rp_wait wait;
@@ -102,8 +100,6 @@ static void finish(taker *t, rp_status status)
     assert_int_equal(t->status, status);
     if (status == RP_OK) rp_samples_release(t->samples, t->count);
 }
-
-/* --- options ------------------------------------------------------------------------------------------- */
 
 static void options_out_of_range_are_refused(void **state)
 {
@@ -159,8 +155,6 @@ static void no_room_is_refused(void **state)
     assert_fails(rp_sampler_next(sampler, &sample, 0, &n, rp_wait_none(), &err), RP_INVALID,
                  &err, "capacity");
 }
-
-/* --- order and credit ------------------------------------------------------------------------------------ */
 
 static void one_stream_gives_samples_in_order(void **state)
 {
@@ -294,8 +288,6 @@ static void ordered_streams_do_not_depend_on_who_answers_first(void **state)
     }
     for (size_t i = 0; i < 3; i++) assert_true(next[i] > 30);
 }
-
-/* --- ends -------------------------------------------------------------------------------------------------- */
 
 static void max_samples_are_drawn_and_given_exactly(void **state)
 {
@@ -444,8 +436,6 @@ static void samples_unlike_the_signature_end_it(void **state)
 
     expect_end(RP_INVALID, "column 0");
 }
-
-/* --- waits --------------------------------------------------------------------------------------------------- */
 
 static void deadline_ends_a_wait_and_nothing_else(void **state)
 {

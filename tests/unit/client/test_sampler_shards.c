@@ -97,8 +97,6 @@ static void take(size_t count, size_t *of_shard, double *probability, int64_t *t
     }
 }
 
-/* --- weights ---------------------------------------------------------------------------------------------- */
-
 static void shards_are_picked_in_proportion_to_their_weight(void **state)
 {
     (void)state;
@@ -220,8 +218,6 @@ static void max_samples_over_shards_are_exact(void **state)
     for (size_t i = 0; i < 3; i++) drawn += sources.all[i].given + sources.all[i].wanted;
     assert_int_equal(drawn, 333);
 }
-
-/* --- shards that are gone ------------------------------------------------------------------------------------ */
 
 static void a_shard_that_is_gone_is_left_out_until_it_is_back(void **state)
 {
@@ -399,8 +395,6 @@ static void broken_scales_are_tried_again(void **state)
     fail();
 }
 
-/* --- turns ---------------------------------------------------------------------------------------------------- */
-
 static void shards_that_are_not_random_take_turns(void **state)
 {
     (void)state;
@@ -481,8 +475,6 @@ static void what_is_left_is_asked_of_shards_that_have_items(void **state)
     assert_int_equal(rp_test_wanted(&sources.all[1]), 1);
     assert_int_equal(rp_test_wanted(&sources.all[2]), 2);
 }
-
-/* --- real tables ------------------------------------------------------------------------------------------------ */
 
 enum { SHARDS = 3, KEYS = 60 };
 static rp_store *stores[SHARDS];

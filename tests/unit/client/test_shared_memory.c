@@ -18,8 +18,6 @@ static rp_test_live live;
 static rp_client *client;
 static rp_error err;
 
-/* --- what every test has ---------------------------------------------------------------------------- */
-
 static void start(const rp_server_options *options, bool shared_memory_off)
 {
     const rp_client_options own = {.shared_memory_off = shared_memory_off};
@@ -167,8 +165,6 @@ static void await_empty_arena(void)
     for (int i = 0; i < 20000 && arena_bytes() != 0; i++) (void)usleep(1000);
     assert_int_equal(arena_bytes(), 0);
 }
-
-/* --- the usual ------------------------------------------------------------------------------------- */
 
 static void large_chunks_are_read_in_place_and_small_ones_are_sent(void **state)
 {
@@ -337,8 +333,6 @@ static void a_limiter_that_gives_up_leaves_samples_alone(void **state)
     await_held(0);
 }
 
-/* --- limits and refusals ------------------------------------------------------------------------------- */
-
 static void beyond_the_limit_chunks_are_sent(void **state)
 {
     (void)state;
@@ -387,8 +381,6 @@ static void without_shared_memory_everything_works_as_before(void **state)
         stop();
     }
 }
-
-/* --- death ------------------------------------------------------------------------------------------------ */
 
 static void a_server_that_comes_back_is_shared_with_again(void **state)
 {

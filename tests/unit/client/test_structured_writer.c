@@ -95,8 +95,6 @@ static void expect(rig *g, size_t index, size_t column, const int32_t *rows, siz
 
 static const rp_pattern_node last_x[] = {{.source = X, .has_stop = true, .stop = -1}};
 
-/* --- checking --------------------------------------------------------------------------------- */
-
 static void patterns_are_checked(void **state)
 {
     static const struct {
@@ -175,8 +173,6 @@ static void conditions_are_checked(void **state)
     }
 }
 
-/* --- rows ------------------------------------------------------------------------------------- */
-
 static void nodes_pick_rows_from_the_end(void **state)
 {
     static const rp_pattern_node nodes[] = {
@@ -254,8 +250,6 @@ static void pattern_does_not_fire_over_a_missing_row(void **state)
     close_rig(&g);
 }
 
-/* --- once a step ------------------------------------------------------------------------------ */
-
 static void partial_steps_fire_when_the_rows_are_there_and_once(void **state)
 {
     static const rp_pattern_node both[] = {{.source = X, .has_stop = true, .stop = -1},
@@ -304,8 +298,6 @@ static void step_without_values_of_interest_is_a_step(void **state)
     assert_int_equal(flushed(&g), 1);
     close_rig(&g);
 }
-
-/* --- conditions ------------------------------------------------------------------------------- */
 
 /* Which of ten steps of an episode, and its end (10), fire; two episodes. */
 static void expect_fires(rp_condition condition, const int *expected, size_t count)
@@ -444,8 +436,6 @@ static void condition_reads_every_integer_type(void **state)
     }
 }
 
-/* --- episodes --------------------------------------------------------------------------------- */
-
 static void patterns_look_over_episodes_only_if_the_history_is_kept(void **state)
 {
     static const rp_pattern_node two[] = {{.source = X, .has_start = true, .start = -2}};
@@ -466,8 +456,6 @@ static void patterns_look_over_episodes_only_if_the_history_is_kept(void **state
     assert_int_equal(flushed(&g), 1);
     close_rig(&g);
 }
-
-/* --- priorities ------------------------------------------------------------------------------- */
 
 static void td_error_weighs_the_largest_and_the_mean(void **state)
 {
@@ -510,8 +498,6 @@ static void td_error_needs_numbers(void **state)
     assert_int_equal(flushed(&g), 0);
     close_rig(&g);
 }
-
-/* --- bounds ----------------------------------------------------------------------------------- */
 
 static void append_that_gives_up_waiting_has_appended_nothing(void **state)
 {

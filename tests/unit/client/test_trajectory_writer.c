@@ -74,8 +74,6 @@ static void flush(rp_test_client_rig *r)
     assert_int_equal(rp_trajectory_writer_pending(r->writer), 0);
 }
 
-/* --- appending -------------------------------------------------------------------------------- */
-
 static void first_value_fixes_dtype_and_shape(void **state)
 {
     rp_test_client_rig r;
@@ -246,8 +244,6 @@ static void columns_appear_later_and_stay_away(void **state)
     rp_test_client_deinit(&r);
 }
 
-/* --- the history ------------------------------------------------------------------------------ */
-
 static void rows_expire_by_column(void **state)
 {
     rp_test_client_rig r;
@@ -373,8 +369,6 @@ static void options_are_checked(void **state)
     rp_runtime_put(parts.runtime);
     rp_test_client_deinit(&r);
 }
-
-/* --- items ------------------------------------------------------------------------------------ */
 
 static void picks_read_back_as_asked_for(void **state)
 {

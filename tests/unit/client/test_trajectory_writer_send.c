@@ -179,8 +179,6 @@ static void flush_gives_up_and_items_go_on(void **state)
     rp_test_client_deinit(&r);
 }
 
-/* --- waits that others end -------------------------------------------------------------------- */
-
 typedef struct helper {
     rp_test_client_rig *rig;
     rp_cancel *cancel;
@@ -320,8 +318,6 @@ static void limit_on_what_is_in_flight_does_not_cut_chunks(void **state)
     (void)item(&r);
     rp_test_client_deinit(&r);
 }
-
-/* --- trouble ---------------------------------------------------------------------------------- */
 
 static void *run_flush(void *arg)
 {

@@ -11,8 +11,6 @@
 
 static const int64_t second_ns = 1000000000;
 
-/* --- plain use ------------------------------------------------------------------------------------------- */
-
 static void records_come_back(void **state)
 {
     (void)state;
@@ -97,8 +95,6 @@ static void waits_end(void **state)
     rp_sim_free(disk);
 }
 
-/* --- group commit ---------------------------------------------------------------------------------------- */
-
 typedef struct committer {
     rp_journal *j;
     pthread_t thread;
@@ -156,8 +152,6 @@ static void those_who_wait_share_syncs(void **state)
     files->ops->free(files);
     rp_sim_free(disk);
 }
-
-/* --- power cuts ------------------------------------------------------------------------------------------ */
 
 typedef struct cutter {
     _Atomic(rp_journal *) j;
@@ -245,7 +239,6 @@ static void power_cuts_leave_a_prefix(void **state)
     }
 }
 
-/* --- failures --------------------------------------------------------------------------------------------- */
 /* Call `number` fails once: afterwards all is there, on stable storage. False: there was no
  * such call. */
 static bool survives_failure(uint64_t number, rp_sim_error error, bool sync)
@@ -350,8 +343,6 @@ static void acknowledged_records_are_not_trimmed_issue_20(void **state)
     files->ops->free(files);
     rp_sim_free(disk);
 }
-
-/* --- damage ------------------------------------------------------------------------------------------------ */
 
 typedef struct victim {
     char path[RP_SIM_PATH];
@@ -493,8 +484,6 @@ static void what_is_not_there_ends_it(void **state)
         rp_sim_free(disk);
     }
 }
-
-/* --- memory ------------------------------------------------------------------------------------------------ */
 
 /* Whatever there is no memory for: nothing leaks, nothing is promised and lost. */
 static void memory_may_run_out(void **state)

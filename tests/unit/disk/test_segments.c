@@ -187,8 +187,6 @@ static void every_flipped_bit_of_a_record_is_found(void **state)
     rp_rig_close(&rig);
 }
 
-/* --- the bytes ------------------------------------------------------------------------------------- */
-
 /* Two records, and the seal that a third in the next segment brings. */
 static void a_segment_has_the_bytes_of_the_manual(void **state)
 {
@@ -229,8 +227,6 @@ static void a_segment_has_the_bytes_of_the_manual(void **state)
     rp_hash_free(hash);
     rp_rig_close(&rig);
 }
-
-/* --- scanning --------------------------------------------------------------------------------------- */
 
 typedef struct visited {
     size_t count, seals;
@@ -433,8 +429,6 @@ static void a_scan_may_run_out_of_memory_and_of_disk(void **state)
     }
     rp_rig_close(&rig);
 }
-
-/* --- segments come and go --------------------------------------------------------------------------- */
 
 static void a_removed_segment_stays_readable_for_its_chunks(void **state)
 {

@@ -130,8 +130,6 @@ static void expect_readable(script *c)
     }
 }
 
-/* --- errors of the disk ------------------------------------------------------------------------------ */
-
 static uint64_t calls_of_the_script(void)
 {
     uint64_t calls;
@@ -345,8 +343,6 @@ static void a_failed_sync_is_never_asked_again(void **state)
     script_deinit(&c);
 }
 
-/* --- power cuts --------------------------------------------------------------------------------------- */
-
 static void check_images(void *ctx, rp_sim *disk, uint64_t number, const char *call,
                          const char *path)
 {
@@ -394,8 +390,6 @@ static void what_is_safe_survives_a_failure_and_a_cut(void **state)
         script_deinit(&c);
     }
 }
-
-/* --- memory --------------------------------------------------------------------------------------------- */
 
 /* The n-th allocation fails, and the next time there is memory. */
 static void memory_may_be_short_at_any_point(void **state)
@@ -461,8 +455,6 @@ static void reading_and_moving_survive_without_memory(void **state)
     (void)state;
     rp_test_survives_oom(open_read_and_move);
 }
-
-/* --- threads --------------------------------------------------------------------------------------------- */
 
 enum { THREADS = 4, ROUNDS = 60, PER_ROUND = 8 };
 

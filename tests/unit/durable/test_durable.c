@@ -166,8 +166,6 @@ static void an_emptied_table_is_redone(void **state)
     rp_sim_free(disk);
 }
 
-/* --- failures --------------------------------------------------------------------------------------- */
-
 /* A disk with one checkpoint, and what its table is. */
 static rp_sim *saved_disk(uint64_t *digest)
 {
@@ -263,8 +261,6 @@ static void a_call_that_fails_while_loading_harms_nothing(void **state)
     assert_true(nth > 20);
     rp_sim_free(saved);
 }
-
-/* --- what is wrong on the disk ------------------------------------------------------------------------ */
 
 typedef struct names {
     char paths[64][RP_SIM_PATH];
@@ -407,8 +403,6 @@ static void two_processes_cannot_have_one_directory(void **state)
     rp_sim_free(disk);
 }
 
-/* --- tables that differ --------------------------------------------------------------------------------- */
-
 static void tables_that_differ_are_named(void **state)
 {
     const rp_spec column = {"x", RP_UINT8, {.rank = 2, .dims = {-1, 30}}};
@@ -464,8 +458,6 @@ static void a_larger_table_and_other_selectors_can_be_had(void **state)
     }
     rp_sim_free(disk);
 }
-
-/* --- retention ---------------------------------------------------------------------------------------- */
 
 static void what_nobody_needs_goes_and_nothing_else(void **state)
 {
@@ -529,8 +521,6 @@ static void segments_that_are_nearly_empty_are_emptied(void **state)
     assert_int_equal(rp_test_digest_on(disk, "t"), digest);
     rp_sim_free(disk);
 }
-
-/* --- the journal ---------------------------------------------------------------------------------------- */
 
 static void what_the_journal_has_is_made_again(void **state)
 {
@@ -699,8 +689,6 @@ static void a_checkpoint_is_of_its_instant_whatever_happens_meanwhile(void **sta
     rp_test_rig_deinit(&rig);
     rp_sim_free(disk);
 }
-
-/* --- asking ---------------------------------------------------------------------------------------------- */
 
 static void await(rp_test_rig *rig, uint64_t checkpoints)
 {

@@ -135,8 +135,6 @@ static void wait_until_well(const bench *b)
     }
 }
 
-/* --- what was acknowledged ------------------------------------------------------------------------ */
-
 /* The process is killed after the disk has filled up: a new one finds every item that was
  * acknowledged before, though no sync had come yet. */
 static void expect_acknowledged(uint64_t room)
@@ -165,8 +163,6 @@ static void acknowledged_items_survive_a_full_disk_issue_20(void **state)
     (void)state;
     for (uint64_t pages = 0; pages < 24; pages++) expect_acknowledged(pages * RP_SIM_PAGE);
 }
-
-/* --- well again ------------------------------------------------------------------------------------ */
 
 /* There is room for the items that are alive and not for all that were inserted meanwhile. */
 static void recover(rp_durability mode)
@@ -204,8 +200,6 @@ static void sync_is_well_again_once_what_is_alive_fits_issue_20(void **state)
     (void)state;
     recover(RP_DURABLE_SYNC);
 }
-
-/* --- without a free byte ----------------------------------------------------------------------------- */
 
 /* The store itself fills the disk, with chunks of items that are gone. No other file is
  * removed. */
@@ -292,8 +286,6 @@ static void sync_is_well_again_without_a_free_byte_issue_20(void **state)
     empty(RP_DURABLE_SYNC);
 }
 
-/* --- live data fills the disk ------------------------------------------------------------------------ */
-
 enum {
     DISK = 4 << 20,   /* the reserve is a sixteenth of it: 256 KiB */
     KEEP_ONE_IN = 60, /* items, scattered over all segments */
@@ -374,8 +366,6 @@ static void live_data_that_filled_the_disk_is_deleted_issue_20(void **state)
     (void)state;
     for (int more = 0; more <= 160; more += 80) refill(more);
 }
-
-/* --- inserts that wait for room ----------------------------------------------------------------------- */
 
 enum { WRITERS = 64, ROOM = 20 * CHUNK };
 
@@ -500,8 +490,6 @@ static void an_insert_without_room_leaves_other_tables_issue_20(void **state)
     close_bench(&b);
     rp_sim_free(disk);
 }
-
-/* --- a crash on the way ------------------------------------------------------------------------------ */
 
 /* The disk before every call on it, as the end of a process or of power leaves it. */
 enum { MOST_CALLS = 4096 };
@@ -652,8 +640,6 @@ static void emptied_segments_go_before_new_items_are_written_issue_20(void **sta
     rp_sim_free(disk);
 }
 
-/* --- the journal gives up during a checkpoint --------------------------------------------------------- */
-
 static atomic_bool is_record_lost;
 
 /* When a checkpoint has its manifest, the journal loses a record, and says so. */
@@ -697,8 +683,6 @@ static void a_journal_that_gives_up_after_the_cut_gets_a_checkpoint_issue_20(voi
     close_bench(&b);
     rp_sim_free(disk);
 }
-
-/* --- a quota ------------------------------------------------------------------------------------------ */
 
 static rp_status refuse_to_allocate(rp_file *file, uint64_t size, rp_error *err)
 {

@@ -232,8 +232,6 @@ static void blocks_survive_running_out_of_memory(void **state)
     rp_test_survives_oom(round_trip);
 }
 
-/* --- a table's state --------------------------------------------------------------------------------- */
-
 static rp_table_state some_state(rp_signature *signature)
 {
     rp_table_state s = {

@@ -21,8 +21,6 @@
 static const char *const file_names[] = {"tables.tfrecord", "items.tfrecord",
                                          "chunks.tfrecord"};
 
-/* --- scenes ------------------------------------------------------------------------------------- */
-
 typedef struct scene {
     char directory[64]; /* beside where the test runs */
     rp_files *fs;
@@ -141,8 +139,6 @@ static void assert_load_fails(const scene *s, rp_status expected, const char *pa
     assert_int_equal(rp_store_tables(store, NULL, 0), 0);
     rp_store_free(store);
 }
-
-/* --- reading ------------------------------------------------------------------------------------ */
 
 /* From expected.json. */
 static void tables_are_as_dm_reverb_had_them(void **state)
@@ -340,8 +336,6 @@ static void the_newest_that_is_done_is_read(void **state)
     rp_store_free(store);
 }
 
-/* --- into a store with tables ------------------------------------------------------------------- */
-
 static void a_new_table_of_that_name_is_filled(void **state)
 {
     const rp_table_options options = {
@@ -384,8 +378,6 @@ static void a_table_that_differs_leaves_the_store_as_it_was(void **state)
     rp_store_free(store);
     fs->ops->free(fs);
 }
-
-/* --- damage ------------------------------------------------------------------------------------- */
 
 /* Every 7th bit of every file, compressed and plain: found, or without effect. */
 static void damage_is_found(void **state)
@@ -509,8 +501,6 @@ static void a_record_over_the_limit_is_refused(void **state)
     fs->ops->free(fs);
 }
 
-/* --- writing ------------------------------------------------------------------------------------ */
-
 static void what_is_written_is_read_again_to_the_bit(void **state)
 {
     scene *s = *state;
@@ -606,8 +596,6 @@ static void two_chunks_with_one_key_are_refused_unless_they_are_one(void **state
                  "two chunks that differ have the key 1");
     rp_store_free(store);
 }
-
-/* --- failures ----------------------------------------------------------------------------------- */
 
 static void no_memory_is_a_status(void **state)
 {

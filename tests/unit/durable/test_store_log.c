@@ -15,8 +15,6 @@ enum { MOST_STEPS = 400, KEYS = 60, POOL = 20, SEGMENT_BYTES = 6000 };
 
 static const rp_store_id id = {{9, 8, 7}};
 
-/* --- a store that works --------------------------------------------------------------------------------- */
-
 typedef struct world {
     rp_test_bed bed;
     rp_sim *disk;
@@ -168,8 +166,6 @@ static uint64_t step(world *w, bool *was_safe)
     return w->lsns[w->steps++];
 }
 
-/* --- and one that is made of its files --------------------------------------------------------------------- */
-
 typedef struct resolver {
     rp_segments *segments;
     rp_chunk_index index;
@@ -233,8 +229,6 @@ static void check_disk(const world *w, rp_sim *disk, uint64_t least)
             assert_true(w->digests[i] == digest);
     rp_sim_free(disk);
 }
-
-/* --- tests ----------------------------------------------------------------------------------------------- */
 
 static void a_store_comes_back(void **state)
 {

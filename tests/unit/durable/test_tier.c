@@ -35,8 +35,6 @@ static void fill(rp_tier_rig *rig, uint64_t from, uint64_t to)
     for (uint64_t key = from; key < to; key++) assert_ok(rp_tier_rig_put(rig, key, ROW, 20000));
 }
 
-/* --- the usual course ------------------------------------------------------------------------- */
-
 static void test_table_larger_than_memory(void **state)
 {
     enum { ITEMS = 500 }; /* of 8 KiB: four times what may be in memory */
@@ -198,8 +196,6 @@ static void test_samples_are_inserted_again(void **state)
     rp_tier_rig_deinit(&rig);
 }
 
-/* --- without a thread to wait ------------------------------------------------------------------ */
-
 static atomic_int told;
 
 static void count_told(rp_op *op)
@@ -233,8 +229,6 @@ static void test_operations_wait_for_the_disk(void **state)
     rp_samples_release(samples, 8);
     rp_tier_rig_deinit(&rig);
 }
-
-/* --- when it does not fit ------------------------------------------------------------------------ */
 
 static void test_item_larger_than_memory(void **state)
 {
@@ -285,8 +279,6 @@ static void test_large_item_waits_for_readers(void **state)
     peek_and_compare(&rig, 102, LARGE);
     rp_tier_rig_deinit(&rig);
 }
-
-/* --- chunks that never go to disk ------------------------------------------------------------- */
 
 enum { SMALL = 250 }; /* of a row: such a chunk stays in memory */
 
@@ -492,8 +484,6 @@ static void test_budget_of_the_store_stands_beside_it(void **state)
     rp_tier_rig_deinit(&rig);
 }
 
-/* --- when the disk does not ------------------------------------------------------------------------ */
-
 static rp_status peek(rp_tier_rig *rig, uint64_t key)
 {
     rp_sample sample;
@@ -667,8 +657,6 @@ static void test_any_call_fails_once(void **state)
     }
 }
 
-/* --- when memory does not -------------------------------------------------------------------------- */
-
 static void test_loads_without_memory(void **state)
 {
     uint64_t keys[] = {1, 2, 3, 4, 298, 299};
@@ -693,8 +681,6 @@ static void test_loads_without_memory(void **state)
     rp_samples_release(samples, COUNT_OF(keys));
     rp_tier_rig_deinit(&rig);
 }
-
-/* --- options and recovery ---------------------------------------------------------------------------- */
 
 static void test_options(void **state)
 {

@@ -68,8 +68,6 @@ static rp_link_result write_some(ends *e, const void *data, size_t size, size_t 
     return rp_link_write(&e->link, &part, 1, false, moved);
 }
 
-/* --- reading -------------------------------------------------------------------------------- */
-
 static void read_fills_its_parts_one_after_the_other(void **state)
 {
     (void)state;
@@ -173,8 +171,6 @@ static void reset_breaks_the_link_for_good(void **state)
     assert_int_equal(write_some(&e, "x", 1, &moved), RP_LINK_BROKEN);
     close_ends(&e);
 }
-
-/* --- writing -------------------------------------------------------------------------------- */
 
 static void write_that_does_not_fit_moves_what_does(void **state)
 {
@@ -289,8 +285,6 @@ static void more_lets_small_writes_travel_together(void **state)
     assert_memory_equal(data, "headbody", 8);
     close_ends(&e);
 }
-
-/* --- the rest ------------------------------------------------------------------------------- */
 
 static void descriptor_given_away_is_not_closed(void **state)
 {

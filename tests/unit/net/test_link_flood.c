@@ -141,8 +141,6 @@ static void attempts_to_renegotiate_are_counted(void **state)
     close_ends(&e);
 }
 
-/* --- the client's side --------------------------------------------------------------------- */
-
 /* The link connects; the other end is OpenSSL's server. */
 static void open_as_client(ends *e, const setting *s)
 {
@@ -191,8 +189,6 @@ static void tickets_and_key_updates_of_a_hostile_server_are_bounded(void **state
     assert_in_range(e.link.idle_records, RP_LINK_MOST_IDLE, RP_LINK_MOST_IDLE + 2000);
     close_ends(&e);
 }
-
-/* --- handshakes ------------------------------------------------------------------------------ */
 
 /* A client hello that never ends: its bytes are taken in steps. */
 static void a_step_of_the_handshake_takes_a_bounded_number_of_bytes(void **state)

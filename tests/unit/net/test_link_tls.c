@@ -7,8 +7,6 @@
 #include "unit/net/tls_ends.h"
 #include "util/rng.h"
 
-/* --- reading -------------------------------------------------------------------------------- */
-
 static void read_takes_several_records_and_knows_what_is_left(void **state)
 {
     ends e;
@@ -139,8 +137,6 @@ static void forged_record_breaks_the_link_but_no_other(void **state)
     close_ends(&e);
     close_ends(&bystander);
 }
-
-/* --- writing -------------------------------------------------------------------------------- */
 
 static void small_parts_are_gathered_into_records(void **state)
 {
@@ -367,8 +363,6 @@ static void goodbye_reaches_the_peer_who_can_still_answer(void **state)
     assert_int_equal(read(e.peer, data, sizeof data), 0);
     close_ends(&e);
 }
-
-/* --- lifetimes ------------------------------------------------------------------------------ */
 
 static void link_outlives_what_it_was_made_from_and_may_be_moved(void **state)
 {

@@ -113,8 +113,6 @@ static void remove_place(place *p)
     assert_int_equal(rmdir(p->folder), 0);
 }
 
-/* --- TCP ------------------------------------------------------------------------------------ */
-
 static void v4_address_listens_and_is_described(void **state)
 {
     (void)state;
@@ -335,8 +333,6 @@ static void text_of_any_length_is_refused_or_taken(void **state)
     }
 }
 
-/* --- Unix sockets --------------------------------------------------------------------------- */
-
 static void unix_socket_listens_and_goes_with_its_listener(void **state)
 {
     (void)state;
@@ -441,8 +437,6 @@ static void folder_that_cannot_be_written_is_denied(void **state)
     remove_place(&p);
 }
 
-/* --- descriptors ---------------------------------------------------------------------------- */
-
 static void descriptor_that_listens_is_taken(void **state)
 {
     (void)state;
@@ -509,8 +503,6 @@ static void descriptor_of_something_else_is_refused(void **state)
     (void)close(fds[1]);
     assert_fails(rp_listener_open(&l, text, &err), RP_INVALID, &err, text); /* closed */
 }
-
-/* --- the rest ------------------------------------------------------------------------------- */
 
 static void locality_is_known_without_binding(void **state)
 {

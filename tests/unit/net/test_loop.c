@@ -59,8 +59,6 @@ static void on_noted(rp_timer *timer)
     note(n->journal, n->loop, n->number);
 }
 
-/* --- timers --------------------------------------------------------------------------------- */
-
 static void timers_are_called_in_the_order_of_their_times(void **state)
 {
     (void)state;
@@ -230,8 +228,6 @@ static void extreme_times_are_no_special_case(void **state)
     rp_loop_free(loop);
 }
 
-/* --- bulk timers ------------------------------------------------------------------------------ */
-
 enum { BULK_TIMERS = 1500, PROMPT = -1, READY = -2 };
 
 /* Notes itself in every turn, as others of its kind may: a timer that is not bulk. */
@@ -297,8 +293,6 @@ static void a_turn_calls_some_bulk_timers_and_everything_else(void **state)
     assert_int_equal(close(ready.watch.fd), 0);
     rp_loop_free(loop);
 }
-
-/* --- descriptors ---------------------------------------------------------------------------- */
 
 typedef struct seen {
     rp_watch watch;
@@ -523,8 +517,6 @@ static void descriptor_that_cannot_be_watched_is_refused(void **state)
     (void)close(fds[1]);
     rp_loop_free(loop);
 }
-
-/* --- what fails ----------------------------------------------------------------------------- */
 
 static rp_status arm_many(const rp_allocator *alloc)
 {

@@ -20,8 +20,6 @@ static rp_loop *new_loop(void)
     return loop;
 }
 
-/* --- posts ---------------------------------------------------------------------------------- */
-
 enum { POSTERS = 8, POSTS = 20000 /* of each, at scale 1 */ };
 
 typedef struct poster {
@@ -344,8 +342,6 @@ static void a_loop_that_stops_runs_all_posts_that_it_has_taken(void **state)
     assert_int_equal(c.run, 1500);
     rp_loop_free(c.loop);
 }
-
-/* --- turns ---------------------------------------------------------------------------------- */
 
 /* Everything that can happen in a turn, written down in order. */
 typedef struct sequence {

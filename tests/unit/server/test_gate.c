@@ -292,8 +292,6 @@ static void every_allocation_may_fail(void **state)
     rp_gate_free(NULL);
 }
 
-/* --- threads ------------------------------------------------------------------------------- */
-
 enum { THREADS = 4, CALLS = 2000 };
 
 static void *call_many(void *arg)

@@ -44,8 +44,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* --- a client ------------------------------------------------------------------------------ */
-
 /* Our end of a pair whose other end the page has. */
 static int connect_pair(const char *peer, const char *certificate)
 {
@@ -145,8 +143,6 @@ static uint64_t refused(rp_refusal reason)
 {
     return rp_counter_get(&hosted.host.counters->refusals[reason]);
 }
-
-/* --- tests --------------------------------------------------------------------------------- */
 
 static reply got;
 

@@ -46,8 +46,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* --- a client ------------------------------------------------------------------------------ */
-
 typedef struct client {
     SSL_CTX *context;
     SSL *ssl;
@@ -125,8 +123,6 @@ static void say(client *c, const char *text)
 {
     assert_int_equal(SSL_write(c->ssl, text, (int)strlen(text)), (int)strlen(text));
 }
-
-/* --- tests --------------------------------------------------------------------------------- */
 
 static void pages_are_served_under_tls(void **state)
 {

@@ -9,8 +9,6 @@ enum { MIB = 1 << 20 };
 
 static const int64_t grace_ns = 32 * SECOND; /* windows of four seconds */
 
-/* --- reserving -------------------------------------------------------------------------------- */
-
 static void a_message_is_reserved_as_a_whole_or_not_at_all(void **state)
 {
     (void)state;
@@ -51,8 +49,6 @@ static void a_connection_keeps_its_room_for_its_other_messages(void **state)
     rp_intake_reserve(&intake, 1000, 500, 500, false);
     assert_int_equal(intake.reserved, 500);
 }
-
-/* --- judging ------------------------------------------------------------------------------------ */
 
 /* Looks once a second, `count` times, while `per_second` bytes arrive of a message. Returns
  * after how many looks there was a verdict, and which; 0 if there was none. */

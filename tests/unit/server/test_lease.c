@@ -243,8 +243,6 @@ static void all_leases_together_hold_four_times_the_limit_of_one(void **state)
     }
 }
 
-/* --- parts ---------------------------------------------------------------------------------------- */
-
 /* The length of the next part that the client has been sent; 0: none. */
 static uint64_t take_part(void)
 {
@@ -300,8 +298,6 @@ static void a_client_that_reads_no_parts_holds_nothing(void **state)
     rp_lease_end(lease);
     rp_release(&alloc, block, 1 << 20);
 }
-
-/* --- threads -------------------------------------------------------------------------------------- */
 
 typedef struct streamer {
     rp_lease *lease;

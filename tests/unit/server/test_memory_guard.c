@@ -12,8 +12,6 @@
 #define MS INT64_C(1000000)
 #define SECOND (1000 * MS)
 
-/* --- /proc/self/statm -------------------------------------------------------------------------- */
-
 static void statm_is_resident_less_shared(void **state)
 {
     (void)state;
@@ -43,8 +41,6 @@ static void statm_is_resident_less_shared(void **state)
         if (cases[i].ok) assert_int_equal(pages, cases[i].pages);
     }
 }
-
-/* --- decisions --------------------------------------------------------------------------------- */
 
 /* 800 MiB for tables, 100 beside them: the bound is 900, and from 850 on it is near. */
 static rp_memory_look look_at(uint64_t resident_mib, uint64_t used_mib)
@@ -206,8 +202,6 @@ static void it_looks_more_often_as_the_bound_comes_near(void **state)
     assert_int_equal(rp_memory_rest_ns(&over), 5 * MS);
 }
 
-/* --- a process made of numbers ----------------------------------------------------------------- */
-
 /* Gaps between items can be given back only as far as items there have gone. */
 typedef struct process {
     rp_memory_past past;
@@ -275,8 +269,6 @@ static void resident_memory_stays_below_the_bound(void **state)
     }
     assert_true(most <= p.now.limit + p.now.beside + MIB);
 }
-
-/* --- the thread -------------------------------------------------------------------------------- */
 
 static void count_call(rp_op *op)
 {

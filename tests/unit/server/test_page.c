@@ -219,8 +219,6 @@ static void without_memory_a_page_says_so(void **state)
     assert_int_equal(refused(RP_REFUSED_MEMORY), failures);
 }
 
-/* --- names ------------------------------------------------------------------------------------- */
-
 static rp_string text(const char *host)
 {
     return (rp_string){host, host != NULL ? strlen(host) : 0};

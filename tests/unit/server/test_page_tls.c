@@ -51,8 +51,6 @@ static void close_stage(stage *s)
     rp_test_bed_deinit(&s->bed);
 }
 
-/* --- visitors --------------------------------------------------------------------------------------- */
-
 typedef struct visitor {
     int fd;
     SSL *ssl;
@@ -137,8 +135,6 @@ static bool read_end(visitor *v)
 
     return n <= 0 && SSL_get_error(v->ssl, n) == SSL_ERROR_ZERO_RETURN;
 }
-
-/* --- tests ------------------------------------------------------------------------------------------ */
 
 static void a_page_is_served_under_tls(void **state)
 {

@@ -92,8 +92,6 @@ static uint64_t refusals(stage *s)
     return rp_counter_get(&sums.refusals[RP_REFUSED_QUEUED]);
 }
 
-/* --- tests ------------------------------------------------------------------------------------ */
-
 static void server_infos_that_are_not_read_are_bounded(void **state)
 {
     stage s;
@@ -267,8 +265,6 @@ static void pages_that_are_not_read_are_bounded(void **state)
     close_stage(&s);
 }
 
-/* --- room for messages that are not whole ------------------------------------------------------- */
-
 enum { HALVES = 8 };
 
 /* Peers that begin a message of 4 MiB, send 2 MiB of it, and stop. */
@@ -317,8 +313,6 @@ static void halves_of_messages_give_way_to_a_whole_one(void **state)
     rp_test_client_free(writer);
     rp_test_live_stop(&s.live);
 }
-
-/* --- the two sides ------------------------------------------------------------------------------ */
 
 /* Messages of which some bytes wait in the server do not keep one out that is as large as a
  * message may be. */
@@ -466,8 +460,6 @@ static void messages_of_blocked_writers_leave_room_for_samples(void **state)
         rp_test_live_stop(&s.live);
     }
 }
-
-/* --- draws without room ------------------------------------------------------------------------- */
 
 /* Calls that wait in an empty table take room for what they draw, not for what they ask for. */
 static void calls_that_ask_for_many_samples_leave_room(void **state)

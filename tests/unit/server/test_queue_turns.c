@@ -14,8 +14,6 @@ static void put_draw_until(rp_buf *out, int64_t count, int64_t timeout_ms)
     rp_wire_put_int(out, 4, timeout_ms);
 }
 
-/* --- messages ----------------------------------------------------------------------------------- */
-
 /* Bytes that a side has lent. */
 static size_t lent_of(rp_test_live *live, rp_queue_side side)
 {
@@ -295,8 +293,6 @@ static void windows_of_paused_calls_are_not_filled_by_turns(void **state)
     rp_test_free_all(writers, RP_TEST_FILLERS);
     rp_test_live_stop(&live);
 }
-
-/* --- samples ------------------------------------------------------------------------------------ */
 
 /* Draws `count` items, distinct ones, in one call. Returns how many came. */
 static size_t draw(rp_test_client *client, int64_t count)

@@ -9,8 +9,6 @@
 
 enum { ROWS = 30, COLS = 80, MAX_CHUNKS = 64, NO_LIMIT = 1 << 30 };
 
-/* --- reading answers ------------------------------------------------------------------------------ */
-
 /* An answer as its reader has it. */
 typedef struct reading {
     rp_buf bytes; /* of the whole message */
@@ -119,8 +117,6 @@ static void free_reading(reading *r)
     rp_buf_deinit(&r->rows);
 }
 
-/* --- making answers ------------------------------------------------------------------------------- */
-
 /* Makes an answer in steps of `work` bytes; `*steps` (may be NULL) says how many. */
 static rp_status make(const rp_replay_material *material, size_t work, size_t *steps,
                       rp_reply *reply, rp_error *err)
@@ -223,8 +219,6 @@ static rp_replay_material material_of(const rp_sample *samples, size_t count)
                                 .max_bytes = NO_LIMIT,
                                 .max_cut_bytes = NO_LIMIT};
 }
-
-/* --- examples ------------------------------------------------------------------------------------- */
 
 static void a_chunk_stands_once(void **state)
 {
@@ -445,8 +439,6 @@ static void a_long_answer_takes_many_steps_and_a_short_one_a_single_step(void **
     for (size_t i = 0; i < COUNT; i++) rp_chunk_unref(chunks[i]);
 }
 
-/* --- anything ------------------------------------------------------------------------------------- */
-
 /* An item of up to three columns of up to four slices, of any chunks. */
 static rp_sample any_sample(rp_rng *rng, rp_chunk *const *chunks, size_t chunk_count)
 {
@@ -499,8 +491,6 @@ static void every_answer_has_the_rows_of_its_items(void **state)
     assert_true(cuts > 200);
     for (size_t i = 0; i < CHUNKS; i++) rp_chunk_unref(chunks[i]);
 }
-
-/* --- memory --------------------------------------------------------------------------------------- */
 
 static rp_status scenario(const rp_allocator *alloc)
 {

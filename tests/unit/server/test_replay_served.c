@@ -55,8 +55,6 @@ static void close_stage(stage *s)
     rp_test_bed_deinit(&s->bed);
 }
 
-/* --- requests --------------------------------------------------------------------------------------- */
-
 /* A request that begins with the table's name. */
 static rp_buf *ask(stage *s, const char *table)
 {
@@ -137,8 +135,6 @@ static void put_blob(stage *s, uint64_t key, size_t bytes)
     rp_test_put(s->table, key, 1.0, trajectory);
     rp_trajectory_unref(trajectory);
 }
-
-/* --- tables ----------------------------------------------------------------------------------------- */
 
 static void create(stage *s, const char *name, int64_t max_size)
 {
@@ -226,8 +222,6 @@ static void a_table_is_changed_paused_and_resumed(void **state)
     close_stage(&s);
 }
 
-/* --- items by key ----------------------------------------------------------------------------------- */
-
 static void items_are_found_by_key(void **state)
 {
     stage s;
@@ -266,8 +260,6 @@ static void keys_are_counted_against_their_limit(void **state)
     expect(call(&s, REPLAY "Sample"), FULL, "count must be <= 10");
     close_stage(&s);
 }
-
-/* --- status ------------------------------------------------------------------------------------------ */
 
 static rp_wire_tables *status_of(stage *s, const char *table)
 {
@@ -312,8 +304,6 @@ static void the_status_of_one_table_or_of_all_is_told(void **state)
     expect(call(&s, REPLAY "Status"), BAD, "StatusRequest");
     close_stage(&s);
 }
-
-/* --- samples ---------------------------------------------------------------------------------------- */
 
 static void a_sample_waits_until_there_is_an_item(void **state)
 {
@@ -499,8 +489,6 @@ static void an_answer_may_be_taken_back_while_it_is_made(void **state)
     close_stage(&s);
 }
 
-/* --- items that are drawn once ----------------------------------------------------------------------- */
-
 /* Makes 't' of a stage a table that hands out each item once. */
 static void make_queue(stage *s)
 {
@@ -577,8 +565,6 @@ static void what_was_drawn_is_sent_although_little_may_be_queued(void **state)
     expect_all_items(&limits, 200000);
     expect_all_items(&tight, 200000);
 }
-
-/* --- messages --------------------------------------------------------------------------------------- */
 
 static void a_call_has_exactly_one_message(void **state)
 {

@@ -158,8 +158,6 @@ static void a_part_of_a_batch_is_confirmed_when_that_is_safe(void **state)
     assert_true(rp_test_await_confirmed(stream, 6));
 }
 
-/* --- calls with one answer -------------------------------------------------------------------------- */
-
 /* Sends a call, which must not be answered before its change is safe. */
 static void expect_late(scene *s, const char *path)
 {
@@ -243,8 +241,6 @@ static void errors_are_answered_at_once(void **state)
                                           s->message.size),
                      RP_NOT_FOUND);
 }
-
-/* --- a journal that is behind ----------------------------------------------------------------------- */
 
 static void a_stream_is_held_up_when_too_much_waits(void **state)
 {

@@ -162,8 +162,6 @@ static void one_that_waits_again_waits_for_the_higher_number(void **state)
     rp_loop_free(b.loop);
 }
 
-/* --- two threads ------------------------------------------------------------------------------------ */
-
 enum { ROUNDS = 20000 };
 
 typedef struct chase {

@@ -28,8 +28,6 @@ static int ask_health(rp_test_client *client)
     return rp_test_client_unary(client, "/grpc.health.v1.Health/Check", "", 0);
 }
 
-/* --- starting and stopping ---------------------------------------------------------------------- */
-
 static void a_server_starts_and_stops_many_times(void **state)
 {
     (void)state;
@@ -97,8 +95,6 @@ static void the_defaults_will_do(void **state)
     rp_server_free(server);
     rp_store_free(store);
 }
-
-/* --- options that are refused ------------------------------------------------------------------- */
 
 typedef struct refusal {
     rp_server_options options;
@@ -230,8 +226,6 @@ static void a_socket_that_listens_already_can_be_given(void **state)
     rp_test_live_stop(&live);
 }
 
-/* --- reloading ---------------------------------------------------------------------------------- */
-
 static void reloads_back_to_back_do_not_hang(void **state)
 {
     (void)state;
@@ -334,8 +328,6 @@ static void several_threads_may_reload_under_load(void **state)
     rp_test_client_free(client);
     rp_test_live_stop(&live);
 }
-
-/* --- health and logs ---------------------------------------------------------------------------- */
 
 static void health_is_what_it_was_set_to(void **state)
 {

@@ -52,8 +52,6 @@ static bool can_connect(const rp_test_live *live)
     return ok;
 }
 
-/* --- draining ----------------------------------------------------------------------------------- */
-
 typedef struct drainer {
     rp_server *server;
     int64_t grace_ms, took_ns;
@@ -218,8 +216,6 @@ static void new_calls_are_refused_while_draining(void **state)
     rp_test_client_free(w.client);
     rp_test_live_stop(&live);
 }
-
-/* --- stopping at once --------------------------------------------------------------------------- */
 
 static void freeing_ends_what_waits(void **state)
 {

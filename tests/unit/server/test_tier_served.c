@@ -125,8 +125,6 @@ static void samples_in_this_process(void **state)
     close_stage(&s);
 }
 
-/* --- one call, one answer ---------------------------------------------------------------------------- */
-
 static rp_buf *ask_for_samples(stage *s, int64_t count)
 {
     rp_buf_clear(&s->request);

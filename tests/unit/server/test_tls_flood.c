@@ -87,8 +87,6 @@ static uint64_t refused(stage *s)
     return rp_counter_get(&sums.refusals[RP_REFUSED_ABUSE]);
 }
 
-/* --- peers ------------------------------------------------------------------------------------ */
-
 typedef struct peer {
     int fd;
     SSL *ssl;
@@ -159,8 +157,6 @@ static void flood(peer *p)
     ERR_clear_error();
 }
 
-/* --- tests ------------------------------------------------------------------------------------ */
-
 static void a_flood_of_key_updates_is_charged_and_ends_the_connection(void **state)
 {
     stage s;
@@ -226,8 +222,6 @@ static void a_bystander_is_answered_between_floods(void **state)
     hang_up(&bystander);
     close_stage(&s);
 }
-
-/* --- handshakes ------------------------------------------------------------------------------- */
 
 static rp_loop *stopped_loop;
 

@@ -155,8 +155,6 @@ static void a_closed_store_drops_nothing(void **state)
     assert_ptr_equal(rp_store_table(bed.store, "a"), t);
 }
 
-/* --- waiting ---------------------------------------------------------------------------------- */
-
 typedef struct waiter {
     rp_op op;
     rp_insert item;
@@ -269,8 +267,6 @@ static void a_drop_makes_room_for_those_who_wait_for_bytes(void **state)
     for (size_t i = 0; i < 3; i++) rp_table_unref(tables[i]);
     for (size_t i = 0; i < 5; i++) rp_trajectory_unref(blobs[i]);
 }
-
-/* --- memory ----------------------------------------------------------------------------------- */
 
 static void items_go_at_once_even_if_the_table_is_held(void **state)
 {
@@ -389,8 +385,6 @@ static void copies_for_a_dropped_table_are_counted_as_dropped(void **state)
     rp_insert_on_sample_read(&e, &copied, &dropped);
     assert_true(copied == 1 && dropped == 1);
 }
-
-/* --- writers ---------------------------------------------------------------------------------- */
 
 static void a_writer_gives_up_items_of_a_dropped_table_one_by_one(void **state)
 {

@@ -24,8 +24,6 @@ static void write_overlapping(rp_test_rig *r, int steps)
     for (int s = 2; s < steps; s++) rp_test_expect_item(r, r->a, keys[s], s - 2, 3, 1);
 }
 
-/* --- reading back ----------------------------------------------------------------------------- */
-
 static void overlapping_items_read_back_for_every_chunk_length(void **state)
 {
     (void)state;
@@ -123,8 +121,6 @@ static void columns_without_elements_read_back(void **state)
     rp_trajectory_unref(t);
     rp_test_rig_deinit(&r);
 }
-
-/* --- appending -------------------------------------------------------------------------------- */
 
 static void wrong_dtype_is_refused_by_the_name_of_its_column(void **state)
 {
@@ -261,8 +257,6 @@ static void chunks_carry_their_steps_and_episode(void **state)
     rp_test_rig_deinit(&r);
 }
 
-/* --- memory ----------------------------------------------------------------------------------- */
-
 static void append_allocates_nothing_between_chunks(void **state)
 {
     rp_test_rig r;
@@ -349,8 +343,6 @@ static void freeing_a_writer_keeps_what_was_inserted_and_drops_the_rest(void **s
     rp_test_rig_deinit(&r);
 }
 
-/* --- the length of chunks --------------------------------------------------------------------- */
-
 static void tuning_makes_chunks_longer_for_long_items(void **state)
 {
     size_t chunks = 0;
@@ -388,8 +380,6 @@ static void tuned_chunks_start_with_one_row(void **state)
     assert_int_equal(rp_writer_pending(r.writer), 0); /* no flush was needed */
     rp_test_rig_deinit(&r);
 }
-
-/* --- episodes --------------------------------------------------------------------------------- */
 
 static void ending_an_episode_starts_the_next_at_step_zero(void **state)
 {
@@ -460,8 +450,6 @@ static void one_seed_gives_the_same_keys_and_bytes(void **state)
     assert_true(keys[0] == keys[1]);
     assert_true(bytes[0] == bytes[1]);
 }
-
-/* --- options ---------------------------------------------------------------------------------- */
 
 static void expect_refused(const rp_writer_options *options, const char *part)
 {

@@ -49,8 +49,6 @@ static uint64_t sample_one(rp_test_rig *r, rp_table *table)
     return sample.key;
 }
 
-/* --- picks ------------------------------------------------------------------------------------ */
-
 static void picks_with_any_stride_read_back(void **state)
 {
     (void)state;
@@ -182,8 +180,6 @@ static void latest_steps_of_all_columns_make_an_item(void **state)
     rp_test_rig_deinit(&r);
 }
 
-/* --- what cannot be picked -------------------------------------------------------------------- */
-
 /* Creating this item fails and creates nothing. */
 static void expect_refused(rp_test_rig *r, rp_pick pick, rp_status status, const char *part)
 {
@@ -282,8 +278,6 @@ static void nan_priority_is_refused_at_once(void **state)
     assert_int_equal(rp_writer_pending(r.writer), 0);
     rp_test_rig_deinit(&r);
 }
-
-/* --- when items are inserted ------------------------------------------------------------------ */
 
 static void item_waits_until_its_chunks_are_full(void **state)
 {
@@ -564,8 +558,6 @@ static void episode_goes_on_when_its_end_fails(void **state)
     assert_int_equal(rp_writer_steps(r.writer), 0);
     rp_test_rig_deinit(&r);
 }
-
-/* --- items that are refused ------------------------------------------------------------------- */
 
 /* A table whose items must be two steps of both columns. */
 static void setup_signature(rp_test_rig *r, int32_t chunk_length)

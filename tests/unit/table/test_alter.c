@@ -145,8 +145,6 @@ static void closed_table_is_not_altered(void **state)
     assert_int_equal(rp_test_info_of(t).max_size, 100);
 }
 
-/* --- max_size --------------------------------------------------------------------------------- */
-
 static void smaller_table_evicts_by_its_remover(void **state)
 {
     (void)state;
@@ -269,8 +267,6 @@ static void shrinking_without_memory_takes_the_bound_back(void **state)
     assert_int_equal(rp_test_info_of(t).size, 10);
 }
 
-/* --- max_bytes -------------------------------------------------------------------------------- */
-
 static void fewer_bytes_evict_until_they_fit(void **state)
 {
     (void)state;
@@ -295,8 +291,6 @@ static void fewer_bytes_evict_until_they_fit(void **state)
     rp_test_put(t, 1, 1, bed.plain);
 }
 
-/* --- max_times_sampled ------------------------------------------------------------------------ */
-
 static void items_past_a_new_bound_go_at_their_next_sample(void **state)
 {
     (void)state;
@@ -313,8 +307,6 @@ static void items_past_a_new_bound_go_at_their_next_sample(void **state)
     rp_test_put(t, 7, 1, bed.plain);
     for (int i = 0; i < 9; i++) assert_int_equal(rp_test_draw(t).key, 7);
 }
-
-/* --- the limiter ------------------------------------------------------------------------------ */
 
 typedef struct call {
     rp_op op;

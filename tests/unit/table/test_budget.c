@@ -280,8 +280,6 @@ static void item_larger_than_the_budget_is_refused_by_every_policy(void **state)
     }
 }
 
-/* --- blocking ------------------------------------------------------------------------------------------ */
-
 typedef struct waiter {
     rp_op op;
     rp_insert item;
@@ -548,8 +546,6 @@ static void budget_is_never_exceeded_under_any_policy(void **state)
         world_deinit(&w);
     }
 }
-
-/* --- memory that is lost ------------------------------------------------------------------------ */
 
 static void lose(world *w, uint64_t blobs)
 {

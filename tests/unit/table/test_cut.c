@@ -62,8 +62,6 @@ static void drop(world *w, const char *name)
     assert_ok(rp_store_drop_table(w->bed.store, (rp_string){name, strlen(name)}, NULL));
 }
 
-/* --- what a cut sees -------------------------------------------------------------------------------- */
-
 static void cut_of_an_empty_table_is_empty(void **state)
 {
     (void)state;
@@ -223,8 +221,6 @@ static void closed_and_dropped_tables_can_be_read(void **state)
     expect_unseen_for_all_kinds(act_drop);
 }
 
-/* --- which blocks have changed ---------------------------------------------------------------------- */
-
 static void expect_changed(world *w, const char *blocks)
 {
     open_cut(w);
@@ -336,8 +332,6 @@ static void restored_table_can_count_as_unchanged(void **state)
     rp_test_bed_deinit(&w.bed);
 }
 
-/* --- limbo ------------------------------------------------------------------------------------------- */
-
 static void items_of_the_cut_stay_alive_until_it_ends(void **state)
 {
     (void)state;
@@ -431,8 +425,6 @@ static void dropped_table_goes_with_its_cut(void **state)
     end_cut(&w, true);
     rp_test_bed_deinit(&w.bed);
 }
-
-/* --- dead slots -------------------------------------------------------------------------------------- */
 
 /* Trajectories over chunks that tell when they are let go: then, for a moment, a table has dead
  * slots and its lock is free. */
@@ -595,8 +587,6 @@ static void slots_do_not_depend_on_when_trajectories_are_let_go(void **state)
     rp_chunk_unref(blob);
     rp_test_bed_deinit(&w.bed);
 }
-
-/* --- taking one -------------------------------------------------------------------------------------- */
 
 static void table_is_in_one_cut_at_a_time(void **state)
 {

@@ -105,8 +105,6 @@ static void expect_drawn(stage *s, size_t least, size_t most)
     give(&s->room.room, s->op.held_bytes);
 }
 
-/* --- tests ------------------------------------------------------------------------------------ */
-
 static void with_room_for_all_it_is_as_ever(void **state)
 {
     stage s;

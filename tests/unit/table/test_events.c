@@ -175,8 +175,6 @@ static void several_extensions_are_told_in_their_order(void **state)
     assert_true(recorded.had_view && !second.had_view);
 }
 
-/* --- the view ------------------------------------------------------------------------------------------ */
-
 static void halve(void *ctx, rp_table_view *view, const rp_event *events, size_t count)
 {
     double priority = -1;
@@ -260,8 +258,6 @@ static void atomic_extension_is_told_between_two_operations_that_waited(void **s
     assert_true(s[1].key == 2 && s[1].priority == 100);
     rp_samples_release(s, 2);
 }
-
-/* --- deferred ones --------------------------------------------------------------------------------------- */
 
 static void echo(void *ctx, rp_table_view *view, const rp_event *events, size_t count)
 {

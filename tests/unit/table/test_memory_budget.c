@@ -95,8 +95,6 @@ static uint64_t store_bytes(const world *w)
     return info.bytes;
 }
 
-/* --- what counts ------------------------------------------------------------------------------ */
-
 static void slices_count(void **state)
 {
     (void)state;
@@ -208,8 +206,6 @@ static void idle_indexes_of_many_tables_count(void **state)
 
     world_deinit(&w);
 }
-
-/* --- how much work it is ------------------------------------------------------------------------ */
 
 /* Each turn leaves the lock: others get in between. */
 static void one_insert_that_evicts_many_takes_turns(void **state)

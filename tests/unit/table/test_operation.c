@@ -52,8 +52,6 @@ static void insert_all(rp_table *t, const rp_insert *items, size_t count)
     assert_int_equal(inserted, count);
 }
 
-/* --- inserting ---------------------------------------------------------------------------------------- */
-
 static void new_key_becomes_an_item(void **state)
 {
     (void)state;
@@ -466,8 +464,6 @@ static void offered_references_of_a_partial_batch_stay_with_what_did_not_go_in(v
     for (size_t i = 4; i < 10; i++) rp_trajectory_unref(items[i].trajectory);
 }
 
-/* --- sampling ------------------------------------------------------------------------------------------ */
-
 static void sample_says_what_was_drawn_and_how(void **state)
 {
     (void)state;
@@ -713,8 +709,6 @@ static void empty_table_has_nothing_to_draw(void **state)
                  "0 items, min_size is 1; 1 more inserts would release it");
     assert_int_equal(drawn, 3);
 }
-
-/* --- seeds ------------------------------------------------------------------------------------------------ */
 
 static void play(uint64_t store_seed, uint64_t table_seed, uint64_t *keys, size_t count)
 {

@@ -89,8 +89,6 @@ static void put(rp_table *t, uint64_t key)
     rp_test_put(t, key, 1, bed.plain);
 }
 
-/* --- starting ------------------------------------------------------------------------------------------ */
-
 static void operation_that_can_go_ahead_is_over_at_once(void **state)
 {
     (void)state;
@@ -235,8 +233,6 @@ static void at_least_ends_a_sample_early(void **state)
     expect_over(&at_once, 0, RP_OK, 3);
 }
 
-/* --- weights ------------------------------------------------------------------------------------------- */
-
 static double weights_when_told[MOST];
 
 static void note_weights(rp_op *op)
@@ -307,8 +303,6 @@ static void weights_of_a_sample_that_ends_early_are_filled_in(void **state)
     }
 }
 
-/* --- lack of memory ------------------------------------------------------------------------------------ */
-
 static void ignore_events(void *ctx, rp_table_view *view, const rp_event *events, size_t count)
 {
     (void)ctx, (void)view, (void)events, (void)count;
@@ -347,8 +341,6 @@ static void partly_drawn_sample_that_lacks_memory_keeps_what_it_has_drawn(void *
     assert_int_equal(rp_test_draw(t).key, 2);
     assert_true(rp_table_check(t));
 }
-
-/* --- order --------------------------------------------------------------------------------------------- */
 
 static void waiting_calls_are_served_in_order_of_arrival(void **state)
 {
@@ -422,8 +414,6 @@ static void insert_without_waiting_does_not_overtake_either(void **state)
     assert_int_equal(rp_test_draw(t).key, 1);
     expect_over(&first, 1, RP_OK, 1);
 }
-
-/* --- withdrawing --------------------------------------------------------------------------------------- */
 
 static void withdrawn_operation_is_over_without_a_call(void **state)
 {
@@ -517,8 +507,6 @@ static void those_behind_a_withdrawn_operation_go_on(void **state)
     (void)t;
 }
 
-/* --- expiring ------------------------------------------------------------------------------------------- */
-
 static void expired_operations_end_with_what_they_have(void **state)
 {
     (void)state;
@@ -565,8 +553,6 @@ static void expiry_lets_those_behind_go_on(void **state)
     assert_int_equal(rp_table_expire(t, 60), RP_FOREVER);
 }
 
-/* --- closing --------------------------------------------------------------------------------------------- */
-
 static void close_ends_every_wait(void **state)
 {
     (void)state;
@@ -601,8 +587,6 @@ static void close_ends_waiting_inserts(void **state)
     expect_over(&a, 1, RP_CANCELLED, 1);
     expect_over(&b, 1, RP_CANCELLED, 0);
 }
-
-/* --- calling back ------------------------------------------------------------------------------------------ */
 
 static rp_table *chain_table;
 static call chain[3];
@@ -690,8 +674,6 @@ static void operation_can_be_started_again_once_over(void **state)
     assert_true(rp_op_withdraw(&c.op, RP_CANCELLED));
 }
 
-/* --- offered references ------------------------------------------------------------------------------------- */
-
 static void offer(call *c, rp_table *t, uint64_t key, size_t count)
 {
     call_init(c, 1000);
@@ -727,8 +709,6 @@ static void offered_references_are_taken_as_far_as_a_waiting_insert_got(void **s
         for (size_t i = c.op.done; i < 6; i++) rp_trajectory_unref(c.items[i].trajectory);
     }
 }
-
-/* --- asking why -------------------------------------------------------------------------------------------- */
 
 static void waiting_calls_can_be_asked_what_they_wait_for(void **state)
 {
@@ -778,8 +758,6 @@ static void waiting_lists_no_more_than_there_is_room_for(void **state)
     assert_int_equal(rp_table_waiting(t, NULL, 0), 3);
     for (size_t i = 0; i < 3; i++) assert_true(rp_op_withdraw(&c[i].op, RP_CANCELLED));
 }
-
-/* --- how long -------------------------------------------------------------------------------------------- */
 
 static void sleep_ms(int64_t ms)
 {

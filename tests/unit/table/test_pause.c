@@ -135,8 +135,6 @@ static void other_calls_go_on_while_paused(void **state)
     assert_ok(rp_table_trim(t, &found, NULL));
 }
 
-/* --- parked ----------------------------------------------------------------------------------- */
-
 typedef struct call {
     rp_op op;
     rp_insert items[2];

@@ -30,8 +30,6 @@ static bool can_sample(rp_limiter_options o, int64_t i, int64_t s, int64_t d, in
     return rp_rate_limiter_can_sample(&rl, n);
 }
 
-/* --- the formulas ---------------------------------------------------------------------------------- */
-
 static void samples_wait_below_min_size_and_not_at_it(void **state)
 {
     (void)state;
@@ -162,8 +160,6 @@ static void reset_zeroes_the_counts_and_keeps_the_options(void **state)
     assert_true(rl.options.max_diff == 2);
 }
 
-/* --- what is refused --------------------------------------------------------------------------------- */
-
 static void assert_refused(rp_limiter_options o, const char *part)
 {
     rp_error err = {0};
@@ -211,8 +207,6 @@ static void bounds_beyond_all_counts_are_no_bounds(void **state)
             assert_true(can_insert(o, 1, 0, 0, 1) && can_sample(o, 1, 0, 0, 1));
         }
 }
-
-/* --- numbers of peers and files -------------------------------------------------------------- */
 
 static const double extremes[] = {
     0,    -0.0, 5e-324, DBL_MIN, 1e-300,   1e-12,  0.1,        0.5,         1,
@@ -377,8 +371,6 @@ static void every_legal_ratio_of_reverb_is_accepted(void **state)
         assert_accepted(o);
     }
 }
-
-/* --- all small states ----------------------------------------------------------------------------------- */
 
 enum { SMALL = 80 };
 
@@ -553,8 +545,6 @@ static void recentering_an_unbounded_limiter_carries_nothing(void **state)
     assert_true(huge.carried == 0);
     assert_true(rp_rate_limiter_can_insert(&rl, 1) && rp_rate_limiter_can_sample(&rl, 1));
 }
-
-/* --- texts ------------------------------------------------------------------------------------------------ */
 
 static void reason_for_a_waiting_insert_has_the_numbers(void **state)
 {

@@ -336,8 +336,6 @@ static void items_over_the_byte_limits_are_restored(void **state)
     world_deinit(&w);
 }
 
-/* --- at random ------------------------------------------------------------------------------------- */
-
 /* Changes some bytes of the state's numbers, of slots (but for their trajectories) or of sets.
  */
 static void mutate(world *w, rp_rng *rng)

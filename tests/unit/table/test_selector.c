@@ -77,8 +77,6 @@ static uint32_t pick(rp_selector *s, double *probability)
     return slot;
 }
 
-/* --- the model -------------------------------------------------------------------------------------- */
-
 typedef struct model {
     rp_selector_options options;
     bool there[SLOTS];
@@ -155,8 +153,6 @@ static void expect_batch(rp_selector *s, const model *m, size_t count, bool dist
         if (distinct) taken[slots[i]] = true;
     }
 }
-
-/* --- the suite -------------------------------------------------------------------------------------- */
 
 static double any_priority(void)
 {
@@ -343,8 +339,6 @@ static void upcoming_is_what_removals_will_pick(void **state)
     }
 }
 
-/* --- heaps -------------------------------------------------------------------------------------------- */
-
 static void equal_priorities_leave_in_order_of_being_set(void **state)
 {
     (void)state;
@@ -416,8 +410,6 @@ static void distinct_pick_from_a_heap_leaves_turns_as_they_were(void **state)
     assert_true(s->ops->check(s, 64));
     rp_selector_free(s);
 }
-
-/* --- prioritized ---------------------------------------------------------------------------------------- */
 
 static void zero_is_picked_only_while_there_is_nothing_else(void **state)
 {
@@ -493,8 +485,6 @@ static void large_batch_of_draws_has_the_right_probabilities(void **state)
     for (size_t i = 0; i < 600; i++) assert_false(seen[slots[i]]), seen[slots[i]] = true;
     rp_selector_free(s);
 }
-
-/* --- weighing --------------------------------------------------------------------------------------------- */
 
 static void weights_are_powers_of_priorities(void **state)
 {

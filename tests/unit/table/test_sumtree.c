@@ -71,8 +71,6 @@ static double any_weight(rp_rng *rng, int mix)
     }
 }
 
-/* --- one kernel against another ----------------------------------------------------------------- */
-
 static void expect_same_draws(rp_sumtree *a, rp_sumtree *b, rp_rng *rng)
 {
     double total = rp_sumtree_total(a), targets[200];
@@ -135,8 +133,6 @@ static void every_kernel_agrees_with_plain_to_the_bit(void **state)
                 compare_with_plain(kernels[k], sizes[s], mix, 10 * sizes[s] + (size_t)mix);
     }
 }
-
-/* --- each kernel on its own ---------------------------------------------------------------------- */
 
 /* Runs `test` once for each kernel of this machine. */
 static void with_each_kernel(void (*test)(const char *kernel))
@@ -271,8 +267,6 @@ static void single_leaf_is_always_found(void **state)
     (void)state;
     with_each_kernel(check_single_leaf);
 }
-
-/* --- what does not depend on the kernel ----------------------------------------------------------- */
 
 static void leaf_given_twice_keeps_its_last_weight(void **state)
 {

@@ -35,8 +35,6 @@ static void put(rp_table *t, uint64_t key, double priority)
     rp_test_put(t, key, priority, bed.plain);
 }
 
-/* --- birth ----------------------------------------------------------------------------------------- */
-
 static void expect_refused(const rp_table_options *o, const char *part)
 {
     rp_table *t = NULL;
@@ -168,8 +166,6 @@ static void the_weight_of_a_table_is_what_its_sampler_sees(void **state)
     assert_true(rp_test_info_of(t).total_weight == 0);
 }
 
-/* --- update ----------------------------------------------------------------------------------------- */
-
 static void update_sets_known_keys_and_counts_them(void **state)
 {
     (void)state;
@@ -269,8 +265,6 @@ static void bad_priority_anywhere_in_an_update_changes_nothing(void **state)
         before = rp_test_info_of(t);
     }
 }
-
-/* --- delete and peek -------------------------------------------------------------------------------- */
 
 static void delete_takes_known_keys_and_counts_them(void **state)
 {
@@ -378,8 +372,6 @@ static void large_peek_finds_all(void **state)
     free(keys);
     free(out);
 }
-
-/* --- the whole table ---------------------------------------------------------------------------------- */
 
 static void reset_starts_from_nothing(void **state)
 {
@@ -536,8 +528,6 @@ static void can_insert_and_can_sample_take_any_count(void **state)
     assert_false(rp_table_can_insert(t, INT64_MIN));
     assert_false(rp_table_can_sample(t, INT64_MIN));
 }
-
-/* --- priorities --------------------------------------------------------------------------------------- */
 
 static void each_kind_takes_what_it_can_weigh_and_refuses_the_rest(void **state)
 {

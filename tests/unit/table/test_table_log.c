@@ -315,8 +315,6 @@ static void restored_slots_keep_their_numbers(void **state)
     rp_test_recorder_deinit(&recorder);
 }
 
-/* --- what cannot have happened ---------------------------------------------------------------------------- */
-
 static void refuse(world *w, const rp_change *change, const char *part)
 {
     assert_fails(rp_table_replay(w->t, change, &w->bed.err), RP_CORRUPT, &w->bed.err, part);

@@ -204,8 +204,6 @@ static void memory_that_is_given_back_can_be_used_again(void **state)
     in_a_thread(trim_around_blocks);
 }
 
-/* --- threads ---------------------------------------------------------------------------------- */
-
 enum { LINE = 4096, PASSED = 200000 };
 
 /* Blocks on their way from one thread to another. */

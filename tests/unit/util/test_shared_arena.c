@@ -255,8 +255,6 @@ static void once_retired_nothing_changes(void **state)
     rp_shared_map_deinit(&map);
 }
 
-/* --- at random ---------------------------------------------------------------------------------- */
-
 typedef struct entry {
     uint8_t *data;
     size_t size;
@@ -388,8 +386,6 @@ static void memory_that_runs_out_is_a_status(void **state)
     (void)state;
     rp_test_survives_oom(one_of_each);
 }
-
-/* --- the other side ------------------------------------------------------------------------------ */
 
 static void a_map_sees_what_is_written_and_no_further(void **state)
 {

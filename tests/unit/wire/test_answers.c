@@ -94,8 +94,6 @@ static void expect_own_part(const rp_table_info *a, const rp_table_info *b)
     assert_memory_equal(&a->sample_waits, &b->sample_waits, sizeof a->sample_waits);
 }
 
-/* --- tables ------------------------------------------------------------------------------------------ */
-
 static void what_two_answers_tell_of_tables_comes_together(void **state)
 {
     rp_signature *signature = make_signature();
@@ -278,8 +276,6 @@ static void keys_of_one_answer_have_a_limit_issue_20(void **state)
     free(data);
 }
 
-/* --- small ones -------------------------------------------------------------------------------------- */
-
 static void keys_are_confirmed_packed_or_not(void **state)
 {
     uint64_t keys[] = {2, 0, UINT64_MAX, 300}, read[8];
@@ -396,8 +392,6 @@ static void a_sentence_that_is_too_long_is_cut_between_characters(void **state)
     assert_ok(rp_wire_read_blocked(ages.data, ages.size, 99, &read, 1, &count, &total, NULL));
     assert_true(read.waiting.until_ns == RP_FOREVER);
 }
-
-/* --- damage and memory ------------------------------------------------------------------------------- */
 
 static bool is_expected(rp_status st)
 {

@@ -11,8 +11,6 @@ static rp_h2_wait waits(const rp_test_pair *p)
     return rp_h2_waits_for(p->h2, &bytes);
 }
 
-/* --- beginning ---------------------------------------------------------------------------------- */
-
 static void settings_are_exchanged_before_anything_else(void **state)
 {
     (void)state;
@@ -57,8 +55,6 @@ static void who_speaks_something_else_is_told_so(void **state)
         rp_test_pair_deinit(&p);
     }
 }
-
-/* --- requests ----------------------------------------------------------------------------------- */
 
 static void a_request_shows_what_its_headers_say(void **state)
 {
@@ -270,8 +266,6 @@ static void every_open_call_can_be_visited(void **state)
     for (int i = 0; i < 5; i++) assert_int_equal(streams[i]->status, RP_UNAVAILABLE);
     rp_test_pair_deinit(&p);
 }
-
-/* --- signs of life and the end ------------------------------------------------------------------ */
 
 static void pings_are_answered(void **state)
 {

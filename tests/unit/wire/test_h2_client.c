@@ -20,8 +20,6 @@ static void assert_end(const rp_test_ends_call *call, rp_status status)
     if (status == RP_OK) assert_string_equal(call->text, "");
 }
 
-/* --- calls that go well --------------------------------------------------------------------- */
-
 static void one_message_gets_one_answer_at_every_size(void **state)
 {
     static const size_t sizes[] = {
@@ -162,8 +160,6 @@ static void both_send_at_once_within_the_windows(void **state)
     rp_test_ends_deinit(&e);
 }
 
-/* --- headers and errors --------------------------------------------------------------------- */
-
 static void the_head_says_who_asks_and_how_long_he_waits(void **state)
 {
     rp_test_ends e;
@@ -257,8 +253,6 @@ static void a_message_over_the_limit_ends_the_call(void **state)
     rp_test_ends_deinit(&e);
 }
 
-/* --- pausing -------------------------------------------------------------------------------- */
-
 static void a_paused_call_holds_the_server_up_and_no_other_call(void **state)
 {
     rp_test_ends e;
@@ -346,8 +340,6 @@ static void an_end_that_waits_is_not_told_when_the_connection_is_freed(void **st
     rp_test_ends_deinit(&e);
 }
 
-/* --- taking back ---------------------------------------------------------------------------- */
-
 /* After so many bytes each way: whatever has happened by then. */
 static void a_call_can_be_taken_back_at_any_time(void **state)
 {
@@ -433,8 +425,6 @@ static void the_server_may_end_a_call_at_any_time(void **state)
         rp_test_ends_deinit(&e);
     }
 }
-
-/* --- limits and goodbyes -------------------------------------------------------------------- */
 
 static void no_more_calls_begin_than_the_server_takes(void **state)
 {
@@ -531,8 +521,6 @@ static void pings_are_answered_both_ways(void **state)
     assert_true(e.client_alive);
     rp_test_ends_deinit(&e);
 }
-
-/* --- memory --------------------------------------------------------------------------------- */
 
 /* Calls of several kinds, as far as memory reaches. */
 static void use_everything(rp_test_ends *e)

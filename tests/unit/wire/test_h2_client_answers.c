@@ -178,8 +178,6 @@ static void assert_end(const world *w, rp_status status, const char *text)
     assert_string_equal(w->text, text);
 }
 
-/* --- statuses ------------------------------------------------------------------------------- */
-
 static void trailers_say_how_it_ended(void **state)
 {
     static const struct {
@@ -358,8 +356,6 @@ static void headers_have_their_limits(void **state)
     }
 }
 
-/* --- resets and goodbyes -------------------------------------------------------------------- */
-
 static void a_reset_ends_the_call_as_grpc_says(void **state)
 {
     static const rp_status expected[16] = {
@@ -474,8 +470,6 @@ static void the_limit_of_calls_may_change(void **state)
     assert_int_equal(w.h2->streams, 0);
     finish(&w);
 }
-
-/* --- servers that are not as they should be ------------------------------------------------- */
 
 static void a_server_may_ping_and_open_windows_as_it_likes(void **state)
 {

@@ -58,8 +58,6 @@ static void blocks_that_cannot_be_had_leave_the_old_ones(void **state)
     assert_int_equal(oom.live, 0);
 }
 
-/* --- a conversation in whatever memory there is ------------------------------------------------- */
-
 typedef struct talk {
     rp_trajectory *trajectory;
     const uint8_t *wire;

@@ -170,8 +170,6 @@ static void what_is_still_to_come_is_known(void **state)
     rp_test_pair_deinit(&p);
 }
 
-/* --- windows ------------------------------------------------------------------------------------ */
-
 static void a_paused_call_holds_no_more_than_its_window(void **state)
 {
     enum { SIZE = 1000, COUNT = 3 * WINDOW / SIZE };
@@ -282,8 +280,6 @@ static void empty_messages_that_wait_are_counted_as_what_they_take(void **state)
     rp_test_pair_deinit(&p);
 }
 
-/* --- what ends a paused call -------------------------------------------------------------------- */
-
 static void finish_second(rp_test_pair *p, rp_call *call, const uint8_t *data, size_t size,
                           rp_block *block)
 {
@@ -348,8 +344,6 @@ static void a_connection_that_is_freed_lets_go_of_what_waits(void **state)
     rp_test_pair_carry(&p);
     rp_test_pair_deinit(&p); /* counts what is left */
 }
-
-/* --- who waits for whom ------------------------------------------------------------------------- */
 
 static rp_h2_wait waits(const rp_test_pair *p)
 {

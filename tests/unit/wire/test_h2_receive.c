@@ -147,8 +147,6 @@ static void messages_of_several_calls_may_be_interleaved(void **state)
     rp_test_pair_deinit(&p);
 }
 
-/* --- large messages ----------------------------------------------------------------------------- */
-
 static void a_message_larger_than_every_window_arrives(void **state)
 {
     enum { SIZE = 40 * MIB + 7 }; /* the connection's window has 16 MiB */
@@ -266,8 +264,6 @@ static void a_block_that_is_referred_to_stays(void **state)
     free(expected);
     rp_test_pair_deinit(&p);
 }
-
-/* --- what is refused ---------------------------------------------------------------------------- */
 
 static rp_h2_limits messages_of(size_t bytes)
 {

@@ -64,8 +64,6 @@ static rp_test_stream *open_call(rp_test_pair *p)
 /* Windows in which nothing has to wait. */
 static const rp_test_client_options wide = {.window = 1 << 30, .session_window = 1 << 30};
 
-/* --- answers and statuses ----------------------------------------------------------------------- */
-
 static void messages_come_before_the_status(void **state)
 {
     (void)state;
@@ -187,8 +185,6 @@ static void plain_requests_have_plain_answers(void **state)
     rp_test_pair_deinit(&p);
 }
 
-/* --- small parts -------------------------------------------------------------------------------- */
-
 static void answers_leave_in_parts_of_every_size(void **state)
 {
     static const size_t steps[] = {1, 2, 3, 5, 9, 100, 4095, 4096, 10000};
@@ -303,8 +299,6 @@ static void a_connection_may_be_freed_while_its_bytes_are_being_written(void **s
         give_up(&b);
     }
 }
-
-/* --- windows ------------------------------------------------------------------------------------ */
 
 static void answers_wait_for_the_window_of_their_call(void **state)
 {
@@ -423,8 +417,6 @@ static void room_can_be_made_for_calls_that_have_nothing_to_send(void **state)
     rp_test_pair_deinit(&p);
 }
 
-/* --- aborting ----------------------------------------------------------------------------------- */
-
 static void an_abort_drops_what_waits(void **state)
 {
     (void)state;
@@ -500,8 +492,6 @@ static void an_abort_keeps_what_was_promised(void **state)
     rp_test_pair_deinit(&p);
     give_up(&b);
 }
-
-/* --- calls whose client goes on ------------------------------------------------------------------ */
 
 static void a_call_that_is_answered_is_reset_late(void **state)
 {

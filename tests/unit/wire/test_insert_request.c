@@ -96,8 +96,6 @@ static void a_key_to_keep_that_does_not_fit_is_none(void **state)
     assert_true(keep[0] == 0 && keep[1] == 7);
 }
 
-/* --- items ------------------------------------------------------------------------------------ */
-
 typedef struct item {
     rp_wire_column columns[3];
     rp_wire_slice slices[4];

@@ -82,8 +82,6 @@ static void the_bytes_are_those_that_protobuf_writes(void **state)
     rp_chunk_unref(chunk);
 }
 
-/* --- round trips ------------------------------------------------------------------------------------ */
-
 enum { CHUNKS = 40, ROWS = 64, MAX_COLUMNS = 20, MAX_SLICES = 60 };
 
 static rp_trajectory *random_trajectory(rp_rng *rng, rp_chunk *const *chunks)

@@ -17,8 +17,6 @@ static rp_wire_table_options options_of(const char *hex)
     return options; /* what it borrows is gone */
 }
 
-/* --- tables ----------------------------------------------------------------------------------- */
-
 static void absent_options_have_their_defaults(void **state)
 {
     rp_wire_table_options o = options_of("0a00");
@@ -207,8 +205,6 @@ static void waiting_calls_are_described(void **state)
     rp_buf_deinit(&out);
 }
 
-/* --- items ------------------------------------------------------------------------------------ */
-
 static void keys_are_counted_against_their_limit(void **state)
 {
     rp_test_bytes keys = rp_test_bytes_of("0a0174 1202 0102 1003 1801 2001");
@@ -279,8 +275,6 @@ static void the_number_of_keys_found_is_said(void **state)
     assert_wrote(&out, "08ac02");
     rp_buf_deinit(&out);
 }
-
-/* --- samples ---------------------------------------------------------------------------------- */
 
 static void sample_requests_tell_zero_from_absent(void **state)
 {

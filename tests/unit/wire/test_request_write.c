@@ -31,8 +31,6 @@ static void expect_name(rp_string name, const char *expected)
     assert_memory_equal(name.data, expected, name.size);
 }
 
-/* --- Reverb's service ---------------------------------------------------------------------------- */
-
 static void sample_requests_say_how_long_to_wait(void **state)
 {
     rp_buf *out = *state;
@@ -87,8 +85,6 @@ static void reset_and_initialize_name_a_table(void **state)
     expect_name(table, "x");
     assert_int_equal(pid, -7);
 }
-
-/* --- our own -------------------------------------------------------------------------------------- */
 
 static void expect_selector(const rp_selector_options *a, const rp_selector_options *b)
 {

@@ -20,8 +20,6 @@ static bool text_is(rp_string text, const char *expected)
     return text.size == strlen(expected) && memcmp(text.data, expected, text.size) == 0;
 }
 
-/* --- vectors ---------------------------------------------------------------------------------- */
-
 static void messages_made_by_protoc_come_out_as_they_went_in(void **state)
 {
     static const struct {
@@ -48,8 +46,6 @@ static void messages_made_by_protoc_come_out_as_they_went_in(void **state)
     }
     rp_buf_deinit(&out);
 }
-
-/* --- SampleStreamRequest ---------------------------------------------------------------------- */
 
 static rp_wire_sample_request sample_request(const char *hex)
 {
@@ -137,8 +133,6 @@ static void bytes_that_are_no_message_are_refused_with_a_sentence(void **state)
     assert_int_equal(out.size, 0);
     rp_buf_deinit(&out);
 }
-
-/* --- MutatePrioritiesRequest ------------------------------------------------------------------ */
 
 static void updates_and_keys_are_counted_then_copied(void **state)
 {
@@ -260,8 +254,6 @@ static void initialize_requests_say_who_wants_which_table(void **state)
     assert_int_equal(pid, 19350);
     assert_true(text_is(table, "u"));
 }
-
-/* --- responses -------------------------------------------------------------------------------- */
 
 static void confirmations_are_packed(void **state)
 {

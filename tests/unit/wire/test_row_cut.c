@@ -119,8 +119,6 @@ static bool try_cut(const rp_chunk *chunk, size_t first, size_t count)
     return true;
 }
 
-/* --- examples ----------------------------------------------------------------------------------- */
-
 static void rows_are_cut_by_every_codec(void **state)
 {
     (void)state;
@@ -300,8 +298,6 @@ static void bytes_that_cannot_be_decoded_are_said_to_be_corrupt(void **state)
     }
 }
 
-/* --- anything ----------------------------------------------------------------------------------- */
-
 /* One row of a column of any kind; strings are kept in `texts`. */
 static void fill_row(rp_rng *rng, const rp_spec *spec, rp_string *strings, char *texts,
                      uint8_t *numbers, rp_tensor *out)
@@ -380,8 +376,6 @@ static void a_cut_decodes_to_the_rows_of_the_original(void **state)
     }
     assert_true(cuts > 500);
 }
-
-/* --- memory ------------------------------------------------------------------------------------- */
 
 static rp_status scenario(const rp_allocator *alloc)
 {

@@ -147,8 +147,6 @@ static void release(rp_sample *samples, size_t count)
     for (size_t i = 0; i < count; i++) rp_trajectory_unref(samples[i].trajectory);
 }
 
-/* --- whole samples ---------------------------------------------------------------------------------- */
-
 static void samples_of_one_message_come_in_order(void **state)
 {
     fixture *f = *state;
@@ -247,8 +245,6 @@ static void large_chunks_stay_in_the_block(void **state)
     release(out + 1, 1);
 }
 
-/* --- pieces ------------------------------------------------------------------------------------------ */
-
 static void a_sample_may_come_in_pieces_over_messages(void **state)
 {
     fixture *f = *state;
@@ -290,8 +286,6 @@ static void a_sample_that_was_begun_can_be_forgotten(void **state)
     expect_sample(&out[0], &f->samples[0]);
     release(out, 1);
 }
-
-/* --- what is wrong ----------------------------------------------------------------------------------- */
 
 static rp_status read_hex(fixture *f, const char *hex, rp_error *err)
 {
@@ -456,8 +450,6 @@ static void damaged_messages_do_no_harm(void **state)
     free(damaged);
 }
 
-/* --- batches ----------------------------------------------------------------------------------------- */
-
 /* A SampleResponse of all samples: every chunk once, then the entries. */
 static void write_batch(fixture *f)
 {
@@ -512,8 +504,6 @@ static void a_peek_without_data_has_no_trajectories(void **state)
                                         out, 8, &count, &err),
                  RP_CORRUPT, &err, "did not come");
 }
-
-/* --- memory ------------------------------------------------------------------------------------------ */
 
 static fixture *staged; /* for scenarios, which have no state */
 

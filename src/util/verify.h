@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks of invariants in builds without NDEBUG: debug builds and those with sanitizers.
+ *
+ * assert() states one condition that takes constant time. RP_VERIFY() calls the checker of a
+ * module, which may walk a whole structure. A checker that ran after each operation would make
+ * n operations cost n * n, so RP_VERIFY() runs it only as often as keeps its cost constant for
+ * each operation: always for a structure of up to VERIFY_PACE parts, every 8th time for one of
+ * 8 * VERIFY_PACE.
+ */
+#ifndef RP_UTIL_VERIFY_H
+#define RP_UTIL_VERIFY_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef NDEBUG
+#define RP_VERIFY(parts, check) ((void)0)
+#else
+/* Calls check, an expression that is true if all invariants hold. parts is the number of parts
+ * it walks. */
+#define RP_VERIFY(parts, check) ((void)(rp_verify_is_due(parts) && (assert(check), true)))
+
+enum { VERIFY_PACE = 64 };
+
+/* Says whether a checker that walks that many parts is to run now. Each thread keeps its own
+ * count. */
+static inline bool rp_verify_is_due(size_t parts)
+{
+    static _Thread_local size_t saved;
+    saved += VERIFY_PACE;
+    if (saved < parts) return false;
+    saved = 0;
+    return true;
+}
+#endif
+
+#endif
