@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 BENCH ?= $(patsubst bench/%.c,%,$(shell grep -l '^int main' bench/*.c 2>/dev/null)) grpcio-client dmreverb-client
 C_FILES = $(shell find include src tests fuzz bench examples python -name '*.[ch]')
 
-.PHONY: all run test test-long bench paper wheel format lint fuzz budget campaign install clean help need-build
+.PHONY: all run test test-long durability bench paper wheel format lint fuzz budget campaign install clean help need-build
 
 all: build/release/build.ninja  ## build the library, the command, examples and benchmarks; installs what that needs
 	@$(MESON) compile -C build/release
@@ -26,11 +26,16 @@ run: build/release/build.ninja  ## build a server and start it on localhost:8000
 	@echo 'or any Reverb client: reverb.Client("localhost:8000"). Ctrl-C stops it.'
 	@exec build/release/src/cli/reprise serve --port 8000
 
-test:  ## everything that has to pass; ONLY="asan lint" for some parts of it
+test:  ## what has to pass, in a few minutes; ONLY="asan lint" for some parts of it
 	@tools/need.sh build test $(if $(ONLY),$(filter cross python,$(ONLY)),cross python)
 	@$(PYTHON) tests/run.py $(ONLY)
 
-test-long:  ## crashes, power cuts, errors and damage at full length; SECONDS=600 for a part of it
+test-long:  ## every test in every build at full length, lint, planted bugs, wheels: most of an hour
+	@tools/need.sh build test cross python
+	@$(PYTHON) tests/run.py --long $(ONLY)
+
+durability:  ## a million power cuts, 10,000 kills, every bit; SECONDS=600 for a part of it
+	@tools/need.sh build test
 	@$(PYTHON) tests/durability/long.py $(if $(SECONDS),--seconds $(SECONDS)) \
 		$(if $(AT_ONCE),--at-once $(AT_ONCE)) $(ONLY)
 
@@ -63,7 +68,7 @@ budget: all  ## resident memory against the formula of docs/operations.md, under
 	@RP_BUILD=build/release $(PYTHON) tests/attack/budget.py $(if $(SECONDS),--seconds $(SECONDS))
 
 campaign:  ## hours of random runs against the models, then of fuzzing
-	@$(PYTHON) tests/run.py --suite property --scale 50 --timeout 14400 release asan tsan
+	@$(PYTHON) tests/run.py --long --suite property --scale 50 --timeout 14400 release asan tsan
 	@$(PYTHON) tools/fuzz.py --seconds 3600
 
 install: all  ## install into PREFIX (default /usr/local), below DESTDIR if that is set

@@ -2,20 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the project in every configuration and runs every check; `make test` calls it.
 
-    tests/run.py                      everything
+    tests/run.py                      everything, in a few minutes
     tests/run.py asan lint            these parts only
-    tests/run.py --suite property --scale 50 release asan
+    tests/run.py --long               every test in every build, at full length; `make test-long`
+    tests/run.py --long --suite property --scale 50 release asan
                                       long random runs
 
-Parts: release, asan, tsan and cross build the library and run its tests; replay runs the fuzz
-corpora; oracle holds our messages against protobuf's own; meta, format and lint look at the
-source; examples and docs use an installed copy as a user would; cli runs the command; conformance
-lets independent clients loose on a server process, attack hostile ones (on those of asan and tsan,
-if these parts run as well); python builds a wheel and tests the package as it is installed, once
-more with the sanitizers, beside TensorFlow (if conformance runs as well), and counts references;
-plants builds a copy of the sources with bugs to be chosen and places to be killed at, and planted shows that the tests of
-durability find them. One line per program, the output of what failed, and at the end `N passed, N
-failed`.
+Parts: release, asan, tsan and cross build the library and run its tests. replay runs the fuzz
+corpora. oracle compares our messages with protobuf's own. meta, format and lint check the source.
+examples and docs use an installed copy as a user would. cli runs the command. conformance runs
+independent clients on a server process, and attack hostile ones (on the servers of asan and tsan, if
+these parts run as well). python tests the package of the release build, the package with the
+sanitizers, and counts references. planted builds a copy of the sources with bugs to be chosen, and
+shows that the tests of durability find them.
+
+Without --long, each test runs where it finds most, once: unit tests with the sanitizers, those of
+threads under tsan, random runs and crashes in the release build, and what depends on the machine
+under the emulator. --long runs all of them everywhere, and lint, planted, a wheel in an environment of
+its own, the package beside TensorFlow, and our tests of the package on dm-reverb itself.
+
+One line per program, the output of what failed, and at the end `N passed, N failed`.
 """
 
 import argparse
@@ -46,15 +52,24 @@ JOBS = os.cpu_count() or 2
 OTHER_MACHINE = "x86_64" if platform.machine() == "aarch64" else "aarch64"
 
 # How each configuration is built and run. RP_TEST_SCALE tells a long test how much to do: 1 is
-# what a plain build manages in a minute.
-# Sanitized builds have what a stack trace needs and no more: a fifth of the time to compile.
-SANITIZED = ["-Dbuildtype=debugoptimized", "-Doptimization=1", "-Ddebug=false",
+# what a plain build manages in a minute. "short" has what differs without --long: "programs", those
+# that are built and run; "without", tests that another build runs; and "scale".
+# Sanitized builds have what a stack trace needs and no more: a third of the time to compile.
+SANITIZED = ["-Dbuildtype=debugoptimized", "-Doptimization=0", "-Ddebug=false",
              "-Db_lundef=false", "-Dprograms=false", "-Dc_link_args=-fuse-ld=lld"]
 BUILDS = {
     "release": {
         "cc": "gcc",
-        "options": [f"--prefix={STAGE}", "--libdir=lib"],
+        "options": [f"--prefix={STAGE}", "--libdir=lib", "-Dpython=auto"],
         "scale": 1.0,
+        "short": {
+            "programs": ["durability_damage", "durability_errors", "durability_exact",
+                         "durability_full", "durability_kill", "durability_power", "fault",
+                         "property", "transport", "unit_buffer", "unit_chunk", "unit_disk",
+                         "unit_table", "unit_util"],
+            "more": ["client_driver"],
+            "scale": 0.2,
+        },
     },
     "asan": {
         "cc": "clang",
@@ -68,14 +83,20 @@ BUILDS = {
             "handle_segv=2:handle_sigbus=2:handle_sigfpe=2:handle_sigill=2",
             "UBSAN_OPTIONS": "print_stacktrace=1",
         },
+        "short": {"scale": 0.05},
     },
     "tsan": {
         "cc": "clang",
         "options": SANITIZED + ["-Db_sanitize=thread", "-Dc_args=-gline-tables-only"],
         "scale": 0.1,
-        "threaded": True,
-        "without": {"durability_damage", "durability_exact"},  # next to nothing in their threads
+        # Programs that start no thread.
+        "without": {"durability_damage", "durability_exact"},
         "env": {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"},
+        "short": {
+            "programs": ["property", "transport", "unit_client", "unit_disk", "unit_durable",
+                         "unit_net", "unit_server", "unit_store", "unit_table", "unit_util"],
+            "scale": 0.05,
+        },
     },
     "plants": {
         "cc": "gcc",
@@ -84,8 +105,7 @@ BUILDS = {
         "source": ROOT / "build" / "planted",
         "scale": 1.0,
         "targets": ["test_durability_damage", "test_durability_errors", "test_durability_exact",
-                    "test_durability_points", "test_durability_power", "test_unit_cut",
-                    "test_unit_restore"],
+                    "test_durability_points", "test_durability_power", "test_unit_table"],
         "tests": {"durability_points"},
     },
     "cross": {
@@ -100,6 +120,10 @@ BUILDS = {
                     "property_tier", "unit_queue_budget",
                     # qemu asks the kernel for more descriptors than the program does.
                     "unit_fd_pass"},
+        "short": {
+            "programs": ["unit_buffer", "unit_chunk", "unit_disk", "unit_store", "unit_table",
+                         "unit_tensor", "unit_util", "unit_wire"],
+        },
     },
 }
 CHECKS = ["replay", "oracle", "meta", "format", "lint", "examples", "docs", "cli", "conformance",
@@ -108,6 +132,8 @@ NEEDS = {"replay": {"asan"}, "oracle": {"asan"}, "lint": {"asan"}, "meta": {"rel
          "examples": {"release"}, "docs": {"release"}, "cli": {"release"},
          "conformance": {"release"}, "attack": {"release"}, "python": {"release", "asan"},
          "planted": {"plants"}}
+USES = {"attack": {"asan", "tsan"}}  # builds that a part waits for if they are made at all
+LONG = {"plants", "planted", "lint"}  # parts of --long, unless they are named
 ALONE = 9  # order of jobs that measure times: behind all others, one by one
 WAITS = -1  # of jobs that wait nearly all the time: beside the others, one by one
 
@@ -206,18 +232,27 @@ def fixed_addresses():
         return []
 
 
-def threaded():
-    """The test programs that can start a thread: for the others there is nothing that the thread
-    sanitizer could find. Linked statically, a program has of the library only what it uses, so the
-    plain build tells; without it, all of them."""
-    programs = [p for p in (BUILD / "release" / "tests").glob("test_*") if p.is_file()]
-    return sorted(p.name for p in programs if "pthread_create" in run(["nm", "-Du", p])[1])
+def chosen(name, is_long):
+    """The settings of a configuration, with or without --long."""
+    config = BUILDS[name]
+    return config if is_long else {**config, **config.get("short", {})}
 
 
-def build(name):
+def needed(where, config):
+    """The files to build: all, or what is installed, the command and the programs of the tests that
+    run."""
+    if "programs" not in config:
+        return config.get("targets", [])
+    names = {f"test_{p}" for p in config["programs"]} | set(config.get("more", []))
+    status, output = run([MESON, "introspect", "--targets", where])
+    assert status == 0, output
+    return [os.path.relpath(file, where) for target in json.loads(output)
+            if target["installed"] or target["name"] in names for file in target["filename"]]
+
+
+def build(name, config):
     """Configures and builds one configuration with warnings as errors. A directory configured
     with other options is made anew."""
-    config = BUILDS[name]
     where = BUILD / name
     source = config.get("source", ROOT)
     options = ["-Dwerror=true", "-Dtests=enabled", "-Db_colorout=never"] + config["options"]
@@ -237,11 +272,7 @@ def build(name):
         if status != 0:
             return Result(0, 1, output)
         stamp.write_text(json.dumps(options))
-    targets = config.get("targets", [])
-    if config.get("threaded") and threaded():
-        targets = [*threaded(), "src/cli/reprise:executable"]
-    status, output = run([MESON, "compile", "-C", where, "-j", JOBS, "--ninja-args=-k0",
-                          *targets], env=env)
+    status, output = run(["ninja", "-C", where, f"-j{JOBS}", "-k0", *needed(where, config)], env=env)
     progress = r"\A.*?(?=^FAILED: )|^\[\d+/\d+\] [^\n]*\n"
     output = re.sub(progress, "", output, flags=re.DOTALL | re.MULTILINE)
     return Result(1, 0) if status == 0 else Result(0, 1, output)
@@ -270,14 +301,13 @@ def parse_tap(status, output, timeout):
     return result
 
 
-def test_jobs(name, args):
-    """One job for each test program of a build."""
-    config = BUILDS[name]
+def test_jobs(name, config, args):
+    """One job for each file of tests in a build."""
     where = BUILD / name
     status, output = run([MESON, "introspect", "--tests", where])
     assert status == 0, output
     wrapper = fixed_addresses() if config.get("env") else config.get("wrapper", [])
-    chosen = threaded() if config.get("threaded") else []
+    programs = {f"test_{p}" for p in config.get("programs", [])}
     jobs = []
     for test in json.loads(output):
         suites = {s.split(":")[-1] for s in test["suite"]}
@@ -289,7 +319,7 @@ def test_jobs(name, args):
             continue
         if test["name"] in config.get("without", set()):
             continue
-        if chosen and pathlib.Path(test["cmd"][0]).name not in chosen:
+        if programs and pathlib.Path(test["cmd"][0]).name not in programs:
             continue
         env = {**test["env"], **config.get("env", {}),
                "RP_TEST_SCALE": str(config["scale"] * args.scale)}
@@ -363,13 +393,14 @@ def cli_job():
     return pytest_job("/usr/bin/python3", "tests/cli", {"RP_BUILD": str(BUILD / "release")})
 
 
-def attack_jobs(built):
+def attack_jobs(built, is_long):
     """The attack pack, on a server with the sanitizers if there is one; under tsan the mixed load
-    only, and what is timed on the plain build."""
+    only, and what is timed on the plain build, with --long."""
     latency, load = "tests/attack/test_latency.py", "tests/attack/test_load.py"
     victim = "asan" if "asan" in built else "release"
-    runs = [(0, victim, victim, "tests/attack"), (0, "tsan", "tsan", load),
-            (ALONE, "latency", "release", latency)]
+    runs = [(0, victim, victim, "tests/attack"), (0, "tsan", "tsan", load)]
+    if is_long:
+        runs.append((ALONE, "latency", "release", latency))
     jobs = []
     for order, name, build, what in runs:
         env = {**BUILDS[build].get("env", {}), "RP_BUILD": str(BUILD / build)}
@@ -401,10 +432,12 @@ class Peers:
     def make(self, name, environments):
         self.said[name] = run([sys.executable, ROOT / "tools" / "peers.py", *environments], 900)
 
-    def jobs(self):
+    def jobs(self, is_long):
+        suites = {"dmreverb": "reverb", "grpcio": "grpc"}
+        if is_long:
+            suites["reverb_suite"] = "reverb"
         return [(0, "conformance", suite, lambda s=suite, n=name: self.test(s, n))
-                for suite, name in {"dmreverb": "reverb", "reverb_suite": "reverb",
-                                    "grpcio": "grpc"}.items()]
+                for suite, name in suites.items()]
 
     def test_package(self):
         """The wheel beside TensorFlow, and with the NumPy of its time."""
@@ -552,9 +585,34 @@ def refcount_job():
     return parse_tap(status, output, 300)
 
 
-def python_jobs(peers):
-    jobs = [(0, "python", "installed wheel", wheel_job), (0, "python", "sanitizers", sanitized_job),
-            (1, "python", "references", refcount_job)]
+def package_job():
+    """The tests of the package with the extension of the release build, in an environment that has
+    the packages that it may meet."""
+    folder, wrong = stage_python("release")
+    if folder is None:
+        return Result(0, 1, wrong)
+    where = ROOT / "build" / "python" / "tests"
+    stamp = where / "packages"
+    if not stamp.exists() or stamp.read_text() != " ".join(PYTHON_TEST_PACKAGES):
+        shutil.rmtree(where, ignore_errors=True)
+        # NumPy is the one that the extension was compiled for.
+        for command in (["/usr/bin/python3", "-m", "venv", "--system-site-packages", where],
+                        [where / "bin" / "python", "-m", "pip", "install", "-q",
+                         *PYTHON_TEST_PACKAGES]):
+            status, output = run(command)
+            if status != 0:
+                return Result(0, 1, output)
+        stamp.write_text(" ".join(PYTHON_TEST_PACKAGES))
+    return pytest_job(where / "bin" / "python", "tests/python",
+                      {"RP_BUILD": str(BUILD / "release"), "RP_SHORT": "1",
+                       "PYTHONPATH": str(folder)})
+
+
+def python_jobs(peers, is_long):
+    jobs = [(0, "python", "sanitizers", sanitized_job), (1, "python", "references", refcount_job)]
+    if not is_long:
+        return [(0, "python", "package", package_job), *jobs]
+    jobs.append((0, "python", "installed wheel", wheel_job))
     if peers is not None:
         jobs.append((1, "python", "beside TensorFlow", peers.test_package))
     return jobs
@@ -577,13 +635,10 @@ def format_job():
 ANALYZER_NODES = 60000
 
 
-def lint_jobs(is_asked_for):
-    """clang-tidy over the sources that this machine's build compiles. Its analyzer, which takes
-    most of the time, runs if the lint was asked for by name, as `make lint` does."""
+def lint_jobs():
+    """clang-tidy and its analyzer over the sources that this machine's build compiles."""
     depth = [f"--extra-arg={x}"
              for x in ("-Xclang", "-analyzer-config", "-Xclang", f"max-nodes={ANALYZER_NODES}")]
-    if not is_asked_for:
-        depth = ["--checks=-clang-analyzer-*"]
     database = json.loads((BUILD / "asan" / "compile_commands.json").read_text())
     sources = {(pathlib.Path(e["directory"]) / e["file"]).resolve() for e in database}
     jobs = []
@@ -686,24 +741,80 @@ def planted_job():
     return result
 
 
-def check_jobs(part, args, peers):
+def check_jobs(part, args, peers, built):
     if part == "replay":
         return replay_jobs()
     if part == "lint":
-        return lint_jobs("lint" in args.parts)
+        return lint_jobs()
     if part == "examples":
         return example_jobs()
+    if part == "conformance":
+        return peers.jobs(args.long)
+    if part == "attack":
+        return attack_jobs(built, args.long)
     if part == "python":
-        return python_jobs(peers)
+        return python_jobs(peers, args.long)
     job = {"oracle": oracle_job, "meta": meta_job, "format": format_job, "docs": docs_job,
            "cli": cli_job, "planted": planted_job}[part]
     return [(0 if part == "planted" else 2, part, part, job)]
+
+
+class Crew:
+    """Threads that run jobs, the lowest order first, while others are still being made."""
+
+    def __init__(self, tally, threads):
+        self.tally, self.changed = tally, threading.Condition()
+        self.jobs, self.is_closed = [], False
+        self.threads = [threading.Thread(target=self.work, args=(i == 0,)) for i in range(threads)]
+        for thread in self.threads:
+            thread.start()
+
+    def add(self, jobs):
+        with self.changed:
+            self.jobs = sorted(self.jobs + jobs, key=lambda j: j[0])
+            self.changed.notify_all()
+
+    def take(self, waits):
+        """The next job, or None at the end. One thread runs the jobs that wait, and no others."""
+        with self.changed:
+            while True:
+                mine = [j for j in self.jobs if j[0] != ALONE and (j[0] == WAITS) == waits]
+                if mine or self.is_closed:
+                    break
+                self.changed.wait()
+            if not mine:
+                return None
+            self.jobs.remove(mine[0])
+            return mine[0]
+
+    def work(self, waits):
+        while (entry := self.take(waits)) is not None:
+            self.do(entry)
+
+    def do(self, entry):
+        _, part, name, job = entry
+        start, spent.cpu = time.monotonic(), 0
+        try:
+            result = job()
+        except Exception as error:  # a broken check is a failed one
+            result = Result(0, 1, f"{type(error).__name__}: {error}")
+        self.tally.report(part, name, result, time.monotonic() - start, spent.cpu)
+
+    def finish(self):
+        with self.changed:
+            self.is_closed = True
+            self.changed.notify_all()
+        for thread in self.threads:
+            thread.join()
+        for entry in self.jobs:
+            self.do(entry)
 
 
 def main():
     parts = list(BUILDS) + CHECKS
     parser = argparse.ArgumentParser(description="Builds and tests; see the top of the file.")
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(parts))
+    parser.add_argument("--long", action="store_true", help="every test in every build")
     parser.add_argument("--suite", help="only tests of this suite")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies RP_TEST_SCALE")
     parser.add_argument("--timeout", type=float, default=600, help="seconds for each program")
@@ -711,53 +822,38 @@ def main():
     for part in args.parts:
         if part not in parts:
             parser.error(f"no such part: {part}")
-    wanted = args.parts or parts
+    wanted = args.parts or [p for p in parts if args.long or p not in LONG]
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash is reported, not kept
     tally = Tally()
     peers = Peers() if "conformance" in wanted else None
-    built = set()
-    for name in BUILDS:
-        if name in wanted or any(name in NEEDS.get(p, ()) for p in wanted):
+    planned = [b for b in BUILDS if b in wanted or any(b in NEEDS.get(p, ()) for p in wanted)]
+    # Two more than there are processors: many tests wait for something most of the time.
+    crew = Crew(tally, JOBS + 2)
+    built, done, begun = set(), set(), set()
+    for name in [None, *planned]:
+        if name is not None:
             start, spent.cpu = time.monotonic(), 0
-            result = build(name)
+            config = chosen(name, args.long)
+            result = build(name, config)
             if result.failed == 0 and name == "release":
                 shutil.rmtree(STAGE, ignore_errors=True)
-                status, output = run([MESON, "install", "-C", BUILD / name, "--quiet"])
+                status, output = run([MESON, "install", "-C", BUILD / name, "--no-rebuild",
+                                      "--quiet"])
                 result.add(status == 0, output)
             tally.report(name, "build", result, time.monotonic() - start, spent.cpu)
+            done.add(name)
             if result.failed == 0:
                 built.add(name)
-
-    jobs = []
-    for part in wanted:
-        if part in built and part in BUILDS:
-            jobs += test_jobs(part, args)
-        elif part == "conformance" and "release" in built:
-            jobs += peers.jobs()
-        elif part == "attack" and "release" in built:
-            jobs += attack_jobs(built)
-        elif part in CHECKS and NEEDS.get(part, set()) <= built:
-            jobs += check_jobs(part, args, peers)
-
-    def timed(entry):
-        _, part, name, job = entry
-        start, spent.cpu = time.monotonic(), 0
-        try:
-            result = job()
-        except Exception as error:  # a broken check is a failed one
-            result = Result(0, 1, f"{type(error).__name__}: {error}")
-        tally.report(part, name, result, time.monotonic() - start, spent.cpu)
-
-    jobs.sort(key=lambda j: j[0])
-    # Two more than there are processors: many tests wait for something most of the time.
-    with concurrent.futures.ThreadPoolExecutor(1) as beside, \
-            concurrent.futures.ThreadPoolExecutor(JOBS + 2) as pool:
-        beside.map(timed, (j for j in jobs if j[0] == WAITS))
-        pool.map(timed, (j for j in jobs if j[0] not in (ALONE, WAITS)))
-    for entry in jobs:
-        if entry[0] == ALONE:
-            timed(entry)
+                if name in wanted:
+                    crew.add(test_jobs(name, config, args))
+        for part in CHECKS:
+            needs = NEEDS.get(part, set()) | (USES.get(part, set()) & set(planned))
+            if part in wanted and part not in begun and needs <= done:
+                begun.add(part)
+                if NEEDS.get(part, set()) <= built:
+                    crew.add(check_jobs(part, args, peers, built))
+    crew.finish()
     return tally.close()
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The campaigns of durability at full length; `make test-long` calls it.
+"""The campaigns of durability at full length; `make durability` calls it.
 
     tests/durability/long.py                     everything that is not done yet
     tests/durability/long.py --seconds 600       as far as it comes in ten minutes

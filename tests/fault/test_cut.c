@@ -237,7 +237,7 @@ static void dead_slots_are_exhumed_or_stay(void **state)
     rp_test_bed_deinit(&w.bed);
 }
 
-int main(void)
+RP_TESTS(cut)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cut_is_taken_or_not),

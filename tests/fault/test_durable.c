@@ -92,7 +92,7 @@ static void a_checkpoint_survives_running_out_of_memory(void **state)
     rp_sim_free(saved);
 }
 
-int main(void)
+RP_TESTS(durable)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loading_survives_running_out_of_memory),

@@ -356,7 +356,7 @@ static void three_shards(void **state)
     close_rig(&r);
 }
 
-int main(void)
+RP_TESTS(kill)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(one_server, kill_children),

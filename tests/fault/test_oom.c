@@ -407,7 +407,7 @@ static void waiting_insert_ends_cleanly_when_it_is_resumed_without_memory(void *
     free(w);
 }
 
-int main(void)
+RP_TESTS(oom)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(store_is_made_or_not),

@@ -564,7 +564,7 @@ static void a_fork_in_the_middle(rp_test_transport *t)
 }
 #endif
 
-int main(void)
+RP_TESTS(outages)
 {
     static const rp_test_case cases[] = {
         RP_TEST_CASE_OVER(SERVERS, unconfirmed_items_survive_a_kill),

@@ -126,7 +126,7 @@ static void nothing_is_left_when_memory_runs_out_for_good(void **state)
     rp_runtime_put(runtime);
 }
 
-int main(void)
+RP_TESTS(trajectory_writer)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_that_ran_out_of_memory_can_be_made_again),

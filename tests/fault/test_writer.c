@@ -121,7 +121,7 @@ static void calls_that_ran_out_of_memory_can_be_made_again(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(writer)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writer_leaves_nothing_behind_when_memory_runs_out),

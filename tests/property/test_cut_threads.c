@@ -205,7 +205,7 @@ static void cuts_are_sound_while_threads_go_on(void **state)
     rp_test_bed_deinit(&w.bed);
 }
 
-int main(void)
+RP_TESTS(cut_threads)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cuts_are_sound_while_threads_go_on),

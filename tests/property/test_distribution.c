@@ -278,7 +278,7 @@ static void removers_evict_with_their_probabilities(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void)
+RP_TESTS(distribution)
 {
     const struct CMUnitTest tests[] = {
         TEST(uniform_draws_are_uniform),

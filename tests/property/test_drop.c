@@ -244,7 +244,7 @@ static void tables_are_dropped_under_threads_with_a_budget_that_evicts(void **st
     threads_use_what_others_drop(RP_BUDGET_EVICT);
 }
 
-int main(void)
+RP_TESTS(drop)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_are_dropped_under_threads_with_a_budget_that_blocks),

@@ -371,7 +371,7 @@ static void tables_with_other_limiters_do_as_the_model(void **state)
     run_limiter(4);
 }
 
-int main(void)
+RP_TESTS(model)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_with_min_size_do_as_the_model),

@@ -448,7 +448,7 @@ static void threads_are_told_in_order(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(replay)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replay_gives_the_same_table),

@@ -445,7 +445,7 @@ static void blocks_that_did_not_change_are_those_of_the_cut_that_was_kept(void *
     free(r);
 }
 
-int main(void)
+RP_TESTS(restore)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(restored_tables_with_min_size_do_as_their_twins),

@@ -138,7 +138,7 @@ static void in_order_too(rp_test_transport *t)
     try_draws(t, true);
 }
 
-int main(void)
+RP_TESTS(shards)
 {
     static const rp_test_case cases[] = {
         RP_TEST_CASE_OVER(1 << RP_TEST_SHARDS, as_if_they_were_in_one_table),

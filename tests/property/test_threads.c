@@ -444,7 +444,7 @@ static void close_wakes_everyone_whatever_they_are_doing(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(threads)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(books_balance_after_threads_with_a_budget_that_blocks),

@@ -268,7 +268,7 @@ static void test_threads_see_the_right_bytes(void **state)
     free(c);
 }
 
-int main(void)
+RP_TESTS(tier)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_samples_are_the_same),

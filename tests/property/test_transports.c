@@ -490,7 +490,7 @@ static void what_is_read_is_what_was_written(void **state)
     free(l);
 }
 
-int main(void)
+RP_TESTS(transports)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_read_is_what_was_written),

@@ -231,7 +231,7 @@ static void every_item_reads_back_what_was_appended(void **state)
     free(l);
 }
 
-int main(void)
+RP_TESTS(writer)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_item_reads_back_what_was_appended),

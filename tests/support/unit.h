@@ -57,6 +57,13 @@ static inline size_t rp_test_step(size_t step, size_t wider)
     return rp_test_scale() < 0.5 ? wider : step;
 }
 
+/* Defines the function that runs the tests of one file: tests/unit/table/test_alter.c has
+ * RP_TESTS(alter). The tests of a module are one program, and suite.c calls the file that its
+ * argument names. */
+#define RP_TESTS(name)                                                                         \
+    int rp_tests_##name(void);                                                                 \
+    int rp_tests_##name(void)
+
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* The status must be RP_OK; if not, the sentence says why. */

@@ -281,7 +281,7 @@ static void without_a_checkpointer_one_is_told(rp_test_transport *t)
     assert_true(t->err.text[0] != 0);
 }
 
-int main(void)
+RP_TESTS(calls)
 {
     static const rp_test_case cases[] = {
         RP_TEST_CASE(priorities_and_deletes_find_their_shard),

@@ -336,7 +336,7 @@ static void freeing_a_step_writer_drops_what_is_open(rp_test_transport *t)
     assert_int_equal(rp_test_table_sum(t, bag).info.inserts, 1);
 }
 
-int main(void)
+RP_TESTS(patterns)
 {
     static const rp_test_case cases[] = {
         RP_TEST_CASE(nodes_pick_rows_from_the_end),

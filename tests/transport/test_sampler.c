@@ -631,7 +631,7 @@ static void several_threads_share_a_sampler(rp_test_transport *t)
     rp_sampler_free(sampler);
 }
 
-int main(void)
+RP_TESTS(sampler)
 {
     static const rp_test_case cases[] = {
         RP_TEST_CASE(samples_come_in_order),

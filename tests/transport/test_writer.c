@@ -595,7 +595,7 @@ static void waits_can_be_cancelled(rp_test_transport *t)
     rp_trajectory_writer_free(w); /* drops what is not in */
 }
 
-int main(void)
+RP_TESTS(writer)
 {
     static const rp_test_case cases[] = {
         RP_TEST_CASE(columns_of_several_dtypes),

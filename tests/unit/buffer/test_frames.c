@@ -157,7 +157,7 @@ static void out_of_memory_is_a_status(void **state)
     rp_test_survives_oom(put_some);
 }
 
-int main(void)
+RP_TESTS(frames)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_frames_are_kept_once),

@@ -664,7 +664,7 @@ static void threads_see_whole_rows(void **state)
     rp_replay_buffer_free(b);
 }
 
-int main(void)
+RP_TESTS(replay_buffer)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_come_back_as_they_were_added),

@@ -73,7 +73,7 @@ static void out_of_memory_is_a_status(void **state)
     rp_test_survives_oom(fill);
 }
 
-int main(void)
+RP_TESTS(sparse_array)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(elements_keep_what_is_written_to_them),

@@ -552,7 +552,7 @@ static void random_chunks_round_trip(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(builder)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_and_bytes_are_counted),

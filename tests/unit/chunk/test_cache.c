@@ -267,7 +267,7 @@ static void a_failed_reservation_leaves_the_cache_usable(void **state)
     teardown(&f);
 }
 
-int main(void)
+RP_TESTS(cache)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_cache_finds_nothing_and_allocates_nothing),

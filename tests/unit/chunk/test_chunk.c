@@ -644,7 +644,7 @@ static void a_claim_that_its_bytes_cannot_keep_is_refused(void **state)
     assert_tensor_fails(&t, RP_CORRUPT, "cannot hold it");
 }
 
-int main(void)
+RP_TESTS(chunk)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_parsed_chunk_keeps_the_bytes_as_they_came),

@@ -206,7 +206,7 @@ static void test_trajectories_over_other_chunks(void **state)
     replace_chunks(59);
 }
 
-int main(void)
+RP_TESTS(chunk_bytes)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_small_ones_stay, set_up, tear_down),

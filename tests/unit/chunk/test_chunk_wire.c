@@ -442,7 +442,7 @@ static void a_head_is_whole_or_only_a_key(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(chunk_wire)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_encoder_writes_the_vector_of_the_document),

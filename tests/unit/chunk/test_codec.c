@@ -371,7 +371,7 @@ static void a_state_recovers_from_a_failed_allocation(void **state)
     assert_int_equal(o.live, 0);
 }
 
-int main(void)
+RP_TESTS(codec)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codecs_have_names),

@@ -389,7 +389,7 @@ static void every_allocation_may_fail(void **state)
     rp_test_survives_oom(decode_once);
 }
 
-int main(void)
+RP_TESTS(decoder)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_range_of_rows_is_decoded_by_every_codec),

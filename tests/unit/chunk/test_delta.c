@@ -130,7 +130,7 @@ static void it_applies_to_integers_of_rank_two_and_more(void **state)
     assert_false(rp_delta_applies(RP_STRING, &SHAPE(5, 2)));
 }
 
-int main(void)
+RP_TESTS(delta)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(encoding_leaves_the_first_row_and_subtracts_from_the_rest),

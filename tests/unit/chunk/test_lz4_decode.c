@@ -230,7 +230,7 @@ static void damaged_blocks_that_both_accept_decode_alike(void **state)
     assert_true(alike > 1000 && refused > 1000);
 }
 
-int main(void)
+RP_TESTS(lz4_decode)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(literals_alone_are_a_block),

@@ -189,7 +189,7 @@ static void a_builder_casts_what_it_would_build(void **state)
     rp_chunk_builder_free(used);
 }
 
-int main(void)
+RP_TESTS(mould)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chunks_of_one_form_read_alike),

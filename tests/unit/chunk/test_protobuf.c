@@ -184,7 +184,7 @@ static void a_byte_that_changes_is_looked_at_once(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-int main(void)
+RP_TESTS(protobuf)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(varints_round_trip),

@@ -276,7 +276,7 @@ static void damaged_blocks_are_judged_as_libsnappy_does(void **state)
     assert_true(good > 1000 && bad > 1000);
 }
 
-int main(void)
+RP_TESTS(snappy_decode)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_single_literal_is_recognised_at_every_size),

@@ -279,7 +279,7 @@ static void every_allocation_may_fail(void **state)
     rp_test_survives_oom(stack_once);
 }
 
-int main(void)
+RP_TESTS(stack)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_stand_one_behind_the_other),

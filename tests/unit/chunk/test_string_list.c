@@ -141,7 +141,7 @@ static void values_in_a_broken_message_are_refused(void **state)
     assert_ok(rp_string_values_get(BYTES("\x42\1a"), 1, NULL));
 }
 
-int main(void)
+RP_TESTS(string_list)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_list_is_lengths_then_bytes),

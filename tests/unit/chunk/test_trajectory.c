@@ -465,7 +465,7 @@ static void every_allocation_may_fail(void **state)
     rp_test_survives_oom(make_large);
 }
 
-int main(void)
+RP_TESTS(trajectory)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_column_has_the_rows_of_its_slices),

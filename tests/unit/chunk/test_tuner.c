@@ -226,7 +226,7 @@ static void random_runs_agree_with_a_model(void **state)
     assert_true(moves > 200);
 }
 
-int main(void)
+RP_TESTS(tuner)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_starts_with_single_rows),

@@ -78,7 +78,7 @@ static void nothing_and_zeros_can_be_drawn(void **state)
     assert_int_equal(count_of("nan") + count_of("inf"), 0);
 }
 
-int main(void)
+RP_TESTS(bench_plot)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(rows_are_csv_or_json, empty_sheet),

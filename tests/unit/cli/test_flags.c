@@ -111,7 +111,7 @@ static void control_characters_do_not_reach_the_terminal(void **state)
     assert_non_null(strstr(problem.text, "--\\x1b[2J\\n"));
 }
 
-int main(void)
+RP_TESTS(flags)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_forms_of_a_value_are_taken),

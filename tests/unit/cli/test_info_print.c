@@ -227,7 +227,7 @@ static void counts_are_short(void **state)
         assert_string_equal(rp_count_text(known[i].count, text), known[i].text);
 }
 
-int main(void)
+RP_TESTS(info_print)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(tables_stand_at_a_glance, empty_sheet),

@@ -149,7 +149,7 @@ static void mistakes_are_named_with_their_place(void **state)
     assert_refused("{\"data\": [null]}", "of what type?");
 }
 
-int main(void)
+RP_TESTS(item_text)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(items_are_printed_for_people, begin, end),

@@ -150,7 +150,7 @@ static void it_survives_without_memory(void **state)
     rp_test_survives_oom(scenario);
 }
 
-int main(void)
+RP_TESTS(json_tree)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(values_are_read, open_arena, close_arena),

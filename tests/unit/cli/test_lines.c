@@ -65,7 +65,7 @@ static void a_wait_can_be_ended(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(lines)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_come_one_by_one),

@@ -162,7 +162,7 @@ static void suppressed_lines_are_mentioned(void **state)
     assert_non_null(strstr(line, "level=error event=e suppressed=7 a=1\n"));
 }
 
-int main(void)
+RP_TESTS(log_lines)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_has_time_level_event_and_fields),

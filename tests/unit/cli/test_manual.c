@@ -91,7 +91,7 @@ static void completions_know_options_words_and_files(void **state)
     assert_false(rp_completion(&sheet, &program, "csh"));
 }
 
-int main(void)
+RP_TESTS(manual)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_man_page_has_its_sections, empty_sheet),

@@ -98,7 +98,7 @@ static void sockets_are_taken_if_they_are_meant_for_us(void **state)
     assert_int_equal(count, 0);
 }
 
-int main(void)
+RP_TESTS(memory_size)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(without_groups_nothing_is_known, make_root,

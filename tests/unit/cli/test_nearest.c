@@ -52,7 +52,7 @@ static void the_nearest_word_is_offered_if_it_is_near(void **state)
     assert_null(nearest_of("newest"));
 }
 
-int main(void)
+RP_TESTS(nearest)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_distance_counts_edits),

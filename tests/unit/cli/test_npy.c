@@ -136,7 +136,7 @@ static void what_is_written_is_read_back(void **state)
     assert_true(rp_npy_header(RP_BFLOAT16, &shapes[1], header) > 0);
 }
 
-int main(void)
+RP_TESTS(npy)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_numpy_writes_is_read),

@@ -503,7 +503,7 @@ static void running_out_of_memory_is_a_status(void **state)
 
 #define TEST(f) cmocka_unit_test_teardown(f, end)
 
-int main(void)
+RP_TESTS(serve_config)
 {
     const struct CMUnitTest tests[] = {
         TEST(nothing_said_is_one_table_on_localhost),

@@ -107,7 +107,7 @@ static void json_strings_are_escaped(void **state)
     assert_sheet("\"\\\"\\\\\\n\\t\\u0000\xc3\xa9\\ufffd\\u0085\"");
 }
 
-int main(void)
+RP_TESTS(sheet)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(text_grows_as_it_is_added, empty_sheet),

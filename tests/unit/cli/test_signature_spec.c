@@ -145,7 +145,7 @@ static void running_out_of_memory_is_a_status(void **state)
     rp_test_survives_oom(read_nested);
 }
 
-int main(void)
+RP_TESTS(signature_spec)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leaves_are_a_dtype_and_a_shape),

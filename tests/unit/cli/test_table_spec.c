@@ -264,7 +264,7 @@ static void what_is_printed_is_what_is_read(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
-int main(void)
+RP_TESTS(table_spec)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_name_and_a_sampler_are_enough),

@@ -217,7 +217,7 @@ static void values_that_do_not_fit_are_named(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(tensor_text)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(tensors_are_printed_nested, begin, end),

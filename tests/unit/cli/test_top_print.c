@@ -183,7 +183,7 @@ static void json_is_one_line(void **state)
     assert_ptr_equal(strchr(text, '\n'), text + sheet.size - 1);
 }
 
-int main(void)
+RP_TESTS(top_print)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_screen_has_rates_bars_and_those_who_wait, empty_sheet),

@@ -233,7 +233,7 @@ static void what_is_no_address_is_told_why(void **state)
     assert_string_equal(rp_address_with_port("unix:/a:0", 81, text, sizeof text), "unix:/a:0");
 }
 
-int main(void)
+RP_TESTS(units)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rates_of_any_counts_are_bounded),

@@ -53,7 +53,7 @@ static void tables_with_a_soft_limit_are_trimmed_and_all_are_counted(void **stat
     rp_test_rig_deinit(&r); /* nothing is left: every reference was dropped */
 }
 
-int main(void)
+RP_TESTS(upkeep)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_with_a_soft_limit_are_trimmed_and_all_are_counted),

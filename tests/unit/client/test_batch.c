@@ -662,7 +662,7 @@ static void random_batches_equal_a_naive_decode(void **state)
     for (size_t i = 0; i < rounds; i++) run_random(i, &key);
 }
 
-int main(void)
+RP_TESTS(batch)
 {
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

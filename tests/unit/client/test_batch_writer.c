@@ -205,7 +205,7 @@ static void sinks_that_are_not_given_out_are_given_back(void **state)
     assert_int_equal(oom.live, 0);
 }
 
-int main(void)
+RP_TESTS(batch_writer)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_environment_writes_its_own_rows),

@@ -421,7 +421,7 @@ static void large_answers_are_read_whole(void **state)
     rp_test_live_stop(&live);
 }
 
-int main(void)
+RP_TESTS(channel)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_silent_peer_is_asked_and_given_up),

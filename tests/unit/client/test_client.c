@@ -456,7 +456,7 @@ static void survives_want_of_memory_when_made(void **state)
     rp_test_survives_oom(make_one);
 }
 
-int main(void)
+RP_TESTS(client)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_over_tcp),

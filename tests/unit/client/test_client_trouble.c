@@ -753,7 +753,7 @@ static void calls_survive_want_of_memory(void **state)
     rp_test_live_stop(&live);
 }
 
-int main(void)
+RP_TESTS(client_trouble)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_that_is_not_there_is_told_at_once),

@@ -140,7 +140,7 @@ static void room_that_is_given_back_wakes_for_the_others(void **state)
     rp_inbox_deinit(&box);
 }
 
-int main(void)
+RP_TESTS(inbox)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wakes_once_until_the_post_has_come),

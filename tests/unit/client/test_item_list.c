@@ -202,7 +202,7 @@ static void survives_oom(void **state)
     rp_test_survives_oom(fills);
 }
 
-int main(void)
+RP_TESTS(item_list)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeps_the_order),

@@ -311,7 +311,7 @@ static void writers_do_not_get_in_each_others_way(void **state)
     rp_test_client_deinit(&r);
 }
 
-int main(void)
+RP_TESTS(local_sink)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limiter_delays_confirmations_item_by_item),

@@ -461,7 +461,7 @@ static void several_consumers_get_every_item_once(void **state)
     rp_sampler_free(s);
 }
 
-int main(void)
+RP_TESTS(local_source)
 {
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -448,7 +448,7 @@ static void without_credentials_all_is_refused(void **state)
     (void)unlink(path);
 }
 
-int main(void)
+RP_TESTS(remote_sink)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(delivers_over_tcp),

@@ -342,7 +342,7 @@ static void closed_in_the_middle(void **state)
     rp_test_live_stop(&r.live);
 }
 
-int main(void)
+RP_TESTS(remote_source)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_come_in_order),

@@ -224,7 +224,7 @@ static void a_fork_may_come_at_any_moment(void **state)
 }
 #endif
 
-int main(void)
+RP_TESTS(runtime)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(is_one_as_long_as_somebody_has_it),

@@ -572,7 +572,7 @@ static void survives_a_lack_of_memory(void **state)
     rp_test_survives_oom(open_and_free);
 }
 
-int main(void)
+RP_TESTS(sampler)
 {
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

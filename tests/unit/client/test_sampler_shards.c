@@ -593,7 +593,7 @@ static void global_probabilities_are_those_of_one_table(void **state)
     free_stores();
 }
 
-int main(void)
+RP_TESTS(sampler_shards)
 {
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -308,7 +308,7 @@ static void stacking_survives_a_lack_of_memory(void **state)
     rp_test_survives_oom(stack_large);
 }
 
-int main(void)
+RP_TESTS(sampler_stack)
 {
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up_empty, tear_down)

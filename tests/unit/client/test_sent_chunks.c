@@ -212,7 +212,7 @@ static void random_histories(void **state)
     rp_sent_chunks_deinit(&sent);
 }
 
-int main(void)
+RP_TESTS(sent_chunks)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_the_items_alone_is_not_entered),

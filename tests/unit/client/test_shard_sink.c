@@ -209,7 +209,7 @@ static void restarts_under_load(void **state)
     close_rig(&r);
 }
 
-int main(void)
+RP_TESTS(shard_sink)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_turns),

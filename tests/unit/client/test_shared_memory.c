@@ -480,7 +480,7 @@ static void a_client_that_is_killed_leaves_nothing_behind(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void)
+RP_TESTS(shared_memory)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_client_that_is_killed_leaves_nothing_behind), /* forks: first */

@@ -175,7 +175,7 @@ static void items_are_of_one_episode(void **state)
     close_rig(&g);
 }
 
-int main(void)
+RP_TESTS(step_writer)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_have_bounds),

@@ -561,7 +561,7 @@ static void opening_survives_a_lack_of_memory(void **state)
     rp_runtime_put(runtime);
 }
 
-int main(void)
+RP_TESTS(structured_writer)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patterns_are_checked),

@@ -642,7 +642,7 @@ static void tuned_chunks_grow(void **state)
     rp_test_client_deinit(&r);
 }
 
-int main(void)
+RP_TESTS(trajectory_writer)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(first_value_fixes_dtype_and_shape),

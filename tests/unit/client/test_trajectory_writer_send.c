@@ -477,7 +477,7 @@ static void writer_stays_with_the_parent_of_a_fork(void **state)
     rp_test_client_deinit(&r);
 }
 
-int main(void)
+RP_TESTS(trajectory_writer_send)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_go_out_in_the_order_of_their_creation),

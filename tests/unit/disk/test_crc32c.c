@@ -68,7 +68,7 @@ static void kernels_give_the_same_numbers(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(crc32c)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checksums_are_those_of_the_standard),

@@ -392,7 +392,7 @@ static void memory_may_run_out_at_any_point(void **state)
     rp_test_survives_oom(open_and_create);
 }
 
-int main(void)
+RP_TESTS(files_system)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, arrange, tidy)
     const struct CMUnitTest tests[] = {

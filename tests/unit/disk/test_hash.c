@@ -57,7 +57,7 @@ static void memory_may_run_out(void **state)
     rp_test_survives_oom(make);
 }
 
-int main(void)
+RP_TESTS(hash)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_hash_of_nothing_is_known),

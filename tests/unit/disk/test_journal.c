@@ -517,7 +517,7 @@ static void memory_may_run_out(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(journal)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_come_back),

@@ -462,7 +462,7 @@ static void a_checkpoint_may_end_within_a_pass_issue_20(void **state)
     rp_sim_free(f.disk);
 }
 
-int main(void)
+RP_TESTS(journal_gap)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_disk_that_is_away),

@@ -129,7 +129,7 @@ static void unknown_room_is_room(void **state)
     rp_rig_close(&rig);
 }
 
-int main(void)
+RP_TESTS(journal_room)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queued_chunks_take_room),

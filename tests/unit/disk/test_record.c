@@ -218,7 +218,7 @@ static void a_header_alone_tells_the_size(void **state)
     assert_int_equal(rp_record_read(bytes, sizeof bytes, NULL, &got, NULL), RP_CORRUPT);
 }
 
-int main(void)
+RP_TESTS(record)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_header_has_the_bytes_of_the_manual),

@@ -627,7 +627,7 @@ static void numbers_of_segments_may_run_out(void **state)
     rp_rig_close(&rig);
 }
 
-int main(void)
+RP_TESTS(segments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_get_places_one_behind_the_other),

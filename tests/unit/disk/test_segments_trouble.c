@@ -593,7 +593,7 @@ static void threads_share_segments_on_the_real_disk(void **state)
     assert_int_equal(system(command), 0);
 }
 
-int main(void)
+RP_TESTS(segments_trouble)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_may_fail),

@@ -645,7 +645,7 @@ static void threads_may_share_a_disk(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(sim_files)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, arrange, tidy)
     const struct CMUnitTest tests[] = {

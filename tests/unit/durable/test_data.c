@@ -349,7 +349,7 @@ static void names_of_kinds_and_states(void **state)
     assert_null(rp_data_state_name((rp_data_state)99));
 }
 
-int main(void)
+RP_TESTS(data)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, arrange, tidy)
     const struct CMUnitTest tests[] = {

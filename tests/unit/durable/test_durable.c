@@ -832,7 +832,7 @@ static void checkpoints_come_by_themselves_and_come_back(void **state)
     rp_sim_free(disk);
 }
 
-int main(void)
+RP_TESTS(durable)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_asks_while_one_is_written_waits_for_the_next),

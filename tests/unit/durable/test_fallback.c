@@ -287,7 +287,7 @@ static void an_older_one_with_half_a_journal_is_refused(void **state)
     rp_sim_free(disk);
 }
 
-int main(void)
+RP_TESTS(fallback)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_one_before_and_the_journal_have_everything),

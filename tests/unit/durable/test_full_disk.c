@@ -708,7 +708,7 @@ static void a_checkpoint_is_tried_without_a_reserve_issue_20(void **state)
     rp_sim_free(disk);
 }
 
-int main(void)
+RP_TESTS(full_disk)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(acknowledged_items_survive_a_full_disk_issue_20),

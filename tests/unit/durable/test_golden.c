@@ -133,7 +133,7 @@ static void a_newer_store_is_refused_by_name(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(golden)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_store_of_version_1_is_read),

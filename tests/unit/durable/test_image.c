@@ -352,7 +352,7 @@ static void states_survive_running_out_of_memory(void **state)
     rp_test_survives_oom(state_round_trip);
 }
 
-int main(void)
+RP_TESTS(image)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_come_back_as_they_were),

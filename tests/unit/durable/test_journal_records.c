@@ -260,7 +260,7 @@ static void memory_may_run_out(void **state)
     rp_test_survives_oom(encode_and_read);
 }
 
-int main(void)
+RP_TESTS(journal_records)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_changes_come_back), cmocka_unit_test(inserts_come_back),

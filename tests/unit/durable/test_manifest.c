@@ -185,7 +185,7 @@ static void manifests_survive_running_out_of_memory(void **state)
     rp_test_survives_oom(round_trip);
 }
 
-int main(void)
+RP_TESTS(manifest)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_manifest_comes_back_as_it_was),

@@ -210,7 +210,7 @@ static void equal_chunks_stay_two(void **state)
     deinit(&w);
 }
 
-int main(void)
+RP_TESTS(moved)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_checkpoint_names_one_place_and_the_journal_another),

@@ -671,7 +671,7 @@ static void names_are_times_as_abseil_writes_them(void **state)
         assert_string_equal(rp_reverb_name(name, cases[i].ns), cases[i].name);
 }
 
-int main(void)
+RP_TESTS(reverb_checkpoint)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, arrange, tidy)
     const struct CMUnitTest tests[] = {

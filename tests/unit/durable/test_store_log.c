@@ -397,7 +397,7 @@ static void what_is_behind_is_nudged(void **state)
     world_deinit(&w);
 }
 
-int main(void)
+RP_TESTS(store_log)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_store_comes_back),

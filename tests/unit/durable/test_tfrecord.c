@@ -155,7 +155,7 @@ static void no_memory_is_a_status(void **state)
     rp_test_survives_oom(read_three);
 }
 
-int main(void)
+RP_TESTS(tfrecord)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(framing_is_that_of_tensorflow),

@@ -735,7 +735,7 @@ static void test_admitted_chunks(void **state)
     rp_tier_rig_deinit(&rig);
 }
 
-int main(void)
+RP_TESTS(tier)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table_larger_than_memory),

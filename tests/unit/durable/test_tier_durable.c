@@ -118,7 +118,7 @@ static void test_journal(void **state)
     run(RP_DURABLE_INTERVAL);
 }
 
-int main(void)
+RP_TESTS(tier_durable)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_checkpoints),

@@ -172,7 +172,7 @@ static void test_memory_is_free_when_it_is_freed_issue_20(void **state)
     assert_ok(put(f->table, &f->alloc, key + 1, 60000));
 }
 
-int main(void)
+RP_TESTS(tier_memory)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_memory_is_what_was_asked_for, set_up, tear_down),

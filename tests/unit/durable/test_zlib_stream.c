@@ -214,7 +214,7 @@ static void no_memory_is_a_status(void **state)
     rp_test_survives_oom(there_and_back);
 }
 
-int main(void)
+RP_TESTS(zlib_stream)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_went_in_comes_out),

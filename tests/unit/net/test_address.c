@@ -120,7 +120,7 @@ static void survives_want_of_memory(void **state)
     rp_test_survives_oom(parse_some);
 }
 
-int main(void)
+RP_TESTS(address)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_hosts_numbers_and_paths),

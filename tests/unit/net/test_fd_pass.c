@@ -94,7 +94,7 @@ static void descriptors_that_nobody_asked_for_are_not_kept_issue_20(void **state
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void)
+RP_TESTS(fd_pass)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_descriptor_travels_with_its_message),

@@ -261,7 +261,7 @@ static void reading_and_writing_shake_hands_first(void **state)
     close_ends(&e);
 }
 
-int main(void)
+RP_TESTS(handshake)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alpn_prefers_h2_and_refuses_what_we_do_not_speak),

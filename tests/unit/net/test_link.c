@@ -318,7 +318,7 @@ static void plain_link_has_no_secrets(void **state)
     close_ends(&e);
 }
 
-int main(void)
+RP_TESTS(link)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(read_fills_its_parts_one_after_the_other),

@@ -227,7 +227,7 @@ static void costly_key_exchanges_are_refused(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(link_flood)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_read_takes_few_of_many_key_updates),

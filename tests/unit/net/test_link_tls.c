@@ -453,7 +453,7 @@ static void link_that_finds_no_memory_leaves_the_descriptor(void **state)
     assert_int_equal(close(fds[1]), 0);
 }
 
-int main(void)
+RP_TESTS(link_tls)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(read_takes_several_records_and_knows_what_is_left),

@@ -569,7 +569,7 @@ static void listener_without_descriptors_says_so(void **state)
     rp_listener_close(&l);
 }
 
-int main(void)
+RP_TESTS(listener)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(v4_address_listens_and_is_described),

@@ -570,7 +570,7 @@ static void loop_without_descriptors_says_so(void **state)
     (void)close(next);
 }
 
-int main(void)
+RP_TESTS(loop)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(timers_are_called_in_the_order_of_their_times),

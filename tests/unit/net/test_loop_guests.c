@@ -293,7 +293,7 @@ static void one_thread_at_a_time_is_the_loops(void **state)
     assert_int_equal(visits, GUESTS * VISITS);
 }
 
-int main(void)
+RP_TESTS(loop_guests)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(guest_ends_its_turn_itself),

@@ -407,7 +407,7 @@ static void turn_ends_after_all_that_was_ready(void **state)
     rp_loop_free(s.loop);
 }
 
-int main(void)
+RP_TESTS(loop_posts)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(posts_of_many_threads_arrive_in_the_order_of_each),

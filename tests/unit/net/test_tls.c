@@ -138,7 +138,7 @@ static void context_without_memory_says_so(void **state)
     assert_int_equal(oom.failed, 1);
 }
 
-int main(void)
+RP_TESTS(tls)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_files_are_taken),

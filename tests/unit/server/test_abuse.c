@@ -66,7 +66,7 @@ static void every_kind_has_a_name_of_its_own(void **state)
     assert_string_equal(rp_abuse_name(RP_ABUSE_KINDS), "unknown");
 }
 
-int main(void)
+RP_TESTS(abuse)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_kinds_share_one_budget),

@@ -402,7 +402,7 @@ static void a_reference_keeps_it(void **state)
     rp_auth_unref(auth);
 }
 
-int main(void)
+RP_TESTS(auth)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_credentials_everybody_is_an_administrator),

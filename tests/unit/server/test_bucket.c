@@ -83,7 +83,7 @@ static void odd_rates_do_not_overflow(void **state)
     assert_true(none.token_ns == second_ns && none.burst_ns == second_ns);
 }
 
-int main(void)
+RP_TESTS(bucket)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_bucket_holds_a_whole_burst_and_not_one_more),

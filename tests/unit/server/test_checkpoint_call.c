@@ -191,7 +191,7 @@ static void a_message_more_or_none_is_refused(void **state)
     end(&s);
 }
 
-int main(void)
+RP_TESTS(checkpoint_call)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_answers_with_the_path_of_a_file),

@@ -311,7 +311,7 @@ static void closed_connections_may_have_calls_that_go_on(void **state)
     close_stage(&s);
 }
 
-int main(void)
+RP_TESTS(closing)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(timeouts_of_one_moment_end_calls_in_pieces),

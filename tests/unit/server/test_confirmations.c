@@ -138,7 +138,7 @@ static void without_memory_nothing_changes(void **state)
     assert_int_equal(c.mark_count, 0);
 }
 
-int main(void)
+RP_TESTS(confirmations)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_journal_all_are_ready_at_once),

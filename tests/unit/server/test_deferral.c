@@ -99,7 +99,7 @@ static void a_second_message_ends_a_deferred_call(void **state)
     rp_test_live_stop(&live);
 }
 
-int main(void)
+RP_TESTS(deferral)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_turn_runs_some_of_many_calls_and_all_are_answered),

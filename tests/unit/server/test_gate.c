@@ -328,7 +328,7 @@ static void reloads_and_calls_may_run_at_once(void **state)
     rp_gate_free(gate);
 }
 
-int main(void)
+RP_TESTS(gate)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_role_passes_what_it_includes_and_nothing_above),

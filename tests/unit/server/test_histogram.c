@@ -126,7 +126,7 @@ static void one_thread_may_record_while_another_adds_up(void **state)
     assert_int_equal(sum.sum_ns, 1000 * RECORDS);
 }
 
-int main(void)
+RP_TESTS(histogram)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_bucket_ends_where_the_next_begins),

@@ -433,7 +433,7 @@ static void starting_may_find_no_memory(void **state)
     rp_http_page_free(NULL);
 }
 
-int main(void)
+RP_TESTS(http_page)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 #define IMPATIENT(name) cmocka_unit_test_setup_teardown(name, set_up_impatient, tear_down)

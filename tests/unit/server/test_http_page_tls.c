@@ -185,7 +185,7 @@ static void the_end_of_the_page_ends_tls_connections(void **state)
     close_client(&peer);
 }
 
-int main(void)
+RP_TESTS(http_page_tls)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {

@@ -281,7 +281,7 @@ static void the_checker_sees_mistakes(void **state)
     assert_null(rp_test_json_mistake(" {\"a\":[-1.5e+3,true,\"\\u00e4\",{}]} ", 34));
 }
 
-int main(void)
+RP_TESTS(info_json)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_server_is_described, set_up, tear_down),

@@ -180,7 +180,7 @@ static void clocks_begin_again_with_reading(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(intake)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_message_is_reserved_as_a_whole_or_not_at_all),

@@ -358,7 +358,7 @@ static void without_memory_nothing_is_held(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void)
+RP_TESTS(lease)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_lease_is_found_by_its_id_until_it_ends),

@@ -277,7 +277,7 @@ static void a_drain_does_not_wait_for_leases(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void)
+RP_TESTS(lease_link)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_client_gets_a_lease_for_as_long_as_it_stays),

@@ -155,7 +155,7 @@ static void every_time_has_two_edges(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(limits)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_limit_is_in_the_tables_of_this_test),

@@ -112,7 +112,7 @@ static void a_durable_is_given_while_it_loads_only(void **state)
     rp_test_live_stop(&live);
 }
 
-int main(void)
+RP_TESTS(loading)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_are_refused_until_it_serves),

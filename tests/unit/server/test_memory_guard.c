@@ -360,7 +360,7 @@ static void guard_evicts_from_the_largest_table_for_a_small_one(void **state)
     free(ballast);
 }
 
-int main(void)
+RP_TESTS(memory_guard)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statm_is_resident_less_shared),

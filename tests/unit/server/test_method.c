@@ -99,7 +99,7 @@ static void roles_are_ordered_and_named(void **state)
     assert_string_equal(rp_role_name((rp_role)9), "unknown");
 }
 
-int main(void)
+RP_TESTS(method)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_method_needs_its_role),

@@ -231,7 +231,7 @@ static void loops_count_while_somebody_reads(void **state)
     assert_int_equal(table.inserted_items, 3 * COUNTS / 1000);
 }
 
-int main(void)
+RP_TESTS(metrics)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counters_begin_at_zero),

@@ -235,7 +235,7 @@ static void the_checker_sees_mistakes(void **state)
     assert_null(rp_test_prometheus_mistake(right, strlen(right)));
 }
 
-int main(void)
+RP_TESTS(metrics_text)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_server_shows_its_counters, set_up, tear_down),

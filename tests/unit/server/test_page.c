@@ -323,7 +323,7 @@ static void with_credentials_the_name_does_not_matter(void **state)
     assert_int_equal(status_under("evil.example", "/metrics", NULL), 401);
 }
 
-int main(void)
+RP_TESTS(page)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(health_is_200_or_503_and_open_to_all, set_up,

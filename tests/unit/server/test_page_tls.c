@@ -276,7 +276,7 @@ static void a_server_ends_whoever_is_still_there(void **state)
     close_stage(&s);
 }
 
-int main(void)
+RP_TESTS(page_tls)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_page_is_served_under_tls),

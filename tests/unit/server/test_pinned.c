@@ -117,7 +117,7 @@ static void a_connection_within_its_share_is_not_refused(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(pinned)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inserts_that_wait_hold_up_their_writer),

@@ -541,7 +541,7 @@ static void a_message_that_never_fits_is_refused_at_once(void **state)
     rp_test_live_stop(&s.live);
 }
 
-int main(void)
+RP_TESTS(queue_budget)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(server_infos_that_are_not_read_are_bounded),

@@ -611,7 +611,7 @@ static void who_has_nothing_to_take_is_not_behind(void **state)
     rp_test_live_stop(&live);
 }
 
-int main(void)
+RP_TESTS(queue_turns)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_have_their_turn_in_a_full_queue),

@@ -178,7 +178,7 @@ static void a_connection_that_is_alone_has_the_turn(void **state)
     close_stage(&s);
 }
 
-int main(void)
+RP_TESTS(read_turn)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connections_with_small_frames_share_a_turn),

@@ -411,7 +411,7 @@ static void every_allocation_may_fail(void **state)
     rp_test_survives_oom(start_and_end);
 }
 
-int main(void)
+RP_TESTS(relay)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {

@@ -611,7 +611,7 @@ static void bytes_that_are_no_request_are_refused(void **state)
     close_stage(&s);
 }
 
-int main(void)
+RP_TESTS(replay_served)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_come_and_go),

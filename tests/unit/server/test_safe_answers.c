@@ -270,7 +270,7 @@ static void a_stream_is_held_up_when_too_much_waits(void **state)
     assert_int_equal(rp_test_confirmed(stream), MESSAGES * ITEMS);
 }
 
-int main(void)
+RP_TESTS(safe_answers)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {

@@ -219,7 +219,7 @@ static void nobody_is_forgotten_between_two_threads(void **state)
     rp_loop_free(c.bench.loop);
 }
 
-int main(void)
+RP_TESTS(safety)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_number_is_raised_and_never_lowered),

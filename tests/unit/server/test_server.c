@@ -372,7 +372,7 @@ static void refusals_are_logged(void **state)
     assert_true(atomic_load(&lines) >= 1);
 }
 
-int main(void)
+RP_TESTS(server)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_starts_and_stops_many_times),

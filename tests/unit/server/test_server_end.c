@@ -423,7 +423,7 @@ static void the_store_may_be_closed_under_the_server(void **state)
     rp_test_live_stop(&live);
 }
 
-int main(void)
+RP_TESTS(server_end)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_idle_server_drains_at_once),

@@ -97,7 +97,7 @@ static void every_limit_is_shown(void **state)
     assert_int_equal(count * sizeof(size_t), sizeof(rp_server_limits));
 }
 
-int main(void)
+RP_TESTS(server_view)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_view_has_the_table_and_its_first_waiting_calls),

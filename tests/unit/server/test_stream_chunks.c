@@ -202,7 +202,7 @@ static void every_allocation_may_fail(void **state)
     assert_true(rooms > 4);
 }
 
-int main(void)
+RP_TESTS(stream_chunks)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chunks_are_found_by_their_keys),

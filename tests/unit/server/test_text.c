@@ -75,7 +75,7 @@ static void plain_bytes_end_where_something_needs_an_escape(void **state)
     assert_int_equal(rp_plain_bytes("abc\xc3\xa4"), 3);
 }
 
-int main(void)
+RP_TESTS(text)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_short_where_they_can_be),

@@ -258,7 +258,7 @@ static void damage_is_told(void **state)
     close_stage(&s);
 }
 
-int main(void)
+RP_TESTS(tier_served)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_stream),

@@ -399,7 +399,7 @@ static void waiting_for_a_turn_takes_no_time_of_the_client(void **state)
     close_queue(&q);
 }
 
-int main(void)
+RP_TESTS(tls_flood)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_flood_of_key_updates_is_charged_and_ends_the_connection),

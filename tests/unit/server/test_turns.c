@@ -313,7 +313,7 @@ static void a_turn_has_an_end(void **state)
     rp_turns_deinit(&turns);
 }
 
-int main(void)
+RP_TESTS(turns)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loans_have_a_bound),

@@ -452,7 +452,7 @@ static void a_writer_that_is_freed_lets_go_of_its_tables(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void)
+RP_TESTS(drop)
 {
     const struct CMUnitTest tests[] = {
         TEST(every_call_on_a_dropped_table_is_cancelled),

@@ -227,7 +227,7 @@ static void extensions_belong_to_the_table_only_after_success(void **state)
     assert_int_equal(freed, 1);
 }
 
-int main(void)
+RP_TESTS(store)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(store_has_defaults_for_everything),

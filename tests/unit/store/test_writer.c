@@ -493,7 +493,7 @@ static void bad_columns_are_refused_by_their_number(void **state)
     expect_refused(&options, "number of columns");
 }
 
-int main(void)
+RP_TESTS(writer)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(overlapping_items_read_back_for_every_chunk_length),

@@ -737,7 +737,7 @@ static void items_that_are_not_safe_are_told_of_by_a_flush(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(writer_items)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(picks_with_any_stride_read_back),

@@ -239,7 +239,7 @@ static void store_without_a_limit_counts_as_one_with(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(account)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chunk_that_items_share_counts_once),

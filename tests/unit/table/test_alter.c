@@ -447,7 +447,7 @@ static void recentering_an_empty_table_changes_nothing(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void)
+RP_TESTS(alter)
 {
     const struct CMUnitTest tests[] = {
         TEST(only_what_is_asked_for_changes),

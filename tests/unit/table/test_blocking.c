@@ -297,7 +297,7 @@ static void producer_and_consumer_pass_a_queue_of_one_in_order(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void)
+RP_TESTS(blocking)
 {
     const struct CMUnitTest tests[] = {
         TEST(sample_waits_until_somebody_inserts),

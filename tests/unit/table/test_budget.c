@@ -769,7 +769,7 @@ static void other_inserts_are_refused_though_memory_is_lost(void **state)
     world_deinit(&w);
 }
 
-int main(void)
+RP_TESTS(budget)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_are_evicted_for_what_is_lost),

@@ -185,7 +185,7 @@ static void operation_that_is_ended_knows_how_many_are_ahead(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void)
+RP_TESTS(crowd)
 {
     const struct CMUnitTest tests[] = {
         TEST(closing_ends_many_waiting_operations_in_pieces),

@@ -662,7 +662,7 @@ static void cut_of_no_table_is_fine(void **state)
     rp_test_bed_deinit(&w.bed);
 }
 
-int main(void)
+RP_TESTS(cut)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cut_of_an_empty_table_is_empty),

@@ -169,7 +169,7 @@ static void growth_keeps_what_a_cut_has_not_saved(void **state)
     rp_dense_set_deinit(&d, rp_allocator_default());
 }
 
-int main(void)
+RP_TESTS(dense_set)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(draws_come_from_the_set_with_their_probability),

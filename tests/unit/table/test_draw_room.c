@@ -404,7 +404,7 @@ static void a_batch_is_told_as_one_change(void **state)
     close_stage(&s);
 }
 
-int main(void)
+RP_TESTS(draw_room)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(with_room_for_all_it_is_as_ever),

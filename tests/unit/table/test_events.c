@@ -380,7 +380,7 @@ static void extensions_are_freed_with_their_table(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void)
+RP_TESTS(events)
 {
     const struct CMUnitTest tests[] = {
         TEST(atomic_extension_is_told_everything_in_order),

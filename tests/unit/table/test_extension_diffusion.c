@@ -302,7 +302,7 @@ static void settings_out_of_range_are_refused(void **state)
                  &err, "nan");
 }
 
-int main(void)
+RP_TESTS(extension_diffusion)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(update_moves_the_neighbours_on_both_sides),

@@ -226,7 +226,7 @@ static void settings_out_of_range_are_refused(void **state)
     rp_test_rig_deinit(&c.rig);
 }
 
-int main(void)
+RP_TESTS(extension_insert_on_sample)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(first_sample_copies_the_item),

@@ -216,7 +216,7 @@ static void extension_that_no_table_took_can_be_discarded(void **state)
     rp_extension_discard(NULL);
 }
 
-int main(void)
+RP_TESTS(extension_statistics)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_are_zero_before_the_first_event),

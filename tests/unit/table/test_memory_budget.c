@@ -445,7 +445,7 @@ static void replacing_an_item_of_many_chunks_is_linear(void **state)
     world_deinit(&w);
 }
 
-int main(void)
+RP_TESTS(memory_budget)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slices_count),

@@ -743,7 +743,7 @@ static void same_seed_replays_bit_for_bit(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void)
+RP_TESTS(operation)
 {
     const struct CMUnitTest tests[] = {
         TEST(new_key_becomes_an_item),

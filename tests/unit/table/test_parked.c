@@ -825,7 +825,7 @@ static void info_says_where_the_limiter_stands(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void)
+RP_TESTS(parked)
 {
     const struct CMUnitTest tests[] = {
         TEST(operation_that_can_go_ahead_is_over_at_once),

@@ -218,7 +218,7 @@ static void resume_does_not_overrule_the_limiter(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void)
+RP_TESTS(pause)
 {
     const struct CMUnitTest tests[] = {
         TEST(sides_are_paused_and_resumed_one_by_one),

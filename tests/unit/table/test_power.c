@@ -97,7 +97,7 @@ static void one_at_a_time_is_the_same_as_many(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(power)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(power_is_as_exact_as_its_header_says),

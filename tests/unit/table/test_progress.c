@@ -80,7 +80,7 @@ static void insert_that_waits_tells_how_far_it_is(void **state)
     rp_test_bed_deinit(&bed);
 }
 
-int main(void)
+RP_TESTS(progress)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(insert_that_waits_tells_how_far_it_is),

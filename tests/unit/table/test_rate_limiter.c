@@ -611,7 +611,7 @@ static void promised_releases_are_exact(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(rate_limiter)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_wait_below_min_size_and_not_at_it),

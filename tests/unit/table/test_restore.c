@@ -398,7 +398,7 @@ static void random_changes_never_make_a_broken_table(void **state)
     assert_true(refused > count / 4);
 }
 
-int main(void)
+RP_TESTS(restore)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_image_is_restored),

@@ -580,7 +580,7 @@ static void kinds_have_names(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, nothing_is_left)
 
-int main(void)
+RP_TESTS(selector)
 {
     const struct CMUnitTest tests[] = {
         TEST(fifo_conforms),

@@ -174,7 +174,7 @@ static void more_slots_than_there_can_be_are_refused(void **state)
     rp_slots_deinit(&s);
 }
 
-int main(void)
+RP_TESTS(slots)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slots_are_taken_in_order_at_first),

@@ -458,7 +458,7 @@ static void unknown_kernel_is_not_found(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, nothing_is_left)
 
-int main(void)
+RP_TESTS(sumtree)
 {
     const struct CMUnitTest tests[] = {
         TEST(every_kernel_agrees_with_plain_to_the_bit),

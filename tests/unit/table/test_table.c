@@ -608,7 +608,7 @@ static void maximal_priority_works_with_weights(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void)
+RP_TESTS(table)
 {
     const struct CMUnitTest tests[] = {
         TEST(option_out_of_range_is_refused_with_its_sentence),

@@ -405,7 +405,7 @@ static void memory_may_run_out(void **state)
     rp_test_survives_oom(replay_some);
 }
 
-int main(void)
+RP_TESTS(table_log)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocking_calls_wait),

@@ -76,7 +76,7 @@ static void sizes_are_those_of_the_wire(void **state)
     assert_int_equal(rp_dtype_size(RP_COMPLEX128), 16);
 }
 
-int main(void)
+RP_TESTS(dtype)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_dtype_has_a_name_and_a_size),

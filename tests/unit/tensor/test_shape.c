@@ -128,7 +128,7 @@ static void text_is_cut_to_fit(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(shape)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_scalar_has_one_element),

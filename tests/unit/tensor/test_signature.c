@@ -423,7 +423,7 @@ static void random_nests_flatten_as_a_recursive_model_does(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(signature)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flat_columns_with_names_are_sorted_in_byte_order),

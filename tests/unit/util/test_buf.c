@@ -154,7 +154,7 @@ static void every_allocation_may_fail(void **state)
     rp_test_survives_oom(write_much);
 }
 
-int main(void)
+RP_TESTS(buf)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(appending_keeps_every_byte_in_order),

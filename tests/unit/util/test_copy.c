@@ -26,7 +26,7 @@ static void copies_any_bytes_anywhere(void **state)
             }
 }
 
-int main(void)
+RP_TESTS(copy)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_any_bytes_anywhere),

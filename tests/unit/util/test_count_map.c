@@ -143,7 +143,7 @@ static void trim_gives_memory_back_and_keeps_counts(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(count_map)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(counts_go_up_and_down, set_up, nothing_is_left),

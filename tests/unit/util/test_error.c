@@ -102,7 +102,7 @@ static void every_status_has_its_name_and_its_grpc_number(void **state)
     assert_string_equal(rp_status_name((rp_status)2), "RP_UNKNOWN");
 }
 
-int main(void)
+RP_TESTS(error)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(failure_writes_code_and_sentence_and_returns_the_code),

@@ -337,7 +337,7 @@ static void entries_can_be_taken_over_with_their_room(void **state)
     owner_deinit(&o);
 }
 
-int main(void)
+RP_TESTS(map)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(map_without_room_finds_nothing),

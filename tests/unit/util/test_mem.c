@@ -189,7 +189,7 @@ static void touching_memory_changes_none_of_it(void **state)
     rp_release(rp_allocator_default(), bytes, BYTES);
 }
 
-int main(void)
+RP_TESTS(mem)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_and_products_report_overflow),

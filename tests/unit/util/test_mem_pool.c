@@ -338,7 +338,7 @@ static void no_memory_is_NULL_and_nothing_else(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-int main(void)
+RP_TESTS(mem_pool)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_of_every_size_are_apart),

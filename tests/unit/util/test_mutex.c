@@ -261,7 +261,7 @@ static void clocks_go_forward_and_seeds_differ(void **state)
     assert_true(a != 0 && b != 0 && a != b);
 }
 
-int main(void)
+RP_TESTS(mutex)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_may_be_taken_upwards),

@@ -191,7 +191,7 @@ static void what_is_printable_stays_as_it_is(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(printable)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(utf8_is_told_from_what_is_none),

@@ -100,7 +100,7 @@ static void below_covers_its_range_evenly(void **state)
     for (int i = 0; i < 100; i++) assert_int_equal(rp_rng_below(&rng, 1), 0);
 }
 
-int main(void)
+RP_TESTS(rng)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(splitmix64_gives_the_published_numbers),

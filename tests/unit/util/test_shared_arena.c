@@ -486,7 +486,7 @@ static void a_map_that_is_accepted_can_be_read(void **state)
     (void)close(huge);
 }
 
-int main(void)
+RP_TESTS(shared_arena)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_lie_in_the_file_and_go_back_to_it),

@@ -488,7 +488,7 @@ static void running_out_of_memory_leaves_nothing_behind(void **state)
     rp_test_survives_oom(read_tables);
 }
 
-int main(void)
+RP_TESTS(answers)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_two_answers_tell_of_tables_comes_together),

@@ -156,7 +156,7 @@ static void a_pool_keeps_no_more_than_its_share(void **state)
     assert_int_equal(oom.live, 0);
 }
 
-int main(void)
+RP_TESTS(block)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_may_have_its_bytes_elsewhere),

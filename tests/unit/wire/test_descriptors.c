@@ -96,7 +96,7 @@ static void descriptors_name_themselves_and_need_what_they_import(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(descriptors)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_are_found_by_name_only),

@@ -129,7 +129,7 @@ static void what_is_no_message_is_corrupt(void **state)
                          RP_CORRUPT);
 }
 
-int main(void)
+RP_TESTS(durability_wire)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(everything_comes_back, set_up, tear_down),

@@ -202,7 +202,7 @@ static void writing_without_memory_leaves_a_bad_buffer(void **state)
     rp_test_survives_oom(write_much);
 }
 
-int main(void)
+RP_TESTS(fields)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_utf8_without_zeroes),

@@ -120,7 +120,7 @@ static void size_updates_count_over_all_frames_of_a_block(void **state)
                      1);
 }
 
-int main(void)
+RP_TESTS(frame_meter)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_are_counted_however_their_bytes_come),

@@ -214,7 +214,7 @@ static void no_answer_is_never_a_good_one(void **state)
     assert_int_equal(rp_grpc_status_of_reset(UINT32_MAX), RP_INTERNAL);
 }
 
-int main(void)
+RP_TESTS(grpc)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_unit_of_time_is_understood),

@@ -423,7 +423,7 @@ static void calls_of_a_closed_connection_end_in_pieces(void **state)
     rp_test_pair_deinit(&p);
 }
 
-int main(void)
+RP_TESTS(h2)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_of_a_closed_connection_end_in_pieces),

@@ -611,7 +611,7 @@ static void messages_in_used_blocks_come_through(void **state)
     rp_test_ends_deinit(&e);
 }
 
-int main(void)
+RP_TESTS(h2_client)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_message_gets_one_answer_at_every_size),

@@ -605,7 +605,7 @@ static void the_preface_and_our_settings_come_first(void **state)
     finish(&w);
 }
 
-int main(void)
+RP_TESTS(h2_client_answers)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trailers_say_how_it_ended),

@@ -209,7 +209,7 @@ static void one_allocation_that_fails_ends_a_call_or_the_connection(void **state
     assert_true(whole > 0 && broken > 0);
 }
 
-int main(void)
+RP_TESTS(h2_memory)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_counted_with_their_sizes),

@@ -388,7 +388,7 @@ static void too_many_nuisances_end_the_connection(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(h2_nuisance)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_large_field_over_the_limit_counts_by_its_bytes),

@@ -401,7 +401,7 @@ static void a_call_that_is_finished_is_not_late_either(void **state)
     rp_test_pair_deinit(&p);
 }
 
-int main(void)
+RP_TESTS(h2_pause)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_wait_and_come_in_order_when_resumed),

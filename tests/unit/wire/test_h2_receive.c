@@ -415,7 +415,7 @@ static void random_cuts_change_nothing(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(h2_receive)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_arrive_whole_in_frames_of_every_size),

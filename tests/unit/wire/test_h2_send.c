@@ -564,7 +564,7 @@ static void much_output_is_made_a_megabyte_at_a_time(void **state)
     give_up(&b);
 }
 
-int main(void)
+RP_TESTS(h2_send)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_come_before_the_status),

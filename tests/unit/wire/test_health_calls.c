@@ -35,7 +35,7 @@ static void a_response_says_how_it_is(void **state)
     rp_buf_deinit(&out);
 }
 
-int main(void)
+RP_TESTS(health_calls)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_names_a_service_or_none),

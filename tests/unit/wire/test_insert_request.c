@@ -231,7 +231,7 @@ static void an_item_is_the_same_in_any_order(void **state)
     assert_true(good > TRIES / 4);
 }
 
-int main(void)
+RP_TESTS(insert_request)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_counted_and_found_in_any_order),

@@ -247,7 +247,7 @@ static void running_out_of_memory_is_told(void **state)
     rp_test_survives_oom(write_all);
 }
 
-int main(void)
+RP_TESTS(insert_request_write)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_bytes_are_those_that_protobuf_writes),

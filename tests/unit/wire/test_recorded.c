@@ -113,7 +113,7 @@ static void recorded_messages_may_end_anywhere(void **state)
     rp_test_recording_free(&recording);
 }
 
-int main(void)
+RP_TESTS(recorded)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_recorded_message_comes_out_as_it_went_in),

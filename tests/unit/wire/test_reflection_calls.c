@@ -145,7 +145,7 @@ static void bytes_that_are_no_request_are_refused(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(reflection_calls)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(services_are_listed),

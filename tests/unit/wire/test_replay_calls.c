@@ -326,7 +326,7 @@ static void samples_borrow_large_chunks_and_survive_no_memory(void **state)
     rp_test_survives_oom(write_sample);
 }
 
-int main(void)
+RP_TESTS(replay_calls)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(absent_options_have_their_defaults),

@@ -260,7 +260,7 @@ static void every_allocation_may_fail(void **state)
     assert_true(room > 5);
 }
 
-int main(void)
+RP_TESTS(reply)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_message_is_its_prefix),

@@ -275,7 +275,7 @@ static void draws_have_options(void **state)
     assert_wrote(out, "0a0174 1001");
 }
 
-int main(void)
+RP_TESTS(request_write)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sample_requests_say_how_long_to_wait, set_up,

@@ -377,7 +377,7 @@ static void server_info_carries_signatures(void **state)
     rp_signature_unref(table.signature);
 }
 
-int main(void)
+RP_TESTS(reverb_calls)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_made_by_protoc_come_out_as_they_went_in),

@@ -396,7 +396,7 @@ static void out_of_memory_is_a_status(void **state)
     rp_test_survives_oom(scenario);
 }
 
-int main(void)
+RP_TESTS(row_cut)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_cut_by_every_codec),

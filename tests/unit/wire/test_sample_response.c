@@ -195,7 +195,7 @@ static void appending_without_memory_says_so(void **state)
     rp_test_survives_oom(append_twice);
 }
 
-int main(void)
+RP_TESTS(sample_response)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_info_has_the_bytes_that_protobuf_gives_it),

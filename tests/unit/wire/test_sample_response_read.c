@@ -639,7 +639,7 @@ static void infos_in_another_order_are_read(void **state)
     }
 }
 
-int main(void)
+RP_TESTS(sample_response_read)
 {
     const struct CMUnitTest tests[] = {
         TEST(samples_of_one_message_come_in_order),

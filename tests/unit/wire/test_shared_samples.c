@@ -305,7 +305,7 @@ static void memory_that_runs_out_is_a_status(void **state)
     rp_test_survives_oom(write_and_read);
 }
 
-int main(void)
+RP_TESTS(shared_samples)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_chunks_stay_where_they_are),

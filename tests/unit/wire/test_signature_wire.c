@@ -284,7 +284,7 @@ static void reading_without_memory_leaves_nothing_behind(void **state)
     rp_test_survives_oom(read_step);
 }
 
-int main(void)
+RP_TESTS(signature_wire)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nested_signatures_are_read_and_written_alike),
