@@ -24,7 +24,12 @@ uint8_t *rp_buf_grow(rp_buf *buf, size_t more)
         buf->bad = true;
         return NULL;
     }
+    if (buf->most > 0 && needed > buf->most) {
+        buf->bad = buf->full = true;
+        return NULL;
+    }
     while (capacity < needed) capacity *= 2;
+    if (buf->most > 0 && capacity > buf->most) capacity = buf->most;
     if (capacity > buf->capacity) {
         uint8_t *data = buf->alloc->resize(buf->alloc->ctx, buf->data, buf->capacity, capacity);
         if (data == NULL) {

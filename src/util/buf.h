@@ -2,8 +2,8 @@
 /* A growable array of bytes.
  *
  * Appending never fails visibly: when there is no memory the buffer turns bad, keeps what it
- * had and ignores what follows, so that a writer of many parts checks once, at the end. A plain
- * value, not thread-safe. */
+ * had and ignores what follows, so that a writer of many parts checks once, at the end. The
+ * same happens when it would take more memory than `most`. A plain value, not thread-safe. */
 #ifndef RP_UTIL_BUF_H
 #define RP_UTIL_BUF_H
 
@@ -14,7 +14,9 @@
 typedef struct rp_buf {
     uint8_t *data;
     size_t size, capacity;
-    bool bad; /* an append found no memory */
+    size_t most; /* bytes that it may grow to; 0: no bound */
+    bool bad;    /* an append found no memory, or more than `most` bytes */
+    bool full;   /* bad because of `most` */
     const rp_allocator *alloc;
 } rp_buf;
 
@@ -24,11 +26,11 @@ static inline void rp_buf_init(rp_buf *buf, const rp_allocator *alloc)
 }
 void rp_buf_deinit(rp_buf *buf);
 
-/* Forgets the contents and keeps the memory. */
+/* Forgets the contents and the bound, and keeps the memory. */
 static inline void rp_buf_clear(rp_buf *buf)
 {
-    buf->size = 0;
-    buf->bad = false;
+    buf->size = buf->most = 0;
+    buf->bad = buf->full = false;
 }
 
 /* Makes room for `more` bytes and returns where they go, or NULL, with the buffer bad. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/reply.h"
 
+#include <assert.h>
+
 #include "util/mem.h"
 
 enum {
@@ -19,6 +21,12 @@ static size_t memory_of(const rp_reply *reply)
 void rp_reply_pool_init(rp_reply_pool *pool, const rp_allocator *alloc)
 {
     *pool = (rp_reply_pool){.alloc = alloc};
+}
+
+static void release_kept(rp_reply *reply)
+{
+    if (reply->kept != NULL) reply->give_back(reply->kept);
+    reply->kept = NULL;
 }
 
 static void destroy(rp_reply_pool *pool, rp_reply *reply)
@@ -67,6 +75,7 @@ void rp_reply_release(rp_reply_pool *pool, rp_reply *reply)
 
     if (reply == NULL) return;
     for (size_t i = 0; i < reply->hold_count; i++) rp_trajectory_unref(reply->holds[i]);
+    release_kept(reply);
     bytes = memory_of(reply);
     if (pool->idle_count >= MAX_IDLE || bytes > MAX_IDLE_ONE_BYTES ||
         pool->idle_bytes + bytes > MAX_IDLE_BYTES) {
@@ -115,6 +124,13 @@ bool rp_reply_hold(rp_reply *reply, rp_trajectory *trajectory)
     }
     reply->holds[reply->hold_count++] = trajectory;
     return true;
+}
+
+void rp_reply_keep(rp_reply *reply, void *kept, void (*give_back)(void *kept))
+{
+    assert(reply->kept == NULL);
+    reply->kept = kept;
+    reply->give_back = give_back;
 }
 
 bool rp_reply_close(rp_reply *reply)

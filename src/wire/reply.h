@@ -32,6 +32,8 @@ struct rp_reply {
     size_t piece_count, piece_capacity;
     rp_trajectory **holds;
     size_t hold_count, hold_capacity;
+    void *kept; /* with the function that gives it back; or NULL */
+    void (*give_back)(void *kept);
     size_t borrowed; /* bytes of all pieces */
     size_t size;     /* once closed: of everything, prefix included */
     /* how much has been handed to the connection, and how much of that has left it */
@@ -58,6 +60,9 @@ bool rp_reply_add(rp_reply *reply, const uint8_t *data, size_t size);
 /* Takes the reference to `trajectory`, and keeps it until the message is gone. False if there
  * is no memory; then it is still the caller's. */
 bool rp_reply_hold(rp_reply *reply, rp_trajectory *trajectory);
+
+/* Keeps one thing more until the message is gone: then `give_back` is called with it. */
+void rp_reply_keep(rp_reply *reply, void *kept, void (*give_back)(void *kept));
 
 /* Writes the prefix. False if an append failed before, or 4 GiB are exceeded. */
 bool rp_reply_close(rp_reply *reply);

@@ -4,17 +4,54 @@
 #ifndef RP_TEST_HOSTED_H
 #define RP_TEST_HOSTED_H
 
+#include <semaphore.h>
+
 #include "server/http/page.h"
 #include "support/observed.h"
 
 typedef struct rp_test_hosted {
     rp_test_observed observed;
     rp_page_host host;
+    atomic_size_t described; /* how often the server was described: once for each page made */
+    atomic_bool holds;
+    sem_t reached, go;
 } rp_test_hosted;
 
 static inline void rp_test_describe(void *ctx, rp_server_view *view)
 {
-    *view = ((rp_test_hosted *)ctx)->observed.view;
+    rp_test_hosted *h = ctx;
+
+    atomic_fetch_add(&h->described, 1);
+    if (atomic_exchange(&h->holds, false)) {
+        (void)sem_post(&h->reached);
+        (void)sem_wait(&h->go);
+    }
+    *view = h->observed.view;
+}
+
+/* The next page that is made waits until rp_test_release(). */
+static inline void rp_test_hold(rp_test_hosted *h)
+{
+    atomic_store(&h->holds, true);
+}
+/* Waits until it does. */
+static inline void rp_test_await_held(rp_test_hosted *h)
+{
+    (void)sem_wait(&h->reached);
+}
+static inline void rp_test_release(rp_test_hosted *h)
+{
+    (void)sem_post(&h->go);
+}
+
+/* The answer to a request, made at once. */
+static inline void rp_test_render(const rp_test_hosted *h, const rp_page_request *request,
+                                  rp_page_answer *answer)
+{
+    rp_page_kind kind;
+
+    if (!rp_page_answer_now(&h->host, request, answer, &kind))
+        rp_page_make(&h->host, kind, answer);
 }
 
 /* `open`: nobody needs a token. */
@@ -28,6 +65,10 @@ static inline void rp_test_hosted_init(rp_test_hosted *h, bool open)
     rp_auth *auth = NULL;
 
     rp_test_observed_init(&h->observed);
+    atomic_init(&h->described, 0);
+    atomic_init(&h->holds, false);
+    assert_int_equal(sem_init(&h->reached, 0, 0), 0);
+    assert_int_equal(sem_init(&h->go, 0, 0), 0);
     assert_ok(rp_auth_new(&h->observed.bed.alloc, &source, &auth, NULL));
     h->host = (rp_page_host){.ctx = h,
                              .is_open = open,
@@ -39,6 +80,8 @@ static inline void rp_test_hosted_init(rp_test_hosted *h, bool open)
 static inline void rp_test_hosted_deinit(rp_test_hosted *h)
 {
     rp_gate_free(h->host.gate);
+    (void)sem_destroy(&h->reached);
+    (void)sem_destroy(&h->go);
     rp_test_observed_deinit(&h->observed);
 }
 

@@ -4,6 +4,8 @@
 #ifndef RP_TEST_OBSERVED_H
 #define RP_TEST_OBSERVED_H
 
+#include <stdio.h>
+
 #include "server/http/server_view.h"
 #include "support/fixture.h"
 
@@ -69,6 +71,19 @@ static inline void rp_test_observed_init(rp_test_observed *o)
     (void)rp_test_bed_table(&o->bed, &odd);
     assert_ok(rp_metrics_new(&o->bed.alloc, 2, &metrics));
     o->view = rp_test_server_view(metrics, o->bed.store);
+}
+
+/* Adds tables whose names are as long on a page as names can be: 255 control characters. */
+static inline void rp_test_observed_add_long(rp_test_observed *o, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char name[280];
+        rp_table_options options = rp_test_options(name, RP_FIFO, RP_FIFO, 10);
+
+        memset(name, 1, 249);
+        (void)snprintf(name + 249, sizeof name - 249, "%06zu", i); /* fewer than a million */
+        (void)rp_test_bed_table(&o->bed, &options);
+    }
 }
 
 static inline void rp_test_observed_deinit(rp_test_observed *o)

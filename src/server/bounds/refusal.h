@@ -48,7 +48,6 @@
     X(DRAINING, "draining")                                                                    \
     X(LOADING, "loading")                                                                      \
     X(PAGE_HOST, "page_host")               /* a name that is not ours, no credentials */      \
-    X(PAGES, "pages")                       /* too many in one turn of a loop */               \
     X(PAGE_CONNECTIONS, "page_connections") /* too many at the HTTP/1.1 page */
 
 #define RP_REFUSAL_ENUM(name, word) RP_REFUSED_##name,

@@ -63,21 +63,14 @@ static void on_deadline(rp_timer *timer)
     rp_task_abort(task, RP_DEADLINE, "Deadline Exceeded");
 }
 
-static void begin_task(rp_connection *c, rp_call *call, rp_method method,
-                       const rp_task_kind *kind, int64_t timeout_ns)
+/* NULL: no memory. */
+static rp_task *new_task(rp_connection *c, rp_call *call, rp_method method,
+                         const rp_task_kind *kind)
 {
     rp_worker *worker = c->worker;
-    rp_task *task;
-    int64_t now_ns = rp_loop_now(worker->loop);
-    rp_error error;
+    rp_task *task = rp_alloc_zero(&worker->server->alloc, kind->bytes);
 
-    assert(kind != NULL); /* check_head() has looked */
-    task = rp_alloc_zero(&worker->server->alloc, kind->bytes);
-    if (task == NULL) {
-        (void)rp_fail_memory(&error, kind->bytes);
-        turn_away(c, call, method, RP_REFUSED_MEMORY, &error);
-        return;
-    }
+    if (task == NULL) return NULL;
     task->kind = kind;
     task->connection = c;
     task->call = call;
@@ -88,12 +81,60 @@ static void begin_task(rp_connection *c, rp_call *call, rp_method method,
     c->tasks = task;
     rp_counter_add(&worker->metrics->streams, 1);
     rp_call_set_user(call, task);
+    return task;
+}
+
+static void begin_task(rp_connection *c, rp_call *call, rp_method method,
+                       const rp_task_kind *kind, int64_t timeout_ns)
+{
+    rp_worker *worker = c->worker;
+    rp_task *task;
+    int64_t now_ns = rp_loop_now(worker->loop);
+    rp_error error;
+
+    assert(kind != NULL); /* check_head() has looked */
+    task = new_task(c, call, method, kind);
+    if (task == NULL) {
+        (void)rp_fail_memory(&error, kind->bytes);
+        turn_away(c, call, method, RP_REFUSED_MEMORY, &error);
+        return;
+    }
     if (timeout_ns >= 0 && timeout_ns < INT64_MAX - now_ns &&
         rp_loop_arm(worker->loop, &task->deadline, now_ns + timeout_ns) != RP_OK) {
         rp_task_finish(task, RP_NO_RESOURCE, "out of memory for a deadline");
         return;
     }
     if (kind->on_open != NULL) kind->on_open(task);
+}
+
+/* Answers a request for a page, now or when it is made. */
+static void begin_page(rp_connection *c, rp_call *call, bool head_only, const char *path,
+                       const char *authorization)
+{
+    const rp_page_request request = {
+        .method = head_only ? "HEAD" : "GET",
+        .path = path,
+        .shown = {authorization, c->certificate, c->peer},
+        .now_ns = rp_loop_now(c->worker->loop),
+    };
+    const rp_http_answer unavailable = {503, "text/plain", "retry-after", "1"};
+    rp_page_kind kind;
+    rp_refusal why;
+    rp_task *task;
+
+    if (rp_connection_is_stuffed(c, &why)) {
+        rp_connection_refused(c, why);
+        rp_call_answer(call, &unavailable, NULL);
+        return;
+    }
+    if (rp_page_answer_call(c, call, &request, &kind)) return;
+    task = new_task(c, call, RP_METHOD_UNKNOWN, &rp_page_kind_of_task);
+    if (task == NULL) {
+        rp_connection_refused(c, RP_REFUSED_MEMORY);
+        rp_call_answer(call, &unavailable, NULL);
+        return;
+    }
+    rp_page_await(task, kind, head_only);
 }
 
 /* What does not need the store. */
@@ -169,19 +210,7 @@ static void on_request(void *user, rp_call *call, const rp_request_head *head)
     else
         (void)snprintf(authorization, sizeof authorization, "too long");
     if (is(head->method, "GET") || is(head->method, "HEAD")) {
-        if (rp_connection_is_stuffed(c, &why)) {
-            rp_connection_refused(c, why);
-            rp_call_answer(call, &(rp_http_answer){503, "text/plain", NULL, NULL}, NULL);
-            return;
-        }
-        if (!rp_defer_may_visit(c->worker)) {
-            rp_connection_refused(c, RP_REFUSED_PAGES);
-            rp_call_answer(call, &(rp_http_answer){503, "text/plain", "retry-after", "1"},
-                           NULL);
-            return;
-        }
-        rp_page_answer_call(c, call, is(head->method, "HEAD") ? "HEAD" : "GET", path,
-                            authorization);
+        begin_page(c, call, is(head->method, "HEAD"), path, authorization);
         return;
     }
     if (!is(head->method, "POST")) {
@@ -282,7 +311,8 @@ static void on_close(void *user, rp_call *call)
     }
     *(task->prev != NULL ? &task->prev->next : &c->tasks) = task->next;
     if (task->next != NULL) task->next->prev = task->prev;
-    rp_counter_add(&worker->metrics->calls[task->method][task->status], 1);
+    if (task->method != RP_METHOD_UNKNOWN) /* a page */
+        rp_counter_add(&worker->metrics->calls[task->method][task->status], 1);
     rp_counter_sub(&worker->metrics->streams, 1);
     rp_release(&worker->server->alloc, task, task->kind->bytes);
 }
@@ -405,11 +435,21 @@ void rp_task_answer(rp_task *task, rp_reply *reply)
     rp_task_finish(task, RP_OK, NULL);
 }
 
+rp_reply *rp_task_reply_in_room(rp_task *task)
+{
+    rp_reply *reply = rp_task_reply(task);
+
+    if (reply != NULL)
+        reply->bytes.most = RP_GRPC_PREFIX + rp_connection_room(task->connection, RP_QUEUE_OUT);
+    return reply;
+}
+
 void rp_task_answer_in_room(rp_task *task, rp_reply *reply)
 {
     rp_connection *c = task->connection;
 
-    if (reply->bytes.size <= rp_connection_room(c, RP_QUEUE_OUT)) {
+    rp_defer_weigh(c->worker, reply->bytes.size);
+    if (!reply->bytes.full && reply->bytes.size <= rp_connection_room(c, RP_QUEUE_OUT)) {
         rp_task_answer(task, reply);
         return;
     }

@@ -4,7 +4,8 @@
 #include "util/mem.h"
 
 enum {
-    TURN_VISITS = 16,  /* of every table, by calls and pages, in one turn */
+    TURN_VISITS = 16,        /* of every table, by calls, in one turn */
+    VISIT_BYTES = 256 << 10, /* of an answer that count as a visit */
     KEPT_BYTES = 4096, /* of a message that is kept; a larger one pays for its work in bytes */
 };
 
@@ -14,11 +15,16 @@ bool rp_defer_applies(rp_method method)
            method == RP_METHOD_WHY_BLOCKED;
 }
 
-bool rp_defer_may_visit(rp_worker *worker)
+static bool may_visit(rp_worker *worker)
 {
     if (worker->visits >= TURN_VISITS) return false;
     worker->visits++;
     return true;
+}
+
+void rp_defer_weigh(rp_worker *worker, size_t answer_bytes)
+{
+    worker->visits += answer_bytes / VISIT_BYTES;
 }
 
 /* Puts a connection at the end. */
@@ -87,8 +93,7 @@ static void on_due(rp_timer *timer)
 
     /* For the next turn. Cannot fail: this timer has just left its place in the heap. */
     (void)!rp_loop_arm(worker->loop, timer, rp_loop_now(worker->loop));
-    while (worker->deferring != NULL && rp_defer_may_visit(worker))
-        run_first(worker->deferring);
+    while (worker->deferring != NULL && may_visit(worker)) run_first(worker->deferring);
     if (worker->deferring == NULL) rp_loop_disarm(worker->loop, timer);
 }
 
@@ -96,7 +101,7 @@ void rp_defer_message(rp_task *task, const uint8_t *data, size_t size, rp_block 
 {
     rp_worker *worker = rp_task_worker(task);
 
-    if (size > KEPT_BYTES || (worker->deferring == NULL && rp_defer_may_visit(worker))) {
+    if (size > KEPT_BYTES || (worker->deferring == NULL && may_visit(worker))) {
         task->kind->on_message(task, data, size, block);
         return;
     }

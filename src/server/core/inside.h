@@ -149,7 +149,7 @@ struct rp_worker {
     rp_task *gatherer; /* has gathered work from messages and not started it; or NULL */
     rp_connection *deferring, *deferring_last; /* with deferred calls: deferral.h */
     rp_timer deferral;
-    size_t visits;                         /* of every table in this turn */
+    size_t visits;                         /* of every table in this turn: deferral.c */
     rp_connection *shaking, *shaking_last; /* whose handshakes wait: handshakes.h */
     rp_timer shake;
     rp_connection *closing, *closing_last; /* closed, with calls left: closing.h */
@@ -231,8 +231,10 @@ rp_reply *rp_task_reply(rp_task *task);
 void rp_task_send(rp_task *task, rp_reply *reply);
 /* Sends it and ends the call with RP_OK. */
 void rp_task_answer(rp_task *task, rp_reply *reply);
-/* The same for a response that may be large and says nothing of a change: if the connection has
- * no room for it, the call is refused instead. */
+/* The same for a response that may be large and says nothing of a change. The first returns an
+ * empty reply that can only take as many bytes as the connection has room for, or NULL with the
+ * call ended. If that was too little, the second refuses the call. */
+rp_reply *rp_task_reply_in_room(rp_task *task);
 void rp_task_answer_in_room(rp_task *task, rp_reply *reply);
 /* The same once what was done, under the number `lsn`, is safe. Without a reply: an empty
  * message. */

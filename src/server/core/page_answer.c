@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "util/clock.h"
+#include "util/mem.h"
 
 static void describe(void *ctx, rp_server_view *view)
 {
@@ -47,38 +48,165 @@ rp_page_host rp_page_host_of(rp_server *server)
     };
 }
 
-void rp_page_answer_call(rp_connection *connection, rp_call *call, const char *method,
-                         const char *path, const char *authorization)
+/* The body takes `body`, which may be NULL. */
+static void answer_call(rp_connection *c, rp_call *call, const rp_page_answer *answer,
+                        rp_reply *body)
 {
-    rp_worker *worker = connection->worker;
+    if (body != NULL && body->bytes.size - RP_GRPC_PREFIX + body->borrowed >
+                            rp_connection_room(c, RP_QUEUE_OUT)) {
+        rp_connection_refused(c, RP_REFUSED_QUEUED);
+        rp_reply_release(&c->worker->replies, body);
+        body = NULL;
+    } else if (body != NULL && !rp_reply_close(body)) {
+        rp_reply_release(&c->worker->replies, body);
+        body = NULL;
+    }
+    rp_call_answer(call,
+                   &(rp_http_answer){body != NULL ? answer->status : 503, answer->content_type,
+                                     answer->extra_name, answer->extra_value},
+                   body);
+    rp_connection_count(c);
+    rp_connection_touch(c);
+}
+
+bool rp_page_answer_call(rp_connection *c, rp_call *call, const rp_page_request *request,
+                         rp_page_kind *kind)
+{
+    rp_worker *worker = c->worker;
     rp_page_host host = rp_page_host_of(worker->server);
-    const rp_page_request request = {
-        .method = method,
-        .path = path,
-        .shown = {authorization, connection->certificate, connection->peer},
-        .now_ns = rp_loop_now(worker->loop),
-    };
     rp_page_answer answer = {0};
-    rp_reply *body = rp_reply_new(&worker->replies);
+    rp_reply *body;
+    bool is_answered;
 
     rp_buf_init(&answer.body, &worker->server->alloc);
-    rp_page_render(&host, &request, &answer);
-    if (body != NULL) {
-        if (!answer.head_only) rp_buf_append(&body->bytes, answer.body.data, answer.body.size);
-        if (body->bytes.size > rp_connection_room(connection, RP_QUEUE_OUT)) {
-            rp_connection_refused(connection, RP_REFUSED_QUEUED);
-            rp_reply_release(&worker->replies, body);
-            body = NULL;
-        } else if (!rp_reply_close(body)) {
-            rp_reply_release(&worker->replies, body);
-            body = NULL;
-        }
+    is_answered = rp_page_answer_now(&host, request, &answer, kind);
+    if (is_answered) {
+        body = rp_reply_new(&worker->replies);
+        if (body != NULL && !answer.head_only)
+            rp_buf_append(&body->bytes, answer.body.data, answer.body.size);
+        answer_call(c, call, &answer, body);
     }
     rp_buf_deinit(&answer.body);
-    rp_call_answer(call,
-                   &(rp_http_answer){body != NULL ? answer.status : 503, answer.content_type,
-                                     answer.extra_name, answer.extra_value},
-                   body);
-    rp_connection_count(connection);
-    rp_connection_touch(connection);
+    return is_answered;
 }
+
+typedef struct page_task page_task;
+
+/* A page on its way. It may outlive the call. */
+typedef struct page_wait {
+    rp_page_wait wait;
+    rp_post post;
+    rp_worker *worker;
+    page_task *task; /* NULL: the call is over */
+    rp_made_page *made;
+    bool head_only;
+} page_wait;
+
+struct page_task {
+    rp_task task;
+    page_wait *wait; /* NULL: it does not wait */
+};
+
+static void give_back_page(void *made)
+{
+    rp_made_page_unref(made);
+}
+
+/* Answers with a page that is made, from where it is: its bytes count for this connection as if
+ * they were its own. Takes the reference. */
+static void answer_made(rp_task *task, rp_made_page *made, bool head_only)
+{
+    const rp_buf *page = &made->answer.body;
+    rp_reply *body = rp_reply_new(&rp_task_worker(task)->replies);
+    bool is_kept = body != NULL && !head_only && rp_reply_add(body, page->data, page->size);
+
+    if (is_kept) rp_reply_keep(body, rp_made_page_ref(made), give_back_page);
+    answer_call(task->connection, task->call, &made->answer, body);
+    rp_made_page_unref(made);
+    rp_task_finish(task, RP_OK, NULL);
+}
+
+/* On the worker's thread. */
+static void on_arrived(rp_post *post)
+{
+    page_wait *w = (page_wait *)(void *)((char *)post - offsetof(page_wait, post));
+    rp_worker *worker = w->worker;
+    rp_task *task = w->task != NULL ? &w->task->task : NULL;
+    rp_made_page *made = w->made;
+    bool head_only = w->head_only;
+
+    if (w->task != NULL) w->task->wait = NULL;
+    rp_release(&worker->server->alloc, w, sizeof *w);
+    if (task == NULL || task->is_finished)
+        rp_made_page_unref(made);
+    else if (made != NULL)
+        answer_made(task, made, head_only);
+    else
+        rp_task_finish(task, RP_UNAVAILABLE, NULL);
+    rp_worker_returned(worker);
+}
+
+/* On the maker's thread. */
+static void on_made(rp_page_wait *wait, rp_made_page *made)
+{
+    page_wait *w = (page_wait *)(void *)wait;
+
+    w->made = made;
+    rp_loop_post(w->worker->loop, &w->post);
+}
+
+void rp_page_await(rp_task *task, rp_page_kind kind, bool head_only)
+{
+    rp_worker *worker = rp_task_worker(task);
+    page_wait *w = rp_alloc_zero(&worker->server->alloc, sizeof *w);
+
+    if (w == NULL) {
+        rp_connection_refused(task->connection, RP_REFUSED_MEMORY);
+        rp_task_finish(task, RP_NO_RESOURCE, NULL);
+        return;
+    }
+    *w = (page_wait){
+        .wait = {.on_made = on_made},
+        .post = {.run = on_arrived},
+        .worker = worker,
+        .task = (page_task *)(void *)task,
+        .head_only = head_only,
+    };
+    w->task->wait = w;
+    worker->outstanding++;
+    if (rp_page_maker_ask(rp_http_page_maker(worker->server->page), kind, &w->wait)) return;
+    on_made(&w->wait, NULL);
+}
+
+static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
+{
+    (void)task, (void)data, (void)size,
+        (void)block; /* the request has a body: it says nothing */
+}
+
+static void on_half_close(rp_task *task)
+{
+    (void)task;
+}
+
+/* If the call ends before its page is there, the answer is of HTTP, not of gRPC. If it has been
+ * answered, this does nothing. */
+static void on_end(rp_task *task)
+{
+    rp_call_answer(task->call, &(rp_http_answer){503, "text/plain", "retry-after", "1"}, NULL);
+}
+
+static void on_close(rp_task *task)
+{
+    page_wait *w = ((page_task *)(void *)task)->wait;
+
+    if (w != NULL) w->task = NULL;
+}
+
+const rp_task_kind rp_page_kind_of_task = {
+    .bytes = sizeof(page_task),
+    .on_message = on_message,
+    .on_half_close = on_half_close,
+    .on_end = on_end,
+    .on_close = on_close,
+};

@@ -3,7 +3,8 @@
  * wakes when libmicrohttpd's descriptors do, when it is time for one of its timeouts, and when
  * somebody hands over a connection. So libmicrohttpd is used from one thread only, as are the
  * relays. Answers are whole before libmicrohttpd sees them: it never waits for anything but
- * the peer.
+ * the peer. A request for a page about all tables is suspended until page_maker.h has made the
+ * page, while others are answered.
  *
  * What we must know of a connection, its peer and certificate, travels as its "address": that
  * is ours to say, is copied and kept by libmicrohttpd as long as the connection, and comes back
@@ -11,7 +12,8 @@
  *
  * The list of open descriptors is there to cut the oldest. A descriptor is in it from when
  * libmicrohttpd says that its connection begins to when it says that it is about to be closed,
- * so no number in it has become somebody else's. */
+ * so no number in it has become somebody else's. It also says which page a connection is being
+ * sent: those who read slowly hold a few pages together, not one each. */
 #include "server/http/http_page.h"
 
 #include <microhttpd.h>
@@ -29,6 +31,8 @@
 enum {
     MEMORY_BYTES = 16 << 10,                 /* of a connection: its request, our headers */
     MOST_FDS = 2 * RP_HTTP_PAGE_CONNECTIONS, /* those that were cut take a moment to go */
+    SENT_BYTES = 16 << 10,                   /* handed to libmicrohttpd at a time */
+    HELD_PAGES = 4, /* of the largest size, or more that are smaller: for all connections */
     IDLE_S = 10,
     PEER_BYTES = 58,
 };
@@ -45,12 +49,14 @@ _Static_assert(sizeof(visitor) <= sizeof(struct sockaddr_storage), "an address h
 typedef struct open_fd {
     int fd; /* -1: free */
     bool cut;
-    uint64_t number; /* in order of arrival */
+    uint64_t number;    /* in order of arrival */
+    rp_made_page *made; /* a reference to the page that it is being sent, or NULL */
 } open_fd;
 
 struct rp_http_page {
     rp_allocator alloc;
     rp_page_host host;
+    rp_page_maker *maker;
     rp_loop *loop;
     pthread_t thread;
     bool has_thread;
@@ -72,6 +78,16 @@ typedef struct arrival {
     visitor from;
 } arrival;
 
+/* A request that waits for a page. It is the context of the request from then on; before, that
+ * is the rp_http_page. */
+typedef struct suspended {
+    rp_page_wait wait;
+    rp_post post;
+    rp_http_page *page;
+    struct MHD_Connection *connection;
+    rp_made_page *made; /* once it is resumed; NULL: there is none */
+} suspended;
+
 static void count_refusal(rp_http_page *page)
 {
     if (page->host.counters != NULL)
@@ -85,6 +101,14 @@ static open_fd *find(rp_http_page *page, int fd)
     return NULL;
 }
 
+static void cut(rp_http_page *page, open_fd *o)
+{
+    (void)shutdown(o->fd, SHUT_RDWR); /* which libmicrohttpd will notice */
+    o->cut = true;
+    page->live--;
+    count_refusal(page);
+}
+
 static void cut_oldest(rp_http_page *page)
 {
     open_fd *oldest = NULL;
@@ -95,11 +119,52 @@ static void cut_oldest(rp_http_page *page)
         if (o->fd < 0 || o->cut) continue;
         if (oldest == NULL || o->number < oldest->number) oldest = o;
     }
-    if (oldest == NULL) return;
-    (void)shutdown(oldest->fd, SHUT_RDWR); /* which libmicrohttpd will notice */
-    oldest->cut = true;
-    page->live--;
-    count_refusal(page);
+    if (oldest != NULL) cut(page, oldest);
+}
+
+/* Whether somebody is being sent the page of this place. */
+static bool is_read(const open_fd *o)
+{
+    return o->fd >= 0 && !o->cut && o->made != NULL;
+}
+
+/* Bytes of the pages that are being sent, each counted once. */
+static size_t held_bytes(const rp_http_page *page)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < MOST_FDS; i++) {
+        size_t before = 0;
+
+        if (!is_read(&page->fds[i])) continue;
+        while (before < i &&
+               !(is_read(&page->fds[before]) && page->fds[before].made == page->fds[i].made))
+            before++;
+        if (before == i) bytes += page->fds[i].made->answer.body.size;
+    }
+    return bytes;
+}
+
+/* Cuts those who read the oldest page, until the pages that are held are few enough; never
+ * those who read `newest`. */
+static void bound_held(rp_http_page *page, const rp_made_page *newest)
+{
+    size_t most = HELD_PAGES * newest->answer.body.most;
+
+    while (most > 0 && held_bytes(page) > most) { /* 0: a sentence */
+        const rp_made_page *oldest = NULL;
+
+        for (size_t i = 0; i < MOST_FDS; i++) {
+            const open_fd *o = &page->fds[i];
+
+            if (is_read(o) && o->made != newest &&
+                (oldest == NULL || o->made->number < oldest->number))
+                oldest = o->made;
+        }
+        if (oldest == NULL) return;
+        for (size_t i = 0; i < MOST_FDS; i++)
+            if (is_read(&page->fds[i]) && page->fds[i].made == oldest) cut(page, &page->fds[i]);
+    }
 }
 
 static void enter(rp_http_page *page, int fd)
@@ -121,19 +186,35 @@ static void leave(rp_http_page *page, int fd)
 
     if (place == NULL) return;
     if (!place->cut) page->live--;
-    place->fd = -1;
+    rp_made_page_unref(place->made);
+    *place = (open_fd){.fd = -1};
+}
+
+static int fd_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+    return info != NULL ? info->connect_fd : -1;
+}
+
+/* Where it is in the list; NULL: nowhere. */
+static open_fd *place_of(rp_http_page *page, struct MHD_Connection *connection)
+{
+    int fd = fd_of(connection);
+
+    return fd >= 0 ? find(page, fd) : NULL;
 }
 
 static void on_connection(void *cls, struct MHD_Connection *connection, void **socket_context,
                           enum MHD_ConnectionNotificationCode code)
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    int fd = fd_of(connection);
 
     (void)socket_context;
-    if (info == NULL) return;
-    if (code == MHD_CONNECTION_NOTIFY_STARTED) enter(cls, info->connect_fd);
-    if (code == MHD_CONNECTION_NOTIFY_CLOSED) leave(cls, info->connect_fd);
+    if (fd < 0) return;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) enter(cls, fd);
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) leave(cls, fd);
 }
 
 static const char *header_of(struct MHD_Connection *connection, const char *name)
@@ -157,12 +238,11 @@ static enum MHD_Result find_host(void *cls, enum MHD_ValueKind kind, const char 
     return MHD_YES;
 }
 
-/* Sends an answer. MHD_NO ends the connection. */
-static enum MHD_Result send_answer(struct MHD_Connection *connection,
-                                   const rp_page_answer *answer)
+/* Sends an answer whose body is in `response`, which it takes. MHD_NO ends the connection. */
+static enum MHD_Result send_response(struct MHD_Connection *connection,
+                                     const rp_page_answer *answer,
+                                     struct MHD_Response *response)
 {
-    struct MHD_Response *response = MHD_create_response_from_buffer(
-        answer->body.size, answer->body.data, MHD_RESPMEM_MUST_COPY);
     enum MHD_Result result;
 
     if (response == NULL) return MHD_NO;
@@ -177,6 +257,133 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection,
     return result;
 }
 
+static enum MHD_Result send_answer(struct MHD_Connection *connection,
+                                   const rp_page_answer *answer)
+{
+    return send_response(connection, answer,
+                         MHD_create_response_from_buffer(answer->body.size, answer->body.data,
+                                                         MHD_RESPMEM_MUST_COPY));
+}
+
+static enum MHD_Result send_sentence(rp_http_page *page, struct MHD_Connection *connection,
+                                     int status, const char *sentence)
+{
+    rp_page_answer answer = {.status = status};
+    enum MHD_Result result;
+
+    rp_buf_init(&answer.body, &page->alloc);
+    rp_page_say(&answer, status, sentence);
+    result = send_answer(connection, &answer);
+    rp_buf_deinit(&answer.body);
+    return result;
+}
+
+/* Copies the next bytes of a page for libmicrohttpd. */
+static ssize_t read_made(void *cls, uint64_t at, char *to, size_t most)
+{
+    const rp_buf *body = &((const rp_made_page *)cls)->answer.body;
+    size_t left = at < body->size ? body->size - (size_t)at : 0;
+
+    if (left == 0) return MHD_CONTENT_READER_END_OF_STREAM;
+    if (most > left) most = left;
+    memcpy(to, body->data + at, most);
+    return (ssize_t)most;
+}
+
+static void unref_made(void *cls)
+{
+    rp_made_page_unref(cls);
+}
+
+/* Sends a page that is made, from where it is. Takes the reference. */
+static enum MHD_Result send_made(rp_http_page *page, struct MHD_Connection *connection,
+                                 rp_made_page *made)
+{
+    open_fd *place = place_of(page, connection);
+    struct MHD_Response *response = MHD_create_response_from_callback(
+        made->answer.body.size, SENT_BYTES, read_made, made, unref_made);
+
+    if (response == NULL) {
+        rp_made_page_unref(made);
+        return MHD_NO;
+    }
+    if (place != NULL) {
+        rp_made_page_unref(place->made);
+        place->made = rp_made_page_ref(made);
+        bound_held(page, made);
+    }
+    return send_response(connection, &made->answer, response);
+}
+
+/* libmicrohttpd asks again for an answer. */
+static void on_resume(rp_post *post)
+{
+    suspended *s = (suspended *)(void *)((char *)post - offsetof(suspended, post));
+
+    MHD_resume_connection(s->connection);
+}
+
+static void on_made(rp_page_wait *wait, rp_made_page *made)
+{
+    suspended *s = (suspended *)(void *)wait;
+
+    s->made = made;
+    rp_loop_post(s->page->loop, &s->post);
+}
+
+static const char no_page[] = "there is no page to be had now";
+
+/* Has the request wait for a page. `*context` is the request's. */
+static enum MHD_Result suspend(rp_http_page *page, struct MHD_Connection *connection,
+                               rp_page_kind kind, void **context)
+{
+    suspended *s;
+
+    if (*context == NULL) /* libmicrohttpd would read on before it asked again */
+        return send_sentence(page, connection, 400, "a request for this page has no body");
+    s = rp_alloc_zero(&page->alloc, sizeof *s);
+    if (s == NULL) return send_sentence(page, connection, 503, no_page);
+    s->wait.on_made = on_made;
+    s->post.run = on_resume;
+    s->page = page;
+    s->connection = connection;
+    MHD_suspend_connection(connection); /* before anybody can resume it */
+    *context = s;
+    /* Else it is resumed at once, without a page. */
+    if (!rp_page_maker_ask(page->maker, kind, &s->wait)) MHD_resume_connection(connection);
+    return MHD_YES;
+}
+
+/* A request that was suspended: its page is there, or there is none. */
+static enum MHD_Result answer_resumed(rp_http_page *page, suspended *s)
+{
+    rp_made_page *made = s->made;
+
+    s->made = NULL;
+    if (made == NULL) return send_sentence(page, s->connection, 503, no_page);
+    return send_made(page, s->connection, made);
+}
+
+/* A request is over, or was cut. */
+static void on_completed(void *cls, struct MHD_Connection *connection, void **context,
+                         enum MHD_RequestTerminationCode why)
+{
+    rp_http_page *page = cls;
+    open_fd *place = place_of(page, connection);
+    suspended *s = *context != NULL && *context != cls ? *context : NULL;
+
+    (void)why;
+    if (place != NULL) {
+        rp_made_page_unref(place->made);
+        place->made = NULL;
+    }
+    if (s != NULL) {
+        rp_made_page_unref(s->made);
+        rp_release(&page->alloc, s, sizeof *s);
+    }
+    *context = NULL;
+}
+
 /* Whether a body follows that nobody asked for. */
 static bool has_body(struct MHD_Connection *connection)
 {
@@ -187,7 +394,7 @@ static bool has_body(struct MHD_Connection *connection)
 }
 
 static enum MHD_Result respond(rp_http_page *page, struct MHD_Connection *connection,
-                               const char *url, const char *method)
+                               const char *url, const char *method, void **context)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
@@ -196,6 +403,7 @@ static enum MHD_Result respond(rp_http_page *page, struct MHD_Connection *connec
     rp_page_request request = {.method = method, .path = url, .now_ns = rp_now_ns()};
     rp_page_answer answer = {.status = 500};
     enum MHD_Result result;
+    rp_page_kind kind;
 
     (void)MHD_get_connection_values_n(connection, MHD_HEADER_KIND, find_host, &request.host);
     request.shown.authorization = header_of(connection, "Authorization");
@@ -204,28 +412,31 @@ static enum MHD_Result respond(rp_http_page *page, struct MHD_Connection *connec
         request.shown.certificate = from->certificate;
     }
     rp_buf_init(&answer.body, &page->alloc);
-    rp_page_render(&page->host, &request, &answer);
-    result = send_answer(connection, &answer);
+    if (rp_page_answer_now(&page->host, &request, &answer, &kind))
+        result = send_answer(connection, &answer);
+    else
+        result = suspend(page, connection, kind, context);
     rp_buf_deinit(&answer.body);
     return result;
 }
 
-/* Called when a request's headers are there, and again at its end. libmicrohttpd closes a
- * connection that is answered the first time: right for those who send a body or another
- * method, as we will not read on. */
+/* Called when a request's headers are there, at its end, and once more if it was suspended.
+ * libmicrohttpd closes a connection that is answered the first time: right for those who send a
+ * body or another method, as we will not read on. */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *data,
-                                  size_t *data_size, void **request_context)
+                                  size_t *data_size, void **context)
 {
     bool plain = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
 
     (void)version, (void)data;
     *data_size = 0;
-    if (*request_context == NULL && plain && !has_body(connection)) {
-        *request_context = cls; /* anything but NULL */
+    if (*context == NULL && plain && !has_body(connection)) {
+        *context = cls;
         return MHD_YES;
     }
-    return respond(cls, connection, url, method);
+    if (*context != NULL && *context != cls) return answer_resumed(cls, *context);
+    return respond(cls, connection, url, method, context);
 }
 
 /* Its complaints are about peers; the refusals are counted elsewhere. */
@@ -312,8 +523,9 @@ static void on_arrival(rp_post *post)
 static struct MHD_Daemon *start_daemon(rp_http_page *page, unsigned idle_s)
 {
     return MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request,
-        page, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_CONNECTION_LIMIT,
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME,
+        0, NULL, NULL, on_request, page, MHD_OPTION_NOTIFY_COMPLETED, on_completed, page,
+        MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)MOST_FDS, MHD_OPTION_CONNECTION_TIMEOUT, idle_s,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_BYTES, MHD_OPTION_NOTIFY_CONNECTION,
         on_connection, page, MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, NULL,
@@ -326,6 +538,7 @@ static rp_status start(rp_http_page *page, unsigned idle_s, rp_error *err)
     const union MHD_DaemonInfo *info;
     rp_status st = rp_loop_new(&page->alloc, &page->loop, err);
 
+    if (st == RP_OK) st = rp_page_maker_new(&page->alloc, &page->host, &page->maker, err);
     if (st != RP_OK) return st;
     page->relays = (rp_relays){
         .loop = page->loop, .linger_ns = (int64_t)idle_s * 1000000000, .most = MOST_FDS};
@@ -369,6 +582,8 @@ void rp_http_page_free(rp_http_page *page)
     rp_allocator alloc;
 
     if (page == NULL) return;
+    /* Nobody may be suspended when libmicrohttpd stops: all are resumed by posts of this. */
+    if (page->maker != NULL) rp_page_maker_stop(page->maker);
     if (page->has_thread) {
         rp_loop_stop(page->loop); /* what has been handed over is taken first */
         (void)pthread_join(page->thread, NULL);
@@ -376,8 +591,14 @@ void rp_http_page_free(rp_http_page *page)
     if (page->daemon != NULL) MHD_stop_daemon(page->daemon);
     rp_relays_deinit(&page->relays);
     rp_loop_free(page->loop);
+    rp_page_maker_free(page->maker);
     alloc = page->alloc;
     rp_release(&alloc, page, sizeof *page);
+}
+
+rp_page_maker *rp_http_page_maker(rp_http_page *page)
+{
+    return page->maker;
 }
 
 /* Copies a text that fits; one that does not is left out, rather than cut to look like another.

@@ -4,12 +4,14 @@
  * to speak HTTP/2. libmicrohttpd sees plain sockets only; those under TLS are relayed to it.
  *
  * At most 64 connections, 16 KiB of memory for each, host->idle_s of silence. Where there are
- * more, the oldest is cut, so that nobody can keep others out by doing nothing. */
+ * more, the oldest is cut, so that nobody can keep others out by doing nothing. Pages about all
+ * tables that are being sent take at most 4 times what the largest may have, whoever reads
+ * them: if they would be more, those who read the oldest are cut. */
 #ifndef RP_SERVER_HTTP_HTTP_PAGE_H
 #define RP_SERVER_HTTP_HTTP_PAGE_H
 
 #include "net/link.h"
-#include "server/http/page.h"
+#include "server/http/page_maker.h"
 
 typedef struct rp_http_page rp_http_page;
 
@@ -23,6 +25,9 @@ RP_NODISCARD rp_status rp_http_page_new(const rp_allocator *alloc, const rp_page
 
 /* Ends all connections and the thread. NULL is fine. */
 void rp_http_page_free(rp_http_page *page);
+
+/* Makes the pages about all tables, for others too. Borrowed, valid as long as the page. */
+rp_page_maker *rp_http_page_maker(rp_http_page *page);
 
 /* Takes a connected stream socket with nothing read from it: TCP, Unix or one end of a pair.
  * `peer` is its address for the brake of the gate, `certificate` the common name of a verified

@@ -6,8 +6,9 @@
 
 #include "server/http/text.h"
 
-/* Of one table; the rest is counted only, so that a page stays a page. */
-enum { SHOWN_COLUMNS = 256 };
+/* Of one table: columns, and bytes of them. The rest is counted only, so that a page stays a
+ * page. */
+enum { SHOWN_COLUMNS = 256, SHOWN_COLUMN_BYTES = 64 << 10 };
 
 void rp_info_json_string(rp_buf *out, const char *text)
 {
@@ -255,10 +256,19 @@ static void write_shape(rp_buf *out, const rp_shape *shape)
     rp_buf_text(out, "]");
 }
 
+/* The most bytes that a column takes: 6 for each of its name, 21 for each of its dimensions. */
+static size_t column_bytes(const rp_spec *spec)
+{
+    size_t name = spec->name != NULL ? strlen(spec->name) : 0;
+    size_t rank = spec->shape.rank > 0 ? (size_t)spec->shape.rank : 0;
+
+    return 6 * name + 21 * rank + 128;
+}
+
 /* The columns, flattened; a dimension or a shape that may be anything is null. */
 static void write_signature(rp_buf *out, const rp_signature *signature)
 {
-    size_t count = signature != NULL ? rp_signature_column_count(signature) : 0;
+    size_t count = signature != NULL ? rp_signature_column_count(signature) : 0, start;
 
     key(out, "signature");
     if (signature == NULL) {
@@ -269,9 +279,11 @@ static void write_signature(rp_buf *out, const rp_signature *signature)
     put_count(out, "column_count", count);
     key(out, "columns");
     rp_buf_text(out, "[");
+    start = out->size;
     for (size_t i = 0; i < count && i < SHOWN_COLUMNS; i++) {
         const rp_spec *spec = rp_signature_column(signature, i);
 
+        if (out->size - start + column_bytes(spec) > SHOWN_COLUMN_BYTES) break;
         rp_buf_text(out, i > 0 ? ",{" : "{");
         put_text(out, "name", spec->name);
         put_text(out, "dtype", rp_dtype_name(spec->dtype));
@@ -377,18 +389,30 @@ static void write_table(rp_buf *out, rp_metrics *metrics, const rp_table_view *v
     close_object(out);
 }
 
+enum { END_BYTES = 64 }; /* behind the last table */
+
 void rp_info_json_write(rp_buf *out, const rp_server_view *server, const rp_store_info *store,
                         const rp_table_view *tables, size_t table_count)
 {
+    size_t room = rp_page_most_bytes(table_count) - END_BYTES, shown;
+
     rp_buf_text(out, "{");
     write_server(out, server);
     write_store(out, store);
     write_durable(out, server);
     key(out, "tables");
     rp_buf_text(out, "[");
-    for (size_t i = 0; i < table_count; i++) {
-        if (i > 0) rp_buf_text(out, ",");
-        write_table(out, server->metrics, &tables[i]);
+    for (shown = 0; shown < table_count && !out->bad; shown++) {
+        size_t before = out->size;
+
+        if (shown > 0) rp_buf_text(out, ",");
+        write_table(out, server->metrics, &tables[shown]);
+        if (out->size <= room && !out->full) continue;
+        if (out->full) out->bad = out->full = false;
+        out->size = before;
+        break;
     }
-    rp_buf_text(out, "]}\n");
+    rp_buf_text(out, "]");
+    put_count(out, "tables_left_out", table_count - shown);
+    rp_buf_text(out, "}\n");
 }

@@ -8,7 +8,9 @@
 #include "server/http/server_view.h"
 #include "util/buf.h"
 
-/* Appends one object and a newline. The buffer is bad afterwards if there was no memory. */
+/* Appends one object and a newline to a buffer that is empty; at most rp_page_most_bytes() of
+ * them: the last tables are left out if there is too much to tell. The buffer is bad afterwards
+ * if there was no memory. */
 void rp_info_json_write(rp_buf *out, const rp_server_view *server, const rp_store_info *store,
                         const rp_table_view *tables, size_t table_count);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prometheus wants all samples of a metric together, below its HELP and TYPE. So the outer
  * loops run over metrics, the inner ones over tables, and tables of functions say what each
- * shows. */
+ * shows. A table's name stands in 67 lines: it is spelt once. */
 #include "server/http/metrics_text.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 
@@ -65,14 +66,25 @@ static void labelled(rp_buf *out, const char *name, const char *key, const char 
     rp_buf_text(out, "}");
 }
 
+/* The tables that are shown. */
+typedef struct shown {
+    const rp_table_view *tables;
+    size_t count;
+    rp_buf labels; /* the names as values of labels, one behind the other */
+    size_t *ends;  /* where each of them ends */
+} shown;
+
 /* reprise_table_name{table="text" and no closing brace yet */
-static void of_table(rp_buf *out, const char *name, const char *suffix, const char *table)
+static void of_table(rp_buf *out, const char *name, const char *suffix, const shown *s,
+                     size_t table)
 {
+    size_t start = table > 0 ? s->ends[table - 1] : 0;
+
     rp_buf_text(out, "reprise_table_");
     rp_buf_text(out, name);
     rp_buf_text(out, suffix);
     rp_buf_text(out, "{table=");
-    label(out, table);
+    rp_buf_append(out, s->labels.data + start, s->ends[table] - start);
 }
 
 static void write_identity(rp_buf *out, const rp_server_view *server)
@@ -300,71 +312,138 @@ static void measure(const rp_table_view *t, rp_metrics *metrics, double *numbers
 #undef NUMBER
 }
 
-static void write_tables(rp_buf *out, rp_metrics *metrics, const rp_table_view *tables,
-                         size_t count)
+static void write_tables(rp_buf *out, rp_metrics *metrics, const shown *s)
 {
     double(*numbers)[TABLE_METRIC_COUNT] = NULL;
 
-    if (count > 0) {
-        numbers = rp_alloc_array(out->alloc, count, sizeof *numbers);
+    if (s->count > 0) {
+        numbers = rp_alloc_array(out->alloc, s->count, sizeof *numbers);
         out->bad |= numbers == NULL;
     }
     if (out->bad) goto out;
-    for (size_t i = 0; i < count; i++) measure(&tables[i], metrics, numbers[i]);
+    for (size_t i = 0; i < s->count; i++) measure(&s->tables[i], metrics, numbers[i]);
     for (size_t m = 0; m < TABLE_METRIC_COUNT; m++) {
         head(out, "reprise_table_", table_metrics[m].name, table_metrics[m].type,
              table_metrics[m].help);
-        for (size_t i = 0; i < count; i++) {
-            of_table(out, table_metrics[m].name, "", tables[i].info.name);
+        for (size_t i = 0; i < s->count; i++) {
+            of_table(out, table_metrics[m].name, "", s, i);
             rp_buf_text(out, "}");
             value(out, numbers[i][m]);
         }
     }
 out:
-    rp_release(out->alloc, numbers, count * sizeof *numbers);
+    rp_release(out->alloc, numbers, s->count * sizeof *numbers);
 }
 
-static void write_histogram(rp_buf *out, const char *name, const char *table,
+static void write_histogram(rp_buf *out, const char *name, const shown *s, size_t table,
                             const rp_histogram_sum *h, const bound_texts *bounds)
 {
     for (int i = 0; i < SHOWN_BOUNDS; i++) {
-        of_table(out, name, "_bucket", table);
+        of_table(out, name, "_bucket", s, table);
         rp_buf_text(out, ",le=\"");
         rp_buf_text(out, bounds->text[i]);
         rp_buf_text(out, "\"}");
         whole(out, rp_histogram_below(h, FIRST_SHOWN_BIT + i * SHOWN_STEP));
     }
-    of_table(out, name, "_bucket", table);
+    of_table(out, name, "_bucket", s, table);
     rp_buf_text(out, ",le=\"+Inf\"}");
     whole(out, h->count);
-    of_table(out, name, "_sum", table);
+    of_table(out, name, "_sum", s, table);
     rp_buf_text(out, "}");
     value(out, (double)h->sum_ns / 1e9);
-    of_table(out, name, "_count", table);
+    of_table(out, name, "_count", s, table);
     rp_buf_text(out, "}");
     whole(out, h->count);
 }
 
-static void write_histograms(rp_buf *out, rp_metrics *metrics, const rp_table_view *tables,
-                             size_t count)
+static const char insert_seconds[] = "insert_seconds", sample_seconds[] = "sample_seconds";
+
+static void write_histograms(rp_buf *out, rp_metrics *metrics, const shown *s)
 {
     rp_table_sums sums;
     bound_texts bounds;
 
     for (int i = 0; i < SHOWN_BOUNDS; i++)
         (void)rp_number_text(ldexp(1, FIRST_SHOWN_BIT + i * SHOWN_STEP) / 1e9, bounds.text[i]);
-    head(out, "reprise_table_", "insert_seconds", "histogram",
+    head(out, "reprise_table_", insert_seconds, "histogram",
          "From the arrival of an item to its confirmation.");
-    for (size_t i = 0; i < count; i++) {
-        rp_metrics_sum_table(metrics, tables[i].info.name, &sums);
-        write_histogram(out, "insert_seconds", tables[i].info.name, &sums.insert_ns, &bounds);
+    for (size_t i = 0; i < s->count; i++) {
+        rp_metrics_sum_table(metrics, s->tables[i].info.name, &sums);
+        write_histogram(out, insert_seconds, s, i, &sums.insert_ns, &bounds);
     }
-    head(out, "reprise_table_", "sample_seconds", "histogram",
+    head(out, "reprise_table_", sample_seconds, "histogram",
          "From the request for a batch of samples to its answer.");
-    for (size_t i = 0; i < count; i++) {
-        rp_metrics_sum_table(metrics, tables[i].info.name, &sums);
-        write_histogram(out, "sample_seconds", tables[i].info.name, &sums.sample_ns, &bounds);
+    for (size_t i = 0; i < s->count; i++) {
+        rp_metrics_sum_table(metrics, s->tables[i].info.name, &sums);
+        write_histogram(out, sample_seconds, s, i, &sums.sample_ns, &bounds);
     }
+}
+
+enum {
+    HISTOGRAM_LINES = SHOWN_BOUNDS + 3,
+    TABLE_LINES = TABLE_METRIC_COUNT + 2 * HISTOGRAM_LINES,
+    /* The most that stands in a line besides the name of its metric and its table. */
+    LINE_BYTES = sizeof "reprise_table_{table=} \n" + RP_NUMBER_TEXT_BYTES,
+    BUCKET_BYTES = sizeof "_bucket,le=\"\"" + RP_NUMBER_TEXT_BYTES,
+};
+
+/* The most that the lines of a table have, its name left out. */
+static size_t table_bytes(void)
+{
+    size_t bytes = TABLE_LINES * (size_t)LINE_BYTES;
+
+    for (size_t m = 0; m < TABLE_METRIC_COUNT; m++) bytes += strlen(table_metrics[m].name);
+    bytes += HISTOGRAM_LINES *
+             (sizeof insert_seconds + sizeof sample_seconds + 2 * (size_t)BUCKET_BYTES);
+    return bytes;
+}
+
+/* Chooses the tables that fit into `room` bytes of lines, and spells their names. */
+static void choose(shown *s, size_t table_count, size_t room)
+{
+    size_t without_name = table_bytes();
+
+    for (s->count = 0; s->count < table_count; s->count++) {
+        size_t start = s->labels.size, bytes;
+
+        label(&s->labels, s->tables[s->count].info.name);
+        bytes = without_name + TABLE_LINES * (s->labels.size - start);
+        if (bytes > room) return;
+        room -= bytes;
+        s->ends[s->count] = s->labels.size;
+    }
+}
+
+static void write_left_out(rp_buf *out, size_t left_out)
+{
+    head(out, "reprise_", "page_tables_left_out", "gauge",
+         "The newest tables, which are not on this page because names are too long for it.");
+    rp_buf_text(out, "reprise_page_tables_left_out");
+    whole(out, left_out);
+}
+
+/* All that is told of tables. */
+static void write_all_tables(rp_buf *out, rp_metrics *metrics, const rp_table_view *tables,
+                             size_t table_count)
+{
+    size_t most = rp_page_most_bytes(table_count);
+    shown s = {.tables = tables};
+
+    rp_buf_init(&s.labels, out->alloc);
+    if (table_count > 0) {
+        s.ends = rp_alloc_array(out->alloc, table_count, sizeof *s.ends);
+        out->bad |= s.ends == NULL;
+    }
+    if (!out->bad) choose(&s, table_count, most - RP_PAGE_HEAD_BYTES);
+    out->bad |= s.labels.bad;
+    if (!out->bad) {
+        write_left_out(out, table_count - s.count);
+        write_tables(out, metrics, &s);
+        write_histograms(out, metrics, &s);
+        assert(out->size <= most);
+    }
+    rp_buf_deinit(&s.labels);
+    rp_release(out->alloc, s.ends, table_count * sizeof *s.ends);
 }
 
 void rp_metrics_text(rp_buf *out, const rp_server_view *server, const rp_store_info *store,
@@ -377,6 +456,5 @@ void rp_metrics_text(rp_buf *out, const rp_server_view *server, const rp_store_i
     write_counters(out, &sums);
     write_store(out, store);
     write_durable(out, server);
-    write_tables(out, server->metrics, tables, table_count);
-    write_histograms(out, server->metrics, tables, table_count);
+    write_all_tables(out, server->metrics, tables, table_count);
 }

@@ -31,6 +31,7 @@ static int write_metrics(const rp_server_view *server, rp_page_answer *answer)
 
     if (rp_table_views_take(&views, answer->body.alloc, server->store) != RP_OK) return 503;
     if (server->store != NULL) rp_store_get_info(server->store, &store);
+    answer->body.most = rp_page_most_bytes(views.count);
     rp_metrics_text(&answer->body, server, &store, views.tables, views.count);
     rp_table_views_deinit(&views);
     answer->content_type = "text/plain; version=0.0.4; charset=utf-8";
@@ -44,6 +45,7 @@ static int write_info(const rp_server_view *server, rp_page_answer *answer)
 
     if (rp_table_views_take(&views, answer->body.alloc, server->store) != RP_OK) return 503;
     if (server->store != NULL) rp_store_get_info(server->store, &store);
+    answer->body.most = rp_page_most_bytes(views.count);
     rp_info_json_write(&answer->body, server, &store, views.tables, views.count);
     rp_table_views_deinit(&views);
     answer->content_type = "application/json";
@@ -53,13 +55,14 @@ static int write_info(const rp_server_view *server, rp_page_answer *answer)
 static const struct {
     const char *path;
     rp_role role;
-    page_writer write;
+    page_writer write; /* NULL: it is about all tables */
+    rp_page_kind kind;
     const char *about;
 } pages[] = {
-    {"/", RP_ROLE_NONE, write_index, NULL},
-    {"/healthz", RP_ROLE_NONE, write_health, "whether it serves"},
-    {"/metrics", RP_ROLE_READ, write_metrics, "numbers, for Prometheus"},
-    {"/v1/info", RP_ROLE_READ, write_info, "the server and its tables, as JSON"},
+    {"/", RP_ROLE_NONE, write_index, RP_PAGE_KINDS, NULL},
+    {"/healthz", RP_ROLE_NONE, write_health, RP_PAGE_KINDS, "whether it serves"},
+    {"/metrics", RP_ROLE_READ, NULL, RP_PAGE_METRICS, "numbers, for Prometheus"},
+    {"/v1/info", RP_ROLE_READ, NULL, RP_PAGE_INFO, "the server and its tables, as JSON"},
 };
 
 enum { PAGE_COUNT = sizeof pages / sizeof pages[0] };
@@ -76,8 +79,7 @@ static int write_index(const rp_server_view *server, rp_page_answer *answer)
     return 200;
 }
 
-/* An answer that is one sentence. */
-static void say(rp_page_answer *answer, int status, const char *sentence)
+void rp_page_say(rp_page_answer *answer, int status, const char *sentence)
 {
     rp_buf_clear(&answer->body);
     answer->status = status;
@@ -184,7 +186,8 @@ static bool admit(const rp_page_host *host, const rp_page_request *request, rp_r
         !rp_page_is_own_name(request->host, host->names)) {
         if (host->counters != NULL)
             rp_counter_add_shared(&host->counters->refusals[RP_REFUSED_PAGE_HOST], 1);
-        say(answer, 421,
+        rp_page_say(
+            answer, 421,
             "this server asks for no credentials, so it answers under its IP address, a name "
             "without a dot, or a name in its setting page_hosts");
         return false;
@@ -192,35 +195,43 @@ static bool admit(const rp_page_host *host, const rp_page_request *request, rp_r
     if (st == RP_OK) return true;
     if (host->counters != NULL) rp_counter_add_shared(&host->counters->refusals[why], 1);
     if (why == RP_REFUSED_AUTH_BRAKE) {
-        say(answer, 429, err.text);
+        rp_page_say(answer, 429, err.text);
         extra(answer, "Retry-After", "60");
     } else if (st == RP_DENIED) {
-        say(answer, 403, err.text);
+        rp_page_say(answer, 403, err.text);
     } else if (st == RP_UNAUTHENTICATED) {
-        say(answer, 401, err.text);
+        rp_page_say(answer, 401, err.text);
         extra(answer, "WWW-Authenticate", "Bearer");
     } else {
-        say(answer, 503, err.text);
+        rp_page_say(answer, 503, err.text);
     }
     return false;
 }
 
-static void render_page(const rp_page_host *host, size_t page, rp_page_answer *answer)
+/* Has a page written, or says that there is no memory for it. */
+static void write_page(const rp_page_host *host, page_writer write, rp_page_answer *answer)
 {
     rp_server_view server;
 
     memset(&server, 0, sizeof server);
     host->describe(host->ctx, &server);
     answer->content_type = plain;
-    answer->status = pages[page].write(&server, answer);
+    answer->status = write(&server, answer);
     if (!answer->body.bad && answer->body.size > 0) return;
-    say(answer, 503, "there is not enough memory for this page");
+    rp_page_say(answer, 503, "there is not enough memory for this page");
     if (host->counters != NULL)
         rp_counter_add_shared(&host->counters->refusals[RP_REFUSED_MEMORY], 1);
 }
 
-void rp_page_render(const rp_page_host *host, const rp_page_request *request,
-                    rp_page_answer *answer)
+void rp_page_make(const rp_page_host *host, rp_page_kind kind, rp_page_answer *answer)
+{
+    rp_buf_clear(&answer->body);
+    answer->extra_name = answer->extra_value = NULL;
+    write_page(host, kind == RP_PAGE_METRICS ? write_metrics : write_info, answer);
+}
+
+bool rp_page_answer_now(const rp_page_host *host, const rp_page_request *request,
+                        rp_page_answer *answer, rp_page_kind *kind)
 {
     size_t length = strcspn(request->path, "?#");
     bool head = strcmp(request->method, "HEAD") == 0;
@@ -229,15 +240,20 @@ void rp_page_render(const rp_page_host *host, const rp_page_request *request,
     answer->extra_name = answer->extra_value = NULL;
     answer->head_only = head;
     if (!head && strcmp(request->method, "GET") != 0) {
-        say(answer, 405, "only GET and HEAD are answered here");
+        rp_page_say(answer, 405, "only GET and HEAD are answered here");
         extra(answer, "Allow", "GET, HEAD");
-        return;
+        return true;
     }
-    for (size_t i = 0; i < PAGE_COUNT; i++)
-        if (strlen(pages[i].path) == length &&
-            memcmp(pages[i].path, request->path, length) == 0) {
-            if (admit(host, request, pages[i].role, answer)) render_page(host, i, answer);
-            return;
-        }
-    say(answer, 404, "there is no such page; / lists those there are");
+    for (size_t i = 0; i < PAGE_COUNT; i++) {
+        if (strlen(pages[i].path) != length ||
+            memcmp(pages[i].path, request->path, length) != 0)
+            continue;
+        if (!admit(host, request, pages[i].role, answer)) return true;
+        *kind = pages[i].kind;
+        if (pages[i].write == NULL) return false;
+        write_page(host, pages[i].write, answer);
+        return true;
+    }
+    rp_page_say(answer, 404, "there is no such page; / lists those there are");
+    return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The answers to plain HTTP, whichever way they came: /healthz, /metrics, /v1/info and a page
  * that lists them. No sockets here: the HTTP/1.1 daemon (http_page.h) and the HTTP/2
- * connections ask the same function. */
+ * connections ask the same functions. */
 #ifndef RP_SERVER_HTTP_PAGE_H
 #define RP_SERVER_HTTP_PAGE_H
 
@@ -47,15 +47,26 @@ typedef struct rp_page_answer {
     rp_buf body;
 } rp_page_answer;
 
-/* Answers a request. `answer->body` must be initialised and is cleared first; there is an
- * answer in every case (503 if there was no memory, with whatever text fits).
+/* Pages about all tables. To make one takes time: page_maker.h has a thread for it. */
+typedef enum rp_page_kind { RP_PAGE_METRICS, RP_PAGE_INFO, RP_PAGE_KINDS } rp_page_kind;
+
+/* Answers a request, unless that needs a page about all tables: then it returns false, sets
+ * `*kind` and `answer->head_only`, and the rest of the answer is what rp_page_make() says. It
+ * takes a bounded, short time. `answer->body` must be initialised and is cleared first; there
+ * is an answer in every case (503 if there was no memory, with whatever text fits).
  *
  *   /healthz   200 serving, degraded; 503 loading, draining. Open to everybody
  *   /metrics   200; 401 and 403 without the role read; 421 under a name that is not ours
  *   /v1/info   the same
  *   /          200, the list. Open to everybody
  *   others     404; 405 for methods other than GET and HEAD */
-void rp_page_render(const rp_page_host *host, const rp_page_request *request,
-                    rp_page_answer *answer);
+RP_NODISCARD bool rp_page_answer_now(const rp_page_host *host, const rp_page_request *request,
+                                     rp_page_answer *answer, rp_page_kind *kind);
+
+/* Makes a page, of at most rp_page_most_bytes(). As above: there is an answer in every case. */
+void rp_page_make(const rp_page_host *host, rp_page_kind kind, rp_page_answer *answer);
+
+/* Has the answer be one sentence. */
+void rp_page_say(rp_page_answer *answer, int status, const char *sentence);
 
 #endif

@@ -44,6 +44,11 @@ void rp_table_views_deinit(rp_table_views *views)
     *views = (rp_table_views){.alloc = views->alloc};
 }
 
+size_t rp_page_most_bytes(size_t table_count)
+{
+    return ((size_t)1 << 20) + table_count * ((size_t)16 << 10);
+}
+
 const char *rp_health_name(rp_health health)
 {
     switch (health) {

@@ -85,6 +85,11 @@ RP_NODISCARD rp_status rp_table_views_take(rp_table_views *views, const rp_alloc
                                            rp_store *store);
 void rp_table_views_deinit(rp_table_views *views);
 
+enum { RP_PAGE_HEAD_BYTES = 256 << 10 }; /* of a page: for all that is not about a table */
+
+/* The most bytes that a page about so many tables has. Tables that do not fit are left out. */
+size_t rp_page_most_bytes(size_t table_count);
+
 /* "loading", "serving", "degraded", "draining". Static. */
 const char *rp_health_name(rp_health health);
 

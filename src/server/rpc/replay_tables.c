@@ -304,7 +304,7 @@ static void on_why_blocked(rp_task *task, const uint8_t *data, size_t size, rp_b
         rp_task_refuse(task, RP_REFUSED_DECODE, &error);
         return;
     }
-    reply = rp_task_reply(task);
+    reply = rp_task_reply_in_room(task);
     if (reply == NULL) return;
     d.out = &reply->bytes;
     d.room = rp_alloc_array(alloc, d.max_calls, sizeof *d.room);
@@ -345,7 +345,7 @@ static void on_status(rp_task *task, const uint8_t *data, size_t size, rp_block 
         rp_task_refuse(task, RP_REFUSED_DECODE, &error);
         return;
     }
-    reply = rp_task_reply(task);
+    reply = rp_task_reply_in_room(task);
     if (reply == NULL) return;
     if (!without_tables && !visit_named(task, table, tell_status, &reply->bytes)) {
         rp_reply_release(&rp_task_worker(task)->replies, reply);

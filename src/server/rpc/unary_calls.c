@@ -105,7 +105,7 @@ static void answer_server_info(rp_task *task)
     size_t capacity = rp_store_find_tables(server->store, NULL, 0) + 1, count;
     rp_table **tables = rp_alloc_array(&server->alloc, capacity, sizeof *tables);
     rp_table_info *infos = rp_alloc_array(&server->alloc, capacity, sizeof *infos);
-    rp_reply *reply = rp_task_reply(task);
+    rp_reply *reply = rp_task_reply_in_room(task);
 
     if (tables == NULL || infos == NULL || reply == NULL) {
         rp_task_finish(task, RP_NO_RESOURCE, "out of memory for the infos of tables");

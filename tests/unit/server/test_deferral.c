@@ -2,6 +2,8 @@
 /* Calls that visit every table: a turn of the loop runs some, and all have their answers. */
 #include "server/core/deferral.h"
 
+#include <stdio.h>
+
 #include "support/live_server.h"
 
 enum { CALLS = 640, A_TURN = 16 };
@@ -99,12 +101,75 @@ static void a_second_message_ends_a_deferred_call(void **state)
     rp_test_live_stop(&live);
 }
 
+enum { COLUMNS = 256, NAME_BYTES = 4000 };
+
+/* Adds a table whose signature has about a MiB. */
+static void add_wide(rp_test_live *live)
+{
+    static char names[COLUMNS][NAME_BYTES + 24];
+    rp_spec specs[COLUMNS];
+    rp_table_options options = {.name = "wide",
+                                .sampler = {.kind = RP_FIFO},
+                                .remover = {.kind = RP_FIFO},
+                                .limiter = rp_limiter_min_size(1),
+                                .max_size = 10};
+
+    for (size_t i = 0; i < COLUMNS; i++) {
+        memset(names[i], 'x', NAME_BYTES);
+        (void)snprintf(names[i] + NAME_BYTES, 24, "%zu", i);
+        specs[i] = (rp_spec){names[i], RP_FLOAT32, {0, {0}}};
+    }
+    assert_ok_err(
+        rp_signature_flat(&live->alloc, specs, COLUMNS, &options.signature, &live->err),
+        &live->err);
+    assert_ok_err(rp_store_add_table(live->store, &options, NULL, &live->err), &live->err);
+    rp_signature_unref(options.signature);
+}
+
+/* The answer would have a MiB, and there is room for less: it is not made first. */
+static void an_answer_without_room_takes_no_memory(void **state)
+{
+    const rp_server_options options = {
+        .loops = 1, .limits = {.queued_bytes = 1 << 20, .message_bytes = 256 << 10}};
+    rp_test_live live;
+    rp_test_client *client;
+    rp_loop_metrics sums;
+    size_t before;
+
+    (void)state;
+    rp_test_live_start(&live, &options);
+    client = rp_test_live_connect(&live);
+    add_wide(&live);
+    before = atomic_load(&live.oom.live_bytes);
+    atomic_store(&live.oom.peak_bytes, before);
+    assert_int_equal(rp_test_client_unary(client, RP_TEST_REVERB "ServerInfo", "", 0),
+                     RP_NO_RESOURCE);
+    assert_true(atomic_load(&live.oom.peak_bytes) - before < 900 << 10);
+    sums = metrics(&live);
+    assert_int_equal(rp_counter_get(&sums.refusals[RP_REFUSED_QUEUED]), 1);
+    rp_test_client_free(client);
+    rp_test_live_stop(&live);
+}
+
+static void a_large_answer_counts_as_several_calls(void **state)
+{
+    rp_worker worker = {0};
+
+    (void)state;
+    rp_defer_weigh(&worker, 1000);
+    assert_int_equal(worker.visits, 0);
+    rp_defer_weigh(&worker, 4 << 20);
+    assert_int_equal(worker.visits, A_TURN);
+}
+
 RP_TESTS(deferral)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_turn_runs_some_of_many_calls_and_all_are_answered),
         cmocka_unit_test(deferred_calls_may_be_taken_back),
         cmocka_unit_test(a_second_message_ends_a_deferred_call),
+        cmocka_unit_test(an_answer_without_room_takes_no_memory),
+        cmocka_unit_test(a_large_answer_counts_as_several_calls),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

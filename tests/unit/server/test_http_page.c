@@ -369,19 +369,126 @@ static void the_end_of_the_page_ends_its_connections(void **state)
     assert_int_equal(close(half), 0);
 }
 
+static const char metrics_request[] =
+    "GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer reader\r\n\r\n";
+
+static void others_are_answered_while_a_page_is_made(void **state)
+{
+    int waits = connect_pair("10.0.0.1:1", NULL), other = connect_pair("10.0.0.1:1", NULL);
+
+    (void)state;
+    rp_test_hold(&hosted);
+    send_text(waits, metrics_request);
+    rp_test_await_held(&hosted);
+    for (int i = 0; i < 3; i++) {
+        ask(other, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", &got);
+        assert_int_equal(got.status, 200);
+    }
+    assert_false(readable(waits, 0));
+    rp_test_release(&hosted);
+    read_reply(waits, &got, false);
+    assert_int_equal(got.status, 200);
+    assert_null(rp_test_prometheus_mistake(got.body, got.body_size));
+    ask(waits, metrics_request, &got); /* and once more on this connection */
+    assert_int_equal(got.status, 200);
+    assert_int_equal(close(waits), 0);
+    assert_int_equal(close(other), 0);
+}
+
+/* Who leaves, is cut, or sends more while he waits for a page. */
+static void who_waits_for_a_page_may_leave(void **state)
+{
+    int fds[4];
+
+    (void)state;
+    rp_test_hold(&hosted);
+    for (size_t i = 0; i < COUNT_OF(fds); i++) {
+        fds[i] = connect_pair("10.0.0.1:1", NULL);
+        send_text(fds[i], metrics_request);
+    }
+    rp_test_await_held(&hosted);
+    assert_int_equal(close(fds[0]), 0);
+    assert_int_equal(shutdown(fds[1], SHUT_WR), 0);
+    send_text(fds[2], "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+    rp_test_release(&hosted);
+    read_reply(fds[3], &got, false);
+    assert_int_equal(got.status, 200);
+    for (size_t i = 1; i < COUNT_OF(fds); i++) assert_int_equal(close(fds[i]), 0);
+}
+
+static void the_end_of_the_page_ends_those_who_wait_for_one(void **state)
+{
+    int fds[8];
+
+    (void)state;
+    rp_test_hold(&hosted);
+    for (size_t i = 0; i < COUNT_OF(fds); i++) {
+        fds[i] = connect_pair("10.0.0.1:1", NULL);
+        send_text(fds[i], metrics_request);
+    }
+    rp_test_await_held(&hosted);
+    rp_test_release(&hosted);
+    rp_http_page_free(page);
+    page = NULL;
+    for (size_t i = 0; i < COUNT_OF(fds); i++) {
+        assert_true(closes(fds[i], 10000));
+        assert_int_equal(close(fds[i]), 0);
+    }
+}
+
+static void a_request_with_a_body_does_not_wait_for_a_page(void **state)
+{
+    int fd = connect_tcp();
+
+    (void)state;
+    ask(fd,
+        "GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer reader\r\n"
+        "Content-Length: 1000000000\r\n\r\nabc",
+        &got);
+    assert_int_equal(got.status, 400);
+    assert_true(closes(fd, 10000));
+    assert_int_equal(close(fd), 0);
+}
+
+/* Each reads a page of its own, and stops after the first bytes. */
+static void slow_readers_hold_a_few_pages(void **state)
+{
+    enum { LONG = 60, READERS = 16 };
+    size_t most = rp_page_most_bytes(LONG + 3), before, total = 0;
+    int fds[READERS];
+
+    (void)state;
+    rp_test_observed_add_long(&hosted.observed, LONG);
+    before = atomic_load(&hosted.observed.bed.oom.live_bytes);
+    for (size_t i = 0; i < READERS; i++) {
+        fds[i] = connect_pair("10.0.0.1:1", NULL);
+        send_text(fds[i], metrics_request);
+        assert_true(readable(fds[i], 10000));
+    }
+    assert_true(refused(RP_REFUSED_PAGE_CONNECTIONS) >= READERS - 8);
+    assert_true(refused(RP_REFUSED_PAGE_CONNECTIONS) < READERS);
+    assert_true(closes(fds[0], 10000));          /* the oldest */
+    for (char bytes[4096]; total <= most / 2;) { /* the newest reads on */
+        ssize_t n = recv(fds[READERS - 1], bytes, sizeof bytes, 0);
+
+        assert_true(n > 0);
+        total += (size_t)n;
+    }
+    assert_true(atomic_load(&hosted.observed.bed.oom.live_bytes) - before < 7 * most);
+    for (size_t i = 0; i < READERS; i++) assert_int_equal(close(fds[i]), 0);
+}
+
 enum { CLIENTS = 4, REQUESTS = 20 };
 
 static void *ask_many(void *arg)
 {
-    static const char request[] =
-        "GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer reader\r\n\r\n";
     reply *mine = malloc(sizeof *mine);
 
     (void)arg;
     for (int i = 0; mine != NULL && i < REQUESTS; i++) {
         int fd = connect_pair("10.0.0.1:1", NULL);
 
-        ask(fd, request, mine);
+        ask(fd, metrics_request, mine);
         if (mine->status != 200) break;
         (void)close(fd);
         if (i == REQUESTS - 1) {
@@ -451,6 +558,11 @@ RP_TESTS(http_page)
         CASE(who_leaves_makes_room),
         CASE(what_is_no_socket_is_refused),
         CASE(the_end_of_the_page_ends_its_connections),
+        CASE(others_are_answered_while_a_page_is_made),
+        CASE(who_waits_for_a_page_may_leave),
+        CASE(the_end_of_the_page_ends_those_who_wait_for_one),
+        CASE(a_request_with_a_body_does_not_wait_for_a_page),
+        CASE(slow_readers_hold_a_few_pages),
         CASE(pages_are_served_while_everything_changes),
         CASE(starting_may_find_no_memory),
     };

@@ -222,6 +222,84 @@ static void of_many_columns_the_first_256_are_shown(void **state)
     rp_buf_deinit(&out);
 }
 
+/* Adds a table with so many columns, whose names are `bytes` control characters and a number.
+ */
+static void add_wide(const char *name, size_t columns, size_t bytes)
+{
+    rp_table_options options = rp_test_options(name, RP_FIFO, RP_FIFO, 10);
+    rp_spec *specs = calloc(columns, sizeof *specs);
+    size_t room = bytes + 24;
+    char *names = calloc(columns, room);
+
+    assert_non_null(specs);
+    assert_non_null(names);
+    for (size_t i = 0; i < columns; i++) {
+        char *text = names + i * room;
+
+        memset(text, 1, bytes);
+        (void)snprintf(text + bytes, room - bytes, "%zu", i);
+        specs[i] = (rp_spec){text, RP_FLOAT32, {0, {0}}};
+    }
+    assert_ok_err(rp_signature_flat(&observed.bed.alloc, specs, columns, &options.signature,
+                                    &observed.bed.err),
+                  &observed.bed.err);
+    (void)rp_test_bed_table(&observed.bed, &options);
+    rp_signature_unref(options.signature);
+    free(names);
+    free(specs);
+}
+
+static size_t count_of(const char *text, const char *part)
+{
+    size_t count = 0;
+
+    for (const char *at = text; (at = strstr(at, part)) != NULL; at++) count++;
+    return count;
+}
+
+static void names_of_columns_do_not_make_a_page_large(void **state)
+{
+    const char *text;
+    rp_buf out;
+
+    (void)state;
+    add_wide("wide", 256, 100);
+    add_wide("long", 200, 4000);
+    add_wide("last", 1, 1);
+    text = render(&out);
+    assert_true(out.size < 256 << 10);
+    expect(text, "\"signature\":{\"column_count\":256,");
+    expect(text, "\"signature\":{\"column_count\":200,");
+    expect(text, "\"name\":\"last\"");
+    expect(text, "\"tables_left_out\":0}");
+    rp_buf_deinit(&out);
+}
+
+static void tables_that_do_not_fit_are_left_out(void **state)
+{
+    enum { WIDE = 60, ALL = WIDE + 3 };
+    char left_out[64];
+    size_t shown;
+    const char *text;
+    rp_buf out;
+
+    (void)state;
+    for (size_t i = 0; i < WIDE; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof name, "wide %zu", i);
+        add_wide(name, 256, 100);
+    }
+    text = render(&out);
+    assert_true(out.size <= rp_page_most_bytes(ALL));
+    assert_true(out.size > rp_page_most_bytes(ALL) / 2);
+    shown = count_of(text, "\"sampler\":");
+    assert_true(shown > 3 && shown < ALL);
+    (void)snprintf(left_out, sizeof left_out, "],\"tables_left_out\":%zu}", ALL - shown);
+    expect(text, left_out);
+    rp_buf_deinit(&out);
+}
+
 static rp_status render_once(const rp_allocator *alloc)
 {
     rp_store_info store = {0};
@@ -295,6 +373,9 @@ RP_TESTS(info_json)
         cmocka_unit_test(every_byte_can_be_in_a_string),
         cmocka_unit_test_setup_teardown(of_many_columns_the_first_256_are_shown, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(names_of_columns_do_not_make_a_page_large, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(tables_that_do_not_fit_are_left_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(every_allocation_may_fail, set_up, tear_down),
         cmocka_unit_test(the_checker_sees_mistakes),
     };

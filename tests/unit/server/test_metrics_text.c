@@ -178,6 +178,28 @@ static void a_server_without_tables_is_fine(void **state)
     rp_buf_deinit(&out);
 }
 
+static void tables_that_do_not_fit_are_left_out(void **state)
+{
+    enum { LONG = 60, ALL = LONG + 3 };
+    double left_out;
+    const char *text;
+    rp_buf out;
+
+    (void)state;
+    text = render(&out);
+    expect(text, "reprise_page_tables_left_out", 0);
+    rp_buf_deinit(&out);
+    rp_test_observed_add_long(&observed, LONG);
+    text = render(&out);
+    assert_true(out.size <= rp_page_most_bytes(ALL));
+    assert_true(out.size > rp_page_most_bytes(ALL) / 2);
+    left_out = rp_test_prometheus_value(text, "reprise_page_tables_left_out");
+    assert_true(left_out > 0 && left_out < LONG);
+    expect(text, "reprise_tables", ALL);
+    expect(text, "reprise_table_size{table=\"replay\"}", 5); /* the oldest are there */
+    rp_buf_deinit(&out);
+}
+
 static rp_status render_once(const rp_allocator *alloc)
 {
     rp_store_info store = {0};
@@ -245,6 +267,7 @@ RP_TESTS(metrics_text)
         cmocka_unit_test_setup_teardown(a_table_shows_what_the_server_counts_for_it, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_server_without_tables_is_fine, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(tables_that_do_not_fit_are_left_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(every_allocation_may_fail, set_up, tear_down),
         cmocka_unit_test(the_checker_sees_mistakes),
     };

@@ -31,7 +31,7 @@ static const char *ask(const char *method, const char *path, const char *header)
 
     request.shown.authorization = header;
     request.shown.peer = "10.0.0.1:1";
-    rp_page_render(&hosted.host, &request, &answer);
+    rp_test_render(&hosted, &request, &answer);
     assert_non_null(answer.content_type);
     assert_int_equal(answer.head_only, strcmp(method, "HEAD") == 0);
     assert_true(answer.body.size > 0 && !answer.body.bad);
@@ -94,10 +94,10 @@ static void certificates_open_pages_too(void **state)
 
     (void)state;
     request.shown.certificate = "dash";
-    rp_page_render(&hosted.host, &request, &answer);
+    rp_test_render(&hosted, &request, &answer);
     assert_int_equal(answer.status, 200);
     request.shown.certificate = "somebody";
-    rp_page_render(&hosted.host, &request, &answer);
+    rp_test_render(&hosted, &request, &answer);
     assert_int_equal(answer.status, 403);
     assert_int_equal(refused(RP_REFUSED_DENIED), 1);
 }
@@ -207,7 +207,7 @@ static void without_memory_a_page_says_so(void **state)
 
             request.shown.authorization = "Bearer reader";
             rp_buf_init(&a.body, &alloc);
-            rp_page_render(&hosted.host, &request, &a);
+            rp_test_render(&hosted, &request, &a);
             assert_true(a.status == 200 || a.status == 503 || a.status == 404);
             assert_non_null(a.content_type);
             if (a.status == 200) assert_true(a.body.size > 0 && !a.body.bad);
@@ -296,7 +296,7 @@ static int status_under(const char *host, const char *path, const char *header)
 
     request.shown.authorization = header;
     request.shown.peer = "10.0.0.1:1";
-    rp_page_render(&hosted.host, &request, &answer);
+    rp_test_render(&hosted, &request, &answer);
     return answer.status;
 }
 

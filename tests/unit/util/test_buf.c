@@ -154,6 +154,28 @@ static void every_allocation_may_fail(void **state)
     rp_test_survives_oom(write_much);
 }
 
+static void with_a_bound_it_takes_no_more_memory(void **state)
+{
+    (void)state;
+    rp_test_oom oom = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
+    rp_allocator alloc = rp_test_oom_allocator(&oom);
+    rp_buf buf;
+
+    rp_buf_init(&buf, &alloc);
+    buf.most = 1000;
+    for (size_t i = 0; i < 1000; i++) rp_buf_append(&buf, "x", 1);
+    assert_false(buf.bad || buf.full);
+    assert_int_equal(buf.size, 1000);
+    rp_buf_append(&buf, "x", 1);
+    assert_true(buf.bad && buf.full);
+    assert_int_equal(buf.size, 1000);
+    assert_true(atomic_load(&oom.live_bytes) < 1100); /* not the next power of two */
+    rp_buf_clear(&buf);
+    for (size_t i = 0; i < 2000; i++) rp_buf_append(&buf, "x", 1); /* the bound is gone */
+    assert_false(buf.bad || buf.full);
+    rp_buf_deinit(&buf);
+}
+
 RP_TESTS(buf)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +186,7 @@ RP_TESTS(buf)
         cmocka_unit_test(sizes_that_overflow_are_no_memory),
         cmocka_unit_test(formatted_text_is_appended_whole_and_without_its_zero),
         cmocka_unit_test(reserved_room_is_written_to_directly),
+        cmocka_unit_test(with_a_bound_it_takes_no_more_memory),
         cmocka_unit_test(every_allocation_may_fail),
     };
 

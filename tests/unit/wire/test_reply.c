@@ -260,6 +260,31 @@ static void every_allocation_may_fail(void **state)
     assert_true(room > 5);
 }
 
+static void count_back(void *kept)
+{
+    ++*(size_t *)kept;
+}
+
+static void what_is_kept_is_given_back_once(void **state)
+{
+    (void)state;
+    size_t given_back = 0;
+    rp_reply *reply;
+    bench b;
+
+    bench_init(&b, RP_TEST_OOM_UNLIMITED);
+    reply = rp_reply_new(&b.pool);
+    rp_reply_keep(reply, &given_back, count_back);
+    assert_true(rp_reply_close(reply));
+    assert_int_equal(given_back, 0);
+    rp_reply_release(&b.pool, reply);
+    assert_int_equal(given_back, 1);
+    reply = rp_reply_new(&b.pool); /* the same again */
+    rp_reply_release(&b.pool, reply);
+    assert_int_equal(given_back, 1);
+    bench_deinit(&b);
+}
+
 RP_TESTS(reply)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +292,7 @@ RP_TESTS(reply)
         cmocka_unit_test(parts_come_in_order_whatever_is_taken_at_a_time),
         cmocka_unit_test(large_pieces_are_borrowed_and_small_ones_copied),
         cmocka_unit_test(what_is_held_is_let_go_when_the_message_is_gone),
+        cmocka_unit_test(what_is_kept_is_given_back_once),
         cmocka_unit_test(messages_are_used_again_and_come_back_clean),
         cmocka_unit_test(the_pool_keeps_no_more_than_its_share),
         cmocka_unit_test(more_than_four_gigabytes_are_no_message),

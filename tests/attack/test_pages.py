@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages about tables whose names are as long on a page as names can be, and those who read pages
+slowly or ask for many."""
+
+import socket
+
+import frames as f
+import messages as m
+from target import TABLES
+
+OURS = "/reprise.v1.Replay/"
+LONG = 300  # tables
+
+
+def most_bytes():
+    """The most that a page about all tables may have."""
+    return (1 << 20) + (LONG + len(TABLES)) * (16 << 10)
+
+
+def crowded(attack):
+    """A target with many tables whose names are control characters."""
+    target = attack(arguments=("--loops", "1"), limits={"stall_ms": 600000})
+    with target.peer() as peer:
+        for i in range(LONG):
+            name = "\1" * 248 + f"{i:07d}"
+            call = peer.ask(OURS + "CreateTable",
+                            m.octets(1, m.octets(1, name) + m.number(4, 10)))
+            assert call.status in (m.OK, m.ALREADY_EXISTS), call.text
+    target.may_change = True
+    return target
+
+
+def ask(target, path):
+    """A socket that has asked for a page over HTTP/1.1, and takes little of it at a time."""
+    s = socket.socket()
+    s.settimeout(60 * f.SLOW)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    s.connect(("127.0.0.1", target.port))
+    s.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    return s
+
+
+def test_pages_are_bounded_and_say_what_is_left_out(attack):
+    target = crowded(attack)
+    for path in ("/metrics", "/v1/info"):
+        assert len(target.page(path).encode()) <= most_bytes()
+    metrics = target.metrics()
+    assert 0 < metrics["page_tables_left_out"] < LONG
+    assert metrics["tables"] == LONG + len(TABLES)
+    assert metrics['table_size{table="bystander"}'] > 0
+
+
+def test_many_pages_at_once_over_http2_are_all_there(attack):
+    """None is refused because others were asked for at the same time, and no page is made on the
+    loop that the bystander uses."""
+    target = crowded(attack)
+    with target.peer(pairs=[(f.INITIAL_WINDOW, 1 << 24)]) as peer:
+        peer.send(f.window(0, 1 << 30))
+        streams = [peer.open("/metrics", end=True, method="GET") for _ in range(20)]
+        calls = [peer.result(s, 60 * f.SLOW) for s in streams]
+    assert {call.fields[":status"] for call in calls} == {"200"}
+    assert not target.limits_hit()
+
+
+def test_slow_readers_of_pages_hold_up_nobody(attack):
+    """Forty who do not read hold a few pages, the oldest of them are cut, and /healthz is there all
+    the while. That the server ends in time is checked when it is stopped."""
+    target = crowded(attack)
+    readers = []
+    for _ in range(40):
+        readers.append(ask(target, "/metrics"))
+        assert readers[-1].recv(1)  # its page is made
+        assert target.page("/healthz") == "serving\n"
+    assert target.limits_hit()["page_connections"] >= 30
+    for s in readers:
+        s.close()
