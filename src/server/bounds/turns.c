@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "util/verify.h"
+
 enum {
     FIRST_PART = 64, /* of the longest time, in which nothing has to move */
     LEAST_FIRST_NS = 250000000,
@@ -18,7 +20,7 @@ void rp_turns_init(rp_turns *turns)
 
 void rp_turns_deinit(rp_turns *turns)
 {
-    assert(turns->lent == 0 && turns->loans == 0 && turns->first == NULL);
+    assert(turns->lent == 0 && turns->loans.first == NULL && turns->line.first == NULL);
     rp_mutex_deinit(&turns->lock);
 }
 
@@ -73,38 +75,143 @@ static bool is_next(rp_turns *turns, const rp_turn *turn, int64_t now_ns)
     if (ahead != NULL && !is_stale(ahead, now_ns) && is_before(ahead, turn, now_ns))
         return false;
     ahead = turn;
-    for (const rp_turn *other = turns->first; other != NULL; other = other->next)
+    for (const rp_turn *other = turns->line.first; other != NULL; other = other->next)
         if (!is_stale(other, now_ns) && is_before(other, ahead, now_ns)) ahead = other;
     turns->ahead = ahead;
     return ahead == turn;
 }
 
+static void append(rp_turn_list *list, rp_turn *turn)
+{
+    turn->prev = list->last;
+    turn->next = NULL;
+    *(list->last != NULL ? &list->last->next : &list->first) = turn;
+    list->last = turn;
+}
+
+static void take_out(rp_turn_list *list, rp_turn *turn)
+{
+    assert(turn->prev != NULL || list->first == turn);
+    assert(turn->next != NULL || list->last == turn);
+    *(turn->prev != NULL ? &turn->prev->next : &list->first) = turn->next;
+    *(turn->next != NULL ? &turn->next->prev : &list->last) = turn->prev;
+}
+
 static void line_up(rp_turns *turns, rp_turn *turn) RP_REQUIRES(turns->lock)
 {
+    assert(!turn->has_loan && !turn->is_waiting);
     turn->is_waiting = true;
-    turn->prev = turns->last;
-    turn->next = NULL;
-    *(turns->last != NULL ? &turns->last->next : &turns->first) = turn;
-    turns->last = turn;
+    append(&turns->line, turn);
 }
 
 static void step_out(rp_turns *turns, rp_turn *turn) RP_REQUIRES(turns->lock)
 {
-    *(turn->prev != NULL ? &turn->prev->next : &turns->first) = turn->next;
-    *(turn->next != NULL ? &turn->next->prev : &turns->last) = turn->prev;
+    assert(turn->is_waiting);
+    take_out(&turns->line, turn);
     turn->is_waiting = false;
     if (turns->ahead == turn) turns->ahead = NULL;
+}
+
+static void set_loan(rp_turns *turns, rp_turn *turn, size_t bytes, const rp_turn_terms *terms)
+    RP_REQUIRES(turns->lock)
+{
+    assert(turn->has_loan && turns->lent >= turn->bytes && bytes > 0);
+    turns->lent += bytes - turn->bytes;
+    turn->bytes = bytes;
+    turn->wanted = 0;
+    turn->time_ns = time_of(terms, bytes);
 }
 
 static void lend(rp_turns *turns, rp_turn *turn, size_t bytes, const rp_turn_terms *terms)
     RP_REQUIRES(turns->lock)
 {
-    turns->lent += bytes - turn->bytes * turn->has_loan;
-    turns->loans += !turn->has_loan;
+    step_out(turns, turn);
+    append(&turns->loans, turn);
     turn->has_loan = true;
-    turn->bytes = bytes;
+    turn->bytes = 0;
+    set_loan(turns, turn, bytes, terms);
+    assert(turns->lent <= terms->lent_bytes || turns->loans.first == turn); /* T1 */
+}
+
+/* T1 and T4. */
+static bool may_grow(const rp_turns *turns, const rp_turn *turn, size_t bytes,
+                     const rp_turn_terms *terms) RP_REQUIRES(turns->lock)
+{
+    return turns->loans.first == turn || fits(turns, turn->bytes, bytes, terms);
+}
+
+#ifndef NDEBUG
+static size_t length(const rp_turn_list *list)
+{
+    size_t count = 0;
+
+    for (const rp_turn *turn = list->first; turn != NULL; turn = turn->next) count++;
+    return count;
+}
+
+/* Both lists are linked both ways, each turn is in the one of its state, and `lent` is the sum
+ * of the loans. */
+static bool is_valid(const rp_turns *turns) RP_REQUIRES(turns->lock)
+{
+    const rp_turn *prev = NULL;
+    bool has_ahead = turns->ahead == NULL;
+    size_t lent = 0;
+
+    for (const rp_turn *turn = turns->loans.first; turn != NULL; turn = turn->next) {
+        if (turn->prev != prev || !turn->has_loan || turn->is_waiting) return false;
+        lent += turn->bytes;
+        prev = turn;
+    }
+    if (turns->loans.last != prev || turns->lent != lent) return false;
+    prev = NULL;
+    for (const rp_turn *turn = turns->line.first; turn != NULL; turn = turn->next) {
+        if (turn->prev != prev || turn->has_loan || !turn->is_waiting) return false;
+        has_ahead |= turns->ahead == turn;
+        prev = turn;
+    }
+    return turns->line.last == prev && has_ahead;
+}
+#endif
+
+static void verify(const rp_turns *turns) RP_REQUIRES(turns->lock)
+{
+    (void)turns;
+    RP_VERIFY(length(&turns->line) + length(&turns->loans), is_valid(turns));
+}
+
+/* Lets a loan grow. If it has to wait, its peer has nothing to move: it is not read from. */
+static bool grow(rp_turns *turns, rp_turn *turn, size_t bytes, const rp_turn_terms *terms,
+                 uint64_t moved, int64_t now_ns) RP_REQUIRES(turns->lock)
+{
+    if (bytes <= turn->bytes) return true;
+    if (bytes > terms->lent_bytes) return false;
+    if (may_grow(turns, turn, bytes, terms)) {
+        set_loan(turns, turn, bytes, terms);
+        return true;
+    }
+    turn->wanted = bytes;
+    turn->seen_ns = now_ns;
+    rp_turn_rest(turn, moved, now_ns);
+    return false;
+}
+
+/* Waits in the line, and takes a loan if it is next. */
+static bool wait_in_line(rp_turns *turns, rp_turn *turn, size_t bytes,
+                         const rp_turn_terms *terms, uint64_t moved, int64_t now_ns)
+    RP_REQUIRES(turns->lock)
+{
+    if (!turn->is_waiting) {
+        turn->since_ns = now_ns;
+        line_up(turns, turn);
+    }
+    turn->seen_ns = now_ns;
     turn->time_ns = time_of(terms, bytes);
-    assert(turns->lent <= terms->lent_bytes || turns->loans == 1); /* T1 */
+    turn->bytes = bytes;
+    if (!fits(turns, 0, bytes, terms) || !is_next(turns, turn, now_ns)) return false;
+    lend(turns, turn, bytes, terms);
+    turn->since_ns = now_ns;
+    rp_turn_rest(turn, moved, now_ns);
+    return true;
 }
 
 bool rp_turn_ask(rp_turns *turns, rp_turn *turn, size_t bytes, const rp_turn_terms *terms,
@@ -113,28 +220,13 @@ bool rp_turn_ask(rp_turns *turns, rp_turn *turn, size_t bytes, const rp_turn_ter
     bool granted;
 
     assert(bytes > 0);
+    assert(!(turn->has_loan && turn->is_waiting));
     rp_mutex_lock(&turns->lock);
-    if (turn->has_loan) {
-        granted = bytes <= turn->bytes ||
-                  (bytes <= terms->lent_bytes && fits(turns, turn->bytes, bytes, terms));
-        if (granted && bytes > turn->bytes) lend(turns, turn, bytes, terms);
-    } else {
-        if (!turn->is_waiting) {
-            turn->since_ns = now_ns;
-            line_up(turns, turn);
-        }
-        turn->seen_ns = now_ns;
-        turn->time_ns = time_of(terms, bytes);
-        turn->bytes = bytes;
-        granted = fits(turns, 0, bytes, terms) && is_next(turns, turn, now_ns);
-        if (granted) {
-            step_out(turns, turn);
-            lend(turns, turn, bytes, terms);
-            turn->since_ns = turn->paced_ns = now_ns;
-            turn->moved = moved;
-        }
-    }
+    granted = turn->has_loan ? grow(turns, turn, bytes, terms, moved, now_ns)
+                             : wait_in_line(turns, turn, bytes, terms, moved, now_ns);
+    verify(turns);
     rp_mutex_unlock(&turns->lock);
+    assert(!granted || (turn->has_loan && turn->bytes >= bytes));
     return granted;
 }
 
@@ -143,8 +235,10 @@ void rp_turn_reduce(rp_turns *turns, rp_turn *turn, size_t bytes)
     if (bytes >= turn->bytes) return;
     assert(turn->has_loan && bytes > 0);
     rp_mutex_lock(&turns->lock);
+    assert(turns->lent >= turn->bytes);
     turns->lent -= turn->bytes - bytes;
     turn->bytes = bytes;
+    verify(turns);
     rp_mutex_unlock(&turns->lock);
 }
 
@@ -152,24 +246,31 @@ void rp_turn_end(rp_turns *turns, rp_turn *turn)
 {
     if (!turn->has_loan && !turn->is_waiting) return;
     rp_mutex_lock(&turns->lock);
-    if (turn->is_waiting) step_out(turns, turn);
-    if (turn->has_loan) {
-        assert(turns->lent >= turn->bytes && turns->loans > 0);
+    if (turn->is_waiting) {
+        step_out(turns, turn);
+    } else {
+        assert(turns->lent >= turn->bytes);
+        take_out(&turns->loans, turn);
         turns->lent -= turn->bytes;
-        turns->loans--;
     }
+    verify(turns);
     rp_mutex_unlock(&turns->lock);
     *turn = (rp_turn){0};
 }
 
-/* Whether one waits that has too little room because of the loans that there are. */
-static bool is_short(rp_turns *turns, const rp_turn_terms *terms, int64_t now_ns)
+/* Whether one other than `turn` has too little room because of the loans that there are: it
+ * waits in the line, or for its loan to grow. */
+static bool is_short(rp_turns *turns, const rp_turn *turn, const rp_turn_terms *terms,
+                     int64_t now_ns)
 {
     bool found = false;
 
     rp_mutex_lock(&turns->lock);
-    for (const rp_turn *other = turns->first; other != NULL && !found; other = other->next)
+    for (const rp_turn *other = turns->line.first; other != NULL && !found; other = other->next)
         found = !is_stale(other, now_ns) && !fits(turns, 0, other->bytes, terms);
+    for (const rp_turn *other = turns->loans.first; other != NULL && !found;
+         other = other->next)
+        found = other != turn && other->wanted > 0 && !is_stale(other, now_ns);
     rp_mutex_unlock(&turns->lock);
     return found;
 }
@@ -199,5 +300,5 @@ bool rp_turn_is_behind(rp_turns *turns, const rp_turn *turn, const rp_turn_terms
     if (!turn->has_loan) return false;
     if (now_ns - turn->since_ns <= longest_ns(terms) && is_on_pace(turn, terms, moved, now_ns))
         return false;
-    return is_short(turns, terms, now_ns);
+    return is_short(turns, turn, terms, now_ns);
 }

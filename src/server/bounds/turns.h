@@ -1,20 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Turns: room past the limit of a side of the budget of queued bytes (queue_budget.h).
  *
- * Peers that do not go on may fill a side for a long time. So a side lends a fixed number of
- * bytes past its limit, to connections that have no room within it:
- *   T1  loans are at most `lent_bytes` together; a larger one is made while there is no other,
- *       and does not grow;
- *   T2  connections wait in a line. The next loan goes to the one that has waited longest,
- *       measured in the time that its own loan may take. A smaller one behind it does not pass
- *       it;
+ * Peers that do not go on may fill a side for a long time. So a side lends bytes past its limit
+ * to connections that have no room within the limit:
+ *   T1  a loan is made if all loans together are then at most `lent_bytes`, or if it is the
+ * only
+ *       one. A loan grows if all loans together are then at most `lent_bytes`, or by T4;
+ *   T2  connections wait in a line. The next loan goes to the connection that has waited
+ *       longest, measured in the time that its own loan may take. A smaller one behind it does
+ *       not pass it;
  *   T3  a connection has its loan for as long as its peer moves the bytes fast enough: after a
  *       64th of `longest_ns` at the pace that moves all of them within a 16th of `longest_ns`
  *       and a second for each MiB, and within `longest_ns` in any case. A connection that is
- *       slower is to be closed, but only while another one waits for its bytes. The pace is
- *       measured from when the peer has bytes to move; `longest_ns` from the loan.
- * So a peer that does not go on keeps a loan from others for about half a second, if
- * `longest_ns` is 30 s, and a peer that moves a MiB a second can go on for `longest_ns`.
+ *       slower is to be closed, but only while another one waits for its bytes, in the line or
+ *       for its own loan to grow. The pace is measured from when the peer has bytes to move;
+ *       `longest_ns` from the loan;
+ *   T4  the oldest loan may grow to `lent_bytes`, whatever the others have. So loans that have
+ *       to grow cannot block each other: the connection with the oldest loan goes on, ends its
+ *       turn or is closed by T3, and the next one is the oldest.
+ * By T1 the loans beside the oldest one are at most `lent_bytes` together, and by T4 the oldest
+ * one is, unless it was larger when it was made, and then there is no other. So all loans are
+ * at most 2 * `lent_bytes`, or one that is larger. A peer that does not go on keeps a loan from
+ * others for about half a second, if `longest_ns` is 30 s, and a peer that moves a MiB a second
+ * can go on for `longest_ns`.
  *
  * Each rp_turn belongs to one thread. Time comes in as an argument. */
 #ifndef RP_SERVER_BOUNDS_TURNS_H
@@ -28,25 +36,30 @@ typedef struct rp_turn rp_turn;
 
 /* Zero waits for nothing and has no loan. */
 struct rp_turn {
-    size_t bytes; /* lent, or waited for */
+    size_t bytes;  /* lent, or waited for */
+    size_t wanted; /* of a loan: bytes it was last asked to grow to, at seen_ns; 0: has them */
     bool has_loan, is_waiting;
     int64_t since_ns;     /* the loan was made, or the wait began */
     int64_t paced_ns;     /* its peer has had bytes to move since then */
     int64_t seen_ns;      /* it asked last */
     int64_t time_ns;      /* the loan may take */
     uint64_t moved;       /* what the peer had moved when the loan was made */
-    rp_turn *prev, *next; /* in the line */
+    rp_turn *prev, *next; /* in the line, or among the loans */
 };
 
-/* The loans of one side, and who waits for one. Any thread. */
+typedef struct rp_turn_list {
+    rp_turn *first, *last;
+} rp_turn_list;
+
+/* The loans of one side, and the connections that wait for one. Any thread. */
 typedef struct rp_turns {
     rp_mutex lock; /* rank RP_RANK_TURNS */
-    rp_turn *first RP_GUARDED_BY(lock), *last RP_GUARDED_BY(lock);
+    rp_turn_list line RP_GUARDED_BY(lock);
+    rp_turn_list loans RP_GUARDED_BY(lock); /* the oldest first */
     /* In the line: one that was ahead when it was walked last. NULL: not known. Almost all
      * others learn from it alone that they have to wait. */
     const rp_turn *ahead RP_GUARDED_BY(lock);
-    size_t lent RP_GUARDED_BY(lock);  /* bytes of all loans */
-    size_t loans RP_GUARDED_BY(lock); /* their number */
+    size_t lent RP_GUARDED_BY(lock); /* bytes of all loans */
 } rp_turns;
 
 typedef struct rp_turn_terms {

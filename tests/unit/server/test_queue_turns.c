@@ -108,6 +108,58 @@ static void begin_message(rp_test_stream *call, uint32_t bytes, const uint8_t *d
     rp_test_stream_send_raw(call, data, size);
 }
 
+/* Two connections have a turn each and begin a second message, so that their loans have to grow
+ * past what may be lent. All messages come in, one connection after the other. */
+static void turns_that_grow_do_not_block_each_other(void **state)
+{
+    enum { WRITERS = 2, BOTH = 2, ROUNDS = 10000, BEGUN = 64 << 10 };
+    rp_test_client *fillers[RP_TEST_FILLERS], *writers[WRITERS];
+    rp_test_stream *calls[RP_TEST_FILLERS], *inserts[WRITERS][BOTH];
+    rp_buf requests[WRITERS][BOTH];
+    rp_test_live live;
+
+    (void)state;
+    rp_test_start_queue(&live, 600000, 600000);
+    rp_test_fill_with_messages(&live, fillers, calls, MIB);
+    for (int i = 0; i < WRITERS; i++) {
+        assert_non_null(writers[i] = rp_test_live_connect(&live));
+        for (int j = 0; j < BOTH; j++) {
+            inserts[i][j] = rp_test_client_open(writers[i], RP_TEST_REVERB "InsertStream");
+            rp_buf_init(&requests[i][j], rp_allocator_default());
+            rp_test_put_insert(&requests[i][j], "replay", (uint64_t)(BOTH * i + j + 1),
+                               3 * MIB);
+        }
+    }
+    for (int j = 0; j < BOTH; j++) { /* all messages are begun before one is whole */
+        size_t least = j == 0 ? WRITERS * (3 * MIB - BEGUN) : LENT + 1;
+
+        for (int i = 0; i < WRITERS; i++)
+            begin_message(inserts[i][j], (uint32_t)requests[i][j].size, requests[i][j].data,
+                          BEGUN);
+        for (int i = 0; i < ROUNDS && lent(&live) < least; i++) {
+            (void)rp_test_client_step(writers[0], 1);
+            rp_test_step_all(writers, WRITERS);
+        }
+        assert_in_range(lent(&live), least, 2 * LENT);
+    }
+    for (int i = 0; i < WRITERS; i++)
+        for (int j = 0; j < BOTH; j++)
+            rp_test_stream_send_raw(inserts[i][j], requests[i][j].data + BEGUN,
+                                    requests[i][j].size - BEGUN);
+    for (int i = 0; i < ROUNDS && rp_test_live_info(&live, "replay").size < WRITERS * BOTH;
+         i++) {
+        (void)rp_test_client_step(writers[0], 1);
+        rp_test_step_all(writers, WRITERS);
+    }
+
+    assert_int_equal(rp_test_live_info(&live, "replay").size, WRITERS * BOTH);
+    for (int i = 0; i < WRITERS; i++)
+        for (int j = 0; j < BOTH; j++) rp_buf_deinit(&requests[i][j]);
+    rp_test_free_all(fillers, RP_TEST_FILLERS);
+    rp_test_free_all(writers, WRITERS);
+    rp_test_live_stop(&live);
+}
+
 /* A connection whose calls take turns to send, so that always one of its messages is
  * incomplete, does not keep its turn for ever. */
 static void a_turn_is_handed_on(void **state)
@@ -452,7 +504,7 @@ static int waiting_to_draw(rp_test_live *live, size_t least, int64_t *since_ns)
 
     *since_ns = 0;
     rp_mutex_lock(&turns->lock);
-    for (const rp_turn *turn = turns->first; turn != NULL; turn = turn->next) {
+    for (const rp_turn *turn = turns->line.first; turn != NULL; turn = turn->next) {
         if (turn->bytes < least) continue;
         *since_ns = turn->since_ns;
         count++;
@@ -616,6 +668,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_have_their_turn_in_a_full_queue),
         cmocka_unit_test(a_turn_is_for_one_message),
+        cmocka_unit_test(turns_that_grow_do_not_block_each_other),
         cmocka_unit_test(a_turn_is_handed_on),
         cmocka_unit_test(messages_that_do_not_arrive_have_no_turn),
         cmocka_unit_test(messages_that_stop_lose_their_turn),

@@ -2,6 +2,7 @@
 #include "server/bounds/turns.h"
 
 #include "support/unit.h"
+#include "util/rng.h"
 
 #define SECOND INT64_C(1000000000)
 
@@ -55,8 +56,8 @@ static void a_loan_may_grow_within_the_bound(void **state)
 
     (void)state;
     rp_turns_init(&turns);
-    assert_true(ask(&turns, &one, 2 * MIB, start_ns));
     assert_true(ask(&turns, &other, 2 * MIB, start_ns));
+    assert_true(ask(&turns, &one, 2 * MIB, start_ns));
     assert_true(ask(&turns, &one, 6 * MIB, start_ns));
     assert_false(ask(&turns, &one, 7 * MIB, start_ns));
     assert_true(ask(&turns, &one, 1, start_ns)); /* it has that */
@@ -313,6 +314,122 @@ static void a_turn_has_an_end(void **state)
     rp_turns_deinit(&turns);
 }
 
+/* T4: two loans wait for each other's bytes. The older one grows at once, the other one when
+ * that has ended. */
+static void the_oldest_loan_grows_past_the_bound(void **state)
+{
+    rp_turn older = {0}, younger = {0}, waiting = {0};
+    rp_turns turns = {0};
+
+    (void)state;
+    rp_turns_init(&turns);
+    assert_true(ask(&turns, &older, 3 * MIB, start_ns));
+    assert_true(ask(&turns, &younger, 3 * MIB, start_ns));
+    assert_false(ask(&turns, &younger, 6 * MIB, start_ns));
+    assert_true(ask(&turns, &older, 6 * MIB, start_ns));
+    assert_int_equal(lent(&turns), 9 * MIB);
+    assert_false(ask(&turns, &older, 8 * MIB + 1, start_ns));
+    assert_false(ask(&turns, &waiting, 2 * MIB, start_ns)); /* T1 */
+    rp_turn_end(&turns, &older);
+    assert_true(ask(&turns, &younger, 6 * MIB, start_ns));
+    rp_turn_end(&turns, &younger);
+    rp_turn_end(&turns, &waiting);
+    rp_turns_deinit(&turns);
+}
+
+enum { CONNECTIONS = 12, GROWTHS = 3, ROUNDS_MAX = 200 };
+
+/* A connection that sends a random number of messages at once, each begun before the last one
+ * has arrived, and ends its turn when all have. */
+typedef struct sender {
+    rp_turn turn;
+    size_t wanted[GROWTHS]; /* bytes of the loan after each message is begun */
+    int step, steps;
+    bool is_done;
+} sender;
+
+static void init_sender(sender *s, rp_rng *rng)
+{
+    size_t all = 0, most = 8 * (size_t)MIB;
+
+    *s = (sender){.steps = 1 + (int)rp_rng_below(rng, GROWTHS)};
+    for (int i = 0; i < s->steps; i++) {
+        all += 1 + rp_rng_below(rng, (most - all) / (size_t)(s->steps - i));
+        s->wanted[i] = all;
+    }
+}
+
+/* Asks once, in a random order, as long as there is one that is not done. Returns the number of
+ * rounds that all of them took. */
+static int rounds_until_done(rp_turns *turns, sender *all, rp_rng *rng, int64_t *now_ns)
+{
+    int left = CONNECTIONS, rounds = 0;
+
+    for (; left > 0 && rounds < ROUNDS_MAX; rounds++) {
+        uint64_t first = rp_rng_below(rng, CONNECTIONS), stride = rp_rng_below(rng, 2) ? 5 : 7;
+
+        *now_ns += POLL_NS;
+        for (uint64_t i = 0; i < CONNECTIONS; i++) {
+            sender *s = &all[(first + i * stride) % CONNECTIONS];
+
+            if (s->is_done || !ask(turns, &s->turn, s->wanted[s->step], *now_ns)) continue;
+            assert_in_range(lent(turns), 1, 2 * terms.lent_bytes + terms.lent_bytes / 8);
+            if (++s->step < s->steps) continue;
+            rp_turn_end(turns, &s->turn);
+            s->is_done = true;
+            left--;
+        }
+    }
+    return left == 0 ? rounds : -1;
+}
+
+/* T3: while a loan waits to grow, its peer has nothing to move; the loan that it waits for has
+ * to go on. One that wants more than there may be has no excuse. */
+static void loans_that_wait_to_grow_are_not_behind(void **state)
+{
+    rp_turn older = {0}, younger = {0};
+    rp_turns turns = {0};
+    int64_t t = 0;
+
+    (void)state;
+    rp_turns_init(&turns);
+    assert_true(ask(&turns, &older, 4 * MIB, start_ns));
+    assert_true(ask(&turns, &younger, 4 * MIB, start_ns));
+    for (; t <= SECOND / 2 + POLL_NS; t += POLL_NS) {
+        assert_false(ask(&turns, &younger, 6 * MIB, start_ns + t));
+        assert_false(ask(&turns, &older, 9 * MIB, start_ns + t));
+        assert_false(rp_turn_is_behind(&turns, &younger, &terms, 0, start_ns + t));
+        assert_int_equal(rp_turn_is_behind(&turns, &older, &terms, 0, start_ns + t),
+                         t > SECOND / 2);
+    }
+    rp_turn_end(&turns, &older);
+    assert_true(ask(&turns, &younger, 6 * MIB, start_ns + t));
+    rp_turn_end(&turns, &younger);
+    rp_turns_deinit(&turns);
+}
+
+/* T4: connections whose peers go on all come to an end, whatever they begin and in whichever
+ * order they ask. */
+static void loans_that_grow_do_not_block_each_other(void **state)
+{
+    enum { SEEDS = 300 };
+    int64_t now_ns = start_ns;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        sender all[CONNECTIONS];
+        rp_turns turns = {0};
+        rp_rng rng;
+
+        rp_rng_init(&rng, seed);
+        rp_turns_init(&turns);
+        for (int i = 0; i < CONNECTIONS; i++) init_sender(&all[i], &rng);
+        assert_in_range(rounds_until_done(&turns, all, &rng, &now_ns), 1, ROUNDS_MAX);
+        assert_int_equal(lent(&turns), 0);
+        rp_turns_deinit(&turns);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -327,6 +444,9 @@ int main(void)
         cmocka_unit_test(who_does_not_go_on_is_behind),
         cmocka_unit_test(who_goes_on_is_not_behind),
         cmocka_unit_test(a_turn_has_an_end),
+        cmocka_unit_test(the_oldest_loan_grows_past_the_bound),
+        cmocka_unit_test(loans_that_wait_to_grow_are_not_behind),
+        cmocka_unit_test(loans_that_grow_do_not_block_each_other),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
