@@ -10,7 +10,8 @@ enum {
     LEAST_FIRST_NS = 250000000,
     WHOLE_PART = 16,      /* of the longest time, for any number of bytes */
     NS_PER_BYTE = 1000,   /* and for each of them: about a MiB a second */
-    STALE_NS = 150000000, /* who waits asks more often */
+    STALE_NS = 150000000, /* a connection that waits asks more often */
+    SMALL_PART = 8,       /* of lent_bytes: the pool for small loans, and the largest of them */
 };
 
 void rp_turns_init(rp_turns *turns)
@@ -20,7 +21,8 @@ void rp_turns_init(rp_turns *turns)
 
 void rp_turns_deinit(rp_turns *turns)
 {
-    assert(turns->lent == 0 && turns->loans.first == NULL && turns->line.first == NULL);
+    assert(turns->loans.first == NULL && turns->line.first == NULL);
+    assert(turns->lent[RP_TURN_ANY] == 0 && turns->lent[RP_TURN_SMALL] == 0);
     rp_mutex_deinit(&turns->lock);
 }
 
@@ -51,13 +53,26 @@ static bool is_stale(const rp_turn *turn, int64_t now_ns)
     return now_ns - turn->seen_ns > STALE_NS;
 }
 
-/* T1, for one that has `own` bytes of loans already. */
-static bool fits(const rp_turns *turns, size_t own, size_t bytes, const rp_turn_terms *terms)
-    RP_REQUIRES(turns->lock)
+static size_t pool_bytes(rp_turn_pool pool, const rp_turn_terms *terms)
 {
-    size_t others = turns->lent - own;
+    return pool == RP_TURN_SMALL ? terms->lent_bytes / SMALL_PART : terms->lent_bytes;
+}
 
-    return others == 0 || (others < terms->lent_bytes && bytes <= terms->lent_bytes - others);
+/* T1: whether a turn that waits may have a loan of that pool. */
+static bool may_use(const rp_turn *turn, rp_turn_pool pool, const rp_turn_terms *terms)
+{
+    return pool == RP_TURN_ANY || turn->bytes <= pool_bytes(pool, terms);
+}
+
+/* T1, for a turn that has `own` bytes of the pool already. */
+static bool fits(const rp_turns *turns, rp_turn_pool pool, size_t own, size_t bytes,
+                 const rp_turn_terms *terms) RP_REQUIRES(turns->lock)
+{
+    size_t others = turns->lent[pool] - own, all = pool_bytes(pool, terms);
+
+    assert(turns->lent[pool] >= own);
+    if (pool == RP_TURN_ANY && others == 0) return true;
+    return others < all && bytes <= all - others;
 }
 
 /* T2: whether `a` has waited longer than `b`. */
@@ -67,17 +82,20 @@ static bool is_before(const rp_turn *a, const rp_turn *b, int64_t now_ns)
            (double)(now_ns - b->since_ns) * (double)a->time_ns;
 }
 
-static bool is_next(rp_turns *turns, const rp_turn *turn, int64_t now_ns)
-    RP_REQUIRES(turns->lock)
+static bool is_next(rp_turns *turns, rp_turn_pool pool, const rp_turn *turn,
+                    const rp_turn_terms *terms, int64_t now_ns) RP_REQUIRES(turns->lock)
 {
-    const rp_turn *ahead = turns->ahead;
+    const rp_turn *ahead = turns->ahead[pool];
 
-    if (ahead != NULL && !is_stale(ahead, now_ns) && is_before(ahead, turn, now_ns))
+    if (ahead != NULL && may_use(ahead, pool, terms) && !is_stale(ahead, now_ns) &&
+        is_before(ahead, turn, now_ns))
         return false;
     ahead = turn;
     for (const rp_turn *other = turns->line.first; other != NULL; other = other->next)
-        if (!is_stale(other, now_ns) && is_before(other, ahead, now_ns)) ahead = other;
-    turns->ahead = ahead;
+        if (may_use(other, pool, terms) && !is_stale(other, now_ns) &&
+            is_before(other, ahead, now_ns))
+            ahead = other;
+    turns->ahead[pool] = ahead;
     return ahead == turn;
 }
 
@@ -109,35 +127,37 @@ static void step_out(rp_turns *turns, rp_turn *turn) RP_REQUIRES(turns->lock)
     assert(turn->is_waiting);
     take_out(&turns->line, turn);
     turn->is_waiting = false;
-    if (turns->ahead == turn) turns->ahead = NULL;
+    for (int pool = 0; pool < RP_TURN_POOLS; pool++)
+        if (turns->ahead[pool] == turn) turns->ahead[pool] = NULL;
 }
 
 static void set_loan(rp_turns *turns, rp_turn *turn, size_t bytes, const rp_turn_terms *terms)
     RP_REQUIRES(turns->lock)
 {
-    assert(turn->has_loan && turns->lent >= turn->bytes && bytes > 0);
-    turns->lent += bytes - turn->bytes;
+    assert(turn->has_loan && turns->lent[turn->pool] >= turn->bytes && bytes > 0);
+    turns->lent[turn->pool] += bytes - turn->bytes;
     turn->bytes = bytes;
     turn->wanted = 0;
     turn->time_ns = time_of(terms, bytes);
 }
 
-static void lend(rp_turns *turns, rp_turn *turn, size_t bytes, const rp_turn_terms *terms)
-    RP_REQUIRES(turns->lock)
+static void lend(rp_turns *turns, rp_turn_pool pool, rp_turn *turn, size_t bytes,
+                 const rp_turn_terms *terms) RP_REQUIRES(turns->lock)
 {
+    assert(fits(turns, pool, 0, bytes, terms));
     step_out(turns, turn);
     append(&turns->loans, turn);
     turn->has_loan = true;
+    turn->pool = pool;
     turn->bytes = 0;
     set_loan(turns, turn, bytes, terms);
-    assert(turns->lent <= terms->lent_bytes || turns->loans.first == turn); /* T1 */
 }
 
 /* T1 and T4. */
 static bool may_grow(const rp_turns *turns, const rp_turn *turn, size_t bytes,
                      const rp_turn_terms *terms) RP_REQUIRES(turns->lock)
 {
-    return turns->loans.first == turn || fits(turns, turn->bytes, bytes, terms);
+    return turns->loans.first == turn || fits(turns, turn->pool, turn->bytes, bytes, terms);
 }
 
 #ifndef NDEBUG
@@ -149,27 +169,30 @@ static size_t length(const rp_turn_list *list)
     return count;
 }
 
-/* Both lists are linked both ways, each turn is in the one of its state, and `lent` is the sum
- * of the loans. */
+/* Both lists are linked both ways, each turn is in the one of its state, and `lent` has the
+ * sums of the loans. */
 static bool is_valid(const rp_turns *turns) RP_REQUIRES(turns->lock)
 {
     const rp_turn *prev = NULL;
-    bool has_ahead = turns->ahead == NULL;
-    size_t lent = 0;
+    size_t lent[RP_TURN_POOLS] = {0}, ahead = 0;
 
     for (const rp_turn *turn = turns->loans.first; turn != NULL; turn = turn->next) {
         if (turn->prev != prev || !turn->has_loan || turn->is_waiting) return false;
-        lent += turn->bytes;
+        lent[turn->pool] += turn->bytes;
         prev = turn;
     }
-    if (turns->loans.last != prev || turns->lent != lent) return false;
+    if (turns->loans.last != prev) return false;
     prev = NULL;
     for (const rp_turn *turn = turns->line.first; turn != NULL; turn = turn->next) {
         if (turn->prev != prev || turn->has_loan || !turn->is_waiting) return false;
-        has_ahead |= turns->ahead == turn;
+        for (int pool = 0; pool < RP_TURN_POOLS; pool++) ahead += turns->ahead[pool] == turn;
         prev = turn;
     }
-    return turns->line.last == prev && has_ahead;
+    for (int pool = 0; pool < RP_TURN_POOLS; pool++) {
+        if (lent[pool] != turns->lent[pool]) return false;
+        ahead -= turns->ahead[pool] != NULL; /* each of them is in the line */
+    }
+    return turns->line.last == prev && ahead == 0;
 }
 #endif
 
@@ -207,11 +230,16 @@ static bool wait_in_line(rp_turns *turns, rp_turn *turn, size_t bytes,
     turn->seen_ns = now_ns;
     turn->time_ns = time_of(terms, bytes);
     turn->bytes = bytes;
-    if (!fits(turns, 0, bytes, terms) || !is_next(turns, turn, now_ns)) return false;
-    lend(turns, turn, bytes, terms);
-    turn->since_ns = now_ns;
-    rp_turn_rest(turn, moved, now_ns);
-    return true;
+    for (rp_turn_pool pool = 0; pool < RP_TURN_POOLS; pool++) {
+        if (!may_use(turn, pool, terms) || !fits(turns, pool, 0, bytes, terms) ||
+            !is_next(turns, pool, turn, terms, now_ns))
+            continue;
+        lend(turns, pool, turn, bytes, terms);
+        turn->since_ns = now_ns;
+        rp_turn_rest(turn, moved, now_ns);
+        return true;
+    }
+    return false;
 }
 
 bool rp_turn_ask(rp_turns *turns, rp_turn *turn, size_t bytes, const rp_turn_terms *terms,
@@ -235,8 +263,8 @@ void rp_turn_reduce(rp_turns *turns, rp_turn *turn, size_t bytes)
     if (bytes >= turn->bytes) return;
     assert(turn->has_loan && bytes > 0);
     rp_mutex_lock(&turns->lock);
-    assert(turns->lent >= turn->bytes);
-    turns->lent -= turn->bytes - bytes;
+    assert(turns->lent[turn->pool] >= turn->bytes);
+    turns->lent[turn->pool] -= turn->bytes - bytes;
     turn->bytes = bytes;
     verify(turns);
     rp_mutex_unlock(&turns->lock);
@@ -249,28 +277,39 @@ void rp_turn_end(rp_turns *turns, rp_turn *turn)
     if (turn->is_waiting) {
         step_out(turns, turn);
     } else {
-        assert(turns->lent >= turn->bytes);
+        assert(turns->lent[turn->pool] >= turn->bytes);
         take_out(&turns->loans, turn);
-        turns->lent -= turn->bytes;
+        turns->lent[turn->pool] -= turn->bytes;
     }
     verify(turns);
     rp_mutex_unlock(&turns->lock);
     *turn = (rp_turn){0};
 }
 
-/* Whether one other than `turn` has too little room because of the loans that there are: it
- * waits in the line, or for its loan to grow. */
-static bool is_short(rp_turns *turns, const rp_turn *turn, const rp_turn_terms *terms,
+/* Whether a turn in the line may use a pool, and neither it nor another pool that the turn may
+ * use has room for it. */
+static bool waits_for(const rp_turns *turns, const rp_turn *turn, rp_turn_pool pool,
+                      const rp_turn_terms *terms) RP_REQUIRES(turns->lock)
+{
+    if (!may_use(turn, pool, terms)) return false;
+    for (rp_turn_pool any = 0; any < RP_TURN_POOLS; any++)
+        if (may_use(turn, any, terms) && fits(turns, any, 0, turn->bytes, terms)) return false;
+    return true;
+}
+
+/* Whether another connection waits for the bytes of this loan, in the line or for its own loan
+ * to grow. */
+static bool is_short(rp_turns *turns, const rp_turn *loan, const rp_turn_terms *terms,
                      int64_t now_ns)
 {
     bool found = false;
 
     rp_mutex_lock(&turns->lock);
     for (const rp_turn *other = turns->line.first; other != NULL && !found; other = other->next)
-        found = !is_stale(other, now_ns) && !fits(turns, 0, other->bytes, terms);
+        found = !is_stale(other, now_ns) && waits_for(turns, other, loan->pool, terms);
     for (const rp_turn *other = turns->loans.first; other != NULL && !found;
          other = other->next)
-        found = other != turn && other->wanted > 0 && !is_stale(other, now_ns);
+        found = other != loan && other->wanted > 0 && !is_stale(other, now_ns);
     rp_mutex_unlock(&turns->lock);
     return found;
 }

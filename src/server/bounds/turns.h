@@ -3,12 +3,14 @@
  *
  * Peers that do not go on may fill a side for a long time. So a side lends bytes past its limit
  * to connections that have no room within the limit:
- *   T1  a loan is made if all loans together are then at most `lent_bytes`, or if it is the
- * only
- *       one. A loan grows if all loans together are then at most `lent_bytes`, or by T4;
- *   T2  connections wait in a line. The next loan goes to the connection that has waited
- *       longest, measured in the time that its own loan may take. A smaller one behind it does
- *       not pass it;
+ *   T1  there are two pools: `lent_bytes` for all loans, and an eighth of that for small
+ *       loans, which are no larger than that eighth. A loan is made if its pool then lends no
+ *       more than it has, or if it is the only one of the pool for all. It grows under the
+ *       same condition, or by T4;
+ *   T2  connections wait in a line. The next loan of a pool goes to the connection that has
+ *       waited longest of those that may use the pool, measured in the time that its own loan
+ *       may take. A smaller one behind it does not pass it. So small loans wait for each other
+ *       only, whatever the number and the pace of large ones;
  *   T3  a connection has its loan for as long as its peer moves the bytes fast enough: after a
  *       64th of `longest_ns` at the pace that moves all of them within a 16th of `longest_ns`
  *       and a second for each MiB, and within `longest_ns` in any case. A connection that is
@@ -18,11 +20,13 @@
  *   T4  the oldest loan may grow to `lent_bytes`, whatever the others have. So loans that have
  *       to grow cannot block each other: the connection with the oldest loan goes on, ends its
  *       turn or is closed by T3, and the next one is the oldest.
- * By T1 the loans beside the oldest one are at most `lent_bytes` together, and by T4 the oldest
- * one is, unless it was larger when it was made, and then there is no other. So all loans are
- * at most 2 * `lent_bytes`, or one that is larger. A peer that does not go on keeps a loan from
- * others for about half a second, if `longest_ns` is 30 s, and a peer that moves a MiB a second
- * can go on for `longest_ns`.
+ *
+ * By T1 the loans beside the oldest one are at most what the pools have, or a larger one in the
+ * pool for all. By T4 the oldest one is at most `lent_bytes`, unless it was larger when it was
+ * made. So all loans are at most 17/8 `lent_bytes`, or 9/8 `lent_bytes` and a larger one.
+ *
+ * A peer that does not go on keeps a loan from others for about half a second, if `longest_ns`
+ * is 30 s, and a peer that moves a MiB a second can go on for `longest_ns`.
  *
  * Each rp_turn belongs to one thread. Time comes in as an argument. */
 #ifndef RP_SERVER_BOUNDS_TURNS_H
@@ -34,11 +38,19 @@
 
 typedef struct rp_turn rp_turn;
 
+/* T1. A small loan may come from either pool. */
+typedef enum rp_turn_pool {
+    RP_TURN_ANY,
+    RP_TURN_SMALL,
+    RP_TURN_POOLS,
+} rp_turn_pool;
+
 /* Zero waits for nothing and has no loan. */
 struct rp_turn {
     size_t bytes;  /* lent, or waited for */
     size_t wanted; /* of a loan: bytes it was last asked to grow to, at seen_ns; 0: has them */
     bool has_loan, is_waiting;
+    rp_turn_pool pool;    /* of the loan */
     int64_t since_ns;     /* the loan was made, or the wait began */
     int64_t paced_ns;     /* its peer has had bytes to move since then */
     int64_t seen_ns;      /* it asked last */
@@ -56,10 +68,10 @@ typedef struct rp_turns {
     rp_mutex lock; /* rank RP_RANK_TURNS */
     rp_turn_list line RP_GUARDED_BY(lock);
     rp_turn_list loans RP_GUARDED_BY(lock); /* the oldest first */
-    /* In the line: one that was ahead when it was walked last. NULL: not known. Almost all
-     * others learn from it alone that they have to wait. */
-    const rp_turn *ahead RP_GUARDED_BY(lock);
-    size_t lent RP_GUARDED_BY(lock); /* bytes of all loans */
+    /* By pool: the turn in the line that was ahead when the line was walked last. NULL: not
+     * known. Almost all others compare themselves with it alone to know that they wait. */
+    const rp_turn *ahead[RP_TURN_POOLS] RP_GUARDED_BY(lock);
+    size_t lent[RP_TURN_POOLS] RP_GUARDED_BY(lock); /* bytes of the loans */
 } rp_turns;
 
 typedef struct rp_turn_terms {

@@ -20,7 +20,7 @@ static size_t lent_of(rp_test_live *live, rp_queue_side side)
     rp_turns *turns = &live->server->turns[side];
 
     rp_mutex_lock(&turns->lock);
-    size_t bytes = turns->lent;
+    size_t bytes = turns->lent[RP_TURN_ANY] + turns->lent[RP_TURN_SMALL];
     rp_mutex_unlock(&turns->lock);
     return bytes;
 }

@@ -20,7 +20,7 @@ static bool ask(rp_turns *turns, rp_turn *turn, size_t bytes, int64_t now_ns)
 static size_t lent(rp_turns *turns)
 {
     rp_mutex_lock(&turns->lock);
-    size_t bytes = turns->lent;
+    size_t bytes = turns->lent[RP_TURN_ANY] + turns->lent[RP_TURN_SMALL];
     rp_mutex_unlock(&turns->lock);
     return bytes;
 }
@@ -35,7 +35,7 @@ static void loans_have_a_bound(void **state)
     rp_turns_init(&turns);
     assert_true(ask(&turns, &some[0], 4 * MIB, start_ns));
     assert_true(ask(&turns, &some[1], 4 * MIB, start_ns));
-    assert_false(ask(&turns, &some[2], 1, start_ns));
+    assert_false(ask(&turns, &some[2], 2 * MIB, start_ns));
     assert_int_equal(lent(&turns), 8 * MIB);
     rp_turn_end(&turns, &some[2]);
     assert_false(ask(&turns, &large, 20 * MIB, start_ns));
@@ -111,21 +111,21 @@ static void waits_are_measured_by_what_is_wanted(void **state)
     assert_true(ask(&turns, &holder, 8 * MIB, now_ns));
     assert_false(ask(&turns, &large, 8 * MIB, now_ns));
     now_ns += SECOND;
-    assert_false(ask(&turns, &small, MIB, now_ns));
+    assert_false(ask(&turns, &small, 2 * MIB, now_ns));
     now_ns += SECOND; /* large has waited twice as long, and takes three times as long */
-    assert_false(ask(&turns, &small, MIB, now_ns));
+    assert_false(ask(&turns, &small, 2 * MIB, now_ns));
     rp_turn_end(&turns, &holder);
     assert_false(ask(&turns, &large, 8 * MIB, now_ns));
-    assert_true(ask(&turns, &small, MIB, now_ns));
+    assert_true(ask(&turns, &small, 2 * MIB, now_ns));
     rp_turn_end(&turns, &small);
 
     now_ns += 4 * SECOND;
     assert_true(ask(&turns, &holder, 8 * MIB, now_ns)); /* nobody has asked for so long */
     assert_false(ask(&turns, &large, 8 * MIB, now_ns));
-    assert_false(ask(&turns, &small, MIB, now_ns));
+    assert_false(ask(&turns, &small, 2 * MIB, now_ns));
     now_ns += SECOND / 10;
     rp_turn_end(&turns, &holder);
-    assert_false(ask(&turns, &small, MIB, now_ns));
+    assert_false(ask(&turns, &small, 2 * MIB, now_ns));
     assert_true(ask(&turns, &large, 8 * MIB, now_ns));
     rp_turn_end(&turns, &large);
     rp_turn_end(&turns, &small);
@@ -141,12 +141,12 @@ static void who_does_not_ask_is_passed(void **state)
     (void)state;
     rp_turns_init(&turns);
     assert_true(ask(&turns, &holder, 8 * MIB, start_ns));
-    assert_false(ask(&turns, &first, MIB, start_ns));
-    assert_false(ask(&turns, &second, MIB, start_ns + 1));
+    assert_false(ask(&turns, &first, 2 * MIB, start_ns));
+    assert_false(ask(&turns, &second, 2 * MIB, start_ns + 1));
     rp_turn_end(&turns, &holder);
-    assert_false(ask(&turns, &second, MIB, start_ns + POLL_NS));
-    assert_true(ask(&turns, &second, MIB, start_ns + SECOND));
-    assert_true(ask(&turns, &first, MIB, start_ns + SECOND)); /* there is room for both */
+    assert_false(ask(&turns, &second, 2 * MIB, start_ns + POLL_NS));
+    assert_true(ask(&turns, &second, 2 * MIB, start_ns + SECOND));
+    assert_true(ask(&turns, &first, 2 * MIB, start_ns + SECOND)); /* there is room for both */
     rp_turn_end(&turns, &first);
     rp_turn_end(&turns, &second);
     rp_turns_deinit(&turns);
@@ -155,7 +155,7 @@ static void who_does_not_ask_is_passed(void **state)
 static const rp_turn *ahead(rp_turns *turns)
 {
     rp_mutex_lock(&turns->lock);
-    const rp_turn *turn = turns->ahead;
+    const rp_turn *turn = turns->ahead[RP_TURN_ANY];
     rp_mutex_unlock(&turns->lock);
     return turn;
 }
@@ -225,17 +225,17 @@ static void the_pace_rests_and_the_turn_ends(void **state)
     rp_turns_init(&turns);
     assert_true(ask(&turns, &holder, 8 * MIB, start_ns));
     for (; t <= rested_ns; t += POLL_NS) {
-        assert_false(ask(&turns, &waiting, MIB, start_ns + t));
+        assert_false(ask(&turns, &waiting, 2 * MIB, start_ns + t));
         rp_turn_rest(&holder, 7, start_ns + t);
         assert_false(rp_turn_is_behind(&turns, &holder, &terms, 7, start_ns + t));
     }
     for (; t < 100 * SECOND; t += POLL_NS) {
-        assert_false(ask(&turns, &waiting, MIB, start_ns + t));
+        assert_false(ask(&turns, &waiting, 2 * MIB, start_ns + t));
         if (rp_turn_is_behind(&turns, &holder, &terms, 7, start_ns + t)) break;
     }
     assert_int_equal(t, rested_ns + 11 * (int64_t)POLL_NS); /* a 64th of 32 s, and a look */
     for (; t <= terms.longest_ns + POLL_NS; t += POLL_NS) {
-        assert_false(ask(&turns, &waiting, MIB, start_ns + t));
+        assert_false(ask(&turns, &waiting, 2 * MIB, start_ns + t));
         rp_turn_rest(&holder, 7, start_ns + t);
         assert_int_equal(rp_turn_is_behind(&turns, &holder, &terms, 7, start_ns + t),
                          t > terms.longest_ns);
@@ -276,7 +276,7 @@ static void who_does_not_go_on_is_behind(void **state)
 {
     (void)state;
     assert_int_equal(behind_after_ms(MIB, 0, 8 * MIB), 550); /* a 64th of 32 s, and a look */
-    assert_int_equal(behind_after_ms(8 * MIB, 0, MIB), 550);
+    assert_int_equal(behind_after_ms(8 * MIB, 0, 2 * MIB), 550);
     assert_int_equal(behind_after_ms(MIB, 0, 0), 0);       /* nobody waits, */
     assert_int_equal(behind_after_ms(MIB, 0, 7 * MIB), 0); /* or there is room */
 }
@@ -286,8 +286,8 @@ static void who_goes_on_is_not_behind(void **state)
     (void)state;
     assert_int_equal(behind_after_ms(64 << 10, MIB, 8 * MIB), 0);
     assert_int_equal(behind_after_ms(MIB, MIB, 8 * MIB), 0);
-    assert_int_equal(behind_after_ms(8 * MIB, MIB, MIB), 0);
-    assert_int_equal(behind_after_ms(24 * MIB, MIB, MIB), 0);
+    assert_int_equal(behind_after_ms(8 * MIB, MIB, 2 * MIB), 0);
+    assert_int_equal(behind_after_ms(24 * MIB, MIB, 2 * MIB), 0);
     assert_in_range(behind_after_ms(MIB, 100 << 10, 8 * MIB), 500, 1000);
     assert_in_range(behind_after_ms(300 << 10, 64 << 10, 8 * MIB), 500, 1500);
 }
@@ -304,7 +304,7 @@ static void a_turn_has_an_end(void **state)
     assert_true(ask(&turns, &holder, 8 * MIB, start_ns));
     do {
         t += POLL_NS;
-        assert_false(ask(&turns, &waiting, MIB, start_ns + t));
+        assert_false(ask(&turns, &waiting, 2 * MIB, start_ns + t));
     } while (t < 100 * SECOND &&
              !rp_turn_is_behind(&turns, &holder, &terms, (uint64_t)t / 100, start_ns + t));
 
@@ -337,6 +337,59 @@ static void the_oldest_loan_grows_past_the_bound(void **state)
     rp_turns_deinit(&turns);
 }
 
+/* T2: a connection with a small message waits for other small ones only, however many large
+ * ones wait, and as slow as they may be. */
+static void small_loans_do_not_wait_for_large_ones(void **state)
+{
+    enum { LARGE = 8 };
+    rp_turn holder = {0}, large[LARGE] = {{0}}, small[3] = {{0}};
+    rp_turns turns = {0};
+    int64_t now_ns = start_ns + 20 * SECOND;
+
+    (void)state;
+    rp_turns_init(&turns);
+    assert_true(ask(&turns, &holder, 8 * MIB, start_ns));
+    for (int i = 0; i < LARGE; i++) assert_false(ask(&turns, &large[i], 8 * MIB, start_ns));
+    for (int i = 0; i < LARGE; i++) assert_false(ask(&turns, &large[i], 8 * MIB, now_ns));
+    assert_true(ask(&turns, &small[0], MIB, now_ns));
+    assert_false(ask(&turns, &small[1], 1, now_ns)); /* no small one is left, */
+    assert_false(ask(&turns, &small[2], MIB, now_ns + 1));
+    assert_int_equal(lent(&turns), 9 * MIB);
+    rp_turn_end(&turns, &small[0]);
+    assert_false(ask(&turns, &small[2], MIB, now_ns + 2)); /* and they have a line */
+    assert_true(ask(&turns, &small[1], 1, now_ns + 2));
+    rp_turn_end(&turns, &small[1]);
+    assert_true(ask(&turns, &small[2], MIB, now_ns + 2));
+    for (int i = 0; i < LARGE; i++) rp_turn_end(&turns, &large[i]);
+    rp_turn_end(&turns, &holder);
+    rp_turn_end(&turns, &small[2]);
+    rp_turns_deinit(&turns);
+}
+
+/* T3: no large loan can have the bytes of the pool for small ones. */
+static void small_loans_are_not_closed_for_large_ones(void **state)
+{
+    rp_turn holder = {0}, small = {0}, large = {0}, other = {0};
+    rp_turns turns = {0};
+    int64_t now_ns = start_ns + SECOND;
+
+    (void)state;
+    rp_turns_init(&turns);
+    assert_true(ask(&turns, &holder, 8 * MIB, start_ns));
+    assert_true(ask(&turns, &small, MIB, start_ns));
+    assert_false(ask(&turns, &large, 2 * MIB, now_ns));
+    assert_false(rp_turn_is_behind(&turns, &small, &terms, 0, now_ns));
+    assert_true(rp_turn_is_behind(&turns, &holder, &terms, 0, now_ns));
+    rp_turn_end(&turns, &large);
+    assert_false(ask(&turns, &other, MIB, now_ns));
+    assert_true(rp_turn_is_behind(&turns, &small, &terms, 0, now_ns));
+    assert_true(rp_turn_is_behind(&turns, &holder, &terms, 0, now_ns));
+    rp_turn_end(&turns, &holder);
+    rp_turn_end(&turns, &small);
+    rp_turn_end(&turns, &other);
+    rp_turns_deinit(&turns);
+}
+
 enum { CONNECTIONS = 12, GROWTHS = 3, ROUNDS_MAX = 200 };
 
 /* A connection that sends a random number of messages at once, each begun before the last one
@@ -354,7 +407,9 @@ static void init_sender(sender *s, rp_rng *rng)
 
     *s = (sender){.steps = 1 + (int)rp_rng_below(rng, GROWTHS)};
     for (int i = 0; i < s->steps; i++) {
-        all += 1 + rp_rng_below(rng, (most - all) / (size_t)(s->steps - i));
+        size_t more = (most - all) / (size_t)(s->steps - i);
+
+        all += 1 + rp_rng_below(rng, rp_rng_below(rng, 2) == 0 && more > MIB ? MIB : more);
         s->wanted[i] = all;
     }
 }
@@ -446,6 +501,8 @@ int main(void)
         cmocka_unit_test(a_turn_has_an_end),
         cmocka_unit_test(the_oldest_loan_grows_past_the_bound),
         cmocka_unit_test(loans_that_wait_to_grow_are_not_behind),
+        cmocka_unit_test(small_loans_do_not_wait_for_large_ones),
+        cmocka_unit_test(small_loans_are_not_closed_for_large_ones),
         cmocka_unit_test(loans_that_grow_do_not_block_each_other),
     };
 
