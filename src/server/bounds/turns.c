@@ -21,7 +21,7 @@ void rp_turns_init(rp_turns *turns)
 
 void rp_turns_deinit(rp_turns *turns)
 {
-    assert(turns->loans.first == NULL && turns->line.first == NULL);
+    assert(turns->line.first == NULL && turns->growing.first == NULL && turns->past == NULL);
     assert(turns->lent[RP_TURN_ANY] == 0 && turns->lent[RP_TURN_SMALL] == 0);
     rp_mutex_deinit(&turns->lock);
 }
@@ -137,7 +137,6 @@ static void set_loan(rp_turns *turns, rp_turn *turn, size_t bytes, const rp_turn
     assert(turn->has_loan && turns->lent[turn->pool] >= turn->bytes && bytes > 0);
     turns->lent[turn->pool] += bytes - turn->bytes;
     turn->bytes = bytes;
-    turn->wanted = 0;
     turn->time_ns = time_of(terms, bytes);
 }
 
@@ -146,18 +145,37 @@ static void lend(rp_turns *turns, rp_turn_pool pool, rp_turn *turn, size_t bytes
 {
     assert(fits(turns, pool, 0, bytes, terms));
     step_out(turns, turn);
-    append(&turns->loans, turn);
     turn->has_loan = true;
     turn->pool = pool;
     turn->bytes = 0;
     set_loan(turns, turn, bytes, terms);
 }
 
-/* T1 and T4. */
-static bool may_grow(const rp_turns *turns, const rp_turn *turn, size_t bytes,
-                     const rp_turn_terms *terms) RP_REQUIRES(turns->lock)
+static void stop_growing(rp_turns *turns, rp_turn *turn) RP_REQUIRES(turns->lock)
 {
-    return turns->loans.first == turn || fits(turns, turn->pool, turn->bytes, bytes, terms);
+    if (!turn->is_growing) return;
+    assert(turn->has_loan);
+    take_out(&turns->growing, turn);
+    turn->is_growing = false;
+}
+
+/* Whether a loan has grown past its pool, and keeps others from that. */
+static bool is_past(const rp_turns *turns, const rp_turn_terms *terms) RP_REQUIRES(turns->lock)
+{
+    return turns->past != NULL &&
+           turns->lent[turns->past->pool] > pool_bytes(turns->past->pool, terms);
+}
+
+/* T4, for a turn that waits to grow. */
+static bool may_pass(const rp_turns *turns, const rp_turn *turn, const rp_turn_terms *terms,
+                     int64_t now_ns) RP_REQUIRES(turns->lock)
+{
+    const rp_turn *first = turns->growing.first;
+
+    if (turns->past == turn) return true;
+    if (is_past(turns, terms)) return false;
+    while (first != turn && is_stale(first, now_ns)) first = first->next;
+    return first == turn;
 }
 
 #ifndef NDEBUG
@@ -169,29 +187,27 @@ static size_t length(const rp_turn_list *list)
     return count;
 }
 
-/* Both lists are linked both ways, each turn is in the one of its state, and `lent` has the
- * sums of the loans. */
+/* Both lists are linked both ways, and each turn is in the one of its state. */
 static bool is_valid(const rp_turns *turns) RP_REQUIRES(turns->lock)
 {
     const rp_turn *prev = NULL;
-    size_t lent[RP_TURN_POOLS] = {0}, ahead = 0;
+    size_t growing = 0, ahead = 0;
 
-    for (const rp_turn *turn = turns->loans.first; turn != NULL; turn = turn->next) {
-        if (turn->prev != prev || !turn->has_loan || turn->is_waiting) return false;
-        lent[turn->pool] += turn->bytes;
+    for (const rp_turn *turn = turns->growing.first; turn != NULL; turn = turn->next) {
+        if (turn->prev != prev || !turn->has_loan || !turn->is_growing) return false;
+        growing += turn->bytes;
         prev = turn;
     }
-    if (turns->loans.last != prev) return false;
+    if (turns->growing.last != prev) return false;
+    if (growing > turns->lent[RP_TURN_ANY] + turns->lent[RP_TURN_SMALL]) return false;
     prev = NULL;
     for (const rp_turn *turn = turns->line.first; turn != NULL; turn = turn->next) {
         if (turn->prev != prev || turn->has_loan || !turn->is_waiting) return false;
         for (int pool = 0; pool < RP_TURN_POOLS; pool++) ahead += turns->ahead[pool] == turn;
         prev = turn;
     }
-    for (int pool = 0; pool < RP_TURN_POOLS; pool++) {
-        if (lent[pool] != turns->lent[pool]) return false;
+    for (int pool = 0; pool < RP_TURN_POOLS; pool++)
         ahead -= turns->ahead[pool] != NULL; /* each of them is in the line */
-    }
     return turns->line.last == prev && ahead == 0;
 }
 #endif
@@ -199,23 +215,30 @@ static bool is_valid(const rp_turns *turns) RP_REQUIRES(turns->lock)
 static void verify(const rp_turns *turns) RP_REQUIRES(turns->lock)
 {
     (void)turns;
-    RP_VERIFY(length(&turns->line) + length(&turns->loans), is_valid(turns));
+    RP_VERIFY(length(&turns->line) + length(&turns->growing), is_valid(turns));
 }
 
 /* Lets a loan grow. If it has to wait, its peer has nothing to move: it is not read from. */
 static bool grow(rp_turns *turns, rp_turn *turn, size_t bytes, const rp_turn_terms *terms,
                  uint64_t moved, int64_t now_ns) RP_REQUIRES(turns->lock)
 {
-    if (bytes <= turn->bytes) return true;
-    if (bytes > terms->lent_bytes) return false;
-    if (may_grow(turns, turn, bytes, terms)) {
-        set_loan(turns, turn, bytes, terms);
-        return true;
+    bool fits_now = fits(turns, turn->pool, turn->bytes, bytes, terms);
+
+    if (bytes <= turn->bytes || bytes > terms->lent_bytes) {
+        stop_growing(turns, turn);
+        return bytes <= turn->bytes;
     }
-    turn->wanted = bytes;
     turn->seen_ns = now_ns;
-    rp_turn_rest(turn, moved, now_ns);
-    return false;
+    if (!turn->is_growing) append(&turns->growing, turn);
+    turn->is_growing = true;
+    if (!fits_now && !may_pass(turns, turn, terms, now_ns)) {
+        rp_turn_rest(turn, moved, now_ns);
+        return false;
+    }
+    if (!fits_now) turns->past = turn;
+    stop_growing(turns, turn);
+    set_loan(turns, turn, bytes, terms);
+    return true;
 }
 
 /* Waits in the line, and takes a loan if it is next. */
@@ -264,6 +287,7 @@ void rp_turn_reduce(rp_turns *turns, rp_turn *turn, size_t bytes)
     assert(turn->has_loan && bytes > 0);
     rp_mutex_lock(&turns->lock);
     assert(turns->lent[turn->pool] >= turn->bytes);
+    stop_growing(turns, turn);
     turns->lent[turn->pool] -= turn->bytes - bytes;
     turn->bytes = bytes;
     verify(turns);
@@ -278,8 +302,9 @@ void rp_turn_end(rp_turns *turns, rp_turn *turn)
         step_out(turns, turn);
     } else {
         assert(turns->lent[turn->pool] >= turn->bytes);
-        take_out(&turns->loans, turn);
+        stop_growing(turns, turn);
         turns->lent[turn->pool] -= turn->bytes;
+        if (turns->past == turn) turns->past = NULL;
     }
     verify(turns);
     rp_mutex_unlock(&turns->lock);
@@ -307,9 +332,9 @@ static bool is_short(rp_turns *turns, const rp_turn *loan, const rp_turn_terms *
     rp_mutex_lock(&turns->lock);
     for (const rp_turn *other = turns->line.first; other != NULL && !found; other = other->next)
         found = !is_stale(other, now_ns) && waits_for(turns, other, loan->pool, terms);
-    for (const rp_turn *other = turns->loans.first; other != NULL && !found;
+    for (const rp_turn *other = turns->growing.first; other != NULL && !found;
          other = other->next)
-        found = other != loan && other->wanted > 0 && !is_stale(other, now_ns);
+        found = other != loan && !is_stale(other, now_ns);
     rp_mutex_unlock(&turns->lock);
     return found;
 }

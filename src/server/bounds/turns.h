@@ -17,13 +17,14 @@
  *       slower is to be closed, but only while another one waits for its bytes, in the line or
  *       for its own loan to grow. The pace is measured from when the peer has bytes to move;
  *       `longest_ns` from the loan;
- *   T4  the oldest loan may grow to `lent_bytes`, whatever the others have. So loans that have
- *       to grow cannot block each other: the connection with the oldest loan goes on, ends its
- *       turn or is closed by T3, and the next one is the oldest.
+ *   T4  one loan at a time may grow past what its pool has, to `lent_bytes`: while there is
+ *       none, the next is the one that has waited longest to grow. So loans that have to grow
+ *       cannot block each other: its connection goes on, ends its turn or is closed by T3, and
+ *       the next loan may grow.
  *
- * By T1 the loans beside the oldest one are at most what the pools have, or a larger one in the
- * pool for all. By T4 the oldest one is at most `lent_bytes`, unless it was larger when it was
- * made. So all loans are at most 17/8 `lent_bytes`, or 9/8 `lent_bytes` and a larger one.
+ * By T1 the loans beside the one of T4 are at most what the pools have, or a larger one in the
+ * pool for all. By T4 that one is at most `lent_bytes`. So all loans are at most 17/8
+ * `lent_bytes`, or 9/8 `lent_bytes` and a larger one.
  *
  * A peer that does not go on keeps a loan from others for about half a second, if `longest_ns`
  * is 30 s, and a peer that moves a MiB a second can go on for `longest_ns`.
@@ -47,16 +48,16 @@ typedef enum rp_turn_pool {
 
 /* Zero waits for nothing and has no loan. */
 struct rp_turn {
-    size_t bytes;  /* lent, or waited for */
-    size_t wanted; /* of a loan: bytes it was last asked to grow to, at seen_ns; 0: has them */
-    bool has_loan, is_waiting;
-    rp_turn_pool pool;    /* of the loan */
-    int64_t since_ns;     /* the loan was made, or the wait began */
-    int64_t paced_ns;     /* its peer has had bytes to move since then */
-    int64_t seen_ns;      /* it asked last */
-    int64_t time_ns;      /* the loan may take */
-    uint64_t moved;       /* what the peer had moved when the loan was made */
-    rp_turn *prev, *next; /* in the line, or among the loans */
+    size_t bytes;              /* lent, or waited for */
+    bool has_loan, is_waiting; /* at most one of them */
+    bool is_growing;           /* has a loan, and waits for it to grow */
+    rp_turn_pool pool;         /* of the loan */
+    int64_t since_ns;          /* the loan was made, or the wait began */
+    int64_t paced_ns;          /* its peer has had bytes to move since then */
+    int64_t seen_ns;           /* it asked last */
+    int64_t time_ns;           /* the loan may take */
+    uint64_t moved;            /* what the peer had moved when the loan was made */
+    rp_turn *prev, *next;      /* in the line, or among those that wait to grow */
 };
 
 typedef struct rp_turn_list {
@@ -67,7 +68,8 @@ typedef struct rp_turn_list {
 typedef struct rp_turns {
     rp_mutex lock; /* rank RP_RANK_TURNS */
     rp_turn_list line RP_GUARDED_BY(lock);
-    rp_turn_list loans RP_GUARDED_BY(lock); /* the oldest first */
+    rp_turn_list growing RP_GUARDED_BY(lock); /* loans that wait to grow */
+    const rp_turn *past RP_GUARDED_BY(lock);  /* T4: may have more than its pool; NULL: none */
     /* By pool: the turn in the line that was ahead when the line was walked last. NULL: not
      * known. Almost all others compare themselves with it alone to know that they wait. */
     const rp_turn *ahead[RP_TURN_POOLS] RP_GUARDED_BY(lock);

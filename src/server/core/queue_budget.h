@@ -27,8 +27,8 @@
  *   Q6  a message whose size is known is counted as a whole, by the rules above, before more of
  *       it is read (intake.h). The limit message_bytes is at most X.
  *   Q7  connections that have no room by these rules take turns (turns.h): a side lends
- *       message_bytes past X, or one message or item that is larger, and the oldest turn may
- *       have message_bytes besides the others; and an eighth of message_bytes to messages and
+ *       message_bytes past X, or one message or item that is larger; message_bytes for one
+ *       turn that has to grow beside the others; and an eighth of message_bytes to messages and
  *       items that are no larger than that. Without turns, peers that do not go on could
  *       hold all of a side, and nobody else could. A turn of a connection is
  *         - for the rest of its messages, if its peer has sent ARRIVING_BYTES of it, or all,

@@ -59,7 +59,6 @@ static void a_loan_may_grow_within_the_bound(void **state)
     assert_true(ask(&turns, &other, 2 * MIB, start_ns));
     assert_true(ask(&turns, &one, 2 * MIB, start_ns));
     assert_true(ask(&turns, &one, 6 * MIB, start_ns));
-    assert_false(ask(&turns, &one, 7 * MIB, start_ns));
     assert_true(ask(&turns, &one, 1, start_ns)); /* it has that */
     assert_int_equal(lent(&turns), 8 * MIB);
     rp_turn_end(&turns, &other);
@@ -314,26 +313,55 @@ static void a_turn_has_an_end(void **state)
     rp_turns_deinit(&turns);
 }
 
-/* T4: two loans wait for each other's bytes. The older one grows at once, the other one when
- * that has ended. */
-static void the_oldest_loan_grows_past_the_bound(void **state)
+/* T4: two loans wait for each other's bytes. One grows at once, the other one when the first
+ * has ended. A third one that has all it wants and keeps it holds up neither. */
+static void one_loan_grows_past_the_bound(void **state)
 {
-    rp_turn older = {0}, younger = {0}, waiting = {0};
+    rp_turn idle = {0}, first = {0}, second = {0}, waiting = {0};
     rp_turns turns = {0};
 
     (void)state;
     rp_turns_init(&turns);
-    assert_true(ask(&turns, &older, 3 * MIB, start_ns));
-    assert_true(ask(&turns, &younger, 3 * MIB, start_ns));
-    assert_false(ask(&turns, &younger, 6 * MIB, start_ns));
-    assert_true(ask(&turns, &older, 6 * MIB, start_ns));
-    assert_int_equal(lent(&turns), 9 * MIB);
-    assert_false(ask(&turns, &older, 8 * MIB + 1, start_ns));
+    assert_true(ask(&turns, &idle, 2 * MIB, start_ns));
+    assert_true(ask(&turns, &second, 3 * MIB, start_ns));
+    assert_true(ask(&turns, &first, 3 * MIB, start_ns));
+    assert_true(ask(&turns, &first, 6 * MIB, start_ns));
+    assert_false(ask(&turns, &second, 6 * MIB, start_ns));
+    assert_int_equal(lent(&turns), 11 * MIB);
+    assert_true(ask(&turns, &first, 8 * MIB, start_ns));
+    assert_false(ask(&turns, &first, 8 * MIB + 1, start_ns));
     assert_false(ask(&turns, &waiting, 2 * MIB, start_ns)); /* T1 */
-    rp_turn_end(&turns, &older);
-    assert_true(ask(&turns, &younger, 6 * MIB, start_ns));
-    rp_turn_end(&turns, &younger);
+    rp_turn_end(&turns, &first);
+    assert_true(ask(&turns, &second, 8 * MIB, start_ns));
+    rp_turn_end(&turns, &second);
     rp_turn_end(&turns, &waiting);
+    rp_turn_end(&turns, &idle);
+    rp_turns_deinit(&turns);
+}
+
+/* T4: the next one to grow is the one that has waited longest, if it still asks; and one that
+ * has given back what it had past the bound is not in the way. */
+static void loans_grow_in_the_order_of_their_waits(void **state)
+{
+    rp_turn some[4] = {{0}};
+    rp_turns turns = {0};
+    int64_t now_ns = start_ns;
+
+    (void)state;
+    rp_turns_init(&turns);
+    for (int i = 0; i < 4; i++) assert_true(ask(&turns, &some[i], 2 * MIB, now_ns));
+    assert_true(ask(&turns, &some[3], 3 * MIB, now_ns));
+    for (int i = 2; i >= 0; i--) assert_false(ask(&turns, &some[i], 4 * MIB, now_ns));
+    rp_turn_reduce(&turns, &some[3], 2 * MIB);
+    assert_false(ask(&turns, &some[0], 4 * MIB, now_ns));
+    assert_false(ask(&turns, &some[1], 4 * MIB, now_ns));
+    assert_true(ask(&turns, &some[2], 4 * MIB, now_ns));
+    assert_false(ask(&turns, &some[3], 4 * MIB, now_ns)); /* others have waited before */
+    rp_turn_end(&turns, &some[2]);
+    assert_true(ask(&turns, &some[1], 4 * MIB, now_ns)); /* there is room */
+    now_ns += SECOND;
+    assert_true(ask(&turns, &some[3], 4 * MIB, now_ns)); /* some[0] does not ask any more */
+    for (int i = 0; i < 4; i++) rp_turn_end(&turns, &some[i]);
     rp_turns_deinit(&turns);
 }
 
@@ -397,7 +425,7 @@ enum { CONNECTIONS = 12, GROWTHS = 3, ROUNDS_MAX = 200 };
 typedef struct sender {
     rp_turn turn;
     size_t wanted[GROWTHS]; /* bytes of the loan after each message is begun */
-    int step, steps;
+    int step, steps, stays; /* rounds that it keeps its turn for at the end */
     bool is_done;
 } sender;
 
@@ -405,7 +433,8 @@ static void init_sender(sender *s, rp_rng *rng)
 {
     size_t all = 0, most = 8 * (size_t)MIB;
 
-    *s = (sender){.steps = 1 + (int)rp_rng_below(rng, GROWTHS)};
+    *s = (sender){.steps = 1 + (int)rp_rng_below(rng, GROWTHS),
+                  .stays = (int)rp_rng_below(rng, 4)};
     for (int i = 0; i < s->steps; i++) {
         size_t more = (most - all) / (size_t)(s->steps - i);
 
@@ -429,7 +458,11 @@ static int rounds_until_done(rp_turns *turns, sender *all, rp_rng *rng, int64_t 
 
             if (s->is_done || !ask(turns, &s->turn, s->wanted[s->step], *now_ns)) continue;
             assert_in_range(lent(turns), 1, 2 * terms.lent_bytes + terms.lent_bytes / 8);
-            if (++s->step < s->steps) continue;
+            if (s->step + 1 < s->steps) {
+                s->step++;
+                continue;
+            }
+            if (s->stays-- > 0) continue;
             rp_turn_end(turns, &s->turn);
             s->is_done = true;
             left--;
@@ -442,24 +475,25 @@ static int rounds_until_done(rp_turns *turns, sender *all, rp_rng *rng, int64_t 
  * to go on. One that wants more than there may be has no excuse. */
 static void loans_that_wait_to_grow_are_not_behind(void **state)
 {
-    rp_turn older = {0}, younger = {0};
+    rp_turn first = {0}, second = {0};
     rp_turns turns = {0};
     int64_t t = 0;
 
     (void)state;
     rp_turns_init(&turns);
-    assert_true(ask(&turns, &older, 4 * MIB, start_ns));
-    assert_true(ask(&turns, &younger, 4 * MIB, start_ns));
+    assert_true(ask(&turns, &first, 4 * MIB, start_ns));
+    assert_true(ask(&turns, &second, 4 * MIB, start_ns));
+    assert_true(ask(&turns, &first, 5 * MIB, start_ns));
     for (; t <= SECOND / 2 + POLL_NS; t += POLL_NS) {
-        assert_false(ask(&turns, &younger, 6 * MIB, start_ns + t));
-        assert_false(ask(&turns, &older, 9 * MIB, start_ns + t));
-        assert_false(rp_turn_is_behind(&turns, &younger, &terms, 0, start_ns + t));
-        assert_int_equal(rp_turn_is_behind(&turns, &older, &terms, 0, start_ns + t),
+        assert_false(ask(&turns, &second, 6 * MIB, start_ns + t));
+        assert_false(ask(&turns, &first, 9 * MIB, start_ns + t));
+        assert_false(rp_turn_is_behind(&turns, &second, &terms, 0, start_ns + t));
+        assert_int_equal(rp_turn_is_behind(&turns, &first, &terms, 0, start_ns + t),
                          t > SECOND / 2);
     }
-    rp_turn_end(&turns, &older);
-    assert_true(ask(&turns, &younger, 6 * MIB, start_ns + t));
-    rp_turn_end(&turns, &younger);
+    rp_turn_end(&turns, &first);
+    assert_true(ask(&turns, &second, 6 * MIB, start_ns + t));
+    rp_turn_end(&turns, &second);
     rp_turns_deinit(&turns);
 }
 
@@ -499,7 +533,8 @@ int main(void)
         cmocka_unit_test(who_does_not_go_on_is_behind),
         cmocka_unit_test(who_goes_on_is_not_behind),
         cmocka_unit_test(a_turn_has_an_end),
-        cmocka_unit_test(the_oldest_loan_grows_past_the_bound),
+        cmocka_unit_test(one_loan_grows_past_the_bound),
+        cmocka_unit_test(loans_grow_in_the_order_of_their_waits),
         cmocka_unit_test(loans_that_wait_to_grow_are_not_behind),
         cmocka_unit_test(small_loans_do_not_wait_for_large_ones),
         cmocka_unit_test(small_loans_are_not_closed_for_large_ones),
