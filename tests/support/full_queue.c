@@ -40,12 +40,23 @@ void rp_test_free_all(rp_test_client **clients, int count)
     for (int i = 0; i < count; i++) rp_test_client_free(clients[i]);
 }
 
-/* The first message of each writer has left the queue: one is in the table, and the others wait
- * for it. What is counted then stays. */
-static bool is_filled(rp_test_live *live)
+/* Sends an item to the table "turns" on each call. */
+static void send_items(rp_test_stream **calls, uint64_t first_key, size_t item_bytes)
 {
-    return rp_test_live_info(live, "turns").waiting_inserts == RP_TEST_FILLERS - 1 &&
-           rp_test_queued(live) >= RP_TEST_FULL_SIDE;
+    rp_buf request;
+
+    rp_buf_init(&request, rp_allocator_default());
+    for (int i = 0; i < RP_TEST_FILLERS; i++) {
+        rp_test_put_insert(&request, "turns", first_key + (uint64_t)i, item_bytes);
+        rp_test_stream_put(calls[i], &request);
+    }
+    rp_buf_deinit(&request);
+}
+
+/* The first items have left the queue: one is in the table, and the others wait for it. */
+static bool are_blocked(rp_test_live *live)
+{
+    return rp_test_live_info(live, "turns").waiting_inserts == RP_TEST_FILLERS - 1;
 }
 
 void rp_test_fill_with_messages(rp_test_live *live, rp_test_client **writers,
@@ -57,25 +68,25 @@ void rp_test_fill_with_messages(rp_test_live *live, rp_test_client **writers,
                                     .limiter = rp_limiter_queue(1),
                                     .max_times_sampled = 1,
                                     .max_size = 1};
-    rp_buf request;
 
     assert_ok(rp_store_add_table(live->store, &queue, NULL, NULL));
-    rp_buf_init(&request, rp_allocator_default());
     for (int i = 0; i < RP_TEST_FILLERS; i++) {
         assert_non_null(writers[i] = rp_test_live_connect(live));
         calls[i] = rp_test_client_open(writers[i], RP_TEST_REVERB "InsertStream");
-        for (int j = 0; j < RP_TEST_FILLS; j++) {
-            rp_test_put_insert(&request, "turns", (uint64_t)(i * RP_TEST_FILLS + j + 1),
-                               item_bytes);
-            rp_test_stream_put(calls[i], &request);
-        }
     }
-    rp_buf_deinit(&request);
-    for (int i = 0; i < RP_TEST_STEPS && !is_filled(live); i++) {
+    send_items(calls, 1, item_bytes);
+    for (int i = 0; i < RP_TEST_STEPS && !are_blocked(live); i++) {
         (void)rp_test_client_step(writers[0], 1);
         rp_test_step_all(writers, RP_TEST_FILLERS);
     }
-    assert_true(is_filled(live));
+    assert_true(are_blocked(live));
+    for (int i = 1; i < RP_TEST_FILLS; i++)
+        send_items(calls, (uint64_t)(i * RP_TEST_FILLERS + 1), item_bytes);
+    for (int i = 0; i < RP_TEST_STEPS && rp_test_queued(live) < RP_TEST_FULL_SIDE; i++) {
+        (void)rp_test_client_step(writers[0], 1);
+        rp_test_step_all(writers, RP_TEST_FILLERS);
+    }
+    assert_true(rp_test_queued(live) >= RP_TEST_FULL_SIDE);
 }
 
 rp_test_client *rp_test_connect_reader(rp_test_live *live, rp_test_stream **call,
