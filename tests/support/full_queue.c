@@ -7,6 +7,7 @@ void rp_test_start_queue(rp_test_live *live, int64_t grace_ms, int64_t stall_ms)
                                        .limits = {.queued_bytes = RP_TEST_QUEUE_BYTES,
                                                   .stall_ms = stall_ms,
                                                   .ping_ms = 600000,
+                                                  .handshake_ms = 600000,
                                                   .message_grace_ms = grace_ms}};
 
     rp_test_live_start(live, &options);
