@@ -399,8 +399,7 @@ static void samples_have_their_turn_in_a_full_queue(void **state)
     rp_test_live_stop(&live);
 }
 
-/* Connects a learner again if it was closed: on a busy machine it may take its sample too
- * slowly itself. It asks for one sample. */
+/* Has a learner ask for a sample. One that was closed, as its own thread was slow, connects. */
 static void ask_again(rp_test_live *live, rp_test_client **learner, rp_test_stream **samples)
 {
     rp_buf request;
