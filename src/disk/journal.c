@@ -91,6 +91,11 @@ void rp_journal_release_room(rp_journal *j, uint64_t bytes)
     rp_journal_room_release(&j->room, bytes);
 }
 
+uint64_t rp_journal_most_room(const rp_journal *j)
+{
+    return rp_journal_room_most(&j->room);
+}
+
 bool rp_journal_is_short(const rp_journal *j)
 {
     return rp_journal_room_is_wanted(&j->room);

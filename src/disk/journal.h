@@ -107,6 +107,8 @@ bool rp_journal_is_behind(rp_journal *j, bool takes_room);
  * below 44. */
 RP_NODISCARD bool rp_journal_claim_room(rp_journal *j, uint64_t bytes, uint64_t least);
 void rp_journal_release_room(rp_journal *j, uint64_t bytes);
+/* The largest claim that could ever be granted, as far as the size of the disk is known. */
+uint64_t rp_journal_most_room(const rp_journal *j);
 /* An insert waits for room. */
 bool rp_journal_is_short(const rp_journal *j);
 /* In on_pass, before inserts that wait are tried: those that are refused again claim again. */

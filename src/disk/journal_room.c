@@ -12,6 +12,7 @@ void rp_journal_room_init(rp_journal_room *room, rp_files *files, rp_segments *s
     atomic_init(&room->claimed, 0);
     atomic_init(&room->limit, UINT64_MAX);
     atomic_init(&room->wanted, UINT64_MAX);
+    atomic_init(&room->total, UINT64_MAX);
 }
 
 /* Whether `bytes` fit, with what segments have been given and `others` bytes before them. */
@@ -34,9 +35,9 @@ bool rp_journal_room_look(rp_journal_room *room, uint64_t queued)
     if (room->files->ops->space == NULL ||
         room->files->ops->space(room->files, &total, &room->available, NULL) != RP_OK ||
         total == 0 || room->available > UINT64_MAX / 2) /* it does not say */
-        atomic_store(&room->limit, UINT64_MAX);
-    else
-        atomic_store(&room->limit, put - waiting + room->available);
+        total = UINT64_MAX;
+    atomic_store(&room->total, total);
+    atomic_store(&room->limit, total == UINT64_MAX ? total : put - waiting + room->available);
     while (wanted != UINT64_MAX)
         if (!fits(room, queued + atomic_load(&room->claimed), wanted))
             return false;
@@ -56,6 +57,15 @@ bool rp_journal_room_claim(rp_journal_room *room, uint64_t queued, uint64_t byte
     rp_journal_room_release(room, bytes);
     while (least < wanted && !atomic_compare_exchange_weak(&room->wanted, &wanted, least)) {}
     return false;
+}
+
+uint64_t rp_journal_room_most(const rp_journal_room *room)
+{
+    uint64_t total = atomic_load(&room->total);
+
+    if (total == UINT64_MAX) return total;
+    if (total <= RECORDS_BYTES) return 0;
+    return (total - RECORDS_BYTES) / (RECORDS_SHARE + 1) * RECORDS_SHARE;
 }
 
 void rp_journal_room_release(rp_journal_room *room, uint64_t bytes)

@@ -24,6 +24,7 @@ typedef struct rp_journal_room {
     rp_segments *segments;              /* NULL: there is always room */
     atomic_uint_fast64_t claimed;       /* bytes of chunks that are about to be put */
     atomic_uint_fast64_t limit, wanted; /* wanted: UINT64_MAX if no insert waits */
+    atomic_uint_fast64_t total;         /* bytes of the disk; UINT64_MAX: not known */
     uint64_t available;                 /* at the last look, for messages; the looker's */
 } rp_journal_room;
 
@@ -35,6 +36,9 @@ bool rp_journal_room_look(rp_journal_room *room, uint64_t queued);
  * the caller's insert waits until a look finds `least` bytes. */
 RP_NODISCARD bool rp_journal_room_claim(rp_journal_room *room, uint64_t queued, uint64_t bytes,
                                         uint64_t least);
+/* The largest claim that could be granted if the disk were empty; UINT64_MAX if its size is not
+ * known. */
+uint64_t rp_journal_room_most(const rp_journal_room *room);
 /* The chunks have been put, or will not be. */
 void rp_journal_room_release(rp_journal_room *room, uint64_t bytes);
 /* Whether an insert waits for room. */

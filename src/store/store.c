@@ -313,6 +313,9 @@ static size_t evict_from_largest(rp_store *s)
 void rp_store_relieve(rp_store *s)
 {
     for (int i = 0; i < RELIEF_STEPS && atomic_exchange(&s->budget->wants_relief, false); i++) {
+        /* The insert that asked has gone. One that comes sets the flag again once it is counted
+         * in `waiting`. */
+        if (atomic_load(&s->budget->waiting) == 0) return;
         if (evict_from_largest(s) > 0) continue;
         atomic_store(&s->budget->wants_relief, true); /* the next time there may be some */
         return;

@@ -52,11 +52,12 @@ typedef struct rp_change {
 typedef struct rp_table_log {
     /* Before a table's lock is taken for an insert (but under it for one that was left
      * waiting): the chunks of these trajectories will be needed. May be called for items that
-     * are then not inserted. RP_NO_RESOURCE fails the insert. RP_UNAVAILABLE: the disk has no
-     * room for them, and the insert waits; the log wakes it with rp_table_nudge() when there is
-     * room for the first of them. */
+     * are then not inserted. RP_NO_RESOURCE fails the insert: there is no memory, or the disk
+     * can never have room for the first of them; `err` says which. RP_UNAVAILABLE: the disk has
+     * no room for them, and the insert waits; the log wakes it with rp_table_nudge() when there
+     * is room for the first of them. */
     rp_status (*prepare)(struct rp_table_log *log, rp_trajectory *const *trajectories,
-                         size_t count);
+                         size_t count, rp_error *err);
     /* Under the table's lock. Returns the change's number in the journal (LSN), > 0. Cannot
      * fail: a log that is in trouble says so later. */
     uint64_t (*changed)(struct rp_table_log *log, const rp_table *table,

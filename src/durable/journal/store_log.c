@@ -7,6 +7,7 @@
  * The others are payloads already. */
 #include "durable/journal/store_log.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -16,7 +17,7 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-enum { MOST_TABLES = 4096 };
+enum { MOST_TABLES = 4096 }; /* that a store can have */
 
 typedef struct raw_change {
     rp_change change; /* its pointers are of the past */
@@ -74,8 +75,23 @@ static rp_status put_chunks(rp_store_log *log, const rp_trajectory *trajectory)
     return RP_OK;
 }
 
+/* For an item that finds no room on the disk: RP_NO_RESOURCE if it never can, as the disk is
+ * smaller than its chunks; otherwise RP_UNAVAILABLE. */
+static rp_status refuse_room(rp_store_log *log, const rp_trajectory *trajectory, rp_error *err)
+{
+    uint64_t bytes = bytes_to_put(log, trajectory);
+    uint64_t most = rp_journal_most_room(log->journal);
+
+    if (bytes <= most) return RP_UNAVAILABLE;
+    return rp_fail(
+        err, RP_NO_RESOURCE,
+        "an item takes %llu bytes on the disk, which can have at most %llu of chunks; "
+        "use a larger disk or smaller items",
+        (unsigned long long)bytes, (unsigned long long)most);
+}
+
 static rp_status on_prepare(rp_table_log *base, rp_trajectory *const *trajectories,
-                            size_t count)
+                            size_t count, rp_error *err)
 {
     rp_store_log *log = (rp_store_log *)base;
     rp_status st = RP_OK;
@@ -84,10 +100,11 @@ static rp_status on_prepare(rp_table_log *base, rp_trajectory *const *trajectori
     /* Nothing would take them from the segments' queue for as long as the disk is away. What is
      * inserted after the cut that ends this is put by the thread, if it must be. */
     if (rp_journal_is_lost(log->journal)) return RP_OK;
-    if (log->o.sync && !claim_room(log, trajectories, count, &bytes)) return RP_UNAVAILABLE;
+    if (log->o.sync && !claim_room(log, trajectories, count, &bytes))
+        return refuse_room(log, trajectories[0], err);
     for (size_t i = 0; i < count && st == RP_OK; i++) st = put_chunks(log, trajectories[i]);
     if (log->o.sync) rp_journal_release_room(log->journal, bytes);
-    return st;
+    return st == RP_OK ? st : rp_fail(err, st, "the journal has no memory for chunks");
 }
 
 static rp_bytes array_of(const rp_change *change)
@@ -222,21 +239,18 @@ static void on_release(void *ctx, rp_record_kind kind, const void *raw, size_t s
         rp_trajectory_unref(change.inserted[i].trajectory);
 }
 
+/* Gives all operations that wait for the log another try. Needs no memory: the log may have
+ * stopped, and nothing would repeat a try that failed. */
 static void nudge(rp_store_log *log)
 {
-    rp_table **tables = rp_alloc_array(&log->alloc, MOST_TABLES, sizeof *tables);
-    size_t count;
+    rp_table *tables[MOST_TABLES];
+    size_t count = rp_store_find_tables(log->o.store, tables, MOST_TABLES);
 
-    if (tables == NULL) { /* after the next batch, then */
-        atomic_store(&log->was_behind, true);
-        return;
-    }
-    count = rp_store_find_tables(log->o.store, tables, MOST_TABLES);
-    for (size_t i = 0; i < count && i < MOST_TABLES; i++) {
+    assert(count <= MOST_TABLES);
+    for (size_t i = 0; i < count; i++) {
         rp_table_nudge(tables[i]);
         rp_table_unref(tables[i]);
     }
-    rp_release(&log->alloc, tables, MOST_TABLES * sizeof *tables);
 }
 
 static void on_pass(void *ctx)

@@ -63,6 +63,14 @@ static rp_stays *list_of(rp_tier *t, const rp_stay *stay)
                                           : NULL;
 }
 
+static void prepend(rp_stays *list, rp_stay *stay)
+{
+    stay->prev = NULL;
+    stay->next = list->first;
+    *(list->first == NULL ? &list->last : &list->first->prev) = stay;
+    list->first = stay;
+}
+
 static void list_locked(rp_tier *t, rp_stay *stay) RP_REQUIRES(t->mu)
 {
     rp_stays *list = list_of(t, stay);
@@ -180,14 +188,15 @@ rp_status rp_tier_admit(rp_tier *t, rp_chunk *chunk)
     return RP_OK;
 }
 
-/* Takes the oldest dirty chunks, with references. */
+/* Takes the oldest dirty chunks, with references. Only one if the last batch failed: segments
+ * still have the chunks of that batch in their queue, which must not grow with each retry. */
 static size_t take_dirty_locked(rp_tier *t, uint64_t *bytes) RP_REQUIRES(t->mu)
 {
     size_t count = 0;
 
     *bytes = 0;
     while (t->dirty.first != NULL && count < RP_TIER_BATCH && *bytes < RP_TIER_BATCH_BYTES &&
-           (count == 0 || *bytes < t->spill.limit / 8)) {
+           (count == 0 || (*bytes < t->spill.limit / 8 && !t->degraded))) {
         rp_stay *s = t->dirty.first;
 
         rp_stays_unlink(&t->dirty, s);
@@ -220,7 +229,12 @@ static void end_batch_locked(rp_tier *t, size_t count, bool ok) RP_REQUIRES(t->m
         /* A checkpoint on a full disk may have dropped it from the queue. */
         stay->state = ok && rp_segments_has_stored(t->segments, t->batch[i]) ? RP_STAY_CLEAN
                                                                              : RP_STAY_DIRTY;
-        if (stay->held) list_locked(t, stay);
+        if (stay->held && stay->state == RP_STAY_CLEAN) list_locked(t, stay);
+    }
+    for (size_t i = count; i-- > 0;) { /* the next batch begins with the oldest again */
+        rp_stay *stay = stay_of(t->batch[i]);
+
+        if (stay->held && stay->state == RP_STAY_DIRTY) prepend(&t->dirty, stay);
     }
 }
 

@@ -27,14 +27,16 @@
  *   Q6  a message whose size is known is counted as a whole, by the rules above, before more of
  *       it is read (intake.h). The limit message_bytes is at most X.
  *   Q7  connections that have no room by these rules take turns (turns.h): a side lends
- *       message_bytes past X, or one message or item that is larger. Without turns, peers that
- *       do not go on could hold all of a side, and nobody else could. A turn of a connection is
+ *       message_bytes past X, or one message or item that is larger; message_bytes for one
+ *       turn that has to grow beside the others; and an eighth of message_bytes to messages and
+ *       items that are no larger than that. Without turns, peers that do not go on could
+ *       hold all of a side, and nobody else could. A turn of a connection is
  *         - for the rest of its messages, if its peer has sent ARRIVING_BYTES of it, or all,
  *           that the server has not read; until none of its messages is incomplete, and calls
  *           that are paused hold no more than before,
  *         - for one item that one of its calls draws, if its peer has taken all responses that
  *           there were; until it has taken this one.
- * So the count stays below L + two messages + one item + the larger of these + C * 3 *
+ * So the count stays below L + 3 1/4 messages + one item + the larger of these + C * 3 *
  * FLOOR_BYTES + loops * (one response + PUBLISH_BYTES).
  *
  * Functions belong to the worker's thread, unless they say otherwise. */

@@ -101,16 +101,16 @@ static rp_status prepare_log(const rp_table *t, rp_op *op, const rp_insert *item
 {
     rp_table_log *log = rp_table_log_of(t);
     rp_trajectory *trajectories[RP_BLOCK];
+    rp_error why;
     rp_status st;
 
     op->waits_for_disk = false;
     if (log == NULL) return RP_OK;
     for (size_t i = 0; i < count; i++) trajectories[i] = items[i].trajectory;
-    st = log->prepare(log, trajectories, count);
+    st = log->prepare(log, trajectories, count, &why);
     op->waits_for_disk = st == RP_UNAVAILABLE;
     if (st != RP_NO_RESOURCE) return RP_OK;
-    return rp_fail(err, RP_NO_RESOURCE, "table '%.60s': the journal has no memory",
-                   t->options.name);
+    return rp_fail(err, RP_NO_RESOURCE, "table '%.60s': %s", t->options.name, why.text);
 }
 
 /* Everything about a block of items that needs no lock. After success, rp_insert_clean_up(). A

@@ -104,6 +104,22 @@ static void dropped_chunks_give_room_back(void **state)
     rp_rig_close(&rig);
 }
 
+/* An empty disk grants that claim, and none that is larger. */
+static void the_largest_claim_is_known(void **state)
+{
+    rp_journal_room room;
+    rp_rig rig = rig_with_room(RECORDS + 2 * PER_CHUNK, &room);
+    uint64_t most = rp_journal_room_most(&room);
+
+    (void)state;
+    assert_true(has(&room, 0, most, most));
+    assert_false(has(&room, 0, most + CHUNK / 64, most));
+    rp_rig_close(&rig);
+    rig = rig_with_room(RECORDS - 1, &room);
+    assert_int_equal(rp_journal_room_most(&room), 0);
+    rp_rig_close(&rig);
+}
+
 static rp_status no_space(rp_files *fs, uint64_t *total, uint64_t *available, rp_error *err)
 {
     (void)fs, (void)total, (void)available, (void)err;
@@ -123,6 +139,7 @@ static void unknown_room_is_room(void **state)
     assert_false(has(&room, 0, CHUNK, CHUNK));
     assert_true(rp_journal_room_look(&room, 0));
     assert_true(has(&room, 0, CHUNK, CHUNK));
+    assert_true(rp_journal_room_most(&room) == UINT64_MAX);
     rp_journal_room_init(&room, rig.files, NULL);
     assert_true(rp_journal_room_look(&room, 0));
     assert_true(has(&room, 0, UINT64_MAX / 2, CHUNK));
@@ -136,6 +153,7 @@ RP_TESTS(journal_room)
         cmocka_unit_test(claims_take_room),
         cmocka_unit_test(the_smallest_claim_is_waited_for),
         cmocka_unit_test(dropped_chunks_give_room_back),
+        cmocka_unit_test(the_largest_claim_is_known),
         cmocka_unit_test(unknown_room_is_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 /* A durable store on a disk that fills up: what was acknowledged before stays, and the store is
  * well again by itself as soon as the items that are alive fit on the disk. */
 #include <stdatomic.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "durable/durable_inside.h"
@@ -422,14 +423,19 @@ static void inserts_without_room_do_not_enter_issue_20(void **state)
     rp_sim_free(disk);
 }
 
-/* An item that the disk has no room for, whatever is freed. */
-static rp_insert make_large(bench *b)
+/* An item whose chunks take about so many bytes on the disk. */
+static rp_insert make_item(bench *b, uint64_t bytes)
 {
     rp_insert item = {.key = 900000 + ++b->next, .priority = 1};
 
-    item.trajectory =
-        rp_test_blob_trajectory(rp_allocator_default(), item.key, 1, WRITERS * CHUNK);
+    item.trajectory = rp_test_blob_trajectory(rp_allocator_default(), item.key, 1, bytes);
     return item;
+}
+
+/* An item that has room on the disk only if that were empty. */
+static rp_insert make_large(bench *b)
+{
+    return make_item(b, rp_journal_most_room(b->durable->journal) - CHUNK);
 }
 
 /* A disk with little room, which the journal has seen. */
@@ -455,6 +461,32 @@ static void an_insert_that_has_gone_leaves_the_store_well_issue_20(void **state)
     assert_int_equal(rp_table_insert(b.table, &large, 1, rp_wait_ms(50), NULL, &b.err),
                      RP_DEADLINE);
     rp_trajectory_unref(large.trajectory);
+    wait_until_well(&b);
+    assert_true(insert(&b));
+    close_bench(&b);
+    rp_sim_free(disk);
+}
+
+/* An item that is larger than the disk would wait for ever. The error says both sizes. */
+static void an_item_larger_than_the_disk_is_refused(void **state)
+{
+    rp_sim *disk = rp_sim_new();
+    uint64_t most;
+    rp_insert item;
+    char text[32];
+    bench b;
+
+    (void)state;
+    open_small(&b, disk);
+    most = rp_journal_most_room(b.durable->journal);
+    assert_true(most < used(disk) + ROOM);
+    item = make_item(&b, most + 1);
+    assert_int_equal(rp_table_insert(b.table, &item, 1, rp_wait_ms(60000), NULL, &b.err),
+                     RP_NO_RESOURCE);
+    (void)snprintf(text, sizeof text, "at most %llu", (unsigned long long)most);
+    assert_non_null(strstr(b.err.text, text));
+    assert_non_null(strstr(b.err.text, "table 't': an item takes"));
+    rp_trajectory_unref(item.trajectory);
     wait_until_well(&b);
     assert_true(insert(&b));
     close_bench(&b);
@@ -721,6 +753,7 @@ RP_TESTS(full_disk)
         cmocka_unit_test(live_data_that_filled_the_disk_is_deleted_issue_20),
         cmocka_unit_test(inserts_without_room_do_not_enter_issue_20),
         cmocka_unit_test(an_insert_that_has_gone_leaves_the_store_well_issue_20),
+        cmocka_unit_test(an_item_larger_than_the_disk_is_refused),
         cmocka_unit_test(an_insert_without_room_leaves_other_tables_issue_20),
         cmocka_unit_test(an_old_journal_stays_until_a_checkpoint_has_it_issue_20),
         cmocka_unit_test(the_checkpoint_that_current_names_stays_issue_20),

@@ -55,14 +55,14 @@ static uint64_t digest_of(rp_store *store)
     return digest;
 }
 
-static rp_status start_log(world *w, bool sync, rp_error *err)
+static rp_status start_log_with(world *w, bool sync, const rp_allocator *alloc, rp_error *err)
 {
     rp_segments_options segments = {.alloc = rp_allocator_default(),
                                     .files = w->files,
                                     .store = id,
                                     .segment_bytes = SEGMENT_BYTES,
                                     .next_number = 1};
-    rp_store_log_options o = {.alloc = rp_allocator_default(),
+    rp_store_log_options o = {.alloc = alloc,
                               .store = w->bed.store,
                               .files = w->files,
                               .id = id,
@@ -70,13 +70,19 @@ static rp_status start_log(world *w, bool sync, rp_error *err)
                               .sync = sync,
                               .interval_ns = 1000000,
                               .retry_ns = 300000,
-                              .file_bytes = 5000};
+                              .file_bytes = 5000,
+                              .max_queued = alloc == rp_allocator_default() ? 0 : 3000};
     rp_status st = w->files->ops->make_directory(w->files, "seg", err);
 
     if (st == RP_OK) st = rp_segments_new(&segments, &w->segments, err);
     o.segments = w->segments;
     if (st == RP_OK) st = rp_store_log_start(&o, &w->log, err);
     return st;
+}
+
+static rp_status start_log(world *w, bool sync, rp_error *err)
+{
+    return start_log_with(w, sync, rp_allocator_default(), err);
 }
 
 static void world_init(world *w, uint64_t seed)
@@ -397,6 +403,57 @@ static void what_is_behind_is_nudged(void **state)
     world_deinit(&w);
 }
 
+typedef struct parked {
+    rp_op op;
+    rp_insert item;
+    bool is_done;
+} parked;
+
+static void set_done(rp_op *op)
+{
+    ((parked *)op->user)->is_done = true;
+}
+
+/* Starts an insert. False if it waits. */
+static bool start_insert(world *w, parked *p, uint64_t key)
+{
+    *p = (parked){.item = {.key = key, .priority = 1, .trajectory = any_trajectory(w)}};
+    p->op = (rp_op){
+        .items = &p->item, .count = 1, .until_ns = RP_FOREVER, .on_done = set_done, .user = p};
+    return rp_table_start_insert(rp_store_table(w->bed.store, "first"), &p->op);
+}
+
+/* An insert that waits for the log goes on when that stops, though there is no memory. */
+static void stopping_nudges_without_memory(void **state)
+{
+    rp_sim_fault away = {.error = RP_SIM_EIO, .for_good = true};
+    rp_test_oom oom = RP_TEST_OOM_INIT(RP_TEST_OOM_UNLIMITED);
+    rp_allocator alloc = rp_test_oom_allocator(&oom);
+    rp_error err;
+    rp_status st;
+    parked last;
+    world w;
+
+    (void)state;
+    world_init(&w, 5);
+    assert_ok_err(start_log_with(&w, true, &alloc, &err), &err);
+    away.call = rp_sim_calls(w.disk) + 1;
+    rp_sim_fail(w.disk, &away);
+    for (uint64_t key = 0; start_insert(&w, &last, key); key++) {
+        assert_true(key < 100000);
+        rp_trajectory_unref(last.item.trajectory);
+    }
+    assert_false(last.is_done);
+    atomic_store(&oom.left, 0);
+    st = rp_store_log_stop(w.log, &err);
+
+    assert_true(last.is_done);
+    assert_int_not_equal(st, RP_OK); /* the disk is away */
+    rp_trajectory_unref(last.item.trajectory);
+    assert_int_equal(oom.live, 0);
+    world_deinit(&w);
+}
+
 RP_TESTS(store_log)
 {
     const struct CMUnitTest tests[] = {
@@ -404,6 +461,7 @@ RP_TESTS(store_log)
         cmocka_unit_test(power_cuts_lose_nothing_promised),
         cmocka_unit_test(every_call_may_fail),
         cmocka_unit_test(what_is_behind_is_nudged),
+        cmocka_unit_test(stopping_nudges_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
