@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "disk/reserve.h"
 
+#include <assert.h>
+
 static rp_status open_file(const rp_reserve *r, rp_file **file)
 {
     const rp_files_ops *ops = r->files->ops;
@@ -11,7 +13,7 @@ static rp_status open_file(const rp_reserve *r, rp_file **file)
     return st;
 }
 
-/* Lets the file grow from `had` bytes to `bytes`, or as far as there is room. */
+/* Grows the file from `had` bytes to `bytes`, or as far as the free space allows. */
 static rp_status grow(rp_reserve *r, rp_file *file, uint64_t had, uint64_t bytes)
 {
     const rp_files_ops *ops = r->files->ops;
@@ -23,8 +25,8 @@ static rp_status grow(rp_reserve *r, rp_file *file, uint64_t had, uint64_t bytes
             r->held = bytes;
             break;
         }
-        (void)ops->truncate(file, had, NULL); /* a part of it may have been taken */
-        bytes -= bytes / 8;                   /* the file system itself needs some */
+        (void)ops->truncate(file, had, NULL); /* a part of it may be allocated */
+        bytes -= bytes / 8;                   /* the file system needs some space for itself */
     }
     return st;
 }
@@ -37,6 +39,7 @@ rp_status rp_reserve_keep(rp_reserve *r, uint64_t bytes)
     rp_status st;
 
     if (bytes == 0 || ops->allocate == NULL) return RP_OK;
+    assert(ops->space != NULL); /* files.h: both are NULL or none */
     st = ops->space(r->files, &total, &available, NULL);
     if (st != RP_OK) return st;
     r->wanted = bytes < total / RP_RESERVE_SHARE ? bytes : total / RP_RESERVE_SHARE;
@@ -44,7 +47,7 @@ rp_status rp_reserve_keep(rp_reserve *r, uint64_t bytes)
     if (st != RP_OK) return st;
     r->held = 0;
     st = ops->size(file, &r->held, NULL);
-    /* A copy of the file may have holes. */
+    /* A copy of the data directory may have a file with holes. */
     if (st == RP_OK && r->held > 0 && ops->allocate(file, r->held, NULL) != RP_OK) {
         (void)ops->truncate(file, 0, NULL);
         r->held = 0;
@@ -55,6 +58,7 @@ rp_status rp_reserve_keep(rp_reserve *r, uint64_t bytes)
         if (st == RP_OK && r->held < r->wanted) st = RP_NO_RESOURCE;
     }
     ops->close(file);
+    assert(st != RP_OK || r->held >= r->wanted);
     if (r->held == 0) (void)ops->remove(r->files, RP_RESERVE_PATH, NULL);
     return st;
 }

@@ -104,7 +104,7 @@ static rp_status write_short(rp_durable *d, rp_checkpoint_result *result, rp_err
 static bool is_room_wanted(const rp_durable *d)
 {
     return d->journal != NULL && d->reserve.wanted > 0 && rp_journal_is_lost(d->journal) &&
-           rp_journal_is_short(d->journal);
+           rp_journal_is_space_wanted(d->journal);
 }
 
 /* Writes one. If the disk is full, or has not even room for the reserve, writes it into the

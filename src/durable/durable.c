@@ -131,7 +131,7 @@ void rp_durable_get_info(rp_durable *d, rp_durable_info *out)
 }
 
 /* Keys that were handed out after the checkpoint are not in it: a generator that repeated them
- * would have new items take the places of old ones. */
+ * would have new items take the locations of old ones. */
 static rp_status jump(void *ctx, rp_table *const *tables, size_t count,
                       const rp_store_state *state, rp_error *err)
 {
@@ -249,7 +249,7 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_jour
 
     if (st == RP_OK) st = rp_recover(&r, err);
     before = r.lsn;
-    if (st == RP_OK && r.has_journal) st = rp_durable_replay(d, &r, err);
+    if (st == RP_OK && r.has_journal) st = rp_durable_redo(d, &r, err);
     if (st == RP_OK) st = rp_recovery_settle(&r, err);
     if (st == RP_OK) st = raise_sizes(&wanted, &raised, err);
     free_sizes(d, &wanted);
@@ -312,7 +312,8 @@ static void free_durable(rp_durable *d)
 }
 
 /* A journal that goes on syncs what the process before us left to the system
- * (rp_journal_start); where none does, the checkpoint that takes its place needs that as much.
+ * (rp_journal_start); where none does, the checkpoint that takes its location needs that as
+ * much.
  */
 static rp_status sync_segments(rp_durable *d, rp_error *err)
 {

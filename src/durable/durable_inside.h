@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "disk/reserve.h"
+#include "durable/checkpoint/checkpoint.h"
 #include "durable/journal/store_log.h"
 #include "durable/recovery/recovery.h"
 #include "util/mutex.h"
@@ -90,9 +91,9 @@ RP_NODISCARD rp_status rp_durable_open_tuned(rp_files *files, const rp_durable_o
                                              rp_durable **out, rp_error *err);
 
 /* Loads what is in `files` into the store, the journal included, and changes nothing there but
- * what recovery tidies up: over files that are read only (disk/files_look.h), nothing at all.
- * No lock, no thread, no checkpoint. The files must outlive every chunk of the store. `out` has
- * what was recovered. */
+ * what recovery tidies up: over files that are read only (disk/files_read_only.h), nothing at
+ * all. No lock, no thread, no checkpoint. The files must outlive every chunk of the store.
+ * `out` has what was recovered. */
 RP_NODISCARD rp_status rp_durable_load_on(rp_files *files, const rp_durable_options *options,
                                           rp_store *store, rp_durable_info *out, rp_error *err);
 
@@ -106,7 +107,7 @@ RP_NODISCARD rp_status rp_durable_start_thread(rp_durable *d, rp_error *err);
 void rp_durable_stop_thread(rp_durable *d);
 
 /* Makes the changes of the journal again, from r->lsn on, which it moves. */
-RP_NODISCARD rp_status rp_durable_replay(rp_durable *d, rp_recovery *r, rp_error *err);
+RP_NODISCARD rp_status rp_durable_redo(rp_durable *d, rp_recovery *r, rp_error *err);
 /* Starts the journal, and has the tables tell it. */
 RP_NODISCARD rp_status rp_durable_start_journal(rp_durable *d, rp_error *err);
 /* Writes what there is, and ends it. */

@@ -3,7 +3,10 @@
  * from there, and tells who listens. */
 #include <inttypes.h>
 
+#include "disk/journal_read.h"
+#include "disk/records_scan.h"
 #include "durable/durable_inside.h"
+#include "durable/journal/redo.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/kill_point.h"
@@ -16,7 +19,7 @@ typedef struct good_part {
 
 typedef struct replay {
     rp_recovery *recovery;
-    rp_replayer *replayer;
+    rp_redo *redo;
     good_part *parts; /* of segments that were looked at */
     size_t count, capacity;
 } replay;
@@ -33,7 +36,7 @@ static rp_status find_good_part(replay *p, uint64_t segment, uint64_t *end, rp_e
 {
     rp_recovery *r = p->recovery;
     rp_file_header header;
-    char path[32];
+    char path[RP_SEGMENT_PATH_BYTES];
     rp_status st;
 
     for (size_t i = p->count; i-- > 0;)
@@ -48,8 +51,13 @@ static rp_status find_good_part(replay *p, uint64_t segment, uint64_t *end, rp_e
             return rp_fail_memory(err, capacity * sizeof *p->parts);
         p->capacity = capacity;
     }
-    st = rp_records_scan(r->alloc, r->files, rp_segment_path(path, segment), RP_FILE_SEGMENT,
-                         &r->id, go_on, NULL, &header, end, err);
+    st = rp_records_scan(&(rp_records_scan_options){.alloc = r->alloc,
+                                                    .files = r->files,
+                                                    .path = rp_segment_path(path, segment),
+                                                    .kind = RP_FILE_SEGMENT,
+                                                    .store = &r->id,
+                                                    .each = go_on},
+                         &header, end, err);
     if (st != RP_OK && st != RP_CORRUPT) return st;
     p->parts[p->count++] = (good_part){segment, *end};
     return RP_OK;
@@ -57,53 +65,60 @@ static rp_status find_good_part(replay *p, uint64_t segment, uint64_t *end, rp_e
 
 /* A chunk counts only if all of its segment before it is good: that is how the next checkpoint
  * will be read, and what comes after a hole was not on stable storage. */
-static rp_status find_chunk(void *ctx, const rp_place *place, rp_chunk **out, rp_error *err)
+static rp_status find_chunk(void *ctx, const rp_disk_location *location, rp_chunk **out,
+                            rp_error *err)
 {
     rp_recovery *r = ((replay *)ctx)->recovery;
     uint64_t end = 0;
     rp_status st;
 
-    if (rp_chunk_index_find(&r->chunks, place) == NULL) {
-        st = find_good_part(ctx, place->segment, &end, err);
+    if (rp_chunk_index_find(&r->chunks, location) == NULL) {
+        st = find_good_part(ctx, location->segment, &end, err);
         if (st != RP_OK) return st;
-        if (place->offset > end ||
-            (uint64_t)RP_RECORD_HEADER_BYTES + place->size > end - place->offset)
+        if (location->offset > end ||
+            (uint64_t)RP_RECORD_HEADER_BYTES + location->size > end - location->offset)
             return rp_fail(err, RP_CORRUPT,
                            "segment %" PRIu64 ", offset %" PRIu64 ": only %" PRIu64
                            " bytes of it are good",
-                           place->segment, place->offset, end);
+                           location->segment, location->offset, end);
     }
-    return rp_chunk_index_get(&r->chunks, r->segments, place, out, err);
+    return rp_chunk_index_get(&r->chunks, r->segments, location, out, err);
 }
 
 static rp_status visit(void *ctx, const rp_record *record, rp_error *err)
 {
     replay *p = ctx;
-    rp_status st = rp_replayer_visit(p->replayer, record, err);
+    rp_status st = rp_redo_record(p->redo, record, err);
 
     rp_progress_add(p->recovery->meter, RP_RECORD_HEADER_BYTES + record->size);
     RP_KILL_POINT("recovery.replay");
     return st;
 }
 
-rp_status rp_durable_replay(rp_durable *d, rp_recovery *r, rp_error *err)
+rp_status rp_durable_redo(rp_durable *d, rp_recovery *r, rp_error *err)
 {
     replay p = {.recovery = r};
-    rp_replayer_options options = {
+    rp_redo_options options = {
         .alloc = &d->alloc, .store = d->store, .chunk = find_chunk, .ctx = &p};
     uint64_t last = r->lsn, torn = 0, count;
     rp_error why = {0};
     rp_journal_reading how = r->salvage    ? RP_JOURNAL_SALVAGE
                              : r->is_older ? RP_JOURNAL_OLDER
                                            : RP_JOURNAL_LIVE;
-    rp_status st = rp_replayer_new(&options, &p.replayer, err);
+    rp_journal_read_options read = {.alloc = &d->alloc,
+                                    .files = d->files,
+                                    .store = &r->id,
+                                    .from = r->lsn,
+                                    .how = how,
+                                    .each = visit,
+                                    .ctx = &p};
+    rp_status st = rp_redo_new(&options, &p.redo, err);
 
     if (st != RP_OK) return st;
     rp_progress_begin(r->meter, "replaying", 0);
-    st = rp_journal_read(&d->alloc, d->files, &r->id, r->lsn, how, visit, &p, &last, &torn,
-                         &why);
-    count = rp_replayer_count(p.replayer);
-    rp_replayer_free(p.replayer);
+    st = rp_journal_read(&read, &last, &torn, &why);
+    count = rp_redo_count(p.redo);
+    rp_redo_free(p.redo);
     rp_release(r->alloc, p.parts, p.capacity * sizeof *p.parts);
     rp_progress_end(r->meter);
     if (st != RP_OK) {

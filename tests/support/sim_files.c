@@ -176,7 +176,7 @@ static rp_status sim_write(rp_file *base, uint64_t offset, const rp_bytes *parts
 }
 
 /* Reads up to `limit` bytes. */
-static size_t read_rooms(const rp_sim_node *n, uint64_t offset, const rp_room *rooms,
+static size_t read_rooms(const rp_sim_node *n, uint64_t offset, const rp_read_part *rooms,
                          size_t count, uint64_t limit)
 {
     size_t done = 0;
@@ -189,7 +189,7 @@ static size_t read_rooms(const rp_sim_node *n, uint64_t offset, const rp_room *r
     return done;
 }
 
-static rp_status sim_read_into(rp_file *base, uint64_t offset, const rp_room *rooms,
+static rp_status sim_read_into(rp_file *base, uint64_t offset, const rp_read_part *rooms,
                                size_t count, size_t *got, rp_error *err)
 {
     handle *file = (handle *)base;
@@ -213,7 +213,7 @@ static rp_status sim_read_into(rp_file *base, uint64_t offset, const rp_room *ro
 static rp_status sim_read(rp_file *base, uint64_t offset, void *data, size_t size, size_t *got,
                           rp_error *err)
 {
-    return sim_read_into(base, offset, &(rp_room){data, size}, 1, got, err);
+    return sim_read_into(base, offset, &(rp_read_part){data, size}, 1, got, err);
 }
 
 /* Brings a page to the disk, unless it is held for clean. */

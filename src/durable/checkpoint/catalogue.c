@@ -68,7 +68,7 @@ void rp_catalogue_drop_checkpoint(rp_catalogue *c, size_t index)
 }
 
 /* Where a number stands, or would. */
-static size_t place_of(const rp_catalogue *c, uint64_t number)
+static size_t location_of(const rp_catalogue *c, uint64_t number)
 {
     size_t low = 0, high = c->segment_count;
 
@@ -84,7 +84,7 @@ static size_t place_of(const rp_catalogue *c, uint64_t number)
 
 rp_status rp_catalogue_add_segment(rp_catalogue *c, uint64_t number)
 {
-    size_t at = place_of(c, number);
+    size_t at = location_of(c, number);
 
     if (at < c->segment_count && c->segments[at].number == number) return RP_OK;
     if (!make_room(&c->alloc, &c->segments, c->segment_count, &c->segment_capacity,
@@ -99,7 +99,7 @@ rp_status rp_catalogue_add_segment(rp_catalogue *c, uint64_t number)
 
 void rp_catalogue_drop_segment(rp_catalogue *c, uint64_t number)
 {
-    size_t at = place_of(c, number);
+    size_t at = location_of(c, number);
 
     if (at == c->segment_count || c->segments[at].number != number) return;
     c->segment_count--;

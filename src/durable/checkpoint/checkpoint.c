@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The steps of a checkpoint in their order, and the first of them: the cut. retention.c has the
  * last. */
+#include "durable/checkpoint/checkpoint.h"
+
 #include "durable/checkpoint/checkpoint_inside.h"
 #include "durable/checkpoint/retention.h"
 #include "util/clock.h"
@@ -148,7 +150,7 @@ static rp_status begin(rp_checkpoint_run *r, rp_error *err)
         if (st != RP_OK) return st;
     }
     /* Before the cut: who has no chunk in memory now is needed by no change after it. */
-    st = rp_retention_note(r->c, r->result.number, err);
+    st = rp_retention_mark_dead(r->c, r->result.number, err);
     if (st == RP_OK) st = rp_checkpoint_choose_moving(r, err);
     if (st == RP_OK) st = take_cut(r, err);
     /* On a full disk, what waits to be written goes: what of it is needed is put again. */
@@ -201,7 +203,7 @@ rp_status rp_checkpoint_write(rp_checkpointer *c, rp_checkpoint_result *out, rp_
         keep_tables(r);
         c->damaged_count = 0;
         r->result.lsn = r->lsn;
-        r->result.is_swept = rp_retain(c) == RP_OK;
+        r->result.is_swept = rp_retention_apply(c) == RP_OK;
         *out = r->result;
     }
     end(r, st == RP_OK);

@@ -84,7 +84,7 @@ static rp_status add_tables(rp_checkpoint_run *r, rp_manifest_writer *w, rp_erro
     uint32_t *page = rp_alloc(r->c->alloc, room);
 
     if (page == NULL) return rp_fail_memory(err, room);
-    blocks = rp_alloc_array(r->c->alloc, RP_MANIFEST_PLACES, sizeof *blocks);
+    blocks = rp_alloc_array(r->c->alloc, RP_MANIFEST_LOCATIONS, sizeof *blocks);
     for (size_t t = 0; t < r->table_count && blocks != NULL; t++) {
         const rp_kept_table *kept = &r->kept.tables[t];
 
@@ -92,7 +92,7 @@ static rp_status add_tables(rp_checkpoint_run *r, rp_manifest_writer *w, rp_erro
         for (size_t at = 0; at < kept->block_count;) {
             size_t n = kept->block_count - at;
 
-            if (n > RP_MANIFEST_PLACES) n = RP_MANIFEST_PLACES;
+            if (n > RP_MANIFEST_LOCATIONS) n = RP_MANIFEST_LOCATIONS;
             for (size_t i = 0; i < n; i++) blocks[i] = kept->blocks[at + i].at;
             rp_manifest_add_blocks(w, blocks, n);
             at += n;
@@ -100,8 +100,8 @@ static rp_status add_tables(rp_checkpoint_run *r, rp_manifest_writer *w, rp_erro
         add_sets(r, w, t, page);
     }
     rp_release(r->c->alloc, page, room);
-    if (blocks == NULL) return rp_fail_memory(err, RP_MANIFEST_PLACES * sizeof *blocks);
-    rp_release(r->c->alloc, blocks, RP_MANIFEST_PLACES * sizeof *blocks);
+    if (blocks == NULL) return rp_fail_memory(err, RP_MANIFEST_LOCATIONS * sizeof *blocks);
+    rp_release(r->c->alloc, blocks, RP_MANIFEST_LOCATIONS * sizeof *blocks);
     return RP_OK;
 }
 

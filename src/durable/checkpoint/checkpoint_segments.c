@@ -104,12 +104,12 @@ rp_status rp_checkpoint_choose_moving(rp_checkpoint_run *r, rp_error *err)
     return RP_OK;
 }
 
-static rp_status place_chunk(rp_checkpoint_run *r, rp_chunk *chunk, rp_place *out,
-                             rp_error *err)
+static rp_status location_chunk(rp_checkpoint_run *r, rp_chunk *chunk, rp_disk_location *out,
+                                rp_error *err)
 {
     rp_status st;
 
-    if (rp_segments_place(r->c->segments, chunk, out)) {
+    if (rp_segments_locate(r->c->segments, chunk, out)) {
         if (!is_moving(r, out->segment)) return RP_OK;
         return rp_segments_move_chunk(r->c->segments, chunk, out, err);
     }
@@ -139,12 +139,12 @@ static rp_status add_item(rp_checkpoint_run *r, size_t index, const rp_slot *slo
         rp_image_add_column(&r->image, index, column.squeeze);
         for (size_t i = 0; i < column.slice_count; i++) {
             const rp_slice *slice = &column.slices[i];
-            rp_place place;
-            rp_status st = place_chunk(r, slice->chunk, &place, err);
+            rp_disk_location location;
+            rp_status st = location_chunk(r, slice->chunk, &location, err);
 
             if (st != RP_OK) return st;
             rp_image_add_slice(&r->image,
-                               &(rp_image_slice){rp_image_add_place(&r->image, &place),
+                               &(rp_image_slice){rp_image_add_location(&r->image, &location),
                                                  slice->column, slice->offset, slice->length});
         }
     }
@@ -152,33 +152,33 @@ static rp_status add_item(rp_checkpoint_run *r, size_t index, const rp_slot *slo
 }
 
 /* Adds a record to the shares of a block. */
-static void share(rp_kept_block *block, const rp_place *place)
+static void share(rp_kept_block *block, const rp_disk_location *location)
 {
-    uint64_t bytes = (uint64_t)RP_RECORD_HEADER_BYTES + place->size;
-    uint64_t end = place->offset + bytes;
+    uint64_t bytes = (uint64_t)RP_RECORD_HEADER_BYTES + location->size;
+    uint64_t end = location->offset + bytes;
 
     for (uint32_t i = block->share_count; i-- > 0;)
-        if (block->shares[i].segment == place->segment) {
+        if (block->shares[i].segment == location->segment) {
             block->shares[i].bytes += bytes;
             if (block->shares[i].end < end) block->shares[i].end = end;
             return;
         }
-    block->shares[block->share_count++] = (rp_share){place->segment, bytes, end};
+    block->shares[block->share_count++] = (rp_share){location->segment, bytes, end};
 }
 
-/* Notes which segments a block needs. The scratch array has room for each place to be in one
+/* Notes which segments a block needs. The scratch array has room for each location to be in one
  * of its own. */
 static rp_status note_shares(rp_checkpoint_run *r, rp_kept_block *block, rp_error *err)
 {
-    size_t room = r->image.place_count + 1;
+    size_t room = r->image.location_count + 1;
     rp_share *scratch = rp_alloc_array(r->c->alloc, room, sizeof *scratch);
     rp_share *exact;
 
     if (scratch == NULL) return rp_fail_memory(err, room * sizeof *scratch);
     block->shares = scratch;
     block->share_count = 0;
-    share(block, &block->at.place);
-    for (size_t i = 0; i < r->image.place_count; i++) share(block, &r->image.places[i]);
+    share(block, &block->at.location);
+    for (size_t i = 0; i < r->image.location_count; i++) share(block, &r->image.locations[i]);
     exact = rp_alloc_array(r->c->alloc, block->share_count, sizeof *exact);
     if (exact != NULL) memcpy(exact, scratch, block->share_count * sizeof *exact);
     rp_release(r->c->alloc, scratch, room * sizeof *scratch);
@@ -211,7 +211,7 @@ static rp_status write_block(rp_checkpoint_run *r, size_t table, size_t index,
         return rp_fail(err, RP_NO_RESOURCE, "checkpoint: a block of %zu bytes is over %d",
                        r->payload.size, RP_MAX_RECORD_BYTES);
     st = rp_segments_put(r->c->segments, RP_RECORD_BLOCK, index, r->payload.data,
-                         r->payload.size, &out->at.place);
+                         r->payload.size, &out->at.location);
     if (st != RP_OK) return rp_fail_memory(err, r->payload.size);
     r->result.bytes += RP_RECORD_HEADER_BYTES + r->payload.size;
     out->fresh = true;
@@ -346,8 +346,8 @@ static rp_status write_tables(rp_checkpoint_run *r, rp_error *err)
     return st;
 }
 
-/* If a segment fails on the way, what was in it gets new places: those in the blocks are wrong
- * then, and what they were made of is gone. */
+/* If a segment fails on the way, what was in it gets new locations: those in the blocks are
+ * wrong then, and what they were made of is gone. */
 rp_status rp_checkpoint_write_segments(rp_checkpoint_run *r, rp_error *err)
 {
     uint64_t generation = rp_segments_generation(r->c->segments);

@@ -7,7 +7,7 @@
 #include "util/error.h"
 #include "util/kill_point.h"
 
-rp_status rp_retention_note(rp_checkpointer *c, uint64_t number, rp_error *err)
+rp_status rp_retention_mark_dead(rp_checkpointer *c, uint64_t number, rp_error *err)
 {
     rp_catalogue *k = &c->catalogue;
     uint64_t written = rp_segments_writing(c->segments); /* from here on they still are */
@@ -80,7 +80,7 @@ static void drop_old_file(void *ctx, const char *name)
     uint64_t number;
     rp_status st;
 
-    if (!rp_manifest_parse_name(name, &number)) return;
+    if (!rp_name_parse(name, &number)) return;
     (void)snprintf(path, sizeof path, "wal/%s", name);
     st = c->files->ops->remove(c->files, path, NULL);
     if (st != RP_OK && st != RP_NOT_FOUND) c->has_old_journal = true;
@@ -112,7 +112,7 @@ static rp_status retain(rp_checkpointer *c, bool is_all)
     return first != RP_OK ? first : st;
 }
 
-rp_status rp_retain(rp_checkpointer *c)
+rp_status rp_retention_apply(rp_checkpointer *c)
 {
     return retain(c, false);
 }
@@ -132,14 +132,15 @@ void rp_retention_sweep(rp_checkpointer *c)
 {
     /* Before the look at the journal: records that no file has yet keep their chunks in memory,
      * so the segments of these count as in use. */
-    if (rp_retention_note(c, c->last_number + 1, NULL) != RP_OK || !is_newest_all(c)) return;
+    if (rp_retention_mark_dead(c, c->last_number + 1, NULL) != RP_OK || !is_newest_all(c))
+        return;
     (void)retain(c, true); /* what stays, the next one tries again */
 }
 
 rp_status rp_check_segment_size(rp_files *files, const rp_manifest_segment *segment,
                                 rp_error *err)
 {
-    char path[32];
+    char path[RP_SEGMENT_PATH_BYTES];
     rp_file *file = NULL;
     uint64_t size = 0;
     rp_status st = files->ops->open(files, rp_segment_path(path, segment->number), RP_OPEN_READ,

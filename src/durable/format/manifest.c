@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "disk/records_scan.h"
 #include "durable/format/manifest_hash.h"
 #include "durable/format/pack.h"
 #include "util/error.h"
@@ -20,24 +21,6 @@ char *rp_manifest_temporary(char out[RP_MANIFEST_PATH_BYTES], uint64_t checkpoin
 {
     (void)snprintf(out, RP_MANIFEST_PATH_BYTES, "manifest/%016" PRIx64 ".tmp", checkpoint);
     return out;
-}
-
-bool rp_manifest_parse_name(const char *name, uint64_t *number)
-{
-    uint64_t value = 0;
-    size_t i = 0;
-
-    for (; i < 16; i++) {
-        char c = name[i];
-        if (c >= '0' && c <= '9')
-            value = value << 4 | (uint64_t)(c - '0');
-        else if (c >= 'a' && c <= 'f')
-            value = value << 4 | (uint64_t)(c - 'a' + 10);
-        else
-            return false;
-    }
-    *number = value;
-    return name[i] == '\0';
 }
 
 uint64_t rp_manifest_hash_block(const void *payload, size_t size)
@@ -182,12 +165,12 @@ static rp_manifest_table *current_table(const rp_manifest_reader *r)
     return m->table_count > 0 && !r->segments ? &m->tables[m->table_count - 1] : NULL;
 }
 
-static rp_status read_places(rp_manifest_reader *r, rp_unpack *in, rp_error *err)
+static rp_status read_locations(rp_manifest_reader *r, rp_unpack *in, rp_error *err)
 {
     rp_manifest_table *t = current_table(r);
     uint64_t first = rp_unpack_number(in);
-    uint64_t count = rp_unpack_bounded(in, RP_MANIFEST_PLACES);
-    rp_place before = {0};
+    uint64_t count = rp_unpack_bounded(in, RP_MANIFEST_LOCATIONS);
+    rp_disk_location before = {0};
 
     if (t == NULL || in->bad || first != r->table.blocks || count > t->block_count - first)
         return malformed(err, r, "blocks out of order");
@@ -197,14 +180,14 @@ static rp_status read_places(rp_manifest_reader *r, rp_unpack *in, rp_error *err
     for (uint64_t i = 0; i < count; i++) {
         rp_manifest_block *b = &t->blocks[first + i];
 
-        b->place.segment = rp_unpack_change(in, before.segment);
-        b->place.offset = rp_unpack_change(in, before.offset);
-        b->place.size = (uint32_t)rp_unpack_bounded(in, RP_MAX_RECORD_BYTES);
+        b->location.segment = rp_unpack_change(in, before.segment);
+        b->location.offset = rp_unpack_change(in, before.offset);
+        b->location.size = (uint32_t)rp_unpack_bounded(in, RP_MAX_RECORD_BYTES);
         b->hash = rp_unpack_word(in);
-        if (in->bad || b->place.segment == 0 || b->place.offset < RP_FILE_HEADER_BYTES ||
-            b->place.offset > INT64_MAX)
+        if (in->bad || b->location.segment == 0 || b->location.offset < RP_FILE_HEADER_BYTES ||
+            b->location.offset > INT64_MAX)
             return malformed(err, r, "a place that cannot be");
-        before = b->place;
+        before = b->location;
     }
     r->table.blocks += count;
     return RP_OK;
@@ -291,7 +274,7 @@ rp_status rp_manifest_reader_add(rp_manifest_reader *r, const rp_record *record,
     switch (record->kind) {
     case RP_RECORD_STORE: st = read_store(r, &in, err); break;
     case RP_RECORD_TABLE: st = read_table(r, &in, err); break;
-    case RP_RECORD_PLACES: st = read_places(r, &in, err); break;
+    case RP_RECORD_LOCATIONS: st = read_locations(r, &in, err); break;
     case RP_RECORD_SET: st = read_set(r, &in, err); break;
     case RP_RECORD_SEGMENTS: st = read_segments(r, &in, err); break;
     case RP_RECORD_END: st = read_end(r, &in, err); break;
@@ -326,7 +309,7 @@ rp_status rp_manifest_reader_take(rp_manifest_reader *r, rp_manifest **out, rp_e
     if (!r->over) return rp_fail(err, RP_CORRUPT, "manifest: its end is missing");
     for (size_t t = 0; t < m->table_count; t++)
         for (uint64_t b = 0; b < m->tables[t].block_count; b++) {
-            uint64_t number = m->tables[t].blocks[b].place.segment;
+            uint64_t number = m->tables[t].blocks[b].location.segment;
             if (!lists_segment(m, number))
                 return rp_fail(err, RP_CORRUPT,
                                "manifest: block %" PRIu64 " of table '%.64s' is in segment "
@@ -377,8 +360,14 @@ rp_status rp_manifest_load(const rp_allocator *alloc, rp_files *files, const cha
     if (st != RP_OK) return st;
     st = rp_manifest_reader_new(alloc, &l.reader);
     if (st != RP_OK) return rp_fail_memory(err, sizeof(rp_manifest_reader));
-    st = rp_records_scan(alloc, files, path, RP_FILE_MANIFEST, store, load_record, &l, &header,
-                         &end, err);
+    st = rp_records_scan(&(rp_records_scan_options){.alloc = alloc,
+                                                    .files = files,
+                                                    .path = path,
+                                                    .kind = RP_FILE_MANIFEST,
+                                                    .store = store,
+                                                    .each = load_record,
+                                                    .ctx = &l},
+                         &header, &end, err);
     if (l.status != RP_OK) st = l.status;
     if (st == RP_OK) st = rp_manifest_reader_take(l.reader, &m, err);
     rp_manifest_reader_free(l.reader);

@@ -3,12 +3,13 @@
  * live one. docs/checkpoint.md has the bytes.
  *
  *   STORE                      one, first: which checkpoint, the cut's LSN, seeds
- *   TABLE PLACES* SET*         for each table: its state, the places of its blocks, the orders
+ *   TABLE LOCATIONS* SET*         for each table: its state, the locations of its blocks, the
+ * orders
  *                              of its dense sets
  *   SEGMENTS*                  the segments that any of it needs, ascending
  *   END                        one, last: counts, and the XXH3-128 of everything before
  *
- * A record's `number` is its place in the file, from 1. Every record is small: a manifest of
+ * A record's `number` is its location in the file, from 1. Every record is small: a manifest of
  * any size is written and read piece by piece. */
 #ifndef RP_DURABLE_FORMAT_MANIFEST_H
 #define RP_DURABLE_FORMAT_MANIFEST_H
@@ -18,9 +19,9 @@
 
 enum {
     RP_MANIFEST_MAX_TABLES = 4096,
-    RP_MANIFEST_PLACES = 4096,   /* in one record, at most */
-    RP_MANIFEST_SLOTS = 1 << 16, /* of a set in one record, at most */
-    RP_MANIFEST_SEGMENTS = 4096, /* in one record, at most */
+    RP_MANIFEST_LOCATIONS = 4096, /* in one record, at most */
+    RP_MANIFEST_SLOTS = 1 << 16,  /* of a set in one record, at most */
+    RP_MANIFEST_SEGMENTS = 4096,  /* in one record, at most */
     RP_MANIFEST_PATH_BYTES = 40,
     RP_MANIFEST_HASH_BYTES = 16,
 };
@@ -31,8 +32,6 @@ char *rp_manifest_path(char out[RP_MANIFEST_PATH_BYTES], uint64_t checkpoint);
 char *rp_manifest_temporary(char out[RP_MANIFEST_PATH_BYTES], uint64_t checkpoint);
 #define RP_CURRENT_PATH "CURRENT"
 #define RP_CURRENT_TEMPORARY "CURRENT.tmp"
-/* Sixteen hexadecimal digits, nothing else; for names in a directory. */
-bool rp_manifest_parse_name(const char *name, uint64_t *number);
 
 typedef struct rp_manifest_store {
     uint64_t checkpoint; /* its number, from 1 */
@@ -44,7 +43,7 @@ typedef struct rp_manifest_store {
 } rp_manifest_store;
 
 typedef struct rp_manifest_block {
-    rp_place place;
+    rp_disk_location location;
     uint64_t hash; /* XXH3-64 of its payload, so that no other block passes for it */
 } rp_manifest_block;
 
@@ -107,7 +106,7 @@ RP_NODISCARD rp_status rp_manifest_load(const rp_allocator *alloc, rp_files *fil
 /* Writes a manifest. Everything after a failure is ignored, and finish tells. One thread. */
 typedef struct rp_manifest_writer rp_manifest_writer;
 
-/* Makes the file at `path`, in place of one that is there. */
+/* Makes the file at `path`, in location of one that is there. */
 RP_NODISCARD rp_status rp_manifest_writer_new(const rp_allocator *alloc, rp_files *files,
                                               const char *path, const rp_store_id *id,
                                               const rp_manifest_store *store,

@@ -130,19 +130,19 @@ void rp_manifest_add_blocks(rp_manifest_writer *w, const rp_manifest_block *bloc
                             size_t count)
 {
     while (count > 0) {
-        size_t n = count < RP_MANIFEST_PLACES ? count : RP_MANIFEST_PLACES;
-        rp_place before = {0};
+        size_t n = count < RP_MANIFEST_LOCATIONS ? count : RP_MANIFEST_LOCATIONS;
+        rp_disk_location before = {0};
 
         rp_pack_number(&w->payload, w->next_block);
         rp_pack_number(&w->payload, n);
         for (size_t i = 0; i < n; i++) {
-            rp_pack_change(&w->payload, blocks[i].place.segment, before.segment);
-            rp_pack_change(&w->payload, blocks[i].place.offset, before.offset);
-            rp_pack_number(&w->payload, blocks[i].place.size);
+            rp_pack_change(&w->payload, blocks[i].location.segment, before.segment);
+            rp_pack_change(&w->payload, blocks[i].location.offset, before.offset);
+            rp_pack_number(&w->payload, blocks[i].location.size);
             rp_pack_word(&w->payload, blocks[i].hash);
-            before = blocks[i].place;
+            before = blocks[i].location;
         }
-        add_record(w, RP_RECORD_PLACES);
+        add_record(w, RP_RECORD_LOCATIONS);
         w->next_block += n;
         blocks += n;
         count -= n;

@@ -39,10 +39,10 @@ struct rp_store_log {
 static uint64_t bytes_to_put(const rp_store_log *log, const rp_trajectory *trajectory)
 {
     uint64_t bytes = 0;
-    rp_place place;
+    rp_disk_location location;
 
     for (uint32_t i = 0; i < trajectory->chunk_count; i++)
-        if (!rp_segments_place(log->o.segments, trajectory->chunks[i], &place))
+        if (!rp_segments_locate(log->o.segments, trajectory->chunks[i], &location))
             bytes += RP_RECORD_HEADER_BYTES + (uint64_t)trajectory->chunks[i]->wire_bytes;
     return bytes;
 }
@@ -55,20 +55,20 @@ static bool claim_room(rp_store_log *log, rp_trajectory *const *trajectories, si
 
     *bytes = least;
     for (size_t i = 1; i < count; i++) *bytes += bytes_to_put(log, trajectories[i]);
-    if (rp_journal_claim_room(log->journal, *bytes, least)) return true;
+    if (rp_journal_claim_space(log->journal, *bytes, least)) return true;
     atomic_store(&log->was_behind, true); /* before the try that counts, as in is_behind() */
-    return rp_journal_claim_room(log->journal, *bytes, least);
+    return rp_journal_claim_space(log->journal, *bytes, least);
 }
 
 static rp_status put_chunks(rp_store_log *log, const rp_trajectory *trajectory)
 {
-    rp_place place;
+    rp_disk_location location;
 
     for (uint32_t i = 0; i < trajectory->chunk_count; i++) {
         rp_chunk *chunk = trajectory->chunks[i];
 
-        if (rp_segments_place(log->o.segments, chunk, &place)) continue;
-        if (rp_segments_put_chunk(log->o.segments, chunk, &place) != RP_OK)
+        if (rp_segments_locate(log->o.segments, chunk, &location)) continue;
+        if (rp_segments_put_chunk(log->o.segments, chunk, &location) != RP_OK)
             return RP_NO_RESOURCE;
     }
     return RP_OK;
@@ -86,7 +86,7 @@ static rp_status on_prepare(rp_table_log *base, rp_trajectory *const *trajectori
     if (rp_journal_is_lost(log->journal)) return RP_OK;
     if (log->o.sync && !claim_room(log, trajectories, count, &bytes)) return RP_UNAVAILABLE;
     for (size_t i = 0; i < count && st == RP_OK; i++) st = put_chunks(log, trajectories[i]);
-    if (log->o.sync) rp_journal_release_room(log->journal, bytes);
+    if (log->o.sync) rp_journal_release_space(log->journal, bytes);
     return st;
 }
 
@@ -188,11 +188,11 @@ static rp_string read_raw(const void *raw, rp_change *change)
     return (rp_string){array + array_of(change).size, (size_t)head->name_size};
 }
 
-static rp_status place_of(void *ctx, rp_chunk *chunk, rp_place *out)
+static rp_status location_of(void *ctx, rp_chunk *chunk, rp_disk_location *out)
 {
     rp_store_log *log = ctx;
 
-    if (rp_segments_place(log->o.segments, chunk, out)) return RP_OK;
+    if (rp_segments_locate(log->o.segments, chunk, out)) return RP_OK;
     return rp_segments_put_chunk(log->o.segments, chunk, out);
 }
 
@@ -208,7 +208,7 @@ static rp_status on_encode(void *ctx, rp_record_kind kind, const void *raw, size
         return out->bad ? RP_NO_RESOURCE : RP_OK;
     }
     name = read_raw(raw, &change);
-    return rp_journal_encode(&log->encoder, name, &change, place_of, log, out);
+    return rp_journal_encode(&log->encoder, name, &change, location_of, log, out);
 }
 
 static void on_release(void *ctx, rp_record_kind kind, const void *raw, size_t size)
@@ -247,9 +247,10 @@ static void on_pass(void *ctx)
     if (rp_journal_is_behind(log->journal, false)) return;
     /* Inserts that still wait say again that they do; one that has gone does not. While a
      * checkpoint frees a full disk none is tried. */
-    is_tried = rp_journal_is_short(log->journal) && !rp_journal_is_behind(log->journal, true);
+    is_tried =
+        rp_journal_is_space_wanted(log->journal) && !rp_journal_is_behind(log->journal, true);
     if (!atomic_load(&log->was_behind) && !is_tried) return;
-    if (is_tried) rp_journal_forget_short(log->journal);
+    if (is_tried) rp_journal_clear_space_wanted(log->journal);
     atomic_store(&log->was_behind, false);
     nudge(log);
 }

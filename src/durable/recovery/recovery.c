@@ -31,59 +31,9 @@ void rp_recovery_report(rp_recovery *r, const char *format, ...)
     r->on_event(r->ctx, true, text);
 }
 
-/* The numbers that the names in a directory of ours stand for, ascending. */
-typedef struct numbers {
-    const rp_allocator *alloc;
-    uint64_t *at;
-    size_t count, capacity;
-    bool bad; /* no memory, or absurdly many */
-} numbers;
-
-static void add_number(void *ctx, const char *name)
-{
-    numbers *n = ctx;
-    uint64_t number;
-    size_t more = n->capacity < 16 ? 16 : 2 * n->capacity;
-
-    if (!rp_manifest_parse_name(name, &number)) return;
-    if (n->count == n->capacity) {
-        if (n->bad || n->count >= MAX_FILES ||
-            !rp_resize_array(n->alloc, &n->at, n->capacity, more, sizeof *n->at)) {
-            n->bad = true;
-            return;
-        }
-        n->capacity = more;
-    }
-    n->at[n->count++] = number;
-}
-
-static int compare_numbers(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-static rp_status list_numbers(rp_recovery *r, const char *path, numbers *out, rp_error *err)
-{
-    rp_status st;
-
-    *out = (numbers){.alloc = r->alloc};
-    st = r->files->ops->list(r->files, path, add_number, out, err);
-    if (st == RP_OK && out->bad) st = rp_fail_memory(err, out->capacity * sizeof *out->at);
-    if (st == RP_OK && out->count > 1)
-        qsort(out->at, out->count, sizeof *out->at, compare_numbers);
-    return st;
-}
-
-static void free_numbers(numbers *n)
-{
-    rp_release(n->alloc, n->at, n->capacity * sizeof *n->at);
-    *n = (numbers){.alloc = n->alloc};
-}
-
 /* Everything in the directory that has a number. */
 typedef struct directory {
-    numbers manifests, segments, journal;
+    rp_number_list manifests, segments, journal;
     rp_current current;
     rp_status current_status;
     rp_error why; /* the first thing that was wrong */
@@ -97,9 +47,10 @@ static rp_status look(rp_recovery *r, directory *d, rp_error *err)
     for (size_t i = 0; i < sizeof folders / sizeof folders[0] && st == RP_OK; i++)
         st = r->files->ops->make_directory(r->files, folders[i], err);
     if (st == RP_OK) st = r->files->ops->sync_directory(r->files, "", err);
-    if (st == RP_OK) st = list_numbers(r, "manifest", &d->manifests, err);
-    if (st == RP_OK) st = list_numbers(r, "seg", &d->segments, err);
-    if (st == RP_OK) st = list_numbers(r, "wal", &d->journal, err);
+    if (st == RP_OK)
+        st = rp_number_list_read(&d->manifests, r->alloc, r->files, "manifest", err);
+    if (st == RP_OK) st = rp_number_list_read(&d->segments, r->alloc, r->files, "seg", err);
+    if (st == RP_OK) st = rp_number_list_read(&d->journal, r->alloc, r->files, "wal", err);
     if (st != RP_OK) return st;
     if (d->manifests.count > 0) r->last_number = d->manifests.at[d->manifests.count - 1];
     r->next_segment = d->segments.count > 0 ? d->segments.at[d->segments.count - 1] + 1 : 1;
@@ -121,9 +72,9 @@ static rp_status look(rp_recovery *r, directory *d, rp_error *err)
 
 static void free_directory(directory *d)
 {
-    free_numbers(&d->manifests);
-    free_numbers(&d->segments);
-    free_numbers(&d->journal);
+    rp_number_list_free(&d->manifests);
+    rp_number_list_free(&d->segments);
+    rp_number_list_free(&d->journal);
 }
 
 /* Numbers in the directory, of whatever became of them. */
@@ -278,8 +229,8 @@ static rp_status hold(rp_recovery *r, const rp_manifest *m, rp_error *err)
 
 static rp_status hold_quarantined(rp_recovery *r, rp_error *err)
 {
-    numbers n;
-    rp_status st = list_numbers(r, "quarantine", &n, err);
+    rp_number_list n;
+    rp_status st = rp_number_list_read(&n, r->alloc, r->files, "quarantine", err);
 
     for (size_t i = 0; i < n.count && st == RP_OK; i++) {
         char path[RP_MANIFEST_PATH_BYTES];
@@ -293,7 +244,7 @@ static rp_status hold_quarantined(rp_recovery *r, rp_error *err)
         note_lsn(r, m);
         rp_manifest_free(m);
     }
-    free_numbers(&n);
+    rp_number_list_free(&n);
     return st;
 }
 
@@ -358,7 +309,7 @@ static void sweep_manifest(void *ctx, const char *name)
 
     if (strlen(name) != 20 || strcmp(name + 16, ".tmp") != 0) return;
     memcpy(digits, name, 16);
-    if (!rp_manifest_parse_name(digits, &number)) return;
+    if (!rp_name_parse(digits, &number)) return;
     (void)snprintf(path, sizeof path, "manifest/%s", name);
     (void)r->files->ops->remove(r->files, path, NULL);
 }
@@ -372,7 +323,7 @@ static void sweep(rp_recovery *r)
 
 static rp_status size_of_segment(rp_recovery *r, uint64_t number, uint64_t *out, rp_error *err)
 {
-    char path[32];
+    char path[RP_SEGMENT_PATH_BYTES];
     rp_file *file = NULL;
     rp_status st =
         r->files->ops->open(r->files, rp_segment_path(path, number), RP_OPEN_READ, &file, err);
@@ -411,8 +362,7 @@ static rp_status start_fresh(rp_recovery *r, const directory *d, rp_error *err)
 
 rp_status rp_recover(rp_recovery *r, rp_error *err)
 {
-    directory d = {
-        .manifests.alloc = r->alloc, .segments.alloc = r->alloc, .journal.alloc = r->alloc};
+    directory d = {0};
     rp_status st;
 
     rp_chunk_index_init(&r->chunks, r->alloc);
@@ -432,8 +382,7 @@ rp_status rp_recover(rp_recovery *r, rp_error *err)
 
 rp_status rp_recovery_settle(rp_recovery *r, rp_error *err)
 {
-    directory d = {
-        .manifests.alloc = r->alloc, .segments.alloc = r->alloc, .journal.alloc = r->alloc};
+    directory d = {0};
     rp_status st = look(r, &d, err);
 
     if (st == RP_OK && !r->is_fresh) {

@@ -16,7 +16,7 @@
 #ifndef RP_DURABLE_RECOVERY_RECOVERY_H
 #define RP_DURABLE_RECOVERY_RECOVERY_H
 
-#include "durable/checkpoint/checkpoint.h"
+#include "durable/checkpoint/checkpointer.h"
 #include "durable/recovery/chunk_index.h"
 #include "durable/tier/tier.h"
 

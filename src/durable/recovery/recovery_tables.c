@@ -77,38 +77,39 @@ static rp_status read_block(rp_loading *l, size_t table, size_t index, rp_error 
 {
     const rp_manifest_block *block = &l->m->tables[table].blocks[index];
     const rp_manifest_segment *segment =
-        rp_find_segment(l->m->segments, l->m->segment_count, block->place.segment);
-    uint64_t end = block->place.offset + RP_RECORD_HEADER_BYTES + block->place.size;
+        rp_find_segment(l->m->segments, l->m->segment_count, block->location.segment);
+    uint64_t end = block->location.offset + RP_RECORD_HEADER_BYTES + block->location.size;
     rp_status st;
 
     assert(segment != NULL); /* the manifest was checked for that */
     if (end > segment->bytes)
         return rp_fail(err, RP_CORRUPT,
                        "segment %" PRIu64 ": a block at %" PRIu64 " is beyond its end",
-                       segment->number, block->place.offset);
-    if (block->place.size > l->payload_capacity) {
-        if (!rp_resize_array(l->r->alloc, &l->payload, l->payload_capacity, block->place.size,
-                             1))
-            return rp_fail_memory(err, block->place.size);
-        l->payload_capacity = block->place.size;
+                       segment->number, block->location.offset);
+    if (block->location.size > l->payload_capacity) {
+        if (!rp_resize_array(l->r->alloc, &l->payload, l->payload_capacity,
+                             block->location.size, 1))
+            return rp_fail_memory(err, block->location.size);
+        l->payload_capacity = block->location.size;
     }
-    st =
-        rp_segments_read(l->r->segments, &block->place, RP_RECORD_BLOCK, l->payload, NULL, err);
-    if (st == RP_OK && rp_manifest_hash_block(l->payload, block->place.size) != block->hash)
+    st = rp_segments_read(l->r->segments, &block->location, RP_RECORD_BLOCK, l->payload, NULL,
+                          err);
+    if (st == RP_OK && rp_manifest_hash_block(l->payload, block->location.size) != block->hash)
         st = rp_fail(err, RP_CORRUPT,
                      "segment %" PRIu64 ": offset %" PRIu64 ": not the block that was written",
-                     segment->number, block->place.offset);
-    if (st == RP_OK) st = rp_image_read(&l->image, l->payload, block->place.size, err);
+                     segment->number, block->location.offset);
+    if (st == RP_OK) st = rp_image_read(&l->image, l->payload, block->location.size, err);
     return st;
 }
 
-static rp_status add_share(rp_loading *l, rp_kept_block *block, const rp_place *place)
+static rp_status add_share(rp_loading *l, rp_kept_block *block,
+                           const rp_disk_location *location)
 {
-    uint64_t bytes = (uint64_t)RP_RECORD_HEADER_BYTES + place->size;
-    uint64_t end = place->offset + bytes;
+    uint64_t bytes = (uint64_t)RP_RECORD_HEADER_BYTES + location->size;
+    uint64_t end = location->offset + bytes;
 
     for (uint32_t i = block->share_count; i-- > 0;)
-        if (block->shares[i].segment == place->segment) {
+        if (block->shares[i].segment == location->segment) {
             block->shares[i].bytes += bytes;
             if (block->shares[i].end < end) block->shares[i].end = end;
             return RP_OK;
@@ -116,26 +117,27 @@ static rp_status add_share(rp_loading *l, rp_kept_block *block, const rp_place *
     if (!rp_resize_array(l->r->alloc, &block->shares, block->share_count,
                          block->share_count + 1, sizeof *block->shares))
         return RP_NO_RESOURCE;
-    block->shares[block->share_count++] = (rp_share){place->segment, bytes, end};
+    block->shares[block->share_count++] = (rp_share){location->segment, bytes, end};
     return RP_OK;
 }
 
 /* Enters the chunks of the block in l->image, and what it needs of which segment. */
 static rp_status note_block(rp_loading *l, rp_kept_block *block, rp_error *err)
 {
-    rp_status st = add_share(l, block, &block->at.place);
+    rp_status st = add_share(l, block, &block->at.location);
 
-    for (size_t i = 0; i < l->image.place_count && st == RP_OK; i++) {
-        const rp_place *place = &l->image.places[i];
+    for (size_t i = 0; i < l->image.location_count && st == RP_OK; i++) {
+        const rp_disk_location *location = &l->image.locations[i];
 
-        if (rp_find_segment(l->m->segments, l->m->segment_count, place->segment) == NULL)
+        if (rp_find_segment(l->m->segments, l->m->segment_count, location->segment) == NULL)
             return rp_fail(err, RP_CORRUPT,
                            "segment %" PRIu64 ": offset %" PRIu64
                            ": a block refers to segment %" PRIu64 ", which is not listed",
-                           block->at.place.segment, block->at.place.offset, place->segment);
-        st = rp_chunk_index_want(&l->r->chunks, place, err);
+                           block->at.location.segment, block->at.location.offset,
+                           location->segment);
+        st = rp_chunk_index_want(&l->r->chunks, location, err);
         if (st != RP_OK) return st;
-        st = add_share(l, block, place);
+        st = add_share(l, block, location);
     }
     return st == RP_OK ? RP_OK : rp_fail_memory(err, sizeof(rp_share));
 }
@@ -152,7 +154,7 @@ static rp_status read_blocks(rp_loading *l, size_t table, rp_error *err)
     for (size_t b = 0; b < saved->block_count; b++) {
         rp_status st = read_block(l, table, b, err);
 
-        rp_progress_add(l->r->meter, saved->blocks[b].place.size);
+        rp_progress_add(l->r->meter, saved->blocks[b].location.size);
         kept->blocks[b].at = saved->blocks[b];
         if (st == RP_OK) st = note_block(l, &kept->blocks[b], err);
         if (st == RP_CORRUPT && l->r->salvage) {
@@ -190,8 +192,15 @@ static rp_status read_segments(rp_loading *l, rp_error *err)
 
     for (size_t i = 0; i < l->m->segment_count; i++) {
         const rp_manifest_segment *s = &l->m->segments[i];
-        rp_status st = rp_chunk_index_scan(&r->chunks, r->files, r->segments, &r->id, s->number,
-                                           s->bytes, count_bytes, l, err);
+        rp_status st = rp_chunk_index_scan(&r->chunks,
+                                           &(rp_chunk_scan_options){.files = r->files,
+                                                                    .segments = r->segments,
+                                                                    .store = &r->id,
+                                                                    .number = s->number,
+                                                                    .bytes = s->bytes,
+                                                                    .on_bytes = count_bytes,
+                                                                    .ctx = l},
+                                           err);
 
         RP_KILL_POINT("recovery.segment");
         if (st == RP_OK) continue;
@@ -212,7 +221,7 @@ rp_status rp_loading_read(rp_loading *l, rp_error *err)
     for (size_t i = 0; i < l->m->segment_count; i++) total += l->m->segments[i].bytes;
     for (size_t t = 0; t < l->m->table_count; t++)
         for (size_t b = 0; b < l->m->tables[t].block_count; b++)
-            total += l->m->tables[t].blocks[b].place.size;
+            total += l->m->tables[t].blocks[b].location.size;
     rp_progress_begin(l->r->meter, "loading", total);
     for (size_t i = 0; i < l->m->segment_count && st == RP_OK; i++) {
         const rp_manifest_segment *s = &l->m->segments[i];
@@ -272,7 +281,7 @@ static rp_status make_trajectory(rp_loading *l, const rp_image_slot *slot,
             rp_chunk *chunk = NULL;
 
             st = rp_chunk_index_get(&l->r->chunks, l->r->segments,
-                                    &l->image.places[from->place], &chunk, err);
+                                    &l->image.locations[from->location], &chunk, err);
             if (st != RP_OK) return st;
             l->slices[at] = (rp_slice){chunk, from->column, from->offset, from->length};
         }

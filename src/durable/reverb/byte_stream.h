@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes one after the other, from and to wherever: what the codecs of checkpoint files read and
- * write, so that a test or a fuzzer can give them memory in the place of a file. */
+ * write, so that a test or a fuzzer can give them memory in the location of a file. */
 #ifndef RP_DURABLE_REVERB_BYTE_STREAM_H
 #define RP_DURABLE_REVERB_BYTE_STREAM_H
 

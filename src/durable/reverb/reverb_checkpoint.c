@@ -17,7 +17,7 @@ char *rp_reverb_path(char out[RP_REVERB_PATH_BYTES], const char *folder, const c
 
 struct rp_reverb_chunks {
     rp_allocator alloc;
-    rp_map map; /* key -> place in `chunks` */
+    rp_map map; /* key -> location in `chunks` */
     rp_chunk **chunks;
     size_t count, capacity;
 };

@@ -17,7 +17,8 @@
 #define RP_DURABLE_REVERB_REVERB_CHECKPOINT_H
 
 #include "disk/files.h"
-#include "durable/checkpoint/checkpoint.h"
+#include "durable/checkpoint/progress.h"
+#include "store/store.h"
 
 /* Zero-initialise it; everything has a default. */
 typedef struct rp_reverb_options {

@@ -13,19 +13,19 @@
 
 /* Where a table is restored from. */
 typedef struct restoring {
-    rp_loaded_table *t;
+    rp_reverb_loaded_table *t;
     const rp_selector *selectors[2]; /* the sampler and the remover */
 } restoring;
 
 static rp_status give_block(void *ctx, size_t block, rp_slot out[RP_SLOTS_PER_BLOCK],
                             rp_error *err)
 {
-    rp_loaded_table *t = ((restoring *)ctx)->t;
+    rp_reverb_loaded_table *t = ((restoring *)ctx)->t;
     size_t first = block * RP_SLOTS_PER_BLOCK;
 
     (void)err;
     for (size_t i = 0; i < RP_SLOTS_PER_BLOCK; i++) {
-        rp_loaded_item *item = first + i < t->count ? &t->items[first + i] : NULL;
+        rp_reverb_loaded_item *item = first + i < t->count ? &t->items[first + i] : NULL;
 
         out[i] = (rp_slot){.next = RP_SLOT_NONE, .state = RP_SLOT_FREE};
         if (item == NULL) continue;
@@ -65,7 +65,7 @@ static rp_status give_set(void *ctx, int which, uint32_t *out, size_t count, rp_
 static void fill_state(const restoring *r, const rp_table_options *options, const rp_rng *rng,
                        rp_table_state *out)
 {
-    const rp_loaded_table *t = r->t;
+    const rp_reverb_loaded_table *t = r->t;
 
     *out = (rp_table_state){
         .options = *options,
@@ -92,7 +92,7 @@ static void fill_state(const restoring *r, const rp_table_options *options, cons
                                ? t->header.inserts - (int64_t)t->count
                                : t->header.deletes;
     for (size_t i = 0; i < t->count; i++) {
-        const rp_loaded_item *item = &t->items[i];
+        const rp_reverb_loaded_item *item = &t->items[i];
 
         if (item->priority > out->max_priority && !isinf(item->priority))
             out->max_priority = item->priority;
@@ -109,7 +109,7 @@ static bool same_selector(const rp_selector_options *a, const rp_selector_option
 }
 
 /* Finds the table, or makes it. */
-static rp_status take_table(rp_loading *l, rp_loaded_table *t, rp_error *err)
+static rp_status take_table(rp_reverb_loading *l, rp_reverb_loaded_table *t, rp_error *err)
 {
     const rp_table_options options = {
         .name = t->name,
@@ -138,7 +138,7 @@ static rp_status take_table(rp_loading *l, rp_loaded_table *t, rp_error *err)
     return RP_OK;
 }
 
-static rp_status restore_table(rp_loading *l, rp_loaded_table *t, rp_error *err)
+static rp_status restore_table(rp_reverb_loading *l, rp_reverb_loaded_table *t, rp_error *err)
 {
     restoring r = {.t = t};
     rp_restore_source source = {give_block, give_set, &r};
@@ -161,10 +161,10 @@ static rp_status restore_table(rp_loading *l, rp_loaded_table *t, rp_error *err)
 }
 
 /* Takes back what was done to the store. */
-static void undo(rp_loading *l)
+static void undo(rp_reverb_loading *l)
 {
     for (size_t i = l->table_count; i-- > 0;) {
-        rp_loaded_table *t = &l->tables[i];
+        rp_reverb_loaded_table *t = &l->tables[i];
         rp_string name = {t->name, strlen(t->name)};
         rp_status st = RP_OK;
 
@@ -176,7 +176,7 @@ static void undo(rp_loading *l)
     }
 }
 
-rp_status rp_loading_fill_store(rp_loading *l, rp_error *err)
+rp_status rp_reverb_fill_store(rp_reverb_loading *l, rp_error *err)
 {
     rp_status st = RP_OK;
 

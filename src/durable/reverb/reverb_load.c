@@ -6,8 +6,8 @@
  * each table is made and restored.
  *
  * Old forms: a chunk's tensors may stand in another field (deprecated_data), an item may name
- * whole chunks and a range of rows in the place of a trajectory, and items may stand in their
- * table's record. A file has one form or the other: a mixture is refused. */
+ * whole chunks and a range of rows in the location of a trajectory, and items may stand in
+ * their table's record. A file has one form or the other: a mixture is refused. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -29,8 +29,8 @@ static const char tables_name[] = "tables.tfrecord";
 static const char chunks_name[] = "chunks.tfrecord";
 static const char items_name[] = "items.tfrecord";
 
-/* A record's sentence with its place in front; what is wrong with a file is nobody's fault that
- * called us. */
+/* A record's sentence with its location in front; what is wrong with a file is nobody's fault
+ * that called us. */
 static rp_status blame(rp_status status, const char *file, uint64_t record, rp_error *err)
 {
     char text[RP_ERROR_TEXT_BYTES];
@@ -41,10 +41,11 @@ static rp_status blame(rp_status status, const char *file, uint64_t record, rp_e
     return rp_fail(err, status, "%s: record %" PRIu64 ": %.200s", file, record, text);
 }
 
-typedef rp_status visit_record(rp_loading *l, const uint8_t *data, size_t size, rp_error *err);
+typedef rp_status visit_record(rp_reverb_loading *l, const uint8_t *data, size_t size,
+                               rp_error *err);
 
 /* Calls `visit` for each record of a file. RP_NOT_FOUND if it is not there. */
-static rp_status each_record(rp_loading *l, const char *name, visit_record *visit,
+static rp_status each_record(rp_reverb_loading *l, const char *name, visit_record *visit,
                              rp_error *err)
 {
     char path[RP_REVERB_PATH_BYTES];
@@ -113,7 +114,7 @@ static void offer_name(void *ctx, const char *name)
 }
 
 /* Newest = last in byte order of the names that has DONE. */
-static rp_status find_folder(rp_loading *l, rp_error *err)
+static rp_status find_folder(rp_reverb_loading *l, rp_error *err)
 {
     char below[256] = "";
 
@@ -138,7 +139,7 @@ static rp_status find_folder(rp_loading *l, rp_error *err)
     }
 }
 
-static void measure(rp_loading *l)
+static void measure(rp_reverb_loading *l)
 {
     const char *const names[] = {tables_name, chunks_name, items_name};
 
@@ -151,7 +152,7 @@ static void measure(rp_loading *l)
     rp_progress_begin(&l->meter, "importing", l->report.bytes);
 }
 
-static rp_loaded_table *find_table(rp_loading *l, rp_string name)
+static rp_reverb_loaded_table *find_table(rp_reverb_loading *l, rp_string name)
 {
     for (size_t i = 0; i < l->table_count; i++) {
         size_t at = (l->last_table + i) % l->table_count;
@@ -164,10 +165,11 @@ static rp_loaded_table *find_table(rp_loading *l, rp_string name)
     return NULL;
 }
 
-static rp_status visit_table(rp_loading *l, const uint8_t *data, size_t size, rp_error *err)
+static rp_status visit_table(rp_reverb_loading *l, const uint8_t *data, size_t size,
+                             rp_error *err)
 {
     size_t capacity = l->table_capacity < 8 ? 8 : 2 * l->table_capacity;
-    rp_loaded_table *t;
+    rp_reverb_loaded_table *t;
     rp_reverb_table header;
     rp_status st = rp_reverb_table_read(data, size, &header, err);
 
@@ -182,7 +184,7 @@ static rp_status visit_table(rp_loading *l, const uint8_t *data, size_t size, rp
         l->table_capacity = capacity;
     }
     t = &l->tables[l->table_count];
-    *t = (rp_loaded_table){.header = header};
+    *t = (rp_reverb_loaded_table){.header = header};
     memcpy(t->name, header.name.data, header.name.size); /* the rest is zeroes */
     if (header.signature != NULL) {
         st = rp_wire_read_signature(rp_store_allocator(l->store), header.signature,
@@ -202,7 +204,8 @@ static bool note_form(unsigned *seen, rp_reverb_form form)
     return *seen != RP_REVERB_BOTH;
 }
 
-static rp_status visit_chunk(rp_loading *l, const uint8_t *data, size_t size, rp_error *err)
+static rp_status visit_chunk(rp_reverb_loading *l, const uint8_t *data, size_t size,
+                             rp_error *err)
 {
     const rp_chunk_limits limits = {l->options.max_record, SIZE_MAX / 2, RP_MAX_COLUMNS};
     rp_reverb_form form;
@@ -228,7 +231,7 @@ static rp_status visit_chunk(rp_loading *l, const uint8_t *data, size_t size, rp
 }
 
 /* Room for `wanted` elements, more than asked for so that it is seldom short. */
-static rp_status reserve(rp_loading *l, void *array, size_t element_size, size_t *room,
+static rp_status reserve(rp_reverb_loading *l, void *array, size_t element_size, size_t *room,
                          size_t wanted, rp_error *err)
 {
     size_t larger = 2 * *room > wanted ? 2 * *room : wanted;
@@ -240,7 +243,8 @@ static rp_status reserve(rp_loading *l, void *array, size_t element_size, size_t
     return RP_OK;
 }
 
-static rp_status reserve_item(rp_loading *l, size_t columns, size_t slices, rp_error *err)
+static rp_status reserve_item(rp_reverb_loading *l, size_t columns, size_t slices,
+                              rp_error *err)
 {
     rp_status st = reserve(l, &l->columns, sizeof *l->columns, &l->column_room, columns, err);
 
@@ -248,8 +252,8 @@ static rp_status reserve_item(rp_loading *l, size_t columns, size_t slices, rp_e
                        : st;
 }
 
-static rp_status find_chunk(const rp_loading *l, uint64_t item, uint64_t key, rp_chunk **out,
-                            rp_error *err)
+static rp_status find_chunk(const rp_reverb_loading *l, uint64_t item, uint64_t key,
+                            rp_chunk **out, rp_error *err)
 {
     *out = rp_reverb_chunks_get(l->index, key);
     if (*out != NULL) return RP_OK;
@@ -258,8 +262,8 @@ static rp_status find_chunk(const rp_loading *l, uint64_t item, uint64_t key, rp
                    key, chunks_name);
 }
 
-static rp_status new_trajectory(rp_loading *l, const rp_wire_item *item, rp_trajectory **out,
-                                rp_error *err)
+static rp_status new_trajectory(rp_reverb_loading *l, const rp_wire_item *item,
+                                rp_trajectory **out, rp_error *err)
 {
     size_t at = 0;
     rp_status st = reserve_item(l, item->column_count, item->slice_count, err);
@@ -285,8 +289,9 @@ static rp_status new_trajectory(rp_loading *l, const rp_wire_item *item, rp_traj
 }
 
 /* The slices of one column of an item of the old form, from `*at` on. */
-static rp_status old_column(rp_loading *l, const rp_wire_item *item, const rp_reverb_span *span,
-                            size_t column, size_t *at, rp_error *err)
+static rp_status old_column(rp_reverb_loading *l, const rp_wire_item *item,
+                            const rp_reverb_span *span, size_t column, size_t *at,
+                            rp_error *err)
 {
     size_t offset = (size_t)span->offset, left = (size_t)span->length, first = *at;
 
@@ -318,7 +323,7 @@ static rp_status old_column(rp_loading *l, const rp_wire_item *item, const rp_re
     return RP_OK;
 }
 
-static rp_status old_trajectory(rp_loading *l, const rp_wire_item *item,
+static rp_status old_trajectory(rp_reverb_loading *l, const rp_wire_item *item,
                                 const rp_reverb_span *span, const uint8_t *data, size_t size,
                                 rp_trajectory **out, rp_error *err)
 {
@@ -347,13 +352,13 @@ static rp_status old_trajectory(rp_loading *l, const rp_wire_item *item,
                              err);
 }
 
-static rp_status keep_item(rp_loading *l, rp_loaded_table *t, const rp_wire_item *item,
-                           rp_trajectory *trajectory, rp_error *err)
+static rp_status keep_item(rp_reverb_loading *l, rp_reverb_loaded_table *t,
+                           const rp_wire_item *item, rp_trajectory *trajectory, rp_error *err)
 {
     rp_status st = reserve(l, &t->items, sizeof *t->items, &t->capacity, t->count + 1, err);
 
     if (st != RP_OK) return st;
-    t->items[t->count++] = (rp_loaded_item){
+    t->items[t->count++] = (rp_reverb_loaded_item){
         .key = item->key,
         .priority = item->priority,
         .trajectory = trajectory,
@@ -365,8 +370,8 @@ static rp_status keep_item(rp_loading *l, rp_loaded_table *t, const rp_wire_item
 }
 
 /* Reads an item; `into` is its table if that is known from elsewhere. */
-static rp_status load_item(rp_loading *l, const uint8_t *data, size_t size,
-                           rp_loaded_table *into, rp_error *err)
+static rp_status load_item(rp_reverb_loading *l, const uint8_t *data, size_t size,
+                           rp_reverb_loaded_table *into, rp_error *err)
 {
     size_t most = size / 2 + 1; /* what is repeated takes two bytes at least */
     rp_trajectory *trajectory = NULL;
@@ -402,13 +407,14 @@ static rp_status load_item(rp_loading *l, const uint8_t *data, size_t size,
     return st;
 }
 
-static rp_status visit_item(rp_loading *l, const uint8_t *data, size_t size, rp_error *err)
+static rp_status visit_item(rp_reverb_loading *l, const uint8_t *data, size_t size,
+                            rp_error *err)
 {
     return load_item(l, data, size, NULL, err);
 }
 
 /* A second look at a table's record, for the items in it. */
-static rp_status visit_table_items(rp_loading *l, const uint8_t *data, size_t size,
+static rp_status visit_table_items(rp_reverb_loading *l, const uint8_t *data, size_t size,
                                    rp_error *err)
 {
     rp_pb_reader reader = rp_pb_open(data, size);
@@ -422,7 +428,7 @@ static rp_status visit_table_items(rp_loading *l, const uint8_t *data, size_t si
     return st;
 }
 
-static rp_status load_items(rp_loading *l, rp_error *err)
+static rp_status load_items(rp_reverb_loading *l, rp_error *err)
 {
     bool has_items = has_file(l->files, l->report.folder, items_name, NULL);
     uint64_t before = l->report.items;
@@ -441,10 +447,10 @@ static rp_status load_items(rp_loading *l, rp_error *err)
     return st;
 }
 
-static void clean_up(rp_loading *l)
+static void clean_up(rp_reverb_loading *l)
 {
     for (size_t i = 0; i < l->table_count; i++) {
-        rp_loaded_table *t = &l->tables[i];
+        rp_reverb_loaded_table *t = &l->tables[i];
 
         for (size_t k = 0; k < t->count; k++) rp_trajectory_unref(t->items[k].trajectory);
         rp_release(l->alloc, t->items, t->capacity * sizeof *t->items);
@@ -474,7 +480,7 @@ static uint64_t count_unused(const rp_reverb_chunks *index)
 rp_status rp_reverb_load(rp_files *files, rp_store *store, const rp_reverb_options *options,
                          rp_reverb_report *report, rp_error *err)
 {
-    rp_loading l = {.alloc = rp_store_allocator(store), .files = files, .store = store};
+    rp_reverb_loading l = {.alloc = rp_store_allocator(store), .files = files, .store = store};
     rp_status st;
 
     if (options != NULL) l.options = *options;
@@ -494,7 +500,7 @@ rp_status rp_reverb_load(rp_files *files, rp_store *store, const rp_reverb_optio
     l.report.tables = l.table_count;
     l.report.chunks = rp_reverb_chunks_count(l.index);
     l.report.unused_chunks = count_unused(l.index);
-    st = rp_loading_fill_store(&l, err);
+    st = rp_reverb_fill_store(&l, err);
     if (st == RP_OK) rp_progress_reach(&l.meter, l.meter.now.total);
     if (st == RP_OK && report != NULL) *report = l.report;
 out:

@@ -146,7 +146,7 @@ static void sift(rp_slot *heap, size_t root, size_t count)
     heap[root] = moved;
 }
 
-/* A heap sort: in place, no allocation. */
+/* A heap sort: in location, no allocation. */
 static void sort_slots(rp_slot *slots, size_t count)
 {
     bool sorted = true;

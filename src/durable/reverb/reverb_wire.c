@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "durable/reverb/reverb_wire.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -268,15 +269,14 @@ void rp_reverb_chunk_modernise(rp_buf *out, const uint8_t *data, size_t size)
     rp_wire_put_number(out, RP_PB_CHUNK_TENSOR_COUNT, tensors);
 }
 
-/* Row `row` of a column, decoded into `scratch`, which is large enough. */
+/* Decodes row `row` of a column into `scratch`, which is large enough. */
 static rp_status decode_row(rp_decoder *decoder, rp_chunk *chunk, size_t column, size_t row,
-                            rp_shape *shape, uint8_t *scratch, rp_tensor *out, rp_error *err)
+                            uint8_t *scratch, rp_error *err)
 {
     size_t bytes = chunk->places[column].row_bytes;
-    rp_dtype dtype = chunk->columns[column].dtype;
 
-    *out = (rp_tensor){dtype, *shape, scratch};
-    if (dtype == RP_STRING)
+    assert(column < chunk->column_count && row < rp_chunk_rows(chunk, column));
+    if (chunk->columns[column].dtype == RP_STRING)
         return rp_decoder_strings(decoder, chunk, column, row, 1, (rp_string *)(void *)scratch,
                                   bytes / sizeof(rp_string), err);
     return rp_decoder_rows(decoder, chunk, column, row, 1, scratch, bytes, err);
@@ -339,7 +339,8 @@ rp_status rp_reverb_chunk_for(const rp_allocator *alloc, rp_decoder *decoder, rp
         uint8_t *scratch = r.scratch;
 
         for (size_t i = 0; st == RP_OK && i < chunk->column_count; i++) {
-            st = decode_row(decoder, chunk, i, row, &r.specs[i].shape, scratch, &r.row[i], err);
+            r.row[i] = (rp_tensor){chunk->columns[i].dtype, r.specs[i].shape, scratch};
+            st = decode_row(decoder, chunk, i, row, scratch, err);
             scratch += aligned(chunk->places[i].row_bytes);
         }
         if (st == RP_OK) st = rp_chunk_builder_append(r.builder, r.row, err);

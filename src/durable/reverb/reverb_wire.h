@@ -41,7 +41,7 @@ typedef enum rp_reverb_form {
     RP_REVERB_BOTH = 3,
 } rp_reverb_form;
 
-/* What the old form has in the place of a trajectory: every column of these chunks, from row
+/* What the old form has in the location of a trajectory: every column of these chunks, from row
  * `offset` of the first chunk on, `length` rows. */
 typedef struct rp_reverb_span {
     int32_t offset, length;

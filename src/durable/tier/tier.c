@@ -16,65 +16,65 @@ enum {
     PINNED_RETRY_NS = 5000000, /* when all that could go is pinned */
 };
 
-void rp_stays_append(rp_stays *list, rp_stay *stay)
+void rp_tier_list_append(rp_tier_list *list, rp_tier_chunk *entry)
 {
-    stay->prev = list->last;
-    stay->next = NULL;
-    *(list->last == NULL ? &list->first : &list->last->next) = stay;
-    list->last = stay;
+    entry->prev = list->last;
+    entry->next = NULL;
+    *(list->last == NULL ? &list->first : &list->last->next) = entry;
+    list->last = entry;
 }
 
-void rp_stays_unlink(rp_stays *list, rp_stay *stay)
+void rp_tier_list_unlink(rp_tier_list *list, rp_tier_chunk *entry)
 {
-    *(stay->prev == NULL ? &list->first : &stay->prev->next) = stay->next;
-    *(stay->next == NULL ? &list->last : &stay->next->prev) = stay->prev;
-    stay->prev = stay->next = NULL;
+    *(entry->prev == NULL ? &list->first : &entry->prev->next) = entry->next;
+    *(entry->next == NULL ? &list->last : &entry->next->prev) = entry->prev;
+    entry->prev = entry->next = NULL;
 }
 
-static rp_stay *stay_of(const rp_chunk *chunk)
+static rp_tier_chunk *entry_of(const rp_chunk *chunk)
 {
-    return (rp_stay *)atomic_load_explicit(&chunk->stay, memory_order_acquire);
+    return (rp_tier_chunk *)atomic_load_explicit(&chunk->stay, memory_order_acquire);
 }
 
-static void free_stay(rp_chunk_stay *base)
+static void free_entry(rp_chunk_stay *base)
 {
-    rp_stay *stay = (rp_stay *)base;
+    rp_tier_chunk *entry = (rp_tier_chunk *)base;
 
-    rp_release(&stay->chunk->alloc, stay, sizeof *stay);
+    rp_release(&entry->chunk->alloc, entry, sizeof *entry);
 }
 
 /* NULL if there is no memory. */
-static rp_stay *new_stay_locked(rp_chunk *chunk)
+static rp_tier_chunk *new_entry_locked(rp_chunk *chunk)
 {
-    rp_stay *stay = rp_alloc_zero(&chunk->alloc, sizeof *stay);
+    rp_tier_chunk *entry = rp_alloc_zero(&chunk->alloc, sizeof *entry);
 
-    if (stay == NULL) return NULL;
-    stay->base.free = free_stay;
-    stay->chunk = chunk;
-    atomic_store_explicit(&chunk->stay, &stay->base, memory_order_release);
-    return stay;
+    if (entry == NULL) return NULL;
+    entry->base.free = free_entry;
+    entry->chunk = chunk;
+    atomic_store_explicit(&chunk->stay, &entry->base, memory_order_release);
+    return entry;
 }
 
 /* The list that a stay is in, if it is held; NULL if in none. */
-static rp_stays *list_of(rp_tier *t, const rp_stay *stay)
+static rp_tier_list *list_of(rp_tier *t, const rp_tier_chunk *entry)
 {
-    return stay->state == RP_STAY_DIRTY   ? &t->dirty
-           : stay->state == RP_STAY_CLEAN ? &t->clean
-                                          : NULL;
+    return entry->state == RP_TIER_DIRTY   ? &t->dirty
+           : entry->state == RP_TIER_CLEAN ? &t->clean
+                                           : NULL;
 }
 
-static void list_locked(rp_tier *t, rp_stay *stay) RP_REQUIRES(t->mu)
+static void list_locked(rp_tier *t, rp_tier_chunk *entry) RP_REQUIRES(t->mu)
 {
-    rp_stays *list = list_of(t, stay);
+    rp_tier_list *list = list_of(t, entry);
 
-    if (list != NULL) rp_stays_append(list, stay);
+    if (list != NULL) rp_tier_list_append(list, entry);
 }
 
-static void unlist_locked(rp_tier *t, rp_stay *stay) RP_REQUIRES(t->mu)
+static void unlist_locked(rp_tier *t, rp_tier_chunk *entry) RP_REQUIRES(t->mu)
 {
-    rp_stays *list = list_of(t, stay);
+    rp_tier_list *list = list_of(t, entry);
 
-    if (list != NULL) rp_stays_unlink(list, stay);
+    if (list != NULL) rp_tier_list_unlink(list, entry);
 }
 
 static void count_in_locked(rp_tier *t, uint64_t bytes) RP_REQUIRES(t->mu)
@@ -89,26 +89,26 @@ static void count_out_locked(rp_tier *t, uint64_t bytes) RP_REQUIRES(t->mu)
     (void)atomic_fetch_sub(&t->spill.resident, bytes);
 }
 
-static void enter_locked(rp_tier *t, rp_stay *stay) RP_REQUIRES(t->mu)
+static void enter_locked(rp_tier *t, rp_tier_chunk *entry) RP_REQUIRES(t->mu)
 {
-    stay->held = true;
-    list_locked(t, stay);
-    if (stay->state == RP_STAY_SPILLED)
-        t->spilled += stay->chunk->wire_bytes;
+    entry->held = true;
+    list_locked(t, entry);
+    if (entry->state == RP_TIER_SPILLED)
+        t->spilled += entry->chunk->wire_bytes;
     else
-        count_in_locked(t, stay->chunk->wire_bytes);
+        count_in_locked(t, entry->chunk->wire_bytes);
 }
 
-static void leave_locked(rp_tier *t, rp_stay *stay) RP_REQUIRES(t->mu)
+static void leave_locked(rp_tier *t, rp_tier_chunk *entry) RP_REQUIRES(t->mu)
 {
-    stay->held = false;
-    unlist_locked(t, stay);
-    if (stay->state != RP_STAY_SPILLED) {
-        count_out_locked(t, stay->chunk->wire_bytes);
+    entry->held = false;
+    unlist_locked(t, entry);
+    if (entry->state != RP_TIER_SPILLED) {
+        count_out_locked(t, entry->chunk->wire_bytes);
         return;
     }
-    t->spilled -= stay->chunk->wire_bytes;
-    if (stay->loaded != NULL) rp_tier_uncache_locked(t, stay);
+    t->spilled -= entry->chunk->wire_bytes;
+    if (entry->loaded != NULL) rp_tier_uncache_locked(t, entry);
 }
 
 /* What may be in memory before the spiller has to begin, or at most when it has done. */
@@ -121,7 +121,7 @@ static void wake_spiller_locked(rp_tier *t) RP_REQUIRES(t->mu)
 {
     uint64_t high = mark_locked(t, t->high);
 
-    if (t->spiller_waits && (atomic_load(&t->spill.resident) > high || t->waste != NULL)) {
+    if (t->spiller_waits && (atomic_load(&t->spill.resident) > high || t->uncached != NULL)) {
         t->spiller_waits = false;
         rp_cond_signal(&t->spill_cv);
     }
@@ -135,15 +135,16 @@ static void on_moved(rp_spill *spill, rp_chunk *const *chunks, size_t count)
 
     rp_mutex_lock(&t->mu);
     for (size_t i = 0; i < count; i++) {
-        rp_stay *stay = stay_of(chunks[i]);
+        rp_tier_chunk *entry = entry_of(chunks[i]);
         bool is_held = rp_holders_count(&chunks[i]->holders) > 0;
 
-        if (stay == NULL && is_held) stay = new_stay_locked(chunks[i]);
-        if (stay == NULL || stay->held == is_held) continue; /* no memory: it stays uncounted */
+        if (entry == NULL && is_held) entry = new_entry_locked(chunks[i]);
+        if (entry == NULL || entry->held == is_held)
+            continue; /* no memory: it stays uncounted */
         if (is_held)
-            enter_locked(t, stay);
+            enter_locked(t, entry);
         else
-            leave_locked(t, stay);
+            leave_locked(t, entry);
     }
     wake_spiller_locked(t); /* also to let go of what was cached: here a table is locked */
     rp_mutex_unlock(&t->mu);
@@ -161,21 +162,21 @@ static void make_room(rp_spill *spill, uint64_t bytes)
 
 rp_status rp_tier_admit(rp_tier *t, rp_chunk *chunk)
 {
-    rp_stay *stay;
+    rp_tier_chunk *entry;
     bool goes;
 
     if (!rp_chunk_can_go(chunk)) return RP_OK;
     rp_mutex_lock(&t->mu);
-    stay = stay_of(chunk);
-    if (stay == NULL) stay = new_stay_locked(chunk);
-    goes = stay != NULL && !stay->held && t->admitted + chunk->wire_bytes > t->low &&
+    entry = entry_of(chunk);
+    if (entry == NULL) entry = new_entry_locked(chunk);
+    goes = entry != NULL && !entry->held && t->admitted + chunk->wire_bytes > t->low &&
            rp_chunk_give_up_bytes(chunk);
-    if (stay != NULL && !stay->held) {
-        stay->state = goes ? RP_STAY_SPILLED : RP_STAY_CLEAN;
+    if (entry != NULL && !entry->held) {
+        entry->state = goes ? RP_TIER_SPILLED : RP_TIER_CLEAN;
         if (!goes) t->admitted += chunk->wire_bytes;
     }
     rp_mutex_unlock(&t->mu);
-    if (stay == NULL) return RP_NO_RESOURCE;
+    if (entry == NULL) return RP_NO_RESOURCE;
     if (goes) rp_chunk_free_bytes(chunk);
     return RP_OK;
 }
@@ -188,10 +189,10 @@ static size_t take_dirty_locked(rp_tier *t, uint64_t *bytes) RP_REQUIRES(t->mu)
     *bytes = 0;
     while (t->dirty.first != NULL && count < RP_TIER_BATCH && *bytes < RP_TIER_BATCH_BYTES &&
            (count == 0 || *bytes < t->spill.limit / 8)) {
-        rp_stay *s = t->dirty.first;
+        rp_tier_chunk *s = t->dirty.first;
 
-        rp_stays_unlink(&t->dirty, s);
-        s->state = RP_STAY_WRITING;
+        rp_tier_list_unlink(&t->dirty, s);
+        s->state = RP_TIER_WRITING;
         *bytes += s->chunk->wire_bytes;
         t->batch[count++] = rp_chunk_ref(s->chunk);
     }
@@ -203,10 +204,10 @@ static size_t take_dirty_locked(rp_tier *t, uint64_t *bytes) RP_REQUIRES(t->mu)
 static rp_status write_batch(rp_tier *t, size_t count, rp_error *err)
 {
     rp_status st = RP_OK;
-    rp_place place;
+    rp_disk_location location;
 
     for (size_t i = 0; i < count && st == RP_OK; i++) {
-        st = rp_segments_put_chunk(t->segments, t->batch[i], &place);
+        st = rp_segments_put_chunk(t->segments, t->batch[i], &location);
         if (st != RP_OK) (void)rp_fail(err, st, "no memory to queue chunks for the disk");
     }
     return st == RP_OK ? rp_segments_sync(t->segments, err) : st;
@@ -215,12 +216,12 @@ static rp_status write_batch(rp_tier *t, size_t count, rp_error *err)
 static void end_batch_locked(rp_tier *t, size_t count, bool ok) RP_REQUIRES(t->mu)
 {
     for (size_t i = 0; i < count; i++) {
-        rp_stay *stay = stay_of(t->batch[i]);
+        rp_tier_chunk *entry = entry_of(t->batch[i]);
 
         /* A checkpoint on a full disk may have dropped it from the queue. */
-        stay->state = ok && rp_segments_has_stored(t->segments, t->batch[i]) ? RP_STAY_CLEAN
-                                                                             : RP_STAY_DIRTY;
-        if (stay->held) list_locked(t, stay);
+        entry->state = ok && rp_segments_has_stored(t->segments, t->batch[i]) ? RP_TIER_CLEAN
+                                                                              : RP_TIER_DIRTY;
+        if (entry->held) list_locked(t, entry);
     }
 }
 
@@ -266,15 +267,15 @@ static size_t drop_some_locked(rp_tier *t) RP_REQUIRES(t->mu)
     size_t count = 0;
 
     for (size_t looks = 0; looks < LOOKS_AT_ONCE && count < DROPS_AT_ONCE; looks++) {
-        rp_stay *s = t->clean.first;
+        rp_tier_chunk *s = t->clean.first;
 
         if (s == NULL || atomic_load(&t->spill.resident) - bytes <= low) break;
-        rp_stays_unlink(&t->clean, s);
+        rp_tier_list_unlink(&t->clean, s);
         if (!rp_chunk_give_up_bytes(s->chunk)) {
-            rp_stays_append(&t->clean, s);
+            rp_tier_list_append(&t->clean, s);
             continue;
         }
-        s->state = RP_STAY_SPILLED;
+        s->state = RP_TIER_SPILLED;
         bytes += s->chunk->wire_bytes;
         t->spilled += s->chunk->wire_bytes;
         t->batch[count++] = rp_chunk_ref(s->chunk);
@@ -302,14 +303,14 @@ static void wait_locked(rp_tier *t, int64_t for_ns) RP_REQUIRES(t->mu)
     t->spiller_waits = false;
 }
 
-static void let_go_of_waste_locked(rp_tier *t) RP_REQUIRES(t->mu)
+static void unref_uncached_locked(rp_tier *t) RP_REQUIRES(t->mu)
 {
-    while (t->waste != NULL) {
-        rp_loaded *waste = t->waste;
+    while (t->uncached != NULL) {
+        rp_loaded *uncached = t->uncached;
 
-        t->waste = NULL;
+        t->uncached = NULL;
         rp_mutex_unlock(&t->mu);
-        rp_tier_let_go(waste);
+        rp_tier_unref_loaded(uncached);
         rp_mutex_lock(&t->mu);
     }
 }
@@ -333,7 +334,7 @@ static void *run_spiller(void *arg)
     while (!t->stopping) {
         bool wrote, ok;
 
-        let_go_of_waste_locked(t);
+        unref_uncached_locked(t);
         is_spilling =
             atomic_load(&t->spill.resident) > mark_locked(t, is_spilling ? t->low : t->high);
         if (!is_spilling && t->wanted > 0) {
@@ -450,10 +451,10 @@ void rp_tier_free(rp_tier *t)
     stop(t);
     if (t->budget->spill == &t->spill) t->budget->spill = NULL;
     rp_mutex_lock(&t->mu);
-    while (t->dirty.first != NULL) rp_stays_unlink(&t->dirty, t->dirty.first);
-    while (t->clean.first != NULL) rp_stays_unlink(&t->clean, t->clean.first);
+    while (t->dirty.first != NULL) rp_tier_list_unlink(&t->dirty, t->dirty.first);
+    while (t->clean.first != NULL) rp_tier_list_unlink(&t->clean, t->clean.first);
     while (t->ring.first != NULL) rp_tier_uncache_locked(t, t->ring.first);
-    let_go_of_waste_locked(t);
+    unref_uncached_locked(t);
     rp_mutex_unlock(&t->mu);
     rp_budget_unref(t->budget);
     rp_cond_deinit(&t->read_cv);
@@ -480,13 +481,13 @@ void rp_tier_get_info(rp_tier *t, rp_tier_info *out)
     rp_mutex_unlock(&t->mu);
 }
 
-static uint64_t check_list_locked(const rp_stays *list, rp_stay_state state, bool *ok)
+static uint64_t check_list_locked(const rp_tier_list *list, rp_tier_state state, bool *ok)
 {
     uint64_t bytes = 0;
 
-    for (const rp_stay *s = list->first; s != NULL; s = s->next) {
+    for (const rp_tier_chunk *s = list->first; s != NULL; s = s->next) {
         *ok &= s->held && s->state == state;
-        *ok &= (s->loaded != NULL) == (state == RP_STAY_SPILLED); /* S3 */
+        *ok &= (s->loaded != NULL) == (state == RP_TIER_SPILLED); /* S3 */
         bytes += s->chunk->wire_bytes;
     }
     return bytes;
@@ -498,10 +499,10 @@ bool rp_tier_check(rp_tier *t)
     uint64_t bytes;
 
     rp_mutex_lock(&t->mu);
-    bytes = check_list_locked(&t->dirty, RP_STAY_DIRTY, &ok);
-    bytes += check_list_locked(&t->clean, RP_STAY_CLEAN, &ok);
+    bytes = check_list_locked(&t->dirty, RP_TIER_DIRTY, &ok);
+    bytes += check_list_locked(&t->clean, RP_TIER_CLEAN, &ok);
     ok &= bytes <= t->resident && t->resident <= atomic_load(&t->spill.resident); /* S1, S2 */
-    ok &= check_list_locked(&t->ring, RP_STAY_SPILLED, &ok) == t->cached;         /* S3 */
+    ok &= check_list_locked(&t->ring, RP_TIER_SPILLED, &ok) == t->cached;         /* S3 */
     rp_mutex_unlock(&t->mu);
     return ok;
 }

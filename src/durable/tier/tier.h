@@ -60,9 +60,9 @@ RP_NODISCARD rp_status rp_tier_new(const rp_tier_options *options, rp_tier **out
  * from then on. Samples in their readers' hands stay good. NULL is fine. */
 void rp_tier_free(rp_tier *tier);
 
-/* For recovery, before a table holds it: the chunk has been read from the place where it is, on
- * stable storage (rp_segments_adopt()), so it need not be written, and its bytes go at once if
- * memory is full enough. RP_NO_RESOURCE. */
+/* For recovery, before a table holds it: the chunk has been read from the location where it is,
+ * on stable storage (rp_segments_adopt()), so it need not be written, and its bytes go at once
+ * if memory is full enough. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_tier_admit(rp_tier *tier, rp_chunk *chunk);
 
 /* Brings samples into memory. True if it is done at once, with nothing to be read: on_done is

@@ -19,8 +19,11 @@
 #ifndef RP_DURABLE_TIER_TIER_INSIDE_H
 #define RP_DURABLE_TIER_TIER_INSIDE_H
 
-#include "durable/tier/tier.h"
+#include <pthread.h>
+
+#include "disk/segments.h"
 #include "table/account.h"
+#include "table/spill.h"
 #include "util/mutex.h"
 #include "util/thread.h"
 
@@ -29,12 +32,14 @@ enum {
     RP_TIER_BATCH_BYTES = 32 << 20, /* about */
 };
 
-typedef enum rp_stay_state {
-    RP_STAY_DIRTY,
-    RP_STAY_WRITING,
-    RP_STAY_CLEAN,
-    RP_STAY_SPILLED,
-} rp_stay_state;
+typedef struct rp_tier rp_tier;
+
+typedef enum rp_tier_state {
+    RP_TIER_DIRTY,
+    RP_TIER_WRITING,
+    RP_TIER_CLEAN,
+    RP_TIER_SPILLED,
+} rp_tier_state;
 
 typedef struct rp_want rp_want;
 
@@ -48,20 +53,21 @@ typedef struct rp_loaded {
 } rp_loaded;
 
 /* What the tier knows of a chunk. */
-typedef struct rp_stay {
+typedef struct rp_tier_chunk {
     rp_chunk_stay base; /* first */
     rp_chunk *chunk;
-    struct rp_stay *prev, *next; /* among the dirty, the clean, or in the ring of the cache */
-    rp_loaded *loaded;           /* in the read cache; a reference to its chunk */
-    rp_want *readers;            /* who waits for it to be read; the last is the first */
-    uint8_t state;               /* rp_stay_state */
+    struct rp_tier_chunk *prev,
+        *next;         /* among the dirty, the clean, or in the ring of the cache */
+    rp_loaded *loaded; /* in the read cache; a reference to its chunk */
+    rp_want *readers;  /* who waits for it to be read; the last is the first */
+    uint8_t state;     /* rp_tier_state */
     bool held;
     bool recent; /* used since the cache's hand passed */
-} rp_stay;
+} rp_tier_chunk;
 
-typedef struct rp_stays {
-    rp_stay *first, *last;
-} rp_stays;
+typedef struct rp_tier_list {
+    rp_tier_chunk *first, *last;
+} rp_tier_list;
 
 struct rp_tier {
     rp_spill spill; /* first: what tables know of it */
@@ -80,9 +86,9 @@ struct rp_tier {
 
     rp_mutex mu; /* rank 42 */
     rp_cond spill_cv, read_cv;
-    rp_stays dirty RP_GUARDED_BY(mu); /* oldest first */
-    rp_stays clean RP_GUARDED_BY(mu); /* oldest first, but for those that were pinned */
-    rp_stays ring RP_GUARDED_BY(mu);  /* of the cache: the hand is at the first */
+    rp_tier_list dirty RP_GUARDED_BY(mu); /* oldest first */
+    rp_tier_list clean RP_GUARDED_BY(mu); /* oldest first, but for those that were pinned */
+    rp_tier_list ring RP_GUARDED_BY(mu);  /* of the cache: the hand is at the first */
     uint64_t resident RP_GUARDED_BY(mu);
     uint64_t spilled RP_GUARDED_BY(mu);
     uint64_t cached RP_GUARDED_BY(mu);
@@ -90,7 +96,7 @@ struct rp_tier {
     uint64_t wanted RP_GUARDED_BY(mu);   /* by the largest insert that waits; <= the limit */
     rp_want *first_want, *last_want RP_GUARDED_BY(mu); /* to be read */
     size_t idle_readers RP_GUARDED_BY(mu);
-    rp_loaded *waste RP_GUARDED_BY(mu); /* no longer cached, and still to be let go */
+    rp_loaded *uncached RP_GUARDED_BY(mu); /* no longer cached, and still to be let go */
     uint64_t loads, load_bytes, hits, written RP_GUARDED_BY(mu);
     bool spiller_waits RP_GUARDED_BY(mu);
     bool stopping RP_GUARDED_BY(mu);
@@ -99,12 +105,12 @@ struct rp_tier {
     rp_chunk *batch[RP_TIER_BATCH]; /* the spiller's */
 };
 
-void rp_stays_append(rp_stays *list, rp_stay *stay);
-void rp_stays_unlink(rp_stays *list, rp_stay *stay);
+void rp_tier_list_append(rp_tier_list *list, rp_tier_chunk *entry);
+void rp_tier_list_unlink(rp_tier_list *list, rp_tier_chunk *entry);
 
 /* Takes a chunk out of the cache: it is waste, which is let go without the lock. */
-void rp_tier_uncache_locked(rp_tier *t, rp_stay *stay) RP_REQUIRES(t->mu);
-void rp_tier_let_go(rp_loaded *list);
+void rp_tier_uncache_locked(rp_tier *t, rp_tier_chunk *entry) RP_REQUIRES(t->mu);
+void rp_tier_unref_loaded(rp_loaded *list);
 
 bool rp_tier_start_readers(rp_tier *t, size_t count);
 void rp_tier_stop_readers(rp_tier *t);

@@ -3,7 +3,7 @@
  *
  *   load ──┬─ bytes in memory ──► pin, view                                   no lock
  *          ├─ in the read cache ──► reference                     ┐ one lock for all
- *          └─ on disk ──► queued, sorted by place ──► a thread reads, checks, tells all who wait
+ *          └─ on disk ──► queued, sorted by location ──► a thread reads, checks, tells all who wait
  *
  * A chunk that several loads want is read once: the first is in the queue, the others wait with
  * it. All that a load lacks is queued at once: that is the read-ahead, as deep as its caller
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "chunk/trajectory.h"
+#include "durable/tier/tier.h"
 #include "durable/tier/tier_inside.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -37,7 +38,7 @@ struct rp_want {
     job *job;
     rp_want *next_reader; /* of the same chunk */
     rp_want *next;        /* in the queue, or among those that are new */
-    rp_place place;
+    rp_disk_location location;
     rp_loaded *block; /* to read into; made by whoever asks, as each thread that allocates has
                           a heap of its own to fill */
 };
@@ -52,18 +53,18 @@ struct job {
     rp_want wants[];
 };
 
-void rp_tier_uncache_locked(rp_tier *t, rp_stay *stay)
+void rp_tier_uncache_locked(rp_tier *t, rp_tier_chunk *entry)
 {
-    rp_loaded *loaded = stay->loaded;
+    rp_loaded *loaded = entry->loaded;
 
-    rp_stays_unlink(&t->ring, stay);
-    stay->loaded = NULL;
-    t->cached -= stay->chunk->wire_bytes;
-    loaded->next = t->waste;
-    t->waste = loaded;
+    rp_tier_list_unlink(&t->ring, entry);
+    entry->loaded = NULL;
+    t->cached -= entry->chunk->wire_bytes;
+    loaded->next = t->uncached;
+    t->uncached = loaded;
 }
 
-void rp_tier_let_go(rp_loaded *list)
+void rp_tier_unref_loaded(rp_loaded *list)
 {
     while (list != NULL) {
         rp_chunk *chunk = list->chunk;
@@ -77,27 +78,27 @@ void rp_tier_let_go(rp_loaded *list)
 static void trim_cache_locked(rp_tier *t) RP_REQUIRES(t->mu)
 {
     while (t->cached > t->cache_limit) {
-        rp_stay *stay = t->ring.first;
+        rp_tier_chunk *entry = t->ring.first;
 
-        if (stay->recent) {
-            stay->recent = false;
-            rp_stays_unlink(&t->ring, stay);
-            rp_stays_append(&t->ring, stay);
+        if (entry->recent) {
+            entry->recent = false;
+            rp_tier_list_unlink(&t->ring, entry);
+            rp_tier_list_append(&t->ring, entry);
         } else {
-            rp_tier_uncache_locked(t, stay);
+            rp_tier_uncache_locked(t, entry);
         }
     }
 }
 
-static void cache_locked(rp_tier *t, rp_stay *stay, rp_loaded *loaded) RP_REQUIRES(t->mu)
+static void cache_locked(rp_tier *t, rp_tier_chunk *entry, rp_loaded *loaded) RP_REQUIRES(t->mu)
 {
     uint64_t bytes = loaded->chunk->wire_bytes;
 
-    if (!stay->held || stay->loaded != NULL || bytes > t->cache_limit / 4) return;
-    stay->loaded = loaded;
+    if (!entry->held || entry->loaded != NULL || bytes > t->cache_limit / 4) return;
+    entry->loaded = loaded;
     (void)rp_chunk_ref(loaded->chunk);
-    stay->recent = false;
-    rp_stays_append(&t->ring, stay);
+    entry->recent = false;
+    rp_tier_list_append(&t->ring, entry);
     t->cached += bytes;
     trim_cache_locked(t);
 }
@@ -129,20 +130,21 @@ static rp_loaded *new_block(rp_tier *t, size_t bytes)
     return block;
 }
 
-/* A chunk may be moved, and the segment that it was in be gone, after its place was looked up.
+/* A chunk may be moved, and the segment that it was in be gone, after its location was looked
+ * up.
  */
 static rp_status read_record(rp_tier *t, const rp_want *want, uint8_t *out, rp_error *err)
 {
-    rp_place place = want->place, now;
+    rp_disk_location location = want->location, now;
     rp_status st = RP_NOT_FOUND;
 
     for (int tries = 0; st == RP_NOT_FOUND && tries < MAX_MOVES; tries++) {
-        st = rp_segments_read(t->segments, &place, RP_RECORD_CHUNK, out, NULL, err);
-        if (st != RP_NOT_FOUND || !rp_segments_place(t->segments, want->base, &now) ||
-            now.size != place.size ||
-            (now.segment == place.segment && now.offset == place.offset))
+        st = rp_segments_read(t->segments, &location, RP_RECORD_CHUNK, out, NULL, err);
+        if (st != RP_NOT_FOUND || !rp_segments_locate(t->segments, want->base, &now) ||
+            now.size != location.size ||
+            (now.segment == location.segment && now.offset == location.offset))
             break;
-        place = now;
+        location = now;
     }
     return st;
 }
@@ -157,9 +159,9 @@ static rp_status read_chunk(rp_tier *t, const rp_want *want, rp_chunk **out, rp_
 
     if (block == NULL) return rp_fail_memory(err, bytes);
     st = RP_OK;
-    if (want->place.size != bytes)
+    if (want->location.size != bytes)
         st = rp_fail(err, RP_CORRUPT, "chunk %llu has %zu bytes, and %u on disk",
-                     (unsigned long long)want->base->origin.key, bytes, want->place.size);
+                     (unsigned long long)want->base->origin.key, bytes, want->location.size);
     if (st == RP_OK) st = read_record(t, want, block->bytes, err);
     if (st == RP_OK) {
         st = rp_chunk_adopt(&t->alloc, block->bytes, bytes, &limits,
@@ -260,13 +262,13 @@ static rp_sample_load *end_job(rp_tier *t, job *j)
 }
 
 /* Tells all who wait for the chunk; those for whom it was the last are listed. */
-static job *settle_locked(rp_tier *t, rp_stay *stay, rp_chunk *loaded, const rp_error *err)
-    RP_REQUIRES(t->mu)
+static job *settle_locked(rp_tier *t, rp_tier_chunk *entry, rp_chunk *loaded,
+                          const rp_error *err) RP_REQUIRES(t->mu)
 {
-    rp_want *want = stay->readers;
+    rp_want *want = entry->readers;
     job *over = NULL;
 
-    stay->readers = NULL;
+    entry->readers = NULL;
     while (want != NULL) {
         rp_want *next = want->next_reader;
         job *j = want->job;
@@ -290,8 +292,9 @@ static job *settle_locked(rp_tier *t, rp_stay *stay, rp_chunk *loaded, const rp_
 
 static void read_one(rp_tier *t, rp_want *want) RP_EXCLUDES(t->mu)
 {
-    rp_stay *stay = (rp_stay *)atomic_load_explicit(&want->base->stay, memory_order_acquire);
-    rp_loaded *block = want->block, *waste;
+    rp_tier_chunk *entry =
+        (rp_tier_chunk *)atomic_load_explicit(&want->base->stay, memory_order_acquire);
+    rp_loaded *block = want->block, *uncached;
     rp_chunk *loaded = NULL;
     rp_error err = {0};
     job *over;
@@ -301,14 +304,14 @@ static void read_one(rp_tier *t, rp_want *want) RP_EXCLUDES(t->mu)
     if (loaded != NULL) {
         t->loads++;
         t->load_bytes += loaded->wire_bytes;
-        cache_locked(t, stay, block);
+        cache_locked(t, entry, block);
     }
-    over = settle_locked(t, stay, loaded, &err); /* the want may be gone after this */
-    waste = t->waste;
-    t->waste = NULL;
+    over = settle_locked(t, entry, loaded, &err); /* the want may be gone after this */
+    uncached = t->uncached;
+    t->uncached = NULL;
     rp_mutex_unlock(&t->mu);
     rp_chunk_unref(loaded);
-    rp_tier_let_go(waste);
+    rp_tier_unref_loaded(uncached);
     while (over != NULL) {
         job *next = over->next;
         rp_sample_load *load = end_job(t, over);
@@ -409,9 +412,10 @@ static size_t take_residents(rp_tier *t, job *j)
     return missing;
 }
 
-static int by_place(const void *a, const void *b)
+static int by_location(const void *a, const void *b)
 {
-    const rp_place *x = &(*(rp_want *const *)a)->place, *y = &(*(rp_want *const *)b)->place;
+    const rp_disk_location *x = &(*(rp_want *const *)a)->location,
+                           *y = &(*(rp_want *const *)b)->location;
 
     if (x->segment != y->segment) return x->segment < y->segment ? -1 : 1;
     return x->offset < y->offset ? -1 : x->offset > y->offset;
@@ -436,28 +440,28 @@ static bool fetch(rp_tier *t, job *j, rp_want **missing, size_t missing_count)
     size_t new_count = 0, joined = 0;
 
     for (size_t i = 0; i < missing_count; i++)
-        if (!rp_segments_place(t->segments, missing[i]->base, &missing[i]->place)) {
+        if (!rp_segments_locate(t->segments, missing[i]->base, &missing[i]->location)) {
             j->status = rp_fail(&j->error, RP_INTERNAL, "a chunk without bytes and place");
             return true;
         }
-    if (missing_count > 1) qsort(missing, missing_count, sizeof(rp_want *), by_place);
+    if (missing_count > 1) qsort(missing, missing_count, sizeof(rp_want *), by_location);
     rp_mutex_lock(&t->mu);
     for (size_t i = 0; i < missing_count; i++) {
         rp_want *want = missing[i];
-        rp_stay *stay =
-            (rp_stay *)atomic_load_explicit(&want->base->stay, memory_order_relaxed);
+        rp_tier_chunk *entry =
+            (rp_tier_chunk *)atomic_load_explicit(&want->base->stay, memory_order_relaxed);
 
-        if (stay->loaded != NULL) {
-            want->result = rp_chunk_ref(stay->loaded->chunk);
+        if (entry->loaded != NULL) {
+            want->result = rp_chunk_ref(entry->loaded->chunk);
             want->is_loaded = true;
-            stay->recent = true;
+            entry->recent = true;
             t->hits++;
             continue;
         }
         joined++;
-        if (stay->readers == NULL) missing[new_count++] = want;
-        want->next_reader = stay->readers;
-        stay->readers = want;
+        if (entry->readers == NULL) missing[new_count++] = want;
+        want->next_reader = entry->readers;
+        entry->readers = want;
     }
     j->left = joined;
     rp_mutex_unlock(&t->mu);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "chunk/chunk.h"
-#include "disk/files_look.h"
+#include "disk/files_read_only.h"
 #include "durable/tool/data_read.h"
 #include "reprise/data.h"
 #include "util/error.h"
@@ -21,9 +21,9 @@ typedef struct dump {
     rp_data_reader reader;
     rp_image image;
     struct {
-        rp_place place;
+        rp_disk_location location;
         rp_chunk *chunk;
-    } cache[CACHED]; /* by place */
+    } cache[CACHED]; /* by location */
     /* Room for an item. */
     rp_slices *columns;
     rp_slice *slices;
@@ -32,29 +32,31 @@ typedef struct dump {
 } dump;
 
 /* Keeps its chunk until another needs its entry. */
-static rp_status get_chunk(dump *d, const rp_place *place, rp_chunk **out, rp_error *err)
+static rp_status get_chunk(dump *d, const rp_disk_location *location, rp_chunk **out,
+                           rp_error *err)
 {
-    size_t at = (size_t)((place->segment * 0x9e3779b97f4a7c15u + place->offset) >> 5) % CACHED;
+    size_t at =
+        (size_t)((location->segment * 0x9e3779b97f4a7c15u + location->offset) >> 5) % CACHED;
     rp_record record;
     rp_error why = {0};
     rp_status st;
 
-    if (d->cache[at].chunk != NULL && d->cache[at].place.segment == place->segment &&
-        d->cache[at].place.offset == place->offset) {
+    if (d->cache[at].chunk != NULL && d->cache[at].location.segment == location->segment &&
+        d->cache[at].location.offset == location->offset) {
         *out = rp_chunk_ref(d->cache[at].chunk);
         return RP_OK;
     }
-    st = rp_data_reader_get(&d->reader, place, RP_RECORD_CHUNK, &record, err);
+    st = rp_data_reader_get(&d->reader, location, RP_RECORD_CHUNK, &record, err);
     if (st != RP_OK) return st;
     st = rp_chunk_parse(d->alloc, record.payload, record.size,
                         &(rp_chunk_limits){RP_MAX_RECORD_BYTES, SIZE_MAX / 2, RP_MAX_COLUMNS},
                         out, &why);
     if (st != RP_OK)
         return rp_fail(err, st, "segment %" PRIu64 ": offset %" PRIu64 ": %.160s",
-                       place->segment, place->offset, why.text);
+                       location->segment, location->offset, why.text);
     rp_chunk_unref(d->cache[at].chunk);
     d->cache[at].chunk = rp_chunk_ref(*out);
-    d->cache[at].place = *place;
+    d->cache[at].location = *location;
     return RP_OK;
 }
 
@@ -89,7 +91,7 @@ static rp_status make_trajectory(dump *d, const rp_image_slot *slot, rp_trajecto
             const rp_image_slice *s = &d->image.slices[columns[c].first_slice + i];
             rp_chunk *chunk = NULL;
 
-            st = get_chunk(d, &d->image.places[s->place], &chunk, err);
+            st = get_chunk(d, &d->image.locations[s->location], &chunk, err);
             if (st == RP_OK)
                 d->slices[n++] = (rp_slice){chunk, s->column, s->offset, s->length};
         }
@@ -127,8 +129,8 @@ static rp_status dump_block(dump *d, const rp_manifest_table *table, size_t bloc
 {
     const char *name = table->state.options.name;
     rp_record record;
-    rp_status st = rp_data_reader_get(&d->reader, &table->blocks[block].place, RP_RECORD_BLOCK,
-                                      &record, err);
+    rp_status st = rp_data_reader_get(&d->reader, &table->blocks[block].location,
+                                      RP_RECORD_BLOCK, &record, err);
 
     if (st != RP_OK) return st;
     if (rp_manifest_hash_block(record.payload, record.size) != table->blocks[block].hash)

@@ -3,7 +3,7 @@
  *
  *   1  CURRENT and the manifests: which checkpoints there are, which is live, which segments
  *      they need
- *   2  segments: their headers, or every record of them, whose places are noted
+ *   2  segments: their headers, or every record of them, whose locations are noted
  *   3  if all is read: that each block of each manifest is where it says, is what was written,
  *      and refers to chunks that are there
  *   4  the journal: what of it is good, and whether what is not is a torn tail
@@ -14,10 +14,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "disk/files_look.h"
-#include "disk/journal.h"
+#include "disk/files_read_only.h"
+#include "disk/journal_read.h"
+#include "disk/records_scan.h"
 #include "disk/reserve.h"
-#include "durable/checkpoint/checkpoint.h"
+#include "durable/checkpoint/progress.h"
 #include "durable/tool/data_read.h"
 #include "reprise/data.h"
 #include "util/clock.h"
@@ -26,7 +27,7 @@
 
 static const char lock_name[] = "LOCK";
 
-/* A record of a segment; in the order of their places. */
+/* A record of a segment; in the order of their locations. */
 typedef struct found {
     uint64_t segment, offset;
     uint32_t size;
@@ -134,7 +135,7 @@ static void note_stray(void *ctx, const char *name)
     uint64_t number;
 
     if (s->status != RP_OK) return;
-    if (s->folder[0] != '\0' && rp_manifest_parse_name(name, &number)) return;
+    if (s->folder[0] != '\0' && rp_name_parse(name, &number)) return;
     if (s->folder[0] == '\0' &&
         (strcmp(name, lock_name) == 0 || strcmp(name, RP_CURRENT_PATH) == 0 ||
          strcmp(name, RP_RESERVE_PATH) == 0 || strcmp(name, "manifest") == 0 ||
@@ -228,15 +229,15 @@ static void consider(look *l, rp_data_file *file, rp_manifest *m)
 
 static rp_status look_at_manifests(look *l, rp_error *err)
 {
-    rp_data_numbers numbers;
+    rp_number_list numbers;
     size_t count;
-    rp_status st = rp_data_numbers_list(l->alloc, l->files, "manifest", &numbers, err);
+    rp_status st = rp_data_list_numbers(l->alloc, l->files, "manifest", &numbers, err);
 
     if (st != RP_OK) return st;
-    count = rp_data_numbers_count(&numbers);
+    count = numbers.count;
     st = look_at_current(l, count > 0, err);
     for (size_t i = 0; st == RP_OK && i < count; i++) {
-        uint64_t number = rp_data_numbers_at(&numbers, i);
+        uint64_t number = numbers.at[i];
         char path[RP_MANIFEST_PATH_BYTES];
         rp_manifest *m = NULL;
         rp_data_file *file;
@@ -257,7 +258,7 @@ static rp_status look_at_manifests(look *l, rp_error *err)
             st = RP_OK;
         }
     }
-    rp_data_numbers_deinit(&numbers);
+    rp_number_list_free(&numbers);
     return st;
 }
 
@@ -331,8 +332,14 @@ static rp_status read_records(look *l, rp_data_file *file, rp_file_kind kind, rp
     l->file = file;
     l->sealed = false;
     if (l->o->thorough) {
-        st = rp_records_scan(l->alloc, l->files, file->path, kind, l->has_id ? &l->id : NULL,
-                             note_record, l, &header, &file->good_bytes, &why);
+        st = rp_records_scan(&(rp_records_scan_options){.alloc = l->alloc,
+                                                        .files = l->files,
+                                                        .path = file->path,
+                                                        .kind = kind,
+                                                        .store = l->has_id ? &l->id : NULL,
+                                                        .each = note_record,
+                                                        .ctx = l},
+                             &header, &file->good_bytes, &why);
         if (l->records.bad) return rp_fail_memory(err, l->records.size);
         if (st == RP_OK && file->good_bytes < file->bytes)
             file->state = RP_DATA_TORN;
@@ -364,18 +371,18 @@ static uint64_t live_bytes(const look *l, uint64_t segment)
 /* Adds all files of a folder; returns how many there were before. */
 static rp_status add_all(look *l, const char *folder, rp_data_kind kind, rp_error *err)
 {
-    rp_data_numbers numbers;
-    rp_status st = rp_data_numbers_list(l->alloc, l->files, folder, &numbers, err);
+    rp_number_list numbers;
+    rp_status st = rp_data_list_numbers(l->alloc, l->files, folder, &numbers, err);
 
     if (st != RP_OK) return st;
-    for (size_t i = 0; st == RP_OK && i < rp_data_numbers_count(&numbers); i++) {
-        uint64_t number = rp_data_numbers_at(&numbers, i);
+    for (size_t i = 0; st == RP_OK && i < numbers.count; i++) {
+        uint64_t number = numbers.at[i];
         char path[RP_DATA_PATH_BYTES];
 
         (void)snprintf(path, sizeof path, "%s/%016" PRIx64, folder, number);
         if (add_file(l, kind, path, number, err) == NULL) st = RP_NO_RESOURCE;
     }
-    rp_data_numbers_deinit(&numbers);
+    rp_number_list_free(&numbers);
     return st;
 }
 
@@ -413,32 +420,32 @@ static const found *find_record(const look *l, uint64_t segment, uint64_t offset
     return NULL;
 }
 
-static rp_status check_place(const look *l, const rp_place *place, rp_record_kind kind,
-                             rp_error *err)
+static rp_status check_location(const look *l, const rp_disk_location *location,
+                                rp_record_kind kind, rp_error *err)
 {
-    const found *f = find_record(l, place->segment, place->offset);
-    char path[32];
+    const found *f = find_record(l, location->segment, location->offset);
+    char path[RP_SEGMENT_PATH_BYTES];
 
-    if (f != NULL && rp_record_is((rp_record_kind)f->kind, kind) && f->size == place->size)
+    if (f != NULL && rp_record_is((rp_record_kind)f->kind, kind) && f->size == location->size)
         return RP_OK;
     return rp_fail(err, RP_CORRUPT, "%s: offset %" PRIu64 ": there is no good %s",
-                   rp_segment_path(path, place->segment), place->offset,
+                   rp_segment_path(path, location->segment), location->offset,
                    kind == RP_RECORD_BLOCK ? "block" : "chunk");
 }
 
 static rp_status check_block(look *l, const rp_manifest_block *block, rp_error *err)
 {
     rp_record record;
-    rp_status st = check_place(l, &block->place, RP_RECORD_BLOCK, err);
+    rp_status st = check_location(l, &block->location, RP_RECORD_BLOCK, err);
 
     if (st == RP_OK)
-        st = rp_data_reader_get(&l->reader, &block->place, RP_RECORD_BLOCK, &record, err);
+        st = rp_data_reader_get(&l->reader, &block->location, RP_RECORD_BLOCK, &record, err);
     if (st != RP_OK) return st;
     if (rp_manifest_hash_block(record.payload, record.size) != block->hash)
         return rp_fail(err, RP_CORRUPT, "the block is another than was written");
     st = rp_image_read(&l->image, record.payload, record.size, err);
-    for (size_t i = 0; st == RP_OK && i < l->image.place_count; i++)
-        st = check_place(l, &l->image.places[i], RP_RECORD_CHUNK, err);
+    for (size_t i = 0; st == RP_OK && i < l->image.location_count; i++)
+        st = check_location(l, &l->image.locations[i], RP_RECORD_CHUNK, err);
     return st;
 }
 
@@ -499,7 +506,13 @@ static rp_status check_journal(look *l, rp_error *err)
         if (f->state == RP_DATA_DAMAGED || f->state == RP_DATA_TORN) broken = f;
     }
     if (first == NULL || !l->has_id) return RP_OK;
-    st = rp_journal_read(l->alloc, l->files, &l->id, from, RP_JOURNAL_LIVE, count_change, l,
+    st = rp_journal_read(&(rp_journal_read_options){.alloc = l->alloc,
+                                                    .files = l->files,
+                                                    .store = &l->id,
+                                                    .from = from,
+                                                    .how = RP_JOURNAL_LIVE,
+                                                    .each = count_change,
+                                                    .ctx = l},
                          &last, &torn, &why);
     if (st == RP_NO_RESOURCE) {
         if (err != NULL) *err = why;

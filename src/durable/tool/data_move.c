@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moving data in and out of data directories: a store is filled from one place, without
- * changing it, and written to the other. A chunk that has a place in one directory gets another
- * in the other (disk/home.h). */
+/* Moving data in and out of data directories: a store is filled from one location, without
+ * changing it, and written to the other. A chunk that has a location in one directory gets
+ * another in the other (disk/chunk_location.h). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "disk/files_look.h"
+#include "disk/files_read_only.h"
 #include "durable/durable_inside.h"
 #include "durable/reverb/reverb_checkpoint.h"
 #include "reprise/data.h"
