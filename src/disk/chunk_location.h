@@ -9,12 +9,10 @@
  * Invariants:
  *
  *   L1  `where` is segment << 32 | offset, or 0: no location. Any thread may read it. It
- * changes,
- *       under the lock of its rp_segments, when a segment is condemned, when the queue is dropped
- *       and when the chunk is moved;
+ *       changes, under the lock of its rp_segments, when a segment is condemned, when the
+ *       queue is dropped and when the chunk is moved;
  *   L2  once `stored` is true, the chunk can be read from `where`, and segments.c does not use
- * its
- *       bytes in memory until the chunk is moved;
+ *       its bytes in memory until the chunk is moved;
  *   L3  `next`, `index` and `size` never change after the location is published. */
 #ifndef RP_DISK_CHUNK_LOCATION_H
 #define RP_DISK_CHUNK_LOCATION_H

@@ -9,11 +9,9 @@
  *       RP_RECORD_LOST of the file is. A file that replaces a condemned one has every record of
  *       that file, since these may have been acknowledged;
  *   J3  nothing is appended to a file after a sync of it has failed, or after a write has
- * failed
- *       for another reason than a full disk (`is_bad`);
+ *       failed for another reason than a full disk (`is_bad`);
  *   J4  synced data ends at a sector boundary, so that no later write touches a sector that
- * holds
- *       acknowledged data. */
+ *       holds acknowledged data. */
 #ifndef RP_DISK_JOURNAL_FILE_H
 #define RP_DISK_JOURNAL_FILE_H
 

@@ -4,8 +4,7 @@
  * A plain value without a lock: its owner serialises the calls. Invariants:
  *
  *   Q1  `end` is the last batch of the list that begins with `first`; both are NULL if the
- * queue
- *       is empty;
+ *       queue is empty;
  *   Q2  the LSNs of batches ascend;
  *   Q3  `bytes` is the sum of the bytes of all batches. */
 #ifndef RP_DISK_JOURNAL_QUEUE_H

@@ -11,7 +11,7 @@
  *       update;
  *   M2  claims + bytes put into the segments + bytes of queued records <= limit;
  *   M3  `wanted` is the smallest claim that was refused since waiting inserts were last
- * retried.
+ *       retried.
  *
  * Bytes that are written between the two reads of an update count twice, so `limit` is at most
  * too small. One thread updates; any thread claims. */

@@ -8,14 +8,12 @@
  * Invariants, if no other process writes to the file system:
  *
  *   R1  the reserve has the first claim on free space: it is completed before each checkpoint,
- * and
- *       after it before the journal may write again (rp_journal_resume());
+ *       and after it before the journal may write again (rp_journal_resume());
  *   R2  a checkpoint of up to 64 MiB that does not fit into the free space writes nothing, so
- * the
- *       whole reserve can be taken again (checkpoint_segments.c);
+ *       the whole reserve can be taken again (checkpoint_segments.c);
  *   R3  chunks that were not on disk yet may use up RP_RESERVE_SPENT of RP_RESERVE_PARTS parts
- * of
- *       the reserve; more only if dead data on disk makes up for it (checkpoint_segments.c).
+ *       of the reserve; more only if dead data on disk makes up for it
+ *       (checkpoint_segments.c).
  *
  * So live data cannot use up the reserve, and after items are deleted there is space for the
  * checkpoint that frees theirs. The file stays when the process ends.

@@ -18,13 +18,11 @@
  * Invariants, whenever mu is free (rp_segments_check()):
  *
  *   S1  each entry follows the one before it directly, or is the first of a segment with a
- * higher
- *       number;
+ *       higher number;
  *   S2  the tail, if there is one, directly follows the last entry;
  *   S3  the location of a chunk is that of its last entry, and is not stored;
  *   S4  queued_bytes is the sum of the entries from `written` on, unsynced_bytes of those
- * before
- *       it; flushed <= written <= count; put_bytes is at least both sums;
+ *       before it; flushed <= written <= count; put_bytes is at least both sums;
  *   S5  the segments of entries are held.
  *
  * S1 and S2 do not hold while must_replace. */

@@ -3,6 +3,7 @@
 #ifndef RP_TEST_SEGMENTS_RIG_H
 #define RP_TEST_SEGMENTS_RIG_H
 
+#include "disk/segments.h"
 #include "disk/segments_inside.h"
 #include "support/chunks.h"
 #include "support/sim_files.h"

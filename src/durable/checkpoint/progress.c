@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
 #include "durable/checkpoint/progress.h"
+
+#include <assert.h>
+
 #include "util/clock.h"
 
 enum { REPORT_EVERY_NS = 100 * 1000 * 1000 };
@@ -13,7 +15,7 @@ static void report(rp_progress_meter *m, int64_t now_ns)
     if (m->now.total > 0 && m->now.done >= m->now.total)
         m->now.left_ns = 0;
     else if (m->now.total > 0 && m->now.done > 0) {
-        /* A total may be the size of a sparse file: the product may be over INT64_MAX. */
+        /* A total may be the size of a sparse file, so the estimate may exceed INT64_MAX. */
         double left_ns = (double)m->now.elapsed_ns *
                          ((double)(m->now.total - m->now.done) / (double)m->now.done);
         m->now.left_ns = left_ns < 0x1p62 ? (int64_t)left_ns : INT64_C(1) << 62;
@@ -25,6 +27,7 @@ void rp_progress_begin(rp_progress_meter *m, const char *what, uint64_t total)
 {
     int64_t now_ns = rp_now_ns();
 
+    assert(what != NULL);
     m->now = (rp_durable_progress){.what = what, .total = total, .left_ns = -1};
     m->started_ns = now_ns;
     report(m, now_ns);

@@ -2,11 +2,39 @@
 /* The codec of blocks. */
 #include "durable/format/image.h"
 
+#include <assert.h>
+
 #include "durable/format/pack.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/verify.h"
 
 enum { BLOCK_VERSION = 1, SLOT_FREE = 0, SLOT_LIVE = 1 };
+
+#ifndef NDEBUG
+/* Checks I1 to I3 of a whole block. */
+static bool is_valid(const rp_image *image)
+{
+    if (image->location_count > image->location_capacity ||
+        image->column_count > image->column_capacity ||
+        image->slice_count > image->slice_capacity)
+        return false; /* I1 */
+    for (size_t i = 0; i < RP_SLOTS_PER_BLOCK; i++) {
+        const rp_image_slot *slot = &image->slots[i];
+
+        if ((size_t)slot->first_column + slot->column_count > image->column_count) return false;
+    }
+    for (size_t i = 0; i < image->column_count; i++) {
+        const rp_image_column *column = &image->columns[i];
+
+        if ((size_t)column->first_slice + column->slice_count > image->slice_count)
+            return false;
+    }
+    for (size_t i = 0; i < image->slice_count; i++)
+        if (image->slices[i].location >= image->location_count) return false; /* I2 */
+    return (image->index_capacity & (image->index_capacity - 1)) == 0;        /* I3 */
+}
+#endif
 
 void rp_image_init(rp_image *image, const rp_allocator *alloc)
 {
@@ -37,7 +65,7 @@ void rp_image_clear(rp_image *image)
     if (image->index != NULL) memset(image->index, 0, image->index_capacity * sizeof(uint32_t));
 }
 
-/* Room for one more element. */
+/* Grows an array for one more element. */
 static bool make_room(rp_image *image, void *array, size_t count, size_t *capacity,
                       size_t element_size)
 {
@@ -61,11 +89,12 @@ static size_t bucket_of(const rp_image *image, const rp_disk_location *location)
     return (size_t)(hash >> 32) & (image->index_capacity - 1);
 }
 
-/* Where a location stands in the index, or the free entry where it would. */
+/* The index entry of a location, or the free entry where it would be inserted. */
 static size_t find_location(const rp_image *image, const rp_disk_location *location)
 {
     size_t at = bucket_of(image, location);
 
+    assert(2 * image->location_count <= image->index_capacity); /* I3 */
     for (; image->index[at] != 0; at = (at + 1) & (image->index_capacity - 1)) {
         const rp_disk_location *other = &image->locations[image->index[at] - 1];
         if (other->segment == location->segment && other->offset == location->offset) break;
@@ -106,6 +135,7 @@ uint32_t rp_image_add_location(rp_image *image, const rp_disk_location *location
         return 0;
     image->locations[image->location_count++] = *location;
     image->index[at] = (uint32_t)image->location_count;
+    assert(image->location_count <= image->location_capacity);
     return (uint32_t)image->location_count - 1;
 }
 
@@ -113,10 +143,12 @@ void rp_image_add_column(rp_image *image, size_t slot, bool squeeze)
 {
     rp_image_slot *s = &image->slots[slot];
 
+    assert(slot < RP_SLOTS_PER_BLOCK && s->live);
     if (!make_room(image, &image->columns, image->column_count, &image->column_capacity,
                    sizeof *image->columns))
         return;
     if (s->column_count++ == 0) s->first_column = (uint32_t)image->column_count;
+    assert((size_t)s->first_column + s->column_count == image->column_count + 1); /* I2 */
     image->columns[image->column_count++] =
         (rp_image_column){.first_slice = (uint32_t)image->slice_count, .squeeze = squeeze};
 }
@@ -126,13 +158,10 @@ void rp_image_add_slice(rp_image *image, const rp_image_slice *slice)
     if (!make_room(image, &image->slices, image->slice_count, &image->slice_capacity,
                    sizeof *image->slices))
         return;
+    assert(image->bad || slice->location < image->location_count);
+    assert(image->bad || image->column_count > 0);
     image->slices[image->slice_count++] = *slice;
-    image->columns[image->column_count - 1].slice_count++;
-}
-
-static uint64_t end_of(const rp_disk_location *location)
-{
-    return location->offset + RP_RECORD_HEADER_BYTES + location->size;
+    if (image->column_count > 0) image->columns[image->column_count - 1].slice_count++;
 }
 
 static void write_locations(const rp_image *image, rp_buf *out)
@@ -144,7 +173,7 @@ static void write_locations(const rp_image *image, rp_buf *out)
         const rp_disk_location *location = &image->locations[i];
 
         rp_pack_change(out, location->segment, before.segment);
-        rp_pack_change(out, location->offset, end_of(&before));
+        rp_pack_change(out, location->offset, rp_location_end(&before));
         rp_pack_number(out, location->size);
         before = *location;
     }
@@ -175,6 +204,7 @@ rp_status rp_image_write(const rp_image *image, rp_buf *out)
     rp_image_slot before = {0};
     uint32_t location = 0;
 
+    RP_VERIFY(image->slice_count, image->bad || is_valid(image));
     rp_pack_number(out, BLOCK_VERSION);
     write_locations(image, out);
     for (size_t i = 0; i < RP_SLOTS_PER_BLOCK; i++) {
@@ -182,7 +212,7 @@ rp_status rp_image_write(const rp_image *image, rp_buf *out)
 
         if (!slot->live) {
             rp_pack_number(out, SLOT_FREE);
-            rp_pack_number(out, (uint32_t)(slot->next + 1)); /* 0: the last */
+            rp_pack_number(out, (uint32_t)(slot->next + 1)); /* 0: the end of the free list */
             continue;
         }
         rp_pack_number(out, SLOT_LIVE);
@@ -200,7 +230,7 @@ rp_status rp_image_write(const rp_image *image, rp_buf *out)
 
 static void read_locations(rp_image *image, rp_unpack *in)
 {
-    /* Three bytes each at least: what is announced is there. */
+    /* Each location takes at least three bytes, which bounds the count. */
     uint64_t count = rp_unpack_bounded(in, rp_unpack_left(in) / 3);
     rp_disk_location before = {0};
 
@@ -208,7 +238,7 @@ static void read_locations(rp_image *image, rp_unpack *in)
         rp_disk_location location = {0};
 
         location.segment = rp_unpack_change(in, before.segment);
-        location.offset = rp_unpack_change(in, end_of(&before));
+        location.offset = rp_unpack_change(in, rp_location_end(&before));
         location.size = (uint32_t)rp_unpack_bounded(in, RP_MAX_RECORD_BYTES);
         if (location.segment == 0 || location.offset < RP_FILE_HEADER_BYTES ||
             location.offset > INT64_MAX)
@@ -296,7 +326,11 @@ rp_status rp_image_read(rp_image *image, const uint8_t *data, size_t size, rp_er
         return rp_fail_memory(err, size);
     }
     at = (size_t)(in.at - data);
-    if (!in.bad && at == size) return RP_OK;
+    assert(at <= size);
+    if (!in.bad && at == size) {
+        RP_VERIFY(image->slice_count, is_valid(image));
+        return RP_OK;
+    }
     rp_image_clear(image);
     return rp_fail(err, RP_CORRUPT, "block: malformed at byte %zu of %zu", at, size);
 }

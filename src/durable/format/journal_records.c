@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "durable/format/journal_records.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "chunk/trajectory.h"
@@ -19,6 +20,7 @@ rp_record_kind rp_journal_kind_of(const rp_change *change)
         [RP_CHANGED_ALTER] = RP_RECORD_ALTER,       [RP_CHANGED_PAUSE] = RP_RECORD_PAUSE,
         [RP_CHANGED_RENUMBER] = RP_RECORD_RENUMBER,
     };
+    assert((size_t)change->kind < sizeof kinds / sizeof kinds[0] && kinds[change->kind] != 0);
     return kinds[change->kind];
 }
 
@@ -42,17 +44,18 @@ static size_t bucket_of(const rp_journal_encoder *e, const rp_chunk *chunk)
            (e->index_capacity - 1);
 }
 
-/* The index's location for a chunk. It is never more than half full. */
+/* The index entry of a chunk, or the free entry where it would be inserted. */
 static size_t find_chunk(const rp_journal_encoder *e, const rp_chunk *chunk)
 {
     size_t at = bucket_of(e, chunk);
 
+    assert(2 * e->location_count <= e->index_capacity); /* E1 */
     while (e->index[at].turn == e->turn && e->index[at].chunk != chunk)
         at = (at + 1) & (e->index_capacity - 1);
     return at;
 }
 
-/* Room for `count` chunks in the next record. */
+/* Starts a record with up to `count` chunks. Returns false without memory. */
 static bool begin_locations(rp_journal_encoder *e, size_t count)
 {
     size_t capacity = 1024;
@@ -73,7 +76,7 @@ static bool begin_locations(rp_journal_encoder *e, size_t count)
         e->index_capacity = capacity;
         e->turn = 0;
     }
-    if (++e->turn == 0) { /* once in 4 billion records */
+    if (++e->turn == 0) { /* it wraps around: entries of old turns must not become valid */
         memset(e->index, 0, e->index_capacity * sizeof *e->index);
         e->turn = 1;
     }
@@ -98,6 +101,7 @@ static rp_status gather_locations(rp_journal_encoder *e, const rp_change *change
             rp_status st;
 
             if (e->index[at].turn == e->turn) continue;
+            assert(e->location_count < e->location_capacity); /* E1 */
             st = location_of(ctx, t->chunks[j], &e->locations[e->location_count].at);
             if (st != RP_OK) return st;
             e->locations[e->location_count].key = t->chunks[j]->origin.key;
@@ -118,8 +122,10 @@ static void write_trajectory(const rp_journal_encoder *e, const rp_trajectory *t
         rp_pack_number(out, column.slice_count << 1 | column.squeeze);
         for (size_t j = 0; j < column.slice_count; j++) {
             const rp_slice *slice = &column.slices[j];
+            size_t at = find_chunk(e, slice->chunk);
 
-            rp_pack_number(out, e->index[find_chunk(e, slice->chunk)].location);
+            assert(e->index[at].turn == e->turn); /* gather_locations() has added it */
+            rp_pack_number(out, e->index[at].location);
             rp_pack_number(out, slice->column);
             rp_pack_number(out, slice->offset);
             rp_pack_number(out, slice->length);
@@ -178,6 +184,7 @@ rp_status rp_journal_encode(rp_journal_encoder *e, rp_string table, const rp_cha
 {
     rp_status st = RP_OK;
 
+    assert(table.size >= 1 && table.size <= RP_MAX_TABLE_NAME_BYTES);
     rp_pack_number(out, table.size);
     rp_buf_append(out, table.data, table.size);
     switch (change->kind) {
@@ -231,12 +238,13 @@ void rp_decoded_change_deinit(rp_decoded_change *decoded)
     decoded->location_capacity = decoded->column_capacity = decoded->slice_capacity = 0;
 }
 
-/* Room for `more` elements behind `count`. */
+/* Grows an array for `more` elements behind the first `count`. */
 static bool make_room(const rp_decoded_change *decoded, void *array, size_t count, size_t more,
                       size_t *capacity, size_t element_size)
 {
     size_t want = *capacity < 64 ? 64 : *capacity;
 
+    assert(count <= *capacity);
     if (count + more <= *capacity) return true;
     while (want < count + more) want *= 2;
     if (!rp_resize_array(&decoded->alloc, array, *capacity, want, element_size)) return false;
@@ -255,7 +263,7 @@ static rp_string read_name(rp_unpack *in)
     return name;
 }
 
-/* How many elements follow, each of which takes at least `least` bytes. */
+/* Reads a count of elements, each of which takes at least `least` bytes. */
 static size_t read_count(rp_unpack *in, size_t least, uint64_t most)
 {
     uint64_t count = rp_unpack_bounded(in, most);
@@ -267,7 +275,7 @@ static size_t read_count(rp_unpack *in, size_t least, uint64_t most)
 static rp_status read_locations(rp_decoded_change *decoded, rp_unpack *in)
 {
     rp_disk_location before = {0};
-    size_t count = read_count(in, 11, UINT32_MAX);
+    size_t count = read_count(in, 11, UINT32_MAX); /* a location has at least 11 bytes */
 
     if (!make_room(decoded, &decoded->locations, 0, count, &decoded->location_capacity,
                    sizeof *decoded->locations))
@@ -443,8 +451,11 @@ rp_status rp_decoded_change_read(rp_decoded_change *decoded, rp_record_kind kind
     if (st != RP_OK) return rp_fail(err, st, "journal record: no memory to read it");
     if (in.bad || rp_unpack_left(&in) != 0)
         return rp_fail(err, RP_CORRUPT,
-                       "journal record of kind %d: its %zu bytes make no sense", (int)kind,
+                       "journal record of kind %d: its %zu bytes are malformed", (int)kind,
                        size);
+    assert(decoded->location_count <= decoded->location_capacity);
+    assert(decoded->column_count <= decoded->column_capacity);
+    assert(decoded->slice_count <= decoded->slice_capacity);
     return RP_OK;
 }
 

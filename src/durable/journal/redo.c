@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making again what the journal has, record by record. A record's chunks are all found before
- * anything is changed. */
+/* All chunks of a record are found before anything is changed. */
 #include "durable/journal/redo.h"
 
 #include <assert.h>
@@ -17,8 +16,8 @@ struct rp_redo {
     rp_redo_options o;
     rp_allocator alloc;
     uint64_t count;
-    rp_decoded_change decoded;
-    rp_slice *slices; /* of one trajectory */
+    rp_decoded_change decoded; /* the current record */
+    rp_slice *slices;          /* of one trajectory */
     rp_slices *columns;
     size_t slice_capacity, column_capacity;
 };
@@ -43,7 +42,7 @@ void rp_redo_free(rp_redo *r)
     if (r == NULL) return;
     alloc = r->alloc;
     tables = rp_alloc_array(&alloc, MOST_TABLES, sizeof *tables);
-    if (tables != NULL) { /* otherwise the next operation does it */
+    if (tables != NULL) { /* otherwise the next operation of each table reclaims its slots */
         size_t count = rp_store_find_tables(r->o.store, tables, MOST_TABLES);
 
         for (size_t i = 0; i < count && i < MOST_TABLES; i++) {
@@ -69,13 +68,14 @@ static bool make_room(const rp_redo *r, void *array, size_t count, size_t *capac
     size_t want = *capacity < 64 ? 64 : *capacity;
 
     if (count <= *capacity) return true;
+    assert(count <= SIZE_MAX / 2);
     while (want < count) want *= 2;
     if (!rp_resize_array(&r->alloc, array, *capacity, want, element_size)) return false;
     *capacity = want;
     return true;
 }
 
-/* The trajectory of an inserted item. Returns owned. */
+/* Builds the trajectory of an inserted item. Returns owned. */
 static rp_status make_trajectory(rp_redo *r, const rp_decoded_item *item, rp_trajectory **out,
                                  rp_error *err)
 {
@@ -85,6 +85,7 @@ static rp_status make_trajectory(rp_redo *r, const rp_decoded_item *item, rp_tra
     rp_error why;
     rp_status st;
 
+    assert((size_t)item->first_column + item->column_count <= decoded->column_count);
     for (size_t i = 0; i < item->column_count; i++) slices += columns[i].slice_count;
     if (!make_room(r, &r->slices, slices, &r->slice_capacity, sizeof *r->slices) ||
         !make_room(r, &r->columns, item->column_count, &r->column_capacity, sizeof *r->columns))
@@ -94,6 +95,7 @@ static rp_status make_trajectory(rp_redo *r, const rp_decoded_item *item, rp_tra
         for (size_t k = 0; k < columns[i].slice_count; k++, at++) {
             const rp_decoded_slice *from = &decoded->slices[columns[i].first_slice + k];
 
+            assert(at < slices && from->location < decoded->location_count);
             r->slices[at] = (rp_slice){NULL, from->column, from->offset, from->length};
             st = r->o.chunk(r->o.ctx, &decoded->locations[from->location].at,
                             &r->slices[at].chunk, err);
@@ -113,8 +115,8 @@ static rp_status make_trajectory(rp_redo *r, const rp_decoded_item *item, rp_tra
     return st;
 }
 
-/* A change that was read, with its trajectories. */
-static rp_status replay(rp_redo *r, rp_table *table, rp_error *err)
+/* Applies the decoded change to its table. */
+static rp_status apply(rp_redo *r, rp_table *table, rp_error *err)
 {
     rp_decoded_change *decoded = &r->decoded;
     size_t made = 0,
@@ -126,6 +128,7 @@ static rp_status replay(rp_redo *r, rp_table *table, rp_error *err)
             st = make_trajectory(r, &decoded->items[made], &decoded->inserted[made].trajectory,
                                  err);
     if (st == RP_OK) st = rp_table_replay(table, &decoded->change, err);
+    assert(made <= count && count <= RP_JOURNAL_MAX_ITEMS);
     for (size_t i = 0; i < made; i++) {
         rp_trajectory_unref(decoded->inserted[i].trajectory);
         decoded->inserted[i].trajectory = NULL;
@@ -133,7 +136,7 @@ static rp_status replay(rp_redo *r, rp_table *table, rp_error *err)
     return st;
 }
 
-static rp_status replay_change(rp_redo *r, const rp_record *record, rp_error *err)
+static rp_status redo_change(rp_redo *r, const rp_record *record, rp_error *err)
 {
     rp_status st =
         rp_decoded_change_read(&r->decoded, record->kind, record->payload, record->size, err);
@@ -144,7 +147,7 @@ static rp_status replay_change(rp_redo *r, const rp_record *record, rp_error *er
     if (table == NULL)
         return rp_fail(err, RP_CORRUPT, "there is no table '%.*s'", (int)r->decoded.table.size,
                        r->decoded.table.data);
-    st = replay(r, table, err);
+    st = apply(r, table, err);
     rp_table_unref(table);
     return st;
 }
@@ -153,18 +156,18 @@ static rp_status no_block(void *ctx, size_t block, rp_slot out[RP_SLOTS_PER_BLOC
                           rp_error *err)
 {
     (void)ctx, (void)out;
-    return rp_fail(err, RP_CORRUPT, "a table that was just made has a block %zu", block);
+    return rp_fail(err, RP_CORRUPT, "a new table has a block %zu", block);
 }
 
 static rp_status no_set(void *ctx, int which, uint32_t *out, size_t count, rp_error *err)
 {
     (void)ctx, (void)which, (void)out;
     if (count == 0) return RP_OK;
-    return rp_fail(err, RP_CORRUPT, "a table that was just made has %zu slots in a set", count);
+    return rp_fail(err, RP_CORRUPT, "a new table has %zu slots in a set", count);
 }
 
-/* A table that was made then: it is made now, or put into the state that it had, if it is there
- * and new. */
+/* Creates the table. If the store has a new table of that name, restores the initial state of
+ * the record. */
 static rp_status create(rp_redo *r, const rp_record *record, rp_error *err)
 {
     static const rp_restore_source nothing = {.block = no_block, .set = no_set};
@@ -213,7 +216,7 @@ rp_status rp_redo_record(void *ctx, const rp_record *record, rp_error *err)
     else if (record->kind == RP_RECORD_DROP)
         st = drop(r, record, &why);
     else
-        st = replay_change(r, record, &why);
+        st = redo_change(r, record, &why);
     if (st == RP_OK) {
         r->count++;
         return RP_OK;

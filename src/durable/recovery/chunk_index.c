@@ -1,13 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "durable/recovery/chunk_index.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "disk/records_scan.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/verify.h"
 
 enum { FIRST_CAPACITY = 1024 };
+
+#ifndef NDEBUG
+static bool is_valid(const rp_chunk_index *index)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < index->capacity; i++) {
+        if (index->entries[i].key != 0) count++;
+        if (index->entries[i].key == 0 && index->entries[i].chunk != NULL) return false;
+    }
+    return count == index->count && count <= index->capacity / 4 * 3 &&
+           (index->capacity & (index->capacity - 1)) == 0; /* X1 */
+}
+#endif
 
 void rp_chunk_index_init(rp_chunk_index *index, const rp_allocator *alloc)
 {
@@ -21,7 +37,7 @@ void rp_chunk_index_deinit(rp_chunk_index *index)
     *index = (rp_chunk_index){.alloc = index->alloc};
 }
 
-/* 0 if there can be no such location. */
+/* Packs a location. 0: it is out of range. */
 static uint64_t key_of(uint64_t segment, uint64_t offset)
 {
     if (segment >> RP_INDEX_SEGMENT_BITS != 0 || offset >> RP_INDEX_OFFSET_BITS != 0) return 0;
@@ -33,6 +49,7 @@ static rp_index_entry *slot_of(const rp_chunk_index *index, uint64_t key)
     uint64_t hash = (key ^ key >> 29) * 0x9e3779b97f4a7c15u;
     size_t at = (size_t)(hash >> 20) & (index->capacity - 1);
 
+    assert(key != 0 && index->count < index->capacity);
     while (index->entries[at].key != 0 && index->entries[at].key != key)
         at = (at + 1) & (index->capacity - 1);
     return &index->entries[at];
@@ -46,8 +63,8 @@ static rp_index_entry *find(const rp_chunk_index *index, uint64_t key)
     return entry != NULL && entry->key == key ? entry : NULL;
 }
 
-/* Enters a key, with a chunk or NULL, unless it is there with one. False if there is no memory.
- */
+/* Adds a key, and sets its chunk if that is not NULL and the entry has none. Returns false
+ * without memory. */
 static bool enter(rp_chunk_index *index, uint64_t key, rp_chunk *chunk)
 {
     rp_chunk_index more = *index;
@@ -67,6 +84,7 @@ static bool enter(rp_chunk_index *index, uint64_t key, rp_chunk *chunk)
     if (entry->key == 0) index->count++;
     entry->key = key;
     if (entry->chunk == NULL && chunk != NULL) entry->chunk = rp_chunk_ref(chunk);
+    RP_VERIFY(index->capacity, is_valid(index));
     return true;
 }
 
@@ -90,7 +108,8 @@ rp_chunk *rp_chunk_index_find(const rp_chunk_index *index, const rp_disk_locatio
     return entry != NULL ? entry->chunk : NULL;
 }
 
-/* Parses a chunk and tells it where it is. Limits are those of the format: it was let in. */
+/* Parses a chunk and attaches its location. The limits are those of the format: the chunk was
+ * admitted when it was inserted. */
 static rp_status parse(rp_chunk_index *index, rp_segments *segments,
                        const rp_disk_location *location, uint64_t first, const uint8_t *payload,
                        rp_chunk **out, rp_error *err)
@@ -106,8 +125,8 @@ static rp_status parse(rp_chunk_index *index, rp_segments *segments,
     return st;
 }
 
-/* Enters what was read from a location: it is there already, if it was moved and has been read
- * from another. */
+/* Adds the chunk of a record. A moved chunk may have been read from another location already;
+ * then that one is shared. */
 static rp_status add(rp_chunk_index *index, rp_segments *segments,
                      const rp_disk_location *location, uint64_t first, const uint8_t *payload,
                      rp_error *err)
@@ -167,7 +186,7 @@ rp_status rp_chunk_index_scan(rp_chunk_index *index, const rp_chunk_scan_options
                         &header, &end, err);
 
     if (s.status != RP_OK) return s.status;
-    /* Behind what is needed a crash may have left anything. */
+    /* Behind the bytes that are needed a crash may have left anything. */
     if (st != RP_OK && !(st == RP_CORRUPT && o->bytes > 0 && end >= o->bytes)) return st;
     if (header.number != o->number)
         return rp_fail(err, RP_CORRUPT, "%s: it is segment %" PRIu64, path, header.number);
@@ -202,6 +221,7 @@ rp_status rp_chunk_index_get(rp_chunk_index *index, rp_segments *segments,
         rp_release(&index->alloc, payload, (size_t)location->size + 1);
         if (st != RP_OK) return st;
         chunk = rp_chunk_index_find(index, location);
+        assert(chunk != NULL);
     }
     if (chunk->wire_bytes != location->size)
         return rp_fail(err, RP_CORRUPT,

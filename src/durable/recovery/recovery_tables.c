@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The blocks, chunks and tables of one checkpoint. */
+/* Steps 2 and 3 of recovery: the blocks, chunks and tables of one checkpoint.
+ *
+ * Invariants:
+ *
+ *   T1  kept.count is the number of tables in the manifest; the blocks of a table have the same
+ *       index in both;
+ *   T2  a survey has at most one bit for each used slot, and live_count is the number of bits;
+ *   T3  the catalogue gets the blocks only if no table was altered. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,13 +16,13 @@
 #include "util/kill_point.h"
 #include "util/mem.h"
 
-/* What of a table cannot be taken as it is saved. Made when something was dropped, or the
- * selectors are others. */
+/* The items of a table that can be loaded. Needed if data is damaged, or if the selectors of
+ * the store's table differ from the saved ones. */
 typedef struct survey {
-    uint8_t *live; /* a bit for each slot that has an item that can be loaded */
+    uint8_t *live; /* a bit for each slot whose item can be loaded */
     size_t live_bytes;
     uint64_t live_count;
-    uint32_t *sets[2]; /* the orders, of those alone */
+    uint32_t *sets[2]; /* the order of the dense sets, of these items only */
     size_t set_counts[2], set_capacities[2];
 } survey;
 
@@ -24,13 +31,13 @@ struct rp_loading {
     const rp_manifest *m;
     rp_kept_tables kept;
     rp_image image;
-    uint8_t *payload; /* of a block */
+    uint8_t *payload; /* of one block */
     size_t payload_capacity;
-    rp_slice *slices; /* of an item */
+    rp_slice *slices; /* of one item */
     rp_slices *columns;
     size_t slice_capacity, column_capacity;
-    bool is_damaged; /* salvage: something could not be read */
-    bool is_altered; /* a table is not as it was saved */
+    bool is_damaged; /* salvage: a block or segment could not be read */
+    bool is_altered; /* a table was restored differently from its saved state */
 };
 
 rp_status rp_loading_new(rp_recovery *r, const rp_manifest *m, rp_loading **out, rp_error *err)
@@ -69,6 +76,7 @@ void rp_loading_free(rp_loading *l)
 
 static const char *name_of(const rp_loading *l, size_t table)
 {
+    assert(table < l->m->table_count);
     return l->m->tables[table].state.options.name;
 }
 
@@ -78,10 +86,11 @@ static rp_status read_block(rp_loading *l, size_t table, size_t index, rp_error 
     const rp_manifest_block *block = &l->m->tables[table].blocks[index];
     const rp_manifest_segment *segment =
         rp_find_segment(l->m->segments, l->m->segment_count, block->location.segment);
-    uint64_t end = block->location.offset + RP_RECORD_HEADER_BYTES + block->location.size;
+    uint64_t end = rp_location_end(&block->location);
     rp_status st;
 
-    assert(segment != NULL); /* the manifest was checked for that */
+    assert(table < l->m->table_count && index < l->m->tables[table].block_count);
+    assert(segment != NULL); /* rp_manifest_reader_take() has checked that */
     if (end > segment->bytes)
         return rp_fail(err, RP_CORRUPT,
                        "segment %" PRIu64 ": a block at %" PRIu64 " is beyond its end",
@@ -105,8 +114,7 @@ static rp_status read_block(rp_loading *l, size_t table, size_t index, rp_error 
 static rp_status add_share(rp_loading *l, rp_kept_block *block,
                            const rp_disk_location *location)
 {
-    uint64_t bytes = (uint64_t)RP_RECORD_HEADER_BYTES + location->size;
-    uint64_t end = location->offset + bytes;
+    uint64_t bytes = rp_location_bytes(location), end = rp_location_end(location);
 
     for (uint32_t i = block->share_count; i-- > 0;)
         if (block->shares[i].segment == location->segment) {
@@ -121,7 +129,7 @@ static rp_status add_share(rp_loading *l, rp_kept_block *block,
     return RP_OK;
 }
 
-/* Enters the chunks of the block in l->image, and what it needs of which segment. */
+/* Marks the chunks of the block in l->image as wanted, and computes its shares. */
 static rp_status note_block(rp_loading *l, rp_kept_block *block, rp_error *err)
 {
     rp_status st = add_share(l, block, &block->at.location);
@@ -158,7 +166,7 @@ static rp_status read_blocks(rp_loading *l, size_t table, rp_error *err)
         kept->blocks[b].at = saved->blocks[b];
         if (st == RP_OK) st = note_block(l, &kept->blocks[b], err);
         if (st == RP_CORRUPT && l->r->salvage) {
-            l->is_damaged = true; /* its items are reported later */
+            l->is_damaged = true; /* survey_block() reports its items */
             continue;
         }
         if (st != RP_OK) return st;
@@ -171,7 +179,7 @@ static void count_bytes(void *ctx, uint64_t bytes)
     rp_progress_add(((rp_loading *)ctx)->r->meter, bytes);
 }
 
-/* Notes that a segment is not whole: the next checkpoint leaves it. */
+/* Records a damaged segment: the next checkpoint vacates it. */
 static rp_status note_damaged(rp_recovery *r, uint64_t number, rp_error *err)
 {
     size_t more = 2 * r->damaged_capacity + 8;
@@ -182,6 +190,7 @@ static rp_status note_damaged(rp_recovery *r, uint64_t number, rp_error *err)
             return rp_fail_memory(err, more * sizeof *r->damaged);
         r->damaged_capacity = more;
     }
+    assert(r->damaged_count == 0 || r->damaged[r->damaged_count - 1] < number);
     r->damaged[r->damaged_count++] = number;
     return RP_OK;
 }
@@ -263,7 +272,8 @@ static bool reserve(rp_loading *l, size_t slices, size_t columns)
     return true;
 }
 
-/* The trajectory of a slot of l->image, checked as one that comes from a peer. */
+/* Builds the trajectory of a slot of l->image. Checks it like one from a peer. Returns owned.
+ */
 static rp_status make_trajectory(rp_loading *l, const rp_image_slot *slot,
                                  const rp_signature *signature, rp_trajectory **out,
                                  rp_error *err)
@@ -272,6 +282,7 @@ static rp_status make_trajectory(rp_loading *l, const rp_image_slot *slot,
     size_t count = 0, at = 0;
     rp_status st;
 
+    assert((size_t)slot->first_column + slot->column_count <= l->image.column_count);
     for (size_t c = 0; c < slot->column_count; c++) count += columns[c].slice_count;
     if (!reserve(l, count, slot->column_count)) return rp_fail_memory(err, count);
     for (size_t c = 0; c < slot->column_count; c++) {
@@ -298,6 +309,7 @@ static rp_status make_trajectory(rp_loading *l, const rp_image_slot *slot,
 
 static bool is_live(const survey *s, uint64_t slot)
 {
+    assert(slot / 8 < s->live_bytes); /* T2 */
     return (s->live[slot / 8] >> slot % 8 & 1) != 0;
 }
 
@@ -317,7 +329,7 @@ static void drop_block(rp_loading *l, size_t table, size_t index, const rp_error
                        (index + 1) * RP_SLOTS_PER_BLOCK - 1, why->text);
 }
 
-/* Finds the items of a block that can be loaded. */
+/* Finds the items of a block that can be loaded. Reports the others. */
 static rp_status survey_block(rp_loading *l, size_t table, size_t index, survey *s,
                               rp_error *err)
 {
@@ -352,6 +364,7 @@ static rp_status survey_block(rp_loading *l, size_t table, size_t index, survey 
             return st;
         }
         rp_trajectory_unref(trajectory);
+        assert(!is_live(s, number)); /* T2 */
         s->live[number / 8] |= (uint8_t)(1 << number % 8);
         s->live_count++;
     }
@@ -363,8 +376,8 @@ static bool same_selector(const rp_selector_options *a, const rp_selector_option
     return a->kind == b->kind && (a->kind != RP_PRIORITIZED || a->exponent == b->exponent);
 }
 
-/* The order of a set: as it was saved, as far as its items are there; or, for a selector that
- * is another, by slot. */
+/* Computes the order of a dense set: the saved order without lost items, or, for another
+ * selector, by slot. */
 static rp_status survey_set(rp_loading *l, size_t table, rp_table *t, int which, survey *s,
                             rp_error *err)
 {
@@ -423,12 +436,13 @@ static rp_status survey_table(rp_loading *l, size_t table, rp_table *t, survey *
     return st;
 }
 
-/* The state of a table with the items of the survey alone. */
+/* The state of a table with the items of the survey only. */
 static rp_table_state altered_state(const rp_table_state *saved, const survey *s,
                                     const rp_table *t)
 {
     rp_table_state state = *saved;
 
+    assert(s->live_count <= saved->slots_used); /* T2 */
     state.options.sampler = t->options.sampler;
     state.options.remover = t->options.remover;
     state.limiter.deletes += (int64_t)(saved->live - s->live_count);
@@ -447,11 +461,11 @@ static rp_table_state altered_state(const rp_table_state *saved, const survey *s
 typedef struct source {
     rp_loading *l;
     size_t table;
-    const survey *survey; /* NULL: all as it was saved */
+    const survey *survey; /* NULL: the table is restored as it was saved */
     const rp_table_state *state;
 } source;
 
-/* The next slot after `slot` that has no item. */
+/* The next slot after `slot` without an item. */
 static uint32_t next_free(const source *s, uint64_t slot)
 {
     for (uint64_t i = slot + 1; i < s->state->slots_used; i++)
@@ -482,8 +496,9 @@ static rp_status fill_slot(const source *s, size_t index, uint64_t number, rp_sl
     out->turn = from->turn;
     out->state = RP_SLOT_LIVE;
     if (from->sequence > RP_MAX_SEQUENCE)
-        return rp_fail(err, RP_CORRUPT, "slot %" PRIu64 ": its sequence is absurd", number);
-    return make_trajectory(s->l, from, NULL, &out->trajectory, err); /* restore checks it */
+        return rp_fail(err, RP_CORRUPT, "slot %" PRIu64 ": its sequence is too large", number);
+    /* rp_table_restore() checks the signature. */
+    return make_trajectory(s->l, from, NULL, &out->trajectory, err);
 }
 
 static rp_status give_block(void *ctx, size_t block, rp_slot out[RP_SLOTS_PER_BLOCK],
@@ -494,7 +509,7 @@ static rp_status give_block(void *ctx, size_t block, rp_slot out[RP_SLOTS_PER_BL
     size_t i = 0;
 
     if (st == RP_CORRUPT && s->survey != NULL) {
-        rp_image_clear(&s->l->image); /* all of its slots are free */
+        rp_image_clear(&s->l->image); /* the survey has no item of this block */
         st = RP_OK;
     }
     for (; i < RP_SLOTS_PER_BLOCK && st == RP_OK; i++)
@@ -543,7 +558,7 @@ static rp_status compare(const rp_loading *l, const rp_table *t, const rp_table_
     return RP_OK;
 }
 
-/* The store's table for a saved one, which is made if it is not there. Returns owned. */
+/* Returns a reference to the store's table for a saved one; creates it if it is missing. */
 static rp_status match_table(rp_loading *l, const rp_table_options *saved, rp_table **out,
                              bool *other, rp_error *err)
 {
@@ -594,7 +609,7 @@ static rp_status restore_table(rp_loading *l, size_t table, rp_error *err)
     return st;
 }
 
-/* Before the first is touched. */
+/* Compares all tables before the first one is changed. */
 static rp_status compare_all(const rp_loading *l, rp_error *err)
 {
     rp_status st = RP_OK;
@@ -616,6 +631,8 @@ rp_status rp_loading_restore(rp_loading *l, rp_error *err)
 {
     rp_store_state store = {l->m->store.seed, l->m->store.keys};
     rp_status st = compare_all(l, err);
+
+    assert(l->kept.count == l->m->table_count); /* T1 */
 
     for (size_t t = 0; t < l->m->table_count && st == RP_OK; t++) {
         st = restore_table(l, t, err);

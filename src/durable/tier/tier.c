@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Start and stop, chunks that enter and leave, and the spiller. */
 #include "durable/tier/tier.h"
+
+#include <assert.h>
 
 #include "durable/tier/tier_inside.h"
 #include "table/table.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/verify.h"
 
 enum {
     DEFAULT_READERS = 16,
     MAX_READERS = 256,
-    DROPS_AT_ONCE = 256,       /* chunks, under one lock */
-    LOOKS_AT_ONCE = 1024,      /* at chunks that may be pinned, under one lock */
-    RETRY_NS = 1000000000,     /* after the disk has failed */
-    PINNED_RETRY_NS = 5000000, /* when all that could go is pinned */
+    DROPS_AT_ONCE = 256,       /* chunks whose bytes are freed, under one lock */
+    LOOKS_AT_ONCE = 1024,      /* chunks that are examined, under one lock */
+    RETRY_NS = 1000000000,     /* after a failed write */
+    PINNED_RETRY_NS = 5000000, /* if all clean chunks are pinned */
 };
 
 void rp_tier_list_append(rp_tier_list *list, rp_tier_chunk *entry)
 {
+    assert(entry->prev == NULL && entry->next == NULL && list->first != entry);
     entry->prev = list->last;
     entry->next = NULL;
     *(list->last == NULL ? &list->first : &list->last->next) = entry;
@@ -26,10 +31,20 @@ void rp_tier_list_append(rp_tier_list *list, rp_tier_chunk *entry)
 
 void rp_tier_list_unlink(rp_tier_list *list, rp_tier_chunk *entry)
 {
+    assert(entry->prev == NULL ? list->first == entry : entry->prev->next == entry);
+    assert(entry->next == NULL ? list->last == entry : entry->next->prev == entry);
     *(entry->prev == NULL ? &list->first : &entry->prev->next) = entry->next;
     *(entry->next == NULL ? &list->last : &entry->next->prev) = entry->prev;
     entry->prev = entry->next = NULL;
 }
+
+#ifndef NDEBUG
+/* About how many entries the checker walks. */
+static size_t entry_estimate(const rp_tier *t)
+{
+    return (size_t)((t->resident + t->cached) / 1024);
+}
+#endif
 
 static rp_tier_chunk *entry_of(const rp_chunk *chunk)
 {
@@ -40,6 +55,7 @@ static void free_entry(rp_chunk_stay *base)
 {
     rp_tier_chunk *entry = (rp_tier_chunk *)base;
 
+    assert(entry->loaded == NULL && entry->readers == NULL);
     rp_release(&entry->chunk->alloc, entry, sizeof *entry);
 }
 
@@ -55,7 +71,7 @@ static rp_tier_chunk *new_entry_locked(rp_chunk *chunk)
     return entry;
 }
 
-/* The list that a stay is in, if it is held; NULL if in none. */
+/* The list for an entry, if it is held (S1). NULL: none. */
 static rp_tier_list *list_of(rp_tier *t, const rp_tier_chunk *entry)
 {
     return entry->state == RP_TIER_DIRTY   ? &t->dirty
@@ -85,12 +101,14 @@ static void count_in_locked(rp_tier *t, uint64_t bytes) RP_REQUIRES(t->mu)
 
 static void count_out_locked(rp_tier *t, uint64_t bytes) RP_REQUIRES(t->mu)
 {
+    assert(t->resident >= bytes); /* S2 */
     t->resident -= bytes;
     (void)atomic_fetch_sub(&t->spill.resident, bytes);
 }
 
 static void enter_locked(rp_tier *t, rp_tier_chunk *entry) RP_REQUIRES(t->mu)
 {
+    assert(!entry->held);
     entry->held = true;
     list_locked(t, entry);
     if (entry->state == RP_TIER_SPILLED)
@@ -101,19 +119,22 @@ static void enter_locked(rp_tier *t, rp_tier_chunk *entry) RP_REQUIRES(t->mu)
 
 static void leave_locked(rp_tier *t, rp_tier_chunk *entry) RP_REQUIRES(t->mu)
 {
+    assert(entry->held);
     entry->held = false;
     unlist_locked(t, entry);
     if (entry->state != RP_TIER_SPILLED) {
         count_out_locked(t, entry->chunk->wire_bytes);
         return;
     }
+    assert(t->spilled >= entry->chunk->wire_bytes); /* S2 */
     t->spilled -= entry->chunk->wire_bytes;
     if (entry->loaded != NULL) rp_tier_uncache_locked(t, entry);
 }
 
-/* What may be in memory before the spiller has to begin, or at most when it has done. */
+/* The high or low mark of the spiller, lowered so that the largest waiting insert fits. */
 static uint64_t mark_locked(const rp_tier *t, uint64_t mark) RP_REQUIRES(t->mu)
 {
+    assert(t->wanted <= t->spill.limit);
     return mark < t->spill.limit - t->wanted ? mark : t->spill.limit - t->wanted;
 }
 
@@ -127,8 +148,9 @@ static void wake_spiller_locked(rp_tier *t) RP_REQUIRES(t->mu)
     }
 }
 
-/* Chunks enter and leave in any order of being told, so what counts is how they are now: after
- * every change of a chunk we are called once, so the last call sees how it has become. */
+/* Called once after every change of a chunk between held and not held. Calls for one chunk may
+ * come out of order, so each call looks at the current state; the last one sees the final
+ * state. */
 static void on_moved(rp_spill *spill, rp_chunk *const *chunks, size_t count)
 {
     rp_tier *t = (rp_tier *)spill;
@@ -139,14 +161,14 @@ static void on_moved(rp_spill *spill, rp_chunk *const *chunks, size_t count)
         bool is_held = rp_holders_count(&chunks[i]->holders) > 0;
 
         if (entry == NULL && is_held) entry = new_entry_locked(chunks[i]);
-        if (entry == NULL || entry->held == is_held)
-            continue; /* no memory: it stays uncounted */
+        if (entry == NULL || entry->held == is_held) continue; /* without memory: not counted */
         if (is_held)
             enter_locked(t, entry);
         else
             leave_locked(t, entry);
     }
-    wake_spiller_locked(t); /* also to let go of what was cached: here a table is locked */
+    RP_VERIFY(entry_estimate(t), rp_tier_is_valid_locked(t));
+    wake_spiller_locked(t); /* also to release uncached chunks: a table lock is held here */
     rp_mutex_unlock(&t->mu);
 }
 
@@ -199,8 +221,7 @@ static size_t take_dirty_locked(rp_tier *t, uint64_t *bytes) RP_REQUIRES(t->mu)
     return count;
 }
 
-/* Synced, and not just written: segments keep from memory what is not, in case the disk fails.
- */
+/* Writes the batch and syncs it: the segments keep chunks in memory until they are synced. */
 static rp_status write_batch(rp_tier *t, size_t count, rp_error *err)
 {
     rp_status st = RP_OK;
@@ -218,6 +239,7 @@ static void end_batch_locked(rp_tier *t, size_t count, bool ok) RP_REQUIRES(t->m
     for (size_t i = 0; i < count; i++) {
         rp_tier_chunk *entry = entry_of(t->batch[i]);
 
+        assert(entry->state == RP_TIER_WRITING);
         /* A checkpoint on a full disk may have dropped it from the queue. */
         entry->state = ok && rp_segments_has_stored(t->segments, t->batch[i]) ? RP_TIER_CLEAN
                                                                               : RP_TIER_DIRTY;
@@ -225,14 +247,14 @@ static void end_batch_locked(rp_tier *t, size_t count, bool ok) RP_REQUIRES(t->m
     }
 }
 
-static void tell(rp_tier *t, bool degraded, const char *text)
+static void report(rp_tier *t, bool degraded, const char *text)
 {
     if (t->on_event != NULL) t->on_event(t->ctx, degraded, text);
 }
 
-/* Writes the oldest dirty chunks. True if they are safe now, or there were none. If the last
- * batch failed, an empty one is written as well: it syncs what the segments still have of that
- * batch, and so finds out whether the disk can be written again. */
+/* Writes the oldest dirty chunks. Returns true if they are on stable storage now, or there were
+ * none. If the last batch failed, also writes an empty one: its sync writes the rest of the
+ * failed batch and so shows whether the disk can be written again. */
 static bool write_some_locked(rp_tier *t, bool *wrote) RP_REQUIRES(t->mu)
 {
     rp_error err = {0};
@@ -252,15 +274,15 @@ static bool write_some_locked(rp_tier *t, bool *wrote) RP_REQUIRES(t->mu)
     rp_mutex_unlock(&t->mu);
     for (size_t i = 0; i < count; i++) rp_chunk_unref(t->batch[i]);
     if (!ok && !was_degraded)
-        tell(t, true, err.text);
+        report(t, true, err.text);
     else if (ok && was_degraded)
-        tell(t, false, "the disk tier writes again");
+        report(t, false, "the disk tier writes again");
     rp_mutex_lock(&t->mu);
     return ok;
 }
 
-/* Drops clean chunks, oldest first, until there is room enough. Returns how many; what cannot
- * go now goes to the end of the list. */
+/* Frees the bytes of clean chunks, oldest first, down to the low mark. Returns how many. Pinned
+ * chunks go to the end of the list. */
 static size_t drop_some_locked(rp_tier *t) RP_REQUIRES(t->mu)
 {
     uint64_t low = mark_locked(t, t->low), bytes = 0;
@@ -275,6 +297,7 @@ static size_t drop_some_locked(rp_tier *t) RP_REQUIRES(t->mu)
             rp_tier_list_append(&t->clean, s);
             continue;
         }
+        assert(s->state == RP_TIER_CLEAN && s->held && s->loaded == NULL);
         s->state = RP_TIER_SPILLED;
         bytes += s->chunk->wire_bytes;
         t->spilled += s->chunk->wire_bytes;
@@ -287,7 +310,7 @@ static size_t drop_some_locked(rp_tier *t) RP_REQUIRES(t->mu)
         rp_chunk_unref(t->batch[i]);
     }
     rp_mutex_lock(&t->mu);
-    count_out_locked(t, bytes); /* only now: an insert may take this room at once */
+    count_out_locked(t, bytes); /* after they are freed: an insert may use the space at once */
     rp_mutex_unlock(&t->mu);
     rp_budget_wake_waiters(t->budget);
     rp_mutex_lock(&t->mu);
@@ -315,7 +338,7 @@ static void unref_uncached_locked(rp_tier *t) RP_REQUIRES(t->mu)
     }
 }
 
-/* Has those who wait for room ask again, if they still do. */
+/* Wakes the inserts that wait for space. Those that still do not fit set `wanted` again. */
 static void forget_wanted_locked(rp_tier *t) RP_REQUIRES(t->mu)
 {
     if (t->wanted == 0) return;
@@ -380,7 +403,7 @@ static rp_status check_options(const rp_tier_options *o, rp_error *err)
         return rp_fail(err, RP_INVALID, "readers must be <= %d, got %zu", MAX_READERS,
                        o->readers);
     if (b->spill != NULL || rp_budget_used(b) > 0)
-        return rp_fail(err, RP_PRECONDITION, "the store is in use already");
+        return rp_fail(err, RP_PRECONDITION, "the store has items or a disk tier already");
     return RP_OK;
 }
 
@@ -399,6 +422,7 @@ static void set_up(rp_tier *t, const rp_tier_options *o)
     t->spill.limit = o->max_memory - t->cache_limit;
     t->high = t->spill.limit / 4 * 3;
     t->low = t->spill.limit / 5 * 3;
+    assert(t->low <= t->high && t->high <= t->spill.limit);
     t->spill.moved = on_moved;
     t->spill.make_room = make_room;
     t->spill.start_load = start_load;
@@ -426,7 +450,8 @@ rp_status rp_tier_new(const rp_tier_options *options, rp_tier **out, rp_error *e
     if (!t->has_spiller ||
         !rp_tier_start_readers(t, options->readers > 0 ? options->readers : DEFAULT_READERS)) {
         rp_tier_free(t);
-        return rp_fail(err, RP_NO_RESOURCE, "no threads for the disk tier");
+        return rp_fail(err, RP_NO_RESOURCE,
+                       "the threads of the disk tier could not be started");
     }
     t->budget->spill = &t->spill;
     *out = t;
@@ -493,16 +518,24 @@ static uint64_t check_list_locked(const rp_tier_list *list, rp_tier_state state,
     return bytes;
 }
 
-bool rp_tier_check(rp_tier *t)
+bool rp_tier_is_valid_locked(rp_tier *t)
 {
     bool ok = true;
     uint64_t bytes;
 
-    rp_mutex_lock(&t->mu);
     bytes = check_list_locked(&t->dirty, RP_TIER_DIRTY, &ok);
     bytes += check_list_locked(&t->clean, RP_TIER_CLEAN, &ok);
     ok &= bytes <= t->resident && t->resident <= atomic_load(&t->spill.resident); /* S1, S2 */
     ok &= check_list_locked(&t->ring, RP_TIER_SPILLED, &ok) == t->cached;         /* S3 */
+    return ok;
+}
+
+bool rp_tier_check(rp_tier *t)
+{
+    bool ok;
+
+    rp_mutex_lock(&t->mu);
+    ok = rp_tier_is_valid_locked(t);
     rp_mutex_unlock(&t->mu);
     return ok;
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is in a checkpoint, one block of slots at a time. Of the chunks, those read last are
- * kept, since items beside one another share them. */
+/* Reads the items of a checkpoint, one block of slots at a time. Keeps the chunks that were
+ * read last, since neighbouring items share them.
+ *
+ *   U1  a cache entry with a chunk has a reference to it and its location;
+ *   U2  `items` counts the items of the current table that were passed on. */
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -24,14 +28,14 @@ typedef struct dump {
         rp_disk_location location;
         rp_chunk *chunk;
     } cache[CACHED]; /* by location */
-    /* Room for an item. */
+    /* Scratch memory for one item. */
     rp_slices *columns;
     rp_slice *slices;
     size_t column_room, slice_room;
-    uint64_t items; /* of this table */
+    uint64_t items; /* U2 */
 } dump;
 
-/* Keeps its chunk until another needs its entry. */
+/* Returns a reference to the chunk at a location, from the cache or from the disk. */
 static rp_status get_chunk(dump *d, const rp_disk_location *location, rp_chunk **out,
                            rp_error *err)
 {
@@ -41,6 +45,7 @@ static rp_status get_chunk(dump *d, const rp_disk_location *location, rp_chunk *
     rp_error why = {0};
     rp_status st;
 
+    assert(at < CACHED);
     if (d->cache[at].chunk != NULL && d->cache[at].location.segment == location->segment &&
         d->cache[at].location.offset == location->offset) {
         *out = rp_chunk_ref(d->cache[at].chunk);
@@ -83,6 +88,7 @@ static rp_status make_trajectory(dump *d, const rp_image_slot *slot, rp_trajecto
     size_t slices = 0, n = 0;
     rp_status st;
 
+    assert((size_t)slot->first_column + slot->column_count <= d->image.column_count);
     for (size_t c = 0; c < slot->column_count; c++) slices += columns[c].slice_count;
     st = reserve(d, slot->column_count, slices, err);
     for (size_t c = 0; st == RP_OK && c < slot->column_count; c++) {
@@ -91,6 +97,7 @@ static rp_status make_trajectory(dump *d, const rp_image_slot *slot, rp_trajecto
             const rp_image_slice *s = &d->image.slices[columns[c].first_slice + i];
             rp_chunk *chunk = NULL;
 
+            assert(n < d->slice_room && s->location < d->image.location_count);
             st = get_chunk(d, &d->image.locations[s->location], &chunk, err);
             if (st == RP_OK)
                 d->slices[n++] = (rp_slice){chunk, s->column, s->offset, s->length};
@@ -113,6 +120,7 @@ static rp_status dump_slot(dump *d, const char *table, const rp_image_slot *slot
     };
     rp_status st = make_trajectory(d, slot, &item.trajectory, err);
 
+    assert(slot->live);
     if (st != RP_OK) return st;
     d->o->on_item(d->o->ctx, table, &item);
     rp_trajectory_unref(item.trajectory);
@@ -129,13 +137,15 @@ static rp_status dump_block(dump *d, const rp_manifest_table *table, size_t bloc
 {
     const char *name = table->state.options.name;
     rp_record record;
-    rp_status st = rp_data_reader_get(&d->reader, &table->blocks[block].location,
-                                      RP_RECORD_BLOCK, &record, err);
+    rp_status st;
 
+    assert(block < table->block_count);
+    st = rp_data_reader_get(&d->reader, &table->blocks[block].location, RP_RECORD_BLOCK,
+                            &record, err);
     if (st != RP_OK) return st;
     if (rp_manifest_hash_block(record.payload, record.size) != table->blocks[block].hash)
-        return rp_fail(err, RP_CORRUPT, "table '%.64s': block %zu is another than was written",
-                       name, block);
+        return rp_fail(err, RP_CORRUPT,
+                       "table '%.64s': block %zu is not the one that was written", name, block);
     st = rp_image_read(&d->image, record.payload, record.size, err);
     for (size_t i = 0; st == RP_OK && i < RP_SLOTS_PER_BLOCK && !is_enough(d); i++) {
         if (!d->image.slots[i].live) continue;
@@ -145,7 +155,7 @@ static rp_status dump_block(dump *d, const rp_manifest_table *table, size_t bloc
     return st;
 }
 
-static void tell_table(const dump *d, const rp_table_state *s)
+static void report_table(const dump *d, const rp_table_state *s)
 {
     const rp_table_info info = {
         .name = s->options.name,
@@ -184,7 +194,7 @@ static rp_status dump_tables(dump *d, rp_error *err)
         if (d->o->table != NULL && strcmp(d->o->table, table->state.options.name) != 0)
             continue;
         found = true;
-        tell_table(d, &table->state);
+        report_table(d, &table->state);
         d->items = 0;
         if (d->o->on_item == NULL) continue;
         for (size_t b = 0; st == RP_OK && b < table->block_count && !is_enough(d); b++)

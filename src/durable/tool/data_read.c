@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "durable/tool/data_read.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -39,6 +40,7 @@ rp_status rp_data_reader_get(rp_data_reader *r, const rp_disk_location *location
     rp_status st = open_segment(r, location->segment, err);
 
     if (st != RP_OK) return st;
+    assert(r->file != NULL && r->segment == location->segment); /* Y1 */
     (void)rp_segment_path(path, location->segment);
     if (location->size > RP_MAX_RECORD_BYTES)
         return rp_fail(err, RP_CORRUPT, "%s: offset %" PRIu64 ": no record is that large", path,
@@ -47,12 +49,13 @@ rp_status rp_data_reader_get(rp_data_reader *r, const rp_disk_location *location
     if (rp_buf_reserve(&r->buf, size) == NULL) return rp_fail_memory(err, size);
     st = r->files->ops->read(r->file, location->offset, r->buf.data, size, &got, err);
     if (st != RP_OK) return st;
+    assert(got <= size);
     st = rp_record_read(r->buf.data, got, NULL, out, &why);
     if (st != RP_OK)
         return rp_fail(err, st, "%s: offset %" PRIu64 ": %.160s", path, location->offset,
                        why.text);
     if (!rp_record_is(out->kind, kind) || out->size != location->size)
-        return rp_fail(err, RP_CORRUPT, "%s: offset %" PRIu64 ": it is another record", path,
+        return rp_fail(err, RP_CORRUPT, "%s: offset %" PRIu64 ": another record is there", path,
                        location->offset);
     return RP_OK;
 }
