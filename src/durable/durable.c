@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "durable/durable_inside.h"
+#include "durable/recovery/configured.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/kill_point.h"
@@ -158,61 +159,6 @@ static void jump_keys(rp_durable *d, uint64_t lsn)
     rp_store_restore(d->store, &state);
 }
 
-/* The max_size of each table of the store before recovery. If it is larger than the saved one
- * it is set after the redo, since the changes of the journal were made with the saved one. */
-typedef struct sizes {
-    rp_table **tables; /* references */
-    int64_t *most;
-    size_t count;
-} sizes;
-
-static void free_sizes(rp_durable *d, sizes *s)
-{
-    for (size_t i = 0; i < s->count; i++) rp_table_unref(s->tables[i]);
-    rp_release(&d->alloc, s->tables, s->count * sizeof *s->tables);
-    rp_release(&d->alloc, s->most, s->count * sizeof *s->most);
-}
-
-static rp_status note_sizes(rp_durable *d, sizes *s, rp_error *err)
-{
-    size_t count = rp_store_find_tables(d->store, NULL, 0);
-
-    if (count == 0) return RP_OK;
-    s->tables = rp_alloc_array(&d->alloc, count, sizeof *s->tables);
-    s->most = rp_alloc_array(&d->alloc, count, sizeof *s->most);
-    if (s->tables == NULL || s->most == NULL) {
-        rp_release(&d->alloc, s->tables, count * sizeof *s->tables);
-        rp_release(&d->alloc, s->most, count * sizeof *s->most);
-        return rp_fail_memory(err, count * sizeof *s->tables);
-    }
-    s->count = count; /* it cannot change: the store is not in use yet */
-    (void)rp_store_find_tables(d->store, s->tables, count);
-    for (size_t i = 0; i < count; i++) {
-        rp_table_info info;
-
-        rp_table_get_info(s->tables[i], &info);
-        s->most[i] = info.max_size;
-    }
-    return RP_OK;
-}
-
-static rp_status raise_sizes(const sizes *s, bool *raised, rp_error *err)
-{
-    rp_status st = RP_OK;
-
-    for (size_t i = 0; i < s->count && st == RP_OK; i++) {
-        rp_table_change change = {.which = RP_CHANGE_MAX_SIZE, .max_size = s->most[i]};
-        rp_table_info info;
-
-        rp_table_get_info(s->tables[i], &info);
-        if (info.closed || info.max_size >= s->most[i])
-            continue; /* closed: the redo dropped it */
-        st = rp_table_alter(s->tables[i], &change, err);
-        *raised = true;
-    }
-    return st;
-}
-
 /* Sets the disk usage in `info` from the newest checkpoint, until the next one is written. */
 static void note_storage(rp_durable *d)
 {
@@ -241,23 +187,24 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_jour
                      .segment_bytes = d->options.segment_bytes,
                      .max_memory = d->options.max_memory,
                      .salvage = d->options.salvage,
-                     .accept_changes = d->options.accept_changes,
                      .meter = &d->meter,
                      .on_event = on_recovery_event,
                      .on_tier_event = on_tier_event,
                      .ctx = d};
     rp_checkpointer *c = &d->checkpointer;
-    sizes wanted = {0};
+    rp_configured configured;
     uint64_t before;
-    bool raised = false;
-    rp_status st = note_sizes(d, &wanted, err);
+    bool changed = false;
+    rp_status st = rp_configured_read(&configured, &d->alloc, d->store, err);
 
     if (st == RP_OK) st = rp_recover(&r, err);
     before = r.lsn;
     if (st == RP_OK && r.has_journal) st = rp_durable_redo(d, &r, err);
+    if (st == RP_OK && !d->options.accept_changes)
+        st = rp_configured_compare(&configured, d->store, err);
     if (st == RP_OK) st = rp_recovery_settle(&r, err);
-    if (st == RP_OK) st = raise_sizes(&wanted, &raised, err);
-    free_sizes(d, &wanted);
+    if (st == RP_OK) st = rp_configured_apply(&configured, d->store, &changed, err);
+    rp_configured_free(&configured);
     if (st != RP_OK) {
         rp_recovery_deinit(&r);
         return st;
@@ -266,7 +213,7 @@ static rp_status recover(rp_durable *d, bool *needs_checkpoint, bool *found_jour
     if (r.lsn > before) jump_keys(d, r.lsn);
     d->info.recovered_items = r.items;
     d->info.last_checkpoint = r.checkpoint;
-    *needs_checkpoint = r.is_fresh || !r.is_whole || !r.is_same || raised ||
+    *needs_checkpoint = r.is_fresh || !r.is_whole || !r.is_same || changed ||
                         (r.has_journal && d->options.mode == RP_DURABLE_CHECKPOINT);
     *found_journal = r.has_journal;
     d->segments = r.segments;

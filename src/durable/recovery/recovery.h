@@ -5,7 +5,7 @@
  *      or bad, the other manifests from the highest number down
  *   2  reads its blocks, then its segments from end to end: checks every record and parses each
  *      chunk that a block refers to, once
- *   3  compares the tables with those of the store, creates missing ones, restores all
+ *   3  gives the tables of the store the saved selectors, creates missing ones, restores all
  *   4  moves checkpoints that failed to quarantine, removes left-over temporary files
  *
  * Between 3 and 4 the caller redoes the journal with the same chunk index.
@@ -26,7 +26,7 @@ typedef struct rp_recovery {
     rp_store *store;
     uint64_t segment_bytes;
     uint64_t max_memory; /* 0: no disk tier */
-    bool salvage, accept_changes;
+    bool salvage;
     rp_progress_meter *meter;
     void (*on_event)(void *ctx, bool degraded, const char *text);
     void (*on_tier_event)(void *ctx, bool degraded, const char *text); /* passed to the tier */

@@ -371,58 +371,23 @@ static rp_status survey_block(rp_loading *l, size_t table, size_t index, survey 
     return RP_OK;
 }
 
-static bool same_selector(const rp_selector_options *a, const rp_selector_options *b)
-{
-    return a->kind == b->kind && (a->kind != RP_PRIORITIZED || a->exponent == b->exponent);
-}
-
-/* Computes the order of a dense set: the saved order without lost items, or, for another
- * selector, by slot. */
-static rp_status survey_set(rp_loading *l, size_t table, rp_table *t, int which, survey *s,
-                            rp_error *err)
+/* Computes the order of a dense set: the saved order without lost items. */
+static rp_status survey_set(rp_loading *l, size_t table, int which, survey *s, rp_error *err)
 {
     const rp_manifest_table *saved = &l->m->tables[table];
-    const rp_table_state *state = &saved->state;
-    const rp_selector_options *now = which == 0 ? &t->options.sampler : &t->options.remover;
-    const rp_selector_options *then =
-        which == 0 ? &state->options.sampler : &state->options.remover;
-    bool same = same_selector(now, then);
-    uint64_t most = same ? state->set_counts[which] : s->live_count;
+    uint64_t most = saved->state.set_counts[which];
 
-    if (now->kind != RP_UNIFORM && now->kind != RP_PRIORITIZED) return RP_OK;
     if (most == 0) return RP_OK;
     s->sets[which] = rp_alloc_array(l->r->alloc, (size_t)most, sizeof(uint32_t));
     if (s->sets[which] == NULL) return rp_fail_memory(err, (size_t)most * sizeof(uint32_t));
     s->set_capacities[which] = (size_t)most;
-    if (same) {
-        for (uint64_t i = 0; i < most; i++)
-            if (is_live(s, saved->sets[which][i]))
-                s->sets[which][s->set_counts[which]++] = saved->sets[which][i];
-        return RP_OK;
-    }
-    for (size_t b = 0; b * RP_SLOTS_PER_BLOCK < state->slots_used; b++) {
-        bool has_read = false;
-
-        for (size_t i = 0; i < RP_SLOTS_PER_BLOCK; i++) {
-            uint64_t number = (uint64_t)b * RP_SLOTS_PER_BLOCK + i;
-            rp_weighed w;
-            rp_status st;
-
-            if (number >= state->slots_used || !is_live(s, number)) continue;
-            st = has_read ? RP_OK : read_block(l, table, b, err);
-            has_read = true;
-            if (st == RP_OK) st = rp_table_weigh(t, l->image.slots[i].priority, &w, err);
-            if (st != RP_OK) return st == RP_INVALID ? RP_PRECONDITION : st;
-            if (now->kind == RP_UNIFORM ||
-                (which == 0 ? w.sampler_value : w.remover_value) == 0)
-                s->sets[which][s->set_counts[which]++] = (uint32_t)number;
-        }
-    }
+    for (uint64_t i = 0; i < most; i++)
+        if (is_live(s, saved->sets[which][i]))
+            s->sets[which][s->set_counts[which]++] = saved->sets[which][i];
     return RP_OK;
 }
 
-static rp_status survey_table(rp_loading *l, size_t table, rp_table *t, survey *s,
-                              rp_error *err)
+static rp_status survey_table(rp_loading *l, size_t table, survey *s, rp_error *err)
 {
     const rp_manifest_table *saved = &l->m->tables[table];
     rp_status st = RP_OK;
@@ -432,19 +397,16 @@ static rp_status survey_table(rp_loading *l, size_t table, rp_table *t, survey *
     if (s->live == NULL) return rp_fail_memory(err, s->live_bytes);
     for (size_t b = 0; b < saved->block_count && st == RP_OK; b++)
         st = survey_block(l, table, b, s, err);
-    for (int w = 0; w < 2 && st == RP_OK; w++) st = survey_set(l, table, t, w, s, err);
+    for (int w = 0; w < 2 && st == RP_OK; w++) st = survey_set(l, table, w, s, err);
     return st;
 }
 
 /* The state of a table with the items of the survey only. */
-static rp_table_state altered_state(const rp_table_state *saved, const survey *s,
-                                    const rp_table *t)
+static rp_table_state altered_state(const rp_table_state *saved, const survey *s)
 {
     rp_table_state state = *saved;
 
     assert(s->live_count <= saved->slots_used); /* T2 */
-    state.options.sampler = t->options.sampler;
-    state.options.remover = t->options.remover;
     state.limiter.deletes += (int64_t)(saved->live - s->live_count);
     state.live = s->live_count;
     state.set_counts[0] = s->set_counts[0];
@@ -533,8 +495,8 @@ static rp_status give_set(void *ctx, int which, uint32_t *out, size_t count, rp_
     return RP_OK;
 }
 
-static rp_status compare(const rp_loading *l, const rp_table *t, const rp_table_options *saved,
-                         bool *other, rp_error *err)
+static rp_status compare_signature(const rp_loading *l, const rp_table *t,
+                                   const rp_table_options *saved, rp_error *err)
 {
     bool same = false;
     rp_status st =
@@ -545,29 +507,23 @@ static rp_status compare(const rp_loading *l, const rp_table *t, const rp_table_
         return rp_fail(err, RP_PRECONDITION,
                        "table '%.64s': its signature is not the one that is saved",
                        saved->name);
-    *other = !same_selector(&t->options.sampler, &saved->sampler) ||
-             !same_selector(&t->options.remover, &saved->remover);
-    if (*other && !l->r->accept_changes)
-        return rp_fail(err, RP_PRECONDITION,
-                       "table '%.64s': it is saved with sampler %s and remover %s, not %s and "
-                       "%s, or with another exponent",
-                       saved->name, rp_selector_name(saved->sampler.kind),
-                       rp_selector_name(saved->remover.kind),
-                       rp_selector_name(t->options.sampler.kind),
-                       rp_selector_name(t->options.remover.kind));
     return RP_OK;
 }
 
-/* Returns a reference to the store's table for a saved one; creates it if it is missing. */
+/* Returns a reference to the store's table for a saved one, with the saved selectors; creates
+ * it if it is missing. */
 static rp_status match_table(rp_loading *l, const rp_table_options *saved, rp_table **out,
-                             bool *other, rp_error *err)
+                             rp_error *err)
 {
     rp_string name = {saved->name, strlen(saved->name)};
     rp_status st;
 
-    *other = false;
     *out = rp_store_find_table(l->r->store, name);
-    if (*out != NULL) return compare(l, *out, saved, other, err);
+    if (*out != NULL) {
+        st = compare_signature(l, *out, saved, err);
+        if (st == RP_OK) st = rp_table_reselect(*out, &saved->sampler, &saved->remover, err);
+        return st;
+    }
     st = rp_store_add_table(l->r->store, saved, NULL, err);
     if (st == RP_INVALID) {
         st = RP_CORRUPT;
@@ -582,15 +538,14 @@ static rp_status restore_table(rp_loading *l, size_t table, rp_error *err)
     rp_table_state state = l->m->tables[table].state;
     rp_table *t = NULL;
     survey s = {0};
-    bool other = false, altered;
+    bool altered = l->is_damaged;
     source from;
     rp_restore_source given = {give_block, give_set, &from};
-    rp_status st = match_table(l, &state.options, &t, &other, err);
+    rp_status st = match_table(l, &state.options, &t, err);
 
-    altered = other || l->is_damaged;
-    if (st == RP_OK && altered) st = survey_table(l, table, t, &s, err);
+    if (st == RP_OK && altered) st = survey_table(l, table, &s, err);
     if (st == RP_OK && altered) {
-        state = altered_state(&state, &s, t);
+        state = altered_state(&state, &s);
         l->is_altered = true;
     }
     if (st == RP_OK) {
@@ -609,7 +564,7 @@ static rp_status restore_table(rp_loading *l, size_t table, rp_error *err)
     return st;
 }
 
-/* Compares all tables before the first one is changed. */
+/* Compares all signatures before the first table is changed. */
 static rp_status compare_all(const rp_loading *l, rp_error *err)
 {
     rp_status st = RP_OK;
@@ -618,10 +573,9 @@ static rp_status compare_all(const rp_loading *l, rp_error *err)
         const rp_table_options *saved = &l->m->tables[t].state.options;
         rp_string name = {saved->name, strlen(saved->name)};
         rp_table *table = rp_store_find_table(l->r->store, name);
-        bool other;
 
         if (table == NULL) continue;
-        st = compare(l, table, saved, &other, err);
+        st = compare_signature(l, table, saved, err);
         rp_table_unref(table);
     }
     return st;
