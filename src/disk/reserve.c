@@ -2,6 +2,55 @@
 #include "disk/reserve.h"
 
 #include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PATH_BYTES = 16 };
+
+static const char *spare_path(char out[PATH_BYTES], int number)
+{
+    (void)snprintf(out, PATH_BYTES, RP_RESERVE_PATH ".%d", number);
+    return out;
+}
+
+/* Creates an empty file, if it does not exist. */
+static rp_status make_empty(const rp_reserve *r, const char *path)
+{
+    rp_file *file = NULL;
+    rp_status st = r->files->ops->open(r->files, path, RP_OPEN_CREATE, &file, NULL);
+
+    if (st == RP_OK) r->files->ops->close(file);
+    return st == RP_EXISTS ? RP_OK : st;
+}
+
+rp_status rp_reserve_keep_files(const rp_reserve *r)
+{
+    char path[PATH_BYTES];
+    rp_status st = RP_OK;
+
+    if (r->wanted == 0) return RP_OK;
+    for (int i = 1; i <= RP_RESERVE_FILES && st == RP_OK; i++)
+        st = make_empty(r, spare_path(path, i));
+    return st;
+}
+
+bool rp_reserve_lacks_files(const rp_reserve *r)
+{
+    char path[PATH_BYTES];
+    rp_status st = make_empty(r, spare_path(path, 0));
+
+    (void)r->files->ops->remove(r->files, path, NULL);
+    return st == RP_NO_RESOURCE;
+}
+
+bool rp_reserve_has_name(const char *name)
+{
+    char path[PATH_BYTES];
+
+    for (int i = 0; i <= RP_RESERVE_FILES; i++)
+        if (strcmp(name, spare_path(path, i)) == 0) return true;
+    return strcmp(name, RP_RESERVE_PATH) == 0;
+}
 
 static rp_status open_file(const rp_reserve *r, rp_file **file)
 {
@@ -65,6 +114,10 @@ rp_status rp_reserve_keep(rp_reserve *r, uint64_t bytes)
 
 void rp_reserve_release(rp_reserve *r)
 {
+    char path[PATH_BYTES];
+
+    for (int i = 1; i <= RP_RESERVE_FILES; i++)
+        (void)r->files->ops->remove(r->files, spare_path(path, i), NULL);
     if (r->held > 0) (void)r->files->ops->remove(r->files, RP_RESERVE_PATH, NULL);
     r->held = 0;
 }

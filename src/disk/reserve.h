@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Disk space that is reserved for a checkpoint, by the file "reserve". Its bytes mean nothing.
+ * The empty files "reserve.1" to "reserve.4" reserve inodes: a checkpoint creates a segment, a
+ * manifest, CURRENT and a journal file before it can remove any.
  *
  * On a full disk, dead data can only be removed after a checkpoint without it is complete. So a
  * checkpoint that finds the disk full removes the file and writes into its space. Then the file
@@ -22,6 +24,8 @@
 #ifndef RP_DISK_RESERVE_H
 #define RP_DISK_RESERVE_H
 
+#include <stdbool.h>
+
 #include "disk/files.h"
 
 #define RP_RESERVE_PATH "reserve"
@@ -30,7 +34,8 @@ enum {
     RP_RESERVE_SHARE = 16,       /* the reserve takes at most 1/16 of the file system */
     RP_RESERVE_LEAST = 16 << 10, /* bytes; a smaller reserve is useless */
     RP_RESERVE_PARTS = 4,        /* R3 */
-    RP_RESERVE_SPENT = 1
+    RP_RESERVE_SPENT = 1,
+    RP_RESERVE_FILES = 4 /* empty files */
 };
 
 typedef struct rp_reserve {
@@ -44,7 +49,15 @@ typedef struct rp_reserve {
  * status but RP_OK: the file system does not allow a reserve; then only checkpoints on a full
  * disk do not work. */
 rp_status rp_reserve_keep(rp_reserve *r, uint64_t bytes);
-/* Removes the file and so frees its space. */
+/* Creates those of the empty files that are missing. Not while the journal is lost: it needs an
+ * inode for its next file first. RP_NO_RESOURCE: the file system has no inodes left. */
+rp_status rp_reserve_keep_files(const rp_reserve *r);
+/* Removes the files and so frees their space and inodes. */
 void rp_reserve_release(rp_reserve *r);
+/* True if the file system has no inode left for a new file. Creates a file to find out, and
+ * removes it. */
+bool rp_reserve_lacks_files(const rp_reserve *r);
+/* True if a file of that name, in the data directory itself, belongs to the reserve. */
+bool rp_reserve_has_name(const char *name);
 
 #endif

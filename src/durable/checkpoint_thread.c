@@ -85,6 +85,7 @@ static bool is_disk_short(rp_durable *d)
     if (rp_segments_is_full(d->segments)) return true;
     if (d->files->ops->space == NULL) return true;
     if (d->files->ops->space(d->files, &total, &available, NULL) != RP_OK) return true;
+    if (rp_reserve_lacks_files(&d->reserve)) return true;
     return available < total / 8 || available < reserve_bytes(d);
 }
 
@@ -125,6 +126,8 @@ static rp_status write_with_reserve(rp_durable *d, rp_checkpoint_result *result,
     rp_status st = rp_reserve_keep(&d->reserve, reserve_bytes(d));
     bool is_wanted = is_room_wanted(d);
 
+    if (st == RP_OK && !(d->journal != NULL && rp_journal_is_lost(d->journal)))
+        st = rp_reserve_keep_files(&d->reserve);
     c->is_short = false;
     if (is_wanted)
         st = RP_NO_RESOURCE;

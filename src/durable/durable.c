@@ -292,6 +292,7 @@ static rp_status start(rp_durable *d, rp_error *err)
     if (st == RP_OK && found_journal && needs_checkpoint) st = sync_segments(d, err);
     d->reserve.files = d->files;
     if (st == RP_OK) (void)rp_reserve_keep(&d->reserve, d->tuning.reserve_bytes);
+    if (st == RP_OK) (void)rp_reserve_keep_files(&d->reserve);
     if (st == RP_OK && needs_checkpoint) st = rp_durable_write_checkpoint(d, err);
     if (st == RP_OK && d->options.mode != RP_DURABLE_CHECKPOINT)
         st = rp_durable_start_journal(d, err);

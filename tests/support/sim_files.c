@@ -98,6 +98,9 @@ static rp_status sim_open(rp_files *files, const char *path, rp_open_how how, rp
     if (st == RP_OK &&
         (how == RP_OPEN_CREATE ? !rp_sim_has_parent(&disk->now, path) : e == NULL))
         st = rp_fail(err, RP_NOT_FOUND, "%s: open: No such file or directory", path);
+    if (st == RP_OK && how == RP_OPEN_CREATE && disk->inodes != 0 &&
+        disk->now.count >= disk->inodes)
+        st = rp_fail(err, RP_NO_RESOURCE, "%s: open: No space left on device", path);
     if (st == RP_OK) {
         file = rp_sim_need(calloc(1, sizeof *file));
         file->base.files = files;

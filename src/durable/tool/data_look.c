@@ -146,7 +146,7 @@ static void note_stray(void *ctx, const char *name)
     if (s->folder[0] != '\0' && rp_name_parse(name, &number)) return;
     if (s->folder[0] == '\0' &&
         (strcmp(name, lock_name) == 0 || strcmp(name, RP_CURRENT_PATH) == 0 ||
-         strcmp(name, RP_RESERVE_PATH) == 0 || strcmp(name, "manifest") == 0 ||
+         rp_reserve_has_name(name) || strcmp(name, "manifest") == 0 ||
          strcmp(name, "seg") == 0 || strcmp(name, "wal") == 0 ||
          strcmp(name, "quarantine") == 0))
         return;
