@@ -97,6 +97,12 @@ typedef struct rp_restore_source {
 RP_NODISCARD rp_status rp_table_restore(rp_table *t, const rp_table_state *state,
                                         const rp_restore_source *source, rp_error *err);
 
+/* Gives the table another sampler and remover; the items stay. Nobody else may use the table
+ * meanwhile. RP_PRECONDITION names an item whose priority a selector does not take;
+ * RP_NO_RESOURCE. After a failure the table is as before. */
+RP_NODISCARD rp_status rp_table_reselect(rp_table *t, const rp_selector_options *sampler,
+                                         const rp_selector_options *remover, rp_error *err);
+
 /* What is in the table now counts as unchanged, as after a cut that was kept: for who has
  * restored it from blocks that are on disk. No cut of it may be open. */
 void rp_table_set_unchanged(rp_table *t);

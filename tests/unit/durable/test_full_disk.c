@@ -368,6 +368,36 @@ static void live_data_that_filled_the_disk_is_deleted_issue_20(void **state)
     for (int more = 0; more <= 160; more += 80) refill(more);
 }
 
+enum { INODES = 26 };
+
+/* Files, not bytes, run out. Then all items are deleted, and the checkpoint that frees their
+ * files has inodes to be written with. */
+static void a_disk_without_inodes(rp_durability mode)
+{
+    static uint64_t keys[MOST_ITEMS];
+    rp_sim *disk = rp_sim_new();
+    bench b;
+
+    rp_sim_set_inodes(disk, INODES);
+    rp_sim_set_capacity(disk, 64 << 20);
+    open_with(&b, disk, mode, MOST_ITEMS, SMALL_SEGMENT, DISK);
+    while (!is_degraded(&b) && b.next < 2000) try_insert(&b);
+    assert_true(is_degraded(&b));
+    for (uint64_t i = 0; i < b.next; i++) keys[i] = i + 1;
+    (void)!rp_table_delete(b.table, keys, (size_t)b.next, NULL, NULL);
+    wait_until_well(&b);
+    assert_true(insert(&b));
+    close_bench(&b);
+    rp_sim_free(disk);
+}
+
+static void a_disk_without_inodes_is_left_issue_20(void **state)
+{
+    (void)state;
+    a_disk_without_inodes(RP_DURABLE_INTERVAL);
+    a_disk_without_inodes(RP_DURABLE_SYNC);
+}
+
 enum { WRITERS = 64, ROOM = 20 * CHUNK };
 
 static atomic_int done_count;
@@ -750,6 +780,7 @@ RP_TESTS(full_disk)
         cmocka_unit_test(sync_frees_dead_chunks_on_a_full_disk_issue_20),
         cmocka_unit_test(interval_is_well_again_without_a_free_byte_issue_20),
         cmocka_unit_test(sync_is_well_again_without_a_free_byte_issue_20),
+        cmocka_unit_test(a_disk_without_inodes_is_left_issue_20),
         cmocka_unit_test(live_data_that_filled_the_disk_is_deleted_issue_20),
         cmocka_unit_test(inserts_without_room_do_not_enter_issue_20),
         cmocka_unit_test(an_insert_that_has_gone_leaves_the_store_well_issue_20),

@@ -305,7 +305,7 @@ static void what_is_missing_is_named(void **state)
     assert_ok(s->fs->ops->remove(s->fs, "items.tfrecord", NULL));
     assert_load_fails(s, RP_NOT_FOUND, "items.tfrecord");
     assert_ok(s->fs->ops->remove(s->fs, "DONE", NULL));
-    assert_load_fails(s, RP_CORRUPT, "there is no DONE");
+    assert_load_fails(s, RP_CORRUPT, "DONE is missing");
 }
 
 static void the_newest_that_is_done_is_read(void **state)

@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+#include "disk/journal_read.h"
+#include "durable/journal/redo.h"
 #include "durable/recovery/chunk_index.h"
 #include "support/fixture.h"
 #include "support/sim_files.h"
@@ -177,14 +179,15 @@ typedef struct resolver {
     rp_chunk_index index;
 } resolver;
 
-static rp_status find_chunk(void *ctx, const rp_place *place, rp_chunk **out, rp_error *err)
+static rp_status find_chunk(void *ctx, const rp_disk_location *location, rp_chunk **out,
+                            rp_error *err)
 {
     resolver *r = ctx;
     uint64_t bytes;
-    rp_status st = rp_segments_open(r->segments, place->segment, &bytes, err);
+    rp_status st = rp_segments_open(r->segments, location->segment, &bytes, err);
 
-    if (st == RP_OK) st = rp_chunk_index_want(&r->index, place, err);
-    if (st == RP_OK) st = rp_chunk_index_get(&r->index, r->segments, place, out, err);
+    if (st == RP_OK) st = rp_chunk_index_want(&r->index, location, err);
+    if (st == RP_OK) st = rp_chunk_index_get(&r->index, r->segments, location, out, err);
     return st;
 }
 
@@ -199,8 +202,8 @@ static uint64_t recover(rp_sim *disk, uint64_t *digest)
                                     .next_number = 1 << 20};
     rp_test_bed bed;
     resolver r = {0};
-    rp_replayer *replayer = NULL;
-    rp_replayer_options o = {.alloc = rp_allocator_default(), .chunk = find_chunk, .ctx = &r};
+    rp_redo *redo = NULL;
+    rp_redo_options o = {.alloc = rp_allocator_default(), .chunk = find_chunk, .ctx = &r};
     uint64_t last = 0, torn;
     rp_error err = {.text = ""};
 
@@ -209,12 +212,17 @@ static uint64_t recover(rp_sim *disk, uint64_t *digest)
     o.store = bed.store;
     assert_ok_err(rp_segments_new(&segments, &r.segments, &err), &err);
     rp_chunk_index_init(&r.index, rp_allocator_default());
-    assert_ok_err(rp_replayer_new(&o, &replayer, &err), &err);
-    assert_ok_err(rp_journal_read(rp_allocator_default(), files, &id, 0, RP_JOURNAL_LIVE,
-                                  rp_replayer_visit, replayer, &last, &torn, &err),
+    assert_ok_err(rp_redo_new(&o, &redo, &err), &err);
+    assert_ok_err(rp_journal_read(&(rp_journal_read_options){.alloc = rp_allocator_default(),
+                                                             .files = files,
+                                                             .store = &id,
+                                                             .how = RP_JOURNAL_LIVE,
+                                                             .each = rp_redo_record,
+                                                             .ctx = redo},
+                                  &last, &torn, &err),
                   &err);
-    assert_int_equal(rp_replayer_count(replayer), last);
-    rp_replayer_free(replayer);
+    assert_int_equal(rp_redo_count(redo), last);
+    rp_redo_free(redo);
     *digest = digest_of(bed.store);
     rp_chunk_index_deinit(&r.index);
     rp_test_bed_deinit(&bed);

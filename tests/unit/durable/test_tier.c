@@ -508,7 +508,7 @@ static void test_damaged_record_fails_its_sample_alone(void **state)
     rp_sample_options options = {.count = 4, .distinct = true};
     rp_sample samples[4];
     rp_tier_rig rig;
-    rp_place place;
+    rp_disk_location location;
     rp_sample sample;
     char path[32];
     size_t drawn;
@@ -517,10 +517,10 @@ static void test_damaged_record_fails_its_sample_alone(void **state)
     set_up(&rig);
     fill(&rig, 1, 300);
     assert_ok(rp_table_peek_unread(rig.table, (uint64_t[]){3}, 1, &sample, NULL, NULL));
-    assert_true(rp_chunk_place(rp_trajectory_get_chunk(sample.trajectory, 0), &place));
+    assert_true(rp_chunk_locate(rp_trajectory_get_chunk(sample.trajectory, 0), &location));
     rp_samples_release(&sample, 1);
-    assert_true(rp_sim_flip(rig.disk, rp_segment_path(path, place.segment),
-                            8 * (place.offset + 32 + 5000)));
+    assert_true(rp_sim_flip(rig.disk, rp_segment_path(path, location.segment),
+                            8 * (location.offset + 32 + 5000)));
     assert_int_equal(peek(&rig, 3), RP_CORRUPT);
     assert_int_equal(peek(&rig, 3), RP_CORRUPT); /* it is not kept for good either */
     assert_ok(peek(&rig, 2));
@@ -745,9 +745,9 @@ static void test_admitted_chunks(void **state)
     for (uint64_t key = 1; key <= ITEMS; key++) {
         rp_chunk *chunk = rp_tier_rig_chunk(&rig.bed.alloc, key, ROW);
         rp_insert item = {.key = key, .priority = 1};
-        rp_place place;
+        rp_disk_location location;
 
-        assert_ok(rp_segments_put_chunk(rig.segments, chunk, &place));
+        assert_ok(rp_segments_put_chunk(rig.segments, chunk, &location));
         assert_ok(rp_segments_sync(rig.segments, &rig.bed.err));
         assert_ok(rp_tier_admit(rig.tier, chunk));
         item.trajectory = rp_tier_rig_join(&rig.bed.alloc, &chunk, 1);

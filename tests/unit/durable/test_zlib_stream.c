@@ -143,7 +143,7 @@ static void a_stream_without_its_end_is_damaged(void **state)
         rp_buf_clear(&out);
         assert_fails(
             read_all(rp_allocator_default(), packed.data, size, 0, NULL, 64, &out, &err),
-            RP_CORRUPT, &err, "breaks off");
+            RP_CORRUPT, &err, "is cut off");
     }
     rp_buf_deinit(&out);
     rp_buf_deinit(&packed);

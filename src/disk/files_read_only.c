@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "disk/files_look.h"
+#include "disk/files_read_only.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,16 +18,18 @@ typedef struct read_only {
     rp_files base;
     rp_allocator alloc;
     rp_files *inner;
-    rp_files_ops ops; /* those of the inner one, but for what changes something */
+    rp_files_ops ops; /* those of `inner`, except for calls that change something */
 } read_only;
 
-/* Files are the inner one's, and close themselves; they are told of it by their own `files`. */
+/* Returns a file of `inner`: rp_file.files refers to `inner`, so closing works. */
 static rp_status read_only_open(rp_files *files, const char *path, rp_open_how how,
                                 rp_file **out, rp_error *err)
 {
     rp_files *inner = ((read_only *)files)->inner;
 
-    if (how == RP_OPEN_CREATE) return rp_fail(err, RP_UNAVAILABLE, "%s: it is read only", path);
+    assert(files->ops == &((read_only *)files)->ops);
+    if (how == RP_OPEN_CREATE)
+        return rp_fail(err, RP_UNAVAILABLE, "%s: the directory is opened read-only", path);
     return inner->ops->open(inner, path, RP_OPEN_READ, out, err);
 }
 
@@ -67,7 +70,7 @@ rp_status rp_files_open_read_only(const rp_allocator *alloc, const char *directo
     read_only *r;
     rp_status st;
 
-    /* Asked first, since opening would make it. */
+    /* Checked first, since opening would create it. */
     if (stat(directory, &about) != 0 || !S_ISDIR(about.st_mode))
         return rp_fail(err, RP_NOT_FOUND, "%.200s: there is no such directory", directory);
     r = rp_alloc_zero(alloc, sizeof *r);
@@ -92,7 +95,7 @@ rp_status rp_files_open_read_only(const rp_allocator *alloc, const char *directo
     return RP_OK;
 }
 
-/* Opens a file of a directory for reading, or -1. */
+/* Opens a file of a directory for reading. Returns -1 on failure. */
 static int open_in(const char *directory, const char *path)
 {
     int at = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC), fd;
@@ -116,7 +119,7 @@ int64_t rp_files_locked_by(const char *directory, const char *path)
 
         holder = pid > 0 ? pid : -1;
     }
-    (void)close(fd); /* and with it the lock, if we had it */
+    (void)close(fd); /* releases the lock, if it was taken */
     return holder;
 }
 
@@ -140,7 +143,7 @@ int rp_files_occupied(const char *directory)
     int occupied = 0;
 
     if (list == NULL) return -1;
-    /* Of a stream that no other thread has: safe in this C library and in the standard. */
+    /* readdir() is safe on a stream that no other thread uses. */
     while (occupied == 0 && (entry = readdir(list)) != NULL) /* NOLINT(concurrency-mt-unsafe) */
         occupied = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
     (void)closedir(list);
