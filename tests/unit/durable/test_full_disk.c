@@ -465,7 +465,7 @@ static rp_insert make_item(bench *b, uint64_t bytes)
 /* An item that has room on the disk only if that were empty. */
 static rp_insert make_large(bench *b)
 {
-    return make_item(b, rp_journal_most_room(b->durable->journal) - CHUNK);
+    return make_item(b, rp_journal_most_space(b->durable->journal) - CHUNK);
 }
 
 /* A disk with little room, which the journal has seen. */
@@ -508,7 +508,7 @@ static void an_item_larger_than_the_disk_is_refused(void **state)
 
     (void)state;
     open_small(&b, disk);
-    most = rp_journal_most_room(b.durable->journal);
+    most = rp_journal_most_space(b.durable->journal);
     assert_true(most < used(disk) + ROOM);
     item = make_item(&b, most + 1);
     assert_int_equal(rp_table_insert(b.table, &item, 1, rp_wait_ms(60000), NULL, &b.err),
