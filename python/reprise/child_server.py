@@ -24,7 +24,9 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import numpy as np
 
-from reprise import errors, local_path, specs
+from reprise import errors, local_path, local_servers, pybind, rate_limiters, specs
+from reprise.table import Table
+from reprise.thread_server import ThreadServer
 
 __all__ = ["Child", "main"]
 
@@ -33,12 +35,6 @@ _LOAD_TIMEOUT = 24 * 3600.0
 _STOP_TIMEOUT = 10.0
 _ASK_TIMEOUT = 30.0
 _POLL = 0.5  # seconds between looks at whether the parent is there
-
-# The clients in this process of each child, by its port: they are told when it is stopped, since
-# a server that has only gone away may come back, and is waited for.
-_clients: Dict[int, "weakref.WeakSet[Any]"] = {}
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_clients.clear)
 
 # What the child may raise besides statuses.
 _BUILT_IN: Dict[str, Any] = {
@@ -89,11 +85,6 @@ def signature_from_json(node: Any) -> Any:
         return specs._named_tuple(node[1], list(zip(node[2], values)))
     values = [signature_from_json(value) for value in node[1]]
     return values if node[0] == "list" else tuple(values)
-
-
-def clients_of(port: int) -> "weakref.WeakSet[Any]":
-    """Where clients of the child at this port enter themselves."""
-    return _clients.get(port, weakref.WeakSet())
 
 
 _PROGRAM = (
@@ -175,7 +166,7 @@ class Child:
         self.port: int = answer["port"]
         self._socket = answer["socket"]
         self._clients = weakref.WeakSet()
-        _clients[self.port] = self._clients
+        local_servers.clients[self.port] = self._clients
         self.places = [_InChild(self, table.name) for table in tables]
 
     def _start(self, config: Mapping[str, Any]) -> Dict[str, Any]:
@@ -247,8 +238,8 @@ class Child:
     def _clean_up(self) -> None:
         self._process.wait()
         if self._clients is not None:
-            if _clients.get(self.port) is self._clients:
-                del _clients[self.port]
+            if local_servers.clients.get(self.port) is self._clients:
+                del local_servers.clients[self.port]
             for client in list(self._clients):
                 client._give_up()
         self._in.close()
@@ -297,12 +288,10 @@ def _status(code: str, text: str) -> errors.StatusError:
     return error
 
 
-def _serve(config: Mapping[str, Any]) -> Any:
-    """Starts the server: a `reprise.server._Threads`."""
-    from reprise import pybind, rate_limiters, server
-
+def _serve(config: Mapping[str, Any]) -> ThreadServer:
+    """Starts the server."""
     tables = [
-        server.Table(
+        Table(
             name=table["name"],
             sampler=pybind.selector(*table["sampler"]),
             remover=pybind.selector(*table["remover"]),
@@ -315,7 +304,7 @@ def _serve(config: Mapping[str, Any]) -> Any:
         )
         for table in config["tables"]
     ]
-    return server._Threads(
+    return ThreadServer(
         tables,
         config["hosts"],
         config["port"],

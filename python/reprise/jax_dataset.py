@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator
 
 import jax
 import numpy as np
 
-from reprise.dataset import Batch, Dataset, map_batch
+from reprise.batch import Batch, map_batch
+
+if TYPE_CHECKING:
+    from reprise.dataset import Dataset
 
 __all__ = ["JaxDataset"]
 

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Iterator, List, Optional
 
 import numpy as np
 import torch
 
-from reprise.dataset import Batch, BatchIterator, Dataset, columns_of, iterate, map_batch
+from reprise.batch import Batch, BatchIterator, columns_of, iterate, map_batch
+
+if TYPE_CHECKING:
+    from reprise.dataset import Dataset
 
 __all__ = ["TorchDataset"]
 

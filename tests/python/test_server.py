@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 
 import reprise
-from reprise import _core, child_server, errors, local_path, rate_limiters, selectors, specs
+from reprise import _core, child_server, errors, local_path, local_servers, rate_limiters
+from reprise import selectors, specs
 from reprise import server as server_module
 
 TIMEOUT = 30.0
@@ -459,20 +460,20 @@ class TestTables:
 class TestInThisProcess:
     def test_is_found_by_its_port(self):
         with reprise.Server([table()]) as server:
-            store = server_module._servers[server.port]
+            store = local_servers.stores[server.port]
             assert store.tables() == ["t"]
             for host in ("localhost", "127.0.0.1", "[::1]"):
                 assert server_module.local_store(f"{host}:{server.port}") is store
             assert server_module.local_store(f"elsewhere:{server.port}") is None
             assert server_module.local_store("localhost") is None
             assert server_module.local_store(f"unix:/tmp/{server.port}") is None
-        assert server.port not in server_module._servers
+        assert server.port not in local_servers.stores
 
     def test_is_not_found_in_a_forked_child(self):
         with reprise.Server([table()]) as server:
             pid = os.fork()
             if pid == 0:
-                ok = not server_module._servers and not server.running
+                ok = not local_servers.stores and not server.running
                 server.stop()
                 os._exit(7 if ok else 1)
             assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
@@ -485,7 +486,7 @@ class TestInThisProcess:
         del server
         gc.collect()
         assert refuses(port)
-        assert port not in server_module._servers
+        assert port not in local_servers.stores
 
     def test_stop_ends_waits(self):
         t = table()
@@ -556,7 +557,7 @@ class TestInAChild:
         with reprise.Server([table()], where="child") as server:
             assert server.pid != os.getpid()
             assert os.path.exists(f"/proc/{server.pid}") or sys.platform != "linux"
-            assert server.port not in server_module._servers
+            assert server.port not in local_servers.stores
 
     def test_can_be_killed(self):
         t = table()
