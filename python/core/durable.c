@@ -7,7 +7,6 @@
 #include "module.h"
 
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "server_call.h"
@@ -126,7 +125,7 @@ static rp_status close_durable(durable_object *self, rp_error *err)
     if (durable == NULL || self->pid != getpid()) return RP_OK;
     while (self->uses > 0) {
         Py_BEGIN_ALLOW_THREADS(void)
-        nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
+        core_sleep_ms(POLL_MS);
         Py_END_ALLOW_THREADS
     }
     Py_BEGIN_ALLOW_THREADS
@@ -304,8 +303,7 @@ PyMethodDef core_durable_functions[] = {
 };
 
 static PyMethodDef durable_methods[] = {
-    {"checkpoint", (PyCFunction)(void (*)(void))durable_checkpoint,
-     METH_VARARGS | METH_KEYWORDS,
+    {"checkpoint", CORE_METHOD(durable_checkpoint), METH_VARARGS | METH_KEYWORDS,
      "checkpoint($self, timeout=None)\n--\n\nWrites a checkpoint and returns its path."},
     {"close", durable_close, METH_NOARGS,
      "close($self)\n--\n\nWrites what is to be written. May be called again."},

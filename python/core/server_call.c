@@ -10,7 +10,6 @@
 
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { CALL_INLINE_MS = 100, SIGNAL_POLL_MS = 20 };
 
@@ -154,7 +153,7 @@ int core_call_server(core_call call, core_request *request, int flags, int64_t t
             break;
         }
         Py_BEGIN_ALLOW_THREADS;
-        nanosleep(&(struct timespec){.tv_nsec = SIGNAL_POLL_MS * 1000000L}, NULL);
+        core_sleep_ms(SIGNAL_POLL_MS);
         Py_END_ALLOW_THREADS;
         if (PyErr_CheckSignals() != 0) return -1;
     }

@@ -522,8 +522,7 @@ static PyObject *step_writer_get_steps(step_writer *self, void *closure)
     return PyLong_FromLongLong(self->steps);
 }
 
-#define WITH_KEYWORDS(function)                                                                \
-    (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
+#define WITH_KEYWORDS(function) CORE_METHOD(function), METH_VARARGS | METH_KEYWORDS
 
 static PyMethodDef step_writer_methods[] = {
     {"append", (PyCFunction)step_writer_append, METH_O,
@@ -535,7 +534,7 @@ static PyMethodDef step_writer_methods[] = {
      "An item of the latest steps; its key."},
     {"flush", WITH_KEYWORDS(step_writer_flush),
      "flush($self, timeout=None)\n--\n\nSends everything and waits until it is there."},
-    {"insert", (PyCFunction)(void (*)(void))step_writer_insert, METH_FASTCALL,
+    {"insert", CORE_METHOD(step_writer_insert), METH_FASTCALL,
      "insert($self, data, priorities, timeout=None, /)\n--\n\n"
      "A step, an item of it in each table, and a flush. False, and nothing done, if the step "
      "is not like those before."},

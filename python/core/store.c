@@ -439,7 +439,7 @@ static PyObject *store_waiting(PyObject *self, PyObject *arg)
     return list;
 }
 
-#define KEYWORDS(function) ((PyCFunction)(void (*)(void))(function))
+#define KEYWORDS(function) (CORE_METHOD(function))
 
 static PyMethodDef store_methods[] = {
     {"add_table", KEYWORDS(store_add_table), METH_VARARGS | METH_KEYWORDS, add_table_doc},

@@ -532,9 +532,8 @@ static PyObject *batch_environments(pattern_writer *self, void *closure)
     return PyLong_FromSsize_t(self->environments);
 }
 
-#define WITH_KEYWORDS(function)                                                                \
-    (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
-#define FAST(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL
+#define WITH_KEYWORDS(function) CORE_METHOD(function), METH_VARARGS | METH_KEYWORDS
+#define FAST(function) CORE_METHOD(function), METH_FASTCALL
 
 static PyMethodDef structured_methods[] = {
     {"append", FAST(structured_append),

@@ -3,6 +3,7 @@
  *
  * create_item says nothing about what is wrong with an item until the C writer has refused it:
  * then it looks for the reason, to say it in Reverb's words. */
+#include "trajectory_column.h"
 #include "trajectory_writer.h"
 
 #include <math.h>
