@@ -39,7 +39,7 @@ int core_cell_spec(writer_state *state, rp_ref ref, rp_spec *spec)
     return -1;
 }
 
-/* A new array for `rows` rows of that spec, or for one without the row dimension if -1. */
+/* A new array for `rows` rows of that spec; if -1, for one row without the row dimension. */
 static PyObject *array_for(const rp_spec *spec, Py_ssize_t rows)
 {
     rp_shape shape = spec->shape;
@@ -59,13 +59,15 @@ static size_t bytes_of(const rp_spec *spec)
     return elements * rp_dtype_size(spec->dtype);
 }
 
-/* Cells are numbered from 0 in each column; a column has not 2^44 of them. */
+/* The key of a cell in the dict of strings. Cells of a column are numbered from 0, and are
+ * fewer than 2^44. */
 static PyObject *strings_key(uint32_t column, uint64_t cell)
 {
+    assert(cell < UINT64_C(1) << 44 && column < RP_MAX_COLUMNS);
     return PyLong_FromUnsignedLongLong((uint64_t)column << 44 | cell);
 }
 
-/* The array of strings of a cell, borrowed. */
+/* The array of strings of a cell, borrowed; NULL with RuntimeError if it is not kept. */
 static PyObject *find_strings(const writer_state *state, rp_ref ref)
 {
     PyObject *key = strings_key(ref.column, ref.cell);
@@ -121,7 +123,7 @@ static int copy_strings(const writer_state *state, const rp_ref *refs, Py_ssize_
     return 0;
 }
 
-/* Copies rows, all of one spec, into `array`. The writer is ours meanwhile. */
+/* Copies rows, all of one spec, into `array`. Acquires the writer meanwhile. */
 static int copy_rows(writer_state *state, const rp_spec *spec, const rp_ref *refs,
                      Py_ssize_t count, PyObject *array)
 {
@@ -133,7 +135,7 @@ static int copy_rows(writer_state *state, const rp_spec *spec, const rp_ref *ref
     if (spec->dtype == RP_STRING) return copy_strings(state, refs, count, array);
     if (bytes == 0) return 0;
     if (writer_enter(state) < 0) return -1;
-    rp_trajectory_writer *writer = state->writer; /* which may be shut meanwhile */
+    rp_trajectory_writer *writer = state->writer; /* close() may set it to NULL meanwhile */
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t i = 0; st == RP_OK && i < count; i++)
         st = rp_trajectory_writer_copy(writer, refs[i], to + (size_t)i * bytes, bytes, &err);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reprise._core.Client: a client of servers, or of a store in this process. */
+/* reprise._core.Client: a client of servers, or of a store in this process.
+ *
+ * Invariants:
+ *   I1  `client` is set from creation until the object is freed;
+ *   I2  a local client holds a reference to its store. */
 #include "core.h"
 #include "durable.h"
 #include "keys.h"
@@ -9,7 +13,8 @@
 
 enum { WHY_MAX = 1024 };
 
-/* What the calls are about. Texts are borrowed from the arguments; all else is its own. */
+/* The arguments and results of a call. Texts are borrowed from the arguments of the method; all
+ * other members are owned. */
 typedef struct request {
     core_request base;
     rp_client *client;
@@ -52,11 +57,12 @@ static request *request_new(core_client *self)
 
     if (core_client_check((PyObject *)self) == 0)
         r = core_request_new(sizeof *r, clear_request);
+    assert(self->client != NULL); /* I1 */
     if (r) r->client = self->client;
     return r;
 }
 
-/* The end of a method that has nothing to say: None, or NULL if it failed. */
+/* Ends a method without a result: returns None, or NULL if it failed. */
 static PyObject *request_done(request *r, bool failed)
 {
     core_request_drop(&r->base);
@@ -69,7 +75,7 @@ static rp_status do_tables(void *arg, rp_wait wait, rp_error *err)
     return rp_client_get_tables(r->client, wait, &r->tables, err);
 }
 
-/* Reverb's words for a table that is not there. */
+/* Replaces the text of RP_NOT_FOUND by Reverb's. */
 static rp_status not_found(rp_status status, const char *table, rp_error *err)
 {
     if (status == RP_NOT_FOUND)
@@ -158,6 +164,7 @@ static PyObject *client_wrap(PyTypeObject *type, rp_client *client, PyObject *st
 {
     core_client *self = (core_client *)type->tp_alloc(type, 0);
 
+    assert(client != NULL); /* I1 */
     if (!self) {
         rp_client_free(client);
         return NULL;
@@ -276,7 +283,7 @@ static PyObject *client_get_is_local(core_client *self, void *closure)
     return PyBool_FromLong(self->store != NULL);
 }
 
-/* The information of one table, and of which shard. */
+/* Information on one table, with its shard and total weight. */
 static PyObject *table_dict(const rp_client_table *table)
 {
     PyObject *dict = core_table_info(&table->info);
@@ -417,7 +424,7 @@ static PyObject *client_resume(core_client *self, PyObject *args, PyObject *kwar
     return sides_call(self, args, kwargs, do_resume);
 }
 
-/* What is None is not changed. */
+/* Reads the changes of a table; None changes nothing. */
 static int change_from(PyObject *max_size, PyObject *max_bytes, PyObject *max_times,
                        PyObject *limiter, rp_table_change *change)
 {
@@ -490,7 +497,7 @@ static PyObject *client_checkpoint(core_client *self, PyObject *args, PyObject *
 }
 
 /* durability(timeout=None): a dict for each shard, with "shard" and, if its data is durable,
- * what Durable.info() has. */
+ * the items of Durable.info(). */
 static PyObject *client_durability(core_client *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"timeout", NULL};
@@ -508,6 +515,7 @@ static PyObject *client_durability(core_client *self, PyObject *args, PyObject *
     else if (core_call_server(do_durability, &r->base, CORE_CALL_AGAIN | CORE_CALL_PATIENT,
                               timeout_ms) == 0)
         list = PyList_New(0);
+    assert(r->durability_count <= r->capacity);
     for (size_t i = 0; list != NULL && i < r->durability_count; i++) {
         const rp_client_durability *d = &r->durability[i];
         PyObject *dict = d->is_durable ? core_durable_dict(&d->info) : PyDict_New();
@@ -553,6 +561,7 @@ static PyObject *client_why_blocked(core_client *self, PyObject *args, PyObject 
     if (core_call_server(do_why, &r->base, CORE_CALL_AGAIN | CORE_CALL_PATIENT, timeout_ms) !=
         0)
         goto out;
+    assert(r->waiting_count <= WHY_MAX);
     list = PyList_New((Py_ssize_t)r->waiting_count);
     for (size_t i = 0; list && i < r->waiting_count; i++) {
         PyObject *dict = waiting_dict(&r->waiting[i]);

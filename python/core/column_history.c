@@ -15,7 +15,7 @@
 
 enum { FIRST_CELLS = 16, SHOWN_CELLS = 64 };
 
-/* The path as messages show it, as UTF-8. */
+/* The path for error texts, as UTF-8. */
 static PyObject *path_name(PyObject *path)
 {
     PyObject *text = core_path_text(path);
@@ -34,6 +34,7 @@ PyObject *core_history_new(writer_state *state, PyObject *path, uint32_t column,
         Py_XDECREF(name);
         return NULL;
     }
+    assert(length >= 0 && options->history > 0);
     memset((char *)h + sizeof(PyObject), 0, sizeof(*h) - sizeof(PyObject));
     h->state = writer_state_ref(state);
     h->path = path;
@@ -78,11 +79,13 @@ int core_history_reserve(core_history *h)
     PyMem_Free(h->ring);
     h->ring = ring;
     h->capacity = capacity;
+    assert(h->kept <= capacity && (capacity & (capacity - 1)) == 0); /* H1 */
     return 0;
 }
 
 void core_history_clear(core_history *h)
 {
+    assert(h->kept <= h->length); /* H1 */
     h->length = h->kept = 0;
 }
 
@@ -90,6 +93,7 @@ int core_history_learn(core_history *h, const rp_tensor *tensor)
 {
     size_t elements = 0;
     if (h->known) return 0;
+    assert(h->descr == NULL); /* H4 */
     if (rp_shape_elements(&tensor->shape, &elements) != RP_OK) elements = 0;
     h->descr = core_descr(tensor->dtype);
     if (h->descr == NULL) return -1;
@@ -100,14 +104,15 @@ int core_history_learn(core_history *h, const rp_tensor *tensor)
     return 0;
 }
 
-/* The cell of a step; -1: none, or no longer. */
+/* The cell of a step; -1 if it had no value, or is no longer kept. */
 static inline int64_t cell_at(const core_history *h, int64_t step)
 {
     if (step < h->length - h->kept || step >= h->length) return -1;
-    return h->ring[step & (h->capacity - 1)];
+    assert(h->kept <= h->capacity);           /* H1 */
+    return h->ring[step & (h->capacity - 1)]; /* H2 */
 }
 
-/* What a list of these steps would be. */
+/* The cells of these steps as a list, for an error text: at most SHOWN_CELLS. */
 static PyObject *cells_list(core_history *h, int64_t missing, int64_t start, int64_t count,
                             int64_t step)
 {
@@ -128,7 +133,7 @@ static PyObject *cells_list(core_history *h, int64_t missing, int64_t start, int
     return list;
 }
 
-/* ValueError: some of the steps have no value. */
+/* Sets ValueError: some of the steps have no value. Takes `list`. */
 static PyObject *refuse_steps(core_history *h, PyObject *key, PyObject *list)
 {
     PyObject *last = PyTuple_Pack(1, key);
@@ -140,7 +145,8 @@ static PyObject *refuse_steps(core_history *h, PyObject *key, PyObject *list)
     return NULL;
 }
 
-/* A column of `count` steps from `start`; before them `missing` ones that never were. */
+/* A column of `count` steps from `start`. `missing` steps before the first were asked for too:
+ * ValueError if there are any. */
 static PyObject *history_part(core_history *h, PyObject *key, int64_t missing, int64_t start,
                               int64_t count, int64_t step, bool squeeze)
 {
@@ -158,7 +164,8 @@ static PyObject *history_part(core_history *h, PyObject *key, int64_t missing, i
     return (PyObject *)c;
 }
 
-/* A step by its number; a negative one counts from the end, also beyond the beginning. */
+/* Reads the number of a step. A negative number counts from the end, and may be before the
+ * first step. */
 static int history_index(const core_history *h, PyObject *key, int64_t *step)
 {
     Py_ssize_t index = PyNumber_AsSsize_t(key, PyExc_IndexError);
@@ -169,8 +176,8 @@ static int history_index(const core_history *h, PyObject *key, int64_t *step)
     return -1;
 }
 
-/* Like the slice of a list, but that a start before the first step is not moved to it: those
- * who ask for the last five steps want five. */
+/* A slice, as of a list, except that a start before the first step is an error: the last five
+ * steps of three are not three. */
 static PyObject *history_slice(core_history *h, PyObject *slice)
 {
     Py_ssize_t start, stop, step, missing = 0;
@@ -182,10 +189,11 @@ static PyObject *history_slice(core_history *h, PyObject *slice)
     return history_part(h, slice, missing, start, count, step, false);
 }
 
-/* Steps by a list of their numbers. */
+/* A column of steps by a list of their numbers. */
 static PyObject *history_pick(core_history *h, PyObject *list)
 {
-    PyObject *numbers = PyList_AsTuple(list); /* which may change the list */
+    PyObject *numbers = PyList_AsTuple(
+        list); /* a copy: reading a number may run Python, which may change the list */
     if (numbers == NULL) return NULL;
     Py_ssize_t count = PyTuple_GET_SIZE(numbers), done = 0;
     bool has_none = false;

@@ -184,6 +184,9 @@ typedef struct core_client {
 } core_client;
 extern PyTypeObject core_Client;
 
+/* StatusError in a forked child for a client of a store of the parent. */
+int core_client_check(PyObject *client);
+
 /* store.c: information on one table, as a dict. */
 PyObject *core_table_info(const rp_table_info *info);
 

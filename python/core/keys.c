@@ -11,7 +11,8 @@ static int raise_key(PyObject *obj)
     return -1;
 }
 
-/* A key: any int, or what has __index__, of 64 bits without a sign; no bool. */
+/* Reads a key: an unsigned 64-bit number, of an int or an object with __index__, but no bool.
+ */
 static int key_from(PyObject *obj, uint64_t *key)
 {
     PyObject *index = PyBool_Check(obj) ? NULL : PyNumber_Index(obj);
@@ -29,8 +30,8 @@ static int key_from(PyObject *obj, uint64_t *key)
     return 0;
 }
 
-/* `obj` as a C contiguous array of doubles, or of integers of 64 bits: with a sign if its own
- * have one, for keys_of_array() to look at. */
+/* Converts `obj` to a C contiguous array of doubles, or of 64-bit integers, which are signed if
+ * those of `obj` are: keys_of_array() checks the sign. */
 static PyArrayObject *array_of(PyObject *obj, bool integers, const char *what)
 {
     PyArrayObject *any = (PyArrayObject *)PyArray_FROM_O(obj), *array;
@@ -51,12 +52,13 @@ static PyArrayObject *array_of(PyObject *obj, bool integers, const char *what)
     return array;
 }
 
-/* The keys of an array as array_of() makes it. */
+/* Reads the keys of an array of array_of(). */
 static int keys_of_array(PyArrayObject *array, uint64_t *keys)
 {
     const int64_t *values = PyArray_DATA(array);
     size_t count = (size_t)PyArray_SIZE(array);
 
+    assert(PyArray_ITEMSIZE(array) == sizeof *keys);
     memcpy(keys, values, count * sizeof *keys);
     for (size_t i = 0; PyArray_ISSIGNED(array) && i < count; i++) {
         if (values[i] >= 0) continue;
@@ -70,7 +72,7 @@ static int keys_of_array(PyArrayObject *array, uint64_t *keys)
 int core_keys_from(PyObject *obj, const char *what, uint64_t **out, size_t *count)
 {
     bool plain = PyList_Check(obj) || PyTuple_Check(obj);
-    PyObject *all; /* ours: reading a key may change a list */
+    PyObject *all; /* a copy: reading a key may change a list */
     Py_ssize_t n;
     uint64_t *keys;
     int failed = 0;
@@ -107,7 +109,7 @@ static int priority_from(PyObject *obj, double *priority)
     return *priority == -1.0 && PyErr_Occurred() ? -1 : 0;
 }
 
-/* Updates from a dict of key to priority; room for as many as it had. */
+/* Reads a dict from key to priority, which has `room` entries at first. */
 static int updates_from_dict(PyObject *dict, rp_update *updates, Py_ssize_t room)
 {
     PyObject *key, *priority;
@@ -116,6 +118,7 @@ static int updates_from_dict(PyObject *dict, rp_update *updates, Py_ssize_t room
     while (PyDict_Next(dict, &at, &key, &priority)) {
         int bad;
         if (i == room) break;
+        assert(i < room);
         Py_INCREF(key);
         Py_INCREF(priority);
         bad = key_from(key, &updates[i].key) != 0 ||
@@ -130,7 +133,7 @@ static int updates_from_dict(PyObject *dict, rp_update *updates, Py_ssize_t room
     return -1;
 }
 
-/* Priorities, one for each of `count` keys, or one number for all of them. */
+/* Reads priorities: one for each of `count` keys, or one for all of them. */
 static int priorities_from(PyObject *obj, rp_update *updates, size_t count)
 {
     PyArrayObject *array = array_of(obj, false, "priorities");

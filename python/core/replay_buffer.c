@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reprise._core.ReplayBuffer: a replay buffer of this process, over <reprise/replay_buffer.h>.
  *
- * The class of that name in reprise.replay_buffer is a subclass, which knows about specs, files
- * and pickles; add(), sample() and update_priorities() of it are those here, so that a call is
- * one call. The GIL is let go where more than a few kilobytes are copied. */
+ * The class of that name in reprise.replay_buffer is a subclass, with specs, files and
+ * pickling. add(), sample() and update_priorities() are not overridden there, so that a call to
+ * them is one call into C. Copies of RELEASE_BYTES or more release the GIL.
+ *
+ * Invariant: U1  `buffer` is NULL until __init__() has succeeded; then `columns` are its
+ * columns. */
 #include "replay_columns.h"
 
 enum { RELEASE_BYTES = 32 << 10 }; /* a copy of so many bytes releases the GIL */
@@ -79,8 +82,8 @@ static int init(PyObject *obj, PyObject *args, PyObject *kwargs)
     return core_raise(st, &err), -1;
 }
 
-/* Whether an array's elements become `type`, integers or numbers, without losing anything that
- * was meant. What an empty one is made of does not matter. */
+/* True if the elements of an array may become `type`: integers only from integers, numbers from
+ * any real numbers. An empty array may have any dtype. */
 static bool can_become(PyArrayObject *any, int type)
 {
     if (PyArray_SIZE(any) == 0) return true;
@@ -88,7 +91,8 @@ static bool can_become(PyArrayObject *any, int type)
     return PyArray_ISOBJECT(any) || (PyArray_ISNUMBER(any) && !PyArray_ISCOMPLEX(any));
 }
 
-/* A vector of `count` numbers; one number is a vector of one. `count` -1 takes any. */
+/* Reads a vector of `count` numbers, of any length if that is -1. A number is a vector of one.
+ */
 static PyArrayObject *vector_from(PyObject *value, int type, npy_intp count, const char *what)
 {
     PyArrayObject *any = (PyArrayObject *)PyArray_FROM_O(value), *array;
@@ -120,7 +124,7 @@ static Py_ssize_t find_column(const replay_buffer *self, PyObject *name)
     return -1;
 }
 
-/* Names that a call is made with are mostly interned, but need not be. */
+/* Names of keyword arguments are mostly interned, but need not be. */
 static bool is_priorities(PyObject *name)
 {
     return name == text_priorities || PyUnicode_Compare(name, text_priorities) == 0;
@@ -134,7 +138,7 @@ static int missing(const replay_buffer *self, Py_ssize_t i)
     return -1;
 }
 
-/* Columns out of one mapping, which may hold nothing else. Borrows from it. */
+/* Takes the values of all columns from a dict, which must have no other keys. Borrows them. */
 static int values_of_dict(const replay_buffer *self, PyObject *dict, PyObject **values)
 {
     for (Py_ssize_t i = 0; i < self->columns.count; i++) {
@@ -147,7 +151,8 @@ static int values_of_dict(const replay_buffer *self, PyObject *dict, PyObject **
     return -1;
 }
 
-/* Columns by position, then by name. `*priorities` may be among the names. Borrows. */
+/* Takes the values of all columns by position, then by name. Sets `*priorities` if it is among
+ * the names. Borrows them. */
 static int values_of_call(const replay_buffer *self, PyObject *const *args, Py_ssize_t nargs,
                           PyObject *names, PyObject **values, PyObject **priorities)
 {
@@ -188,6 +193,7 @@ static rp_status add_rows(replay_buffer *self, const core_replay_rows *r,
                           const double *priorities, const double *weights, rp_error *err)
 {
     size_t count = (size_t)r->count;
+    assert(self->buffer != NULL && r->array_count == self->columns.count); /* U1 */
     rp_status st;
 
     PyThreadState *thread =
@@ -257,7 +263,7 @@ out:
     return result;
 }
 
-/* Sorts the arguments of sample() into n, beta and out: positions, then names. */
+/* Reads the arguments of sample(), n, beta and out, by position, then by name. */
 static int sample_arguments(PyObject *const *args, Py_ssize_t nargs, PyObject *names,
                             PyObject *values[3])
 {
@@ -340,7 +346,7 @@ out:
     return result;
 }
 
-/* read(first, count): the columns and the weights of rows in a row. */
+/* _read(first, count): the columns and the weights of consecutive rows. */
 static PyObject *read_rows(PyObject *obj, PyObject *args)
 {
     replay_buffer *self = (replay_buffer *)obj;
@@ -370,7 +376,7 @@ out:
     return result;
 }
 
-/* put_back(columns, weights): what read() gave. */
+/* _put_back(columns, weights): adds rows that _read() has returned. */
 static PyObject *put_back(PyObject *obj, PyObject *args)
 {
     replay_buffer *self = (replay_buffer *)obj;

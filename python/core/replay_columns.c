@@ -34,7 +34,7 @@ static int read_column(PyObject *given, core_replay_column *c, rp_replay_column 
                      name, c->descr);
         return -1;
     }
-    if (PyDataType_ISBYTESWAPPED(c->descr)) { /* rows are kept as arrays come in: native */
+    if (PyDataType_ISBYTESWAPPED(c->descr)) { /* rows are stored in native byte order */
         Py_SETREF(c->descr, PyArray_DescrNewByteorder(c->descr, NPY_NATIVE));
         if (c->descr == NULL) return -1;
     }
@@ -55,6 +55,7 @@ static int read_column(PyObject *given, core_replay_column *c, rp_replay_column 
         }
         c->elements *= c->dims[i];
     }
+    assert(c->elements > 0); /* R2 */
     c->bytes = (size_t)c->elements * (size_t)PyDataType_ELSIZE(c->descr);
     *out = (rp_replay_column){PyUnicode_AsUTF8(name), c->bytes, frame_count};
     return out->name == NULL ? -1 : 0;
@@ -80,8 +81,8 @@ int core_replay_columns_read(core_replay_columns *set, PyObject *columns, rp_rep
     return 0;
 }
 
-/* An array of the column's dtype, C contiguous and in native order: `value` itself, if it is
- * one. Numbers are converted if that keeps their kind. */
+/* Converts a value to an array of the column's dtype, C contiguous and in native byte order;
+ * returns `value` itself if it is one. Numbers are converted if they keep their kind. */
 static PyArrayObject *as_array(const core_replay_column *c, PyObject *value)
 {
     PyArrayObject *any, *array;
@@ -111,7 +112,7 @@ static PyArrayObject *as_array(const core_replay_column *c, PyObject *value)
     return array;
 }
 
-/* True if the dimensions are those of a row; ones do not matter. */
+/* True if the dimensions are those of a row, without dimensions of size 1. */
 static bool fits(const core_replay_column *c, const npy_intp *dims, int rank)
 {
     int i = 0, k = 0;
@@ -124,7 +125,8 @@ static bool fits(const core_replay_column *c, const npy_intp *dims, int rank)
     }
 }
 
-/* How many rows an array holds: -1 if it is one row as such; -2 with an exception. */
+/* The number of rows of an array; -1 for one row without a row dimension; -2 with an
+ * exception. */
 static npy_intp rows_in(const core_replay_column *c, PyArrayObject *array)
 {
     int rank = PyArray_NDIM(array);
@@ -149,10 +151,11 @@ void core_replay_rows_free(core_replay_rows *r)
     for (Py_ssize_t i = 0; i < r->array_count; i++) Py_DECREF(r->arrays[i]);
 }
 
-/* Makes rows of one value for each column. On failure nothing is to be freed. */
+/* core_replay_rows_from() for values that the caller holds references to. */
 static int rows_from(const core_replay_columns *set, PyObject *const *values,
                      core_replay_rows *r)
 {
+    assert(set->count <= RP_REPLAY_MAX_COLUMNS);
     r->count = 1;
     for (r->array_count = 0; r->array_count < set->count;) {
         const core_replay_column *c = &set->items[r->array_count];
@@ -204,7 +207,7 @@ PyObject *core_replay_array_new(const core_replay_column *c, int type, npy_intp 
                                 NULL, 0, NULL);
 }
 
-/* The caller's array of that name, if it can be written to as one of core_replay_array_new().
+/* The caller's array of that name, borrowed; ValueError unless it is like a new one.
  * Borrowed. */
 static PyObject *given_array(PyObject *out, PyObject *name, const core_replay_column *c,
                              int type, npy_intp count)
@@ -255,6 +258,7 @@ void core_replay_arrays_free(core_replay_arrays *p)
 int core_replay_arrays_add(core_replay_arrays *p, PyObject *array)
 {
     if (array == NULL) return -1;
+    assert(p->count < RP_REPLAY_MAX_COLUMNS + 2);
     p->data[p->count] = PyArray_DATA((PyArrayObject *)array);
     p->arrays[p->count++] = array;
     return 0;

@@ -22,7 +22,7 @@ typedef struct job {
     const rp_trajectory *trajectory;
     size_t column, bytes;
     void *dst;
-    PyObject *strings; /* borrowed: the object array to be filled from dst, which is ours */
+    PyObject *strings; /* borrowed: the object array to be filled from dst (A3); else NULL */
 } job;
 
 typedef struct jobs {
@@ -61,10 +61,11 @@ static job *jobs_add(jobs *all)
     if (all->items != all->inside) PyMem_Free(all->items);
     all->items = more;
     all->capacity *= 2;
+    assert(all->count < all->capacity); /* A1 */
     return &all->items[all->count++];
 }
 
-/* The array of a column, without its contents; they become a job. */
+/* Makes the array of a column, and adds a job that fills it. */
 static PyObject *plan_column(const rp_trajectory *trajectory, size_t column, jobs *all)
 {
     rp_trajectory_column info = rp_trajectory_get_column(trajectory, column);
@@ -127,6 +128,7 @@ static rp_status run_jobs(rp_decoder *decoder, const jobs *all, rp_error *err)
 {
     rp_status st = RP_OK;
 
+    assert(all->count <= all->capacity); /* A1 */
     for (size_t i = 0; st == RP_OK && i < all->count; i++) {
         const job *j = &all->items[i];
 

@@ -81,7 +81,7 @@ static rp_status note_timeout(rp_status st, rp_wait wait, bool *timed_out)
     return RP_OK;
 }
 
-/* True if `st` is the end of the sequence; else the exception is to be raised. */
+/* True at the end of the sequence. Else a status other than RP_OK is an error. */
 static bool is_end(sampler_object *self, rp_status st, bool timed_out)
 {
     if (timed_out)
@@ -144,7 +144,8 @@ static PyObject *next_samples(sampler_object *self, size_t limit, int64_t timeou
     return list;
 }
 
-/* next(limit=1, timeout_ms=-1), by hand: it is called for each sample. */
+/* next(limit=1, timeout_ms=-1). Parses its arguments itself, since it is called for each
+ * sample. */
 static PyObject *sampler_next(PyObject *obj, PyObject *const *args, Py_ssize_t nargs,
                               PyObject *names)
 {
@@ -212,10 +213,11 @@ static rp_status batch_call(void *arg, rp_wait wait, rp_error *err)
     return note_timeout(st, wait, &a->timed_out);
 }
 
-/* Decodes and wraps what was fetched; drops it in any case. */
+/* Makes a Batch of a fetched batch, which is freed in any case. */
 static PyObject *stack(sampler_object *self, batch_arg *a, const core_given *given,
                        size_t count)
 {
+    assert(a->batch != NULL);
     core_stacked s = {.batch = a->batch, .given = given, .given_count = count};
     rp_error err = {0};
     rp_status st;
@@ -425,6 +427,7 @@ static void drop(sampler_object *self)
 static void shut(sampler_object *self)
 {
     if (self->sampler == NULL || self->pid != getpid()) return;
+    assert(self->inside >= 0);
     self->is_closed = true;
     rp_sampler_close(self->sampler);
     self->inside++; /* core_prefetch_stop() releases the GIL */
@@ -483,7 +486,7 @@ static int check_options(PyObject *client, Py_ssize_t max_samples, Py_ssize_t in
     return 0;
 }
 
-/* Makes the C side of an object that has a client. */
+/* Makes the C objects of a sampler that has a client. */
 static int open_sampler(sampler_object *self, const rp_sampler_options *options)
 {
     rp_client *client = ((core_client *)self->client)->client;

@@ -222,6 +222,7 @@ static int prepare(const core_writer *w, core_history *h, const rp_value *value)
 static int take(core_writer *w, step_shape *shape, Py_ssize_t n, core_history *h, PyObject *obj)
 {
     rp_value *value = &shape->values[n];
+    assert(shape->keeps[n] == NULL);
     if (!shape->ready[n] || value->column != h->column) {
         *value = (rp_value){.column = h->column, .name = PyBytes_AS_STRING(h->name)};
         if (h->known) value->tensor = (rp_tensor){.dtype = h->dtype, .shape = h->shape};
@@ -240,6 +241,7 @@ static int take(core_writer *w, step_shape *shape, Py_ssize_t n, core_history *h
 static int take_all(core_writer *w, step_shape *shape, const core_leaves *leaves, bool open,
                     Py_ssize_t *count, size_t *bytes)
 {
+    assert(leaves->count == shape->count);
     for (Py_ssize_t i = 0; i < leaves->count; i++) {
         PyObject *obj = leaves->items[i];
         if (obj == Py_None) continue;
@@ -257,6 +259,7 @@ static int take_all(core_writer *w, step_shape *shape, const core_leaves *leaves
                 h->path, obj);
             return -1;
         }
+        assert(*count < shape->count);
         Py_ssize_t n = (*count)++;
         if (take(w, shape, n, h, obj) < 0) return -1;
         *bytes += h->row_bytes;
@@ -269,10 +272,12 @@ static int add_to_histories(core_writer *w, step_shape *shape, Py_ssize_t count,
 {
     int failed = 0;
     /* A step that was opened before the first column existed is in no history yet. */
+    for (size_t i = 0; i < w->column_count; i++) assert(w->columns[i]->column == i); /* P2 */
     for (size_t i = 0; i < w->column_count; i++)
         if (!was_open || w->columns[i]->length == 0) core_history_push(w->columns[i]);
     for (Py_ssize_t n = 0; n < count; n++) {
         const rp_value *value = &shape->values[n];
+        assert(value->column < w->column_count);
         core_history *h = w->columns[value->column];
         int64_t *last = core_history_last(h);
         if (last != NULL) *last = (int64_t)shape->refs[n].cell;
@@ -290,6 +295,7 @@ static int append_values(core_writer *w, step_shape *shape, Py_ssize_t count, si
 {
     rp_trajectory_writer *writer = w->state->writer;
     uint32_t flags = partial ? RP_STEP_OPEN : 0;
+    assert(w->state->busy);
     bool was_open = rp_trajectory_writer_is_open(writer);
     rp_error err = {0};
     rp_status st;

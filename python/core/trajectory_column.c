@@ -2,8 +2,8 @@
 /* reprise._core.TrajectoryColumn; see trajectory_column.h.
  *
  * Invariants:
- *   J1  a column has either `objects` or cells: with `objects`, Py_SIZE() is 0 and `state` may
- *       be NULL; with cells, all of them are of the writer of `state`;
+ *   J1  with `objects`, Py_SIZE() is 0 and `state` is NULL; without, `refs` are cells of the
+ *       writer of `state`;
  *   J2  a column never holds None;
  *   J3  a squeezed column that was made here has one row.
  *
@@ -22,6 +22,7 @@ static core_column *column_alloc(PyTypeObject *type, writer_state *state, Py_ssi
                          : (core_column *)type->tp_alloc(type, count);
     if (c == NULL) return NULL;
     c->state = state == NULL ? NULL : writer_state_ref(state);
+    assert(state != NULL || count == 0); /* J1 */
     c->objects = NULL;
     c->squeeze = squeeze;
     return c;
@@ -50,7 +51,7 @@ PyObject *core_column_refuse_none(PyObject *path, PyObject *got)
     return NULL;
 }
 
-/* Makes a column of objects: of references to cells of one writer, or of anything else. */
+/* Makes a column of objects. If all are cells of one writer, it is a column of cells (J1). */
 static PyObject *column_of_objects(PyTypeObject *type, PyObject *tuple, bool squeeze)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(tuple);
@@ -111,7 +112,7 @@ static Py_ssize_t column_length(core_column *c)
     return c->objects != NULL ? PyTuple_GET_SIZE(c->objects) : Py_SIZE(c);
 }
 
-/* The references as a tuple of objects. */
+/* The cells or objects of a column, as a tuple. */
 static PyObject *column_references(core_column *c, void *unused)
 {
     (void)unused;
@@ -120,6 +121,7 @@ static PyObject *column_references(core_column *c, void *unused)
         return c->objects;
     }
     PyObject *tuple = PyTuple_New(Py_SIZE(c));
+    assert(Py_SIZE(c) == 0 || c->state != NULL); /* J1 */
     for (Py_ssize_t i = 0; tuple != NULL && i < Py_SIZE(c); i++) {
         PyObject *cell = core_cell_new(c->state, c->refs[i]);
         if (cell == NULL)
@@ -139,10 +141,11 @@ static PyObject *column_iter(core_column *c)
     return iterator;
 }
 
-/* Rows `start`, `start + step`, ... of a column as another one. */
+/* A new column of `count` rows: start, start + step, ... */
 static PyObject *column_part(core_column *c, Py_ssize_t start, Py_ssize_t count,
                              Py_ssize_t step, bool squeeze)
 {
+    assert(count >= 0 && (count == 0 || (start >= 0 && start < column_length(c))));
     core_column *part =
         column_alloc(&core_TrajectoryColumn, c->state, c->objects == NULL ? count : 0, squeeze);
     if (part == NULL) return NULL;
@@ -170,8 +173,8 @@ static int column_index(PyObject *key, Py_ssize_t length, Py_ssize_t *index)
     return -1;
 }
 
-/* Rows by a list of their numbers. The numbers are taken from a copy of it: to ask one for its
- * value may run Python, which may change the list. */
+/* A new column of rows by a list of their numbers. The list is copied: reading a number may run
+ * Python, which may change the list. */
 static PyObject *column_pick(core_column *c, PyObject *list)
 {
     PyObject *numbers = PyList_AsTuple(list), *made = NULL;
@@ -215,9 +218,10 @@ static PyObject *column_subscript(core_column *c, PyObject *key)
     return NULL;
 }
 
-/* The first of the references, for what they all have in common. */
+/* An attribute of the first object, which stands for all of them. */
 static PyObject *column_first(core_column *c, const char *attribute)
 {
+    assert(c->objects != NULL);
     if (PyTuple_GET_SIZE(c->objects) > 0)
         return PyObject_GetAttrString(PyTuple_GET_ITEM(c->objects, 0), attribute);
     PyErr_SetString(PyExc_IndexError, "tuple index out of range");
@@ -267,7 +271,7 @@ static PyObject *numpy_stack(PyObject *arrays)
     return array;
 }
 
-/* What numpy.stack() makes of the references: the way for those that are not all alike. */
+/* numpy.stack() of the rows: for objects, and for rows of different specs, which it refuses. */
 static PyObject *column_stack(core_column *c)
 {
     PyObject *all = column_references(c, NULL), *array = NULL;
@@ -288,7 +292,7 @@ static PyObject *column_stack(core_column *c)
     return array;
 }
 
-/* Whether any reference has expired; -1 with an exception. */
+/* 1 if a row has expired, 0 if not, -1 with an exception. */
 static int has_expired(core_column *c)
 {
     if (c->objects == NULL) {

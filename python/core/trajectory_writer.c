@@ -76,6 +76,7 @@ static int state_new(core_writer *w, core_client *client,
         PyErr_SetString(PyExc_RuntimeError, once_text);
         return -1;
     }
+    assert(writer != NULL && client != NULL);
     state->refs = 1;
     state->writer = writer;
     state->default_history = options->column.history;
@@ -136,6 +137,7 @@ static bool shut(core_writer *w)
     if (writer == NULL) return true;
     state->writer = NULL; /* from here on writer_enter() fails */
     if (!writer_drain(state)) return false;
+    assert(!state->busy || state->pid != getpid());
     w->final_steps = rp_trajectory_writer_steps(writer);
     Py_CLEAR(state->strings);
     Py_BEGIN_ALLOW_THREADS
@@ -221,6 +223,7 @@ static PyObject *writer_add_column(core_writer *w, PyObject *args)
         core_history_new(w->state, path, (uint32_t)w->column_count, &options, steps);
     if (made == NULL) return NULL;
     ((core_history *)made)->configured = codec != NULL;
+    assert(((core_history *)made)->column == w->column_count); /* P2 */
     w->columns[w->column_count++] = (core_history *)made;
     Py_INCREF(made);
     return made;

@@ -25,6 +25,7 @@ static int64_t slice_end(int64_t until_ns)
 int core_wait(core_call call, void *arg, int64_t timeout_ms, bool quick, rp_status *status,
               rp_error *err)
 {
+    assert(call != NULL && status != NULL);
     if (quick) {
         *status = call(arg, rp_wait_none(), err);
         if (*status != RP_DEADLINE || timeout_ms == 0) return 0;

@@ -16,7 +16,10 @@ enum {
 
 void writer_state_unref(writer_state *state)
 {
-    if (state == NULL || --state->refs > 0) return;
+    if (state == NULL) return;
+    assert(state->refs > 0); /* S1 */
+    if (--state->refs > 0) return;
+    assert(!state->busy && state->waiters == 0);
     Py_XDECREF(state->strings);
     PyMem_Free(state);
 }
@@ -49,6 +52,7 @@ int writer_settle(writer_state *state)
         Py_END_ALLOW_THREADS
         failed = PyErr_CheckSignals();
     }
+    assert(state->waiters > 0);
     state->waiters--;
     return failed;
 }
@@ -64,6 +68,7 @@ int writer_enter(writer_state *state)
         writer_raise(RP_CANCELLED, "TrajectoryWriter::Close has been called.");
         return -1;
     }
+    assert(!state->busy);
     state->busy = true;
     state->inside = PyThread_get_thread_ident();
     return 0;

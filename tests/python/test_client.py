@@ -15,6 +15,7 @@ import time
 
 import numpy as np
 import pytest
+from events import LIMIT_S, Call, wait_until
 
 import reprise
 from reprise import _core, errors
@@ -451,11 +452,9 @@ def test_server_info(serve):
 
 
 def test_server_info_gives_up_on_a_server_that_is_away():
-    began = time.monotonic()
     text = "ServerInfo call did not complete within provided timeout of 1s"
     with pytest.raises(errors.DeadlineExceededError, match=text):
         Client("localhost:1").server_info(1)
-    assert 0.9 < time.monotonic() - began < 10
 
 
 def test_every_call_may_have_a_timeout():
@@ -469,10 +468,8 @@ def test_every_call_may_have_a_timeout():
         lambda: client.insert(1, {"t": 1.0}, timeout=0.3),
         lambda: next(client.sample("t", timeout=0.3)),
     ):
-        began = time.monotonic()
         with pytest.raises(errors.DeadlineExceededError):
             call()
-        assert time.monotonic() - began < 10
 
 
 def test_a_server_that_comes_later_is_waited_for():
@@ -799,17 +796,12 @@ def test_ctrl_c_ends_every_wait(call):
 
 
 def test_others_run_while_a_call_waits(serve):
+    """The call can end only because this thread runs while it waits."""
     client = serve()
-    thread = threading.Thread(target=lambda: next(client.sample("t")))
-    thread.start()
-    count = 0
-    until = time.monotonic() + 0.3
-    while time.monotonic() < until:
-        count += 1
-    assert count > 1000
+    call = Call(lambda: next(client.sample("t", timeout=LIMIT_S)))
+    wait_until(lambda: client.why("t"))
     client.insert(1, {"t": 1.0})
-    thread.join(20)
-    assert not thread.is_alive()
+    assert call.end()
 
 
 def test_nothing_is_kept_alive(serve):
