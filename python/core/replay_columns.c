@@ -207,8 +207,7 @@ PyObject *core_replay_array_new(const core_replay_column *c, int type, npy_intp 
                                 NULL, 0, NULL);
 }
 
-/* The caller's array of that name, borrowed; ValueError unless it is like a new one.
- * Borrowed. */
+/* The caller's array of that name, borrowed; ValueError unless it is like a new one. */
 static PyObject *given_array(PyObject *out, PyObject *name, const core_replay_column *c,
                              int type, npy_intp count)
 {

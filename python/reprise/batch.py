@@ -16,14 +16,14 @@ __all__ = ["Batch", "BatchInfo", "BatchIterator"]
 
 
 class BatchInfo(NamedTuple):
-    """Of each item of a batch, in order: arrays of the batch's size.
+    """Arrays with a value for each item of a batch, in order.
 
     Fields:
       keys: uint64. `Client.mutate_priorities` and `update_priorities` take them.
-      probabilities: float64, with which each was drawn.
-      table_size: int64, items in the table then.
+      probabilities: float64, the probability with which each item was drawn.
+      table_size: int64, items in the table at that time.
       priorities: float64.
-      times_sampled: int32, this time included.
+      times_sampled: int32, including this time.
       weights: float64, importance weights `(table_size * probability) ** -beta`, divided by the
         largest of the batch; 1 without a `beta`.
     """
@@ -43,16 +43,16 @@ class _Batch(NamedTuple):
 
 
 class Batch(_Batch):
-    """Items of a table: a named tuple, so that `jax.tree.map` and its like see into it.
+    """Items of a table. It is a named tuple, so that `jax.tree.map` and its like can traverse it.
 
     Fields:
       data: the columns, stacked, items first: a nest like the table's signature or like the
         `structure` that was given, else a list. `batch["obs"]` is short for
         `batch.data["obs"]`.
-      info: a `BatchInfo`, whose fields can be had from the batch as well.
-      lengths: None if all items have one length, else a nest like `data`: of a padded column
-        the rows of each item, with `ragged="offsets"` where each item's rows begin, and the
-        end; None for columns that are not ragged.
+      info: a `BatchInfo`. Its fields are attributes of the batch too.
+      lengths: None if all items have the same length, else a nest like `data`: for a padded
+        column the number of rows of each item; with `ragged="offsets"`, the first row of each
+        item, and the end of the last; None for columns that are not ragged.
     """
 
     __slots__ = ()
@@ -70,7 +70,7 @@ class Batch(_Batch):
 
 
 def milliseconds(name: str, seconds: Optional[float]) -> int:
-    """-1 for None; at least 1 for what is not 0."""
+    """Converts seconds, rounded up; None becomes -1, no timeout."""
     if seconds is None:
         return -1
     if not seconds >= 0:
@@ -79,8 +79,10 @@ def milliseconds(name: str, seconds: Optional[float]) -> int:
 
 
 class BatchIterator:
-    """An iterator over batches. `close()` it, or use it in a `with`, to end its threads before
-    it is collected."""
+    """An iterator over batches.
+
+    `close()`, or the end of a `with`, ends its threads; otherwise they end when it is collected.
+    """
 
     def __init__(self, dataset: Dataset, *, depth: Optional[int] = None):
         self._packer = dataset.packer()
@@ -95,7 +97,7 @@ class BatchIterator:
             self.start(depth, dataset._ahead["reuse"], dataset._ahead["memory"])
 
     def start(self, depth: int, reuse: int, memory: Any) -> None:
-        """Makes batches ahead from now on."""
+        """Starts to make batches ahead."""
         self._sampler.start(self._size, depth=depth, reuse=reuse, memory=memory, **self._plan)
         self._take = self._sampler.take
 
@@ -118,11 +120,11 @@ class BatchIterator:
         return None if core is None else pack(core, self._packer)
 
     def why(self) -> str:
-        """What it waits for, as a sentence."""
+        """Says why no batch is ready, as a sentence."""
         return self._sampler.why()
 
     def close(self) -> None:
-        """Ends it; a wait in another thread ends with an error."""
+        """Ends the iterator; a call that waits in another thread raises an error."""
         self._sampler.close()
 
     def __enter__(self) -> BatchIterator:
@@ -133,7 +135,7 @@ class BatchIterator:
 
 
 def pack(core: _core.Batch, packer: Optional[tree.Structure]) -> Batch:
-    """A batch of the extension in the form that its readers expect."""
+    """Converts a batch of the extension to a `Batch`."""
     data, lengths = core.columns, core.lengths
     if all(column is None for column in lengths):
         lengths = None
@@ -157,7 +159,7 @@ def pack(core: _core.Batch, packer: Optional[tree.Structure]) -> Batch:
 
 
 def map_batch(function: Any, batch: Batch, kind: type = np.ndarray) -> Batch:
-    """`function` of everything of this kind in a batch, but not of keys and strings."""
+    """Applies `function` to all arrays of this kind in a batch, except keys and strings."""
 
     def convert(leaf: Any) -> Any:
         return function(leaf) if isinstance(leaf, kind) and leaf.dtype != object else leaf
@@ -171,7 +173,7 @@ def map_batch(function: Any, batch: Batch, kind: type = np.ndarray) -> Batch:
 
 
 def iterate(take: Any) -> Iterator[Any]:
-    """What `take` gives until it gives None."""
+    """Yields the results of `take()` until it returns None."""
     while True:
         item = take()
         if item is None:

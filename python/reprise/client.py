@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client: insert, sample, set priorities, look at tables; and the first kind of writer.
+"""The client: inserts, samples, sets priorities, and administers tables.
 
 >>> import numpy as np
 >>> import reprise
@@ -10,9 +10,9 @@
 >>> step.data
 [array([0., 1., 2.]), array(1.5)]
 
-Which way the data goes is found out by itself. A client of a server in the same process uses
-its tables directly; one of a server on the same host and of the same user goes through a Unix
-socket and shared memory; all others through TCP. `transport="tcp"` forces the last.
+A client of a server in the same process uses its tables directly. A client of a server on the same
+host, of the same user, uses a Unix socket and shared memory. All others use TCP; `transport="tcp"`
+forces that.
 """
 
 from __future__ import annotations
@@ -64,31 +64,32 @@ def _flush(
 class Client(Connection):
     """A client of one server, or of several that are shards of the same tables.
 
-    Making one does no I/O: connections are made when they are needed, and made again when they
-    break. It may be used by any number of threads, pickled (only the address and the options
-    travel), and used in the child after a fork.
+    Creating a client does no I/O. It connects at the first call, and reconnects when a connection
+    breaks. Threads may share it. It can be pickled (as its address and options), and used in a
+    child after a fork.
 
-    Calls wait for a server that is not there yet, for ever if they have no `timeout` (in
-    seconds); Ctrl-C ends every wait.
+    Calls wait for a server that cannot be reached, for ever without a `timeout` (in seconds).
+    Ctrl-C ends every wait.
 
     Args:
       server_address: "host:port", "unix:/path", several of them separated by commas or as a
-        list, or "dns:name:port" for all addresses of a name. Several are shards: items are
-        spread over them, samples drawn from all as if they were one table, priorities set on
-        all.
-      transport: None, to find the fastest way; "tcp" to go through the network in any case.
-      tls: encrypt; set by the files below too.
-      ca_file: PEM file of those whose word is taken for servers; None: the system's.
-      certificate_file, key_file: PEM files that say who we are.
-      server_name: what the server's certificate must say; None: the host in the address.
+        list, or "dns:name:port" for all addresses of a name. Several servers are shards of
+        the same tables: items are spread over them, samples are drawn from all of them, and
+        priorities are set on all of them.
+      transport: None for the fastest that is possible; "tcp" to use the network in any case.
+      tls: encrypt. The files below imply it.
+      ca_file: PEM file of the certificate authorities for servers; None: the system's.
+      certificate_file, key_file: PEM files of this client's own certificate.
+      server_name: the name that the server's certificate must have; None: the host in the
+        address.
       token: a bearer token.
       connect_timeout: seconds for one attempt to connect; 0: 10.
-      spread: which shard an item goes to: "turns" or "keys".
-      shared_memory: read large chunks in the memory of a server on this host.
-      item_bytes: the largest item taken from a server, in bytes decoded; 0: 1 GiB. A larger one
-        raises StatusError (RESOURCE_EXHAUSTED) before any memory is taken for it.
-      batch_bytes: the largest batch, in the same way; 0: half of the machine's memory.
-      seed: of keys and of the choice of shards; 0: from the system.
+      spread: how items are spread over shards: "turns" (in turn) or "keys" (by key).
+      shared_memory: read large chunks from memory shared with a server on this host.
+      item_bytes: the largest item accepted from a server, in decoded bytes; 0: 1 GiB. A larger
+        item raises StatusError (RESOURCE_EXHAUSTED) before memory is allocated for it.
+      batch_bytes: the largest batch accepted, likewise; 0: half of the machine's memory.
+      seed: seed of keys and of the choice of shards; 0: from the system.
     """
 
     def insert(
@@ -105,7 +106,7 @@ class Client(Connection):
 
         Raises:
           ValueError: `priorities` is empty, or NaN; no such table; the signature does not fit.
-          DeadlineExceededError: it was not there in time; it may come to be later.
+          DeadlineExceededError: it was not confirmed in time; it may be inserted later.
         """
         if not priorities:
             raise ValueError("priorities must contain at least one item")
@@ -118,7 +119,7 @@ class Client(Connection):
         timeout: Optional[float],
         go_on: Callable[[], bool],
     ) -> None:
-        """Inserts; when `timeout` has passed, waits for as long again if it is to go on."""
+        """Inserts. After each `timeout`, waits as long again if `go_on()` is true."""
         client = self._client
         tried = []
         fits = False
@@ -213,8 +214,8 @@ class Client(Connection):
         Args:
           num_keep_alive_refs: how many of the latest values of a column items may refer to.
           validate_items: compare items with the signature of their table when they are made.
-          max_items, max_bytes: what may be on its way before `create_item` waits; 0: 100,000
-            items and 1 GiB.
+          max_items, max_bytes: unconfirmed items, and their bytes, before `create_item` waits;
+            0: 100,000 items and 1 GiB.
           timeout: seconds to wait for the server, whose signatures are asked for.
 
         Raises:
@@ -300,8 +301,8 @@ class Client(Connection):
     def _draw(
         self, table: str, count: int, timeout_ms: int
     ) -> Generator[List[tuple], None, None]:
-        """Samples as they come. First one is asked for, then two, then four: whoever stops
-        early has not taken much from a table whose items can be sampled once."""
+        """Yields samples as they arrive. Requests one sample, then two, then four, so that a
+        caller who stops early has taken few items from a queue."""
         client = self._client
         ask = 1
         while count > 0:
@@ -382,11 +383,11 @@ class Client(Connection):
         return (self._local_durable() or self._client).checkpoint(timeout)
 
     def storage(self, *, timeout: Optional[float] = None) -> List[Dict[str, Any]]:
-        """How the data of each server survives it: a dict with "shard", its address.
+        """Returns the state of the storage of each server: a dict with "shard", its address.
 
-        If it does: the mode ("durability"), whether and why it is "degraded", checkpoints and
-        the last of them, the journal ("lsn", "safe_lsn"), bytes on disk and in memory, what was
-        recovered at the start, and "progress" of what is under way.
+        With storage: the mode ("durability"), whether and why it is "degraded", checkpoints and
+        the last of them, the journal ("lsn", "safe_lsn"), bytes on disk and in memory, data
+        recovered at the start, and the "progress" of a running checkpoint or recovery.
         """
         durable = self._local_durable()
         if durable is not None:
@@ -396,7 +397,7 @@ class Client(Connection):
     def why(
         self, table: Optional[str] = None, *, timeout: Optional[float] = None
     ) -> List[Waiting]:
-        """Which calls wait at a table, or at any, and why, as `reprise.server.Waiting`."""
+        """Returns the calls that wait at a table, or at any, and why: `reprise.server.Waiting`."""
         calls = self._client.why_blocked(table, timeout)
         return [Waiting.from_dict(call["table"], call) for call in calls]
 
@@ -427,10 +428,10 @@ class Client(Connection):
         recenter: bool = False,
         timeout: Optional[float] = None,
     ) -> None:
-        """Changes what is given of a table in use: all of it, or nothing if something is wrong.
+        """Changes the given settings of a table in use: all of them, or none if one is wrong.
 
-        `recenter`: the new rate limiter counts from now on; without it, what was inserted and
-        sampled before counts too, and one side may have to catch up.
+        `recenter`: the new rate limiter counts from now on. Without it, earlier inserts and
+        samples count too, and one side may have to catch up.
         """
         limiter = None
         if rate_limiter is not None:
@@ -448,7 +449,7 @@ class Client(Connection):
     def pause_table(
         self, table: str, sides: str = "both", *, timeout: Optional[float] = None
     ) -> None:
-        """Holds up "inserts", "samples" or "both" of a table, as its rate limiter would."""
+        """Makes "inserts", "samples" or "both" of a table wait, as its rate limiter would."""
         self._client.pause(table, _side(sides), timeout)
 
     def resume_table(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connection of a client to its servers: which way it goes, and what the tables look like.
+"""The connection of a client to its servers, and information on their tables.
 
 A client of a server in the same process uses the server's store directly. A client on the same
 host, of the same user, connects through a Unix socket and reads shared memory. All others connect
@@ -93,7 +93,7 @@ class Connection:
         if not shared_memory:
             self._options["shared_memory"] = False
         if self._options:
-            _core.Client(server_address, **self._options)  # to find mistakes here and now
+            _core.Client(server_address, **self._options)  # raises if an option is wrong
         self._handle: Optional[_core.Client] = None
         self._pid = 0
         self._store: Any = None
@@ -117,7 +117,7 @@ class Connection:
 
     @property
     def _client(self) -> _core.Client:
-        """The client of the extension: a new one after a fork, or when the way has changed."""
+        """The extension's client: a new one after a fork, or when the transport has changed."""
         handle = self._handle
         if handle is None or self._pid != os.getpid():
             return self._connect()
@@ -131,7 +131,7 @@ class Connection:
         return local_servers.local_store(self._server_address) is self._store
 
     def _local_durable(self) -> Optional[_core.Durable]:
-        """The storage of a server of this process that is used without the network."""
+        """Returns the storage of the server, if it is of this process and used directly."""
         if not self._client.is_local:
             return None
         return local_servers.local_durable(self._server_address)
@@ -176,7 +176,7 @@ class Connection:
     def server_info(
         self, timeout: Optional[float] = None
     ) -> Dict[str, reverb_types.TableInfo]:
-        """What the tables say of themselves, by name; of several shards, added up.
+        """Returns information on all tables by name; counts of several shards are added up.
 
         Raises:
           DeadlineExceededError: no answer within `timeout` seconds (0 and None: no limit).
@@ -190,7 +190,7 @@ class Connection:
         return infos
 
     def details(self, timeout: Optional[float] = None) -> Dict[str, Dict[str, Any]]:
-        """All that the tables say of themselves, dicts by name: bytes, who waits, and so on."""
+        """Returns dicts with all information on the tables, by name."""
         try:
             tables = self._client.tables(timeout)
         except errors.DeadlineExceededError as e:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of a table as stacked NumPy arrays, made ahead by threads that never take the GIL.
+"""Batches of a table as stacked NumPy arrays, made ahead by threads without the GIL.
 
     import numpy as np
     import reprise
@@ -14,10 +14,10 @@
         batch["obs"]  # float32 [32, 1, 4]
         batch.keys, batch.weights
 
-A batch costs one call into C: waiting, decompressing and stacking have been done by then,
-unless the reader is faster than the samples come. `Dataset.torch()`, `.jax()` and `.tf()` give
-the same batches to these libraries; everybody else takes the arrays through DLPack
-(`somewhere.from_dlpack(batch["obs"])`), which copies nothing.
+A batch costs one call into C: waiting, decompressing and stacking are done ahead, unless the reader
+is faster than the samples. `Dataset.torch()`, `.jax()` and `.tf()` give the same batches to these
+libraries; others can take the arrays through DLPack (`library.from_dlpack(batch["obs"])`), which
+copies nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["Batch", "BatchInfo", "BatchIterator", "Dataset"]
 class Dataset:
     """Batches of `batch_size` items of `table`: iterate over it, as often as you like.
 
-    Every iterator is a sampler of its own, which draws ahead and makes batches ahead.
+    Each iterator is a sampler of its own, which draws items and makes batches ahead.
 
     Args:
       client: a `Client`, or the address of a server.
@@ -50,7 +50,7 @@ class Dataset:
         `Batch.lengths` says where each begins).
       drop_remainder: leave out a last batch that is smaller.
       prefetch: batches made ahead, by a thread; 0: each is made when it is asked for.
-      reuse: 0: every batch has memory of its own (which is recycled once nobody refers to it).
+      reuse: 0: every batch has memory of its own (which is reused once no array refers to it).
         n: the memory of a batch is written again once n more have been taken from the iterator.
       memory: memory of your own to be reused, such as pinned memory: a list of
         `prefetch + reuse` lists of arrays, one a column, in flattened order.
@@ -136,7 +136,7 @@ class Dataset:
     ragged = property(lambda self: self._plan["ragged"])
 
     def _check_options(self) -> None:
-        """What a sampler would refuse, said when the dataset is made."""
+        """Raises the errors of a sampler early, when the dataset is made."""
         o = self._options
         for name in ("max_samples", "max_per_stream"):
             if o[name] < 1 and o[name] != -1:

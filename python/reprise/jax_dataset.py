@@ -24,8 +24,7 @@ class JaxDataset:
         self._device = device
 
     def __iter__(self) -> Iterator[Batch]:
-        # jax may go on to read the memory of an array that it was given, as if nobody wrote to
-        # it any more.
+        # jax may read the memory of an array later, and expects that it does not change.
         copy = self._dataset._ahead["reuse"] > 0
 
         def put(array: np.ndarray) -> Any:

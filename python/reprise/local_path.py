@@ -33,7 +33,7 @@ def _candidates() -> Iterator[str]:
 
 
 def _is_safe(base: str, path: str) -> bool:
-    """True if only this user can put a file there, and nobody can put another in its place."""
+    """True if no other user can create, replace or remove files in the directory."""
     try:
         above, here = os.stat(base), os.lstat(path)
     except OSError:

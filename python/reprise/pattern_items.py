@@ -28,7 +28,7 @@ _TABLE = "items"
 
 
 class _Applier:
-    """A structured writer whose items go to a queue in a store of their own, and come back."""
+    """A structured writer that writes to a queue of its own store, and a sampler of it."""
 
     def __init__(self, configs: Sequence[structured_writer.Config]):
         private = []
@@ -36,7 +36,7 @@ class _Applier:
             config = copy.deepcopy(config)
             config.table = _TABLE
             private.append(config)
-        # What is made for one step must not wait for somebody to take it.
+        # No insert may wait: the items of a step are read only when all are written.
         self._store = _core.Store()
         self._store.add_table(
             _TABLE,
@@ -58,7 +58,7 @@ class _Applier:
         self._writer.end_episode(clear_buffers=clear)
 
     def items(self) -> Iterator[List[Any]]:
-        """The columns of what has been made since the last call."""
+        """Yields the columns of the items since the last call."""
         self._writer.flush()
         made = self._store.table_info(_TABLE)["inserts"]
         while self._taken < made:

@@ -86,7 +86,7 @@ def _list_text(named: Iterable[Tuple[str, Any]]) -> str:
 
 
 def check_signature(table: str, expected: List[specs.TensorSpec], signature: Any) -> None:
-    """ValueError if what is asked for is not what the table's signature says."""
+    """ValueError if the requested specs do not match the table's signature."""
     names = ["/".join(map(str, path)) for path, _ in tree.flatten_with_path(signature)]
     flat = tree.flatten(signature)
     text = _list_text(zip(names, flat))
@@ -179,11 +179,11 @@ class Source:
         return ReplaySample(info, tuple(map(_join, self.flat_specs, columns)))
 
     def open(self, server_address: Any = None, table: Any = None) -> Drawing:
-        """Begins to draw; the table's signature must allow what is asked for."""
+        """Starts a sampler. ValueError if the table's signature does not match the specs."""
         return Drawing(self, server_address or self.server_address, table or self.table)
 
     def check(self, columns: List[np.ndarray], table: str) -> None:
-        """ValueError unless the columns of a sample are what was asked for."""
+        """ValueError if the columns of a sample do not match the specs."""
         if len(columns) != len(self._checked):
             raise ValueError(
                 f"Inconsistent number of tensors received from table '{table}'.  Specification "
@@ -242,7 +242,7 @@ class Drawing:
         self.table = _word(table)
         self.client = Connection(_word(server_address))
         self._check_table()
-        # What waits in our hands counts as drawn ahead as well.
+        # Samples of the current chunk count as drawn ahead as well.
         self.chunk = max(1, source.in_flight // 2)
         self.sampler = _core.Sampler(
             core_client(self.client),
@@ -390,7 +390,7 @@ class Drawing:
 
 
 class _Row:
-    """What one item of a stacked column looks like."""
+    """The dtype and shape of one item of a stacked column."""
 
     __slots__ = ("dtype", "shape")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables, and the server that serves them.
+"""The server, which serves tables.
 
 >>> import reprise
 >>> table = reprise.Table(
@@ -14,9 +14,9 @@
 (False, 0)
 >>> server.stop()
 
-Where a server runs is one argument: `Server(tables)` runs it on threads of this process,
-`Server(tables, where="child")` in a process of its own, and `Server(tables, where="host:8000")`
-uses one that runs already, on which the tables are made. All else stays the same.
+`Server(tables)` runs on threads of this process, `Server(tables, where="child")` in a child process.
+`Server(tables, where="host:8000")` uses a server that runs already, and creates the tables there.
+Everything else is the same.
 """
 
 from __future__ import annotations
@@ -136,30 +136,30 @@ class Server:
     Args:
       tables: at least one.
       port: to listen on. None or 0: any that is free; see `port`.
-      checkpointer: where checkpoints are, of which the newest is loaded. They are written when
-        `Client.checkpoint` asks for it. `storage` can do more.
+      checkpointer: where checkpoints are. The newest is loaded at the start; `Client.checkpoint`
+        writes one. `storage` can do more.
 
     Beyond Reverb:
 
     Args:
       where: "process": on threads of this process, the default; "child": in a process of its
         own, which ends when this one does, however it ends; or the address of a reprise server
-        that runs already, or a `Client` of it: those tables are made there that are not there.
+        that runs already, or a `Client` of it: tables that it does not have are created.
       address: the host or hosts to listen at, "localhost" if not given; "0.0.0.0" is every
         one. Others than this host's own are refused without certificate, tokens or `insecure`.
-      insecure: lets anybody who can reach the address do everything.
+      insecure: allow everything to everyone who can reach the address.
       certificate_file, key_file: PEM files, for TLS.
-      client_ca_file: PEM, by which the certificates of clients are checked.
+      client_ca_file: PEM file of the certificate authorities for clients.
       require_client_certificate: clients without one are refused.
-      tokens_file: who may do what; see docs/security.md.
+      tokens_file: tokens and their permissions; see docs/security.md.
       page_hosts: names under which a browser may ask for /metrics and /v1/info if there are no
         credentials, besides IP addresses and names without a dot.
       max_bytes: of all that items of all tables refer to. 0: no limit.
       policy: of an insert that would go over `max_bytes`: "evict" has the remover make room,
         "block" waits, "reject" fails.
       seed: of everything random in the tables. 0: from the system.
-      storage: a directory, or a `reprise.Storage`: the data is kept there, and what is there
-        is loaded.
+      storage: a directory, or a `reprise.Storage`. Data in it is loaded at the start, and kept
+        there.
       local_socket: clients of this host and user find a Unix socket by themselves, and read
         large steps in the server's memory. Left out with certificates and tokens.
       threads: of the server; 0: one a processor.
@@ -242,7 +242,7 @@ class Server:
         for table, its_place in zip(self._tables, place.places):
             table._place = its_place
             table._server = weakref.ref(self)
-        # When the object goes, or when the interpreter is about to.
+        # Stops the server when the object is collected, or at exit of the interpreter.
         self._finalizer = weakref.finalize(self, place.stop, 0.0)
 
     @property
@@ -252,7 +252,7 @@ class Server:
 
     @property
     def address(self) -> str:
-        """What a client on this host is to be given."""
+        """The address for a client on this host."""
         if self._where not in ("process", "child"):
             return self._where
         host = "localhost" if self._host in ("", "0.0.0.0", "::", "[::]") else self._host
@@ -278,10 +278,10 @@ class Server:
     def stop(self, grace: float = 0.0) -> None:
         """Ends all calls and stops. May be called again.
 
-        What clients of this process wait for ends with CANCELLED. Clients elsewhere wait for the
-        server to come back, as long as their timeouts allow.
+        Calls of clients in this process that wait end with CANCELLED. Other clients wait for the
+        server to come back, until their timeouts.
 
-        Of a server that ran already, only the connection is given up.
+        A server that ran already keeps running; only the connection is closed.
 
         Args:
           grace: how many seconds calls that are open may take to finish.
@@ -291,11 +291,11 @@ class Server:
         self._stopped.set()
 
     def why(self) -> List[Waiting]:
-        """Which calls wait at its tables now, and what would release them."""
+        """Returns the calls that wait at its tables now, and what would release them."""
         return [waiting for table in self._tables for waiting in table.why()]
 
     def kill(self) -> None:
-        """Ends the process of a server that runs in a child, at once and without a goodbye."""
+        """Kills the child process of the server."""
         if self._where != "child":
             raise ValueError(f"only a server with where='child' can be killed: {self!r}")
         self._place.kill()

@@ -37,7 +37,7 @@ class Writer:
         self._client = client
         self._description = description
         self._closed = False
-        self._logger = logger()  # for __del__, where nothing can be imported any more
+        self._logger = logger()  # for __del__, in which modules may be gone
 
     def __enter__(self) -> Writer:
         if self._closed:
@@ -49,7 +49,7 @@ class Writer:
             if exc_type is None:
                 self.flush()
                 self.close()
-        finally:  # after an exception, or Ctrl-C in the flush, nothing is waited for
+        finally:  # after an exception, or Ctrl-C in the flush, close without waiting
             self._closed = True
             say_dropped("Writer", self._writer.close())
 
@@ -58,8 +58,8 @@ class Writer:
             self._logger.warning("Writer-object deleted without calling .close explicitly.")
             try:
                 self.close(timeout=10.0)  # not for ever: the process may be about to end
-            except Exception:  # there is nobody to tell
-                self._logger.exception("what a deleted Writer had not sent is lost")
+            except Exception:  # an error cannot be raised here
+                self._logger.exception("items that a deleted Writer had not sent are lost")
 
     def __repr__(self) -> str:
         return f"{self._description}, closed: {self._closed}"
@@ -70,7 +70,7 @@ class Writer:
         Nothing is sent before an item has it.
 
         Raises:
-          ValueError: the step is not like those before.
+          ValueError: the step has other shapes or dtypes than earlier steps.
         """
         self._writer.append(data)
 
@@ -94,7 +94,7 @@ class Writer:
     ) -> int:
         """Makes an item of the latest steps and returns its key.
 
-        It goes out when the chunk with its last step is full, or with the next `flush` or
+        It is sent when the chunk with its last step is full, or with the next `flush` or
         `close`. Waits while `max_in_flight_items` are on their way.
 
         Raises:
@@ -143,7 +143,7 @@ class Writer:
 
 
 def name_tables(error: ValueError, client: Optional[_core.Client]) -> ValueError:
-    """The error; if it is about a table that is not there, with the names of those that are."""
+    """Adds the names of all tables to an error about a table that does not exist."""
     text, found, _ = str(error).partition(" in signature cache: ")
     if not found or client is None:
         return error

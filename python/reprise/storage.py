@@ -48,7 +48,7 @@ class Storage(NamedTuple):
       max_memory: bytes of steps in memory; the rest is on disk until it is sampled. 0: all.
       final_checkpoint: write one when the server is stopped.
       salvage: load what can be read of damaged data.
-      accept_changes: load tables whose selectors are not those that were saved.
+      accept_changes: load tables although their selectors differ from the saved ones.
     """
 
     path: Union[str, "os.PathLike[str]"]
@@ -97,7 +97,7 @@ def options_of(storage: Storage) -> Dict[str, Any]:
 
 
 def begin_with(path: str, fallback: Optional[str]) -> None:
-    """Puts what a directory without a checkpoint is to begin with into it.
+    """Copies the first checkpoint into a directory that has none.
 
     `fallback` is a data directory, a checkpoint in one, or a checkpoint of dm-reverb or the folder
     that has some.
@@ -117,7 +117,7 @@ def choose(
     storage: Union[None, str, "os.PathLike[str]", Storage],
     checkpointer: Optional[CheckpointerBase],
 ) -> Optional[Dict[str, Any]]:
-    """What a server is to use: the one or the other, or None."""
+    """Returns the storage options of a server: of `storage` or of the checkpointer, or None."""
     if storage is not None and checkpointer is not None:
         raise ValueError("give storage or a checkpointer, not both")
     if checkpointer is not None:

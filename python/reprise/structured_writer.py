@@ -131,7 +131,7 @@ def _late(call: str, timeout_ms: Optional[float]) -> errors.DeadlineExceededErro
 class StructuredWriter:
     """Makes items of the steps appended to it, by configs. Made by `Client.structured_writer`.
 
-    It belongs to one thread at a time, and to the process that made it.
+    One thread may use it at a time, in the process that made it.
     """
 
     def __init__(self, client: _core.Client, configs: Sequence[Config]) -> None:
@@ -384,7 +384,7 @@ def infer_signature(configs: Sequence[Config], step_spec: Any) -> Any:
 
     Args:
       configs: all that make items for the table.
-      step_spec: a nest of specs: what is appended.
+      step_spec: a nest of specs of a step.
 
     Returns:
       A nest of `reprise.TensorSpec`. Where configs differ in length, the first dimension is
@@ -498,7 +498,7 @@ def td_error(
 
     Args:
       max_priority_weight: w, in [0, 1].
-      step_structure: what is appended.
+      step_structure: a nest with the structure of a step.
       get_field_from_step_fn: takes a step and gives the field x of it: scalars, which the
         pattern must contain, and once only.
     """

@@ -36,7 +36,7 @@ class Waiting(NamedTuple):
       wanted: how many items it is about.
       done: how many of them are done.
       seconds: how long it has waited.
-      why: which bound holds it up, the counts, and what would release it.
+      why: the bound that blocks it, the counts, and what would release it.
     """
 
     table: str
@@ -51,7 +51,7 @@ class Waiting(NamedTuple):
 
     @classmethod
     def from_dict(cls, table: str, call: Mapping[str, Any]) -> Waiting:
-        """From what `reprise._core` says of a waiting call."""
+        """Makes one from the dict of `reprise._core`."""
         return cls(
             table, call["side"], call["wanted"], call["done"], call["waiting_s"], call["why"]
         )
@@ -121,7 +121,7 @@ def _check_count(count: int) -> None:
 
 
 class TableExtensionBase(metaclass=abc.ABCMeta):
-    """What Reverb's extensions of tables derive from. As there, Python can make none."""
+    """The base of Reverb's table extensions. As in Reverb, none can be made in Python."""
 
     @abc.abstractmethod
     def build_internal_extensions(self, table_name: str) -> Sequence[pybind.TableExtension]:
@@ -149,7 +149,7 @@ def whole_number(name: str, value: Any, lowest: Optional[int] = None) -> int:
 
 
 def _max_size(max_size: Any) -> int:
-    """As much as Reverb takes, though 2^30 is the most a table holds."""
+    """Limits max_size to 2^30, the most that a table holds; Reverb takes up to 2^31."""
     number = whole_number("max_size", max_size)
     return _MAX_ITEMS if _MAX_ITEMS < number < 2**31 else number
 
@@ -163,11 +163,11 @@ class Table:
     Args:
       name: not empty, unique on its server.
       sampler: which item is drawn; see `reprise.selectors`.
-      remover: which item goes when there are more than `max_size`.
+      remover: which item is removed when there are more than `max_size`.
       max_size: how many items the table holds at most, no more than 2^30.
       rate_limiter: when inserts and samples may go ahead; see `reprise.rate_limiters`.
-      max_times_sampled: an item goes when it has been sampled so often. < 1: never.
-      extensions: there are none that could be given here.
+      max_times_sampled: an item is removed when it has been sampled so often. < 1: never.
+      extensions: for compatibility; there are none.
       signature: a nest of specs that items must fit, or None; see `reprise.specs.convert` for
         what counts as a spec.
       max_bytes: how many bytes of steps its items may refer to before the remover makes room.
@@ -224,7 +224,7 @@ class Table:
             "max_bytes": self._max_bytes,
             "seed": self._seed,
         }
-        # Until a server takes it, it is alone in a store of its own.
+        # Until it is on a server, the table is in a store of its own.
         self._place: Any = self._add_to(_core.Store())
         self._server: Optional[weakref.ref[Server]] = None
         rate_limiter._table = weakref.ref(self)
@@ -279,12 +279,12 @@ class Table:
 
     @property
     def info(self) -> reverb_types.TableInfo:
-        """Its settings and counts, all of one moment."""
+        """Its settings and counts, at one moment."""
         return reverb_types.TableInfo.from_dict(self._place.info())
 
     @property
     def details(self) -> Dict[str, Any]:
-        """What `info` has not: bytes, evictions, updates, who waits and for how long."""
+        """Information that `info` does not have: bytes, evictions, updates, waiting calls."""
         return self._place.info()
 
     def can_sample(self, num_samples: int) -> bool:
@@ -296,7 +296,7 @@ class Table:
         return self._place.can_insert(num_inserts)
 
     def why(self) -> List[Waiting]:
-        """Which calls wait at this table now, first in line first, and what would release them.
+        """Returns the calls that wait at this table now, in order, and what would release them.
 
         >>> Table.queue("q", 10).why()
         []

@@ -39,7 +39,7 @@ class ThreadServer:
         addresses = [f"{host}:{port}" for host in hosts]
         temporary = None
         if local_socket and not _needs_credentials(options):
-            # The port is known, and with it the name, when the server has started.
+            # The name of the socket has the port, which is known once the server has started.
             temporary = local_path.socket_path(f"{self._pid:x}.{next(_count)}")
             if temporary is not None:
                 addresses.append("unix:" + temporary)
@@ -73,7 +73,7 @@ class ThreadServer:
 
     def stop(self, grace: float) -> None:
         if self._pid != os.getpid():
-            return  # a forked child has a copy of the object, and not the server
+            return  # in a forked child: the server runs in the parent
         if local_servers.stores.get(self.port) is self.store:
             local_servers.stores.pop(self.port, None)
             local_servers.durables.pop(self.port, None)
@@ -87,17 +87,17 @@ class ThreadServer:
             if durable is not None and self._final:
                 durable.checkpoint()
         finally:
-            self.store.close()  # ends all waits, so that nothing is left to stop
+            self.store.close()  # ends all calls that wait
             self._server.stop(0)
             if durable is not None:
                 durable.close()
 
 
 def _open(store: _core.Store, storage: Mapping[str, Any]) -> _core.Durable:
-    """Loads a data directory, or what it is to begin with."""
+    """Opens a data directory, and loads its data or the fallback."""
     storage_module.begin_with(storage["path"], storage["fallback"])
     options = {key: value for key, value in storage.items() if key != "fallback"}
-    # The last checkpoint is asked for before the tables are closed.
+    # stop() writes the last checkpoint, before the tables are closed.
     return _core.Durable(store, **dict(options, final_checkpoint=False))
 
 

@@ -122,7 +122,7 @@ def flatten_up_to(shallow_structure: Nest, input_structure: Nest) -> List[Any]:
 
 def map_structure_up_to(shallow_structure: Nest, func: Callable[..., Any],
                         *structures: Nest) -> Nest:
-    """`func` of what the nests have where `shallow_structure` has its leaves."""
+    """Applies `func` to the parts of the nests at the leaves of `shallow_structure`."""
     if not structures:
         raise ValueError("map_structure_up_to needs at least one nest")
     columns = [flatten_up_to(shallow_structure, s) for s in structures]

@@ -169,8 +169,8 @@ def test_writers_and_their_parts_are_not_pickled(writer, take):
             take(part)
 
 
-def count_of(function, times=200):
-    """How many objects and blocks more there are after that many calls."""
+def count_of(function, times=60):
+    """How many blocks of memory more there are after that many calls."""
     for _ in range(20):
         function()
     gc.collect()
