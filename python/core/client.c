@@ -596,7 +596,7 @@ static PyMethodDef client_methods[] = {
      "local(store, seed=0, batch_bytes=0)\n--\n\nA client of a store in this process."},
     {"replay_samples", CORE_METHOD(core_replay_samples), METH_FASTCALL | METH_STATIC,
      "replay_samples(found, SampleInfo, ReplaySample, structure, steps, /)\n--\n\n"
-     "What Client.sample() gives, of what Sampler.next() gives."},
+     "Converts results of Sampler.next() to those of Client.sample()."},
     {"tables", WITH_KEYWORDS(client_tables),
      "tables($self, timeout=None)\n--\n\nThe tables of every shard, a dict each."},
     {"mutate", FAST(client_mutate),

@@ -247,7 +247,7 @@ static PyObject *store_drop_table(PyObject *self, PyObject *arg)
 
 PyDoc_STRVAR(close_doc, "close()\n--\n\n"
                         "Closes every table: waits end, and everything is refused from now on. "
-                        "What the tables say of themselves can still be read.");
+                        "Information on the tables can still be read.");
 
 static PyObject *store_close(PyObject *self, PyObject *Py_UNUSED(ignored))
 {
@@ -379,7 +379,7 @@ static PyObject *ask(PyObject *self, PyObject *args, bool (*can)(rp_table *, int
 }
 
 PyDoc_STRVAR(can_sample_doc, "can_sample(name, count)\n--\n\n"
-                             "Whether the limiter would let so many samples go ahead now.");
+                             "True if the limiter would allow so many samples now.");
 
 static PyObject *store_can_sample(PyObject *self, PyObject *args)
 {
@@ -387,7 +387,7 @@ static PyObject *store_can_sample(PyObject *self, PyObject *args)
 }
 
 PyDoc_STRVAR(can_insert_doc, "can_insert(name, count)\n--\n\n"
-                             "Whether the limiter would let so many inserts go ahead now.");
+                             "True if the limiter would allow so many inserts now.");
 
 static PyObject *store_can_insert(PyObject *self, PyObject *args)
 {

@@ -19,7 +19,8 @@ void writer_state_unref(writer_state *state)
     if (state == NULL) return;
     assert(state->refs > 0); /* S1 */
     if (--state->refs > 0) return;
-    assert(!state->busy && state->waiters == 0);
+    /* A forked child may have the copy of a busy writer. */
+    assert((!state->busy && state->waiters == 0) || state->pid != getpid());
     Py_XDECREF(state->strings);
     PyMem_Free(state);
 }

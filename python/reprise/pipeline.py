@@ -105,8 +105,8 @@ class Pipeline(metaclass=abc.ABCMeta):
         return self
 
     def cache(self, filename: str = "") -> Pipeline:
-        """The elements of the first iteration that comes to its end, in memory, for all later
-        ones. `take` bounds them."""
+        """Keeps the elements of the first complete iteration in memory, for later iterations. Use
+        `take` to limit them."""
         if filename:
             raise ValueError(f"elements are cached in memory only, not in {filename!r}")
         kept: Optional[List[Any]] = None

@@ -159,8 +159,8 @@ class ReplayBuffer(_core.ReplayBuffer):
         return {**self._head(), "rows": rows, "row_weights": weights}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Becomes the buffer that `state_dict` was called of, as far as the capacity allows, and
-        gives the same samples as that would have. The columns must be the same."""
+        """Restores the state of another buffer with the same columns, as far as the capacity allows.
+        The buffer then gives the same samples as the other one would have."""
         self._begin_load(state)
         if len(state["row_weights"]):
             self._put_back(dict(state["rows"]), state["row_weights"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `TimestepDataset` and `TrajectoryDataset` share: samples of a table as a dataset.
+"""The base of `TimestepDataset` and `TrajectoryDataset`: samples of a table as a dataset.
 
 Where TensorFlow is installed such a dataset is a `tf.data.Dataset` (tf_dataset.py); else it is
 a `Pipeline` over NumPy with the same elements and the methods of `tf.data.Dataset` that plain

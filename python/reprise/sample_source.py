@@ -170,9 +170,9 @@ class Source:
         return ReplaySample(info, self.packer.pack(none))
 
     def join(self, samples: List[Tuple[Any, ...]]) -> ReplaySample:
-        """Samples whose shapes differ: for each column an array if its shape is known; if not,
-        the values end to end, the index at which each item begins, and its shape. The index is
-        one of as many dimensions if only the number of rows varies; else the values are flat."""
+        """Joins samples of different shapes. A column of known shape becomes one array. Others become
+        three: the values end to end, the index at which each item begins, and its shape. If only
+        the number of rows varies, the values keep their dimensions; else they are flat."""
         *infos, columns = zip(*samples) if samples else [()] * 6
         info = SampleInfo(*(np.array(x, t) for t, x in zip(INFO_DTYPES, infos)))
         columns = zip(*columns) if samples else [()] * len(self.flat_specs)

@@ -288,11 +288,11 @@ class Table:
         return self._place.info()
 
     def can_sample(self, num_samples: int) -> bool:
-        """Whether the limiter would let so many samples go ahead now."""
+        """True if the limiter would allow so many samples now."""
         return self._place.can_sample(num_samples)
 
     def can_insert(self, num_inserts: int) -> bool:
-        """Whether the limiter would let so many inserts go ahead now."""
+        """True if the limiter would allow so many inserts now."""
         return self._place.can_insert(num_inserts)
 
     def why(self) -> List[Waiting]:

@@ -91,8 +91,8 @@ def _generate(
 
 
 def _of_pieces(source: Source) -> tf.data.Dataset:
-    """Items whose shapes vary. Where those of some differ, and so cannot be stacked, TensorFlow
-    cuts them out of arrays in which they lie end to end."""
+    """A dataset of items of different shapes. Items that cannot be stacked are passed end to end
+    in one array, which TensorFlow slices."""
 
     def joined(spec: specs.TensorSpec) -> Any:
         if None not in spec.shape:
