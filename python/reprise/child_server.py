@@ -333,7 +333,7 @@ def _error_to_json(error: Exception) -> Dict[str, Any]:
 
 
 def _run(server: Any, parent: int, requests: _Lines, out: int) -> float:
-    """Handles requests until the server must stop; returns the grace of open calls in seconds."""
+    """Handles requests until the server must stop; returns the grace in seconds."""
     while os.getppid() == parent:
         try:
             request = requests.read(_POLL)

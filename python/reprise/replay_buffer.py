@@ -159,7 +159,7 @@ class ReplayBuffer(_core.ReplayBuffer):
         return {**self._head(), "rows": rows, "row_weights": weights}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restores the state of another buffer with the same columns, as far as the capacity allows.
+        """Restores the state of a buffer with the same columns, as far as the capacity allows.
         The buffer then gives the same samples as the other one would have."""
         self._begin_load(state)
         if len(state["row_weights"]):

@@ -170,8 +170,8 @@ class Source:
         return ReplaySample(info, self.packer.pack(none))
 
     def join(self, samples: List[Tuple[Any, ...]]) -> ReplaySample:
-        """Joins samples of different shapes. A column of known shape becomes one array. Others become
-        three: the values end to end, the index at which each item begins, and its shape. If only
+        """Joins samples of different shapes. A column of known shape becomes one array. Others
+        become three: the values end to end, the index at which each item begins, and its shape. If only
         the number of rows varies, the values keep their dimensions; else they are flat."""
         *infos, columns = zip(*samples) if samples else [()] * 6
         info = SampleInfo(*(np.array(x, t) for t, x in zip(INFO_DTYPES, infos)))

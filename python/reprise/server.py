@@ -14,9 +14,9 @@
 (False, 0)
 >>> server.stop()
 
-`Server(tables)` runs on threads of this process, `Server(tables, where="child")` in a child process.
-`Server(tables, where="host:8000")` uses a server that runs already, and creates the tables there.
-Everything else is the same.
+`Server(tables)` runs on threads of this process, `Server(tables, where="child")` in a child
+process. `Server(tables, where="host:8000")` uses a server that runs already, and creates the
+tables there. Everything else is the same.
 """
 
 from __future__ import annotations

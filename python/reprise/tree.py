@@ -59,7 +59,7 @@ def _columns(structures: Sequence[Nest], check_types: bool) -> Tuple[Structure, 
 
 
 def map_structure(func: Callable[..., Any], *structures: Nest, check_types: bool = True) -> Nest:
-    """Applies `func` to the leaves of the nests, which must have one structure; returns a nest of it.
+    """Applies `func` to the leaves of nests of one structure; returns a nest of the results.
 
     >>> map_structure(max, {"a": 1, "b": 5}, {"a": 3, "b": 4})
     {'a': 3, 'b': 5}
