@@ -14,6 +14,8 @@ import time
 import pytest
 
 LIMIT_S = 60  # no test takes so long unless something hangs
+# True where tests repeat less: see conftest.py.
+IS_SHORT = bool(os.environ.get("RP_SHORT") or os.environ.get("RP_SANITIZED"))
 
 
 def wait_until(condition, what="the condition"):
