@@ -9,7 +9,6 @@
  * when
  *       `uses` is 0. */
 #include "durable.h"
-#include "module.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -6,6 +6,7 @@
 #include "core.h"
 
 extern PyTypeObject core_Durable;
+extern PyMethodDef core_durable_functions[]; /* of the module */
 
 /* The C object, valid until it is closed. NULL with an exception if it is closed, or was made
  * by a process that forked this one. */

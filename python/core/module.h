@@ -11,7 +11,6 @@ int core_add(PyObject *module, const char *name, PyObject *obj);
 int core_init_status(PyObject *module);
 int core_init_nest(PyObject *module);
 
-extern PyMethodDef core_durable_functions[];   /* durable.c */
 extern PyMethodDef core_nest_functions[];      /* structure.c */
 extern PyMethodDef core_signature_functions[]; /* signature.c */
 

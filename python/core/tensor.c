@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays as tensors, and tensors as arrays. */
 #include "core.h"
-#include "module.h"
 
 /* The dtypes of ml_dtypes, by name, and the NumPy types that replace them without it. */
 static const struct {

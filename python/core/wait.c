@@ -2,7 +2,6 @@
 /* Calls that wait. A wait is cut into slices of SLICE_MS; Python's signal handlers run between
  * them, so that Ctrl-C ends any wait soon. */
 #include "core.h"
-#include "module.h"
 
 #include <math.h>
 #include <time.h>
