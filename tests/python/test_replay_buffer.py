@@ -378,8 +378,8 @@ def test_frames_that_are_shared_come_back(lanes):
         batch = buffer.sample(4)
         for i, index in enumerate(batch["indices"]):
             assert index >= len(kept) - 300
-            np.testing.assert_array_equal(batch["obs"][i], kept[index][0])
-            np.testing.assert_array_equal(batch["next_obs"][i], kept[index][1])
+            assert np.array_equal(batch["obs"][i], kept[index][0])
+            assert np.array_equal(batch["next_obs"][i], kept[index][1])
     assert buffer._check()
 
 
