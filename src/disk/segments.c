@@ -337,7 +337,7 @@ rp_status rp_segments_adopt(rp_segments *s, rp_chunk *chunk, const rp_disk_locat
     return RP_OK;
 }
 
-/* The entry at `location`, if it is in the queue; SIZE_MAX if not. They stand in order (S1). */
+/* Finds the entry at `location` by binary search (S1). SIZE_MAX: it is not in the queue. */
 static size_t find_entry_locked(const rp_segments *s, const rp_disk_location *location)
     RP_REQUIRES(s->mu)
 {
