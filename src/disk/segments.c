@@ -155,7 +155,7 @@ rp_status rp_segments_put(rp_segments *s, rp_record_kind kind, uint64_t number,
 /* Frees all locations of a chunk, with the chunk. */
 static void locations_free(rp_chunk_home *base)
 {
-    rp_chunk_location *current = (rp_chunk_location *)base, *next;
+    rp_store_location *current = (rp_store_location *)base, *next;
 
     for (; current != NULL; current = next) {
         rp_segment *segment = current->segment;
@@ -167,9 +167,9 @@ static void locations_free(rp_chunk_home *base)
 }
 
 /* Allocates a location that is not published yet. NULL if there is no memory. */
-static rp_chunk_location *location_new(rp_segments *s, const rp_chunk *chunk)
+static rp_store_location *location_new(rp_segments *s, const rp_chunk *chunk)
 {
-    rp_chunk_location *current = rp_alloc_zero(&s->alloc, sizeof *current);
+    rp_store_location *current = rp_alloc_zero(&s->alloc, sizeof *current);
 
     if (current == NULL) return NULL;
     current->base.free = locations_free;
@@ -179,7 +179,7 @@ static rp_chunk_location *location_new(rp_segments *s, const rp_chunk *chunk)
 }
 
 /* Changes a location to `where` in `segment`; takes a reference to the segment. */
-static void location_set(rp_chunk_location *current, rp_segment *segment, uint64_t where,
+static void location_set(rp_store_location *current, rp_segment *segment, uint64_t where,
                          bool stored)
 {
     assert(current != NULL);
@@ -191,36 +191,36 @@ static void location_set(rp_chunk_location *current, rp_segment *segment, uint64
 }
 
 /* Adds a location to the list of the chunk. Another store may do the same at the same time. */
-static void location_publish(rp_chunk_location *current, rp_chunk *chunk)
+static void location_publish(rp_store_location *current, rp_chunk *chunk)
 {
     rp_chunk_home *first = atomic_load_explicit(&chunk->home, memory_order_acquire);
 
     do {
-        current->next = (rp_chunk_location *)first;
+        current->next = (rp_store_location *)first;
     } while (!atomic_compare_exchange_weak_explicit(
         &chunk->home, &first, &current->base, memory_order_acq_rel, memory_order_acquire));
 }
 
 bool rp_chunk_locate(const rp_chunk *chunk, rp_disk_location *out)
 {
-    const rp_chunk_location *current =
-        (const rp_chunk_location *)atomic_load_explicit(&chunk->home, memory_order_acquire);
+    const rp_store_location *current =
+        (const rp_store_location *)atomic_load_explicit(&chunk->home, memory_order_acquire);
 
-    return current != NULL && rp_chunk_location_find(current, out);
+    return current != NULL && rp_store_location_find(current, out);
 }
 
 bool rp_segments_locate(const rp_segments *s, const rp_chunk *chunk, rp_disk_location *out)
 {
-    const rp_chunk_location *current = rp_chunk_location_of(chunk, s->index);
+    const rp_store_location *current = rp_store_location_of(chunk, s->index);
 
-    return current != NULL && rp_chunk_location_find(current, out);
+    return current != NULL && rp_store_location_find(current, out);
 }
 
 bool rp_segments_has_stored(const rp_segments *s, const rp_chunk *chunk)
 {
-    const rp_chunk_location *current = rp_chunk_location_of(chunk, s->index);
+    const rp_store_location *current = rp_store_location_of(chunk, s->index);
 
-    return current != NULL && rp_chunk_location_is_stored(current);
+    return current != NULL && rp_store_location_is_stored(current);
 }
 
 rp_status rp_segments_put_chunk(rp_segments *s, rp_chunk *chunk, rp_disk_location *out)
@@ -230,19 +230,19 @@ rp_status rp_segments_put_chunk(rp_segments *s, rp_chunk *chunk, rp_disk_locatio
                           .number = chunk->origin.key,
                           .size = (uint32_t)chunk->wire_bytes,
                           .kind = RP_RECORD_CHUNK};
-    rp_chunk_location *current, *fresh = NULL;
+    rp_store_location *current, *fresh = NULL;
     rp_status st;
 
     if (rp_segments_locate(s, chunk, out)) return RP_OK;
     if (chunk->wire_bytes > RP_MAX_RECORD_BYTES) return RP_INVALID;
-    if (rp_chunk_location_of(chunk, s->index) == NULL) {
+    if (rp_store_location_of(chunk, s->index) == NULL) {
         fresh = location_new(s, chunk);
         if (fresh == NULL) return RP_NO_RESOURCE;
     }
     rp_mutex_lock(&s->mu);
-    current = rp_chunk_location_of(chunk, s->index); /* another thread may have put it */
+    current = rp_store_location_of(chunk, s->index); /* another thread may have put it */
     st =
-        current != NULL && rp_chunk_location_find(current, out) ? RP_EXISTS : reserve_locked(s);
+        current != NULL && rp_store_location_find(current, out) ? RP_EXISTS : reserve_locked(s);
     if (st == RP_OK) {
         *out = append_locked(s, &e);
         (void)rp_chunk_ref(chunk);
@@ -265,16 +265,16 @@ rp_status rp_segments_move_chunk(rp_segments *s, rp_chunk *chunk, rp_disk_locati
                                  rp_error *err)
 {
     rp_segment_entry e = {.chunk = chunk, .kind = RP_RECORD_MOVED, .is_copy = true};
-    rp_chunk_location *current = rp_chunk_location_of(chunk, s->index);
+    rp_store_location *current = rp_store_location_of(chunk, s->index);
     rp_disk_location old;
     uint8_t *copy;
     rp_status st;
 
-    if (current == NULL || !rp_chunk_location_find(current, &old)) {
+    if (current == NULL || !rp_store_location_find(current, &old)) {
         st = rp_segments_put_chunk(s, chunk, out);
         return st == RP_OK ? st : rp_fail(err, st, "a chunk could not be queued");
     }
-    if (!rp_chunk_location_is_stored(current)) { /* it is queued for a new segment already */
+    if (!rp_store_location_is_stored(current)) { /* it is queued for a new segment already */
         *out = old;
         return RP_OK;
     }
@@ -289,8 +289,8 @@ rp_status rp_segments_move_chunk(rp_segments *s, rp_chunk *chunk, rp_disk_locati
     e.size = old.size;
     rp_mutex_lock(&s->mu);
     st = RP_OK;
-    if (rp_chunk_location_is_stored(current)) st = reserve_locked(s);
-    if (st == RP_OK && rp_chunk_location_is_stored(current)) {
+    if (rp_store_location_is_stored(current)) st = reserve_locked(s);
+    if (st == RP_OK && rp_store_location_is_stored(current)) {
         if (current->first == 0) current->first = rp_location_pack(old.segment, old.offset);
         e.number = current->first;
         e.moved_from = rp_location_pack(old.segment, old.offset);
@@ -299,7 +299,7 @@ rp_status rp_segments_move_chunk(rp_segments *s, rp_chunk *chunk, rp_disk_locati
         location_set(current, e.segment, rp_location_pack(out->segment, out->offset), false);
         copy = NULL;
     } else if (st == RP_OK) { /* another thread has moved it */
-        *out = rp_chunk_location_get(current);
+        *out = rp_store_location_get(current);
     }
     RP_VERIFY(s->count, rp_segments_broken_locked(s) == NULL);
     rp_mutex_unlock(&s->mu);
@@ -311,7 +311,7 @@ rp_status rp_segments_adopt(rp_segments *s, rp_chunk *chunk, const rp_disk_locat
                             uint64_t first)
 {
     rp_segment *segment = rp_segment_index_find(s->index, location->segment);
-    rp_chunk_location *current;
+    rp_store_location *current;
 
     if (segment == NULL) return RP_NOT_FOUND;
     if (location->size != chunk->wire_bytes || location->offset > UINT32_MAX) {
@@ -324,7 +324,7 @@ rp_status rp_segments_adopt(rp_segments *s, rp_chunk *chunk, const rp_disk_locat
         return RP_NO_RESOURCE;
     }
     rp_mutex_lock(&s->mu);
-    if (rp_chunk_location_of(chunk, s->index) == NULL) {
+    if (rp_store_location_of(chunk, s->index) == NULL) {
         location_set(current, segment, rp_location_pack(location->segment, location->offset),
                      true);
         current->first = first;
@@ -337,7 +337,7 @@ rp_status rp_segments_adopt(rp_segments *s, rp_chunk *chunk, const rp_disk_locat
     return RP_OK;
 }
 
-/* The entry at `location`, if it is in the queue; SIZE_MAX if not. They stand in order (S1). */
+/* Finds the entry at `location` by binary search (S1). SIZE_MAX: it is not in the queue. */
 static size_t find_entry_locked(const rp_segments *s, const rp_disk_location *location)
     RP_REQUIRES(s->mu)
 {
@@ -569,10 +569,10 @@ const char *rp_segments_broken_locked(rp_segments *s)
         if (last != NULL && !follows && !begins) return "S1";
         if (!e->segment->is_held) return "S5";
         if (e->chunk != NULL) {
-            const rp_chunk_location *current = rp_chunk_location_of(e->chunk, s->index);
+            const rp_store_location *current = rp_store_location_of(e->chunk, s->index);
             rp_disk_location location;
-            if (current == NULL || rp_chunk_location_is_stored(current)) return "S3";
-            location = rp_chunk_location_get(current);
+            if (current == NULL || rp_store_location_is_stored(current)) return "S3";
+            location = rp_store_location_get(current);
             if (location.segment != e->segment->number || location.offset != e->offset ||
                 current->segment != e->segment)
                 return "S3";

@@ -44,8 +44,8 @@ static size_t segments_needed_locked(const rp_segments *s) RP_REQUIRES(s->mu)
 static void move_entry_locked(rp_segments *s, rp_segment_entry *e) RP_REQUIRES(s->mu)
 {
     uint64_t old = rp_location_pack(e->segment->number, e->offset);
-    rp_chunk_location *current =
-        e->chunk != NULL ? rp_chunk_location_of(e->chunk, s->index) : NULL;
+    rp_store_location *current =
+        e->chunk != NULL ? rp_store_location_of(e->chunk, s->index) : NULL;
 
     assert(s->tail != NULL && s->tail->is_held && s->tail_offset <= UINT32_MAX);
     e->segment = s->tail;
@@ -136,8 +136,8 @@ static void condemn(rp_segments *s)
  */
 static void undo_location_locked(rp_segments *s, const rp_segment_entry *e) RP_REQUIRES(s->mu)
 {
-    rp_chunk_location *current =
-        e->chunk != NULL ? rp_chunk_location_of(e->chunk, s->index) : NULL;
+    rp_store_location *current =
+        e->chunk != NULL ? rp_store_location_of(e->chunk, s->index) : NULL;
 
     assert(e->segment != NULL);
     if (current == NULL || atomic_load_explicit(&current->where, memory_order_relaxed) !=
@@ -233,8 +233,8 @@ static void pop(rp_segments *s, size_t count)
         assert(n <= s->written && s->written <= s->count);
         for (size_t i = 0; i < n; i++) {
             const rp_segment_entry *e = rp_entry_at(s, i);
-            rp_chunk_location *current =
-                e->chunk != NULL ? rp_chunk_location_of(e->chunk, s->index) : NULL;
+            rp_store_location *current =
+                e->chunk != NULL ? rp_store_location_of(e->chunk, s->index) : NULL;
 
             if (current != NULL &&
                 atomic_load_explicit(&current->where, memory_order_relaxed) ==

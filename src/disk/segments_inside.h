@@ -29,8 +29,8 @@
 #ifndef RP_DISK_SEGMENTS_INSIDE_H
 #define RP_DISK_SEGMENTS_INSIDE_H
 
-#include "disk/chunk_location.h"
 #include "disk/segment_writer.h"
+#include "disk/store_location.h"
 
 typedef struct rp_segments rp_segments;
 

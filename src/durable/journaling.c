@@ -6,7 +6,7 @@
 #include "disk/journal_read.h"
 #include "disk/records_scan.h"
 #include "durable/durable_inside.h"
-#include "durable/journal/redo.h"
+#include "durable/journal/journal_redo.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/kill_point.h"

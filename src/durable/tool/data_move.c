@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Salvage, import and export: fills a store from the source without changing that, then writes
  * the store to the destination. A chunk with a location in one directory gets a second one in
- * the other (disk/chunk_location.h). */
+ * the other (disk/store_location.h). */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "disk/journal_read.h"
-#include "durable/journal/redo.h"
+#include "durable/journal/journal_redo.h"
 #include "durable/recovery/chunk_index.h"
 #include "support/fixture.h"
 #include "support/sim_files.h"

@@ -14,15 +14,15 @@
  *   L2  once `stored` is true, the chunk can be read from `where`, and segments.c does not use
  *       its bytes in memory until the chunk is moved;
  *   L3  `next`, `index` and `size` never change after the location is published. */
-#ifndef RP_DISK_CHUNK_LOCATION_H
-#define RP_DISK_CHUNK_LOCATION_H
+#ifndef RP_DISK_STORE_LOCATION_H
+#define RP_DISK_STORE_LOCATION_H
 
 #include "chunk/chunk.h"
 #include "disk/segment.h"
 
-typedef struct rp_chunk_location {
+typedef struct rp_store_location {
     rp_chunk_home base;
-    struct rp_chunk_location *next; /* of the same chunk in another store */
+    struct rp_store_location *next; /* of the same chunk in another store */
     const rp_segment_index *index;  /* of the store */
     rp_segment *segment;            /* a reference; changed only under the lock */
     atomic_uint_least64_t where;
@@ -30,21 +30,21 @@ typedef struct rp_chunk_location {
                            Changed only under the lock */
     atomic_bool stored; /* on stable storage */
     uint32_t size;      /* of the payload */
-} rp_chunk_location;
+} rp_store_location;
 
 /* Finds the location of a chunk in the store with that index. NULL: none. */
-static inline rp_chunk_location *rp_chunk_location_of(const rp_chunk *chunk,
+static inline rp_store_location *rp_store_location_of(const rp_chunk *chunk,
                                                       const rp_segment_index *index)
 {
     /* Acquire: the location was filled in before it was published. */
-    rp_chunk_location *current =
-        (rp_chunk_location *)atomic_load_explicit(&chunk->home, memory_order_acquire);
+    rp_store_location *current =
+        (rp_store_location *)atomic_load_explicit(&chunk->home, memory_order_acquire);
 
     while (current != NULL && current->index != index) current = current->next;
     return current;
 }
 
-static inline rp_disk_location rp_chunk_location_get(const rp_chunk_location *current)
+static inline rp_disk_location rp_store_location_get(const rp_store_location *current)
 {
     /* Relaxed is enough: `where` is no pointer and guards no other data. */
     uint64_t where = atomic_load_explicit(&current->where, memory_order_relaxed);
@@ -53,10 +53,10 @@ static inline rp_disk_location rp_chunk_location_get(const rp_chunk_location *cu
 }
 
 /* Copies the location to `out`. Returns false if the chunk has none. */
-static inline bool rp_chunk_location_find(const rp_chunk_location *current,
+static inline bool rp_store_location_find(const rp_store_location *current,
                                           rp_disk_location *out)
 {
-    rp_disk_location location = rp_chunk_location_get(current);
+    rp_disk_location location = rp_store_location_get(current);
 
     if (location.segment == 0) return false;
     *out = location;
@@ -64,7 +64,7 @@ static inline bool rp_chunk_location_find(const rp_chunk_location *current,
 }
 
 /* True if the chunk is on stable storage at its location. */
-static inline bool rp_chunk_location_is_stored(const rp_chunk_location *current)
+static inline bool rp_store_location_is_stored(const rp_store_location *current)
 {
     return atomic_load_explicit(&current->stored, memory_order_acquire);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All chunks of a record are found before anything is changed. */
-#include "durable/journal/redo.h"
+#include "durable/journal/journal_redo.h"
 
 #include <assert.h>
 #include <inttypes.h>

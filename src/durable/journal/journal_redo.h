@@ -2,8 +2,8 @@
 /* Redo: applies the changes of a journal to a store, one record at a time.
  *
  * One thread. Nothing else may use the store, and its tables must have no log. */
-#ifndef RP_DURABLE_JOURNAL_REDO_H
-#define RP_DURABLE_JOURNAL_REDO_H
+#ifndef RP_DURABLE_JOURNAL_JOURNAL_REDO_H
+#define RP_DURABLE_JOURNAL_JOURNAL_REDO_H
 
 #include "disk/location.h"
 #include "store/store.h"
