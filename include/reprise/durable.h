@@ -82,22 +82,6 @@ RP_API RP_NODISCARD rp_status rp_durable_close(rp_durable *durable, rp_error *er
 RP_API RP_NODISCARD rp_status rp_durable_checkpoint(rp_durable *durable, rp_wait wait,
                                                     char *path, size_t path_bytes,
                                                     rp_error *err);
-/* The same without waiting: `on_done` is called, on a thread of its own, once. */
-typedef void rp_checkpoint_done(void *ctx, rp_status status, const char *path,
-                                const char *text);
-RP_API RP_NODISCARD rp_status rp_durable_start_checkpoint(rp_durable *durable,
-                                                          rp_checkpoint_done *on_done,
-                                                          void *ctx, rp_error *err);
-
-/* For acknowledgements without a thread to wait: the journal's numbers. `on_safe` is called, on
- * the journal's thread, whenever more has become safe; it must be quick. Up to 64 listeners. */
-RP_API uint64_t rp_durable_safe(
-    rp_durable *durable); /* everything up to here is; UINT64_MAX without a journal */
-typedef void rp_safe_listener(void *ctx, uint64_t lsn);
-RP_API RP_NODISCARD rp_status rp_durable_listen(rp_durable *durable, rp_safe_listener *on_safe,
-                                                void *ctx);
-RP_API void rp_durable_unlisten(rp_durable *durable, rp_safe_listener *on_safe,
-                                void *ctx); /* on return it is not being called */
 
 typedef struct rp_durable_info {
     rp_durability mode;

@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "disk/reserve.h"
+#include "durable/durable.h"
 #include "durable/journal/store_log.h"
 #include "durable/recovery/recovery.h"
 #include "util/mutex.h"

@@ -8,6 +8,7 @@
 #include "cli/serve/serve.h"
 #include "cli/serve/serve_config.h"
 #include "cli/text/nearest.h"
+#include "reprise/version.h"
 
 enum { EXIT_MISUSE = 2 };
 

@@ -69,16 +69,12 @@ typedef struct painter {
 static void end_line(painter *p)
 {
     const char *text = rp_sheet_text(&p->line);
-    size_t size = p->line.size, columns = 0, i = 0;
+    size_t i = rp_text_fit(text, p->line.size, p->width);
 
     if (p->line.failed) p->out->failed = true;
     if (p->left == 0) {
         rp_sheet_clear(&p->line);
         return;
-    }
-    for (; i < size; i++) {
-        if (((unsigned char)text[i] & 0xc0) != 0x80) columns++;
-        if (columns > p->width) break;
     }
     while (i > 0 && text[i - 1] == ' ') i--;
     rp_sheet_add(p->out, text, i);
@@ -91,7 +87,7 @@ static void end_line(painter *p)
 static void cell(painter *p, const char *text, size_t width)
 {
     rp_sheet safe = {0};
-    size_t columns, cut = 0;
+    size_t columns;
 
     rp_sheet_put_safe(&safe, text, strlen(text));
     columns = rp_text_columns(rp_sheet_text(&safe), safe.size);
@@ -99,11 +95,8 @@ static void cell(painter *p, const char *text, size_t width)
         rp_sheet_add(&p->line, rp_sheet_text(&safe), safe.size);
         rp_sheet_repeat(&p->line, ' ', width - columns);
     } else {
-        for (columns = 0; cut < safe.size; cut++) {
-            columns += ((unsigned char)safe.text[cut] & 0xc0) != 0x80;
-            if (columns > width - 1) break;
-        }
-        rp_sheet_add(&p->line, rp_sheet_text(&safe), cut);
+        rp_sheet_add(&p->line, rp_sheet_text(&safe),
+                     rp_text_fit(rp_sheet_text(&safe), safe.size, width - 1));
         rp_sheet_put(&p->line, "+");
     }
     rp_sheet_put(&p->line, " ");

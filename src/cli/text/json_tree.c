@@ -73,27 +73,27 @@ static bool four_digits(reader *r, uint32_t *code)
     return true;
 }
 
-static size_t encode(uint32_t code, char *out)
+size_t rp_utf8_encode(uint32_t character, char out[RP_UTF8_BYTES])
 {
-    if (code < 0x80) {
-        out[0] = (char)code;
+    if (character < 0x80) {
+        out[0] = (char)character;
         return 1;
     }
-    if (code < 0x800) {
-        out[0] = (char)(0xc0 | code >> 6);
-        out[1] = (char)(0x80 | (code & 0x3f));
+    if (character < 0x800) {
+        out[0] = (char)(0xc0 | character >> 6);
+        out[1] = (char)(0x80 | (character & 0x3f));
         return 2;
     }
-    if (code < 0x10000) {
-        out[0] = (char)(0xe0 | code >> 12);
-        out[1] = (char)(0x80 | (code >> 6 & 0x3f));
-        out[2] = (char)(0x80 | (code & 0x3f));
+    if (character < 0x10000) {
+        out[0] = (char)(0xe0 | character >> 12);
+        out[1] = (char)(0x80 | (character >> 6 & 0x3f));
+        out[2] = (char)(0x80 | (character & 0x3f));
         return 3;
     }
-    out[0] = (char)(0xf0 | code >> 18);
-    out[1] = (char)(0x80 | (code >> 12 & 0x3f));
-    out[2] = (char)(0x80 | (code >> 6 & 0x3f));
-    out[3] = (char)(0x80 | (code & 0x3f));
+    out[0] = (char)(0xf0 | character >> 18);
+    out[1] = (char)(0x80 | (character >> 12 & 0x3f));
+    out[2] = (char)(0x80 | (character >> 6 & 0x3f));
+    out[3] = (char)(0x80 | (character & 0x3f));
     return 4;
 }
 
@@ -112,7 +112,7 @@ static rp_status unicode(reader *r, char *out, size_t *size)
         if (low < 0xdc00 || low > 0xdfff) return wrong(r, "half of a surrogate pair");
         code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
     }
-    *size += encode(code, out + *size);
+    *size += rp_utf8_encode(code, out + *size);
     return RP_OK;
 }
 

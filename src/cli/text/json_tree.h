@@ -6,7 +6,7 @@
 
 #include "cli/text/arena.h"
 
-enum { RP_JSON_MAX_DEPTH = 64, RP_JSON_MAX_KEYS = 4096 };
+enum { RP_JSON_MAX_DEPTH = 64, RP_JSON_MAX_KEYS = 4096, RP_UTF8_BYTES = 4 };
 
 typedef enum rp_json_kind {
     RP_JSON_NULL,
@@ -55,5 +55,8 @@ const rp_json *rp_json_find(const rp_json *object, const char *key);
 
 /* "a number", "an array" and so on. Static. */
 const char *rp_json_kind_text(rp_json_kind kind);
+
+/* Writes a character, at most 10ffff, as UTF-8. Returns the number of bytes. */
+size_t rp_utf8_encode(uint32_t character, char out[RP_UTF8_BYTES]);
 
 #endif

@@ -95,20 +95,14 @@ const char *rp_sheet_text(const rp_sheet *s)
     return s->text != NULL ? s->text : "";
 }
 
-static void put_spelt(rp_sheet *s, const char *text, size_t size, rp_spelling how)
+static void add_part(void *sheet, const char *part, size_t size)
 {
-    char spelling[RP_SPELT_BYTES];
-    size_t spelt;
-
-    for (size_t i = 0; i < size;) {
-        i += rp_spell(text + i, size - i, how, spelling, &spelt);
-        rp_sheet_add(s, spelling, spelt);
-    }
+    rp_sheet_add(sheet, part, size);
 }
 
 void rp_sheet_put_safe(rp_sheet *s, const char *text, size_t size)
 {
-    put_spelt(s, text, size, RP_SPELL_SHOWN);
+    rp_spell_text(text, size, RP_SPELL_SHOWN, add_part, s);
 }
 
 size_t rp_text_columns(const char *text, size_t size)
@@ -117,6 +111,17 @@ size_t rp_text_columns(const char *text, size_t size)
 
     for (size_t i = 0; i < size; i++) columns += ((unsigned char)text[i] & 0xc0) != 0x80;
     return columns;
+}
+
+size_t rp_text_fit(const char *text, size_t size, size_t columns)
+{
+    size_t i = 0;
+
+    for (size_t used = 0; i < size; i++) {
+        used += ((unsigned char)text[i] & 0xc0) != 0x80;
+        if (used > columns) break;
+    }
+    return i;
 }
 
 void rp_grid_init(rp_grid *g, size_t columns, uint32_t right)
@@ -203,7 +208,7 @@ void rp_json_put_string(rp_sheet *s, const char *text, size_t size)
 void rp_json_put_quote(rp_sheet *s, const char *text, size_t size)
 {
     rp_sheet_put(s, "\"");
-    put_spelt(s, text, size, RP_SPELL_JSON);
+    rp_spell_text(text, size, RP_SPELL_JSON, add_part, s);
     rp_sheet_put(s, "\"");
 }
 

@@ -27,6 +27,9 @@ const char *rp_sheet_text(const rp_sheet *sheet);
 /* Adds text that came from somebody else, made printable (reprise/printable.h). */
 void rp_sheet_put_safe(rp_sheet *sheet, const char *text, size_t size);
 
+/* Returns how many bytes of a text of safe UTF-8 fit into so many columns of a terminal. */
+size_t rp_text_fit(const char *text, size_t size, size_t columns);
+
 /* Columns that a terminal needs for a text of safe UTF-8: one for each character. */
 size_t rp_text_columns(const char *text, size_t size);
 

@@ -4,7 +4,7 @@
 #include "chunk/trajectory.h"
 
 #include "client/sampler/sampler_inside.h"
-#include "table/operation/operation.h"
+#include "table/op.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include <assert.h>

@@ -25,7 +25,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "reprise/op.h"
+#include "table/op.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/mutex.h"

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "client/sampler/sampler_inside.h"
-#include "table/operation/operation.h"
+#include "table/op.h"
 #include "util/error.h"
 #include "util/mem.h"
 

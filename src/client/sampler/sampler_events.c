@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chunk/trajectory.h"
 #include "client/sampler/sampler_inside.h"
 #include "util/error.h"
 

@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "reprise/op.h"
+#include "table/op.h"
 #include "table/table_log.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 
 #include "chunk/mould.h"
+#include "chunk/trajectory.h"
 #include "client/channel/runtime.h"
 #include "client/sink/sink.h"
 #include "client/writer/rows.h"

@@ -2,6 +2,7 @@
 /* The codec of blocks. */
 #include "durable/format/image.h"
 
+#include "chunk/trajectory.h"
 #include "durable/format/pack.h"
 #include "util/error.h"
 #include "util/mem.h"

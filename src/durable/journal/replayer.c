@@ -3,6 +3,7 @@
  * anything is changed. */
 #include <inttypes.h>
 
+#include "chunk/trajectory.h"
 #include "durable/format/image.h"
 #include "durable/format/journal_records.h"
 #include "durable/journal/store_log.h"

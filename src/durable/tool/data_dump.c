@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "chunk/chunk.h"
+#include "chunk/trajectory.h"
 #include "disk/files_look.h"
 #include "durable/tool/data_read.h"
 #include "reprise/data.h"
