@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "cli/serve/address_check.h"
-#include "cli/serve/config_yaml.h"
 #include "cli/serve/limit_names.h"
 
 enum {
@@ -310,25 +309,6 @@ rp_status rp_config_add_table(rp_config *c, const rp_table_settings *table, rp_p
     c->tables = grown;
     c->tables[c->table_count++] = *table;
     return RP_OK;
-}
-
-rp_status rp_config_from_flags(rp_config *c, const rp_flags *flags, rp_problem *problem)
-{
-    rp_status st = RP_OK;
-
-    for (size_t i = 0; i < flags->count; i++)
-        if (flags->list[i].option == RP_SERVE_CONFIG)
-            st = rp_config_read_file(c, flags->list[i].value, problem);
-    c->from_flags = true;
-    for (size_t i = 0; i < flags->count && st == RP_OK; i++) {
-        rp_serve_option option = (rp_serve_option)flags->list[i].option;
-        rp_setting value = {.text = flags->list[i].value};
-
-        value.key = rp_arena_format(&c->arena, "--%s", rp_serve_options[option].name);
-        if (value.key == NULL) return rp_problem_memory(problem);
-        st = rp_config_set(c, option, &value, problem);
-    }
-    return st;
 }
 
 rp_status rp_config_add_sockets(rp_config *c, size_t count, rp_problem *problem)

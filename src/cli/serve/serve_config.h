@@ -117,11 +117,6 @@ RP_NODISCARD rp_status rp_config_set(rp_config *config, rp_serve_option option,
 RP_NODISCARD rp_status rp_config_add_table(rp_config *config, const rp_table_settings *table,
                                            rp_problem *problem);
 
-/* Takes a command line; reads the file of --config first. RP_INVALID, RP_NOT_FOUND (the file),
- * RP_NO_RESOURCE. */
-RP_NODISCARD rp_status rp_config_from_flags(rp_config *config, const rp_flags *flags,
-                                            rp_problem *problem);
-
 /* Adds the addresses "fd:3", "fd:4", ... of `count` sockets that were passed to the process,
  * unless they are there. RP_INVALID (too many), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_config_add_sockets(rp_config *config, size_t count,

@@ -279,7 +279,7 @@ static void close_sink(rp_sink *sink)
 {
     shard_sink *s = sink_of(sink);
 
-    if (s->generation != rp_runtime_generation()) return; /* as in remote_sink.c */
+    if (s->generation != rp_runtime_generation()) return; /* as in remote_sink_stream.c */
     rp_runtime_run_on_loop(s->runtime, close_on_loop, s);
     for (size_t i = 0; i < s->shard_count; i++)
         s->shards[i].sink->class->close(s->shards[i].sink);
