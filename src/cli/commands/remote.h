@@ -7,7 +7,7 @@
 #include "cli/commands/interrupts.h"
 #include "cli/help/flags.h"
 #include "cli/text/arena.h"
-#include "cli/text/sheet.h"
+#include "cli/text/text_buffer.h"
 #include "reprise/client.h"
 
 enum {
@@ -68,7 +68,7 @@ int rp_remote_misuse(const rp_remote *remote, const rp_problem *problem);
 
 /* Writes the text to standard output and clears it. Returns 0, or 1 after a line if there was
  * no memory for it. */
-int rp_remote_print(const rp_remote *remote, rp_sheet *sheet);
+int rp_remote_print(const rp_remote *remote, rp_text_buffer *buffer);
 
 /* What to do about a status; NULL: nothing can be said. Static. */
 const char *rp_status_hint(rp_status st);

@@ -23,11 +23,11 @@ typedef struct rp_top_screen {
 
 /* Writes a screen: exactly `height` lines of at most `width` columns, or, with no height, as
  * many as it takes, and none of them cut. `before` NULL: there are no rates yet. */
-void rp_top_print(rp_sheet *out, const rp_top_screen *screen, const rp_top_look *now,
+void rp_top_print(rp_text_buffer *out, const rp_top_screen *screen, const rp_top_look *now,
                   const rp_top_look *before);
 
 /* The same as one line of JSON. */
-void rp_top_json(rp_sheet *out, const rp_top_look *now, const rp_top_look *before);
+void rp_top_json(rp_text_buffer *out, const rp_top_look *now, const rp_top_look *before);
 
 /* What a second brought, of a counter that may have begun anew. */
 double rp_rate(int64_t now, int64_t before, int64_t elapsed_ns);

@@ -3,6 +3,7 @@
  * number, so that the work is bounded too. */
 #include "cli/text/json_tree.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +76,7 @@ static bool four_digits(reader *r, uint32_t *code)
 
 size_t rp_utf8_encode(uint32_t character, char out[RP_UTF8_BYTES])
 {
+    assert(character <= 0x10ffff);
     if (character < 0x80) {
         out[0] = (char)character;
         return 1;

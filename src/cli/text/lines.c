@@ -15,7 +15,7 @@ void rp_lines_init(rp_lines *l, int fd, int wake_fd)
 
 void rp_lines_deinit(rp_lines *l)
 {
-    rp_sheet_deinit(&l->buffer);
+    rp_text_buffer_deinit(&l->buffer);
 }
 
 /* Forgets the lines that were handed out. */
@@ -42,14 +42,14 @@ static rp_lines_result read_more(rp_lines *l)
     if (got == 0) l->end = true;
     shift(l);
     if (l->buffer.size + (size_t)got > RP_LINE_BYTES) return RP_LINES_TOO_LONG;
-    rp_sheet_add(&l->buffer, bytes, (size_t)got);
+    rp_text_buffer_add(&l->buffer, bytes, (size_t)got);
     return l->buffer.failed ? RP_LINES_TOO_LONG : RP_LINES_ONE;
 }
 
 rp_lines_result rp_lines_next(rp_lines *l, const char **line, size_t *size)
 {
     for (;;) {
-        const char *text = rp_sheet_text(&l->buffer);
+        const char *text = rp_text_buffer_text(&l->buffer);
         const char *newline = memchr(text + l->scanned, '\n', l->buffer.size - l->scanned);
         rp_lines_result result;
 

@@ -7,19 +7,19 @@
 
 #include "support/unit.h"
 
-static rp_sheet sheet;
+static rp_text_buffer buffer;
 
 static int empty_sheet(void **state)
 {
     (void)state;
-    rp_sheet_deinit(&sheet);
+    rp_text_buffer_deinit(&buffer);
     return 0;
 }
 
 static void assert_sheet(const char *expected)
 {
-    assert_string_equal(rp_sheet_text(&sheet), expected);
-    rp_sheet_clear(&sheet);
+    assert_string_equal(rp_text_buffer_text(&buffer), expected);
+    rp_text_buffer_clear(&buffer);
 }
 
 static rp_client_table table(const char *name, size_t shard)
@@ -50,7 +50,7 @@ static void tables_stand_at_a_glance(void **state)
 
     (void)state;
     rp_info_glance(
-        &sheet,
+        &buffer,
         &(rp_tables_view){.tables = tables, .count = 1, .shards = shards, .shard_count = 1});
     assert_sheet("TABLE   SAMPLER          ITEMS   MAX    BYTES  INSERTS  SAMPLES  WAITING\n"
                  "replay  prioritized 0.6    250  1000  1.5 KiB      260     1040  nobody\n");
@@ -59,7 +59,7 @@ static void tables_stand_at_a_glance(void **state)
     tables[1].info.paused = RP_SIDE_INSERTS | RP_SIDE_SAMPLES;
     tables[1].info.sampler.kind = RP_UNIFORM;
     rp_info_glance(
-        &sheet,
+        &buffer,
         &(rp_tables_view){.tables = tables, .count = 2, .shards = shards, .shard_count = 2});
     assert_sheet(
         "SHARD  TABLE      SAMPLER          ITEMS   MAX    BYTES  INSERTS  SAMPLES  WAITING\n"
@@ -68,7 +68,7 @@ static void tables_stand_at_a_glance(void **state)
         "2 "
         "samples, inserts and samples paused\n");
     rp_info_glance(
-        &sheet,
+        &buffer,
         &(rp_tables_view){.tables = tables, .count = 0, .shards = shards, .shard_count = 1});
     assert_sheet("no tables; reprise tables create NAME:SAMPLER:MAX_SIZE makes one\n");
 }
@@ -86,7 +86,8 @@ static void one_table_is_told_at_length(void **state)
     t.info.max_times_sampled = 3;
     t.info.paused = RP_SIDE_SAMPLES;
     rp_info_details(
-        &sheet, &(rp_tables_view){.tables = &t, .count = 1, .shards = shards, .shard_count = 1},
+        &buffer,
+        &(rp_tables_view){.tables = &t, .count = 1, .shards = shards, .shard_count = 1},
         "replay");
     assert_sheet("replay\n"
                  "  sampler       prioritized 0.6\n"
@@ -107,7 +108,8 @@ static void one_table_is_told_at_length(void **state)
                  "    obs     float32 [?,84]\n"
                  "    reward  float64 []\n");
     rp_info_details(
-        &sheet, &(rp_tables_view){.tables = &t, .count = 1, .shards = shards, .shard_count = 1},
+        &buffer,
+        &(rp_tables_view){.tables = &t, .count = 1, .shards = shards, .shard_count = 1},
         "other");
     assert_sheet("");
     rp_signature_unref(t.info.signature);
@@ -121,7 +123,7 @@ static void json_has_everything(void **state)
     (void)state;
     tables[0].info.limiter = rp_limiter_min_size(1);
     rp_tables_json(
-        &sheet,
+        &buffer,
         &(rp_tables_view){.tables = tables, .count = 2, .shards = shards, .shard_count = 1},
         "replay");
     assert_sheet(
@@ -135,7 +137,7 @@ static void json_has_everything(void **state)
         "\"waiting_inserts\":0,\"waiting_samples\":0,\"paused_inserts\":false,"
         "\"paused_samples\":false,\"signature\":null}]\n");
     rp_tables_json(
-        &sheet,
+        &buffer,
         &(rp_tables_view){.tables = tables, .count = 0, .shards = shards, .shard_count = 1},
         NULL);
     assert_sheet("[]\n");
@@ -147,7 +149,7 @@ static void bar_with(double diff, int64_t size, const char *expected)
 
     info.limiter_diff = diff;
     info.size = size;
-    rp_limiter_bar(&sheet, &info, 11);
+    rp_limiter_bar(&buffer, &info, 11);
     assert_sheet(expected);
 }
 
@@ -164,9 +166,9 @@ static void the_bar_shows_where_the_limiter_stands(void **state)
     bar_with(0, 50, "[####.....]");
     bar_with(0, 0, "[.........]");
     info.limiter = rp_limiter_min_size(1);
-    rp_limiter_bar(&sheet, &info, 11);
+    rp_limiter_bar(&buffer, &info, 11);
     assert_sheet("[  free   ]");
-    rp_limiter_bar(&sheet, &info, 5);
+    rp_limiter_bar(&buffer, &info, 5);
     assert_sheet("[fre]");
 }
 
@@ -185,20 +187,20 @@ static void any_numbers_make_a_bar(void **state)
             info.limiter_diff = odd[i / COUNT_OF(odd) / COUNT_OF(odd)];
             info.size = sizes[j % COUNT_OF(sizes)];
             info.limiter.min_size = sizes[j / COUNT_OF(sizes)];
-            rp_limiter_bar(&sheet, &info, 11);
-            assert_int_equal(strlen(rp_sheet_text(&sheet)), 11);
-            rp_sheet_clear(&sheet);
+            rp_limiter_bar(&buffer, &info, 11);
+            assert_int_equal(strlen(rp_text_buffer_text(&buffer)), 11);
+            rp_text_buffer_clear(&buffer);
         }
 }
 
 static void limiters_have_words(void **state)
 {
     (void)state;
-    rp_limiter_words(&sheet, &(rp_limiter_options){1, 1, -DBL_MAX, DBL_MAX});
+    rp_limiter_words(&buffer, &(rp_limiter_options){1, 1, -DBL_MAX, DBL_MAX});
     assert_sheet("from 1 item on");
-    rp_limiter_words(&sheet, &(rp_limiter_options){0.5, 1, -DBL_MAX, 3});
+    rp_limiter_words(&buffer, &(rp_limiter_options){0.5, 1, -DBL_MAX, 3});
     assert_sheet("0.5 samples an insert, up to 3");
-    rp_limiter_words(&sheet, &(rp_limiter_options){2, 10, 0, DBL_MAX});
+    rp_limiter_words(&buffer, &(rp_limiter_options){2, 10, 0, DBL_MAX});
     assert_sheet("2 samples an insert, from 0 on, from 10 items on");
 }
 

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/text/sheet.h"
+#include "cli/text/text_buffer.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "support/unit.h"
 
-static rp_sheet sheet;
+static rp_text_buffer buffer;
 
 static int empty_sheet(void **state)
 {
     (void)state;
-    rp_sheet_deinit(&sheet);
+    rp_text_buffer_deinit(&buffer);
     return 0;
 }
 
 static void assert_sheet(const char *expected)
 {
-    assert_false(sheet.failed);
-    assert_string_equal(rp_sheet_text(&sheet), expected);
-    assert_int_equal(sheet.size, strlen(expected));
-    rp_sheet_clear(&sheet);
+    assert_false(buffer.failed);
+    assert_string_equal(rp_text_buffer_text(&buffer), expected);
+    assert_int_equal(buffer.size, strlen(expected));
+    rp_text_buffer_clear(&buffer);
 }
 
 static void text_grows_as_it_is_added(void **state)
@@ -31,18 +31,18 @@ static void text_grows_as_it_is_added(void **state)
     (void)state;
     assert_sheet("");
     for (size_t i = 0; i < 64; i++) {
-        rp_sheet_format(&sheet, "%s%c",
-                        "0123456789abcdef0123456789abcdef0123456789abcdef0123456789"
-                        "abcde",
-                        'z');
-        used = sheet.size;
+        rp_text_buffer_format(&buffer, "%s%c",
+                              "0123456789abcdef0123456789abcdef0123456789abcdef0123456789"
+                              "abcde",
+                              'z');
+        used = buffer.size;
     }
     assert_int_equal(used, 4096);
-    memcpy(expected, rp_sheet_text(&sheet), 4097);
-    rp_sheet_clear(&sheet);
-    rp_sheet_format(&sheet, "%s", expected); /* longer than what is tried first */
+    memcpy(expected, rp_text_buffer_text(&buffer), 4097);
+    rp_text_buffer_clear(&buffer);
+    rp_text_buffer_format(&buffer, "%s", expected); /* longer than what is tried first */
     assert_sheet(expected);
-    rp_sheet_repeat(&sheet, '-', 3);
+    rp_text_buffer_repeat(&buffer, '-', 3);
     assert_sheet("---");
 }
 
@@ -51,7 +51,7 @@ static void what_is_not_printable_is_escaped(void **state)
     static const char bad[] = "a\033[31m\xc3\xa9\xff\xc2\x9b\x7f\n";
 
     (void)state;
-    rp_sheet_put_safe(&sheet, bad, sizeof bad - 1);
+    rp_text_buffer_put_safe(&buffer, bad, sizeof bad - 1);
     assert_sheet("a\\x1b[31m\xc3\xa9\\xff\\u009b\\x7f\\n");
     assert_int_equal(rp_text_columns("a\xc3\xa9", 3), 2);
 }
@@ -68,7 +68,7 @@ static void cells_are_as_wide_as_their_column(void **state)
     rp_grid_cell(&g, "\xc3\xa9");
     rp_grid_cell(&g, "%d", 1234);
     rp_grid_cell(&g, "x");
-    rp_grid_write(&g, &sheet);
+    rp_grid_write(&g, &buffer);
     rp_grid_deinit(&g);
     assert_sheet("NAME     N  LAST\n\xc3\xa9     1234  x\n");
 }
@@ -76,24 +76,24 @@ static void cells_are_as_wide_as_their_column(void **state)
 static void json_has_its_commas(void **state)
 {
     (void)state;
-    rp_json_open(&sheet, '{');
-    rp_json_key(&sheet, "a");
-    rp_json_open(&sheet, '[');
-    rp_json_put_integer(&sheet, -1);
-    rp_json_put_unsigned(&sheet, UINT64_MAX);
-    rp_json_put_number(&sheet, 0.1);
-    rp_json_put_number(&sheet, NAN);
-    rp_json_put_number(&sheet, -INFINITY);
-    rp_json_open(&sheet, '[');
-    rp_json_close(&sheet, ']');
-    rp_json_open(&sheet, '[');
-    rp_json_close(&sheet, ']');
-    rp_json_close(&sheet, ']');
-    rp_json_key(&sheet, "b");
-    rp_json_put_text(&sheet, NULL);
-    rp_json_key(&sheet, "c");
-    rp_json_put_boolean(&sheet, true);
-    rp_json_close(&sheet, '}');
+    rp_json_open(&buffer, '{');
+    rp_json_key(&buffer, "a");
+    rp_json_open(&buffer, '[');
+    rp_json_put_integer(&buffer, -1);
+    rp_json_put_unsigned(&buffer, UINT64_MAX);
+    rp_json_put_number(&buffer, 0.1);
+    rp_json_put_number(&buffer, NAN);
+    rp_json_put_number(&buffer, -INFINITY);
+    rp_json_open(&buffer, '[');
+    rp_json_close(&buffer, ']');
+    rp_json_open(&buffer, '[');
+    rp_json_close(&buffer, ']');
+    rp_json_close(&buffer, ']');
+    rp_json_key(&buffer, "b");
+    rp_json_put_text(&buffer, NULL);
+    rp_json_key(&buffer, "c");
+    rp_json_put_boolean(&buffer, true);
+    rp_json_close(&buffer, '}');
     assert_sheet("{\"a\":[-1,18446744073709551615,0.1,\"NaN\",\"-Infinity\",[],[]],\"b\":null,"
                  "\"c\":true}");
 }
@@ -103,7 +103,7 @@ static void json_strings_are_escaped(void **state)
     static const char bad[] = "\"\\\n\t\0\xc3\xa9\xff\xc2\x85";
 
     (void)state;
-    rp_json_put_string(&sheet, bad, sizeof bad - 1);
+    rp_json_put_string(&buffer, bad, sizeof bad - 1);
     assert_sheet("\"\\\"\\\\\\n\\t\\u0000\xc3\xa9\\ufffd\\u0085\"");
 }
 
