@@ -148,8 +148,9 @@ static rp_status string(reader *r, const char **text, size_t *size)
     char *out;
     rp_status st = RP_OK;
 
+    assert(peek(r) == '"');
     *size = 0;
-    r->at++; /* the quote */
+    r->at++;
     out = rp_arena_take(r->arena, longest(r) + 1);
     if (out == NULL) return memory(r);
     while (st == RP_OK) {
@@ -167,6 +168,7 @@ static rp_status string(reader *r, const char **text, size_t *size)
         if (c < ' ') return wrong(r, "a control character in a string: escape it");
         length = rp_utf8_next(r->at, (size_t)(r->end - r->at), &character);
         if (character == RP_NO_CHARACTER) return wrong(r, "bytes that are not UTF-8");
+        assert(length <= (size_t)(r->end - r->at));
         memcpy(out + *size, r->at, length);
         *size += length;
         r->at += length;
@@ -177,12 +179,13 @@ static rp_status string(reader *r, const char **text, size_t *size)
     return RP_OK;
 }
 
-/* An integer that fits, or false. */
+/* Stores an integer. Returns false if it does not fit. */
 static bool as_integer(const char *text, size_t size, rp_json *node)
 {
     bool minus = text[0] == '-';
     uint64_t sum = 0;
 
+    assert(size > (minus ? 1u : 0u));
     for (size_t i = minus ? 1 : 0; i < size; i++)
         if (__builtin_mul_overflow(sum, (uint64_t)10, &sum) ||
             __builtin_add_overflow(sum, (uint64_t)(text[i] - '0'), &sum))
@@ -233,6 +236,7 @@ static rp_status number(reader *r, rp_json *node)
         if (!some_digits(r)) return wrong(r, "expected a digit");
     }
     size = (size_t)(r->at - begin);
+    assert(size > 0 && r->at <= r->end);
     if (whole && as_integer(begin, size, node)) return RP_OK;
     if (size >= sizeof copy) return wrong(r, "a number has more than 511 characters");
     memcpy(copy, begin, size);
@@ -266,6 +270,7 @@ static rp_status array(reader *r, size_t depth, rp_json *node)
     rp_json **tail = &node->child;
     rp_status st = RP_OK;
 
+    assert(peek(r) == '[' && depth <= RP_JSON_MAX_DEPTH);
     node->kind = RP_JSON_ARRAY;
     r->at++;
     skip_space(r);
@@ -295,6 +300,7 @@ static rp_status member(reader *r, size_t depth, rp_json *node, rp_json **tail)
     rp_status st;
 
     if (peek(r) != '"') return wrong(r, "expected a key in quotes");
+    assert(node->kind == RP_JSON_OBJECT);
     if (node->u.count == RP_JSON_MAX_KEYS) return wrong(r, "more than 4096 keys");
     st = string(r, &key, &size);
     if (st != RP_OK) return st;
@@ -314,6 +320,7 @@ static rp_status object(reader *r, size_t depth, rp_json *node)
     rp_json **tail = &node->child;
     rp_status st;
 
+    assert(peek(r) == '{' && depth <= RP_JSON_MAX_DEPTH);
     node->kind = RP_JSON_OBJECT;
     r->at++;
     skip_space(r);

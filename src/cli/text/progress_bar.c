@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/text/progress_bar.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -11,7 +12,8 @@
 enum { BAR_COLUMNS = 30 };
 
 static const int64_t second = 1000000000;
-/* Of plain lines: the first one after a while, so that short things say nothing. */
+/* Without a terminal: time between lines, and before the first, so that short work prints none.
+ */
 static const int64_t line_every_ns = 5000000000;
 
 void rp_progress_bar_init(rp_progress_bar *bar, bool quiet)
@@ -43,6 +45,7 @@ void rp_progress_text(rp_text_buffer *out, const rp_durable_progress *p, size_t 
 
     if (part > 1) part = 1;
     filled = (size_t)(part * (double)width);
+    assert(filled <= width);
     rp_text_buffer_put(out, p->what != NULL ? p->what : "");
     if (width > 0 && p->total > 0) {
         rp_text_buffer_put(out, "  [");
