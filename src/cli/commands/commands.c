@@ -129,7 +129,7 @@ static void print_overview(FILE *out)
 }
 
 /* Prints what was made, or says that there was no memory for it. */
-static int print_sheet(rp_text_buffer *buffer)
+static int print_buffer(rp_text_buffer *buffer)
 {
     bool failed = buffer->failed;
 
@@ -154,14 +154,14 @@ static int run_help(const rp_flags *flags)
         if (command == NULL) return unknown_command(flags->words[0]);
     }
     if (shell != NULL) {
-        if (rp_completion(&buffer, &program, shell)) return print_sheet(&buffer);
+        if (rp_completion(&buffer, &program, shell)) return print_buffer(&buffer);
         (void)fprintf(
             stderr, "reprise: --completion: expected bash, zsh or fish, got '%.100s'\n", shell);
         return EXIT_MISUSE;
     }
     if (man != NULL && strcmp(man, "false") != 0) {
         rp_man_page(&buffer, &program, command);
-        return print_sheet(&buffer);
+        return print_buffer(&buffer);
     }
     if (command != NULL)
         rp_command_help(stdout, command);

@@ -7,7 +7,7 @@
 
 static rp_text_buffer buffer;
 
-static int empty_sheet(void **state)
+static int empty_buffer(void **state)
 {
     (void)state;
     rp_text_buffer_deinit(&buffer);
@@ -82,9 +82,9 @@ static void nothing_and_zeros_can_be_drawn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(rows_are_csv_or_json, empty_sheet),
-        cmocka_unit_test_teardown(each_figure_has_its_panels_and_curves, empty_sheet),
-        cmocka_unit_test_teardown(nothing_and_zeros_can_be_drawn, empty_sheet),
+        cmocka_unit_test_teardown(rows_are_csv_or_json, empty_buffer),
+        cmocka_unit_test_teardown(each_figure_has_its_panels_and_curves, empty_buffer),
+        cmocka_unit_test_teardown(nothing_and_zeros_can_be_drawn, empty_buffer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

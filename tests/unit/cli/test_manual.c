@@ -29,7 +29,7 @@ static const rp_command *const commands[] = {&try_command};
 static const rp_program program = {commands, 1, "1.2.3"};
 static rp_text_buffer buffer;
 
-static int empty_sheet(void **state)
+static int empty_buffer(void **state)
 {
     (void)state;
     rp_text_buffer_deinit(&buffer);
@@ -94,9 +94,9 @@ static void completions_know_options_words_and_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_man_page_has_its_sections, empty_sheet),
-        cmocka_unit_test_teardown(the_program_lists_its_commands, empty_sheet),
-        cmocka_unit_test_teardown(completions_know_options_words_and_files, empty_sheet),
+        cmocka_unit_test_teardown(a_man_page_has_its_sections, empty_buffer),
+        cmocka_unit_test_teardown(the_program_lists_its_commands, empty_buffer),
+        cmocka_unit_test_teardown(completions_know_options_words_and_files, empty_buffer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,7 @@ static int end(void **state)
     return 0;
 }
 
-static void assert_sheet(const char *expected)
+static void assert_buffer(const char *expected)
 {
     assert_false(buffer.failed);
     assert_string_equal(rp_text_buffer_text(&buffer), expected);
@@ -51,17 +51,17 @@ static void tensors_are_printed_nested(void **state)
 
     (void)state;
     rp_tensor_print(&buffer, &(rp_tensor){RP_FLOAT32, {2, {2, 3}}, floats}, 0);
-    assert_sheet("[[1 0.1 -2.5e+10] [inf nan 3]]");
+    assert_buffer("[[1 0.1 -2.5e+10] [inf nan 3]]");
     rp_tensor_print(&buffer, &(rp_tensor){RP_INT16, {0, {0}}, numbers}, 0);
-    assert_sheet("-1");
+    assert_buffer("-1");
     rp_tensor_print(&buffer, &(rp_tensor){RP_BOOL, {1, {2}}, flags}, 0);
-    assert_sheet("[true false]");
+    assert_buffer("[true false]");
     rp_tensor_print(&buffer, &(rp_tensor){RP_STRING, {1, {2}}, strings}, 0);
-    assert_sheet("[\"a\\\"b\" \"\"]");
+    assert_buffer("[\"a\\\"b\" \"\"]");
     rp_tensor_print(&buffer, &(rp_tensor){RP_COMPLEX64, {0, {0}}, complex}, 0);
-    assert_sheet("1-2j");
+    assert_buffer("1-2j");
     rp_tensor_print(&buffer, &(rp_tensor){RP_FLOAT32, {2, {2, 0}}, floats}, 0);
-    assert_sheet("[[] []]");
+    assert_buffer("[[] []]");
 }
 
 static void large_ones_are_cut(void **state)
@@ -71,11 +71,11 @@ static void large_ones_are_cut(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)i;
     rp_tensor_print(&buffer, &(rp_tensor){RP_UINT8, {1, {100}}, bytes}, 24);
-    assert_sheet("[0 1 2 ... 97 98 99]");
+    assert_buffer("[0 1 2 ... 97 98 99]");
     rp_tensor_print(&buffer, &(rp_tensor){RP_UINT8, {2, {2, 50}}, bytes}, 24);
-    assert_sheet("[[0 1 2 ... 47 48 49] [50 51 52 ... 97 98 99]]");
+    assert_buffer("[[0 1 2 ... 47 48 49] [50 51 52 ... 97 98 99]]");
     rp_tensor_print(&buffer, &(rp_tensor){RP_UINT8, {1, {7}}, bytes}, 24);
-    assert_sheet("[0 1 2 3 4 5 6]");
+    assert_buffer("[0 1 2 3 4 5 6]");
 }
 
 static void json_is_nested_and_strict(void **state)
@@ -85,11 +85,11 @@ static void json_is_nested_and_strict(void **state)
 
     (void)state;
     rp_tensor_json(&buffer, &(rp_tensor){RP_FLOAT64, {2, {1, 2}}, doubles});
-    assert_sheet("[[0.1,\"Infinity\"]]");
+    assert_buffer("[[0.1,\"Infinity\"]]");
     rp_tensor_json(&buffer, &(rp_tensor){RP_UINT64, {0, {0}}, large});
-    assert_sheet("18446744073709551615");
+    assert_buffer("18446744073709551615");
     rp_tensor_json(&buffer, &(rp_tensor){RP_COMPLEX128, {0, {0}}, doubles});
-    assert_sheet("[0.1,\"Infinity\"]");
+    assert_buffer("[0.1,\"Infinity\"]");
 }
 
 static void small_floats_are_read_as_what_they_are(void **state)

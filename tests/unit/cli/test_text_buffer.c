@@ -8,14 +8,14 @@
 
 static rp_text_buffer buffer;
 
-static int empty_sheet(void **state)
+static int empty_buffer(void **state)
 {
     (void)state;
     rp_text_buffer_deinit(&buffer);
     return 0;
 }
 
-static void assert_sheet(const char *expected)
+static void assert_buffer(const char *expected)
 {
     assert_false(buffer.failed);
     assert_string_equal(rp_text_buffer_text(&buffer), expected);
@@ -29,7 +29,7 @@ static void text_grows_as_it_is_added(void **state)
     size_t used = 0;
 
     (void)state;
-    assert_sheet("");
+    assert_buffer("");
     for (size_t i = 0; i < 64; i++) {
         rp_text_buffer_format(&buffer, "%s%c",
                               "0123456789abcdef0123456789abcdef0123456789abcdef0123456789"
@@ -41,9 +41,9 @@ static void text_grows_as_it_is_added(void **state)
     memcpy(expected, rp_text_buffer_text(&buffer), 4097);
     rp_text_buffer_clear(&buffer);
     rp_text_buffer_format(&buffer, "%s", expected); /* longer than what is tried first */
-    assert_sheet(expected);
+    assert_buffer(expected);
     rp_text_buffer_repeat(&buffer, '-', 3);
-    assert_sheet("---");
+    assert_buffer("---");
 }
 
 static void what_is_not_printable_is_escaped(void **state)
@@ -52,7 +52,7 @@ static void what_is_not_printable_is_escaped(void **state)
 
     (void)state;
     rp_text_buffer_put_safe(&buffer, bad, sizeof bad - 1);
-    assert_sheet("a\\x1b[31m\xc3\xa9\\xff\\u009b\\x7f\\n");
+    assert_buffer("a\\x1b[31m\xc3\xa9\\xff\\u009b\\x7f\\n");
     assert_int_equal(rp_text_columns("a\xc3\xa9", 3), 2);
 }
 
@@ -70,7 +70,7 @@ static void cells_are_as_wide_as_their_column(void **state)
     rp_grid_cell(&g, "x");
     rp_grid_write(&g, &buffer);
     rp_grid_deinit(&g);
-    assert_sheet("NAME     N  LAST\n\xc3\xa9     1234  x\n");
+    assert_buffer("NAME     N  LAST\n\xc3\xa9     1234  x\n");
 }
 
 static void json_has_its_commas(void **state)
@@ -94,8 +94,8 @@ static void json_has_its_commas(void **state)
     rp_json_key(&buffer, "c");
     rp_json_put_boolean(&buffer, true);
     rp_json_close(&buffer, '}');
-    assert_sheet("{\"a\":[-1,18446744073709551615,0.1,\"NaN\",\"-Infinity\",[],[]],\"b\":null,"
-                 "\"c\":true}");
+    assert_buffer("{\"a\":[-1,18446744073709551615,0.1,\"NaN\",\"-Infinity\",[],[]],\"b\":null,"
+                  "\"c\":true}");
 }
 
 static void json_strings_are_escaped(void **state)
@@ -104,17 +104,17 @@ static void json_strings_are_escaped(void **state)
 
     (void)state;
     rp_json_put_string(&buffer, bad, sizeof bad - 1);
-    assert_sheet("\"\\\"\\\\\\n\\t\\u0000\xc3\xa9\\ufffd\\u0085\"");
+    assert_buffer("\"\\\"\\\\\\n\\t\\u0000\xc3\xa9\\ufffd\\u0085\"");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(text_grows_as_it_is_added, empty_sheet),
-        cmocka_unit_test_teardown(what_is_not_printable_is_escaped, empty_sheet),
-        cmocka_unit_test_teardown(cells_are_as_wide_as_their_column, empty_sheet),
-        cmocka_unit_test_teardown(json_has_its_commas, empty_sheet),
-        cmocka_unit_test_teardown(json_strings_are_escaped, empty_sheet),
+        cmocka_unit_test_teardown(text_grows_as_it_is_added, empty_buffer),
+        cmocka_unit_test_teardown(what_is_not_printable_is_escaped, empty_buffer),
+        cmocka_unit_test_teardown(cells_are_as_wide_as_their_column, empty_buffer),
+        cmocka_unit_test_teardown(json_has_its_commas, empty_buffer),
+        cmocka_unit_test_teardown(json_strings_are_escaped, empty_buffer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 static rp_text_buffer buffer;
 static const char *const shards[] = {"localhost:8000", "localhost:8001"};
 
-static int empty_sheet(void **state)
+static int empty_buffer(void **state)
 {
     (void)state;
     rp_text_buffer_deinit(&buffer);
@@ -186,13 +186,13 @@ static void json_is_one_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_screen_has_rates_bars_and_those_who_wait, empty_sheet),
-        cmocka_unit_test_teardown(any_counts_make_a_screen, empty_sheet),
-        cmocka_unit_test_teardown(a_screen_is_never_larger_than_the_window, empty_sheet),
-        cmocka_unit_test_teardown(trouble_takes_the_place_of_the_sums, empty_sheet),
-        cmocka_unit_test_teardown(tables_of_shards_are_told_apart, empty_sheet),
+        cmocka_unit_test_teardown(a_screen_has_rates_bars_and_those_who_wait, empty_buffer),
+        cmocka_unit_test_teardown(any_counts_make_a_screen, empty_buffer),
+        cmocka_unit_test_teardown(a_screen_is_never_larger_than_the_window, empty_buffer),
+        cmocka_unit_test_teardown(trouble_takes_the_place_of_the_sums, empty_buffer),
+        cmocka_unit_test_teardown(tables_of_shards_are_told_apart, empty_buffer),
         cmocka_unit_test(rates_are_never_below_nothing),
-        cmocka_unit_test_teardown(json_is_one_line, empty_sheet),
+        cmocka_unit_test_teardown(json_is_one_line, empty_buffer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
