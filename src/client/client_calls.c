@@ -337,38 +337,45 @@ rp_status rp_client_resume_table(rp_client *client, const char *table, uint32_t 
     return set_paused(client, table, sides, true, wait, err);
 }
 
-/* Takes what one shard says. */
-static rp_status add_blocked(rp_client *client, size_t shard, const rp_unary_response *answer,
-                             rp_client_waiting *out, size_t capacity, size_t *count,
-                             size_t *total, rp_error *err)
+/* The blocked calls of all shards. */
+typedef struct blocked {
+    rp_client_waiting *out;
+    size_t capacity, count;
+    size_t total; /* calls, described or not */
+} blocked;
+
+/* Adds the blocked calls of one shard. */
+static rp_status add_blocked(rp_client *client, size_t shard, const rp_unary_response *response,
+                             blocked *b, rp_error *err)
 {
-    /* No more than fit into the answer: each takes some bytes of it. */
-    size_t room = capacity - *count, found = 0, all = 0;
+    size_t room = b->capacity - b->count, found = 0, all = 0;
     rp_wire_waiting *list = NULL;
     rp_status st;
 
-    if (room > answer->size) room = answer->size;
+    assert(b->count <= b->capacity);
+    /* Each call takes at least a byte of the response: this bounds the allocation. */
+    if (room > response->size) room = response->size;
     if (room > 0) {
         list = rp_alloc_array(&client->alloc, room, sizeof *list);
         if (list == NULL) return rp_fail_memory(err, room * sizeof *list);
     }
-    st = rp_wire_read_blocked(answer->data, answer->size, rp_now_ns(), list, room, &found, &all,
-                              err);
+    st = rp_wire_read_blocked(response->data, response->size, rp_now_ns(), list, room, &found,
+                              &all, err);
+    assert(st != RP_OK || found <= room);
     if (st != RP_OK) st = corrupt(client, shard, st, err);
     for (size_t i = 0; st == RP_OK && list != NULL && i < found; i++) {
-        rp_client_waiting *w = &out[(*count)++];
+        rp_client_waiting *w = &b->out[b->count++];
 
         *w = (rp_client_waiting){.shard = shard, .waiting = list[i].waiting};
         (void)snprintf(w->table, sizeof w->table, "%.*s", (int)list[i].table.size,
                        list[i].table.data);
     }
-    if (st == RP_OK) *total += all;
+    if (st == RP_OK) b->total += all;
     rp_release(&client->alloc, list, room * sizeof *list);
     return st;
 }
 
-static rp_status ask_why(rp_client *client, const char *table, rp_client_waiting *out,
-                         size_t capacity, size_t *count, size_t *total, rp_wait wait,
+static rp_status ask_why(rp_client *client, const char *table, blocked *b, rp_wait wait,
                          rp_error *err)
 {
     rp_unary_request request = {RP_CLIENT_REPLAY "WhyBlocked", NULL, true};
@@ -377,7 +384,7 @@ static rp_status ask_why(rp_client *client, const char *table, rp_client_waiting
     rp_status st;
 
     rp_buf_init(&message, &client->alloc);
-    rp_wire_write_why_blocked(&message, table, capacity);
+    rp_wire_write_why_blocked(&message, table, b->capacity);
     request.message = &message;
     st = message.bad
              ? rp_fail(err, RP_NO_RESOURCE, "out of memory for a request")
@@ -386,8 +393,7 @@ static rp_status ask_why(rp_client *client, const char *table, rp_client_waiting
     for (size_t i = 0; st == RP_OK && i < rp_unary_count(u); i++) {
         const rp_unary_response *a = rp_unary_response_of(u, i);
 
-        if (a->status == RP_OK)
-            st = add_blocked(client, i, a, out, capacity, count, total, err);
+        if (a->status == RP_OK) st = add_blocked(client, i, a, b, err);
     }
     rp_unary_free(u);
     rp_buf_deinit(&message);
@@ -398,14 +404,13 @@ rp_status rp_client_why_blocked(rp_client *client, const char *table, rp_client_
                                 size_t capacity, size_t *count, size_t *total, rp_wait wait,
                                 rp_error *err)
 {
-    size_t described = 0, all = 0;
-    rp_status st =
-        client->store != NULL
-            ? rp_local_why_blocked(client, table, out, capacity, &described, &all, err)
-            : ask_why(client, table, out, capacity, &described, &all, wait, err);
+    blocked b = {.out = out, .capacity = capacity};
+    rp_status st = client->store != NULL ? rp_local_why_blocked(client, table, out, capacity,
+                                                                &b.count, &b.total, err)
+                                         : ask_why(client, table, &b, wait, err);
 
     if (st != RP_OK) return st;
-    *count = described;
-    if (total != NULL) *total = all;
+    *count = b.count;
+    if (total != NULL) *total = b.total;
     return RP_OK;
 }
