@@ -12,7 +12,9 @@
 #include "fuzz_requests.h"
 #include "server/core/inside.h"
 #include "server/core/served.h"
+#include "store/store.h"
 #include "system.h"
+#include "table/table.h"
 
 enum { PEERS = 3, SECOND = 1000000000 };
 

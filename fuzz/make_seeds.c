@@ -8,15 +8,16 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "chunk/chunk_api.h"
 #include "chunk/codec.h"
 #include "chunk/protobuf.h"
+#include "chunk/trajectory.h"
 #include "disk/hash.h"
 #include "disk/journal.h"
 #include "disk/record.h"
 #include "durable/format/journal_records.h"
 #include "durable/format/manifest.h"
 #include "fuzz.h"
-#include "reprise/chunk.h"
 #include "reprise/trajectory.h"
 #include "util/little_endian.h"
 #include "util/rng.h"

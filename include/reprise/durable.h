@@ -84,25 +84,6 @@ RP_API RP_NODISCARD rp_status rp_durable_close(rp_durable *durable, rp_error *er
 RP_API RP_NODISCARD rp_status rp_durable_checkpoint(rp_durable *durable, rp_wait wait,
                                                     char *path, size_t path_bytes,
                                                     rp_error *err);
-/* The same without waiting. Calls `on_done` once, on another thread. */
-typedef void rp_checkpoint_done(void *ctx, rp_status status, const char *path,
-                                const char *text);
-RP_API RP_NODISCARD rp_status rp_durable_start_checkpoint(rp_durable *durable,
-                                                          rp_checkpoint_done *on_done,
-                                                          void *ctx, rp_error *err);
-
-/* Each change in the journal has a log sequence number (LSN). A server that acknowledges
- * changes without a waiting thread compares LSNs and listens for progress. */
-
-/* The LSN up to which all changes are safe; UINT64_MAX without a journal. */
-RP_API uint64_t rp_durable_safe(rp_durable *durable);
-/* Called on the journal thread whenever that LSN has grown. Must be quick. */
-typedef void rp_safe_listener(void *ctx, uint64_t lsn);
-/* Adds a listener, 64 at most. RP_NO_RESOURCE. */
-RP_API RP_NODISCARD rp_status rp_durable_listen(rp_durable *durable, rp_safe_listener *on_safe,
-                                                void *ctx);
-/* Removes a listener. It is not being called any more when this returns. */
-RP_API void rp_durable_unlisten(rp_durable *durable, rp_safe_listener *on_safe, void *ctx);
 
 typedef struct rp_durable_info {
     rp_durability mode;

@@ -60,17 +60,11 @@ RP_API RP_NODISCARD rp_status rp_store_add_table(rp_store *store,
                                                  const rp_table_options *options,
                                                  rp_table **out, rp_error *err);
 
-/* The table of that name, or NULL. Borrowed, valid until the table is dropped or the store
- * freed. */
-RP_API rp_table *rp_store_table(rp_store *store, const char *name);
-
-/* The same, but returns owned: a reference to be dropped with rp_table_unref(). */
+/* The table of that name, or NULL. Returns owned: drop the reference with rp_table_unref(). */
 RP_API rp_table *rp_store_find_table(rp_store *store, rp_string name);
 
-/* Writes up to `capacity` tables, in the order they were made; returns how many there are.
- * Those of the first are borrowed, as above; those of the second are references, as many as
- * were written. */
-RP_API size_t rp_store_tables(rp_store *store, rp_table **out, size_t capacity);
+/* Writes up to `capacity` tables, in the order they were made, and returns how many there are.
+ * Each that was written is a reference: drop it with rp_table_unref(). */
 RP_API size_t rp_store_find_tables(rp_store *store, rp_table **out, size_t capacity);
 
 /* Drops a table: ends all its waits with RP_CANCELLED and removes its items, whose bytes leave
@@ -99,10 +93,6 @@ typedef struct rp_store_info {
 } rp_store_info;
 
 RP_API void rp_store_get_info(rp_store *store, rp_store_info *out);
-
-/* A key that nobody else is likely to have: 64 random bits from the store's seed. Safe from any
- * thread. */
-RP_API uint64_t rp_store_new_key(rp_store *store);
 
 RP_END_DECLS
 

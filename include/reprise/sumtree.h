@@ -38,14 +38,8 @@ RP_API size_t rp_sumtree_capacity(const rp_sumtree *tree);
 RP_API void rp_sumtree_set(rp_sumtree *tree, const uint32_t *leaves, const double *weights,
                            size_t count);
 
-/* The same for one leaf. */
-RP_API void rp_sumtree_set_one(rp_sumtree *tree, uint32_t leaf, double weight);
-
 /* The weight of a leaf, which must be below the capacity. */
 RP_API double rp_sumtree_get(const rp_sumtree *tree, uint32_t leaf);
-
-/* Asks the processor to fetch what setting these leaves will touch. */
-RP_API void rp_sumtree_prefetch(const rp_sumtree *tree, const uint32_t *leaves, size_t count);
 
 /* The sum of all weights. */
 RP_API double rp_sumtree_total(rp_sumtree *tree);

@@ -114,12 +114,6 @@ RP_API RP_NODISCARD rp_status rp_table_update(rp_table *table, const rp_update *
 RP_API RP_NODISCARD rp_status rp_table_delete(rp_table *table, const uint64_t *keys,
                                               size_t count, size_t *found, rp_error *err);
 
-/* Looks items up without counting as sampling: out[i] is the item of keys[i], or has a NULL
- * trajectory if there is none. probability and weight are 0. Release as after sampling.
- * RP_CANCELLED (closed; nothing to release). */
-RP_API RP_NODISCARD rp_status rp_table_peek(rp_table *table, const uint64_t *keys, size_t count,
-                                            rp_sample *out, size_t *found, rp_error *err);
-
 /* Removes, by the remover, what is over max_size: how a table with a soft limit is kept in
  * bounds.
  * `*removed` (may be NULL) is written in every case. RP_CANCELLED (closed), RP_NO_RESOURCE. */
@@ -209,10 +203,6 @@ typedef struct rp_waiting {
 /* Describes up to `capacity` waiting calls, first in line first, inserts before samples;
  * returns how many there are in all. */
 RP_API size_t rp_table_waiting(rp_table *table, rp_waiting *out, size_t capacity);
-
-/* True if every invariant of the table holds: for tests. Takes time proportional to the table.
- */
-RP_API bool rp_table_check(rp_table *table);
 
 RP_END_DECLS
 

@@ -62,12 +62,6 @@ RP_API rp_limiter_options rp_limiter_ratio(double samples_per_insert, int64_t mi
 RP_API rp_limiter_options rp_limiter_queue(int64_t size);
 RP_API rp_limiter_options rp_limiter_stack(int64_t size);
 
-/* RP_INVALID, with the reason, if a number is out of range or the limiter could come to block
- * inserts and samples both, for ever. Takes the same short time for all numbers. Tables check
- * this themselves. */
-RP_API RP_NODISCARD rp_status rp_limiter_check(const rp_limiter_options *options,
-                                               rp_error *err);
-
 /* The longest name of a table, in bytes of UTF-8: here, on the wire and on disk. */
 enum { RP_MAX_TABLE_NAME_BYTES = 255 };
 

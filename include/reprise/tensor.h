@@ -46,9 +46,6 @@ RP_API size_t rp_dtype_size(rp_dtype dtype);
  * none of the above. Static. */
 RP_API const char *rp_dtype_name(rp_dtype dtype);
 
-/* True for the eight plain integer types, the ones that delta encoding changes. */
-RP_API bool rp_dtype_is_integer(rp_dtype dtype);
-
 enum { RP_MAX_RANK = 8 };
 
 /* A shape, outermost dimension first. Rank 0 is a scalar. In a signature a dimension of -1
@@ -139,9 +136,6 @@ RP_API void rp_signature_unref(rp_signature *signature); /* NULL is fine */
  * signature. */
 RP_API size_t rp_signature_column_count(const rp_signature *signature);
 RP_API const rp_spec *rp_signature_column(const rp_signature *signature, size_t index);
-
-/* Memory that it takes. 0 for NULL. */
-RP_API size_t rp_signature_bytes(const rp_signature *signature);
 
 /* The nodes as they were given, in preorder. Borrowed, valid as long as the signature. */
 RP_API const rp_nest_node *rp_signature_nodes(const rp_signature *signature,

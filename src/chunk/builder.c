@@ -26,6 +26,7 @@
 #include "chunk/mould.h"
 #include "chunk/protobuf.h"
 #include "chunk/snappy_decode.h"
+#include "tensor/tensor.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -10,8 +10,9 @@
 #ifndef RP_CHUNK_CHUNK_H
 #define RP_CHUNK_CHUNK_H
 
+#include "chunk/chunk_api.h"
 #include "chunk/holders.h"
-#include "reprise/chunk.h"
+#include "reprise/codec.h"
 #include "util/refcount.h"
 
 /* How the bytes of a column stand in the message. */

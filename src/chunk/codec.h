@@ -17,7 +17,7 @@
 #ifndef RP_CHUNK_CODEC_H
 #define RP_CHUNK_CODEC_H
 
-#include "reprise/chunk.h"
+#include "chunk/chunk_api.h"
 
 /* More bytes than this never go into one block, nor come out of one. */
 enum { RP_CODEC_MAX_RAW_BYTES = 1 << 30 };

@@ -8,6 +8,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "tensor/tensor.h"
+
 enum { BLOCK = 64 };
 
 bool rp_delta_applies(rp_dtype dtype, const rp_shape *shape)

@@ -485,12 +485,6 @@ rp_trajectory_column rp_trajectory_get_column(const rp_trajectory *trajectory, s
     return column;
 }
 
-const rp_slice *rp_trajectory_get_slices(const rp_trajectory *trajectory, size_t index)
-{
-    assert(index < trajectory->column_count);
-    return rp_trajectory_slices(trajectory, index).slices;
-}
-
 size_t rp_trajectory_chunk_count(const rp_trajectory *trajectory)
 {
     return trajectory->chunk_count;
@@ -500,11 +494,6 @@ rp_chunk *rp_trajectory_get_chunk(const rp_trajectory *trajectory, size_t index)
 {
     assert(index < trajectory->chunk_count);
     return trajectory->chunks[index];
-}
-
-size_t rp_trajectory_bytes(const rp_trajectory *trajectory)
-{
-    return trajectory->bytes;
 }
 
 size_t rp_trajectory_cost(const rp_trajectory *trajectory)

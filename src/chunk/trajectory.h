@@ -7,8 +7,42 @@
 #ifndef RP_CHUNK_TRAJECTORY_H
 #define RP_CHUNK_TRAJECTORY_H
 
+#include "chunk/chunk_api.h"
 #include "reprise/trajectory.h"
 #include "util/refcount.h"
+
+/* Rows [offset, offset + length) of column `column` of `chunk`. */
+typedef struct rp_slice {
+    rp_chunk *chunk;
+    uint32_t column;
+    uint32_t offset;
+    uint32_t length; /* >= 1 */
+} rp_slice;
+
+/* One column of a trajectory: the rows of its slices, one after the other. */
+typedef struct rp_slices {
+    const rp_slice *slices;
+    size_t slice_count; /* >= 1 */
+    bool squeeze;       /* exactly one row, shown to the reader without the row dimension */
+} rp_slices;
+
+/* Makes a trajectory. Borrows `columns` and what they point at, and takes a reference of its
+ * own to each chunk. Slices are checked against their chunks; the slices of one column must
+ * have one dtype and one row shape. Returns owned.
+ * RP_INVALID (names column, slice, value and bound), RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_trajectory_new(const rp_allocator *alloc, const rp_slices *columns,
+                                         size_t column_count, rp_trajectory **out,
+                                         rp_error *err);
+
+/* The chunks, each once, in order of first appearance. Borrowed. */
+size_t rp_trajectory_chunk_count(const rp_trajectory *trajectory);
+rp_chunk *rp_trajectory_get_chunk(const rp_trajectory *trajectory, size_t index);
+
+/* Checks a trajectory against a signature: number of columns, dtypes, shapes. A column may also
+ * be a run of steps of the shape that the signature gives, as Reverb's first writer makes them.
+ * RP_INVALID, naming the column, what it has and what was expected. */
+RP_NODISCARD rp_status rp_trajectory_check(const rp_trajectory *trajectory,
+                                           const rp_signature *signature, rp_error *err);
 
 /* Which of the slices belong to a column. */
 typedef struct rp_extent {

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "reprise/chunk.h"
+#include "chunk/chunk_api.h"
 
 enum { ITEMS = 10, CHUNKS = 5, STEP_UP = 2, STEP_DOWN = -1 };
 

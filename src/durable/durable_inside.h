@@ -18,6 +18,7 @@
 
 #include "disk/reserve.h"
 #include "durable/checkpoint/checkpoint.h"
+#include "durable/durable.h"
 #include "durable/journal/store_log.h"
 #include "durable/recovery/recovery.h"
 #include "util/mutex.h"

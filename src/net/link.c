@@ -33,6 +33,7 @@
 
 #include "net/link.h"
 #include "net/loop.h"
+#include "reprise/printable.h"
 
 enum {
     RECORD_BYTES = SSL3_RT_MAX_PLAIN_LENGTH,
@@ -309,29 +310,24 @@ bool rp_link_is_h2(const rp_link *link)
     return length == 2 && memcmp(name, "h2", 2) == 0;
 }
 
-/* Copies UTF-8 text; a control character becomes a question mark, and a character that does not
- * fit whole is left out. */
-static void copy_name(char *name, size_t size, const unsigned char *text, size_t length)
+/* Copies UTF-8 text. A control character, and a byte that is not UTF-8, becomes a question
+ * mark; a character that does not fit is left out. */
+static void copy_name(char *name, size_t size, const char *text, size_t length)
 {
     size_t out = 0;
 
-    for (size_t i = 0; i < length;) {
-        bool high_control =
-            text[i] == 0xc2 && i + 1 < length && text[i + 1] >= 0x80 && text[i + 1] < 0xa0;
-        bool control = text[i] < 0x20 || text[i] == 0x7f || high_control;
-        size_t bytes = high_control ? 2 : 1;
+    for (size_t i = 0, bytes; i < length; i += bytes) {
+        uint32_t c;
+        bool is_shown;
 
-        while (!control && text[i] >= 0xc0 && i + bytes < length && bytes < 4 &&
-               (text[i + bytes] & 0xc0) == 0x80)
-            bytes++;
-        if (out + (control ? 1 : bytes) >= size) break;
-        if (control) {
-            name[out++] = '?';
-        } else {
+        bytes = rp_utf8_next(text + i, length - i, &c);
+        is_shown = c != RP_NO_CHARACTER && c >= 0x20 && (c < 0x7f || c >= 0xa0);
+        if (out + (is_shown ? bytes : 1) >= size) break;
+        if (is_shown)
             memcpy(name + out, text + i, bytes);
-            out += bytes;
-        }
-        i += bytes;
+        else
+            name[out] = '?';
+        out += is_shown ? bytes : 1;
     }
     name[out] = '\0';
 }
@@ -354,7 +350,7 @@ void rp_link_peer_name(const rp_link *link, char *name, size_t size)
     if (last < 0) return;
     int length = ASN1_STRING_to_UTF8(
         &text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, last)));
-    if (length > 0) copy_name(name, size, text, (size_t)length);
+    if (length > 0) copy_name(name, size, (const char *)text, (size_t)length);
     if (length >= 0) OPENSSL_free(text);
     ERR_clear_error();
 }

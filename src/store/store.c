@@ -231,16 +231,6 @@ rp_status rp_store_add_table_logged(rp_store *s, const rp_table_options *options
     return st;
 }
 
-rp_table *rp_store_table(rp_store *s, const char *name)
-{
-    rp_table *table;
-
-    rp_mutex_lock(&s->mu);
-    table = find_locked(s, string_of(name));
-    rp_mutex_unlock(&s->mu);
-    return table;
-}
-
 rp_table *rp_store_find_table(rp_store *s, rp_string name)
 {
     rp_table *table;

@@ -13,6 +13,14 @@ const rp_allocator *rp_store_allocator(rp_store *store);
 
 rp_budget *rp_store_budget(rp_store *store);
 
+/* As rp_store_find_tables(), without references: each pointer is valid until its table is
+ * dropped or the store freed. */
+size_t rp_store_tables(rp_store *store, rp_table **out, size_t capacity);
+
+/* Draws a key from the store's generator, whose state a checkpoint keeps: 64 random bits that
+ * follow from the seed. Safe from any thread. */
+uint64_t rp_store_new_key(rp_store *store);
+
 /* With the policy `evict`: evicts items of the largest tables for inserts that wait because
  * memory is lost (rp_budget_set_lost()), until none does, or for a 64th of the limit. They wait
  * if their own table is small or has too little to evict: what is lost lies between items of

@@ -26,6 +26,7 @@
 
 #include <stdatomic.h>
 
+#include "chunk/chunk_api.h"
 #include "reprise/store.h"
 #include "table/spill.h"
 #include "util/count_map.h"

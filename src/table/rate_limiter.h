@@ -15,6 +15,10 @@ typedef struct rp_rate_limiter {
     double min_diff, max_diff;         /* those of the options, less what is carried */
 } rp_rate_limiter;
 
+/* Checks options. Returns RP_INVALID, with the reason, if a number is out of range or the
+ * limiter could come to block both inserts and samples for ever. Takes constant time. */
+RP_NODISCARD rp_status rp_limiter_check(const rp_limiter_options *options, rp_error *err);
+
 /* `options` have passed rp_limiter_check(). */
 void rp_rate_limiter_init(rp_rate_limiter *rl, const rp_limiter_options *options);
 

@@ -7,7 +7,8 @@
 
 #include <stdatomic.h>
 
-#include "reprise/op.h"
+#include "chunk/chunk_api.h"
+#include "table/op.h"
 
 /* Samples on their way into memory. The caller owns it, zeroed but for the first part, until it
  * is over. */
@@ -53,6 +54,12 @@ RP_NODISCARD rp_status rp_spill_load(rp_spill *spill, rp_sample *samples, size_t
  * cannot be brought in, what was drawn is let go and the operation has failed. Not under a
  * lock. */
 bool rp_op_bring_in(rp_op *op);
+
+/* Looks items up without counting as sampling: out[i] is the item of keys[i], or has a NULL
+ * trajectory if there is none. probability and weight are 0. Release as after sampling.
+ * RP_CANCELLED (closed; nothing to release). */
+RP_NODISCARD rp_status rp_table_peek(rp_table *table, const uint64_t *keys, size_t count,
+                                     rp_sample *out, size_t *found, rp_error *err);
 
 /* Looks items up like rp_table_peek(), but what is on disk stays there: rp_table_start_load()
  * comes next. */

@@ -20,10 +20,10 @@
 #ifndef RP_TABLE_TABLE_H
 #define RP_TABLE_TABLE_H
 
-#include "reprise/op.h"
 #include "reprise/table.h"
 #include "table/account.h"
 #include "table/change.h"
+#include "table/op.h"
 #include "table/rate_limiter.h"
 #include "table/selector/selector.h"
 #include "table/slots.h"
@@ -135,6 +135,9 @@ typedef struct rp_table_birth {
  * Returns owned. */
 RP_NODISCARD rp_status rp_table_new(const rp_allocator *alloc, const rp_table_options *options,
                                     const rp_table_birth *birth, rp_table **out, rp_error *err);
+
+/* Returns true if every invariant of the table holds. Takes time proportional to its size. */
+bool rp_table_check(rp_table *t);
 
 /* Closes the table for good and removes all items: their bytes leave the budget. What memory
  * is left goes with the last reference. May be called again. */

@@ -32,7 +32,7 @@ void rp_table_replay_end(rp_table *t) RP_EXCLUDES(t->mu);
 /* Calls that do not wait until it is safe.
  *
  * The public calls wait for the log when they have left the table's lock. An event loop cannot:
- * it uses these (and operations, reprise/op.h), and answers when everything up to `*lsn` is
+ * it uses these (and operations, table/op.h), and answers when everything up to `*lsn` is
  * safe: the number of the table's last change when the call was done with it, 0 without a log.
  * `lsn` is written whatever the status. */
 

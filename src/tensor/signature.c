@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "reprise/tensor.h"
+#include "tensor/tensor.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/refcount.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "reprise/printable.h"
+#include "util/printable.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,8 +28,21 @@ size_t rp_utf8_next(const char *text, size_t size, uint32_t *character)
     return bytes;
 }
 
-/* What does not show as itself: controls, marks and overrides of direction, separators of
- * lines, the byte order mark, annotations and non-characters. */
+size_t rp_utf8_whole(const char *text, size_t length)
+{
+    size_t tail = 0, needs;
+    uint8_t first;
+
+    while (tail < 3 && tail < length && ((uint8_t)text[length - 1 - tail] & 0xc0) == 0x80)
+        tail++;
+    if (tail == length) return length;
+    first = (uint8_t)text[length - 1 - tail];
+    needs = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : first >= 0xc0 ? 1 : 0;
+    return tail < needs ? length - 1 - tail : length;
+}
+
+/* Returns false for controls, marks and overrides of direction, separators of lines, the byte
+ * order mark, annotations and non-characters. */
 static bool shows(uint32_t character)
 {
     static const struct {
@@ -44,7 +58,7 @@ static bool shows(uint32_t character)
     return true;
 }
 
-/* The letter behind the backslash of a short escape, or 0. */
+/* Returns the letter after the backslash of a short escape, or 0. */
 static char short_escape(char byte, rp_spelling how)
 {
     if (byte == '\n') return 'n';
@@ -54,11 +68,12 @@ static char short_escape(char byte, rp_spelling how)
     return '\0';
 }
 
-static size_t put(char out[RP_SPELT_BYTES], const char *format, unsigned number)
+static size_t put_number(char out[RP_SPELT_BYTES], const char *format, unsigned number)
 {
     char text[RP_SPELT_BYTES + 1];
     int length = snprintf(text, sizeof text, format, number);
 
+    assert(length > 0 && length <= RP_SPELT_BYTES);
     memcpy(out, text, (size_t)length);
     return (size_t)length;
 }
@@ -81,13 +96,42 @@ size_t rp_spell(const char *text, size_t size, rp_spelling how, char out[RP_SPEL
         memcpy(out, text, bytes);
         *spelt = bytes;
     } else if (how == RP_SPELL_JSON) {
-        *spelt = put(out, "\\u%04x", character == RP_NO_CHARACTER ? 0xfffd : character);
+        *spelt = put_number(out, "\\u%04x", character == RP_NO_CHARACTER ? 0xfffd : character);
     } else if (bytes == 1) {
-        *spelt = put(out, how == RP_SPELL_LABEL ? "\\\\x%02x" : "\\x%02x", (uint8_t)text[0]);
+        *spelt =
+            put_number(out, how == RP_SPELL_LABEL ? "\\\\x%02x" : "\\x%02x", (uint8_t)text[0]);
     } else {
-        *spelt = put(out, how == RP_SPELL_LABEL ? "\\\\u%04x" : "\\u%04x", character);
+        *spelt = put_number(out, how == RP_SPELL_LABEL ? "\\\\u%04x" : "\\u%04x", character);
     }
+    assert(*spelt >= 1 && *spelt <= RP_SPELT_BYTES);
     return bytes;
+}
+
+/* Returns how many bytes from `text` on are ASCII that no format escapes. */
+static size_t plain_bytes(const char *text, size_t size)
+{
+    size_t n = 0;
+
+    while (n < size && text[n] >= 0x20 && text[n] < 0x7f && text[n] != '"' && text[n] != '\\')
+        n++;
+    return n;
+}
+
+void rp_spell_text(const char *text, size_t size, rp_spelling how, rp_spell_sink *put,
+                   void *ctx)
+{
+    char spelling[RP_SPELT_BYTES];
+    size_t spelt, plain, i = 0;
+
+    while (i < size) {
+        plain = plain_bytes(text + i, size - i);
+        if (plain > 0) put(ctx, text + i, plain);
+        i += plain;
+        if (i == size) break;
+        i += rp_spell(text + i, size - i, how, spelling, &spelt);
+        put(ctx, spelling, spelt);
+    }
+    assert(i == size);
 }
 
 size_t rp_printable(const char *text, size_t size, char *out, size_t capacity)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/answers.h"
 
+#include "tensor/tensor.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/printable.h"
 #include "wire/fields.h"
 #include "wire/selector_wire.h"
 #include "wire/signature_wire.h"
@@ -446,7 +448,7 @@ static void copy_text(char *dst, size_t room, const rp_pb_field *f)
 {
     size_t size = f->size < room ? f->size : room - 1;
 
-    while (size < f->size && size > 0 && (f->data[size] & 0xc0) == 0x80) size--;
+    if (size < f->size) size = rp_utf8_whole((const char *)f->data, size);
     if (size > 0) memcpy(dst, f->data, size);
     dst[size] = '\0';
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "util/error.h"
+#include "util/printable.h"
 #include "wire/fields.h"
 
 enum { STATUS_TABLE = 1, STATUS_WITHOUT_TABLES = 2, STATUS_DURABILITY = 2, PROGRESS = 23 };
@@ -88,7 +89,7 @@ static bool copy_text(const rp_pb_field *f, char *out, size_t room)
     size_t size = f->size < room - 1 ? f->size : room - 1;
 
     if (!rp_wire_is_text(f->data, f->size)) return false;
-    while (size < f->size && size > 0 && (f->data[size] & 0xc0) == 0x80) size--;
+    if (size < f->size) size = rp_utf8_whole((const char *)f->data, size);
     memcpy(out, f->data, size);
     out[size] = '\0';
     return true;

@@ -11,6 +11,7 @@
 #ifndef RP_WIRE_INSERT_REQUEST_WRITE_H
 #define RP_WIRE_INSERT_REQUEST_WRITE_H
 
+#include "chunk/chunk_api.h"
 #include "wire/reply.h"
 
 /* An item to write; everything is borrowed for the time of the call. */

@@ -8,6 +8,7 @@
 #ifndef RP_WIRE_REPLAY_CALLS_H
 #define RP_WIRE_REPLAY_CALLS_H
 
+#include "chunk/chunk_api.h"
 #include "reprise/table.h"
 #include "util/buf.h"
 #include "wire/reply.h"

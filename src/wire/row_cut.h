@@ -8,7 +8,7 @@
 #ifndef RP_WIRE_ROW_CUT_H
 #define RP_WIRE_ROW_CUT_H
 
-#include "reprise/chunk.h"
+#include "chunk/chunk_api.h"
 
 /* About how many bytes a cut would decompress and copy, or 0 if the chunk should travel as it
  * is: a cut could not save a quarter of it, or its columns differ in their rows. The rows must

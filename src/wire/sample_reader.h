@@ -4,6 +4,7 @@
 #define RP_WIRE_SAMPLE_READER_H
 
 #include "chunk/mould.h"
+#include "chunk/trajectory.h"
 #include "util/map.h"
 #include "wire/insert_request.h"
 #include "wire/sample_response_read.h"

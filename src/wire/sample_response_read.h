@@ -21,6 +21,7 @@
 #ifndef RP_WIRE_SAMPLE_RESPONSE_READ_H
 #define RP_WIRE_SAMPLE_RESPONSE_READ_H
 
+#include "chunk/chunk_api.h"
 #include "reprise/table.h"
 #include "wire/block.h"
 

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "chunk/trajectory.h"
 #include "durable/format/pack.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
+#include "chunk/trajectory.h"
 #include "durable/format/image.h"
 #include "durable/format/journal_records.h"
 #include "util/error.h"

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "chunk/trajectory.h"
 #include "durable/recovery/recovery.h"
 #include "util/error.h"
 #include "util/kill_point.h"

@@ -8,6 +8,7 @@
 #ifndef RP_DURABLE_REVERB_REVERB_LOADING_H
 #define RP_DURABLE_REVERB_REVERB_LOADING_H
 
+#include "chunk/trajectory.h"
 #include "durable/reverb/reverb_checkpoint.h"
 #include "durable/reverb/reverb_wire.h"
 #include "wire/fields.h"

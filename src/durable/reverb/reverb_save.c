@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "chunk/chunk.h"
+#include "chunk/trajectory.h"
 #include "durable/reverb/reverb_checkpoint.h"
 #include "durable/reverb/reverb_wire.h"
 #include "durable/reverb/tfrecord.h"

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "chunk/chunk.h"
+#include "chunk/trajectory.h"
 #include "disk/files_read_only.h"
 #include "durable/tool/data_read.h"
 #include "reprise/data.h"

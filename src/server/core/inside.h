@@ -27,7 +27,6 @@
 #include <stdatomic.h>
 
 #include "net/loop.h"
-#include "reprise/op.h"
 #include "reprise/server.h"
 #include "server/auth/gate.h"
 #include "server/bounds/item_room.h"
@@ -41,6 +40,7 @@
 #include "server/http/page.h"
 #include "server/metrics/metrics.h"
 #include "server/shm/lease.h"
+#include "table/op.h"
 #include "util/mutex.h"
 #include "util/shared_arena.h"
 #include "wire/h2/h2.h"

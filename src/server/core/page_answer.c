@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "reprise/version.h"
 #include "util/clock.h"
 
 static void describe(void *ctx, rp_server_view *view)

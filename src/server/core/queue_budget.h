@@ -47,8 +47,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "reprise/op.h"
 #include "server/bounds/turns.h"
+#include "table/op.h"
 
 typedef struct rp_connection rp_connection;
 typedef struct rp_worker rp_worker;

@@ -16,6 +16,7 @@
 
 #include <stdatomic.h>
 
+#include "durable/durable.h"
 #include "net/loop.h"
 #include "reprise/durable.h"
 

@@ -50,26 +50,12 @@ char *rp_number_text(double number, char text[RP_NUMBER_TEXT_BYTES])
     return text;
 }
 
-size_t rp_plain_bytes(const char *text)
+static void append_part(void *out, const char *part, size_t size)
 {
-    size_t n = 0;
-
-    while (text[n] >= 0x20 && text[n] < 0x7f && text[n] != '"' && text[n] != '\\') n++;
-    return n;
+    rp_buf_append(out, part, size);
 }
 
 void rp_put_spelt(rp_buf *out, const char *text, rp_spelling how)
 {
-    const char *end = text + strlen(text);
-    char spelling[RP_SPELT_BYTES];
-    size_t bytes, spelt;
-
-    while (text < end) {
-        bytes = rp_plain_bytes(text);
-        rp_buf_append(out, text, bytes);
-        text += bytes;
-        if (text == end) break;
-        text += rp_spell(text, (size_t)(end - text), how, spelling, &spelt);
-        rp_buf_append(out, spelling, spelt);
-    }
+    rp_spell_text(text, strlen(text), how, append_part, out);
 }

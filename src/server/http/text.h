@@ -15,11 +15,7 @@ void rp_put_whole(rp_buf *out, uint64_t number);
  * whatever the locale says. Returns `text`. */
 char *rp_number_text(double number, char text[RP_NUMBER_TEXT_BYTES]);
 
-/* How many bytes from `text` on are ASCII that needs no escape in any of our formats:
- * printable, and neither a quote nor a backslash. */
-size_t rp_plain_bytes(const char *text);
-
-/* Appends text of anybody's, spelt so that it can be read there. */
+/* Appends text, escaped for the format `how`. */
 void rp_put_spelt(rp_buf *out, const char *text, rp_spelling how);
 
 #endif

@@ -10,6 +10,7 @@
 #ifndef RP_SERVER_RPC_REPLAY_ANSWER_H
 #define RP_SERVER_RPC_REPLAY_ANSWER_H
 
+#include "chunk/trajectory.h"
 #include "reprise/table.h"
 #include "util/map.h"
 #include "wire/reply.h"

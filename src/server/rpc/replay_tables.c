@@ -4,6 +4,7 @@
 #include "server/core/served.h"
 #include "store/store.h"
 #include "table/table_log.h"
+#include "tensor/tensor.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -6,7 +6,7 @@
 #ifndef RP_SERVER_RPC_STREAM_CHUNKS_H
 #define RP_SERVER_RPC_STREAM_CHUNKS_H
 
-#include "reprise/chunk.h"
+#include "chunk/chunk_api.h"
 #include "util/map.h"
 
 typedef struct rp_stream_chunk {

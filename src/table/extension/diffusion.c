@@ -20,6 +20,8 @@
  * Invariants between calls:
  *   D1  a node is in `keys`, and in the list of its episode, or in the free list;
  *   D2  the last node of every list, and no other, is in `episodes`. */
+#include "chunk/chunk_api.h"
+#include "chunk/trajectory.h"
 #include "reprise/extension.h"
 #include "util/error.h"
 #include "util/map.h"

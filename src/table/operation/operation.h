@@ -87,9 +87,6 @@ RP_NODISCARD rp_status rp_sample_check(const rp_table *t, rp_op *op);
 /* How many samples the operation must have before it may end. */
 size_t rp_sample_least(const rp_op *op);
 
-/* Importance weights for a batch: reprise/table.h has the formula. */
-void rp_samples_weigh(rp_sample *samples, size_t count, double beta);
-
 /* Fills in the weights of a sample that is over, and the bytes it holds. Not under a lock. */
 void rp_sample_finish(rp_op *op);
 

@@ -6,6 +6,7 @@
 #include "reprise/sumtree.h"
 #include "table/selector/dense_set.h"
 #include "table/selector/selector.h"
+#include "table/selector/sumtree.h"
 #include "util/mem.h"
 
 enum { DRAWS_AT_ONCE = 256 };

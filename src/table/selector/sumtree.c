@@ -23,6 +23,7 @@
 
 #include <assert.h>
 
+#include "table/selector/sumtree.h"
 #include "table/selector/sumtree_kernel.h"
 #include "util/cpu.h"
 #include "util/mem.h"

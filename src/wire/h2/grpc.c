@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "util/printable.h"
+
 enum { MOST_TIME = 99999999 }; /* eight digits */
 
 static int64_t unit_ns(uint8_t unit)
@@ -75,20 +77,6 @@ static int hex_digit(uint8_t c)
     return -1;
 }
 
-/* The length of `text` without the beginning of a character that was cut off at its end. */
-static size_t whole_characters(const char *text, size_t length)
-{
-    size_t tail = 0, needs;
-    uint8_t first;
-
-    while (tail < 3 && tail < length && ((uint8_t)text[length - 1 - tail] & 0xc0) == 0x80)
-        tail++;
-    if (tail == length) return length;
-    first = (uint8_t)text[length - 1 - tail];
-    needs = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : first >= 0xc0 ? 1 : 0;
-    return tail < needs ? length - 1 - tail : length;
-}
-
 size_t rp_grpc_decode_message(const uint8_t *value, size_t size, char *out, size_t capacity)
 {
     size_t length = 0, i = 0;
@@ -106,7 +94,7 @@ size_t rp_grpc_decode_message(const uint8_t *value, size_t size, char *out, size
             out[length++] = (char)value[i++];
         }
     }
-    if (i < size) length = whole_characters(out, length);
+    if (i < size) length = rp_utf8_whole(out, length);
     out[length] = '\0';
     return length;
 }

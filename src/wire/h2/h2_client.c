@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "reprise/version.h"
 #include "util/mem.h"
 #include "wire/h2/grpc.h"
 #include "wire/h2/h2_inside.h"

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "chunk/trajectory.h"
 #include "support/chunks.h"
 #include "support/fixture.h"
 

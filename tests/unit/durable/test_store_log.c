@@ -129,7 +129,7 @@ static rp_trajectory *any_trajectory(world *w)
 static uint64_t step(world *w, bool *was_safe)
 {
     rp_table *t =
-        rp_store_table(w->bed.store, rp_rng_below(&w->rng, 2) == 0 ? "first" : "second");
+        rp_test_table(w->bed.store, rp_rng_below(&w->rng, 2) == 0 ? "first" : "second");
     uint64_t dice = rp_rng_below(&w->rng, 20), key = rp_rng_below(&w->rng, KEYS);
     rp_status st = RP_OK;
 
@@ -155,14 +155,14 @@ static uint64_t step(world *w, bool *was_safe)
         st = rp_table_update(t, &(rp_update){key, 2.5}, 1, NULL, NULL);
     } else if (dice < 18) {
         st = rp_table_delete(t, &key, 1, NULL, NULL);
-    } else if (rp_store_table(w->bed.store, "third") == NULL) {
+    } else if (rp_test_table(w->bed.store, "third") == NULL) {
         rp_table_options third = rp_test_options("third", RP_LIFO, RP_UNIFORM, 10);
         rp_trajectory *trajectory = any_trajectory(w);
 
         st = rp_store_add_table(w->bed.store, &third, &t, NULL);
         if (st == RP_OK || st == RP_UNAVAILABLE)
-            st = rp_test_try_put(rp_store_table(w->bed.store, "third"), key, 1, trajectory,
-                                 NULL);
+            st =
+                rp_test_try_put(rp_test_table(w->bed.store, "third"), key, 1, trajectory, NULL);
         rp_trajectory_unref(trajectory);
     } else {
         st = rp_store_drop_table(w->bed.store, (rp_string){"third", 5}, NULL);
@@ -394,7 +394,7 @@ static void what_is_behind_is_nudged(void **state)
     rp_sim_fail(w.disk, &away);
     for (int i = 0; i < 1000 && st != RP_DEADLINE; i++) {
         item = (rp_insert){.key = (uint64_t)i, .priority = 1, .trajectory = any_trajectory(&w)};
-        st = rp_table_insert(rp_store_table(w.bed.store, "first"), &item, 1, rp_wait_none(),
+        st = rp_table_insert(rp_test_table(w.bed.store, "first"), &item, 1, rp_wait_none(),
                              &inserted, &err);
         assert_true(st == RP_UNAVAILABLE || st == RP_DEADLINE);
         if (st != RP_DEADLINE) rp_trajectory_unref(item.trajectory);
@@ -403,7 +403,7 @@ static void what_is_behind_is_nudged(void **state)
     rp_sim_fail(w.disk, &(rp_sim_fault){0});
     item.key = 5000;
     for (int i = 0; i < 100 && st != RP_OK; i++)
-        st = rp_table_insert(rp_store_table(w.bed.store, "first"), &item, 1, rp_wait_ms(5000),
+        st = rp_table_insert(rp_test_table(w.bed.store, "first"), &item, 1, rp_wait_ms(5000),
                              &inserted, &err);
     assert_ok_err(st, &err);
     rp_trajectory_unref(item.trajectory);

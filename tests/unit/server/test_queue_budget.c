@@ -223,7 +223,7 @@ static void items_that_leave_their_table_are_bounded(void **state)
     for (uint64_t key = 1; key <= ITEMS; key++) {
         rp_trajectory *item = rp_test_blob_trajectory(rp_allocator_default(), key, 1, BYTES);
 
-        rp_test_put(rp_store_table(s.live.store, "once"), key, 1.0, item);
+        rp_test_put(rp_test_table(s.live.store, "once"), key, 1.0, item);
         rp_trajectory_unref(item);
     }
 

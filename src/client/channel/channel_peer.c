@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One connection of a channel. Bytes are read into the runtime's one buffer, or straight into a
- * large message; what there is to say is written at the end of the turn. */
-#include "client/channel/peer.h"
+/* One connection of a channel. Bytes are read into the runtime's buffer, or directly into a
+ * large message. Output is written at the end of the turn. The invariants are in
+ * channel_inside.h. */
+#include "client/channel/channel_inside.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -13,10 +15,10 @@ enum {
     WRITE_PARTS = 64,
     WRITE_TURN_BYTES = 4 << 20, /* in one turn */
     READ_TURN_BYTES = 4 << 20,
-    BESIDE_BYTES = 16 << 10, /* read behind a large message, as that has to be copied */
+    BESIDE_BYTES = 16 << 10, /* read after a large message: these bytes are copied */
     HEADER_BYTES = 64 << 10,
     HEADER_FIELDS = 256,
-    CALL_QUEUED_BYTES = 4 << 20, /* on_room comes below half of it */
+    CALL_QUEUED_BYTES = 4 << 20, /* on_room is called below half of it */
 };
 
 static void on_ready(rp_watch *watch, uint32_t events);
@@ -41,6 +43,7 @@ static void on_message(void *user, rp_call *call, const uint8_t *data, size_t si
     rp_peer *p = user;
     rp_channel_call *c = rp_call_user(call);
 
+    assert(c->peer == p && c->call == call);
     rp_channel_did_well(p->channel);
     c->class->on_message(c, data, size, block);
 }
@@ -59,12 +62,13 @@ static void on_end(void *user, rp_call *call, rp_status status, const char *text
     rp_channel_call *c = rp_call_user(call);
     char why[RP_CHANNEL_TEXT_BYTES + 96];
 
+    assert(c->peer == p && c->call == call);
     if (!p->is_closing) rp_channel_did_well(p->channel);
     if (p->is_closing && status == RP_UNAVAILABLE) {
         (void)snprintf(why, sizeof why, "%.80s: %s", p->channel->options.text, p->why);
         text = why;
     } else if (status != RP_OK && (text == NULL || text[0] == '\0')) {
-        /* As gRPC servers do of calls that they do not know. */
+        /* gRPC servers give no text for calls that they do not know. */
         (void)snprintf(
             why, sizeof why, "%.80s %s %.80s", p->channel->options.text,
             status == RP_UNIMPLEMENTED ? "has no call" : "gives no reason for ending", c->path);
@@ -74,7 +78,7 @@ static void on_end(void *user, rp_call *call, rp_status status, const char *text
     c->class->on_end(c, status, text);
 }
 
-/* on_end has said it, or whoever took it back knows. */
+/* Nothing to do: on_end was called, or the caller has cancelled the call. */
 static void on_close(void *user, rp_call *call)
 {
     (void)user;
@@ -115,10 +119,12 @@ void rp_peer_free(rp_peer *p, bool politely)
 {
     rp_channel *channel = p->channel;
 
+    assert(!p->is_closing);
     p->is_closing = true;
     rp_loop_disarm(channel->loop, &p->timer);
     rp_loop_forget(channel->loop, &p->watch);
     rp_h2_free(p->h2);
+    assert(p->calls == NULL); /* each has ended */
     rp_runtime_forget_turn_end(channel->runtime, &p->turn);
     if (politely) rp_link_end_writing(&p->link);
     rp_fork_fds_remove(p->link.fd);
@@ -143,8 +149,10 @@ static void look_at(rp_peer *p, int64_t due_ns)
 
 void rp_peer_began(rp_peer *p, rp_channel_call *call)
 {
+    assert(p == p->channel->current && p->h2 != NULL);
+    assert(call->peer == NULL && call->channel == p->channel);
     if (p->calls == NULL && p->pinged_ns == 0) {
-        p->heard_ns = rp_loop_now(p->channel->loop); /* before, silence was no wonder */
+        p->heard_ns = rp_loop_now(p->channel->loop); /* without calls a server is silent */
         if (p->timer.place == 0) look_at(p, p->heard_ns + p->channel->options.ping_ns);
     }
     call->peer = p;
@@ -174,7 +182,7 @@ static void on_due(rp_timer *timer)
         look_at(p, now_ns + o->ping_timeout_ns);
     } else if (p->calls != NULL) {
         look_at(p, p->heard_ns + o->ping_ns);
-    } /* else: nobody waits for anything; the next call looks again */
+    } /* without calls no ping is needed: rp_peer_began() arms the timer again */
 }
 
 static void note_heard(rp_peer *p)
@@ -195,6 +203,7 @@ static void greet(rp_peer *p)
         .queued_bytes = CALL_QUEUED_BYTES,
     };
 
+    assert(p->state == RP_PEER_HANDSHAKE && p->h2 == NULL);
     if (rp_h2_new_client(&c->alloc, &handler, p, &limits, &p->channel->pool, &p->h2) != RP_OK) {
         end(p, "out of memory");
         return;
@@ -234,7 +243,7 @@ static void end_broken(rp_peer *p, rp_link_result result)
                                      : "the connection broke");
 }
 
-/* HTTP/2 has come to its end. */
+/* Ends the connection because its HTTP/2 session has ended. */
 static void end_gone(rp_peer *p)
 {
     uint64_t bytes;
@@ -244,7 +253,8 @@ static void end_gone(rp_peer *p)
     end(p, is_strange ? "what answers does not keep to HTTP/2" : "the server said goodbye");
 }
 
-/* Reads once. False once there is nothing more to read, or nobody to read it. */
+/* Reads once. Returns false when the descriptor has no more bytes, or the connection is over.
+ */
 static bool read_some(rp_peer *p, size_t *total)
 {
     uint8_t *buffer = rp_runtime_read_buffer(p->channel->runtime);
@@ -265,6 +275,7 @@ static bool read_some(rp_peer *p, size_t *total)
         end_broken(p, result);
         return false;
     }
+    assert(moved <= place_bytes + room);
     *total += moved;
     in_place = moved < place_bytes ? moved : place_bytes;
     if (in_place > 0) alive = rp_h2_receive(p->h2, place, in_place);
@@ -281,7 +292,8 @@ void rp_peer_read(rp_peer *p)
     size_t total = 0;
     uint64_t bytes;
 
-    /* What TLS holds, the descriptor does not announce: that has to be read in any case. */
+    assert(p->h2 != NULL);
+    /* Bytes that TLS has buffered do not make the descriptor readable: read all of them. */
     while (read_some(p, &total))
         if (total >= READ_TURN_BYTES && !rp_link_has_pending(&p->link)) break;
     if (total > 0 && p->state != RP_PEER_OVER) note_heard(p);
@@ -297,7 +309,7 @@ void rp_peer_read(rp_peer *p)
 static void on_ready(rp_watch *watch, uint32_t events)
 {
     rp_peer *p = (rp_peer *)((char *)watch - offsetof(rp_peer, watch));
-    /* Under TLS anything that happens may be what a read waits for. */
+    /* Under TLS a read may wait for any event. */
     bool reads =
         (watch->events & RP_READABLE) != 0 || p->link.ssl != NULL || (events & RP_HUNG_UP) != 0;
 
@@ -310,7 +322,7 @@ static void on_ready(rp_watch *watch, uint32_t events)
         rp_peer_touch(p);
 }
 
-/* True if all is written. */
+/* Returns true if all output is written. */
 static bool write_all(rp_peer *p)
 {
     struct iovec parts[WRITE_PARTS];
@@ -321,7 +333,7 @@ static bool write_all(rp_peer *p)
         rp_link_result result = rp_link_write(&p->link, parts, (int)count, false, &moved);
 
         if (result == RP_LINK_BROKEN || result == RP_LINK_END) {
-            /* What it said before may still be read, and say why. */
+            /* The server may have sent the reason before it closed. */
             if (p->state == RP_PEER_UP) rp_peer_read(p);
             end_broken(p, RP_LINK_BROKEN);
             return false;

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sampler's birth and death, and the threads that wait for its samples.
+/* Creates and frees samplers, and makes threads wait for samples.
  *
- * Whoever asks stands in line (S3) until it has what it needs; then it wakes the next. With
- * several shards the first in line also sees to it that the shards are weighed while it waits.
+ * Callers queue (S3). Each leaves the queue when it has its samples, and wakes the next. With
+ * several shards the first in the queue also has the shards weighed while it waits.
  *
- * Whoever uses the sampler's memory is counted in `inside`, calls of the user's and of the
- * sources' alike: freeing waits for them, then closes the sources, without the lock. */
+ * `inside` counts the threads that use the sampler, calls of the user and callbacks of the
+ * sources alike. rp_sampler_free() waits for them, then closes the sources without the lock. */
 #include "client/sampler/sampler.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 
 #include "client/sampler/sampler_inside.h"
-#include "table/operation/operation.h"
+#include "table/op.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/verify.h"
 
 enum { DEFAULT_IN_FLIGHT = 100, MAX_STREAMS = 1024 };
 
@@ -27,11 +29,13 @@ bool rp_sampler_enter_locked(rp_sampler *s)
 
 void rp_sampler_leave_locked(rp_sampler *s)
 {
+    assert(s->inside > 0);
     s->inside--;
+    RP_VERIFY(s->schedule_count + s->feeder_count, rp_sampler_is_valid_locked(s));
     if (s->closed) rp_cond_signal(&s->quiet);
 }
 
-/* In the child of a fork nobody may wait for its lock. */
+/* Fails in the child of a fork, where the lock may be held by a thread that does not exist. */
 static rp_status check_process(const rp_sampler *s, rp_error *err)
 {
     if (s->generation == rp_runtime_generation()) return RP_OK;
@@ -71,12 +75,13 @@ void rp_sampler_wake_locked(rp_sampler *s)
 
 void rp_sampler_end_locked(rp_sampler *s, rp_status status, const char *text)
 {
+    assert(status != RP_OK);
     s->end = status;
     (void)snprintf(s->end_text, sizeof s->end_text, "%s", text);
     wake_all_locked(s);
 }
 
-/* RP_OK if there may be more to wait for. */
+/* Returns RP_OK if more samples may arrive. */
 static rp_status over_locked(const rp_sampler *s, rp_error *err) RP_REQUIRES(s->mu)
 {
     if (s->closed) return rp_fail(err, RP_CANCELLED, "sampler of '%s' is closed", s->table);
@@ -101,10 +106,11 @@ static void on_cancel(rp_cancel_link *link)
 
 static void join_line_locked(rp_sampler *s, rp_sampler_waiter *w) RP_REQUIRES(s->mu)
 {
+    assert(!w->in_line);
     w->in_line = true;
     w->prev = s->last;
     w->next = NULL;
-    if (s->first == NULL) s->last_sample_ns = rp_now_ns(); /* somebody waits from now on */
+    if (s->first == NULL) s->last_sample_ns = rp_now_ns(); /* the wait begins now */
     *(s->last == NULL ? &s->first : &s->last->next) = w;
     s->last = w;
 }
@@ -112,15 +118,16 @@ static void join_line_locked(rp_sampler *s, rp_sampler_waiter *w) RP_REQUIRES(s-
 static void leave_line_locked(rp_sampler *s, rp_sampler_waiter *w) RP_REQUIRES(s->mu)
 {
     if (!w->in_line) return;
+    assert(w->prev == NULL ? s->first == w : w->prev->next == w); /* S3 */
     *(w->prev == NULL ? &s->first : &w->prev->next) = w->next;
     *(w->next == NULL ? &s->last : &w->next->prev) = w->prev;
     w->in_line = false;
-    /* Also for what only the first in line looks after. */
+    /* Also because only the first in the queue weighs shards and checks timeouts. */
     if (s->first != NULL) rp_cond_signal(&s->first->cv);
 }
 
-/* Several shards with nothing in them: no source is asked, so the sampler keeps the rate
- * limiter's time itself. Returns when that is up. */
+/* If all of several shards are empty, no source has a request, so the sampler checks the rate
+ * limiter's timeout itself. Returns when it is due. */
 static int64_t expire_locked(rp_sampler *s, int64_t now_ns) RP_REQUIRES(s->mu)
 {
     int64_t timeout_ms = s->options.rate_limiter_timeout_ms, due_ns;
@@ -169,7 +176,7 @@ static rp_status why_not_wait_locked(const rp_sampler *s, const rp_sampler_waite
     return RP_OK;
 }
 
-/* Joins the cancel token, whose lock ranks below ours: leaves the lock meanwhile. */
+/* Joins the cancel token. Its lock ranks below ours, so our lock is released meanwhile. */
 static void join_token_locked(rp_sampler *s, rp_sampler_waiter *w, rp_cancel *cancel)
     RP_REQUIRES(s->mu)
 {
@@ -179,9 +186,14 @@ static void join_token_locked(rp_sampler *s, rp_sampler_waiter *w, rp_cancel *ca
     rp_mutex_lock(&s->mu);
 }
 
-static rp_status fetch_locked(rp_sampler *s, rp_sampler_waiter *w, rp_sample *out, size_t least,
-                              size_t capacity, size_t *count, rp_wait wait, rp_error *err)
-    RP_REQUIRES(s->mu)
+/* Samples that a call takes: from `least` on it is satisfied. */
+typedef struct request {
+    rp_sample *out;
+    size_t least, capacity, count;
+} request;
+
+static rp_status fetch_locked(rp_sampler *s, rp_sampler_waiter *w, request *r, rp_wait wait,
+                              rp_error *err) RP_REQUIRES(s->mu)
 {
     bool joined = false;
     rp_status st = RP_OK;
@@ -192,14 +204,15 @@ static rp_status fetch_locked(rp_sampler *s, rp_sampler_waiter *w, rp_sample *ou
             break;
         }
         if (s->first == NULL || s->first == w) {
-            size_t n = rp_sampler_take_locked(s, out + *count, capacity - *count);
+            size_t n = rp_sampler_take_locked(s, r->out + r->count, r->capacity - r->count);
 
-            *count += n;
-            /* What follows is ours too, also while the lock is left. */
-            if (n > 0 && *count < least && !w->in_line) join_line_locked(s, w);
+            r->count += n;
+            assert(r->count <= r->capacity);
+            /* Keeps the following samples for this call while the lock is released. */
+            if (n > 0 && r->count < r->least && !w->in_line) join_line_locked(s, w);
             if (n > 0) rp_sampler_credit_locked(s);
-            if (*count >= least) break;
-            /* While the lock was left, more may have come. */
+            if (r->count >= r->least) break;
+            /* Samples may have arrived while the lock was released. */
             if (n > 0) continue;
             st = over_locked(s, err);
             if (st != RP_OK) break;
@@ -208,10 +221,10 @@ static rp_status fetch_locked(rp_sampler *s, rp_sampler_waiter *w, rp_sample *ou
         if (st != RP_OK) break;
         if (!w->in_line) {
             join_line_locked(s, w);
-            /* What was asked for may be with a shard that has nothing: now that matters. */
+            /* All requests may be with an empty shard: with a waiter, others are asked too. */
             if (s->first == w && s->feed.shard_count > 1) {
                 rp_sampler_credit_locked(s);
-                continue; /* the lock was left */
+                continue; /* the lock was released */
             }
         }
         if (!joined && wait.cancel != NULL) {
@@ -234,15 +247,19 @@ rp_status rp_sampler_fetch(rp_sampler *s, rp_sample *out, size_t least, size_t c
                            size_t *count, rp_wait wait, rp_error *err)
 {
     rp_sampler_waiter w = {.sampler = s};
+    request r = {out, least, capacity, 0};
     rp_status st = check_process(s, err);
 
+    assert(least >= 1 && least <= capacity);
     *count = 0;
     if (st != RP_OK) return st;
     rp_cond_init(&w.cv);
     rp_mutex_lock(&s->mu);
     s->inside++;
     if (s->feed.shard_count > 1 && !s->closed) (void)rp_sampler_weigh_locked(s, rp_now_ns());
-    st = fetch_locked(s, &w, out, least, capacity, count, wait, err);
+    st = fetch_locked(s, &w, &r, wait, err);
+    *count = r.count;
+    assert(st != RP_OK || r.count >= least);
     rp_sampler_leave_locked(s);
     rp_mutex_unlock(&s->mu);
     rp_cond_deinit(&w.cv);
@@ -263,6 +280,7 @@ void rp_sampler_return(rp_sampler *s, rp_returned *returned)
 {
     rp_returned **at;
 
+    assert(returned->count > 0 && returned->first + returned->count <= returned->capacity);
     rp_mutex_lock(&s->mu);
     for (at = &s->returned; *at != NULL;) at = &(*at)->next;
     returned->next = NULL;
@@ -281,13 +299,13 @@ rp_status rp_sampler_next(rp_sampler *s, rp_sample *out, size_t capacity, size_t
         return rp_fail(err, RP_INVALID, "sampler of '%s': capacity must be >= 1, got 0",
                        s->table);
     st = rp_sampler_fetch(s, out, 1, capacity, &n, wait, err);
-    if (st != RP_OK) return st; /* without a sample: one is enough */
+    if (st != RP_OK) return st; /* without a sample */
     if (s->options.beta > 0) rp_samples_weigh(out, n, s->options.beta);
     *count = n;
     return RP_OK;
 }
 
-/* The lane to ask, or lane_count with the answer written. */
+/* Returns the lane whose source knows why, or lane_count after writing the text. */
 static size_t lane_to_ask_locked(rp_sampler *s, char *text, size_t size) RP_REQUIRES(s->mu)
 {
     rp_error err;
@@ -358,7 +376,7 @@ static rp_status check_options(const rp_sampler_options *o, const rp_sampler_fee
     return RP_OK;
 }
 
-/* As many streams as can have something to do, which is Reverb's rule too. */
+/* Returns the number of streams: no more than max_samples can keep busy, as in Reverb. */
 static size_t choose_streams(rp_sampler *s)
 {
     const rp_sampler_options *o = &s->options;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inserts and samples without a thread to wait for them: for event loops. */
-#ifndef REPRISE_OP_H
-#define REPRISE_OP_H
+#ifndef RP_TABLE_OP_H
+#define RP_TABLE_OP_H
 
 #include "reprise/table.h"
-
-RP_BEGIN_DECLS
 
 /* Memory for samples that are drawn and not delivered yet, which many operations may share. An
  * item that was drawn may leave its table while its sample waits: then no table counts it any
@@ -76,18 +74,19 @@ struct rp_op {
 
 /* Starts an insert or a sample. True if it is over already: look at op->status; on_done is not
  * called. False if it waits. */
-RP_API RP_NODISCARD bool rp_table_start_insert(rp_table *table, rp_op *op);
-RP_API RP_NODISCARD bool rp_table_start_sample(rp_table *table, rp_op *op);
+RP_NODISCARD bool rp_table_start_insert(rp_table *table, rp_op *op);
+RP_NODISCARD bool rp_table_start_sample(rp_table *table, rp_op *op);
 
 /* Takes a waiting operation back. True: it is over, with `status` (RP_OK for a sample that had
  * drawn something), and on_done will not be called. False: it is over already, or on_done is
  * about to be called. */
-RP_API bool rp_op_withdraw(rp_op *op, rp_status status);
+bool rp_op_withdraw(rp_op *op, rp_status status);
 
 /* Ends the waiting operations of a table whose deadline is not after `now_ns`, calling on_done.
  * Returns the earliest deadline that is left, or RP_FOREVER. */
-RP_API int64_t rp_table_expire(rp_table *table, int64_t now_ns);
+int64_t rp_table_expire(rp_table *table, int64_t now_ns);
 
-RP_END_DECLS
+/* Fills in the importance weights of a batch (rp_sample_options). Pure. */
+void rp_samples_weigh(rp_sample *samples, size_t count, double beta);
 
 #endif

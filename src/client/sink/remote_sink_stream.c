@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sink of one server. See the header for what it promises.
+/* The sink of one server; the header has its guarantees.
  *
- * put() leaves items in the inbox; from there on everything is the loop's. It is near the inbox
- * while confirmations come, which bring it here anyway: then a few items go with the next
- * message, or when push() comes, or soon in any case. Items stand in one list, in order:
+ * put() leaves items in the inbox; everything else runs on the loop thread. While confirmations
+ * arrive the loop is near the inbox: then a few items go out with the next message, at the next
+ * push(), or at the latest when the timer is due. Items are in one list, in order:
  *
  *   sent and not confirmed ... | cursor: to be sent next ...
  *
  * Invariants, between two callbacks of the loop:
- *   R1  everything before the cursor has gone out on this stream (`message` is not 0), nothing
- *       behind it has; without a stream the cursor is at the first;
- *   R2  `chunks` is what the server keeps for this stream: what the last message with items
- *       asked it to keep;
- *   R3  the timer is armed. So moving it cannot fail;
- *   R4  if the loop is near, or items that it took wait for memory, the timer is armed for
- *       soon, and then the loop looks into the inbox.
+ *   R1  all items before the cursor were sent on this stream (`message` is not 0), no item from
+ *       the cursor on was; without a stream the cursor is at the first item;
+ *   R2  `chunks` is the set that the last message with items asked the server to keep;
+ *   R3  the timer is armed, so moving it needs no memory;
+ *   R4  if the loop is near, or items that it took wait for memory, the timer is due soon, and
+ *       then the loop checks the inbox.
  *
- * Whatever goes wrong in the middle of a message (memory) ends the stream: the next one starts
- * from R1 again.
+ * Running out of memory in the middle of a message ends the stream; the next stream starts from
+ * R1.
  *
- * Searching for the item that a server does not like ("probing"): what was out when the stream
- * ended is suspected. Suspects go out one message at a time, the next once all of it is
- * confirmed. A message that ends the stream has the culprit in it: half of it is tried next. An
- * item may also wait long for its table, and others must not wait with it for ever: after a
- * while without complaint it has passed, and is sent like any other from then on. But it may
- * only have been slow. So one is not refused unless it was all alone on its stream when that
- * ended; if it was not, it is put first in the list, and so is alone the next time. */
+ * Probing finds the item that makes a server end the stream. All items that were unconfirmed
+ * when the stream ended are suspects. Suspects are sent one message at a time; the next follows
+ * when all of its items are confirmed. A message that ends the stream contains the bad item:
+ * half of it is tried next. An item may also wait long for its table, and must not delay the
+ * others for ever: after a while it has passed, and is sent like any other. Because it may have
+ * been only slow, an item is rejected only if it was alone on its stream when that ended;
+ * otherwise it is moved to the front of the list, and so is alone the next time. */
 #include "client/sink/remote_sink_inside.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "chunk/chunk.h"
@@ -37,17 +37,17 @@
 #include "wire/answers.h"
 
 enum {
-    QUEUED_BYTES = 4 << 20, /* that wait to be written, before building stops */
+    QUEUED_BYTES = 4 << 20, /* unwritten bytes at which no more messages are built */
     FIRST_PROBE = 16,
-    FREED_BYTES = 128, /* of a chunk: what is read to free it */
-    CONFIRMED = 64,    /* items that are let go of at once */
+    FREED_BYTES = 128, /* bytes of a chunk that are read to free it */
+    CONFIRMED = 64,    /* trajectories that are released at once */
 };
 
 #define MIN_PAUSE_NS ((int64_t)2000000)
 #define MAX_PAUSE_NS ((int64_t)1000000000)
 #define MEMORY_PAUSE_NS ((int64_t)10000000)
-#define OLD_NS ((int64_t)2000000000)      /* a stream that lived so long did not die young */
-#define MIN_PROBE_NS ((int64_t)100000000) /* without complaint: it has passed */
+#define OLD_NS ((int64_t)2000000000)      /* a stream that lived so long resets the backoff */
+#define MIN_PROBE_NS ((int64_t)100000000) /* after which suspects have passed */
 #define MAX_PROBE_NS ((int64_t)2000000000)
 
 static rp_remote_sink *sink_of(rp_sink *sink)
@@ -121,7 +121,7 @@ static void refuse(rp_remote_sink *s, uint32_t slot, rp_status status, const cha
     s->events.on_settled(s->events.user, &item.key, 1, status, text);
 }
 
-/* Refuses what waits for `table`; NULL: everything. */
+/* Rejects all items of `table`; NULL: all items. */
 static void refuse_all(rp_remote_sink *s, const char *table, rp_status status, const char *text)
 {
     uint32_t slot = s->items.first;
@@ -134,10 +134,11 @@ static void refuse_all(rp_remote_sink *s, const char *table, rp_status status, c
     }
 }
 
-/* There is no stream any more: what was out is to be sent again. */
+/* Resets the state of a stream that has ended: its unconfirmed items will be sent again. */
 static void forget_stream(rp_remote_sink *s)
 {
     for (uint32_t i = s->items.first; i != s->cursor; i = rp_remote_item_at(s, i)->next) {
+        assert(rp_remote_item_at(s, i)->message != 0); /* R1 */
         rp_remote_item_at(s, i)->message = 0;
         rp_remote_item_at(s, i)->shares_chunks = false;
     }
@@ -157,11 +158,12 @@ static void on_no_memory(rp_remote_sink *s)
     wake_at(s, s->resume_ns);
 }
 
-/* While probing: how many items the next message may have; 0: it has to wait. */
+/* Returns how many items the next message may have while probing; 0: it must wait. */
 static size_t probe_limit(rp_remote_sink *s)
 {
     rp_trust trust = rp_remote_item_at(s, s->cursor)->trust;
 
+    assert(s->is_probing && s->probe_size >= 1 && s->probe_size <= RP_REMOTE_ITEMS);
     if (trust == RP_TRUST_PASSED) return RP_REMOTE_ITEMS;
     if (s->probe_out > 0) return 0;
     if (trust == RP_TRUST_SUSPECT) return s->probe_size;
@@ -171,19 +173,20 @@ static size_t probe_limit(rp_remote_sink *s)
 
 static void on_probed(rp_remote_sink *s, size_t count)
 {
+    assert(s->probe_out == 0 && count >= 1);
     s->probe_out = count;
     s->probe_due_ns = rp_loop_now(s->loop) + s->probe_wait_ns;
     wake_at(s, s->probe_due_ns);
 }
 
-/* A message of suspects has done no harm. */
+/* A message of suspects did not end the stream. */
 static void on_probe_passed(rp_remote_sink *s)
 {
     s->probe_out = 0;
     if (s->probe_size < RP_REMOTE_ITEMS) s->probe_size *= 2;
 }
 
-/* Nothing has been heard of the last suspects, neither good nor bad. */
+/* The last suspects were neither confirmed nor did the stream end: they have passed. */
 static void on_probe_due(rp_remote_sink *s)
 {
     for (uint32_t i = s->items.first; i != s->cursor; i = rp_remote_item_at(s, i)->next)
@@ -194,6 +197,7 @@ static void on_probe_due(rp_remote_sink *s)
 
 static void send_items(rp_remote_sink *s)
 {
+    assert(s->state == STREAM_OPEN);
     while (s->cursor != RP_MAP_NONE && rp_channel_queued_bytes(&s->call) < QUEUED_BYTES) {
         bool is_suspect =
             s->is_probing && rp_remote_item_at(s, s->cursor)->trust == RP_TRUST_SUSPECT;
@@ -213,14 +217,14 @@ static void send_items(rp_remote_sink *s)
 static void on_end(rp_channel_call *call, rp_status status, const char *text);
 static const rp_channel_call_class call_class;
 
-/* There is something to send, or to find out: whether a server that is away is back. */
+/* Returns true if a stream is needed: for items, or to find out whether the server is back. */
 static bool wants_stream(const rp_remote_sink *s)
 {
     return s->items.count > 0 ||
            atomic_load_explicit(&s->away_since, memory_order_relaxed) != 0;
 }
 
-/* Has the loop come by again soon, if something has gone out or come back lately. */
+/* Keeps the loop near if a message was sent or confirmed items lately. */
 static void linger(rp_remote_sink *s)
 {
     bool is_near = s->items.count > 0 && rp_loop_now(s->loop) < s->linger_ns;
@@ -229,7 +233,7 @@ static void linger(rp_remote_sink *s)
     set_near(s, is_near);
 }
 
-/* Does whatever can be done now. */
+/* Opens a stream or sends items, as far as possible now. */
 static void go_on(rp_remote_sink *s)
 {
     int64_t now_ns = rp_loop_now(s->loop);
@@ -253,7 +257,7 @@ static void go_on(rp_remote_sink *s)
             .class = &call_class,
             .path = "/deepmind.reverb.ReverbService/InsertStream",
             .deadline_ns = RP_FOREVER,
-            .fails_fast = true, /* so that we know of it */
+            .fails_fast = true, /* on_end reports that the server is away */
         };
         s->state = STREAM_BEGINNING;
         rp_channel_begin(s->channel, &s->call);
@@ -266,7 +270,7 @@ static void on_due(rp_timer *timer)
         (rp_remote_sink *)(void *)((char *)timer - offsetof(rp_remote_sink, timer));
 
     timer->due_ns = INT64_MAX;
-    if (rp_loop_arm(s->loop, timer, INT64_MAX) != RP_OK) return; /* its place was just free */
+    if (rp_loop_arm(s->loop, timer, INT64_MAX) != RP_OK) return; /* it has just freed a place */
     go_on(s);
 }
 
@@ -276,7 +280,7 @@ static void on_posted(rp_post *post)
         (rp_remote_sink *)(void *)((char *)post - offsetof(rp_remote_sink, post));
     bool is_closed = s->is_closed;
 
-    rp_inbox_on_posted(&s->inbox); /* a sink that is closed may be gone from here on */
+    rp_inbox_on_posted(&s->inbox); /* a closed sink may be freed from here on */
     if (!is_closed) go_on(s);
 }
 
@@ -284,6 +288,7 @@ static void on_begin(rp_channel_call *call)
 {
     rp_remote_sink *s = sink_of_call(call);
 
+    assert(s->state == STREAM_BEGINNING && s->cursor == s->items.first); /* R1 */
     s->state = STREAM_OPEN;
     s->began_ns = rp_loop_now(s->loop);
     s->has_progressed = false;
@@ -308,7 +313,7 @@ static void let_go(rp_trajectory **trajectories, size_t count)
     }
 }
 
-/* Takes the `count` keys as confirmed, and tells the owner of those that we know. */
+/* Settles the items of the first `count` keys, as far as they are known and were sent. */
 static void confirm(rp_remote_sink *s, size_t count)
 {
     rp_trajectory *gone[CONFIRMED];
@@ -321,6 +326,7 @@ static void confirm(rp_remote_sink *s, size_t count)
         if (s->probe_out > 0 && rp_remote_item_at(s, slot)->trust == RP_TRUST_SUSPECT &&
             --s->probe_out == 0)
             on_probe_passed(s);
+        assert(gone_count < CONFIRMED);
         gone[gone_count] = remove_item(s, slot).trajectory;
         __builtin_prefetch(gone[gone_count++]);
         s->keys[settled++] = s->keys[i];

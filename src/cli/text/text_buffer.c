@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/text/sheet.h"
+#include "cli/text/text_buffer.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -12,28 +13,29 @@
 
 enum { FIRST_BYTES = 256 };
 
-void rp_sheet_deinit(rp_sheet *s)
+void rp_text_buffer_deinit(rp_text_buffer *s)
 {
     const rp_allocator *alloc = rp_allocator_default();
 
     if (s->text != NULL) (void)alloc->resize(alloc->ctx, s->text, s->capacity, 0);
-    *s = (rp_sheet){0};
+    *s = (rp_text_buffer){0};
 }
 
-void rp_sheet_clear(rp_sheet *s)
+void rp_text_buffer_clear(rp_text_buffer *s)
 {
     s->size = 0;
     s->failed = false;
     if (s->text != NULL) s->text[0] = '\0';
 }
 
-/* Room for `more` bytes and the terminator. */
-static bool reserve(rp_sheet *s, size_t more)
+/* Makes room for `more` bytes and the terminator. Returns false without memory. */
+static bool reserve(rp_text_buffer *s, size_t more)
 {
     const rp_allocator *alloc = rp_allocator_default();
     size_t needed, capacity = s->capacity > 0 ? s->capacity : FIRST_BYTES;
     char *text;
 
+    assert(s->text == NULL ? s->size == 0 : s->size < s->capacity); /* X1 */
     if (s->failed) return false;
     s->failed = true;
     if (__builtin_add_overflow(s->size, more, &needed) || needed > SIZE_MAX / 4) return false;
@@ -45,23 +47,25 @@ static bool reserve(rp_sheet *s, size_t more)
         s->capacity = capacity;
     }
     s->failed = false;
+    assert(s->size + more < s->capacity);
     return true;
 }
 
-void rp_sheet_add(rp_sheet *s, const char *text, size_t size)
+void rp_text_buffer_add(rp_text_buffer *s, const char *text, size_t size)
 {
     if (!reserve(s, size)) return;
     if (size > 0) memcpy(s->text + s->size, text, size);
     s->size += size;
     s->text[s->size] = '\0';
+    assert(s->size < s->capacity); /* X1 */
 }
 
-void rp_sheet_put(rp_sheet *s, const char *text)
+void rp_text_buffer_put(rp_text_buffer *s, const char *text)
 {
-    rp_sheet_add(s, text, strlen(text));
+    rp_text_buffer_add(s, text, strlen(text));
 }
 
-void rp_sheet_format(rp_sheet *s, const char *format, ...)
+void rp_text_buffer_format(rp_text_buffer *s, const char *format, ...)
 {
     char text[512];
     va_list args;
@@ -72,7 +76,7 @@ void rp_sheet_format(rp_sheet *s, const char *format, ...)
     va_end(args);
     if (size < 0) return;
     if ((size_t)size < sizeof text) {
-        rp_sheet_add(s, text, (size_t)size);
+        rp_text_buffer_add(s, text, (size_t)size);
         return;
     }
     if (!reserve(s, (size_t)size)) return;
@@ -80,9 +84,10 @@ void rp_sheet_format(rp_sheet *s, const char *format, ...)
     (void)vsnprintf(s->text + s->size, (size_t)size + 1, format, args);
     va_end(args);
     s->size += (size_t)size;
+    assert(s->text[s->size] == '\0'); /* X1 */
 }
 
-void rp_sheet_repeat(rp_sheet *s, char byte, size_t count)
+void rp_text_buffer_repeat(rp_text_buffer *s, char byte, size_t count)
 {
     if (!reserve(s, count)) return;
     memset(s->text + s->size, byte, count);
@@ -90,25 +95,19 @@ void rp_sheet_repeat(rp_sheet *s, char byte, size_t count)
     s->text[s->size] = '\0';
 }
 
-const char *rp_sheet_text(const rp_sheet *s)
+const char *rp_text_buffer_text(const rp_text_buffer *s)
 {
     return s->text != NULL ? s->text : "";
 }
 
-static void put_spelt(rp_sheet *s, const char *text, size_t size, rp_spelling how)
+static void add_part(void *buffer, const char *part, size_t size)
 {
-    char spelling[RP_SPELT_BYTES];
-    size_t spelt;
-
-    for (size_t i = 0; i < size;) {
-        i += rp_spell(text + i, size - i, how, spelling, &spelt);
-        rp_sheet_add(s, spelling, spelt);
-    }
+    rp_text_buffer_add(buffer, part, size);
 }
 
-void rp_sheet_put_safe(rp_sheet *s, const char *text, size_t size)
+void rp_text_buffer_put_safe(rp_text_buffer *s, const char *text, size_t size)
 {
-    put_spelt(s, text, size, RP_SPELL_SHOWN);
+    rp_spell_text(text, size, RP_SPELL_SHOWN, add_part, s);
 }
 
 size_t rp_text_columns(const char *text, size_t size)
@@ -119,14 +118,27 @@ size_t rp_text_columns(const char *text, size_t size)
     return columns;
 }
 
+size_t rp_text_fit(const char *text, size_t size, size_t columns)
+{
+    size_t i = 0;
+
+    assert(text != NULL || size == 0);
+    for (size_t used = 0; i < size; i++) {
+        used += ((unsigned char)text[i] & 0xc0) != 0x80;
+        if (used > columns) break;
+    }
+    return i;
+}
+
 void rp_grid_init(rp_grid *g, size_t columns, uint32_t right)
 {
+    assert(columns >= 1 && columns <= RP_GRID_COLUMNS);
     *g = (rp_grid){.columns = columns, .right = right};
 }
 
 void rp_grid_deinit(rp_grid *g)
 {
-    rp_sheet_deinit(&g->cells);
+    rp_text_buffer_deinit(&g->cells);
 }
 
 void rp_grid_cell(rp_grid *g, const char *format, ...)
@@ -137,15 +149,15 @@ void rp_grid_cell(rp_grid *g, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    rp_sheet_put_safe(&g->cells, text, strlen(text));
-    rp_sheet_add(&g->cells, "", 1);
+    rp_text_buffer_put_safe(&g->cells, text, strlen(text));
+    rp_text_buffer_add(&g->cells, "", 1);
     g->cell_count++;
 }
 
-void rp_grid_write(const rp_grid *g, rp_sheet *out)
+void rp_grid_write(const rp_grid *g, rp_text_buffer *out)
 {
     size_t widths[RP_GRID_COLUMNS] = {0};
-    const char *cell = rp_sheet_text(&g->cells);
+    const char *cell = rp_text_buffer_text(&g->cells);
 
     if (g->cells.failed) {
         out->failed = true;
@@ -156,86 +168,88 @@ void rp_grid_write(const rp_grid *g, rp_sheet *out)
 
         if (width > widths[i % g->columns]) widths[i % g->columns] = width;
     }
-    cell = rp_sheet_text(&g->cells);
+    cell = rp_text_buffer_text(&g->cells);
     for (size_t i = 0; i < g->cell_count; i++, cell += strlen(cell) + 1) {
         size_t column = i % g->columns;
         size_t pad = widths[column] - rp_text_columns(cell, strlen(cell));
         bool right = (g->right >> column & 1) != 0, last = column + 1 == g->columns;
 
-        if (right) rp_sheet_repeat(out, ' ', pad);
-        rp_sheet_put(out, cell);
-        if (!right && !last) rp_sheet_repeat(out, ' ', pad);
-        rp_sheet_put(out, last ? "\n" : "  ");
+        if (right) rp_text_buffer_repeat(out, ' ', pad);
+        rp_text_buffer_put(out, cell);
+        if (!right && !last) rp_text_buffer_repeat(out, ' ', pad);
+        rp_text_buffer_put(out, last ? "\n" : "  ");
     }
 }
 
-/* A comma, unless the value is the first of what encloses it. */
-static void separate(rp_sheet *s)
+/* Adds a comma unless the value is the first of its array, object or line. */
+static void separate(rp_text_buffer *s)
 {
     char last = s->size > 0 ? s->text[s->size - 1] : '\n';
 
-    if (last != '[' && last != '{' && last != ':' && last != '\n') rp_sheet_put(s, ",");
+    if (last != '[' && last != '{' && last != ':' && last != '\n') rp_text_buffer_put(s, ",");
 }
 
-void rp_json_open(rp_sheet *s, char bracket)
+void rp_json_open(rp_text_buffer *s, char bracket)
 {
+    assert(bracket == '[' || bracket == '{');
     separate(s);
-    rp_sheet_add(s, &bracket, 1);
+    rp_text_buffer_add(s, &bracket, 1);
 }
 
-void rp_json_close(rp_sheet *s, char bracket)
+void rp_json_close(rp_text_buffer *s, char bracket)
 {
-    rp_sheet_add(s, &bracket, 1);
+    assert(bracket == ']' || bracket == '}');
+    rp_text_buffer_add(s, &bracket, 1);
 }
 
-void rp_json_key(rp_sheet *s, const char *key)
+void rp_json_key(rp_text_buffer *s, const char *key)
 {
     rp_json_put_text(s, key);
-    rp_sheet_put(s, ":");
+    rp_text_buffer_put(s, ":");
 }
 
-void rp_json_put_string(rp_sheet *s, const char *text, size_t size)
+void rp_json_put_string(rp_text_buffer *s, const char *text, size_t size)
 {
     separate(s);
     rp_json_put_quote(s, text, size);
 }
 
-void rp_json_put_quote(rp_sheet *s, const char *text, size_t size)
+void rp_json_put_quote(rp_text_buffer *s, const char *text, size_t size)
 {
-    rp_sheet_put(s, "\"");
-    put_spelt(s, text, size, RP_SPELL_JSON);
-    rp_sheet_put(s, "\"");
+    rp_text_buffer_put(s, "\"");
+    rp_spell_text(text, size, RP_SPELL_JSON, add_part, s);
+    rp_text_buffer_put(s, "\"");
 }
 
-void rp_json_put_text(rp_sheet *s, const char *text)
+void rp_json_put_text(rp_text_buffer *s, const char *text)
 {
     if (text != NULL) {
         rp_json_put_string(s, text, strlen(text));
         return;
     }
     separate(s);
-    rp_sheet_put(s, "null");
+    rp_text_buffer_put(s, "null");
 }
 
-void rp_json_put_integer(rp_sheet *s, int64_t value)
+void rp_json_put_integer(rp_text_buffer *s, int64_t value)
 {
     separate(s);
-    rp_sheet_format(s, "%" PRId64, value);
+    rp_text_buffer_format(s, "%" PRId64, value);
 }
 
-void rp_json_put_unsigned(rp_sheet *s, uint64_t value)
+void rp_json_put_unsigned(rp_text_buffer *s, uint64_t value)
 {
     separate(s);
-    rp_sheet_format(s, "%" PRIu64, value);
+    rp_text_buffer_format(s, "%" PRIu64, value);
 }
 
-void rp_json_put_raw(rp_sheet *s, const char *text)
+void rp_json_put_raw(rp_text_buffer *s, const char *text)
 {
     separate(s);
-    rp_sheet_put(s, text);
+    rp_text_buffer_put(s, text);
 }
 
-void rp_json_put_number(rp_sheet *s, double value)
+void rp_json_put_number(rp_text_buffer *s, double value)
 {
     char text[32];
 
@@ -245,12 +259,12 @@ void rp_json_put_number(rp_sheet *s, double value)
         rp_json_put_text(s, value > 0 ? "Infinity" : "-Infinity");
     } else {
         separate(s);
-        rp_sheet_put(s, rp_decimal_text(value, text, sizeof text));
+        rp_text_buffer_put(s, rp_decimal_text(value, text, sizeof text));
     }
 }
 
-void rp_json_put_boolean(rp_sheet *s, bool value)
+void rp_json_put_boolean(rp_text_buffer *s, bool value)
 {
     separate(s);
-    rp_sheet_put(s, value ? "true" : "false");
+    rp_text_buffer_put(s, value ? "true" : "false");
 }

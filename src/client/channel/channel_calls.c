@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A channel: which calls wait, whether there is a connection, and when there will be one.
+/* A channel: which calls wait, whether there is a connection, and when to connect.
  *
  *   idle -> connecting -> greeting -> up
  *    ^          |            |         |
- *    |          v            v         |  it broke, or the server said goodbye
+ *    |          v            v         |  it broke, or the server closed it
  *    +------ resting <-------+---------+
  *
- * A pause is retry_min at first, doubles with each attempt that fails up to retry_max, and is
- * cut short by up to half, at random, so that clients which lost one server do not come back
- * all at once. It is 0 again once a server has answered a call: one that greets and hangs up is
- * no better than one that is not there.
+ * Backoff: the first pause is retry_min. It doubles with each failed attempt, up to retry_max.
+ * Jitter shortens it by up to half, so that clients of one server do not reconnect all at once.
+ * The response to a call resets it; a greeting does not, because a server may greet and close.
  *
- * Calls begin at the end of a turn, never from within rp_channel_begin(). */
+ * Calls begin at the end of a turn, never from within rp_channel_begin().
+ *
+ * The invariants are in channel_inside.h. */
+#include <assert.h>
 #include <stdio.h>
 
-#include "client/channel/peer.h"
+#include "client/channel/channel_inside.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/verify.h"
 
 static const int64_t MS = 1000000;
 
@@ -63,8 +66,35 @@ rp_share *rp_channel_share(rp_channel *c)
     return &c->share;
 }
 
+#ifndef NDEBUG
+static bool is_linked(const rp_channel_call *first, const rp_channel *c, const rp_peer *peer)
+{
+    const rp_channel_call *prev = NULL;
+
+    for (const rp_channel_call *call = first; call != NULL; prev = call, call = call->next)
+        if (call->prev != prev || call->channel != c || call->peer != peer) return false;
+    return true;
+}
+
+bool rp_channel_is_valid(const rp_channel *c)
+{
+    const rp_channel_call *last = c->waiting;
+    const rp_peer *p = c->current;
+
+    while (last != NULL && last->next != NULL) last = last->next;
+    if (!is_linked(c->waiting, c, NULL) || c->last_waiting != last) return false; /* C3 */
+    if ((p != NULL) != (c->state == RP_CHANNEL_GREETING || c->state == RP_CHANNEL_UP))
+        return false; /* C1 */
+    if (p != NULL && !is_linked(p->calls, c, p)) return false;
+    for (const rp_peer *q = c->leaving; q != NULL; q = q->next)
+        if (q == p || !is_linked(q->calls, c, q)) return false;
+    return c->borrower == NULL || c->borrower->peer != NULL; /* C4 */
+}
+#endif
+
 static void add_waiting(rp_channel *c, rp_channel_call *call)
 {
+    assert(call->channel == c && call->peer == NULL);
     call->next = NULL;
     call->prev = c->last_waiting;
     *(call->prev == NULL ? &c->waiting : &call->prev->next) = call;
@@ -82,6 +112,8 @@ void rp_channel_detach(rp_channel_call *call)
     rp_channel *c = call->channel;
     rp_peer *p = call->peer;
 
+    assert(c != NULL);                       /* the call has begun and not ended */
+    assert(p == NULL || call->call != NULL); /* C2 */
     rp_loop_disarm(c->loop, &call->timer);
     if (c->borrower == call) c->borrower = NULL;
     if (p == NULL) {
@@ -136,6 +168,8 @@ void rp_channel_touch(rp_channel *c)
 
 void rp_channel_begin(rp_channel *c, rp_channel_call *call)
 {
+    assert(call->channel == NULL); /* not begun twice */
+    assert(call->class != NULL && call->path != NULL);
     call->channel = c;
     call->peer = NULL;
     call->call = NULL;
@@ -168,12 +202,14 @@ void rp_channel_drop_message(rp_channel *c, rp_reply *message)
 
 void rp_channel_send(rp_channel_call *call, rp_reply *message)
 {
+    assert(call->call != NULL && call->peer != NULL);
     rp_call_send(call->call, message);
     rp_peer_touch(call->peer);
 }
 
 void rp_channel_half_close(rp_channel_call *call)
 {
+    assert(call->call != NULL && call->peer != NULL);
     rp_call_half_close(call->call);
     rp_peer_touch(call->peer);
 }
@@ -199,7 +235,7 @@ int rp_channel_borrow(rp_channel_call *call)
 {
     rp_channel *c = call->channel;
 
-    /* What TLS holds, no descriptor announces. */
+    /* Bytes that TLS has buffered do not make a descriptor readable. */
     if (c == NULL || call->peer == NULL || c->borrower != NULL || c->options.tls != NULL)
         return -1;
     c->borrower = call;
@@ -224,14 +260,14 @@ void rp_channel_give_back(rp_channel_call *call)
     rp_peer_touch(call->peer);
 }
 
-/* Ends the calls that were not to wait any longer than this attempt. */
+/* Ends the calls with fails_fast that waited for this attempt. */
 static void end_hasty(rp_channel *c, uint64_t attempt)
 {
     char why[RP_CHANNEL_TEXT_BYTES + 96];
     rp_channel_call *call;
 
     rp_channel_why(c, why, sizeof why);
-    do { /* anew each time: whoever is told may begin and take back others */
+    do { /* from the start each time: on_end may begin and cancel other calls */
         call = c->waiting;
         while (call != NULL && !(call->fails_fast && call->attempt <= attempt))
             call = call->next;
@@ -244,12 +280,15 @@ static void rest(rp_channel *c)
     const rp_channel_options *o = &c->options;
     int64_t half_ns;
 
+    assert(c->state == RP_CHANNEL_IDLE || c->state == RP_CHANNEL_CONNECTING);
+    assert(c->current == NULL);
     c->pause_ns = c->pause_ns == 0 ? o->retry_min_ns : 2 * c->pause_ns;
     if (c->pause_ns > o->retry_max_ns) c->pause_ns = o->retry_max_ns;
     half_ns = c->pause_ns / 2;
     half_ns += (int64_t)rp_rng_below(&c->rng, (uint64_t)half_ns + 1);
     c->state = RP_CHANNEL_RESTING;
-    /* Without memory for a timer the next call tries at once. */
+    assert(half_ns <= c->pause_ns && c->pause_ns <= o->retry_max_ns);
+    /* Without memory for a timer the next call connects at once. */
     if (rp_loop_arm(c->loop, &c->timer, rp_loop_now(c->loop) + half_ns) != RP_OK)
         c->state = RP_CHANNEL_IDLE;
 }
@@ -267,6 +306,7 @@ static void on_rested(rp_timer *timer)
 {
     rp_channel *c = (rp_channel *)((char *)timer - offsetof(rp_channel, timer));
 
+    assert(c->state == RP_CHANNEL_RESTING);
     c->state = RP_CHANNEL_IDLE;
     connect_if_wanted(c);
 }
@@ -275,6 +315,7 @@ static void on_connected(rp_connector *connector, int fd, const char *why)
 {
     rp_channel *c = (rp_channel *)((char *)connector - offsetof(rp_channel, connector));
 
+    assert(c->state == RP_CHANNEL_CONNECTING && c->current == NULL);
     if (fd >= 0) {
         c->current = rp_peer_new(c, fd, c->until_ns);
         why = "out of memory";
@@ -298,6 +339,7 @@ static void connect_if_wanted(rp_channel *c)
 
 void rp_channel_on_up(rp_channel *c)
 {
+    assert(c->state == RP_CHANNEL_GREETING && c->current != NULL);
     c->state = RP_CHANNEL_UP;
     c->attempt++;
     atomic_store_explicit(&c->is_connected, true, memory_order_relaxed);
@@ -311,9 +353,10 @@ void rp_channel_did_well(rp_channel *c)
     c->pause_ns = 0;
 }
 
-/* The current connection is no place for new calls. */
+/* Takes the current connection out of use for new calls. */
 static void leave_current(rp_channel *c)
 {
+    assert(c->current != NULL);
     c->current = NULL;
     c->state = RP_CHANNEL_IDLE;
     atomic_store_explicit(&c->is_connected, false, memory_order_relaxed);
@@ -324,6 +367,7 @@ void rp_channel_on_over(rp_channel *c, rp_peer *p)
     bool was_current = p == c->current, was_up = c->state == RP_CHANNEL_UP;
     char why[RP_CHANNEL_TEXT_BYTES];
 
+    assert(p->channel == c && p->state == RP_PEER_OVER);
     (void)snprintf(why, sizeof why, "%s", p->why);
     if (was_current) {
         leave_current(c);
@@ -350,9 +394,10 @@ static void begin_call(rp_channel *c, rp_channel_call *call)
                          .secure = o->tls != NULL,
                          .timeout_ns = -1};
 
+    assert(c->state == RP_CHANNEL_UP && call->peer == NULL);
     if (call->deadline_ns != RP_FOREVER) {
         head.timeout_ns = call->deadline_ns - rp_loop_now(c->loop);
-        if (head.timeout_ns < 1) head.timeout_ns = 1; /* its timer is due in a moment */
+        if (head.timeout_ns < 1) head.timeout_ns = 1; /* its timer is due */
     }
     call->call = rp_h2_begin(c->current->h2, &head, call);
     if (call->call == NULL) {
@@ -391,10 +436,11 @@ static void on_turn_end(rp_turn_end *turn)
         p->next = c->leaving;
         if (p->next != NULL) p->next->prev = p;
         c->leaving = p;
-        rp_peer_touch(p); /* it may have nothing to finish */
+        rp_peer_touch(p); /* it may have no calls left */
         if (c->pause_ns != 0) rest(c);
     }
     connect_if_wanted(c);
+    RP_VERIFY(64, rp_channel_is_valid(c));
 }
 
 static char *put_string(char **at, const char *text)

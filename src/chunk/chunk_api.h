@@ -1,30 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chunks: consecutive rows of one or more columns, compressed, immutable, counted.
  *
- * A builder collects rows and closes them into a chunk; a trajectory (trajectory.h) points at
- * rows of chunks; a decoder turns rows back into plain memory. A chunk keeps its bytes in the
+ * The interface of this module for the modules above it. A builder collects rows and closes
+ * them into a chunk; a trajectory (chunk/trajectory.h) points at rows of chunks; a decoder
+ * turns rows back into plain memory. A chunk keeps its bytes in the
  * form in which they travel: a serialised `ChunkData` message, each column compressed on its
  * own. What arrives from a peer is kept as it came and sent on as it is.
  *
  * Chunks may be shared between threads freely. Builders and decoders belong to one thread at a
  * time. */
-#ifndef REPRISE_CHUNK_H
-#define REPRISE_CHUNK_H
+#ifndef RP_CHUNK_CHUNK_API_H
+#define RP_CHUNK_CHUNK_API_H
 
-#include "reprise/tensor.h"
-
-RP_BEGIN_DECLS
-
-typedef enum rp_codec {
-    RP_CODEC_SNAPPY = 0, /* what every Reverb client reads */
-    RP_CODEC_NONE =
-        1, /* stored; written as one snappy literal, so Reverb clients read it too */
-    RP_CODEC_ZSTD = 2, /* smaller; read by reprise only */
-    RP_CODEC_LZ4 = 3,  /* quick to write and to read; read by reprise only */
-} rp_codec;
-
-/* "snappy", "none", "zstd", "lz4", or NULL. Static. */
-RP_API const char *rp_codec_name(rp_codec codec);
+#include "reprise/trajectory.h"
+#include "reprise/codec.h"
 
 typedef struct rp_chunk rp_chunk;
 
@@ -45,22 +34,22 @@ typedef struct rp_chunk_column {
     size_t raw_bytes;    /* decompressed; for strings, those of the list or of all elements */
 } rp_chunk_column;
 
-RP_API rp_chunk *rp_chunk_ref(rp_chunk *chunk);
-RP_API void rp_chunk_unref(rp_chunk *chunk); /* NULL is fine */
+rp_chunk *rp_chunk_ref(rp_chunk *chunk);
+void rp_chunk_unref(rp_chunk *chunk); /* NULL is fine */
 
 /* All borrowed, valid as long as the chunk. `index` must be < the column count. */
-RP_API const rp_chunk_origin *rp_chunk_get_origin(const rp_chunk *chunk);
-RP_API size_t rp_chunk_column_count(const rp_chunk *chunk);
-RP_API const rp_chunk_column *rp_chunk_get_column(const rp_chunk *chunk, size_t index);
+const rp_chunk_origin *rp_chunk_get_origin(const rp_chunk *chunk);
+size_t rp_chunk_column_count(const rp_chunk *chunk);
+const rp_chunk_column *rp_chunk_get_column(const rp_chunk *chunk, size_t index);
 /* As built; of a chunk that was parsed, RP_CODEC_SNAPPY for RP_CODEC_NONE, which looks the
  * same. */
-RP_API rp_codec rp_chunk_codec(const rp_chunk *chunk);
-RP_API bool rp_chunk_is_delta(const rp_chunk *chunk);
+rp_codec rp_chunk_codec(const rp_chunk *chunk);
+bool rp_chunk_is_delta(const rp_chunk *chunk);
 
 /* The serialised message; its size is what the chunk counts for in every byte limit. NULL once
  * a store that keeps only part of its data in memory (durable.h) has put the bytes on disk:
  * chunks of samples can always be read, one's own that were inserted there cannot. */
-RP_API const uint8_t *rp_chunk_wire(const rp_chunk *chunk, size_t *size);
+const uint8_t *rp_chunk_wire(const rp_chunk *chunk, size_t *size);
 
 /* What a parser lets a peer ask for. */
 typedef struct rp_chunk_limits {
@@ -70,60 +59,54 @@ typedef struct rp_chunk_limits {
 } rp_chunk_limits;
 
 /* 64 MiB, 1 GiB, RP_MAX_COLUMNS. */
-RP_API rp_chunk_limits rp_chunk_limits_default(void);
+rp_chunk_limits rp_chunk_limits_default(void);
 
 /* Copies a serialised message into a new chunk after checking all of it but the compressed
  * bytes, which are checked when they are decoded. `limits` may be NULL. Returns owned.
  * RP_CORRUPT (not such a message, or lengths that contradict each other), RP_INVALID (a dtype
  * or codec we do not know), RP_NO_RESOURCE (a limit, or memory). */
-RP_API RP_NODISCARD rp_status rp_chunk_parse(const rp_allocator *alloc, const uint8_t *wire,
+RP_NODISCARD rp_status rp_chunk_parse(const rp_allocator *alloc, const uint8_t *wire,
                                              size_t size, const rp_chunk_limits *limits,
                                              rp_chunk **out, rp_error *err);
-
-typedef struct rp_chunk_options {
-    rp_codec codec;
-    int level;  /* of zstd; 0 is its default */
-    bool delta; /* store integer columns of rank >= 1 rows as differences between rows */
-} rp_chunk_options;
 
 typedef struct rp_chunk_builder rp_chunk_builder;
 
 /* A builder for chunks of `column_count` columns, one row of each at a time. The specs give
  * dtype and the shape of a row, without -1; they are copied. `options` NULL: snappy, no delta.
  * RP_INVALID, RP_NO_RESOURCE. */
-RP_API RP_NODISCARD rp_status rp_chunk_builder_new(const rp_allocator *alloc,
+RP_NODISCARD rp_status rp_chunk_builder_new(const rp_allocator *alloc,
                                                    const rp_spec *columns, size_t column_count,
                                                    const rp_chunk_options *options,
                                                    rp_chunk_builder **out, rp_error *err);
-RP_API void rp_chunk_builder_free(rp_chunk_builder *builder); /* NULL is fine */
+void rp_chunk_builder_free(rp_chunk_builder *builder); /* NULL is fine */
 
 /* Rows appended since the last finish or clear, and the bytes they hold before compression. */
-RP_API size_t rp_chunk_builder_rows(const rp_chunk_builder *builder);
-RP_API size_t rp_chunk_builder_bytes(const rp_chunk_builder *builder);
+size_t rp_chunk_builder_rows(const rp_chunk_builder *builder);
+size_t rp_chunk_builder_bytes(const rp_chunk_builder *builder);
 
 /* Copies one row of every column: `row` has as many tensors as the builder has columns. On
  * failure nothing was appended.
  * RP_INVALID (names the column, what came and what was expected), RP_NO_RESOURCE. */
-RP_API RP_NODISCARD rp_status rp_chunk_builder_append(rp_chunk_builder *builder,
+RP_NODISCARD rp_status rp_chunk_builder_append(rp_chunk_builder *builder,
                                                       const rp_tensor *row, rp_error *err);
 
 /* Compresses the rows into a chunk and starts afresh. Returns owned. On failure the rows are
  * still there.
  * RP_PRECONDITION (no rows), RP_INVALID (origin), RP_NO_RESOURCE. */
-RP_API RP_NODISCARD rp_status rp_chunk_builder_finish(rp_chunk_builder *builder,
+RP_NODISCARD rp_status rp_chunk_builder_finish(rp_chunk_builder *builder,
                                                       const rp_chunk_origin *origin,
                                                       rp_chunk **out, rp_error *err);
 
 /* Copies `length` rows of a column that are still being collected, as the decoder would give
  * them once finished. RP_INVALID if out of range or `dst_bytes` is not their size. Not for
  * strings. */
-RP_API RP_NODISCARD rp_status rp_chunk_builder_rows_copy(const rp_chunk_builder *builder,
+RP_NODISCARD rp_status rp_chunk_builder_rows_copy(const rp_chunk_builder *builder,
                                                          size_t column, size_t offset,
                                                          size_t length, void *dst,
                                                          size_t dst_bytes, rp_error *err);
 
 /* Forgets the collected rows. */
-RP_API void rp_chunk_builder_clear(rp_chunk_builder *builder);
+void rp_chunk_builder_clear(rp_chunk_builder *builder);
 
 /* Finds how many rows a chunk should hold by trying: it watches the bytes that a step costs in
  * storage (chunks) and in transport (all chunks an item touches, per step of the item), and
@@ -142,45 +125,33 @@ typedef struct rp_chunk_tuner {
 } rp_chunk_tuner;
 
 /* Starts at length 1. RP_INVALID if max_length < 1. */
-RP_API RP_NODISCARD rp_status rp_chunk_tuner_init(rp_chunk_tuner *tuner, int32_t max_length);
+RP_NODISCARD rp_status rp_chunk_tuner_init(rp_chunk_tuner *tuner, int32_t max_length);
 
 /* For every item: on_chunk for each chunk it touches (those among the last five are known by
  * their key and not counted again), then on_item with the sums over these chunks and the steps
  * of the item. Only on_item changes `length`. Calls with a count of 0 are ignored. */
-RP_API void rp_chunk_tuner_on_chunk(rp_chunk_tuner *tuner, uint64_t key, size_t bytes,
+void rp_chunk_tuner_on_chunk(rp_chunk_tuner *tuner, uint64_t key, size_t bytes,
                                     int32_t rows);
-RP_API void rp_chunk_tuner_on_item(rp_chunk_tuner *tuner, size_t chunk_bytes, size_t chunk_rows,
+void rp_chunk_tuner_on_item(rp_chunk_tuner *tuner, size_t chunk_bytes, size_t chunk_rows,
                                    size_t chunk_count, size_t steps);
 
-/* Turns rows of chunks into plain memory. It keeps the columns it has decompressed, up to a
- * number of bytes, so that overlapping items decompress each chunk once. Stored columns are
- * never copied into it. One thread at a time. */
-typedef struct rp_decoder rp_decoder;
-
-/* `cache_bytes` bounds what it keeps; 0 keeps only the latest column. */
-RP_API RP_NODISCARD rp_status rp_decoder_new(const rp_allocator *alloc, size_t cache_bytes,
-                                             rp_decoder **out);
-RP_API void rp_decoder_free(rp_decoder *decoder); /* NULL is fine */
-
 /* Drops what it keeps. */
-RP_API void rp_decoder_clear(rp_decoder *decoder);
+void rp_decoder_clear(rp_decoder *decoder);
 
 /* Writes rows [offset, offset + length) of a column to `dst`, which has exactly their size.
  * Decompresses no further than the last row asked for; asked again for rows behind that, it
  * goes at least twice as far, so that reading row by row stays linear. Not for strings. What is
  * kept holds a reference to its chunk.
  * RP_INVALID (out of range, wrong size, a string column), RP_CORRUPT, RP_NO_RESOURCE. */
-RP_API RP_NODISCARD rp_status rp_decoder_rows(rp_decoder *decoder, const rp_chunk *chunk,
+RP_NODISCARD rp_status rp_decoder_rows(rp_decoder *decoder, const rp_chunk *chunk,
                                               size_t column, size_t offset, size_t length,
                                               void *dst, size_t dst_bytes, rp_error *err);
 
 /* The same for a string column: writes the `element_count` elements of those rows. They borrow
  * from the chunk and are valid as long as it is. */
-RP_API RP_NODISCARD rp_status rp_decoder_strings(rp_decoder *decoder, const rp_chunk *chunk,
+RP_NODISCARD rp_status rp_decoder_strings(rp_decoder *decoder, const rp_chunk *chunk,
                                                  size_t column, size_t offset, size_t length,
                                                  rp_string *dst, size_t element_count,
                                                  rp_error *err);
-
-RP_END_DECLS
 
 #endif
