@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "reprise/printable.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,9 +28,9 @@ size_t rp_utf8_next(const char *text, size_t size, uint32_t *character)
     return bytes;
 }
 
-/* What does not show as itself: controls, marks and overrides of direction, separators of
- * lines, the byte order mark, annotations and non-characters. */
-static bool shows(uint32_t character)
+/* False for control characters, direction marks and overrides, line separators, the byte order
+ * mark, annotations and non-characters. */
+static bool is_printable(uint32_t character)
 {
     static const struct {
         uint32_t first, last;
@@ -44,7 +45,7 @@ static bool shows(uint32_t character)
     return true;
 }
 
-/* The letter behind the backslash of a short escape, or 0. */
+/* The letter after the backslash of a short escape, or 0. */
 static char short_escape(char byte, rp_spelling how)
 {
     if (byte == '\n') return 'n';
@@ -59,6 +60,7 @@ static size_t put(char out[RP_SPELT_BYTES], const char *format, unsigned number)
     char text[RP_SPELT_BYTES + 1];
     int length = snprintf(text, sizeof text, format, number);
 
+    assert(length > 0 && length <= RP_SPELT_BYTES);
     memcpy(out, text, (size_t)length);
     return (size_t)length;
 }
@@ -71,13 +73,13 @@ size_t rp_spell(const char *text, size_t size, rp_spelling how, char out[RP_SPEL
     char letter = bytes == 1 ? short_escape(text[0], how) : '\0';
 
     if (how == RP_SPELL_LABEL && letter == '\\') {
-        memset(out, '\\', 4); /* two, so that it begins no escape; each is two for Prometheus */
+        memset(out, '\\', 4); /* Prometheus reads two, which start no escape of ours */
         *spelt = 4;
     } else if (letter != '\0') {
         out[0] = '\\';
         out[1] = letter;
         *spelt = 2;
-    } else if (shows(character)) {
+    } else if (is_printable(character)) {
         memcpy(out, text, bytes);
         *spelt = bytes;
     } else if (how == RP_SPELL_JSON) {
@@ -96,7 +98,7 @@ size_t rp_printable(const char *text, size_t size, char *out, size_t capacity)
     size_t length = 0, spelt, i = 0;
 
     while (i < size && capacity - length > 1) {
-        if (text[i] >= ' ' && text[i] < 0x7f) { /* nearly always */
+        if (text[i] >= ' ' && text[i] < 0x7f) { /* the common case */
             out[length++] = text[i++];
             continue;
         }
@@ -105,6 +107,7 @@ size_t rp_printable(const char *text, size_t size, char *out, size_t capacity)
         memcpy(out + length, spelling, spelt);
         length += spelt;
     }
+    assert(length < capacity);
     out[length] = '\0';
     return length;
 }
