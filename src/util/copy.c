@@ -13,7 +13,7 @@ enum { LINE_BYTES = 64, AHEAD_BYTES = 512 };
 /* Copies whole cache lines to an aligned destination. */
 static void copy_lines(__m128i *dst, const __m128i *src, size_t lines)
 {
-    assert((uintptr_t)dst % LINE_BYTES == 0);
+    assert(lines == 0 || (uintptr_t)dst % LINE_BYTES == 0);
     for (; lines > 0; lines--, dst += 4, src += 4) {
         __m128i a = _mm_loadu_si128(src), b = _mm_loadu_si128(src + 1);
         __m128i c = _mm_loadu_si128(src + 2), d = _mm_loadu_si128(src + 3);

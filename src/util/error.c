@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "util/error.h"
 
-#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +30,6 @@ const char *rp_status_name(rp_status status)
 
 rp_status rp_fail(rp_error *err, rp_status code, const char *format, ...)
 {
-    assert(code != RP_OK);
     if (err != NULL) {
         char text[2 * RP_ERROR_TEXT_BYTES]; /* longer: rp_printable() cuts between characters */
         va_list args;

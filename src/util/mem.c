@@ -74,7 +74,6 @@ static inline bool is_pooled(const rp_allocator *a, size_t size)
 
 void *rp_alloc(const rp_allocator *a, size_t size)
 {
-    assert(size > 0);
     if (is_pooled(a, size)) return rp_pool_alloc(size);
     return a->resize(a->ctx, NULL, 0, size);
 }
