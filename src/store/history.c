@@ -10,6 +10,7 @@ enum { FIRST_CAPACITY = 16 };
 void rp_history_init(rp_history *h, const rp_allocator *alloc, size_t column_count,
                      int64_t limit)
 {
+    assert(limit >= 1 && column_count >= 1);
     *h = (rp_history){.alloc = *alloc, .column_count = column_count, .limit = limit};
 }
 
@@ -19,8 +20,10 @@ void rp_history_deinit(rp_history *h)
     rp_release(&h->alloc, h->cells, h->capacity * h->column_count * sizeof *h->cells);
 }
 
+/* The index of the first cell of a step. */
 static size_t place(const rp_history *h, size_t capacity, int64_t step)
 {
+    assert(capacity > 0 && (capacity & (capacity - 1)) == 0);
     return ((size_t)step & (capacity - 1)) * h->column_count;
 }
 
@@ -45,6 +48,7 @@ bool rp_history_reserve(rp_history *h)
     rp_release(&h->alloc, h->cells, h->capacity * h->column_count * sizeof *cells);
     h->cells = cells;
     h->capacity = capacity;
+    assert(h->end - h->begin < (int64_t)capacity);
     return true;
 }
 
@@ -67,6 +71,7 @@ rp_cell *rp_history_push(rp_history *h)
 
     if (h->end - h->begin == h->limit) drop_oldest(h); /* H1 */
     h->end++;
+    assert(h->end - h->begin <= h->limit && h->end - h->begin <= (int64_t)h->capacity); /* H1 */
     cells = line(h, h->end - 1);
     for (size_t c = 0; c < h->column_count; c++) cells[c] = (rp_cell){NULL, RP_ROW_ABSENT};
     return cells;
@@ -83,7 +88,7 @@ void rp_history_complete(rp_history *h, size_t column, int64_t first_step, rp_ch
         cell->chunk = chunk;
         found = true;
     }
-    if (found) (void)rp_chunk_ref(chunk); /* H3: with any row it has the last one (H2) */
+    if (found) (void)rp_chunk_ref(chunk); /* H3: if it has any row, it has the last (H2) */
 }
 
 bool rp_history_slices(const rp_history *h, const rp_pick *pick, size_t max, rp_slice *out,

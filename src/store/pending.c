@@ -39,9 +39,10 @@ void rp_draft_free(const rp_allocator *alloc, rp_draft *draft)
     rp_release(alloc, draft, draft->size_bytes);
 }
 
-/* Takes the references without which the history might let go of a chunk. */
+/* Takes references to the chunks, which the history may drop. */
 static void hold(rp_draft *draft)
 {
+    assert(!draft->holds);
     for (size_t i = 0; i < draft->column_count; i++)
         for (size_t k = 0; k < draft->columns[i].slice_count; k++)
             if (draft->columns[i].slices[k].chunk != NULL)
@@ -49,7 +50,7 @@ static void hold(rp_draft *draft)
     draft->holds = true;
 }
 
-/* Gives `chunk` to the slices that wait for it. */
+/* Sets the chunk of the slices that wait for it. */
 static void resolve(rp_draft *draft, uint32_t source, rp_chunk *chunk)
 {
     rp_slice *slice = draft->slices;
@@ -57,14 +58,15 @@ static void resolve(rp_draft *draft, uint32_t source, rp_chunk *chunk)
     for (size_t i = 0; i < draft->column_count; i++)
         for (size_t k = 0; k < draft->columns[i].slice_count; k++, slice++) {
             if (draft->sources[i] != source || slice->chunk != NULL) continue;
+            assert(draft->holds && draft->missing > 0); /* Q1 */
             slice->chunk = rp_chunk_ref(chunk);
             draft->missing--;
         }
 }
 
-/* Tells a column's tuner about the chunks that one column of an item touches. A pick moves
- * through the steps in one direction, so the slices of a chunk stand together. */
-static void tell_tuner(rp_chunk_tuner *tuner, const rp_slices *column)
+/* Reports the chunks of one column of an item to the tuner of the column. A pick goes through
+ * the steps in one direction, so the slices of a chunk are adjacent. */
+static void update_tuner(rp_chunk_tuner *tuner, const rp_slices *column)
 {
     size_t bytes = 0, rows = 0, chunks = 0, steps = 0, wire;
     const rp_chunk *before = NULL;
@@ -85,7 +87,7 @@ static void tell_tuner(rp_chunk_tuner *tuner, const rp_slices *column)
     rp_chunk_tuner_on_item(tuner, bytes, rows, chunks, steps);
 }
 
-/* Turns an item's draft, of which nothing is missing, into its trajectory. */
+/* Makes the trajectory of an item whose draft is complete. */
 static rp_status make_trajectory(rp_pending *q, rp_pending_item *item, rp_error *err)
 {
     rp_draft *draft = item->draft;
@@ -94,7 +96,7 @@ static rp_status make_trajectory(rp_pending *q, rp_pending_item *item, rp_error 
 
     if (st != RP_OK) return st;
     for (size_t i = 0; q->tuners != NULL && i < draft->column_count; i++)
-        tell_tuner(&q->tuners[draft->sources[i]], &draft->columns[i]);
+        update_tuner(&q->tuners[draft->sources[i]], &draft->columns[i]);
     rp_draft_free(&q->alloc, draft);
     item->draft = NULL;
     return RP_OK;
@@ -102,6 +104,7 @@ static rp_status make_trajectory(rp_pending *q, rp_pending_item *item, rp_error 
 
 static rp_pending_item *at(const rp_pending *q, size_t index)
 {
+    assert(index < q->capacity); /* Q3 */
     return &q->items[(q->head + index) & (q->capacity - 1)];
 }
 
@@ -144,6 +147,7 @@ rp_status rp_pending_push(rp_pending *q, const rp_pending_item *item, rp_error *
     } else {
         hold(added.draft);
     }
+    assert((added.draft == NULL) == (added.trajectory != NULL)); /* Q2 */
     *at(q, q->count) = added;
     q->count++;
     return RP_OK;

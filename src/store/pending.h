@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Items on their way into a table, first come first in.
+/* The queue of items that a writer has created but not inserted.
  *
- *   draft ──(its last chunk is complete)──► trajectory ──(inserted)──► gone
+ *   draft ──(its last chunk is complete)──► trajectory ──(inserted)──► removed
  *
- * A draft is a trajectory some of whose chunks are still being collected: slices without a
- * chunk. A column has one such chunk at a time, so the slice's column says which it is. When it
- * completes, every draft gets it at once; so a slice without a chunk always means the chunk
- * being collected now.
+ * A draft is a trajectory with incomplete chunks: slices without a chunk. A column has one
+ * incomplete chunk at a time, so the column of a slice identifies it. When it is complete, all
+ * drafts get it at once; so a slice without a chunk always refers to the present one.
+ *
+ * Invariants:
+ *   Q1  `missing` of a draft is the number of its slices without a chunk;
+ *   Q2  an item has either a draft or a trajectory;
+ *   Q3  count <= capacity, and head < capacity unless capacity is 0.
  *
  * Part of the writer. One thread at a time. */
 #ifndef RP_STORE_PENDING_H
@@ -17,12 +21,12 @@
 /* One allocation: header, columns, slices, sources. */
 typedef struct rp_draft {
     size_t size_bytes; /* of the whole allocation */
-    size_t missing;    /* slices without a chunk */
-    bool holds;        /* each slice has a reference to its chunk, if it has a chunk */
+    size_t missing;    /* Q1 */
+    bool holds;        /* each slice with a chunk owns a reference to it */
     size_t column_count;
     rp_slices *columns;
     rp_slice *slices;  /* of all columns */
-    uint32_t *sources; /* the writer's column behind each column */
+    uint32_t *sources; /* by column: the column of the writer */
 } rp_draft;
 
 typedef struct rp_pending_item {
@@ -37,7 +41,7 @@ typedef struct rp_pending_item {
 /* A ring that doubles as it fills. */
 typedef struct rp_pending {
     rp_allocator alloc;
-    rp_chunk_tuner *tuners; /* the writer's, one for each of its columns; NULL: none listen */
+    rp_chunk_tuner *tuners; /* of the writer, one for each of its columns, or NULL */
     rp_pending_item *items;
     size_t head, count;
     size_t capacity; /* 0 or a power of two */
@@ -56,30 +60,30 @@ void rp_pending_deinit(rp_pending *q);
 /* Makes room for one more item. False, with nothing changed, if there is no memory. */
 RP_NODISCARD bool rp_pending_reserve(rp_pending *q);
 
-/* Adds an item, in the room reserved. Takes its draft on RP_OK: it becomes a trajectory at once
- * if nothing is missing, else it takes references to its chunks. RP_NO_RESOURCE, with nothing
- * changed. */
+/* Adds an item, in the reserved room. On RP_OK the queue owns its draft: if nothing is missing,
+ * makes the trajectory at once; otherwise takes references to its chunks. RP_NO_RESOURCE, with
+ * nothing changed. */
 RP_NODISCARD rp_status rp_pending_push(rp_pending *q, const rp_pending_item *item,
                                        rp_error *err);
 
-/* The chunk that the writer's column was collecting has become `chunk`. A trajectory for which
- * there is no memory now is made in rp_pending_gather(). */
+/* Sets the chunk that a column of the writer has completed in all drafts. If there is no memory
+ * for a trajectory, rp_pending_gather() makes it later. */
 void rp_pending_complete(rp_pending *q, uint32_t source, rp_chunk *chunk);
 
-/* Takes a reference to a table that items have borrowed: the last of them keeps it, and with it
- * those before; if there is none, it is dropped. NULL is fine. */
+/* Takes over the caller's reference to a table that items borrow: the last of these items owns
+ * it; if there is none, it is dropped. NULL is fine. */
 void rp_pending_keep_table(rp_pending *q, rp_table *table);
 
 /* The oldest item; there must be one. Valid until the queue is changed. */
 const rp_pending_item *rp_pending_head(const rp_pending *q);
 
-/* Describes the oldest items, as many as are complete and go to one table, at most `max`. They
- * borrow from the queue. `*count` is 0 if the oldest is not complete. RP_NO_RESOURCE (the
- * oldest is, but there is no memory for its trajectory). */
+/* Describes the oldest items that are complete and go to one table, at most `max`. The output
+ * borrows from the queue. `*count` is 0 if the oldest is not complete. RP_NO_RESOURCE (no
+ * memory for the trajectory of the oldest). */
 RP_NODISCARD rp_status rp_pending_gather(rp_pending *q, rp_insert *out, size_t max,
                                          size_t *count, rp_error *err);
 
-/* Drops the `count` oldest items. */
+/* Removes the `count` oldest items. */
 void rp_pending_pop(rp_pending *q, size_t count);
 
 #endif

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The writer: steps go into a chunk builder per column, items wait in a queue for their chunks.
  *
- *   append ──► builders (a chunk being collected per column)      history: where each row is
+ *   append ──► builders (an incomplete chunk per column)      history: location of each row
  *                 │ full, or flushed
  *                 ▼
  *              chunk ──► cells of the history, and slices of pending items that wait for it
  *                             │ nothing missing
  *                             ▼
- *                          rp_table_insert(), in the order of creation, as many as go together
+ *                          rp_table_insert(), in the order of creation, in batches
  *
  * Invariants between calls:
  *   W1  row r of a builder is the row of the history cell (chunk NULL, row r) of its column,
  *       unless the step has left the history;
- *   W2  a column is awaited if and only if a draft has slices of the chunk it is collecting;
+ *   W2  a column is awaited if and only if a draft has slices of its incomplete chunk;
  *   W3  a call that fails has neither appended a step nor created an item. It may have
- *       completed chunks early, which only their number shows.
+ *       completed chunks early, which changes only the number of chunks.
  *
- * Chunks that are full are completed at the end of an append. If there is no memory for that,
- * the append has succeeded all the same, and the next one tries again before it takes a row.
+ * Full chunks are completed at the end of an append. If there is no memory for that, the append
+ * still succeeds, and the next one tries again before it adds a row.
  *
  * Cost: an append copies its rows and, in the long run, allocates nothing but chunks. */
 #include <assert.h>
@@ -142,8 +142,8 @@ size_t rp_writer_pending(const rp_writer *writer)
     return writer->pending.count;
 }
 
-/* Completes the chunk that a column is collecting, which has rows, and hands it to all who
- * wait. */
+/* Completes the chunk of a column, which has rows, and sets it in the history and in pending
+ * items. */
 static rp_status complete_chunk(rp_writer *w, size_t index, rp_error *err)
 {
     rp_writer_column *c = &w->columns[index];
@@ -156,6 +156,7 @@ static rp_status complete_chunk(rp_writer *w, size_t index, rp_error *err)
     rp_chunk *chunk;
     rp_status st = rp_chunk_builder_finish(c->builder, &origin, &chunk, err);
 
+    assert(c->first_step >= 0 && span >= 1);
     if (st != RP_OK) return st;
     rp_history_complete(&w->history, index, c->first_step, chunk);
     if (c->awaited) rp_pending_complete(&w->pending, (uint32_t)index, chunk);
@@ -191,8 +192,7 @@ static rp_status check_step(const rp_writer *w, const rp_tensor *step, rp_error 
     return st;
 }
 
-/* Makes room for a row. A chunk that is full already, or cannot take so many bytes more, is
- * completed first. */
+/* Makes room for a row. If the chunk is full or the row does not fit, completes it first. */
 static rp_status reserve_row(rp_writer *w, size_t index, const rp_tensor *row, rp_error *err)
 {
     rp_chunk_builder *builder = w->columns[index].builder;
@@ -214,6 +214,7 @@ static void commit_step(rp_writer *w, const rp_tensor *step)
         rp_writer_column *c = &w->columns[i];
         size_t rows = rp_chunk_builder_rows(c->builder);
         if (step[i].data == NULL) continue;
+        assert(rows == 0 || c->last_step < number);
         cells[i].row = (uint32_t)rows; /* W1 */
         if (rows == 0) c->first_step = number;
         c->last_step = number;
@@ -232,7 +233,7 @@ rp_status rp_writer_append(rp_writer *writer, const rp_tensor *step, rp_error *e
         return rp_fail_memory(err, writer->column_count * sizeof(rp_cell));
     commit_step(writer, step);
 
-    /* The step is in. What fails from here on is tried again by the next call. */
+    /* The step is appended. The next call retries what fails from here on. */
     for (size_t i = 0; i < writer->column_count; i++)
         if (is_full(writer, i)) (void)complete_chunk(writer, i, NULL);
     (void)rp_writer_insert_complete(writer, rp_wait_none(), NULL);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Items of a writer: from picks to slices, from the queue to the table.
  *
- * An item that its table refuses for good leaves the queue with the error that reports it; one
- * that has to wait, or for which memory is short, stays. No call reports the failure of an
- * earlier item and succeeds at its own business: an append leaves the refused item for the next
- * call to find, and create_item looks at the earlier items before it creates one. */
+ * An item that its table can never accept is removed from the queue by the call that reports
+ * the error. An item that has to wait, or for which there is no memory, stays. A call that
+ * reports the failure of an earlier item does nothing else: an append leaves the refused item
+ * to the next call, and create_item inserts earlier items before it creates one. */
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
@@ -34,7 +34,7 @@ static const char *label(const rp_writer *w, size_t index, char text[LABEL_BYTES
     return text;
 }
 
-/* Waits until all that has gone in is safe. If it fails, it can be asked again. */
+/* Waits until all inserted items are durable. May be called again after a failure. */
 static rp_status wait_until_safe(rp_writer *w, rp_wait wait, rp_error *err)
 {
     rp_status st;
@@ -47,8 +47,8 @@ static rp_status wait_until_safe(rp_writer *w, rp_wait wait, rp_error *err)
     return RP_OK;
 }
 
-/* The tables of a store have one log: to wait for its last change is enough. */
-static void note_unsafe(rp_writer *w, rp_table *table, uint64_t lsn)
+/* Remembers the last log record. The tables of a store share one log, so one LSN is enough. */
+static void set_unsafe(rp_writer *w, rp_table *table, uint64_t lsn)
 {
     if (lsn == 0) return;
     rp_table_unref(w->unsafe_table);
@@ -56,9 +56,9 @@ static void note_unsafe(rp_writer *w, rp_table *table, uint64_t lsn)
     w->unsafe_lsn = lsn;
 }
 
-/* Inserts the oldest items that are complete and go to one table, at most `max`, with one call;
- * it succeeds if there are none. Writes how many it tried and how many went in. Items that are
- * in are not refused because the log fails: whoever flushes hears of that. */
+/* Inserts the oldest items that are complete and go to one table, at most `max`, with one call.
+ * Succeeds if there are none. Writes the numbers of items tried and inserted. Ignores errors of
+ * the log, which a flush reports. */
 static rp_status insert_some(rp_writer *w, size_t max, rp_wait wait, size_t *tried,
                              size_t *inserted, rp_error *err)
 {
@@ -72,7 +72,8 @@ static rp_status insert_some(rp_writer *w, size_t max, rp_wait wait, size_t *tri
     if (st != RP_OK || *tried == 0) return st;
     table = rp_pending_head(&w->pending)->table;
     st = rp_table_insert_logged(table, items, *tried, wait, inserted, &lsn, err);
-    note_unsafe(w, table, lsn);
+    assert(*inserted <= *tried);
+    set_unsafe(w, table, lsn);
     rp_pending_pop(&w->pending, *inserted);
     if (st == RP_OK) (void)wait_until_safe(w, wait, NULL);
     return st;
@@ -87,13 +88,13 @@ rp_status rp_writer_insert_complete(rp_writer *w, rp_wait wait, rp_error *err)
         st = insert_some(w, max, wait, &tried, &inserted, err);
         if (st == RP_OK) continue;
         if (st == RP_DEADLINE || st == RP_CANCELLED || tried <= inserted + 1) return st;
-        max = 1; /* a table refuses a batch for one bad item: find out which it is */
+        max = 1; /* a table refuses a whole batch because of one item: find it */
     } while (tried > 0);
     return RP_OK;
 }
 
-/* True if the item at the head of the queue, with which `st` has just come back, will never be
- * inserted. */
+/* True if the table can never accept the item at the head of the queue; `st` is the status of
+ * its insert. */
 static bool is_refused(const rp_writer *w, rp_status st)
 {
     const rp_pending_item *item;
@@ -105,7 +106,7 @@ static bool is_refused(const rp_writer *w, rp_status st)
     item = rp_pending_head(&w->pending);
     if (st == RP_CANCELLED) return rp_table_is_dropped(item->table);
     if (st != RP_NO_RESOURCE) return true;
-    if (item->trajectory == NULL) return false; /* memory, and it is ours to try again */
+    if (item->trajectory == NULL) return false; /* out of memory: the writer retries */
     bytes = item->trajectory->cost;
     rp_table_get_info(item->table, &table);
     rp_store_get_info(w->store, &store);
@@ -114,10 +115,10 @@ static bool is_refused(const rp_writer *w, rp_status st)
     return bytes > store.max_bytes || store.policy == RP_BUDGET_REJECT;
 }
 
-/* Drops the item at the head of the queue and puts its key in front of what the table said. */
+/* Discards the item at the head of the queue and reports its key and the error of the table. */
 static rp_status drop_refused(rp_writer *w, rp_status st, const rp_error *why, rp_error *err)
 {
-    if (st == RP_CANCELLED) st = RP_NOT_FOUND; /* there is no such table any more */
+    if (st == RP_CANCELLED) st = RP_NOT_FOUND; /* the table was dropped */
     (void)rp_fail(err, st, "item %" PRIu64 " was dropped: %s",
                   rp_pending_head(&w->pending)->key, why->text);
     rp_pending_pop(&w->pending, 1);
@@ -159,8 +160,8 @@ static rp_status check_pick(const rp_writer *w, size_t index, const rp_pick *pic
     if (p.count < 1 || (p.squeeze && p.count != 1))
         return rp_fail(err, RP_INVALID, "pick %zu of %s: count must be %s 1, got %d", index,
                        label(w, p.column, text), p.squeeze ? "exactly" : ">=", (int)p.count);
-    /* Steps go one way, so that the ends stand for all. The last is only computed if the first
-     * is in the history: then it cannot overflow. */
+    /* Steps are monotonic, so it suffices to check the first and the last. The last is computed
+     * only if the first is in the history: then it cannot overflow. */
     if (step >= h->begin && step < h->end) step += (int64_t)(p.count - 1) * p.stride;
     if (step < h->begin || step >= h->end)
         return rp_fail(err, RP_PRECONDITION,
@@ -201,8 +202,8 @@ static rp_status find_table(rp_writer *w, const char *name, rp_error *err)
     return w->table != NULL ? RP_OK : rp_fail(err, RP_NOT_FOUND, "no table '%.64s'", name);
 }
 
-/* Gets earlier items out of the way, so that one more may wait. Only this may wait itself, and
- * for one place only. */
+/* Inserts earlier items until the queue has room for one more. Waits only if the queue is full,
+ * for one insert. */
 static rp_status make_room(rp_writer *w, rp_wait wait, rp_error *err)
 {
     size_t tried, inserted;
@@ -211,7 +212,7 @@ static rp_status make_room(rp_writer *w, rp_wait wait, rp_error *err)
 
     if (is_refused(w, st)) return drop_refused(w, st, &why, err);
     if (w->pending.count < w->max_pending) return RP_OK;
-    st = rp_writer_complete_awaited(w, err); /* or they would wait for ever */
+    st = rp_writer_complete_awaited(w, err); /* otherwise they might wait for ever */
     if (st != RP_OK) return st;
     st = insert_some(w, 1, wait, &tried, &inserted, &why);
     if (st == RP_OK) return RP_OK;
@@ -245,7 +246,7 @@ static rp_draft *make_draft(rp_writer *w, const rp_pick *picks, size_t pick_coun
     return draft;
 }
 
-/* Puts a new item at the end of the queue. */
+/* Appends a new item to the queue. */
 static rp_status push_item(rp_writer *w, rp_pending_item *item, rp_error *err)
 {
     const rp_draft *draft = item->draft;
@@ -285,7 +286,7 @@ rp_status rp_writer_create_item(rp_writer *writer, const char *table, double pri
         rp_draft_free(&writer->alloc, item.draft);
         return st;
     }
-    /* If this fails for an item in front of the new one, the next call will say so. */
+    /* If this fails for an earlier item, the next call reports it. */
     st = rp_writer_insert_complete(writer, rp_wait_none(), &why);
     if (writer->pending.count == 1 && is_refused(writer, st))
         return drop_refused(writer, st, &why, err);
