@@ -394,6 +394,18 @@ static rp_status add_block(rp_replay_buffer *b, const void *const *columns, size
 
 static bool check_locked(rp_replay_buffer *b) RP_REQUIRES(b->mu);
 
+#ifndef NDEBUG
+/* The parts that check_locked() walks: rows, leaves of the tree, frames and their pieces. */
+static size_t check_parts(const rp_replay_buffer *b)
+{
+    size_t parts = 4; /* of a row, and of the sum tree above it */
+
+    for (size_t s = 0; s < b->store_count; s++)
+        parts += (size_t)b->stores[s].frames_per_row * (1 + b->stores[s].frames.piece_count);
+    return b->capacity * parts;
+}
+#endif
+
 /* Adds rows with priorities, with weights, or with neither. */
 static rp_status add(rp_replay_buffer *b, const void *const *columns, size_t count,
                      const double *priorities, const double *weights, rp_error *err)
@@ -424,7 +436,7 @@ static rp_status add(rp_replay_buffer *b, const void *const *columns, size_t cou
         st = add_block(b, columns, at, n, weights != NULL ? weights + at : weighed);
         at += n;
     }
-    RP_VERIFY(b->capacity, check_locked(b));
+    RP_VERIFY(check_parts(b), check_locked(b));
     rp_mutex_unlock(&b->mu);
     if (st != RP_OK) (void)rp_fail(err, st, "no memory for another row of %zu", b->capacity);
     return st;
@@ -498,7 +510,7 @@ rp_status rp_replay_buffer_update(rp_replay_buffer *b, const int64_t *indices,
             if (priorities[at + i] > b->largest) b->largest = priorities[at + i];
         sum += update_block(b, indices + at, weights, n);
     }
-    RP_VERIFY(b->capacity, check_locked(b));
+    RP_VERIFY(check_parts(b), check_locked(b));
     rp_mutex_unlock(&b->mu);
     if (st == RP_OK && updated != NULL) *updated = sum;
     return st;
@@ -534,7 +546,7 @@ rp_status rp_replay_buffer_set_state(rp_replay_buffer *b, const rp_replay_state 
     b->added = state->next;
     b->largest = state->largest_priority;
     memcpy(b->rng.s, rng, sizeof b->rng.s);
-    RP_VERIFY(b->capacity, check_locked(b));
+    RP_VERIFY(check_parts(b), check_locked(b));
     rp_mutex_unlock(&b->mu);
     return RP_OK;
 }
