@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Escapes text from a peer or a file, so that it can be printed.
+/* Escaping of untrusted text.
  *
- * Names, messages and paths that others wrote are never printed to a terminal, a log, a page or
- * an exception as they are. Printable characters are kept; the others become escapes: control
- * characters (a terminal obeys them), characters that change the direction of text or break
- * lines (a person would read another text than the one that is there), and bytes that are not
- * UTF-8. The text of every rp_error has been through rp_printable().
+ * Names, messages and paths from a peer or a file are escaped before they reach a terminal, a
+ * log, a page or an exception. Escaped are: control characters (a terminal obeys them),
+ * characters that change the direction of text or break lines (the display would differ from
+ * the text), and bytes that are not UTF-8. Other characters stay unchanged. The text of an
+ * rp_error has been escaped by rp_printable().
  *
  * Pure functions. */
 #ifndef REPRISE_PRINTABLE_H

@@ -2,8 +2,8 @@
 /* Trajectories: for each column, a list of slices of chunks.
  *
  * The data of an item is a trajectory. It holds references to its chunks and copies nothing, so
- * items that overlap share their bytes. Immutable and counted; every call is safe from any
- * thread. */
+ * items that overlap share their bytes. Immutable and reference counted; every call is safe
+ * from any thread. */
 #ifndef REPRISE_TRAJECTORY_H
 #define REPRISE_TRAJECTORY_H
 
@@ -20,8 +20,8 @@ RP_API void rp_trajectory_unref(rp_trajectory *trajectory); /* NULL is fine */
 
 RP_API size_t rp_trajectory_column_count(const rp_trajectory *trajectory);
 
-/* What a reader of column `index` gets: the row shape with the number of rows in front, or
- * without it if squeezed. */
+/* One column as a reader gets it. The shape is the row shape with the number of rows in front,
+ * or the row shape alone if squeezed. */
 typedef struct rp_trajectory_column {
     rp_dtype dtype;
     bool squeeze;
@@ -34,8 +34,8 @@ typedef struct rp_trajectory_column {
 RP_API rp_trajectory_column rp_trajectory_get_column(const rp_trajectory *trajectory,
                                                      size_t index);
 
-/* The memory that an item over it counts for in byte limits (`max_bytes` of a table and of a
- * store) if it shares no chunk with another item:
+/* The bytes that an item with this trajectory adds towards byte limits (`max_bytes` of a table
+ * and of a store) if it shares no chunk with another item:
  *
  *   248 + 8 * chunks + 8 * columns + 24 * slices, for the item and its entries in indexes
  *   + for each chunk, 224 + 128 * its columns + the bytes of its message
@@ -62,8 +62,8 @@ RP_API RP_NODISCARD rp_status rp_decoder_stack(rp_decoder *decoder,
                                                size_t count, size_t column, void *dst,
                                                size_t dst_bytes, rp_error *err);
 
-/* The same for a string column: `element_count` elements, which borrow from the chunks and are
- * valid as long as the trajectories. */
+/* The same for a string column: writes `element_count` elements, which are borrowed from the
+ * chunks and valid as long as the trajectories. */
 RP_API RP_NODISCARD rp_status rp_decoder_stack_strings(rp_decoder *decoder,
                                                        const rp_trajectory *const *trajectories,
                                                        size_t count, size_t column,

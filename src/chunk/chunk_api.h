@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks: consecutive rows of one or more columns, compressed, immutable, counted.
+/* Chunks: consecutive rows of one or more columns, compressed, immutable, reference counted.
  *
  * The interface of this module for the modules above it. A builder collects rows and closes
  * them into a chunk; a trajectory (chunk/trajectory.h) points at rows of chunks; a decoder
@@ -12,18 +12,18 @@
 #ifndef RP_CHUNK_CHUNK_API_H
 #define RP_CHUNK_CHUNK_API_H
 
-#include "reprise/trajectory.h"
 #include "reprise/codec.h"
+#include "reprise/trajectory.h"
 
 typedef struct rp_chunk rp_chunk;
 
-/* Where a chunk comes from. */
+/* The key of a chunk, and the steps that its rows are from. */
 typedef struct rp_chunk_origin {
     uint64_t key;       /* unique, random */
     uint64_t episode;   /* id of the episode its rows belong to */
     int32_t first_step; /* step of the first row within the episode */
     int32_t last_step;  /* step of the last row; >= first_step */
-    bool sparse;        /* steps are missing in between */
+    bool sparse;        /* some steps between the two have no row */
 } rp_chunk_origin;
 
 /* One column of a chunk. The shape includes the rows as its first dimension. */
@@ -31,7 +31,7 @@ typedef struct rp_chunk_column {
     rp_dtype dtype;
     rp_shape shape;
     size_t stored_bytes; /* compressed */
-    size_t raw_bytes;    /* decompressed; for strings, those of the list or of all elements */
+    size_t raw_bytes;    /* decompressed; of strings, their bytes, or those of their list */
 } rp_chunk_column;
 
 rp_chunk *rp_chunk_ref(rp_chunk *chunk);
@@ -41,17 +41,17 @@ void rp_chunk_unref(rp_chunk *chunk); /* NULL is fine */
 const rp_chunk_origin *rp_chunk_get_origin(const rp_chunk *chunk);
 size_t rp_chunk_column_count(const rp_chunk *chunk);
 const rp_chunk_column *rp_chunk_get_column(const rp_chunk *chunk, size_t index);
-/* As built; of a chunk that was parsed, RP_CODEC_SNAPPY for RP_CODEC_NONE, which looks the
- * same. */
+/* The codec the chunk was built with. A chunk that was built with RP_CODEC_NONE and then parsed
+ * says RP_CODEC_SNAPPY: the bytes do not tell the two apart. */
 rp_codec rp_chunk_codec(const rp_chunk *chunk);
 bool rp_chunk_is_delta(const rp_chunk *chunk);
 
-/* The serialised message; its size is what the chunk counts for in every byte limit. NULL once
- * a store that keeps only part of its data in memory (durable.h) has put the bytes on disk:
- * chunks of samples can always be read, one's own that were inserted there cannot. */
+/* The serialised message. Its size counts against every byte limit. NULL if a store with a disk
+ * tier (durable.h) has moved the bytes to disk: chunks of a sample always have their bytes, but
+ * a chunk that the caller built and inserted may lose them. */
 const uint8_t *rp_chunk_wire(const rp_chunk *chunk, size_t *size);
 
-/* What a parser lets a peer ask for. */
+/* Bounds on the messages that rp_chunk_parse() accepts. */
 typedef struct rp_chunk_limits {
     size_t max_wire_bytes; /* of the message */
     size_t max_raw_bytes;  /* of all columns, decompressed */
@@ -61,23 +61,23 @@ typedef struct rp_chunk_limits {
 /* 64 MiB, 1 GiB, RP_MAX_COLUMNS. */
 rp_chunk_limits rp_chunk_limits_default(void);
 
-/* Copies a serialised message into a new chunk after checking all of it but the compressed
- * bytes, which are checked when they are decoded. `limits` may be NULL. Returns owned.
+/* Copies a serialised message into a new chunk. Checks everything except the compressed bytes,
+ * which a decoder checks. `limits` may be NULL: the default limits. Returns owned.
  * RP_CORRUPT (not such a message, or lengths that contradict each other), RP_INVALID (a dtype
  * or codec we do not know), RP_NO_RESOURCE (a limit, or memory). */
 RP_NODISCARD rp_status rp_chunk_parse(const rp_allocator *alloc, const uint8_t *wire,
-                                             size_t size, const rp_chunk_limits *limits,
-                                             rp_chunk **out, rp_error *err);
+                                      size_t size, const rp_chunk_limits *limits,
+                                      rp_chunk **out, rp_error *err);
 
 typedef struct rp_chunk_builder rp_chunk_builder;
 
-/* A builder for chunks of `column_count` columns, one row of each at a time. The specs give
- * dtype and the shape of a row, without -1; they are copied. `options` NULL: snappy, no delta.
+/* Makes a builder for chunks of `column_count` columns. The specs give the dtype and the shape
+ * of a row, without -1; they are copied. `options` NULL: snappy, no delta.
  * RP_INVALID, RP_NO_RESOURCE. */
-RP_NODISCARD rp_status rp_chunk_builder_new(const rp_allocator *alloc,
-                                                   const rp_spec *columns, size_t column_count,
-                                                   const rp_chunk_options *options,
-                                                   rp_chunk_builder **out, rp_error *err);
+RP_NODISCARD rp_status rp_chunk_builder_new(const rp_allocator *alloc, const rp_spec *columns,
+                                            size_t column_count,
+                                            const rp_chunk_options *options,
+                                            rp_chunk_builder **out, rp_error *err);
 void rp_chunk_builder_free(rp_chunk_builder *builder); /* NULL is fine */
 
 /* Rows appended since the last finish or clear, and the bytes they hold before compression. */
@@ -86,39 +86,38 @@ size_t rp_chunk_builder_bytes(const rp_chunk_builder *builder);
 
 /* Copies one row of every column: `row` has as many tensors as the builder has columns. On
  * failure nothing was appended.
- * RP_INVALID (names the column, what came and what was expected), RP_NO_RESOURCE. */
-RP_NODISCARD rp_status rp_chunk_builder_append(rp_chunk_builder *builder,
-                                                      const rp_tensor *row, rp_error *err);
+ * RP_INVALID (names the column, the value and the expected one), RP_NO_RESOURCE. */
+RP_NODISCARD rp_status rp_chunk_builder_append(rp_chunk_builder *builder, const rp_tensor *row,
+                                               rp_error *err);
 
-/* Compresses the rows into a chunk and starts afresh. Returns owned. On failure the rows are
- * still there.
+/* Compresses the rows into a chunk and empties the builder. Returns owned. On failure the
+ * builder keeps its rows.
  * RP_PRECONDITION (no rows), RP_INVALID (origin), RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_chunk_builder_finish(rp_chunk_builder *builder,
-                                                      const rp_chunk_origin *origin,
-                                                      rp_chunk **out, rp_error *err);
+                                               const rp_chunk_origin *origin, rp_chunk **out,
+                                               rp_error *err);
 
-/* Copies `length` rows of a column that are still being collected, as the decoder would give
- * them once finished. RP_INVALID if out of range or `dst_bytes` is not their size. Not for
- * strings. */
+/* Copies `length` rows of a column out of the builder, with the values that a decoder returns
+ * for the finished chunk. RP_INVALID if out of range, if `dst_bytes` is not their size or if
+ * the column holds strings. */
 RP_NODISCARD rp_status rp_chunk_builder_rows_copy(const rp_chunk_builder *builder,
-                                                         size_t column, size_t offset,
-                                                         size_t length, void *dst,
-                                                         size_t dst_bytes, rp_error *err);
+                                                  size_t column, size_t offset, size_t length,
+                                                  void *dst, size_t dst_bytes, rp_error *err);
 
-/* Forgets the collected rows. */
+/* Discards the collected rows. */
 void rp_chunk_builder_clear(rp_chunk_builder *builder);
 
-/* Finds how many rows a chunk should hold by trying: it watches the bytes that a step costs in
- * storage (chunks) and in transport (all chunks an item touches, per step of the item), and
- * moves the length towards the cheaper side. Reverb's procedure, as a plain value. */
+/* Tunes the number of rows per chunk by hill climbing: it measures the bytes per step in
+ * storage (of chunks) and in transport (of all chunks that an item refers to, per step of the
+ * item), and moves the length towards the smaller sum. Reverb's procedure, as a plain value. */
 typedef struct rp_chunk_tuner {
     int32_t length;                  /* rows the next chunk should have */
     int32_t max_length;              /* bound on `length` */
     double last_score;               /* bytes per step; < 0 before the first */
-    double last_length;              /* mean rows of the chunks behind it */
+    double last_length;              /* mean rows of the chunks it was computed from */
     int32_t item_count, chunk_count; /* filled entries below, oldest first */
     double item_bytes_per_step[10];
-    double item_chunk_rows[10]; /* mean over the chunks the item touches */
+    double item_chunk_rows[10]; /* mean over the chunks the item refers to */
     double chunk_bytes_per_step[5];
     int32_t chunk_rows[5];
     uint64_t chunk_keys[5];
@@ -127,31 +126,29 @@ typedef struct rp_chunk_tuner {
 /* Starts at length 1. RP_INVALID if max_length < 1. */
 RP_NODISCARD rp_status rp_chunk_tuner_init(rp_chunk_tuner *tuner, int32_t max_length);
 
-/* For every item: on_chunk for each chunk it touches (those among the last five are known by
- * their key and not counted again), then on_item with the sums over these chunks and the steps
- * of the item. Only on_item changes `length`. Calls with a count of 0 are ignored. */
-void rp_chunk_tuner_on_chunk(rp_chunk_tuner *tuner, uint64_t key, size_t bytes,
-                                    int32_t rows);
+/* For every item: call on_chunk for each chunk it refers to, then on_item with the sums over
+ * these chunks and the steps of the item. A chunk whose key is among the last five is not
+ * counted again. Only on_item changes `length`. Calls with a count of 0 are ignored. */
+void rp_chunk_tuner_on_chunk(rp_chunk_tuner *tuner, uint64_t key, size_t bytes, int32_t rows);
 void rp_chunk_tuner_on_item(rp_chunk_tuner *tuner, size_t chunk_bytes, size_t chunk_rows,
-                                   size_t chunk_count, size_t steps);
+                            size_t chunk_count, size_t steps);
 
-/* Drops what it keeps. */
+/* Empties the cache. */
 void rp_decoder_clear(rp_decoder *decoder);
 
 /* Writes rows [offset, offset + length) of a column to `dst`, which has exactly their size.
- * Decompresses no further than the last row asked for; asked again for rows behind that, it
- * goes at least twice as far, so that reading row by row stays linear. Not for strings. What is
- * kept holds a reference to its chunk.
+ * Decompresses no further than the last requested row. A later request beyond that row
+ * decompresses at least twice as far, so that reading row by row takes linear time. A cached
+ * column holds a reference to its chunk.
  * RP_INVALID (out of range, wrong size, a string column), RP_CORRUPT, RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_decoder_rows(rp_decoder *decoder, const rp_chunk *chunk,
-                                              size_t column, size_t offset, size_t length,
-                                              void *dst, size_t dst_bytes, rp_error *err);
+                                       size_t column, size_t offset, size_t length, void *dst,
+                                       size_t dst_bytes, rp_error *err);
 
-/* The same for a string column: writes the `element_count` elements of those rows. They borrow
- * from the chunk and are valid as long as it is. */
+/* The same for a string column: writes the `element_count` elements of those rows. They are
+ * borrowed from the chunk and valid as long as it is. */
 RP_NODISCARD rp_status rp_decoder_strings(rp_decoder *decoder, const rp_chunk *chunk,
-                                                 size_t column, size_t offset, size_t length,
-                                                 rp_string *dst, size_t element_count,
-                                                 rp_error *err);
+                                          size_t column, size_t offset, size_t length,
+                                          rp_string *dst, size_t element_count, rp_error *err);
 
 #endif

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inserts and samples without a thread to wait for them: for event loops. */
+/* Asynchronous inserts and samples, for event loops. */
 #ifndef RP_TABLE_OP_H
 #define RP_TABLE_OP_H
 
 #include "reprise/table.h"
 
-/* Memory for samples that are drawn and not delivered yet, which many operations may share. An
- * item that was drawn may leave its table while its sample waits: then no table counts it any
- * more. Both functions are called under the lock of any table, by any thread: they may count,
- * and nothing else. */
+/* A limit on the bytes of samples that are drawn but not delivered, which many operations may
+ * share. If a drawn item is removed from its table, no table counts its bytes: this limit does.
+ * Both functions are called under the lock of a table, on any thread: they must not block or
+ * call the library. */
 typedef struct rp_draw_room rp_draw_room;
 struct rp_draw_room {
-    /* Takes from `least` to `most` bytes. Returns how many, or 0 if there are fewer. */
+    /* Takes between `least` and `most` bytes. Returns the number taken, or 0 if fewer than
+     * `least` are left. */
     size_t (*take)(rp_draw_room *room, size_t least, size_t most);
-    /* Gives back bytes that were taken. */
+    /* Returns bytes that were taken. */
     void (*give)(rp_draw_room *room, size_t bytes);
 };
 
-/* An operation that may be left waiting in the table while its caller does something else: an
- * event loop starts it and is called back. The caller owns the memory, which must stay where it
- * is, with all it points at, until the operation is over. Zero-initialise it and fill in the
- * first part. */
+/* An asynchronous operation. If it cannot complete at once, the table parks it and calls
+ * on_done when it is complete. The caller owns the struct; it must not be moved or freed, nor
+ * the memory it points to, until the operation is complete. Zero-initialise it and fill in the
+ * fields before the results. */
 typedef struct rp_op rp_op;
 struct rp_op {
     /* for an insert */
@@ -28,62 +29,61 @@ struct rp_op {
     /* for a sample */
     const rp_sample_options *options;
     rp_sample *samples;
-    /* NULL, or what the items count against, by their cost, before they are drawn. A sample for
-     * which there is no more room ends: with what it has, perhaps fewer than at_least, or, if
-     * that is nothing, with RP_NO_RESOURCE and `lacked_bytes`. */
+    /* NULL, or the limit against which the cost of each item counts when it is drawn. If the
+     * limit is reached, the sample completes with the items drawn so far, perhaps fewer than
+     * at_least; if there are none, with RP_NO_RESOURCE and `lacked_bytes`. */
     rp_draw_room *room;
 
-    int64_t
-        until_ns; /* RP_NOW: never left waiting; but samples that lie on disk are read first:
-                     with an on_done the operation waits for that, without one the call */
-    /* Called once if the operation was left waiting, on the thread of whoever made it possible
-     * or read the last of its samples from disk, and with no lock held; perhaps before
+    /* The deadline. RP_NOW does not wait for the rate limiter. Disk reads still happen: with an
+     * on_done the operation is complete after them, without one the call blocks for them. */
+    int64_t until_ns;
+    /* Called once if the operation was parked: on the thread whose call made it possible, or
+     * that read the last of its samples from disk, with no lock held. May be called before
      * rp_table_start_insert() or _sample() has returned. It may start other operations, but
-     * must not wait for one. Needed unless until_ns is
-     * RP_NOW. */
+     * must not wait for one. Must be set unless until_ns is RP_NOW. */
     void (*on_done)(rp_op *op);
-    /* Called when some items of an insert have gone in, `done` of them by now, and the rest
-     * waits; never after on_done, which is told of all of them. Under the table's lock: it may
-     * take note, and nothing else. May be NULL. */
+    /* Called under the table's lock when some items of a parked insert, `done` in all, have
+     * been inserted and the rest waits; never after on_done. It must not block or call the
+     * library. May be NULL. */
     void (*on_progress)(rp_op *op);
     void *user;
 
-    /* results, once over */
-    size_t count; /* in: items of an insert; a sample's is options->count */
+    /* results, once complete */
+    size_t count; /* in: items of an insert; a sample uses options->count */
     size_t done;  /* items inserted or drawn */
     rp_status status;
     rp_error error;
-    size_t refused; /* RP_INVALID: an item that the table does not take; 0 if that is not why */
-    size_t held_bytes;   /* taken from `room` for the samples: the owner of the operation gives
-                            them back after it has released the samples */
-    size_t lacked_bytes; /* > 0: it ended because `room` has not as many */
-    uint64_t lsn; /* the number in the journal of the last change that the operation made, or
-                     waited for: it is safe when everything up to here is
-                     (reprise/durable.h). 0: there is no journal, or nothing was done */
+    size_t refused;      /* RP_INVALID because of an item: its index; else 0 */
+    size_t held_bytes;   /* taken from `room` for the samples: the caller gives them back after
+                            it has released the samples */
+    size_t lacked_bytes; /* > 0: it ended because `room` has fewer than these left */
+    uint64_t lsn; /* of the last journal record that the operation wrote or depends on: the
+                     operation is durable when all records up to this one are
+                     (reprise/durable.h). 0: no journal, or nothing was done */
 
     /* private */
     rp_table *table;
     rp_op *prev, *next;
     int64_t started_ns;
-    int64_t number; /* among those that were ever parked in its queue */
+    int64_t number; /* counts the operations ever parked in its queue */
     size_t parked_at;
     size_t more_bytes; /* of held_bytes: for items that have not been drawn yet */
     bool is_insert, parked, was_parked;
     bool waits_for_disk; /* the journal had no room for the next items */
 };
 
-/* Starts an insert or a sample. True if it is over already: look at op->status; on_done is not
- * called. False if it waits. */
+/* Starts an insert or a sample. True if it is complete: look at op->status; on_done is not
+ * called. False if it is parked. */
 RP_NODISCARD bool rp_table_start_insert(rp_table *table, rp_op *op);
 RP_NODISCARD bool rp_table_start_sample(rp_table *table, rp_op *op);
 
-/* Takes a waiting operation back. True: it is over, with `status` (RP_OK for a sample that had
- * drawn something), and on_done will not be called. False: it is over already, or on_done is
- * about to be called. */
+/* Cancels a parked operation. True: it is complete, with `status` (RP_OK if a sample had drawn
+ * items), and on_done will not be called. False: it was complete already, or on_done is about
+ * to be called. */
 bool rp_op_withdraw(rp_op *op, rp_status status);
 
-/* Ends the waiting operations of a table whose deadline is not after `now_ns`, calling on_done.
- * Returns the earliest deadline that is left, or RP_FOREVER. */
+/* Completes the parked operations of a table whose deadline is not after `now_ns`, and calls
+ * their on_done. Returns the earliest remaining deadline, or RP_FOREVER. */
 int64_t rp_table_expire(rp_table *table, int64_t now_ns);
 
 /* Fills in the importance weights of a batch (rp_sample_options). Pure. */

@@ -41,9 +41,9 @@ size_t rp_utf8_whole(const char *text, size_t length)
     return tail < needs ? length - 1 - tail : length;
 }
 
-/* Returns false for controls, marks and overrides of direction, separators of lines, the byte
- * order mark, annotations and non-characters. */
-static bool shows(uint32_t character)
+/* False for control characters, direction marks and overrides, line separators, the byte order
+ * mark, annotations and non-characters. */
+static bool is_printable(uint32_t character)
 {
     static const struct {
         uint32_t first, last;
@@ -58,7 +58,7 @@ static bool shows(uint32_t character)
     return true;
 }
 
-/* Returns the letter after the backslash of a short escape, or 0. */
+/* The letter after the backslash of a short escape, or 0. */
 static char short_escape(char byte, rp_spelling how)
 {
     if (byte == '\n') return 'n';
@@ -86,13 +86,13 @@ size_t rp_spell(const char *text, size_t size, rp_spelling how, char out[RP_SPEL
     char letter = bytes == 1 ? short_escape(text[0], how) : '\0';
 
     if (how == RP_SPELL_LABEL && letter == '\\') {
-        memset(out, '\\', 4); /* two, so that it begins no escape; each is two for Prometheus */
+        memset(out, '\\', 4); /* Prometheus reads two, which start no escape of ours */
         *spelt = 4;
     } else if (letter != '\0') {
         out[0] = '\\';
         out[1] = letter;
         *spelt = 2;
-    } else if (shows(character)) {
+    } else if (is_printable(character)) {
         memcpy(out, text, bytes);
         *spelt = bytes;
     } else if (how == RP_SPELL_JSON) {
@@ -140,7 +140,7 @@ size_t rp_printable(const char *text, size_t size, char *out, size_t capacity)
     size_t length = 0, spelt, i = 0;
 
     while (i < size && capacity - length > 1) {
-        if (text[i] >= ' ' && text[i] < 0x7f) { /* nearly always */
+        if (text[i] >= ' ' && text[i] < 0x7f) { /* the common case */
             out[length++] = text[i++];
             continue;
         }
@@ -149,6 +149,7 @@ size_t rp_printable(const char *text, size_t size, char *out, size_t capacity)
         memcpy(out + length, spelling, spelt);
         length += spelt;
     }
+    assert(length < capacity);
     out[length] = '\0';
     return length;
 }

@@ -1,62 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leaving a table's lock after a change.
+/* Releasing a table's lock after a change.
  *
- * What must not happen under the lock is collected there and done here, once it is left (L2):
- * trajectories are let go, owners of operations called back, deferred extensions told, and
- * tables that wait for bytes given another try. */
+ * Work that must not be done under the lock (L2) is collected under it and done here, after the
+ * lock is released: trajectories are released, on_done functions called, events delivered to
+ * deferred extensions, and tables that wait for bytes retried. */
+#include <assert.h>
+
 #include "chunk/trajectory.h"
 #include "table/table_log.h"
 #include "util/mem.h"
+#include "util/verify.h"
 
-enum { KEPT_GRAVE = 4096 /* room in a grave that is kept for the next time */ };
+enum { KEPT_RETIRED = 4096 /* a `retired` array of up to this capacity is kept */ };
 
-/* What a thread takes with it when it leaves the lock. */
-typedef struct takeaway {
-    rp_remains dead[RP_BLOCK];
-    size_t dead_count;
-    bool more_dead;
-    bool is_empty;     /* the table, and its indexes take memory that others want */
-    rp_remains *spent; /* a large grave that is empty now */
+/* The work that a thread has to do after it has released the lock. */
+typedef struct deferred_work {
+    rp_retired retired[RP_BLOCK];
+    size_t retired_count;
+    bool more_retired;
+    bool is_empty;     /* the table is empty and should free its indexes */
+    rp_retired *spent; /* a large `retired` array to be freed, or NULL */
     size_t spent_bytes;
     rp_op *finished;
     bool freed_bytes;
     bool has_deferred;
     bool pump_again;
-} takeaway;
+} deferred_work;
 
 static bool has_much_idle_locked(const rp_table *t) RP_REQUIRES(t->mu)
 {
-    return t->slots.used > 0 && t->slots.live == 0 && t->slots.dead == 0 && !t->being_cut &&
+    return t->slots.used > 0 && t->slots.live == 0 && t->slots.retired == 0 && !t->being_cut &&
            !t->keeps_numbers && rp_account_has_much_idle(&t->account);
 }
 
-/* Takes up to RP_BLOCK of the dead, first those that have been exhumed already. */
-static void take_dead_locked(rp_table *t, takeaway *out) RP_REQUIRES(t->mu)
+/* Takes up to RP_BLOCK retired items: first those whose slots have been reclaimed. */
+static void take_retired_locked(rp_table *t, deferred_work *out) RP_REQUIRES(t->mu)
 {
-    size_t n = t->grave_count < RP_BLOCK ? t->grave_count : RP_BLOCK;
+    size_t n = t->retired_count < RP_BLOCK ? t->retired_count : RP_BLOCK;
 
     out->spent = NULL;
     if (n > 0) {
-        t->grave_count -= n;
-        memcpy(out->dead, t->grave + t->grave_count, n * sizeof *out->dead);
-        if (t->grave_count == 0 && t->grave_capacity > KEPT_GRAVE) {
-            out->spent = t->grave;
-            out->spent_bytes = t->grave_capacity * sizeof *t->grave;
-            t->grave = NULL;
-            t->grave_capacity = 0;
+        t->retired_count -= n;
+        memcpy(out->retired, t->retired + t->retired_count, n * sizeof *out->retired);
+        if (t->retired_count == 0 && t->retired_capacity > KEPT_RETIRED) {
+            out->spent = t->retired;
+            out->spent_bytes = t->retired_capacity * sizeof *t->retired;
+            t->retired = NULL;
+            t->retired_capacity = 0;
         }
     }
-    out->dead_count = n + rp_slots_exhume(&t->slots, out->dead + n, RP_BLOCK - n);
-    out->more_dead = t->grave_count > 0 || t->slots.dead > 0;
+    out->retired_count = n + rp_slots_reclaim(&t->slots, out->retired + n, RP_BLOCK - n);
+    assert(out->retired_count <= RP_BLOCK);
+    out->more_retired = t->retired_count > 0 || t->slots.retired > 0;
     out->is_empty = has_much_idle_locked(t);
 }
 
-static void take_locked(rp_table *t, takeaway *out) RP_REQUIRES(t->mu)
+static void take_locked(rp_table *t, deferred_work *out) RP_REQUIRES(t->mu)
 {
     rp_table_count_out_locked(t, SIZE_MAX);
     rp_account_settle(&t->account, rp_table_spare_locked(t));
     rp_account_trim(&t->account);
-    take_dead_locked(t, out);
+    take_retired_locked(t, out);
     out->finished = NULL;
     if (t->finished != NULL && !t->calling_back) {
         out->finished = t->finished;
@@ -67,9 +71,12 @@ static void take_locked(rp_table *t, takeaway *out) RP_REQUIRES(t->mu)
     t->account.freed = 0;
     out->has_deferred = t->events.deferred_count > 0;
     out->pump_again = t->pump_again;
+    assert(t->events.atomic_count == 0);            /* E1 */
+    assert(rp_log_buffer_is_empty(&t->log_buffer)); /* L1 */
+    RP_VERIFY(t->slots.capacity, rp_table_check_locked(t));
 }
 
-/* Gives back the indexes of a table that is still empty. True if it did. */
+/* Frees the indexes of a table if it is still empty. True if it did. */
 static bool empty_indexes(rp_table *t) RP_EXCLUDES(t->mu)
 {
     rp_change change = {.kind = RP_CHANGED_RENUMBER};
@@ -80,7 +87,7 @@ static bool empty_indexes(rp_table *t) RP_EXCLUDES(t->mu)
     still = has_much_idle_locked(t);
     if (still) {
         rp_table_empty_indexes_locked(t, &spent);
-        if (rp_table_log_of(t) != NULL) rp_tell_locked(t, &change);
+        if (rp_table_log_of(t) != NULL) rp_log_locked(t, &change);
         rp_account_settle(&t->account, rp_table_spare_locked(t));
     }
     rp_mutex_unlock(&t->mu);
@@ -88,38 +95,39 @@ static bool empty_indexes(rp_table *t) RP_EXCLUDES(t->mu)
     return still;
 }
 
-static void let_go(rp_table *t, takeaway *taken) RP_EXCLUDES(t->mu)
+static void release_retired(rp_table *t, deferred_work *taken) RP_EXCLUDES(t->mu)
 {
     for (;;) {
-        for (size_t i = 0; i < taken->dead_count; i++)
-            rp_trajectory_unref_many(taken->dead[i].trajectory, taken->dead[i].references);
+        for (size_t i = 0; i < taken->retired_count; i++)
+            rp_trajectory_unref_many(taken->retired[i].trajectory,
+                                     taken->retired[i].references);
         if (taken->spent != NULL) rp_release(&t->alloc, taken->spent, taken->spent_bytes);
-        if (!taken->more_dead) break;
+        if (!taken->more_retired) break;
         rp_mutex_lock(&t->mu);
-        take_dead_locked(t, taken);
+        take_retired_locked(t, taken);
         rp_mutex_unlock(&t->mu);
     }
     if (taken->is_empty) taken->freed_bytes |= empty_indexes(t);
 }
 
-void rp_table_let_go(rp_table *t)
+void rp_table_release_retired(rp_table *t)
 {
-    takeaway taken = {.more_dead = true};
+    deferred_work taken = {.more_retired = true};
 
-    let_go(t, &taken);
+    release_retired(t, &taken);
 }
 
-/* Tells the owners of operations that are over. One thread at a time: if an owner starts
- * something that ends other operations, they are told by the loop here and not by a call within
- * the call. */
+/* Calls on_done of completed operations. One thread per table at a time: if an on_done function
+ * causes other operations to complete, the loop here calls theirs, so that calls do not nest.
+ */
 static void call_back(rp_table *t, rp_op *finished) RP_EXCLUDES(t->mu)
 {
     while (finished != NULL) {
         while (finished != NULL) {
             rp_op *op = finished;
-            finished = op->next; /* before the call: the operation is its owner's again */
+            finished = op->next; /* before the call, which may free the operation */
             rp_op_finish(op);
-            if (rp_op_bring_in(op)) op->on_done(op);
+            if (rp_op_load(op)) op->on_done(op);
         }
         rp_mutex_lock(&t->mu);
         finished = t->finished;
@@ -129,42 +137,43 @@ static void call_back(rp_table *t, rp_op *finished) RP_EXCLUDES(t->mu)
     }
 }
 
-/* Leaves the lock and does what must be done without it, except waking other tables. True if
- * bytes went back to the budget. */
+/* Releases the lock and does the collected work, except for retrying other tables. True if
+ * bytes were returned to the budget. */
 static bool settle(rp_table *t) RP_RELEASE(t->mu)
 {
-    takeaway taken;
+    deferred_work taken;
 
+    assert(rp_mutex_is_held(&t->mu));
     rp_events_flush_locked(t);
     rp_table_pump_locked(t);
     rp_events_flush_locked(t);
     take_locked(t, &taken);
     rp_mutex_unlock(&t->mu);
-    let_go(t, &taken);
+    release_retired(t, &taken);
     call_back(t, taken.finished);
     while (taken.has_deferred || taken.pump_again) {
         bool freed = taken.freed_bytes;
 
         if (taken.has_deferred) rp_events_deliver(t);
-        /* Deferred extensions have caught up, or others have had a turn: parked operations that
-         * waited for that may go on. */
+        /* Deferred extensions have caught up, or other threads have had a turn: parked
+         * operations that waited for that may proceed. */
         rp_mutex_lock(&t->mu);
         rp_table_pump_locked(t);
         rp_events_flush_locked(t);
         take_locked(t, &taken);
-        if (t->events.delivering) taken.has_deferred = false; /* somebody else will */
+        if (t->events.delivering) taken.has_deferred = false; /* another thread delivers them */
         rp_mutex_unlock(&t->mu);
         taken.freed_bytes |= freed;
-        let_go(t, &taken);
+        release_retired(t, &taken);
         call_back(t, taken.finished);
     }
     return taken.freed_bytes;
 }
 
-/* The line of tables that wait for bytes.
+/* The queue of tables that wait for bytes.
  *
- * A table stands in it exactly while waits_for_bytes, so somebody waits in it and it is alive:
- * whoever finds it there may take a reference. */
+ * A table is in it exactly while waits_for_bytes is set. Then an operation is parked in it,
+ * which keeps it alive: a thread that finds it in the queue may take a reference. */
 
 static void append_locked(rp_budget *b, rp_table *t) RP_REQUIRES(b->mu)
 {
@@ -176,6 +185,8 @@ static void append_locked(rp_budget *b, rp_table *t) RP_REQUIRES(b->mu)
 
 static void unlink_locked(rp_budget *b, rp_table *t) RP_REQUIRES(b->mu)
 {
+    assert(t->prev_waiter == NULL ? b->first_waiter == t : t->prev_waiter->next_waiter == t);
+    assert(t->next_waiter == NULL ? b->last_waiter == t : t->next_waiter->prev_waiter == t);
     *(t->prev_waiter == NULL ? &b->first_waiter : &t->prev_waiter->next_waiter) =
         t->next_waiter;
     *(t->next_waiter == NULL ? &b->last_waiter : &t->next_waiter->prev_waiter) = t->prev_waiter;
@@ -200,13 +211,15 @@ void rp_table_stop_waiting_for_bytes_locked(rp_table *t)
     if (!t->waits_for_bytes) return;
     t->waits_for_bytes = false;
     rp_mutex_lock(&b->mu);
+    assert(atomic_load(&b->waiting) > 0);
     unlink_locked(b, t);
     (void)atomic_fetch_sub(&b->waiting, 1);
     rp_mutex_unlock(&b->mu);
 }
 
-/* The first of the line, which goes to its end; NULL if there is none. Returns owned. */
-static rp_table *next_in_line(rp_budget *b)
+/* Moves the first table of the queue to its end and returns it, owned; NULL if the queue is
+ * empty. */
+static rp_table *rotate_waiters(rp_budget *b)
 {
     rp_table *t;
 
@@ -221,20 +234,20 @@ static rp_table *next_in_line(rp_budget *b)
     return t;
 }
 
-/* Gives tables that wait for bytes another try, until none of them frees any more.
+/* Retries tables that wait for bytes, until none of them frees any.
  *
- * Other threads may do the same at once: then each table's turn comes from one of them, and
- * after the bytes were freed, since the line turns under the lock. */
+ * Several threads may do this at once: the queue rotates under its lock, so each table is
+ * retried by one of them after the bytes were freed. */
 void rp_budget_wake_waiters(rp_budget *b)
 {
     bool freed = true;
 
-    /* Sequentially consistent, like the count's increment above: either the waiter sees the
-     * bytes that were freed, or we see the waiter. */
+    /* Sequentially consistent, like the increment of `waiting` above: either the waiting table
+     * sees the bytes that were freed, or this thread sees the table. */
     while (freed && atomic_load(&b->waiting) > 0) {
         freed = false;
         for (uint_fast32_t left = atomic_load(&b->waiting); left > 0; left--) {
-            rp_table *t = next_in_line(b);
+            rp_table *t = rotate_waiters(b);
 
             if (t == NULL) break;
             rp_mutex_lock(&t->mu);
@@ -258,7 +271,7 @@ void rp_budget_set_lost(rp_budget *b, uint64_t bytes)
     if (bytes < before) rp_budget_wake_waiters(b);
 }
 
-void rp_table_leave(rp_table *t)
+void rp_table_unlock(rp_table *t)
 {
     rp_budget *b = t->account.budget;
 

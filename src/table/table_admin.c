@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done to, and asked of, a table as a whole. */
+/* Calls about a whole table: trim, reset, close, drop, information, check. */
+#include <assert.h>
+
 #include "chunk/trajectory.h"
 #include "table/table_log.h"
 #include "util/clock.h"
@@ -11,7 +13,7 @@ static bool is_over_locked(const rp_table *t) RP_REQUIRES(t->mu)
     return t->options.max_bytes > 0 && t->account.bytes > t->options.max_bytes;
 }
 
-/* Bytes in memory that leave with items. */
+/* The bytes of memory that evicting all items would release. */
 static uint64_t memory_locked(const rp_table *t) RP_REQUIRES(t->mu)
 {
     return t->account.budget->spill != NULL ? t->account.small_bytes : t->account.bytes;
@@ -39,13 +41,13 @@ size_t rp_table_evict_bytes(rp_table *t, uint64_t bytes)
         for (; count < RP_BLOCK && t->slots.live > 0 && before - memory_locked(t) < bytes &&
                t->removed_chunks <= RP_BLOCK_CHUNKS;
              count++) {
-            rp_tell_room_locked(t);
+            rp_log_make_room_locked(t);
             rp_table_evict_locked(t);
-            rp_note_evicted_locked(t);
+            rp_log_add_evicted_locked(t);
             rp_table_count_out_locked(t, SIZE_MAX);
         }
-    rp_tell_noted_locked(t);
-    rp_table_leave(t);
+    rp_log_flush_locked(t);
+    rp_table_unlock(t);
     return count;
 }
 
@@ -63,7 +65,7 @@ rp_status rp_table_trim_logged(rp_table *t, size_t *removed, uint64_t *lsn, rp_e
     bool over = true;
     rp_status st = RP_OK;
 
-    while (over && st == RP_OK) { /* in blocks, so that others get a turn */
+    while (over && st == RP_OK) { /* in blocks, so that other threads get a turn */
         rp_mutex_lock(&t->mu);
         if (t->closed)
             st = rp_table_refuse_closed(t, err);
@@ -73,35 +75,36 @@ rp_status rp_table_trim_logged(rp_table *t, size_t *removed, uint64_t *lsn, rp_e
         for (size_t i = 0; st == RP_OK && i < RP_BLOCK && is_over_locked(t) &&
                            t->removed_chunks <= RP_BLOCK_CHUNKS;
              i++) {
-            rp_tell_room_locked(t);
+            rp_log_make_room_locked(t);
             rp_table_evict_locked(t);
-            rp_note_evicted_locked(t);
+            rp_log_add_evicted_locked(t);
             if (t->options.max_bytes > 0) rp_table_count_out_locked(t, SIZE_MAX);
             in_all++;
         }
         over = is_over_locked(t);
-        rp_tell_noted_locked(t);
-        *lsn = t->telling.lsn;
-        rp_table_leave(t);
+        rp_log_flush_locked(t);
+        *lsn = t->log_buffer.lsn;
+        rp_table_unlock(t);
     }
     if (removed != NULL) *removed = in_all;
     return st;
 }
 
-/* Removes everything at once; the trajectories are let go in blocks, without the lock. */
+/* Retires all items. Their trajectories are released later, in blocks, without the lock. */
 static void clear_locked(rp_table *t) RP_REQUIRES(t->mu)
 {
     for (uint32_t i = 0; i < t->slots.used; i++) {
         rp_slot *slot = rp_slots_at(&t->slots, i);
-        if (slot->state == RP_SLOT_LIVE) rp_slots_bury(&t->slots, i);
+        if (slot->state == RP_SLOT_LIVE) rp_slots_retire(&t->slots, i);
     }
     rp_table_count_out_locked(t, SIZE_MAX);
     rp_map_clear(&t->keys);
     t->sampler->ops->clear(t->sampler);
     t->remover->ops->clear(t->remover);
+    assert(t->slots.live == 0 && t->account.bytes == 0);
 }
 
-/* An empty table with all counters at their beginning. */
+/* Empties the table and resets all counters. */
 static void restart_locked(rp_table *t) RP_REQUIRES(t->mu)
 {
     clear_locked(t);
@@ -119,7 +122,7 @@ rp_status rp_table_reset(rp_table *t, rp_error *err)
     return rp_table_wait_safe(t, st, lsn, rp_wait_forever(), err);
 }
 
-void rp_reset_replay_locked(rp_table *t)
+void rp_reset_redo_locked(rp_table *t)
 {
     restart_locked(t);
 }
@@ -136,11 +139,11 @@ rp_status rp_table_reset_logged(rp_table *t, uint64_t *lsn, rp_error *err)
         st = rp_fail_memory(err, sizeof(rp_event));
     } else {
         restart_locked(t);
-        if (rp_table_log_of(t) != NULL) rp_tell_locked(t, &change);
+        if (rp_table_log_of(t) != NULL) rp_log_locked(t, &change);
         rp_events_add_locked(t, RP_EVENT_RESET, NULL);
     }
-    *lsn = t->telling.lsn;
-    rp_table_leave(t);
+    *lsn = t->log_buffer.lsn;
+    rp_table_unlock(t);
     return st;
 }
 
@@ -149,7 +152,7 @@ void rp_table_close(rp_table *t)
     rp_mutex_lock(&t->mu);
     t->closed = true;
     rp_table_end_parked_locked(t, "was closed");
-    rp_table_leave(t);
+    rp_table_unlock(t);
 }
 
 void rp_table_drop(rp_table *t)
@@ -159,8 +162,8 @@ void rp_table_drop(rp_table *t)
     atomic_store_explicit(&t->dropped, true, memory_order_release);
     rp_table_end_parked_locked(t, "was dropped");
     restart_locked(t);
-    t->account.freed += t->account.idle; /* others may wait for that */
-    rp_table_leave(t);
+    t->account.freed += t->account.idle; /* other tables may wait for these bytes */
+    rp_table_unlock(t);
 }
 
 const char *rp_table_name(const rp_table *t)
@@ -190,7 +193,7 @@ void rp_table_get_info(rp_table *t, rp_table_info *out)
     int64_t now_ns;
 
     rp_mutex_lock(&t->mu);
-    now_ns = rp_now_ns(); /* under the lock, so that nobody was parked after it */
+    now_ns = rp_now_ns(); /* under the lock, so that no operation was parked later */
     *out = (rp_table_info){
         .name = o->name,
         .sampler = o->sampler,
@@ -246,7 +249,19 @@ bool rp_table_can_sample(rp_table *t, int64_t count)
     return can;
 }
 
-static bool check_locked(rp_table *t) RP_REQUIRES(t->mu)
+/* T7. */
+static bool check_queue(const rp_queue *q, bool is_insert)
+{
+    const rp_op *prev = NULL;
+    size_t count = 0;
+
+    for (const rp_op *op = q->first; op != NULL; prev = op, op = op->next)
+        if (op->prev != prev || !op->parked || op->is_insert != is_insert || ++count > q->count)
+            return false;
+    return q->last == prev && count == q->count;
+}
+
+bool rp_table_check_locked(rp_table *t)
 {
     size_t live = 0;
 
@@ -254,7 +269,8 @@ static bool check_locked(rp_table *t) RP_REQUIRES(t->mu)
         const rp_slot *slot = rp_slots_at(&t->slots, i);
         if (slot->state != RP_SLOT_LIVE) continue;
         live++;
-        if (slot->trajectory == NULL || slot->tag != rp_map_tag(&t->keys, slot->key))
+        if (slot->trajectory == NULL || slot->references == 0 ||
+            slot->tag != rp_map_tag(&t->keys, slot->key))
             return false;
         if (slot->sequence >= t->slots.next_sequence || slot->turn >= t->next_turn)
             return false;
@@ -263,7 +279,8 @@ static bool check_locked(rp_table *t) RP_REQUIRES(t->mu)
             return false; /* T4 */
     }
     if (live != t->slots.live || live != t->keys.count) return false;
-    if (!rp_slots_check_cut(&t->slots)) return false;                               /* C1, C2 */
+    if (!rp_slots_check(&t->slots)) return false; /* S, C */
+    if (!check_queue(&t->inserts, true) || !check_queue(&t->samples, false)) return false;
     if (!t->options.soft_limit && live > (size_t)t->options.max_size) return false; /* T2 */
     if (t->limiter.inserts - t->limiter.deletes != (int64_t)live) return false;     /* T5 */
     return t->sampler->ops->check(t->sampler, live) && t->remover->ops->check(t->remover, live);
@@ -274,7 +291,7 @@ bool rp_table_check(rp_table *t)
     bool ok;
 
     rp_mutex_lock(&t->mu);
-    ok = check_locked(t);
+    ok = rp_table_check_locked(t);
     rp_mutex_unlock(&t->mu);
     return ok;
 }
