@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/h2/grpc.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 enum { MOST_TIME = 99999999 }; /* eight digits */
@@ -43,6 +44,7 @@ void rp_grpc_format_timeout(int64_t timeout_ns, char out[RP_GRPC_TIMEOUT_BYTES])
         int64_t unit = unit_ns((uint8_t)units[++i]);
         value = timeout_ns / unit + (timeout_ns % unit != 0);
     }
+    assert(value >= 1);
     (void)snprintf(out, RP_GRPC_TIMEOUT_BYTES, "%d%c", (int)value, units[i]);
 }
 
@@ -63,6 +65,7 @@ size_t rp_grpc_encode_message(const char *text, char *out, size_t capacity)
             out[length++] = digits[c & 15];
         }
     }
+    assert(length < capacity);
     out[length] = '\0';
     return length;
 }
@@ -75,7 +78,7 @@ static int hex_digit(uint8_t c)
     return -1;
 }
 
-/* The length of `text` without the beginning of a character that was cut off at its end. */
+/* The length of `text` without an incomplete character of UTF-8 at its end. */
 static size_t whole_characters(const char *text, size_t length)
 {
     size_t tail = 0, needs;
@@ -107,6 +110,7 @@ size_t rp_grpc_decode_message(const uint8_t *value, size_t size, char *out, size
         }
     }
     if (i < size) length = whole_characters(out, length);
+    assert(length < capacity);
     out[length] = '\0';
     return length;
 }
