@@ -5,7 +5,10 @@
 
 #include "reprise/alloc.h"
 
-enum { RP_LISTENER_MAX_FDS = 8 }; /* a name may stand for several addresses */
+enum {
+    RP_LISTENER_MAX_FDS = 8, /* a name may stand for several addresses */
+    RP_PEER_BYTES = 64,      /* enough for the address of a peer as text */
+};
 
 typedef struct rp_listener {
     int fds[RP_LISTENER_MAX_FDS];
