@@ -246,9 +246,9 @@ rp_status rp_loop_watch(rp_loop *loop, rp_watch *watch, uint32_t events)
 {
     struct epoll_event event = {.events = to_epoll(events), .data.ptr = watch};
 
-    assert(watch->on_ready != NULL);
     if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, watch->fd, &event) != 0)
         return errno == ENOMEM || errno == ENOSPC ? RP_NO_RESOURCE : RP_INVALID;
+    assert(watch->on_ready != NULL);
     watch->events = events;
     return RP_OK;
 }

@@ -142,7 +142,7 @@ size_t rp_reply_take(rp_reply *reply, size_t limit, const uint8_t **data)
     size_t own_end = has_piece ? piece->at : reply->bytes.size;
     size_t size;
 
-    assert(reply->given < reply->size && limit > 0); /* R2 */
+    assert(reply->size > 0 && reply->given <= reply->size); /* R2 */
     if (reply->own_given < own_end) {
         size = own_end - reply->own_given;
         if (size > limit) size = limit;
