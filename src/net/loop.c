@@ -344,7 +344,6 @@ rp_status rp_loop_arm(rp_loop *loop, rp_timer *timer, int64_t due_ns)
     timer_heap *heap = heap_of(loop, timer);
     size_t place = timer->place;
 
-    assert(timer->on_due != NULL);
     assert(place == 0 ||
            (place <= heap->count && heap->entries[place].timer == timer)); /* L1 */
     if (place == 0 && heap->count + 1 >= heap->capacity) {
@@ -385,6 +384,7 @@ static void call_due(rp_loop *loop, timer_heap *heap, size_t most)
     for (; most > 0 && heap->count > 0 && heap->entries[1].due_ns <= loop->now_ns; most--) {
         rp_timer *timer = heap->entries[1].timer;
         rp_loop_disarm(loop, timer);
+        assert(timer->place == 0 && timer->on_due != NULL);
         timer->on_due(timer);
     }
     loop->in_due = false;
