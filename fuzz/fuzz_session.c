@@ -418,7 +418,7 @@ static void check_counts(world *w)
     fuzz_check(atomic_load(&w->server->connection_count) == 0);
     fuzz_check(atomic_load(&w->worker->connection_count) == 0);
     for (int side = 0; side < RP_QUEUE_SIDES; side++)
-        fuzz_check(atomic_load(&w->server->queued_bytes[side]) == 0);
+        fuzz_check(atomic_load(&w->server->budget.published[side]) == 0);
     fuzz_check(rp_counter_get(&metrics->connections) == 0 &&
                rp_counter_get(&metrics->streams) == 0 &&
                rp_counter_get(&metrics->queued_bytes) == 0 &&
