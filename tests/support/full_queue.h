@@ -3,7 +3,7 @@
 #ifndef RP_TEST_FULL_QUEUE_H
 #define RP_TEST_FULL_QUEUE_H
 
-#include "server/core/inside.h"
+#include "server/core/server_state.h"
 #include "support/live_server.h"
 
 enum {

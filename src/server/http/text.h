@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers and names as the pages write them. */
+/* Formats numbers and names for the pages. */
 #ifndef RP_SERVER_HTTP_TEXT_H
 #define RP_SERVER_HTTP_TEXT_H
 
@@ -11,8 +11,8 @@ enum { RP_NUMBER_TEXT_BYTES = 32 };
 /* Appends a whole number. */
 void rp_put_whole(rp_buf *out, uint64_t number);
 
-/* Writes a finite number so that it reads back as the same, in 17 digits at most, with a point
- * whatever the locale says. Returns `text`. */
+/* Writes a finite number so that it reads back as the same one, in 17 digits at most, with a
+ * point in any locale. Returns `text`. */
 char *rp_number_text(double number, char text[RP_NUMBER_TEXT_BYTES]);
 
 /* Appends text, escaped for the format `how`. */

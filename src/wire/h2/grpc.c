@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/h2/grpc.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "util/printable.h"
@@ -45,6 +46,7 @@ void rp_grpc_format_timeout(int64_t timeout_ns, char out[RP_GRPC_TIMEOUT_BYTES])
         int64_t unit = unit_ns((uint8_t)units[++i]);
         value = timeout_ns / unit + (timeout_ns % unit != 0);
     }
+    assert(value >= 1);
     (void)snprintf(out, RP_GRPC_TIMEOUT_BYTES, "%d%c", (int)value, units[i]);
 }
 
@@ -65,6 +67,7 @@ size_t rp_grpc_encode_message(const char *text, char *out, size_t capacity)
             out[length++] = digits[c & 15];
         }
     }
+    assert(length < capacity);
     out[length] = '\0';
     return length;
 }
@@ -95,6 +98,7 @@ size_t rp_grpc_decode_message(const uint8_t *value, size_t size, char *out, size
         }
     }
     if (i < size) length = rp_utf8_whole(out, length);
+    assert(length < capacity);
     out[length] = '\0';
     return length;
 }

@@ -9,7 +9,7 @@
 #include "chunk/chunk.h"
 #include "chunk/trajectory.h"
 #include "reprise/sampler.h"
-#include "server/core/inside.h"
+#include "server/core/server_state.h"
 #include "support/live_server.h"
 
 enum { LARGE = 100000, SMALL = 100 };

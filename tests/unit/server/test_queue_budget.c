@@ -4,7 +4,7 @@
  * server/core/queue_budget.h, and a bystander is answered all the while. */
 #include <stdio.h>
 
-#include "server/rpc/sample_room.h"
+#include "server/rpc/sample_array.h"
 #include "support/fixture.h"
 #include "support/full_queue.h"
 #include "wire/fields.h"
@@ -509,7 +509,7 @@ static void calls_that_ask_for_many_samples_leave_room(void **state)
 static void calls_past_many_large_arrays_get_small_ones(void **state)
 {
     enum { COUNT = 262144, LARGE = 4096, ALL = LARGE + 64 }; /* 16 MiB of samples each */
-    static rp_sample_room rooms[ALL];
+    static rp_sample_array rooms[ALL];
     rp_metrics *metrics = NULL;
     rp_server server = {.alloc = *rp_allocator_default()};
     rp_worker worker = {.server = &server, .limits = {.queued_bytes = LIMIT}};
@@ -519,13 +519,14 @@ static void calls_past_many_large_arrays_get_small_ones(void **state)
     (void)state;
     assert_ok(rp_metrics_new(&server.alloc, 1, &metrics));
     worker.metrics = rp_metrics_loop(metrics, 0);
+    worker.queue = (rp_queue_part){&server.budget, &worker.metrics->queued_bytes, {0}};
     for (int i = 0; i < ALL; i++) {
-        assert_ok(rp_sample_room_init(&rooms[i], &worker, COUNT, false, &why, &err));
+        assert_ok(rp_sample_array_init(&rooms[i], &worker, COUNT, false, &why, &err));
         assert_int_equal(rooms[i].count, i < LARGE ? COUNT : 1024);
     }
 
-    assert_int_equal(rp_queue_bytes(&worker, RP_QUEUE_OUT), 0);
-    for (int i = 0; i < ALL; i++) rp_sample_room_deinit(&rooms[i], &worker, 0);
+    assert_int_equal(rp_queue_bytes(&worker.queue, RP_QUEUE_OUT), 0);
+    for (int i = 0; i < ALL; i++) rp_sample_array_deinit(&rooms[i], &worker, 0);
     assert_int_equal(atomic_load(&server.mapped_arrays), 0);
     rp_metrics_free(metrics);
 }

@@ -17,7 +17,7 @@ static void put_draw_until(rp_buf *out, int64_t count, int64_t timeout_ms)
 /* Bytes that a side has lent. */
 static size_t lent_of(rp_test_live *live, rp_queue_side side)
 {
-    rp_turns *turns = &live->server->turns[side];
+    rp_turns *turns = &live->server->budget.turns[side];
 
     rp_mutex_lock(&turns->lock);
     size_t bytes = turns->lent[RP_TURN_ANY] + turns->lent[RP_TURN_SMALL];
@@ -513,7 +513,7 @@ static void a_sample_that_waits_for_room_times_out(void **state)
  * when the last of them has waited. */
 static int waiting_to_draw(rp_test_live *live, size_t least, int64_t *since_ns)
 {
-    rp_turns *turns = &live->server->turns[RP_QUEUE_OUT];
+    rp_turns *turns = &live->server->budget.turns[RP_QUEUE_OUT];
     int count = 0;
 
     *since_ns = 0;

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Items by key: Peek, Update, Delete. */
+/* Items by key: Peek, Update, Delete.
+ *
+ * Invariant D1: a reading of Peek that comes from disk is counted in worker->outstanding. */
+#include <assert.h>
+
 #include "server/bounds/limits.h"
-#include "server/rpc/replay_task.h"
+#include "server/core/connection_room.h"
+#include "server/core/worker.h"
+#include "server/rpc/items_task.h"
+#include "server/rpc/methods.h"
 #include "table/spill.h"
 #include "table/table_log.h"
 #include "util/error.h"
@@ -14,8 +21,8 @@ static void refuse_request(rp_task *task, const rp_error *error)
                    error);
 }
 
-static void answer_found(rp_task *task, rp_status st, size_t found, uint64_t lsn,
-                         const rp_error *error)
+static void respond_found(rp_task *task, rp_status st, size_t found, uint64_t lsn,
+                          const rp_error *error)
 {
     rp_reply *reply;
 
@@ -26,7 +33,7 @@ static void answer_found(rp_task *task, rp_status st, size_t found, uint64_t lsn
     reply = rp_task_reply(task);
     if (reply == NULL) return;
     rp_wire_write_found(&reply->bytes, found);
-    rp_task_answer_safely(task, reply, lsn);
+    rp_task_respond_when_safe(task, reply, lsn);
 }
 
 static void on_update(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
@@ -35,7 +42,7 @@ static void on_update(rp_task *task, const uint8_t *data, size_t size, rp_block 
     const rp_allocator *alloc = &worker->server->alloc;
     rp_wire_keys_request request;
     rp_update *updates;
-    rp_served *served;
+    rp_served_table *served;
     rp_error error;
     rp_status st;
     size_t found = 0;
@@ -47,7 +54,7 @@ static void on_update(rp_task *task, const uint8_t *data, size_t size, rp_block 
         refuse_request(task, &error);
         return;
     }
-    served = rp_served_of(task, request.table);
+    served = rp_served_table_of(task, request.table);
     if (served == NULL) return;
     updates = rp_alloc_array(alloc, request.count + 1, sizeof *updates);
     if (updates == NULL) {
@@ -58,8 +65,8 @@ static void on_update(rp_task *task, const uint8_t *data, size_t size, rp_block 
             rp_table_update_logged(served->table, updates, request.count, &found, &lsn, &error);
     }
     rp_release(alloc, updates, (request.count + 1) * sizeof *updates);
-    rp_served_unref(served);
-    answer_found(task, st, found, lsn, &error);
+    rp_served_table_unref(served);
+    respond_found(task, st, found, lsn, &error);
 }
 
 static void on_delete(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
@@ -67,7 +74,7 @@ static void on_delete(rp_task *task, const uint8_t *data, size_t size, rp_block 
     rp_worker *worker = rp_task_worker(task);
     const rp_allocator *alloc = &worker->server->alloc;
     rp_wire_keys_request request;
-    rp_served *served;
+    rp_served_table *served;
     uint64_t *keys;
     rp_error error;
     rp_status st;
@@ -79,7 +86,7 @@ static void on_delete(rp_task *task, const uint8_t *data, size_t size, rp_block 
         refuse_request(task, &error);
         return;
     }
-    served = rp_served_of(task, request.table);
+    served = rp_served_table_of(task, request.table);
     if (served == NULL) return;
     keys = rp_alloc_array(alloc, request.count + 1, sizeof *keys);
     if (keys == NULL) {
@@ -89,8 +96,8 @@ static void on_delete(rp_task *task, const uint8_t *data, size_t size, rp_block 
         st = rp_table_delete_logged(served->table, keys, request.count, &found, &lsn, &error);
     }
     rp_release(alloc, keys, (request.count + 1) * sizeof *keys);
-    rp_served_unref(served);
-    answer_found(task, st, found, lsn, &error);
+    rp_served_table_unref(served);
+    respond_found(task, st, found, lsn, &error);
 }
 
 const rp_task_kind rp_update_kind = {.bytes = sizeof(rp_task), .on_message = on_update};
@@ -102,17 +109,17 @@ typedef struct peek_task {
     rp_items_task items;
     uint64_t *keys;
     size_t key_count; /* room for one more */
-    reading *reading; /* that comes from disk */
+    reading *reading; /* in progress, or NULL */
 } peek_task;
 
-/* Items on their way from disk, which may outlive their call. */
+/* Items that are being read from disk. It may outlive its call. */
 struct reading {
     rp_sample_load load;
     rp_post post;
     rp_worker *worker;
-    peek_task *peek;     /* NULL: its call is gone */
-    rp_served *served;   /* a reference */
-    rp_sample_room room; /* of load.samples */
+    peek_task *peek;         /* NULL: its call has ended */
+    rp_served_table *served; /* a reference */
+    rp_sample_array room;    /* of load.samples */
 };
 
 static peek_task *peek_of(rp_task *task)
@@ -120,23 +127,23 @@ static peek_task *peek_of(rp_task *task)
     return (peek_task *)(void *)task;
 }
 
-/* With the samples, unless somebody has taken them. */
+/* With the samples, unless they were moved to the task. */
 static void free_reading(reading *r)
 {
-    rp_sample_room_deinit(&r->room, r->worker, r->load.count);
-    rp_served_unref(r->served);
+    rp_sample_array_deinit(&r->room, r->worker, r->load.count);
+    rp_served_table_unref(r->served);
     rp_release(&r->worker->server->alloc, r, sizeof *r);
 }
 
-/* It is over: answers with what it brought. Takes the reading. */
+/* The reading has completed: responds with its items. Takes the reading. */
 static void settle(rp_items_task *items, reading *r)
 {
     if (r->load.status != RP_OK) {
         rp_task_finish(&items->task, r->load.status, r->load.error.text);
     } else if (!items->task.is_finished) {
         items->room = r->room;
-        r->room = (rp_sample_room){0};
-        rp_items_answer(items, r->load.count);
+        r->room = (rp_sample_array){0};
+        rp_items_respond(items, r->load.count);
     }
     free_reading(r);
 }
@@ -150,6 +157,7 @@ static void on_read(rp_post *post)
     if (peek == NULL) {
         free_reading(r);
     } else {
+        assert(peek->reading == r);
         peek->reading = NULL;
         settle(&peek->items, r);
     }
@@ -163,7 +171,7 @@ static void on_load_done(rp_sample_load *load)
     rp_loop_post(r->worker->loop, &r->post);
 }
 
-/* Has what lies on disk read, without holding up the loop, and answers. */
+/* Reads the items that are on disk, without blocking the loop, and responds. */
 static void read_items(peek_task *peek)
 {
     rp_items_task *items = &peek->items;
@@ -172,7 +180,7 @@ static void read_items(peek_task *peek)
     rp_error error;
 
     if (r == NULL) {
-        rp_sample_room_deinit(&items->room, worker, peek->key_count);
+        rp_sample_array_deinit(&items->room, worker, peek->key_count);
         (void)rp_fail_memory(&error, sizeof *r);
         rp_task_refuse(&items->task, RP_REFUSED_MEMORY, &error);
         return;
@@ -182,21 +190,21 @@ static void read_items(peek_task *peek)
                                .on_done = on_load_done,
                                .user = r};
     r->room = items->room;
-    items->room = (rp_sample_room){0};
+    items->room = (rp_sample_array){0};
     r->worker = worker;
     r->peek = peek;
-    r->served = rp_served_ref(items->served);
+    r->served = rp_served_table_ref(items->served);
     r->post.run = on_read;
     if (rp_table_start_load(items->served->table, &r->load)) {
         settle(items, r);
         return;
     }
-    worker->outstanding++;
+    worker->outstanding++; /* D1 */
     peek->reading = r;
 }
 
-/* Takes room for the response, which has the chunks of all items, or is refused. False with the
- * call ended. */
+/* Takes room for a response with the chunks of all items. False, with the call ended, if there
+ * is none. */
 static bool take_room(peek_task *peek)
 {
     rp_items_task *items = &peek->items;
@@ -209,29 +217,30 @@ static bool take_room(peek_task *peek)
         if (items->room.samples[i].trajectory != NULL)
             bytes += rp_trajectory_cost(items->room.samples[i].trajectory);
     if (bytes > most) bytes = most;
-    rp_drawn_tell(items->task.connection);
+    rp_connection_update_drawn(items->task.connection);
     if (bytes == 0) return true;
     if (rp_drawn_take(drawn, 0, bytes, bytes) > 0) {
         rp_items_hold(items, drawn, bytes);
         return true;
     }
-    items->count = peek->key_count; /* to be let go */
+    items->count = peek->key_count; /* samples to be released */
     (void)rp_fail(&error, RP_NO_RESOURCE,
                   "no room for a response of up to %zu bytes: answers to all connections "
                   "together hold %zu of %zu bytes, half of queued_bytes; ask for fewer items, "
                   "or later",
-                  bytes, rp_queue_bytes(worker, RP_QUEUE_OUT),
+                  bytes, rp_queue_bytes(&worker->queue, RP_QUEUE_OUT),
                   rp_server_limits_side_bytes(&worker->limits));
     rp_task_refuse(&items->task, RP_REFUSED_QUEUED, &error);
     return false;
 }
 
-static void look(rp_items_task *items)
+static void find_items(rp_items_task *items)
 {
     peek_task *peek = peek_of(&items->task);
     size_t found = 0;
     rp_error error;
 
+    assert(peek->key_count < items->room.count && peek->reading == NULL);
     if (rp_table_peek_unread(items->served->table, peek->keys, peek->key_count,
                              items->room.samples, &found, &error) != RP_OK) {
         rp_task_finish(&items->task, error.code, error.text);
@@ -241,10 +250,10 @@ static void look(rp_items_task *items)
     if (items->with_chunks && rp_table_has_tier(items->served->table))
         read_items(peek);
     else
-        rp_items_answer(items, peek->key_count);
+        rp_items_respond(items, peek->key_count);
 }
 
-/* Room for the keys and what they stand for. False with the call ended. */
+/* Allocates the keys and the samples. False with the call ended. */
 static bool make_room(peek_task *peek, const rp_wire_keys_request *request)
 {
     rp_items_task *items = &peek->items;
@@ -252,7 +261,7 @@ static bool make_room(peek_task *peek, const rp_wire_keys_request *request)
     rp_refusal why = RP_REFUSED_MEMORY;
     rp_error error;
 
-    if (rp_sample_room_init(&items->room, worker, request->count + 1, true, &why, &error) !=
+    if (rp_sample_array_init(&items->room, worker, request->count + 1, true, &why, &error) !=
         RP_OK) {
         rp_task_refuse(&items->task, why, &error);
         return false;
@@ -281,12 +290,12 @@ static void on_peek(rp_task *task, const uint8_t *data, size_t size, rp_block *b
         refuse_request(task, &error);
         return;
     }
-    items->served = rp_served_of(task, request.table);
+    items->served = rp_served_table_of(task, request.table);
     if (items->served == NULL || !make_room(peek, &request)) return;
     rp_wire_request_keys(&request, peek->keys);
     items->with_chunks = request.with_data;
     items->cut_rows = request.cut_rows;
-    rp_items_begin(items, look);
+    rp_items_begin(items, find_items);
 }
 
 static void on_peek_close(rp_task *task)

@@ -1,37 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sample: one batch of items, drawn at once or as soon as the table allows. */
+/* Sample: one batch of items, drawn at once or as soon as the table allows.
+ *
+ * Invariants:
+ *   D1  a draw that waits in the table is counted in worker->outstanding;
+ *   D2  held_bytes is what the draw has taken from `drawn`, while its operation runs. */
+#include <assert.h>
+
 #include "server/bounds/limits.h"
-#include "server/rpc/replay_task.h"
+#include "server/core/connection_room.h"
+#include "server/core/worker.h"
+#include "server/rpc/items_task.h"
+#include "server/rpc/methods.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "wire/replay_calls.h"
 
-/* A batch on its way out of the table, which may outlive its call. */
+/* A batch that is being drawn. It may outlive its call. */
 typedef struct draw draw;
 
-enum { LOOK_NS = 500000000 /* to look after a draw that waits */ };
+enum { CHECK_NS = 500000000 /* between checks of a draw that waits */ };
 
 typedef struct sample_task {
     rp_items_task items;
     rp_sample_options options;
     int64_t timeout_ns; /* -1: none */
-    int64_t due_ns;     /* then it has passed; 0: it has not begun */
+    int64_t due_ns;     /* when it ends; 0: it has not begun */
     draw *draw;         /* that waits in the table */
 } sample_task;
 
 struct draw {
     rp_op op;
-    rp_draw_room room;        /* of the op: `drawn`, as far as a response may go */
+    rp_draw_room room;        /* of the op: `drawn`, up to max_bytes */
     rp_drawn *drawn;          /* a reference */
-    atomic_size_t held_bytes; /* taken from it */
+    atomic_size_t held_bytes; /* D2 */
     size_t max_bytes;         /* to be taken, unless one item has more */
     rp_sample_options options;
     rp_post post;
     rp_worker *worker;
-    sample_task *task; /* NULL: its call is gone */
-    rp_served *served; /* a reference */
-    rp_sample_room array;
+    sample_task *task;       /* NULL: its call has ended */
+    rp_served_table *served; /* a reference */
+    rp_sample_array array;
     int64_t started_ns;
 };
 
@@ -47,7 +56,8 @@ static draw *draw_of(rp_draw_room *room)
     return (draw *)(void *)((char *)room - offsetof(draw, room));
 }
 
-/* One operation takes and gives one after the other: only on_look() looks on from outside. */
+/* An operation calls take and give one after the other. Only on_check() reads held_bytes at the
+ * same time. */
 static size_t take(rp_draw_room *room, size_t least, size_t most)
 {
     draw *d = draw_of(room);
@@ -64,9 +74,12 @@ static size_t take(rp_draw_room *room, size_t least, size_t most)
 static void give(rp_draw_room *room, size_t bytes)
 {
     draw *d = draw_of(room);
+    size_t before;
 
     rp_drawn_untake(d->drawn, bytes);
-    (void)atomic_fetch_sub_explicit(&d->held_bytes, bytes, memory_order_relaxed);
+    before = atomic_fetch_sub_explicit(&d->held_bytes, bytes, memory_order_relaxed);
+    assert(before >= bytes); /* D2 */
+    (void)before;
 }
 
 /* NULL with the call ended. */
@@ -82,7 +95,7 @@ static draw *new_draw(sample_task *task)
         rp_task_refuse(&task->items.task, why, &error);
         return NULL;
     }
-    if (rp_sample_room_init(&d->array, worker, task->options.count, false, &why, &error) !=
+    if (rp_sample_array_init(&d->array, worker, task->options.count, false, &why, &error) !=
         RP_OK) {
         rp_release(&worker->server->alloc, d, sizeof *d);
         rp_task_refuse(&task->items.task, why, &error);
@@ -97,18 +110,18 @@ static draw *new_draw(sample_task *task)
     d->options = task->options;
     d->worker = worker;
     d->task = task;
-    d->served = rp_served_ref(task->items.served);
+    d->served = rp_served_table_ref(task->items.served);
     d->post.run = on_posted;
     return d;
 }
 
-/* With the samples, unless somebody has taken them. */
+/* With the samples, unless they were moved to the task. */
 static void free_draw(draw *d)
 {
-    rp_sample_room_deinit(&d->array, d->worker, d->op.done);
+    rp_sample_array_deinit(&d->array, d->worker, d->op.done);
     rp_drawn_give(d->drawn, d->op.held_bytes);
     rp_drawn_unref(d->drawn);
-    rp_served_unref(d->served);
+    rp_served_table_unref(d->served);
     rp_release(&d->worker->server->alloc, d, sizeof *d);
 }
 
@@ -119,7 +132,7 @@ static void on_done(rp_op *op)
     rp_loop_post(d->worker->loop, &d->post);
 }
 
-/* A draw is over: answers with what it brought. Takes the draw. */
+/* A draw has completed: responds with its samples. Takes the draw. */
 static void settle(sample_task *task, draw *d)
 {
     rp_items_task *items = &task->items;
@@ -132,20 +145,22 @@ static void settle(sample_task *task, draw *d)
     } else if (lacked == 0 && !items->task.is_finished) {
         rp_histogram_record(&counters->sample_ns, took_ns, d->op.done);
         items->room = d->array;
-        d->array = (rp_sample_room){0};
+        d->array = (rp_sample_array){0};
         rp_items_hold(items, d->drawn, d->op.held_bytes);
         d->op.held_bytes = 0;
-        rp_items_answer(items, d->op.done);
+        rp_items_respond(items, d->op.done);
     }
     free_draw(d);
     if (lacked > 0 && !items->task.is_finished) rp_items_begin_again(items, lacked);
 }
 
-static void take_home(draw *d)
+/* A draw that waited in the table has completed. */
+static void complete(draw *d)
 {
     rp_worker *worker = d->worker;
     sample_task *task = d->task;
 
+    assert(task == NULL || task->draw == d);
     if (task == NULL) {
         free_draw(d);
     } else {
@@ -158,10 +173,10 @@ static void take_home(draw *d)
 
 static void on_posted(rp_post *post)
 {
-    take_home((draw *)((char *)post - offsetof(draw, post)));
+    complete((draw *)((char *)post - offsetof(draw, post)));
 }
 
-/* Until when it may wait: as it asked, or as long as the call lives. */
+/* The time until which it may wait: that of the request, or the deadline of the call. */
 static int64_t deadline_of(sample_task *task, int64_t now_ns)
 {
     const rp_timer *call = &task->items.task.deadline;
@@ -173,13 +188,14 @@ static int64_t deadline_of(sample_task *task, int64_t now_ns)
                            ? now_ns + task->timeout_ns
                            : until_ns;
     if (task->timeout_ns > 0) task->items.until_ns = task->due_ns;
-    return task->due_ns > now_ns ? task->due_ns : now_ns + 1; /* RP_NOW is something else */
+    return task->due_ns > now_ns ? task->due_ns : now_ns + 1; /* must not be RP_NOW */
 }
 
-static void look_after(sample_task *task);
+static void arm_check(sample_task *task);
 
-/* Its time is up, or others need the room of what it holds: it goes on with that. */
-static void on_look(rp_items_task *items)
+/* Ends a draw whose time is up, or which holds room that others need: the call is answered with
+ * what was drawn. */
+static void on_check(rp_items_task *items)
 {
     sample_task *task = sample_of(&items->task);
     rp_worker *worker = rp_task_worker(&items->task);
@@ -188,24 +204,25 @@ static void on_look(rp_items_task *items)
     bool is_late = task->timeout_ns > 0 && rp_now_ns() >= task->due_ns;
 
     if (!is_late && (atomic_load_explicit(&d->held_bytes, memory_order_relaxed) == 0 ||
-                     rp_queue_bytes(worker, RP_QUEUE_OUT) < limit / 2)) {
-        look_after(task);
+                     rp_queue_bytes(&worker->queue, RP_QUEUE_OUT) < limit / 2)) {
+        arm_check(task);
     } else if (rp_op_withdraw(&d->op, is_late ? RP_DEADLINE : RP_CANCELLED)) {
-        if (!is_late && d->op.status == RP_CANCELLED) { /* it had nothing: it waits again */
+        if (!is_late &&
+            d->op.status == RP_CANCELLED) { /* it had drawn nothing: it waits again */
             d->op.status = RP_NO_RESOURCE;
             d->op.lacked_bytes = 1;
         }
-        take_home(d);
+        complete(d);
     }
 }
 
-/* Looks after a draw that waits, from time to time. */
-static void look_after(sample_task *task)
+/* Has on_check() called for a draw that waits. */
+static void arm_check(sample_task *task)
 {
-    int64_t due_ns = rp_now_ns() + LOOK_NS;
+    int64_t due_ns = rp_now_ns() + CHECK_NS;
 
     if (task->timeout_ns > 0 && task->due_ns < due_ns) due_ns = task->due_ns;
-    (void)rp_items_wait(&task->items, due_ns, on_look);
+    (void)rp_items_wait(&task->items, due_ns, on_check);
 }
 
 static void begin(rp_items_task *items)
@@ -214,6 +231,7 @@ static void begin(rp_items_task *items)
     draw *d = new_draw(task);
 
     if (d == NULL) return;
+    assert(task->draw == NULL);
     d->started_ns = rp_now_ns();
     d->op = (rp_op){
         .options = &d->options,
@@ -223,17 +241,17 @@ static void begin(rp_items_task *items)
         .on_done = on_done,
         .user = d,
     };
-    rp_drawn_tell(items->task.connection);
+    rp_connection_update_drawn(items->task.connection);
     if (rp_table_start_sample(items->served->table, &d->op)) {
         settle(task, d);
         return;
     }
-    d->worker->outstanding++;
+    d->worker->outstanding++; /* D1 */
     task->draw = d;
-    look_after(task);
+    arm_check(task);
 }
 
-/* Checks what the table cannot: the rest it checks itself. */
+/* Checks what the table does not check itself. */
 static rp_status check(const rp_wire_draw_request *request, size_t max_count, rp_error *err)
 {
     if (request->count < 1)
@@ -267,7 +285,7 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
                        &error);
         return;
     }
-    items->served = rp_served_of(task, request.table);
+    items->served = rp_served_table_of(task, request.table);
     if (items->served == NULL) return;
     items->with_chunks = true;
     items->cut_rows = request.cut_rows;
@@ -292,6 +310,7 @@ static void on_close(rp_task *task)
     if (d != NULL) {
         d->task = NULL;
         if (rp_op_withdraw(&d->op, RP_CANCELLED)) {
+            assert(d->worker->outstanding > 0); /* D1 */
             d->worker->outstanding--;
             free_draw(d);
         }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sample is put together from its info, kept as columns and slices of chunk keys, and its
- * chunks. When its last piece has come, keys become chunks and the whole a trajectory
+/* A sample is assembled from its info, stored as columns and slices of chunk keys, and its
+ * chunks. After its last piece, keys are resolved to chunks and a trajectory is made
  * (sample_trajectory.c).
  *
- * Samples of one message share chunks, which come again with each of them. `recent` remembers
- * chunks by key, one in each of its places. It borrows them: they are held by the sample being
- * put together, or by those of this call to next that have not been handed out yet; so it is
- * emptied when such a call begins, and when a chunk goes that no sample took. */
+ * Samples of one message share chunks, which are sent again with each of them. `recent` is a
+ * cache of chunks by key. It borrows them: they are held by the sample in assembly, or by
+ * samples of the current call of rp_sample_reader_next(). So it is cleared when such a call
+ * begins, and when a chunk is dropped that is in no sample. */
+#include <assert.h>
+
 #include "chunk/chunk.h"
 #include "chunk/trajectory.h"
 #include "util/error.h"
@@ -26,7 +28,7 @@ enum {
 enum {
     RECENT_MIN_BITS = 4,
     RECENT_MAX_BITS = 12,
-    RECENT_BYTES_EACH = 512, /* of the message: one place for so many */
+    RECENT_BYTES_EACH = 512, /* of the message for each entry */
 };
 
 rp_sample_limits rp_sample_limits_default(void)
@@ -65,8 +67,7 @@ rp_status rp_sample_reader_new(const rp_allocator *alloc, const rp_sample_limits
     r->alloc = *alloc;
     r->limits = limits != NULL ? *limits : rp_sample_limits_default();
     r->recent_bits = RECENT_MIN_BITS;
-    /* The server has drawn the keys, or passes on those of its writers: any seed will do for
-     * those that mean well, and this one is not known to the others. */
+    /* The server or its writers choose the keys. An address as the seed is hard to guess. */
     rp_map_init(&r->map, &r->alloc, (uint64_t)(uintptr_t)r);
     *out = r;
     return RP_OK;
@@ -79,9 +80,10 @@ static void forget_recent(rp_sample_reader *r)
     r->recent_dirty = false;
 }
 
-/* The chunks themselves have been handed on, or have gone. */
-static void forget_places(rp_sample_reader *r)
+/* Clears the list of chunks, whose references were passed on or dropped. */
+static void clear_chunks(rp_sample_reader *r)
 {
+    assert(r->hold == NULL || r->shared != NULL); /* S3 */
     if (r->hold != NULL) r->shared->unref(r->hold);
     r->hold = NULL;
     r->chunk_count = r->bytes = r->found = 0;
@@ -93,7 +95,7 @@ static void forget_places(rp_sample_reader *r)
 static void forget_chunks(rp_sample_reader *r)
 {
     for (size_t i = 0; i < r->chunk_count; i++) rp_chunk_unref(r->chunks[i]);
-    forget_places(r);
+    clear_chunks(r);
 }
 
 void rp_sample_reader_reset(rp_sample_reader *reader)
@@ -159,11 +161,11 @@ static bool grow(const rp_allocator *alloc, void *array, size_t element_size, si
     return true;
 }
 
-/* Makes room for the columns and slices of an item, and for what becomes of them. */
+/* Makes room for the columns and slices of an item, and for its trajectory. */
 static inline bool make_item_room(rp_sample_reader *r, size_t columns, size_t slices)
 {
     if (columns <= r->view_capacity && slices <= r->cut_capacity) return true;
-    /* Those asked above come last: if they have room, all have. */
+    /* The two tested above grow last: if they have room, all have. */
     return grow(&r->alloc, &r->columns, sizeof *r->columns, &r->column_capacity, columns) &&
            grow(&r->alloc, &r->slices, sizeof *r->slices, &r->slice_capacity, slices) &&
            grow(&r->alloc, &r->views, sizeof *r->views, &r->view_capacity, columns) &&
@@ -189,11 +191,12 @@ static rp_status read_item(rp_sample_reader *r, const uint8_t *data, size_t size
     r->sample.inserted_at_ns = item.inserted_at_ns;
     r->column_count = item.column_count;
     r->slice_count = item.slice_count;
+    assert(r->column_count <= r->view_capacity && r->slice_count <= r->cut_capacity); /* S2 */
     return RP_OK;
 }
 
-/* As everybody writes it (chunk/protobuf.h), but for the item in it. False: `out` is as it was.
- */
+/* A fast path for fields in the order of all known writers (chunk/protobuf.h). False: `out` is
+ * unchanged. */
 static bool info_in_order(rp_pb_reader r, rp_pb_reader *item, rp_sample *out)
 {
     uint64_t table_size, rate_limited;
@@ -251,6 +254,7 @@ static rp_status read_info(rp_sample_reader *r, const rp_pb_field *field, rp_err
 
 static recent_chunk *recent_place(const rp_sample_reader *r, uint64_t key)
 {
+    assert(r->recent_bits >= RECENT_MIN_BITS && r->recent_bits <= RECENT_MAX_BITS);
     return &r->recent[key * 0x9e3779b97f4a7c15u >> (64 - r->recent_bits)];
 }
 
@@ -275,7 +279,7 @@ static rp_status parse_chunk(rp_sample_reader *r, const rp_pb_field *f,
     return rp_wire_blame_peer(st, err);
 }
 
-/* The chunk in that field, parsed now or known from before. Returns owned. */
+/* The chunk of a field, from the cache or parsed. Returns owned. */
 static rp_status get_chunk(rp_sample_reader *r, const rp_pb_field *f, rp_chunk **out,
                            rp_error *err)
 {
@@ -297,10 +301,11 @@ static rp_status get_chunk(rp_sample_reader *r, const rp_pb_field *f, rp_chunk *
     return RP_OK;
 }
 
-/* Makes room for one chunk more of that size, within the limits. */
+/* Makes room for one more chunk of that size, within the limits. */
 static rp_status make_room(rp_sample_reader *r, size_t size, size_t max_chunks,
                            size_t max_bytes, rp_error *err)
 {
+    assert(r->chunk_count <= max_chunks && r->bytes <= max_bytes);
     if (r->chunk_count == max_chunks)
         return rp_fail(err, RP_NO_RESOURCE, "more than %zu chunks in one answer", max_chunks);
     if (size > max_bytes - r->bytes)
@@ -321,6 +326,7 @@ static rp_status add_chunk(rp_sample_reader *r, const rp_pb_field *f, size_t max
     if (st != RP_OK) return st;
     st = get_chunk(r, f, &chunk, err);
     if (st != RP_OK) return st;
+    assert(r->chunk_count < r->chunk_capacity); /* S1 */
     r->chunks[r->chunk_count++] = chunk;
     r->bytes += f->size;
     return RP_OK;
@@ -390,12 +396,13 @@ static rp_status add_shared(rp_sample_reader *r, const rp_pb_field *f, rp_error 
     if (st != RP_OK) return st;
     st = adopt_shared(r, data, (size_t)size, &chunk, err);
     if (st != RP_OK) return rp_wire_blame_peer(st, err);
+    assert(r->chunk_count < r->chunk_capacity); /* S1 */
     r->chunks[r->chunk_count++] = chunk;
     r->bytes += (size_t)size;
     return RP_OK;
 }
 
-/* One entry: a sample, or a piece of one; `*whole` if it is the last. */
+/* Reads an entry: a sample, or a piece of one; `*whole` if it is the last piece. */
 static rp_status read_entry(rp_sample_reader *r, const rp_pb_field *field, bool *whole,
                             rp_error *err)
 {
@@ -425,12 +432,14 @@ static rp_status read_entry(rp_sample_reader *r, const rp_pb_field *field, bool 
     return RP_OK;
 }
 
-/* The trajectory has each of its chunks once, and all of them are the reader's: as many are the
- * same ones, and with them go their references. A chunk that came and is not in it goes. */
-static void hand_on_chunks(rp_sample_reader *r, rp_trajectory *trajectory)
+/* Passes the references of the chunks to the trajectory. It has each of its chunks once, and
+ * all of them are the reader's. If it has as many, it takes the reader's references. If not,
+ * some chunk is not in the sample: the trajectory takes references of its own. */
+static void pass_chunks(rp_sample_reader *r, rp_trajectory *trajectory)
 {
+    assert(trajectory->chunk_count <= r->chunk_count);
     if (trajectory->chunk_count == r->chunk_count) {
-        forget_places(r);
+        clear_chunks(r);
         return;
     }
     rp_trajectory_hold(trajectory);
@@ -438,7 +447,7 @@ static void hand_on_chunks(rp_sample_reader *r, rp_trajectory *trajectory)
     forget_chunks(r);
 }
 
-/* The next sample of the message; `*found` false: there is none. */
+/* Reads the next sample of the message; `*found` false: there is none. */
 static rp_status read_sample(rp_sample_reader *r, rp_sample *out, bool *found, rp_error *err)
 {
     rp_pb_field f;
@@ -454,7 +463,7 @@ static rp_status read_sample(rp_sample_reader *r, rp_sample *out, bool *found, r
         st = rp_sample_make_trajectory(r, err);
         if (st != RP_OK) return st;
         *out = r->sample;
-        hand_on_chunks(r, out->trajectory);
+        pass_chunks(r, out->trajectory);
         r->has_info = false;
         *found = true;
         return RP_OK;

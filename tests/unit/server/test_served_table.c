@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables as the server sees them, on a server without threads. */
-#include "server/core/served.h"
+#include "server/core/served_table.h"
 
+#include "server/core/server.h"
 #include "support/live_server.h"
 
 typedef struct house {
@@ -34,23 +35,23 @@ static void a_table_is_found_and_is_the_same_every_time(void **state)
 {
     (void)state;
     house h;
-    rp_served *a, *b, *other;
+    rp_served_table *a, *b, *other;
 
     house_init(&h);
-    a = rp_served_find(h.server, text("replay"), &h.err);
-    b = rp_served_find(h.server, text("replay"), &h.err);
-    other = rp_served_find(h.server, text("queue"), &h.err);
+    a = rp_served_table_find(h.server, text("replay"), &h.err);
+    b = rp_served_table_find(h.server, text("replay"), &h.err);
+    other = rp_served_table_find(h.server, text("queue"), &h.err);
     assert_non_null(a);
     assert_ptr_equal(a, b);
     assert_ptr_not_equal(a, other);
-    assert_true(rp_served_is(a, text("replay")));
-    assert_false(rp_served_is(a, text("repla")) || rp_served_is(a, text("replayy")) ||
-                 rp_served_is(NULL, text("")));
+    assert_true(rp_served_table_is(a, text("replay")));
+    assert_false(rp_served_table_is(a, text("repla")) ||
+                 rp_served_table_is(a, text("replayy")) || rp_served_table_is(NULL, text("")));
     assert_string_equal(a->name, "replay");
-    rp_served_unref(a);
-    rp_served_unref(b);
-    rp_served_unref(other);
-    rp_served_unref(NULL);
+    rp_served_table_unref(a);
+    rp_served_table_unref(b);
+    rp_served_table_unref(other);
+    rp_served_table_unref(NULL);
     house_deinit(&h);
 }
 
@@ -63,10 +64,10 @@ static void a_table_that_is_not_there_is_named_in_part(void **state)
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = '\0';
     house_init(&h);
-    assert_null(rp_served_find(h.server, text("nobody"), &h.err));
+    assert_null(rp_served_table_find(h.server, text("nobody"), &h.err));
     assert_int_equal(h.err.code, RP_NOT_FOUND);
     assert_string_equal(h.err.text, "Priority table nobody was not found");
-    assert_null(rp_served_find(h.server, text(name), &h.err));
+    assert_null(rp_served_table_find(h.server, text(name), &h.err));
     assert_true(strlen(h.err.text) < 200);
     house_deinit(&h);
 }
@@ -82,10 +83,10 @@ static void a_tenth_of_a_table_may_wait(void **state)
 
     house_init(&h);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        rp_served *served = rp_served_find(h.server, text(cases[i].table), &h.err);
+        rp_served_table *served = rp_served_table_find(h.server, text(cases[i].table), &h.err);
         assert_non_null(served);
         assert_int_equal(atomic_load(&served->max_pending), cases[i].pending);
-        rp_served_unref(served);
+        rp_served_table_unref(served);
     }
     house_deinit(&h);
 }
@@ -95,15 +96,15 @@ static void an_altered_table_is_looked_at_again(void **state)
     (void)state;
     rp_table_change change = {.which = RP_CHANGE_MAX_SIZE, .max_size = 50};
     house h;
-    rp_served *served;
+    rp_served_table *served;
 
     house_init(&h);
-    served = rp_served_find(h.server, text("strict"), &h.err);
+    served = rp_served_table_find(h.server, text("strict"), &h.err);
     assert_ok(rp_table_alter(served->table, &change, NULL));
     assert_int_equal(atomic_load(&served->max_pending), 10);
-    rp_served_altered(served);
+    rp_served_table_altered(served);
     assert_int_equal(atomic_load(&served->max_pending), 5);
-    rp_served_unref(served);
+    rp_served_table_unref(served);
     house_deinit(&h);
 }
 
@@ -119,20 +120,20 @@ static void a_table_that_is_made_anew_is_another(void **state)
 {
     (void)state;
     house h;
-    rp_served *old, *new;
+    rp_served_table *old, *new;
 
     house_init(&h);
     add(&h, "fresh");
-    old = rp_served_find(h.server, text("fresh"), &h.err);
+    old = rp_served_table_find(h.server, text("fresh"), &h.err);
     assert_ok(rp_store_drop_table(h.live.store, text("fresh"), NULL));
-    assert_null(rp_served_find(h.server, text("fresh"), &h.err));
+    assert_null(rp_served_table_find(h.server, text("fresh"), &h.err));
     add(&h, "fresh");
-    new = rp_served_find(h.server, text("fresh"), &h.err);
+    new = rp_served_table_find(h.server, text("fresh"), &h.err);
     assert_non_null(new);
     assert_ptr_not_equal(old, new);
     assert_ptr_not_equal(old->table, new->table);
-    rp_served_unref(old);
-    rp_served_unref(new);
+    rp_served_table_unref(old);
+    rp_served_table_unref(new);
     house_deinit(&h);
 }
 
@@ -140,25 +141,25 @@ static void forgetting_spares_a_table_that_has_the_name_by_now(void **state)
 {
     (void)state;
     house h;
-    rp_served *old, *new;
+    rp_served_table *old, *new;
 
     house_init(&h);
     add(&h, "fresh");
-    old = rp_served_find(h.server, text("fresh"), &h.err);
-    rp_served_forget(h.server, "fresh"); /* it is still there */
-    assert_ptr_equal(rp_served_find(h.server, text("fresh"), &h.err), old);
-    rp_served_unref(old);
+    old = rp_served_table_find(h.server, text("fresh"), &h.err);
+    rp_served_table_forget(h.server, "fresh"); /* it is still there */
+    assert_ptr_equal(rp_served_table_find(h.server, text("fresh"), &h.err), old);
+    rp_served_table_unref(old);
     assert_ok(rp_store_drop_table(h.live.store, text("fresh"), NULL));
     add(&h, "fresh");
-    new = rp_served_find(h.server, text("fresh"), &h.err);
-    rp_served_forget(h.server, "fresh");
-    assert_ptr_equal(rp_served_find(h.server, text("fresh"), &h.err), new);
-    rp_served_unref(new);
-    rp_served_unref(new);
-    rp_served_unref(old);
-    rp_served_forget(h.server, "never there");
+    new = rp_served_table_find(h.server, text("fresh"), &h.err);
+    rp_served_table_forget(h.server, "fresh");
+    assert_ptr_equal(rp_served_table_find(h.server, text("fresh"), &h.err), new);
+    rp_served_table_unref(new);
+    rp_served_table_unref(new);
+    rp_served_table_unref(old);
+    rp_served_table_forget(h.server, "never there");
     assert_ok(rp_store_drop_table(h.live.store, text("fresh"), NULL));
-    rp_served_forget(h.server, "fresh");
+    rp_served_table_forget(h.server, "fresh");
     house_deinit(&h);
 }
 
@@ -166,21 +167,21 @@ static void without_memory_nothing_is_found(void **state)
 {
     (void)state;
     house h;
-    rp_served *served = NULL;
+    rp_served_table *served = NULL;
     size_t room = 0, live;
 
     house_init(&h);
     live = h.live.oom.live;
     for (; served == NULL; room++) {
         atomic_store(&h.live.oom.left, room);
-        served = rp_served_find(h.server, text("replay"), &h.err);
+        served = rp_served_table_find(h.server, text("replay"), &h.err);
         atomic_store(&h.live.oom.left, RP_TEST_OOM_UNLIMITED);
         if (served != NULL) break;
         assert_int_equal(h.err.code, RP_NO_RESOURCE);
     }
     assert_true(room >= 2);
     assert_true(h.live.oom.live > live);
-    rp_served_unref(served);
+    rp_served_table_unref(served);
     house_deinit(&h);
 }
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/rpc/replay_task.h"
+#include "server/rpc/items_task.h"
 
+#include <assert.h>
 #include <stdio.h>
 
+#include "server/core/connection_room.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
 
 enum {
-    STEP_BYTES = 2 << 20,     /* of work in one turn: a millisecond or a few */
-    ROOM_AGAIN_NS = 50000000, /* to look again for room, if nobody says that there is some */
+    STEP_BYTES = 2 << 20,     /* of work in one turn: a few milliseconds at most */
+    ROOM_AGAIN_NS = 50000000, /* between two tries to get room without on_room */
 };
 
 static void on_due(rp_timer *timer)
@@ -77,7 +79,7 @@ void rp_items_begin_again(rp_items_task *items, size_t bytes)
     rp_loop *loop = rp_task_worker(&items->task)->loop;
 
     items->wanted_bytes = bytes;
-    rp_connection_starve(items->task.connection, bytes);
+    rp_connection_wait_for_room(items->task.connection, bytes);
     items->waits_for_room =
         rp_items_wait(items, rp_loop_now(loop) + ROOM_AGAIN_NS, try_to_begin);
 }
@@ -115,41 +117,45 @@ void rp_items_half_close(rp_task *task)
 
 void rp_items_hold(rp_items_task *items, rp_drawn *drawn, size_t held_bytes)
 {
+    assert(items->drawn == NULL && items->held_bytes == 0); /* I3 */
     items->drawn = rp_drawn_ref(drawn);
     items->held_bytes = held_bytes;
 }
 
-/* Has the budget count so many bytes of the response that is being made. It has the room of its
- * samples. */
+/* Has the budget count `bytes` of the response that is being made, less those that are counted
+ * for its samples. */
 static void count_made(rp_items_task *items, size_t bytes)
 {
     rp_connection *c = items->task.connection;
 
     bytes = bytes > items->held_bytes ? bytes - items->held_bytes : 0;
+    assert(c->making_bytes >= items->made_bytes); /* I2 */
     c->making_bytes += bytes - items->made_bytes;
     items->made_bytes = bytes;
     rp_connection_count(c);
 }
 
-static void let_go(rp_items_task *items)
+static void release_all(rp_items_task *items)
 {
     rp_worker *worker = rp_task_worker(&items->task);
 
-    if (items->is_answering) rp_replay_answer_deinit(&items->answer);
-    items->is_answering = false;
+    if (items->is_responding) rp_items_response_deinit(&items->response);
+    items->is_responding = false;
+    assert(items->task.connection->makers >= (size_t)items->is_making); /* I1 */
     items->task.connection->makers -= items->is_making;
     items->is_making = false;
-    count_made(items, 0); /* and the response, which is on its way */
+    count_made(items, 0); /* also counts the response, which may have been sent */
     rp_reply_release(&worker->replies, items->reply);
     items->reply = NULL;
-    rp_sample_room_deinit(&items->room, worker, items->count);
+    rp_sample_array_deinit(&items->room, worker, items->count);
+    assert(items->drawn != NULL || items->held_bytes == 0); /* I3 */
     if (items->drawn != NULL) rp_drawn_give(items->drawn, items->held_bytes);
     rp_drawn_unref(items->drawn);
     items->drawn = NULL;
     items->held_bytes = 0;
 }
 
-/* Damaged data is ours to answer for, not the peer's; what is too large is refused. */
+/* A response that is too large is refused; damaged data is an error of the server. */
 static void fail(rp_items_task *items, const rp_error *error)
 {
     if (error->code == RP_NO_RESOURCE)
@@ -158,14 +164,14 @@ static void fail(rp_items_task *items, const rp_error *error)
         rp_task_abort(&items->task, error->code, error->text);
 }
 
-static void note_sent(rp_items_task *items)
+static void count_sent(rp_items_task *items)
 {
     rp_table_counters *counters =
         rp_table_metrics_loop(items->served->metrics, rp_task_worker(&items->task)->index);
 
     if (items->task.method != RP_METHOD_SAMPLE) return;
     rp_counter_add(&counters->sampled_items, items->count);
-    rp_counter_add(&counters->sampled_bytes, rp_replay_answer_bytes(&items->answer));
+    rp_counter_add(&counters->sampled_bytes, rp_items_response_bytes(&items->response));
 }
 
 static void step(rp_items_task *items)
@@ -175,28 +181,29 @@ static void step(rp_items_task *items)
     rp_error error = {0};
     bool done = false;
 
-    if (rp_replay_answer_step(&items->answer, STEP_BYTES, &done, &error) != RP_OK) {
+    assert(items->is_responding && items->reply != NULL); /* I4 */
+    if (rp_items_response_step(&items->response, STEP_BYTES, &done, &error) != RP_OK) {
         fail(items, &error);
-        let_go(items);
+        release_all(items);
         return;
     }
-    count_made(items, rp_replay_answer_bytes(&items->answer));
+    count_made(items, rp_items_response_bytes(&items->response));
     if (done) {
         rp_reply *reply = items->reply;
-        note_sent(items);
+        count_sent(items);
         items->reply = NULL;
-        rp_task_answer(&items->task, reply);
-        let_go(items);
+        rp_task_respond(&items->task, reply);
+        release_all(items);
     } else {
         c->makers += !items->is_making;
         items->is_making = true;
-        /* Not in bulk: one call of a connection makes its answer at a time. */
+        /* Not in bulk: one call of a connection makes its response at a time. */
         (void)wait_until(items, rp_loop_now(worker->loop), step, false);
     }
 }
 
-/* A draw stops before its items pass message_bytes; but one item it always has, which is then
- * sent, however large, rather than lost. */
+/* A draw stops before its items pass message_bytes, but has one item at least. That one is sent
+ * even if it is larger, as it would be lost otherwise. */
 static size_t max_bytes(const rp_items_task *items)
 {
     size_t bytes = rp_task_worker(&items->task)->limits.message_bytes;
@@ -208,7 +215,7 @@ static size_t max_bytes(const rp_items_task *items)
 static void begin_response(rp_items_task *items)
 {
     rp_worker *worker = rp_task_worker(&items->task);
-    const rp_replay_material material = {
+    const rp_items_material material = {
         .samples = items->room.samples,
         .count = items->count,
         .table = items->served->name,
@@ -221,14 +228,15 @@ static void begin_response(rp_items_task *items)
     if (!await_room(items, 0, begin_response)) return;
     items->reply = rp_task_reply(&items->task);
     if (items->reply == NULL) return;
-    rp_replay_answer_init(&items->answer, &worker->server->alloc, worker->server->hash_seed,
-                          &material, items->reply);
-    items->is_answering = true;
+    rp_items_response_init(&items->response, &worker->server->alloc, worker->server->hash_seed,
+                           &material, items->reply);
+    items->is_responding = true;
     step(items);
 }
 
-void rp_items_answer(rp_items_task *items, size_t count)
+void rp_items_respond(rp_items_task *items, size_t count)
 {
+    assert(count <= items->room.count);
     items->count = count;
     begin_response(items);
 }
@@ -236,6 +244,6 @@ void rp_items_answer(rp_items_task *items, size_t count)
 void rp_items_close(rp_items_task *items)
 {
     rp_items_stop_waiting(items);
-    let_go(items);
-    rp_served_unref(items->served);
+    release_all(items);
+    rp_served_table_unref(items->served);
 }

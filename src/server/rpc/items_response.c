@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/rpc/replay_answer.h"
+#include "server/rpc/items_response.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "chunk/chunk.h"
@@ -16,7 +17,7 @@ enum {
     CHUNKS,
     ENTRIES,
     DONE,
-    /* What things count for as work, in bytes. */
+    /* The work of an item and of a slice, in bytes. */
     ITEM_WORK = 256,
     SLICE_WORK = 32,
     LEAST_SLICE_BYTES = 4,     /* in an entry */
@@ -24,51 +25,51 @@ enum {
     MAX_CHUNK_WORK = 32 << 20, /* larger chunks are not cut: that would take too long */
 };
 
-struct rp_answer_chunk {
+struct rp_response_chunk {
     rp_chunk *chunk; /* borrowed from the samples */
     rp_chunk *cut;   /* a reference, or NULL */
     size_t first, end;
 };
 
-void rp_replay_answer_init(rp_replay_answer *answer, const rp_allocator *alloc, uint64_t seed,
-                           const rp_replay_material *material, rp_reply *reply)
+void rp_items_response_init(rp_items_response *response, const rp_allocator *alloc,
+                            uint64_t seed, const rp_items_material *material, rp_reply *reply)
 {
-    *answer = (rp_replay_answer){
+    *response = (rp_items_response){
         .alloc = *alloc,
         .material = *material,
         .reply = reply,
         .phase = material->with_chunks ? GATHER : ENTRIES,
         .cut_left = material->max_cut_bytes,
     };
-    rp_map_init(&answer->map, alloc, seed);
+    rp_map_init(&response->map, alloc, seed);
 }
 
-void rp_replay_answer_deinit(rp_replay_answer *answer)
+void rp_items_response_deinit(rp_items_response *response)
 {
-    const rp_allocator *alloc = &answer->alloc;
+    const rp_allocator *alloc = &response->alloc;
 
-    for (size_t i = 0; i < answer->chunk_count; i++) rp_chunk_unref(answer->chunks[i].cut);
-    rp_release(alloc, answer->chunks, answer->chunk_capacity * sizeof *answer->chunks);
-    rp_release(alloc, answer->slices, answer->slice_capacity * sizeof *answer->slices);
-    rp_release(alloc, answer->columns, answer->column_capacity * sizeof *answer->columns);
-    rp_decoder_free(answer->decoder);
-    rp_map_deinit(&answer->map);
+    for (size_t i = 0; i < response->chunk_count; i++) rp_chunk_unref(response->chunks[i].cut);
+    rp_release(alloc, response->chunks, response->chunk_capacity * sizeof *response->chunks);
+    rp_release(alloc, response->slices, response->slice_capacity * sizeof *response->slices);
+    rp_release(alloc, response->columns, response->column_capacity * sizeof *response->columns);
+    rp_decoder_free(response->decoder);
+    rp_map_deinit(&response->map);
 }
 
-size_t rp_replay_answer_bytes(const rp_replay_answer *answer)
+size_t rp_items_response_bytes(const rp_items_response *response)
 {
-    return answer->reply->bytes.size + answer->reply->borrowed;
+    return response->reply->bytes.size + response->reply->borrowed;
 }
 
-/* How many bytes may be added. */
-static size_t room(const rp_replay_answer *a)
+/* Bytes that may be added. */
+static size_t room(const rp_items_response *a)
 {
-    size_t bytes = rp_replay_answer_bytes(a);
+    size_t bytes = rp_items_response_bytes(a);
 
     return bytes < a->material.max_bytes ? a->material.max_bytes - bytes : 0;
 }
 
-static rp_status too_large(const rp_replay_answer *a, rp_error *err)
+static rp_status too_large(const rp_items_response *a, rp_error *err)
 {
     return rp_fail(err, RP_NO_RESOURCE,
                    "the answer would be over the limit message_bytes of %zu; ask for fewer of "
@@ -76,12 +77,12 @@ static rp_status too_large(const rp_replay_answer *a, rp_error *err)
                    a->material.max_bytes, a->material.count);
 }
 
-static void work(rp_replay_answer *a, size_t bytes)
+static void work(rp_items_response *a, size_t bytes)
 {
     a->work_left = bytes < a->work_left ? a->work_left - bytes : 0;
 }
 
-static rp_answer_chunk *find(const rp_replay_answer *a, uint64_t key)
+static rp_response_chunk *find(const rp_items_response *a, uint64_t key)
 {
     uint32_t tag = rp_map_tag(&a->map, key), slot;
     rp_map_cursor at = rp_map_start(&a->map, tag);
@@ -91,7 +92,7 @@ static rp_answer_chunk *find(const rp_replay_answer *a, uint64_t key)
     return NULL;
 }
 
-static rp_status add_chunk(rp_replay_answer *a, rp_chunk *chunk, rp_error *err)
+static rp_status add_chunk(rp_items_response *a, rp_chunk *chunk, rp_error *err)
 {
     if (a->chunk_count == a->chunk_capacity) {
         size_t capacity = a->chunk_capacity > 0 ? 2 * a->chunk_capacity : 16;
@@ -103,16 +104,17 @@ static rp_status add_chunk(rp_replay_answer *a, rp_chunk *chunk, rp_error *err)
     }
     if (rp_map_reserve(&a->map, 1) != RP_OK) return rp_fail_memory(err, sizeof(rp_map_bucket));
     rp_map_insert(&a->map, rp_map_tag(&a->map, chunk->origin.key), (uint32_t)a->chunk_count);
-    a->chunks[a->chunk_count++] = (rp_answer_chunk){.chunk = chunk, .first = SIZE_MAX};
+    a->chunks[a->chunk_count++] = (rp_response_chunk){.chunk = chunk, .first = SIZE_MAX};
     return RP_OK;
 }
 
-/* A key is its writer's choice. Two writers may have chosen the same, which an answer cannot
- * say; one that sent a chunk again has sent the same bytes. */
-static rp_status note_chunk(rp_replay_answer *a, rp_chunk *chunk, rp_error *err)
+/* Adds a chunk. Writers choose keys, and two of them may have chosen the same one for different
+ * bytes: a response cannot express that. */
+static rp_status gather_chunk(rp_items_response *a, rp_chunk *chunk, rp_error *err)
 {
-    const rp_answer_chunk *found = find(a, chunk->origin.key);
+    const rp_response_chunk *found = find(a, chunk->origin.key);
 
+    assert(a->phase == GATHER); /* R1 */
     if (found == NULL) return add_chunk(a, chunk, err);
     if (found->chunk == chunk) return RP_OK;
     work(a, chunk->wire_bytes);
@@ -123,28 +125,29 @@ static rp_status note_chunk(rp_replay_answer *a, rp_chunk *chunk, rp_error *err)
                    chunk->origin.key);
 }
 
-static void note_rows(rp_replay_answer *a, const rp_slice *slice)
+static void gather_rows(rp_items_response *a, const rp_slice *slice)
 {
-    rp_answer_chunk *found = find(a, slice->chunk->origin.key);
+    rp_response_chunk *found = find(a, slice->chunk->origin.key);
     size_t end = (size_t)slice->offset + slice->length;
 
+    assert(found != NULL); /* R3 */
     if (slice->offset < found->first) found->first = slice->offset;
     if (end > found->end) found->end = end;
 }
 
-static rp_status gather(rp_replay_answer *a, const rp_sample *sample, rp_error *err)
+static rp_status gather(rp_items_response *a, const rp_sample *sample, rp_error *err)
 {
     const rp_trajectory *trajectory = sample->trajectory;
 
     work(a, ITEM_WORK + trajectory->chunk_count * SLICE_WORK);
     for (size_t i = 0; i < trajectory->chunk_count; i++) {
-        rp_status st = note_chunk(a, trajectory->chunks[i], err);
+        rp_status st = gather_chunk(a, trajectory->chunks[i], err);
         if (st != RP_OK) return st;
     }
     if (!a->material.cut_rows) return RP_OK;
     for (size_t i = 0; i < trajectory->column_count; i++) {
         rp_slices column = rp_trajectory_slices(trajectory, i);
-        for (size_t j = 0; j < column.slice_count; j++) note_rows(a, &column.slices[j]);
+        for (size_t j = 0; j < column.slice_count; j++) gather_rows(a, &column.slices[j]);
         a->slice_bytes += column.slice_count * LEAST_SLICE_BYTES;
         if (a->slice_bytes > a->material.max_bytes) return too_large(a, err);
         work(a, column.slice_count * SLICE_WORK);
@@ -152,21 +155,23 @@ static rp_status gather(rp_replay_answer *a, const rp_sample *sample, rp_error *
     return RP_OK;
 }
 
-static rp_status cut(rp_replay_answer *a, rp_answer_chunk *c, rp_error *err)
+static rp_status cut(rp_items_response *a, rp_response_chunk *c, rp_error *err)
 {
-    size_t count = c->end - c->first, cost = rp_row_cut_cost(c->chunk, c->first, count);
+    size_t count = c->end - c->first, cost;
 
+    assert(c->first < c->end && c->cut == NULL);
+    cost = rp_row_cut_cost(c->chunk, c->first, count);
     if (cost == 0 || cost > MAX_CHUNK_WORK || cost > a->cut_left) return RP_OK;
     a->cut_left -= cost;
     work(a, cost);
     if (a->decoder == NULL && rp_decoder_new(&a->alloc, 0, &a->decoder) != RP_OK)
         return rp_fail_memory(err, cost);
     rp_status st = rp_row_cut(&a->alloc, a->decoder, c->chunk, c->first, count, &c->cut, err);
-    rp_decoder_clear(a->decoder); /* which would keep the chunk */
+    rp_decoder_clear(a->decoder); /* so that it does not keep the chunk */
     return st;
 }
 
-static rp_status write_chunk(rp_replay_answer *a, rp_answer_chunk *c, rp_error *err)
+static rp_status write_chunk(rp_items_response *a, rp_response_chunk *c, rp_error *err)
 {
     const rp_chunk *chunk = c->chunk;
     rp_status st = a->material.cut_rows ? cut(a, c, err) : RP_OK;
@@ -178,7 +183,7 @@ static rp_status write_chunk(rp_replay_answer *a, rp_answer_chunk *c, rp_error *
     return rp_wire_add_chunk(a->reply, chunk) ? RP_OK : rp_fail_memory(err, chunk->wire_bytes);
 }
 
-static bool is_cut(const rp_replay_answer *a, const rp_trajectory *trajectory)
+static bool is_cut(const rp_items_response *a, const rp_trajectory *trajectory)
 {
     if (!a->material.cut_rows || !a->material.with_chunks) return false;
     for (size_t i = 0; i < trajectory->chunk_count; i++)
@@ -186,7 +191,7 @@ static bool is_cut(const rp_replay_answer *a, const rp_trajectory *trajectory)
     return false;
 }
 
-static bool reserve(rp_replay_answer *a, size_t columns, size_t slices)
+static bool reserve(rp_items_response *a, size_t columns, size_t slices)
 {
     if (columns > a->column_capacity) {
         if (!rp_resize_array(&a->alloc, &a->columns, a->column_capacity, columns,
@@ -204,7 +209,7 @@ static bool reserve(rp_replay_answer *a, size_t columns, size_t slices)
 }
 
 /* The same item over cut chunks. Returns owned. */
-static rp_status shift(rp_replay_answer *a, const rp_trajectory *from, rp_trajectory **out,
+static rp_status shift(rp_items_response *a, const rp_trajectory *from, rp_trajectory **out,
                        rp_error *err)
 {
     size_t count = 0;
@@ -216,12 +221,14 @@ static rp_status shift(rp_replay_answer *a, const rp_trajectory *from, rp_trajec
     count = 0;
     for (size_t i = 0; i < from->column_count; i++) {
         rp_slices column = rp_trajectory_slices(from, i);
+        assert(count + column.slice_count <= a->slice_capacity);
         a->columns[i] = column;
         a->columns[i].slices = a->slices + count;
         for (size_t j = 0; j < column.slice_count; j++) {
             rp_slice slice = column.slices[j];
-            const rp_answer_chunk *c = find(a, slice.chunk->origin.key);
+            const rp_response_chunk *c = find(a, slice.chunk->origin.key);
             slice.chunk = c->cut != NULL ? c->cut : c->chunk;
+            assert(c->cut == NULL || slice.offset >= c->first);
             if (c->cut != NULL) slice.offset -= (uint32_t)c->first;
             a->slices[count++] = slice;
         }
@@ -229,8 +236,9 @@ static rp_status shift(rp_replay_answer *a, const rp_trajectory *from, rp_trajec
     return rp_trajectory_new(&a->alloc, a->columns, from->column_count, out, err);
 }
 
-/* Keeps alive what the reply has borrowed. Takes the trajectory in any case. */
-static bool hold(rp_replay_answer *a, rp_trajectory *trajectory)
+/* Has the reply hold a trajectory whose chunks it refers to. Takes the trajectory in any case.
+ */
+static bool hold(rp_items_response *a, rp_trajectory *trajectory)
 {
     bool is_borrowed = false;
 
@@ -242,7 +250,7 @@ static bool hold(rp_replay_answer *a, rp_trajectory *trajectory)
     return !is_borrowed || !a->material.with_chunks;
 }
 
-static rp_status write_entry(rp_replay_answer *a, const rp_sample *sample, rp_error *err)
+static rp_status write_entry(rp_items_response *a, const rp_sample *sample, rp_error *err)
 {
     rp_sample shown = *sample;
     size_t size;
@@ -264,12 +272,13 @@ static rp_status write_entry(rp_replay_answer *a, const rp_sample *sample, rp_er
     return hold(a, shown.trajectory) && ok ? RP_OK : rp_fail_memory(err, size);
 }
 
-/* Deals with the next one of this phase. */
-static rp_status go_on(rp_replay_answer *a, rp_error *err)
+/* Handles the next sample or chunk of this phase. */
+static rp_status advance(rp_items_response *a, rp_error *err)
 {
     size_t count = a->phase == CHUNKS ? a->chunk_count : a->material.count;
     const rp_sample *sample;
 
+    assert(a->phase >= GATHER && a->phase < DONE && a->next <= count); /* R1 */
     if (a->next == count) {
         a->phase++;
         a->next = 0;
@@ -284,14 +293,14 @@ static rp_status go_on(rp_replay_answer *a, rp_error *err)
     return a->phase == GATHER ? gather(a, sample, err) : write_entry(a, sample, err);
 }
 
-rp_status rp_replay_answer_step(rp_replay_answer *answer, size_t bytes, bool *done,
-                                rp_error *err)
+rp_status rp_items_response_step(rp_items_response *response, size_t bytes, bool *done,
+                                 rp_error *err)
 {
     rp_status st = RP_OK;
 
-    answer->work_left = bytes;
-    while (st == RP_OK && answer->phase != DONE && answer->work_left > 0)
-        st = go_on(answer, err);
-    *done = answer->phase == DONE;
+    response->work_left = bytes;
+    while (st == RP_OK && response->phase != DONE && response->work_left > 0)
+        st = advance(response, err);
+    *done = response->phase == DONE;
     return st;
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/core/page_answer.h"
+#include "server/core/page_response.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "reprise/version.h"
+#include "server/core/connection_room.h"
 #include "util/clock.h"
 
 static void describe(void *ctx, rp_server_view *view)
@@ -13,11 +15,11 @@ static void describe(void *ctx, rp_server_view *view)
     *view = (rp_server_view){
         .version = RP_VERSION,
         .uptime_ns = rp_now_ns() - server->started_ns,
-        .addresses = server->addresses,
-        .address_count = server->listener_count,
+        .addresses = server->acceptor.addresses,
+        .address_count = server->acceptor.listener_count,
         .metrics = server->metrics,
     };
-    /* Acquire: whoever sees it loaded sees all that was done to load it. */
+    /* Acquire: pairs with rp_server_set_health(), so that the loaded store is visible. */
     if (atomic_load_explicit(&server->is_loaded, memory_order_acquire)) {
         view->store = server->store;
         view->is_durable = server->safety.durable != NULL;
@@ -48,8 +50,8 @@ rp_page_host rp_page_host_of(rp_server *server)
     };
 }
 
-void rp_page_answer_call(rp_connection *connection, rp_call *call, const char *method,
-                         const char *path, const char *authorization)
+void rp_page_respond(rp_connection *connection, rp_call *call, const char *method,
+                     const char *path, const char *authorization)
 {
     rp_worker *worker = connection->worker;
     rp_page_host host = rp_page_host_of(worker->server);
@@ -64,6 +66,7 @@ void rp_page_answer_call(rp_connection *connection, rp_call *call, const char *m
 
     rp_buf_init(&answer.body, &worker->server->alloc);
     rp_page_render(&host, &request, &answer);
+    assert(answer.status >= 200 && answer.status < 600 && answer.content_type != NULL);
     if (body != NULL) {
         if (!answer.head_only) rp_buf_append(&body->bytes, answer.body.data, answer.body.size);
         if (body->bytes.size > rp_connection_room(connection, RP_QUEUE_OUT)) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire/h2/h2.h"
+/* Sets up a connection, ends it, and answers questions about it. */
+#include <assert.h>
 
 #include "util/mem.h"
 #include "wire/h2/h2_inside.h"
@@ -18,6 +19,8 @@ void rp_h2_free_call(rp_h2 *h2, rp_call *call)
     if (h2->direct == call) h2->direct = NULL;
     rp_h2_drop_received(call);
     rp_h2_drop_replies(call);
+    assert(call->queued == 0 && call->first_waiting == NULL && !call->counted_assembling);
+    assert(call->prev != NULL ? call->prev->next == call : h2->calls == call);
     *(call->prev != NULL ? &call->prev->next : &h2->calls) = call->next;
     if (call->next != NULL) call->next->prev = call->prev;
     rp_release(&h2->alloc, call, sizeof *call);
@@ -27,6 +30,8 @@ static void close_call(rp_h2 *h2, rp_call *call)
 {
     call->closed = true;
     if (call->opened) h2->handler->on_close(h2->user, call);
+    assert(h2->call_count > 0); /* H1 */
+    assert(call->leftover == 0 || h2->leftovers > 0);
     h2->call_count--;
     if (call->leftover > 0) h2->leftovers--;
     /* Both sides may end a call at the same time. */
@@ -55,7 +60,7 @@ static ssize_t frame_bytes(nghttp2_session *session, uint8_t type, int32_t id,
 {
     (void)session, (void)type, (void)id, (void)session_window, (void)stream_window;
     (void)max_frame, (void)user;
-    return RP_H2_FRAME; /* the session makes it smaller where it must */
+    return RP_H2_FRAME; /* the session reduces it where necessary */
 }
 
 static rp_status open_session(rp_h2 *h2)
@@ -84,11 +89,11 @@ static rp_status open_session(rp_h2 *h2)
     nghttp2_session_callbacks_set_data_source_read_length_callback(callbacks, frame_bytes);
     nghttp2_option_set_no_auto_window_update(option, 1);
     nghttp2_option_set_no_closed_streams(option, 1);
-    /* Resets are counted here, by what they cost: a client that takes its samples and leaves is
-     * no attacker, however often it does so. */
+    /* rp_h2_nuisance() counts resets by their cost: a client that has its samples and resets
+     * the call is no attacker. */
     nghttp2_option_set_stream_reset_rate_limit(option, UINT64_MAX, UINT64_MAX);
-    /* A server counts pings here, too. A client lets its server ping as it likes, but not
-     * without reading the answers. */
+    /* The same for pings of a server's peer. A client accepts any number of pings from its
+     * server, as long as the server reads the acknowledgements. */
     nghttp2_option_set_max_outbound_ack(option, h2->is_client ? RP_H2_MOST_ACKS : SIZE_MAX);
     if (h2->is_client)
         result = nghttp2_session_client_new3(&h2->session, callbacks, h2, option, &memory);
@@ -101,12 +106,12 @@ out:
     return st;
 }
 
-/* Makes the frame with our settings, and puts the limit of streams into it. nghttp2 is not told
- * that limit: it would end the connection of a peer that passes it, while we refuse the stream
- * (rp_h2_on_begin_headers). */
+/* Makes the frame of our settings, and writes the limit of streams into it. nghttp2 does not
+ * get that limit: it would end the connection of a peer that exceeds it, while we refuse the
+ * stream (rp_h2_on_begin_headers()). */
 static rp_status announce_streams(rp_h2 *h2)
 {
-    enum { VALUE_AT = 9 + 2 }; /* of the first entry, behind the head of the frame and its id */
+    enum { VALUE_AT = 9 + 2 }; /* of the first entry, after the frame header and the id */
     const uint8_t *frame;
     ssize_t size = nghttp2_session_mem_send(h2->session, &frame);
 
@@ -117,7 +122,7 @@ static rp_status announce_streams(rp_h2 *h2)
     return RP_OK;
 }
 
-static rp_status say_hello(rp_h2 *h2)
+static rp_status send_settings(rp_h2 *h2)
 {
     const nghttp2_settings_entry settings[] = {
         h2->is_client
@@ -157,7 +162,7 @@ rp_status rp_h2_open(const rp_allocator *alloc, const rp_h2_handler *handler, vo
     rp_buf_init(&h2->head, &h2->alloc);
     rp_buf_init(&h2->control, &h2->alloc);
     st = open_session(h2);
-    if (st == RP_OK) st = say_hello(h2);
+    if (st == RP_OK) st = send_settings(h2);
     if (st != RP_OK) {
         rp_h2_free(h2);
         return st;
@@ -174,7 +179,7 @@ rp_status rp_h2_new(const rp_allocator *alloc, const rp_h2_handler *handler, voi
 
 size_t rp_h2_close_calls(rp_h2 *h2, size_t most)
 {
-    h2->broken = h2->starved = true; /* the session still points at calls that are gone */
+    h2->broken = h2->starved = true; /* the session still points at calls that are freed */
     for (; most > 0 && h2->calls != NULL; most--) close_call(h2, h2->calls);
     return h2->call_count;
 }
@@ -184,6 +189,8 @@ void rp_h2_free(rp_h2 *h2)
     if (h2 == NULL) return;
     if (h2->is_client) rp_h2_end_client(h2);
     while (h2->calls != NULL) close_call(h2, h2->calls);
+    assert(h2->call_count == 0 && h2->held == 0 && h2->leftovers == 0);  /* H1, H3 */
+    assert(h2->assembling == 0 && h2->partial == 0 && h2->awaited == 0); /* H4 */
     nghttp2_session_del(h2->session);
     while (h2->landing != NULL) {
         rp_reply *reply = h2->landing;

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/core/served.h"
+#include "server/core/served_table.h"
+
+#include <assert.h>
 
 #include "util/error.h"
 #include "util/mem.h"
 
 enum { MAX_PENDING = 1000, MAX_NAME_SHOWN = 128 };
 
-rp_served *rp_served_ref(rp_served *served)
+rp_served_table *rp_served_table_ref(rp_served_table *served)
 {
     rp_refcount_inc(&served->refs);
     return served;
 }
 
-void rp_served_unref(rp_served *served)
+void rp_served_table_unref(rp_served_table *served)
 {
     if (served == NULL || !rp_refcount_dec(&served->refs)) return;
+    assert(atomic_load(&served->pending_inserts) == 0);
     rp_allocator alloc = served->alloc;
     rp_table_metrics_unref(served->metrics);
     rp_table_unref(served->table);
     rp_release(&alloc, served, sizeof *served + served->name_size + 1);
 }
 
-/* A tenth of the table, as Reverb has it, with its 32-bit tenth. */
+/* A tenth of the table, computed as Reverb does, with a 32-bit 0.1. */
 static size_t max_pending(const rp_table_info *info)
 {
     double tenth = (double)info->max_size * (double)0.1f;
@@ -31,10 +34,10 @@ static size_t max_pending(const rp_table_info *info)
 }
 
 /* Takes the reference to `table`. */
-static rp_served *make(rp_server *server, rp_table *table, rp_string name)
+static rp_served_table *make(rp_server *server, rp_table *table, rp_string name)
 {
-    size_t bytes = sizeof(rp_served) + name.size + 1;
-    rp_served *served = rp_alloc_zero(&server->alloc, bytes);
+    size_t bytes = sizeof(rp_served_table) + name.size + 1;
+    rp_served_table *served = rp_alloc_zero(&server->alloc, bytes);
     rp_table_info info;
 
     if (served == NULL) {
@@ -50,24 +53,25 @@ static rp_served *make(rp_server *server, rp_table *table, rp_string name)
     atomic_init(&served->max_pending, max_pending(&info));
     served->metrics = rp_metrics_table(server->metrics, served->name);
     if (served->metrics == NULL) {
-        rp_served_unref(served);
+        rp_served_table_unref(served);
         return NULL;
     }
     return served;
 }
 
-static rp_served **find_locked(rp_server *server, rp_string name) RP_REQUIRES(server->lock)
+static rp_served_table **find_locked(rp_server *server, rp_string name)
+    RP_REQUIRES(server->lock)
 {
-    rp_served **link = &server->served;
+    rp_served_table **link = &server->served;
 
-    while (*link != NULL && !rp_served_is(*link, name)) link = &(*link)->next;
+    while (*link != NULL && !rp_served_table_is(*link, name)) link = &(*link)->next;
     return link;
 }
 
-rp_served *rp_served_find(rp_server *server, rp_string name, rp_error *err)
+rp_served_table *rp_served_table_find(rp_server *server, rp_string name, rp_error *err)
 {
     rp_table *table = rp_store_find_table(server->store, name);
-    rp_served *served, *stale = NULL, **link;
+    rp_served_table *served, *stale = NULL, **link;
 
     if (table == NULL) {
         int shown = (int)(name.size < MAX_NAME_SHOWN ? name.size : MAX_NAME_SHOWN);
@@ -77,7 +81,7 @@ rp_served *rp_served_find(rp_server *server, rp_string name, rp_error *err)
     rp_mutex_lock(&server->lock);
     link = find_locked(server, name);
     served = *link;
-    if (served != NULL && served->table != table) { /* dropped, and made anew */
+    if (served != NULL && served->table != table) { /* dropped, and a new one was created */
         stale = served;
         *link = served->next;
         served = NULL;
@@ -87,27 +91,28 @@ rp_served *rp_served_find(rp_server *server, rp_string name, rp_error *err)
     } else {
         served = make(server, table, name);
         if (served != NULL) {
+            assert(*find_locked(server, name) == NULL); /* U1 */
             served->next = server->served;
             server->served = served;
         }
     }
-    if (served != NULL) served = rp_served_ref(served);
+    if (served != NULL) served = rp_served_table_ref(served);
     rp_mutex_unlock(&server->lock);
-    rp_served_unref(stale);
+    rp_served_table_unref(stale);
     if (served == NULL) (void)rp_fail_memory(err, sizeof *served);
     return served;
 }
 
-rp_served *rp_served_of(rp_task *task, rp_string name)
+rp_served_table *rp_served_table_of(rp_task *task, rp_string name)
 {
     rp_error error;
-    rp_served *served = rp_served_find(rp_task_worker(task)->server, name, &error);
+    rp_served_table *served = rp_served_table_find(rp_task_worker(task)->server, name, &error);
 
     if (served == NULL) rp_task_finish(task, error.code, error.text);
     return served;
 }
 
-void rp_served_altered(rp_served *served)
+void rp_served_table_altered(rp_served_table *served)
 {
     rp_table_info info;
 
@@ -115,13 +120,13 @@ void rp_served_altered(rp_served *served)
     atomic_store_explicit(&served->max_pending, max_pending(&info), memory_order_relaxed);
 }
 
-void rp_served_forget(rp_server *server, const char *name)
+void rp_served_table_forget(rp_server *server, const char *name)
 {
     const rp_string key = {name, strlen(name)};
-    rp_served *served, **link;
+    rp_served_table *served, **link;
     rp_table *table;
 
-    /* All under the lock: whoever finds a table for the first time does so, too. */
+    /* All under the lock, as rp_served_table_find() adds entries under it. */
     rp_mutex_lock(&server->lock);
     table = rp_store_find_table(server->store, key);
     link = find_locked(server, key);
@@ -133,20 +138,20 @@ void rp_served_forget(rp_server *server, const char *name)
     if (table == NULL) rp_metrics_forget_table(server->metrics, name);
     rp_mutex_unlock(&server->lock);
     rp_table_unref(table);
-    rp_served_unref(served);
+    rp_served_table_unref(served);
 }
 
-void rp_served_forget_all(rp_server *server)
+void rp_served_table_forget_all(rp_server *server)
 {
-    rp_served *served;
+    rp_served_table *served;
 
     rp_mutex_lock(&server->lock);
     served = server->served;
     server->served = NULL;
     rp_mutex_unlock(&server->lock);
     while (served != NULL) {
-        rp_served *next = served->next;
-        rp_served_unref(served);
+        rp_served_table *next = served->next;
+        rp_served_table_unref(served);
         served = next;
     }
 }

@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/core/gathering.h"
+#include "server/core/read_moderation.h"
+
+#include <assert.h>
 
 enum {
-    SHORTEST_NS = 200000, /* of full rests */
+    SHORTEST_NS = 200000, /* of full pauses */
     LONGEST_NS = 800000,
-    ENOUGH = 64,            /* messages: no need to rest longer */
-    HALF_EVERY = 4,         /* rests */
-    FIRST_LOOK = 3,         /* rests after which it is clear if nothing gathers at all */
-    VERDICT = 32,           /* rests after which the halves are held against the rest */
+    ENOUGH = 64,            /* messages after a pause: no need for a longer one */
+    HALF_EVERY = 4,         /* pauses */
+    FIRST_LOOK = 3,         /* pauses after which it is clear if nothing accumulates at all */
+    VERDICT = 32,           /* pauses after which half and full ones are compared */
     BUSY_NS = 2000000,      /* a peer that has been silent for longer is not busy */
-    OTHERS_NS = 10000000,   /* how long a message that waits for an answer keeps us awake */
-    SMALL_BYTES = 64 << 10, /* a turn that brings more has gathered enough */
+    OTHERS_NS = 10000000,   /* no pause for so long after a message whose peer waits */
+    SMALL_BYTES = 64 << 10, /* a turn with more bytes has accumulated enough */
     FIRST_BACKOFF = 64,
     MAX_BACKOFF = 4096,
 };
 
 enum { NO_REST, FULL_REST, HALF_REST };
 
-static void begin_again(rp_gathering *g)
+static void begin_again(rp_read_moderation *g)
 {
     g->full = g->half = 0;
     g->full_messages = g->half_messages = 0;
 }
 
-/* Resting was no use: less of it, or none for a while. */
-static void fail(rp_gathering *g)
+/* Pauses did not help: shorter ones, or none for a while. */
+static void fail(rp_read_moderation *g)
 {
     begin_again(g);
     if (g->rest_ns > SHORTEST_NS) {
@@ -35,10 +37,11 @@ static void fail(rp_gathering *g)
     g->backoff = g->backoff < FIRST_BACKOFF ? FIRST_BACKOFF : 2 * g->backoff;
     if (g->backoff > MAX_BACKOFF) g->backoff = MAX_BACKOFF;
     g->skip = g->backoff;
+    assert(g->skip <= MAX_BACKOFF); /* G3 */
     g->longest_ns = LONGEST_NS;
 }
 
-static void succeed(rp_gathering *g)
+static void succeed(rp_read_moderation *g)
 {
     if (g->full_messages < (uint64_t)ENOUGH * g->full && 2 * g->rest_ns <= g->longest_ns)
         g->rest_ns *= 2;
@@ -46,15 +49,16 @@ static void succeed(rp_gathering *g)
     begin_again(g);
 }
 
-/* What the rest before this turn has shown. */
-static void learn(rp_gathering *g, size_t messages)
+/* Records the messages after a pause, and decides after VERDICT pauses. */
+static void learn(rp_read_moderation *g, size_t messages)
 {
+    assert(g->full + g->half < VERDICT); /* G1 */
     *(g->rested == FULL_REST ? &g->full_messages : &g->half_messages) += messages;
     *(g->rested == FULL_REST ? &g->full : &g->half) += 1;
     if (g->full == FIRST_LOOK && g->half == 0 && g->full_messages <= FIRST_LOOK) {
         fail(g);
     } else if (g->full + g->half == VERDICT) {
-        /* As much in half the time, or nearly: it would not have sent more. */
+        /* Nearly as much in half the time: the peer waits for responses. */
         if (4 * g->half_messages * g->full >= 3 * g->full_messages * g->half)
             fail(g);
         else
@@ -62,7 +66,8 @@ static void learn(rp_gathering *g, size_t messages)
     }
 }
 
-int64_t rp_gathering_judge(rp_gathering *g, const rp_gathered *turn, int64_t now_ns)
+int64_t rp_read_moderation_judge(rp_read_moderation *g, const rp_turn_reads *turn,
+                                 int64_t now_ns)
 {
     bool is_busy = g->last_ns != 0 && now_ns - g->last_ns < BUSY_NS;
 
@@ -82,6 +87,8 @@ int64_t rp_gathering_judge(rp_gathering *g, const rp_gathered *turn, int64_t now
     if (!is_busy || turn->messages == 0 || turn->bytes > SMALL_BYTES ||
         (g->others_ns != 0 && now_ns - g->others_ns < OTHERS_NS))
         return 0;
+    assert(g->rest_ns >= SHORTEST_NS && g->rest_ns <= g->longest_ns &&
+           g->longest_ns <= LONGEST_NS); /* G2 */
     g->rested = (g->full + g->half + 1) % HALF_EVERY == 0 ? HALF_REST : FULL_REST;
     return g->rested == HALF_REST ? g->rest_ns / 2 : g->rest_ns;
 }

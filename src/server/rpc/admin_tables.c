@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables that come, change and go, and what they make wait: CreateTable, DropTable, AlterTable,
- * PauseTable, ResumeTable, WhyBlocked. */
-#include "server/core/served.h"
+/* CreateTable, DropTable, AlterTable, PauseTable, ResumeTable, WhyBlocked and Status. */
+#include <assert.h>
+
+#include "server/core/served_table.h"
+#include "server/rpc/methods.h"
 #include "store/store.h"
 #include "table/table_log.h"
 #include "tensor/tensor.h"
@@ -13,26 +15,28 @@
 #include "wire/replay_calls.h"
 #include "wire/signature_wire.h"
 
-/* A name with a zero behind it. Text has none within. */
+/* A name as a C string. Decoders refuse names with a zero byte. */
 typedef struct zero_name {
     char text[RP_WIRE_MAX_NAME_BYTES + 1];
 } zero_name;
 
 static void copy_name(zero_name *to, rp_string name)
 {
+    assert(name.size < sizeof to->text); /* the decoder has checked it */
     memcpy(to->text, name.data, name.size);
     to->text[name.size] = '\0';
 }
 
+/* Responds once the change `lsn` is safe, or with the error. */
 static void end(rp_task *task, rp_status st, uint64_t lsn, const rp_error *error)
 {
     if (st == RP_OK)
-        rp_task_answer_safely(task, NULL, lsn);
+        rp_task_respond_when_safe(task, NULL, lsn);
     else
         rp_task_finish(task, st, error->text);
 }
 
-/* Memory that the signatures of all tables may take: what a table keeps is not in max_bytes. */
+/* Memory that the signatures of all tables may take: max_bytes of a table does not count it. */
 enum { MOST_SIGNATURE_BYTES = 16 << 20 };
 
 /* RP_NO_RESOURCE if there is no room for one more signature. */
@@ -62,7 +66,7 @@ static rp_status check_signatures(rp_server *server, const rp_signature *more, r
         count + 1, bytes, MOST_SIGNATURE_BYTES);
 }
 
-/* The lock keeps others from making one between the check and the making. */
+/* Adds a table. The lock makes the check of the limits and the addition one step. */
 static rp_status add_table(rp_server *server, const rp_table_options *options, bool *is_over,
                            uint64_t *lsn, rp_error *err)
 {
@@ -124,7 +128,7 @@ static void on_create(rp_task *task, const uint8_t *data, size_t size, rp_block 
         create(task, &asked);
         return;
     }
-    error.code = RP_INVALID; /* a name that is too long is no name */
+    error.code = RP_INVALID; /* also for a name that is too long */
     rp_task_refuse(task, RP_REFUSED_DECODE, &error);
 }
 
@@ -133,7 +137,7 @@ const rp_task_kind rp_create_table_kind = {.bytes = sizeof(rp_task), .on_message
 static void on_drop(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
     rp_server *server = rp_task_worker(task)->server;
-    rp_served *served;
+    rp_served_table *served;
     rp_string table;
     zero_name name;
     rp_error error;
@@ -145,12 +149,12 @@ static void on_drop(rp_task *task, const uint8_t *data, size_t size, rp_block *b
         rp_task_refuse(task, RP_REFUSED_DECODE, &error);
         return;
     }
-    served = rp_served_of(task, table);
+    served = rp_served_table_of(task, table);
     if (served == NULL) return;
     copy_name(&name, table);
     st = rp_store_drop_table_logged(server->store, table, &lsn, &error);
-    if (st == RP_OK) rp_served_forget(server, name.text);
-    rp_served_unref(served);
+    if (st == RP_OK) rp_served_table_forget(server, name.text);
+    rp_served_table_unref(served);
     end(task, st, lsn, &error);
 }
 
@@ -183,7 +187,7 @@ static void on_alter(rp_task *task, const uint8_t *data, size_t size, rp_block *
 {
     rp_wire_alter_table asked;
     rp_table_change change;
-    rp_served *served;
+    rp_served_table *served;
     rp_error error;
     rp_status st;
     uint64_t lsn;
@@ -193,12 +197,12 @@ static void on_alter(rp_task *task, const uint8_t *data, size_t size, rp_block *
         rp_task_refuse(task, RP_REFUSED_DECODE, &error);
         return;
     }
-    served = rp_served_of(task, asked.table);
+    served = rp_served_table_of(task, asked.table);
     if (served == NULL) return;
     change = change_of(&asked, served->table);
     st = rp_table_alter_logged(served->table, &change, &lsn, &error);
-    rp_served_altered(served); /* some of it may be made even if it failed */
-    rp_served_unref(served);
+    rp_served_table_altered(served); /* also after a failure, as parts may have been changed */
+    rp_served_table_unref(served);
     end(task, st, lsn, &error);
 }
 
@@ -208,7 +212,7 @@ static void on_pause_or_resume(rp_task *task, const uint8_t *data, size_t size, 
 {
     bool is_pause = task->method == RP_METHOD_PAUSE_TABLE;
     rp_wire_pause_table asked;
-    rp_served *served;
+    rp_served_table *served;
     uint32_t sides;
     rp_error error;
     rp_status st;
@@ -219,12 +223,12 @@ static void on_pause_or_resume(rp_task *task, const uint8_t *data, size_t size, 
         rp_task_refuse(task, RP_REFUSED_DECODE, &error);
         return;
     }
-    served = rp_served_of(task, asked.table);
+    served = rp_served_table_of(task, asked.table);
     if (served == NULL) return;
     sides = (asked.inserts ? (uint32_t)RP_SIDE_INSERTS : 0) |
             (asked.samples ? (uint32_t)RP_SIDE_SAMPLES : 0);
     st = rp_table_set_paused_logged(served->table, sides, is_pause, &lsn, &error);
-    rp_served_unref(served);
+    rp_served_table_unref(served);
     end(task, st, lsn, &error);
 }
 
@@ -243,6 +247,7 @@ static bool visit_all(rp_server *server, void (*visit)(void *ctx, rp_table *tabl
     count = rp_store_find_tables(server->store, tables, capacity);
     if (count > capacity) count = capacity;
     for (size_t i = 0; i < count; i++) {
+        assert(tables[i] != NULL);
         visit(ctx, tables[i]);
         rp_table_unref(tables[i]);
     }
@@ -250,26 +255,26 @@ static bool visit_all(rp_server *server, void (*visit)(void *ctx, rp_table *tabl
     return true;
 }
 
-/* Calls it for the table of that name, or for all if it is empty. False, with the task told, if
- * that could not be. */
+/* Calls `visit` for the table of that name, or for all if it is empty. False, with the call
+ * ended, if there is no such table or no memory. */
 static bool visit_named(rp_task *task, rp_string name,
                         void (*visit)(void *ctx, rp_table *table), void *ctx)
 {
-    rp_served *served;
+    rp_served_table *served;
 
     if (name.size == 0) {
         if (visit_all(rp_task_worker(task)->server, visit, ctx)) return true;
         rp_task_finish(task, RP_NO_RESOURCE, "out of memory to list the tables");
         return false;
     }
-    served = rp_served_of(task, name);
+    served = rp_served_table_of(task, name);
     if (served == NULL) return false;
     visit(ctx, served->table);
-    rp_served_unref(served);
+    rp_served_table_unref(served);
     return true;
 }
 
-/* What is being described. */
+/* The calls that WhyBlocked has found so far. */
 typedef struct description {
     rp_waiting *room;
     size_t max_calls, calls, total;
@@ -281,8 +286,10 @@ static void describe(void *ctx, rp_table *table)
     description *d = ctx;
     int64_t now_ns = rp_now_ns();
     size_t capacity = d->max_calls - d->calls;
-    size_t count = rp_table_waiting(table, d->room, capacity);
+    size_t count;
 
+    assert(d->calls <= d->max_calls);
+    count = rp_table_waiting(table, d->room, capacity);
     d->total += count;
     if (count > capacity) count = capacity;
     for (size_t i = 0; i < count; i++)
@@ -318,13 +325,13 @@ static void on_why_blocked(rp_task *task, const uint8_t *data, size_t size, rp_b
         return;
     }
     rp_wire_write_waiting_total(d.out, d.total);
-    rp_task_answer_in_room(task, reply);
+    rp_task_respond_in_room(task, reply);
 }
 
-const rp_task_kind rp_why_blocked_kind = {.bytes = sizeof(rp_task),
-                                          .on_message = on_why_blocked};
+const rp_task_kind rp_why_blocked_kind = {
+    .bytes = sizeof(rp_task), .visits_tables = true, .on_message = on_why_blocked};
 
-static void tell_status(void *out, rp_table *table)
+static void write_status(void *out, rp_table *table)
 {
     rp_table_info info;
 
@@ -348,7 +355,7 @@ static void on_status(rp_task *task, const uint8_t *data, size_t size, rp_block 
     }
     reply = rp_task_reply(task);
     if (reply == NULL) return;
-    if (!without_tables && !visit_named(task, table, tell_status, &reply->bytes)) {
+    if (!without_tables && !visit_named(task, table, write_status, &reply->bytes)) {
         rp_reply_release(&rp_task_worker(task)->replies, reply);
         return;
     }
@@ -356,7 +363,8 @@ static void on_status(rp_task *task, const uint8_t *data, size_t size, rp_block 
         rp_durable_get_info(durable, &info);
         rp_wire_write_durability(&reply->bytes, &info);
     }
-    rp_task_answer_in_room(task, reply);
+    rp_task_respond_in_room(task, reply);
 }
 
-const rp_task_kind rp_status_kind = {.bytes = sizeof(rp_task), .on_message = on_status};
+const rp_task_kind rp_status_kind = {
+    .bytes = sizeof(rp_task), .visits_tables = true, .on_message = on_status};

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/core/gathering.h"
+#include "server/core/read_moderation.h"
 
 #include "support/unit.h"
 
 enum { US = 1000, MS = 1000000 };
 
 /* A peer that sends `per_ms` messages a millisecond, whatever we do. */
-static int64_t rests_with_a_stream(rp_gathering *g, double per_ms, size_t turns)
+static int64_t rests_with_a_stream(rp_read_moderation *g, double per_ms, size_t turns)
 {
     int64_t now_ns = MS, rested = 0;
     double owed = 0;
 
     for (size_t i = 0; i < turns; i++) {
-        rp_gathered turn = {.messages = 0, .bytes = 500};
+        rp_turn_reads turn = {.messages = 0, .bytes = 500};
         int64_t rest_ns;
         while (owed < 1) {
             now_ns += 10 * US;
@@ -20,7 +20,7 @@ static int64_t rests_with_a_stream(rp_gathering *g, double per_ms, size_t turns)
         }
         turn.messages = (size_t)owed;
         owed -= (double)turn.messages;
-        rest_ns = rp_gathering_judge(g, &turn, now_ns);
+        rest_ns = rp_read_moderation_judge(g, &turn, now_ns);
         now_ns += rest_ns;
         owed += per_ms * (double)rest_ns / MS;
         rested += rest_ns > 0;
@@ -29,13 +29,13 @@ static int64_t rests_with_a_stream(rp_gathering *g, double per_ms, size_t turns)
 }
 
 /* A peer that sends `burst` messages, waits for their answers, and sends the next. */
-static int64_t rests_with_bursts(rp_gathering *g, size_t burst, size_t turns)
+static int64_t rests_with_bursts(rp_read_moderation *g, size_t burst, size_t turns)
 {
     int64_t now_ns = MS, rested = 0;
 
     for (size_t i = 0; i < turns; i++) {
-        const rp_gathered turn = {.messages = burst, .bytes = 500 * burst};
-        int64_t rest_ns = rp_gathering_judge(g, &turn, now_ns);
+        const rp_turn_reads turn = {.messages = burst, .bytes = 500 * burst};
+        int64_t rest_ns = rp_read_moderation_judge(g, &turn, now_ns);
         now_ns += rest_ns > 60 * US ? rest_ns : 60 * US;
         rested += rest_ns > 0;
     }
@@ -44,7 +44,7 @@ static int64_t rests_with_bursts(rp_gathering *g, size_t burst, size_t turns)
 
 static void a_stream_of_small_messages_is_let_gather(void **state)
 {
-    rp_gathering g = {0};
+    rp_read_moderation g = {0};
 
     (void)state;
     assert_true(rests_with_a_stream(&g, 30, 2000) > 1800);
@@ -55,7 +55,7 @@ static void who_waits_for_each_answer_is_hardly_ever_kept_waiting(void **state)
 {
     (void)state;
     for (size_t burst = 1; burst <= 5; burst++) {
-        rp_gathering g = {0};
+        rp_read_moderation g = {0};
         (void)rests_with_bursts(&g, burst, 20000);              /* it learns */
         assert_true(rests_with_bursts(&g, burst, 20000) < 200); /* less than one in a hundred */
     }
@@ -63,7 +63,7 @@ static void who_waits_for_each_answer_is_hardly_ever_kept_waiting(void **state)
 
 static void a_slow_stream_is_left_alone(void **state)
 {
-    rp_gathering g = {0};
+    rp_read_moderation g = {0};
 
     (void)state;
     assert_true(rests_with_a_stream(&g, 0.2, 2000) < 100);
@@ -71,26 +71,26 @@ static void a_slow_stream_is_left_alone(void **state)
 
 static void messages_that_wait_for_an_answer_keep_us_awake(void **state)
 {
-    rp_gathering g = {0};
-    rp_gathered turn = {.messages = 3, .bytes = 100, .others = true};
+    rp_read_moderation g = {0};
+    rp_turn_reads turn = {.messages = 3, .bytes = 100, .others = true};
     int64_t now_ns = MS;
 
     (void)state;
-    assert_int_equal(rp_gathering_judge(&g, &turn, now_ns), 0);
+    assert_int_equal(rp_read_moderation_judge(&g, &turn, now_ns), 0);
     turn.others = false;
     for (int i = 0; i < 9; i++)
-        assert_int_equal(rp_gathering_judge(&g, &turn, now_ns += MS), 0);
-    assert_int_equal(rp_gathering_judge(&g, &turn, now_ns + MS), 200 * US);
+        assert_int_equal(rp_read_moderation_judge(&g, &turn, now_ns += MS), 0);
+    assert_int_equal(rp_read_moderation_judge(&g, &turn, now_ns + MS), 200 * US);
 }
 
 static void large_messages_have_gathered_enough(void **state)
 {
-    rp_gathering g = {0};
-    const rp_gathered turn = {.messages = 1, .bytes = (64 << 10) + 1};
+    rp_read_moderation g = {0};
+    const rp_turn_reads turn = {.messages = 1, .bytes = (64 << 10) + 1};
 
     (void)state;
     for (int i = 1; i < 100; i++)
-        assert_int_equal(rp_gathering_judge(&g, &turn, i * 100 * US), 0);
+        assert_int_equal(rp_read_moderation_judge(&g, &turn, i * 100 * US), 0);
 }
 
 RP_TESTS(gathering)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/rpc/replay_answer.h"
+#include "server/rpc/items_response.h"
 
 #include "chunk/chunk.h"
 #include "chunk/protobuf.h"
@@ -118,24 +118,24 @@ static void free_reading(reading *r)
 }
 
 /* Makes an answer in steps of `work` bytes; `*steps` (may be NULL) says how many. */
-static rp_status make(const rp_replay_material *material, size_t work, size_t *steps,
+static rp_status make(const rp_items_material *material, size_t work, size_t *steps,
                       rp_reply *reply, rp_error *err)
 {
-    rp_replay_answer answer;
+    rp_items_response answer;
     bool done = false;
     rp_status st = RP_OK;
 
-    rp_replay_answer_init(&answer, rp_allocator_default(), 99, material, reply);
+    rp_items_response_init(&answer, rp_allocator_default(), 99, material, reply);
     for (size_t i = 1; st == RP_OK && !done; i++) {
-        st = rp_replay_answer_step(&answer, work, &done, err);
+        st = rp_items_response_step(&answer, work, &done, err);
         if (steps != NULL) *steps = i;
     }
-    rp_replay_answer_deinit(&answer);
+    rp_items_response_deinit(&answer);
     return st;
 }
 
 /* The answer must be made, and read. */
-static reading answer_to(const rp_replay_material *material, size_t work)
+static reading answer_to(const rp_items_material *material, size_t work)
 {
     rp_reply_pool pool;
     rp_reply *reply;
@@ -152,7 +152,7 @@ static reading answer_to(const rp_replay_material *material, size_t work)
     return r;
 }
 
-static void assert_refused(const rp_replay_material *material, rp_status status,
+static void assert_refused(const rp_items_material *material, rp_status status,
                            const char *part)
 {
     rp_reply_pool pool;
@@ -210,14 +210,14 @@ static rp_sample sample_of(uint64_t key, rp_chunk *chunk, uint32_t offset, uint3
     return sample;
 }
 
-static rp_replay_material material_of(const rp_sample *samples, size_t count)
+static rp_items_material material_of(const rp_sample *samples, size_t count)
 {
-    return (rp_replay_material){.samples = samples,
-                                .count = count,
-                                .table = "t",
-                                .with_chunks = true,
-                                .max_bytes = NO_LIMIT,
-                                .max_cut_bytes = NO_LIMIT};
+    return (rp_items_material){.samples = samples,
+                               .count = count,
+                               .table = "t",
+                               .with_chunks = true,
+                               .max_bytes = NO_LIMIT,
+                               .max_cut_bytes = NO_LIMIT};
 }
 
 static void a_chunk_stands_once(void **state)
@@ -226,7 +226,7 @@ static void a_chunk_stands_once(void **state)
     rp_chunk *two = rp_test_ints(2, RP_CODEC_SNAPPY, ROWS, COLS);
     rp_sample samples[] = {sample_of(11, one, 0, 2), sample_of(12, two, 3, 4),
                            sample_of(13, one, 1, 5), sample_of(14, two, 3, 4)};
-    rp_replay_material material = material_of(samples, COUNT_OF(samples));
+    rp_items_material material = material_of(samples, COUNT_OF(samples));
     reading r = answer_to(&material, SIZE_MAX);
 
     (void)state;
@@ -244,7 +244,7 @@ static void rows_that_nobody_uses_stay_behind(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_NONE, ROWS, COLS);
     rp_sample samples[] = {sample_of(11, chunk, 10, 2), sample_of(12, chunk, 13, 2)};
-    rp_replay_material material = material_of(samples, COUNT_OF(samples));
+    rp_items_material material = material_of(samples, COUNT_OF(samples));
     reading r;
 
     (void)state;
@@ -264,7 +264,7 @@ static void items_that_are_not_there_are_left_out(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_NONE, ROWS, COLS);
     rp_sample samples[] = {{.key = 5}, sample_of(11, chunk, 0, 2), {.key = 6}};
-    rp_replay_material material = material_of(samples, COUNT_OF(samples));
+    rp_items_material material = material_of(samples, COUNT_OF(samples));
     reading r = answer_to(&material, 1);
 
     (void)state;
@@ -279,7 +279,7 @@ static void without_data_there_are_entries_only(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_NONE, ROWS, COLS);
     rp_sample samples[] = {sample_of(11, chunk, 10, 2)};
-    rp_replay_material material = material_of(samples, COUNT_OF(samples));
+    rp_items_material material = material_of(samples, COUNT_OF(samples));
     reading r;
 
     (void)state;
@@ -300,7 +300,7 @@ static void one_chunk_sent_twice_is_one_but_two_under_one_key_are_refused(void *
     rp_chunk *other = rp_test_ints(1, RP_CODEC_NONE, ROWS, COLS + 1);
     rp_sample samples[] = {sample_of(11, one, 0, 2), sample_of(12, again, 3, 4),
                            sample_of(13, other, 0, 1)};
-    rp_replay_material material = material_of(samples, 2);
+    rp_items_material material = material_of(samples, 2);
     reading r;
 
     (void)state;
@@ -323,7 +323,7 @@ static void an_answer_that_is_too_large_is_refused(void **state)
 {
     rp_chunk *chunk = rp_test_ints(1, RP_CODEC_NONE, ROWS, COLS);
     rp_sample samples[] = {sample_of(11, chunk, 10, 2), sample_of(12, chunk, 13, 2)};
-    rp_replay_material material = material_of(samples, COUNT_OF(samples));
+    rp_items_material material = material_of(samples, COUNT_OF(samples));
     size_t refused = 0;
     reading r = answer_to(&material, SIZE_MAX);
 
@@ -352,7 +352,7 @@ static void cuts_stop_where_their_bytes_are_used_up(void **state)
 {
     rp_chunk *chunks[8];
     rp_sample samples[8] = {{0}};
-    rp_replay_material material = material_of(samples, 8);
+    rp_items_material material = material_of(samples, 8);
     size_t whole = 0;
     reading r;
 
@@ -378,7 +378,7 @@ static void bytes_that_are_damaged_are_said_to_be(void **state)
     rp_spec spec = {"x", RP_UINT8, SHAPE(COLS)};
     uint8_t data[ROWS * COLS];
     rp_chunk *built, *chunk = NULL;
-    rp_replay_material material;
+    rp_items_material material;
     rp_sample sample;
     rp_reply_pool pool;
     rp_reply *reply;
@@ -413,7 +413,7 @@ static void a_long_answer_takes_many_steps_and_a_short_one_a_single_step(void **
     enum { COUNT = 50 };
     rp_chunk *chunks[COUNT];
     rp_sample samples[COUNT] = {{0}};
-    rp_replay_material material = material_of(samples, COUNT);
+    rp_items_material material = material_of(samples, COUNT);
     rp_reply_pool pool;
     size_t steps;
 
@@ -477,7 +477,7 @@ static void every_answer_has_the_rows_of_its_items(void **state)
     for (int round = 0; round < 300; round++) {
         size_t count = rp_rng_below(&rng, SAMPLES + 1);
         size_t some = 1 + rp_rng_below(&rng, CHUNKS);
-        rp_replay_material material = material_of(samples, count);
+        rp_items_material material = material_of(samples, count);
         reading r;
         for (size_t i = 0; i < count; i++) samples[i] = any_sample(&rng, chunks, some);
         material.cut_rows = rp_rng_below(&rng, 4) != 0;
@@ -497,8 +497,8 @@ static rp_status scenario(const rp_allocator *alloc)
     rp_chunk *one = rp_test_ints(1, RP_CODEC_SNAPPY, ROWS, COLS);
     rp_chunk *two = rp_test_ints(2, RP_CODEC_ZSTD, 60, 400); /* cut, it is still borrowed */
     rp_sample samples[] = {sample_of(11, one, 3, 2), sample_of(12, two, 20, 20)};
-    rp_replay_material material = material_of(samples, COUNT_OF(samples));
-    rp_replay_answer answer;
+    rp_items_material material = material_of(samples, COUNT_OF(samples));
+    rp_items_response answer;
     rp_reply_pool pool;
     rp_reply *reply;
     rp_status st = RP_NO_RESOURCE;
@@ -508,10 +508,10 @@ static rp_status scenario(const rp_allocator *alloc)
     rp_reply_pool_init(&pool, alloc);
     reply = rp_reply_new(&pool);
     if (reply != NULL) {
-        rp_replay_answer_init(&answer, alloc, 5, &material, reply);
-        st = rp_replay_answer_step(&answer, SIZE_MAX, &done, NULL);
+        rp_items_response_init(&answer, alloc, 5, &material, reply);
+        st = rp_items_response_step(&answer, SIZE_MAX, &done, NULL);
         assert_true(done == (st == RP_OK));
-        rp_replay_answer_deinit(&answer);
+        rp_items_response_deinit(&answer);
         if (st == RP_OK && !rp_reply_close(reply)) st = RP_NO_RESOURCE;
     }
     rp_reply_release(&pool, reply);
