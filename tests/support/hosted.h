@@ -50,7 +50,7 @@ static inline void rp_test_render(const rp_test_hosted *h, const rp_page_request
 {
     rp_page_kind kind;
 
-    if (!rp_page_answer_now(&h->host, request, answer, &kind))
+    if (!rp_page_respond_now(&h->host, request, answer, &kind))
         rp_page_make(&h->host, kind, answer);
 }
 

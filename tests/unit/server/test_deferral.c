@@ -156,9 +156,9 @@ static void a_large_answer_counts_as_several_calls(void **state)
     rp_worker worker = {0};
 
     (void)state;
-    rp_defer_weigh(&worker, 1000);
+    rp_defer_count_response(&worker, 1000);
     assert_int_equal(worker.visits, 0);
-    rp_defer_weigh(&worker, 4 << 20);
+    rp_defer_count_response(&worker, 4 << 20);
     assert_int_equal(worker.visits, A_TURN);
 }
 
