@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages over HTTP/2: those about all tables are made beside the event loop. */
+/* Pages over HTTP/2: those about all tables are made by another thread. */
+#include "server/core/page_response.h"
+
 #include <stdio.h>
 
-#include "server/core/inside.h"
-#include "server/core/page_answer.h"
 #include "support/live_server.h"
 #include "support/strict.h"
 
@@ -134,7 +134,7 @@ static void who_does_not_read_has_pages_in_his_room_only(void **state)
             ended += call->http_status == 503;
     }
     assert_true(refused(&live, RP_REFUSED_QUEUED) > 0);
-    assert_true(rp_queue_published(live.server) <= (4 << 20));
+    assert_true(rp_queue_published(&live.server->budget) <= (4 << 20));
     after = atomic_load(&live.oom.live_bytes);
     assert_true(after - before < 3 << 20); /* two pages at most, and no more */
     assert_int_equal(rp_test_client_unary(client, RP_TEST_REVERB "ServerInfo", "", 0), RP_OK);
@@ -143,7 +143,7 @@ static void who_does_not_read_has_pages_in_his_room_only(void **state)
     rp_test_live_stop(&live);
 }
 
-RP_TESTS(page_call)
+RP_TESTS(page_response)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_who_ask_at_once_all_get_the_page),
@@ -153,5 +153,5 @@ RP_TESTS(page_call)
         cmocka_unit_test(who_does_not_read_has_pages_in_his_room_only),
     };
 
-    return cmocka_run_group_tests_name("page_call", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("page_response", tests, NULL, NULL);
 }
