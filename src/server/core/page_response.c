@@ -84,7 +84,7 @@ static void send_page(rp_connection *c, rp_call *call, const rp_page_answer *ans
 
 typedef struct page_task page_task;
 
-/* A page on its way. It may outlive the call. */
+/* A page that was asked for. It may outlive the call. */
 typedef struct page_wait {
     rp_page_wait wait;
     rp_post post;
@@ -104,9 +104,9 @@ static void give_back_page(void *made)
     rp_made_page_unref(made);
 }
 
-/* Answers with a page that is made, from where it is: its bytes count for this connection as if
- * they were its own. Takes the reference. */
-static void answer_made(rp_task *task, rp_made_page *made, bool head_only)
+/* Responds with a page that is made, without a copy. Its bytes count in full for the
+ * connection. Takes the reference. */
+static void respond_made(rp_task *task, rp_made_page *made, bool head_only)
 {
     const rp_buf *page = &made->answer.body;
     rp_reply *body = rp_reply_new(&rp_task_worker(task)->replies);
@@ -132,7 +132,7 @@ static void on_arrived(rp_post *post)
     if (task == NULL || task->is_finished)
         rp_made_page_unref(made);
     else if (made != NULL)
-        answer_made(task, made, head_only);
+        respond_made(task, made, head_only);
     else
         rp_task_finish(task, RP_UNAVAILABLE, NULL);
     rp_worker_returned(worker);
@@ -173,8 +173,7 @@ static void await_page(rp_task *task, rp_page_kind kind, bool head_only)
 
 static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block *block)
 {
-    (void)task, (void)data, (void)size,
-        (void)block; /* the request has a body: it says nothing */
+    (void)task, (void)data, (void)size, (void)block; /* a request for a page has no body */
 }
 
 static void on_half_close(rp_task *task)

@@ -31,7 +31,7 @@
  *   V2  is_loaded changes once, from false to true; safety.durable does not change afterwards;
  *   V3  lists of a worker (connections, dirty, idle_*, open) are used on its thread only;
  *   V4  a worker's loop stops only when `outstanding` is 0: each operation of a table that was
- *       started for the worker has completed. */
+ *       started for the worker has completed, and each page that it asked for has arrived. */
 #ifndef RP_SERVER_CORE_SERVER_STATE_H
 #define RP_SERVER_CORE_SERVER_STATE_H
 

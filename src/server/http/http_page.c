@@ -36,7 +36,7 @@ enum {
     MEMORY_BYTES = 16 << 10,                 /* of a connection: its request, our headers */
     MOST_FDS = 2 * RP_HTTP_PAGE_CONNECTIONS, /* cut ones are closed a little later */
     SENT_BYTES = 16 << 10,                   /* copied for libmicrohttpd at a time */
-    HELD_PAGES = 4,                          /* P2 */
+    HELD_PAGES = 2,                          /* P2 */
     IDLE_S = 10,
     PEER_BYTES = 58,
 };

@@ -5,7 +5,7 @@
  *
  * At most 64 connections, 16 KiB of memory for each, host->idle_s of silence. One connection
  * more closes the oldest, so that idle peers cannot keep others out. Pages about all tables
- * that are being sent take at most 4 times the size of the largest, each page counted once: if
+ * that are being sent take at most twice the size of the largest, each page counted once: if
  * they would take more, the connections that read the oldest page are closed. */
 #ifndef RP_SERVER_HTTP_HTTP_PAGE_H
 #define RP_SERVER_HTTP_HTTP_PAGE_H

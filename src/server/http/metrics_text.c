@@ -359,8 +359,6 @@ static void write_histogram(rp_buf *out, const char *name, const shown *s, size_
     whole(out, h->count);
 }
 
-static const char insert_seconds[] = "insert_seconds", sample_seconds[] = "sample_seconds";
-
 static void write_histograms(rp_buf *out, rp_metrics *metrics, const shown *s)
 {
     rp_table_sums sums;
@@ -368,17 +366,17 @@ static void write_histograms(rp_buf *out, rp_metrics *metrics, const shown *s)
 
     for (int i = 0; i < SHOWN_BOUNDS; i++)
         (void)rp_number_text(ldexp(1, FIRST_SHOWN_BIT + i * SHOWN_STEP) / 1e9, bounds.text[i]);
-    head(out, "reprise_table_", insert_seconds, "histogram",
+    head(out, "reprise_table_", "insert_seconds", "histogram",
          "From the arrival of an item to its confirmation.");
     for (size_t i = 0; i < s->count; i++) {
         rp_metrics_sum_table(metrics, s->tables[i].info.name, &sums);
-        write_histogram(out, insert_seconds, s, i, &sums.insert_ns, &bounds);
+        write_histogram(out, "insert_seconds", s, i, &sums.insert_ns, &bounds);
     }
-    head(out, "reprise_table_", sample_seconds, "histogram",
+    head(out, "reprise_table_", "sample_seconds", "histogram",
          "From the request for a batch of samples to its answer.");
     for (size_t i = 0; i < s->count; i++) {
         rp_metrics_sum_table(metrics, s->tables[i].info.name, &sums);
-        write_histogram(out, sample_seconds, s, i, &sums.sample_ns, &bounds);
+        write_histogram(out, "sample_seconds", s, i, &sums.sample_ns, &bounds);
     }
 }
 
@@ -397,7 +395,7 @@ static size_t table_bytes(void)
 
     for (size_t m = 0; m < TABLE_METRIC_COUNT; m++) bytes += strlen(table_metrics[m].name);
     bytes += HISTOGRAM_LINES *
-             (sizeof insert_seconds + sizeof sample_seconds + 2 * (size_t)BUCKET_BYTES);
+             (sizeof "insert_seconds" + sizeof "sample_seconds" + 2 * (size_t)BUCKET_BYTES);
     return bytes;
 }
 
