@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "server/core/connection_room.h"
 #include "util/mem.h"
 
 enum {
@@ -18,11 +19,6 @@ static bool may_visit(rp_worker *worker)
     if (worker->visits >= TURN_VISITS) return false;
     worker->visits++;
     return true;
-}
-
-void rp_defer_count_response(rp_worker *worker, size_t bytes)
-{
-    worker->visits += bytes / VISIT_BYTES;
 }
 
 /* Appends a connection to the queue (F2). */
@@ -118,6 +114,30 @@ void rp_defer_message(rp_task *task, const uint8_t *data, size_t size, rp_block 
     if (size > 0) memcpy(task->deferred->data, data, size);
     task->deferred->size = size;
     append(task->connection, task);
+}
+
+rp_reply *rp_defer_reply(rp_task *task)
+{
+    rp_reply *reply = rp_task_reply(task);
+
+    if (reply != NULL)
+        reply->bytes.most = RP_GRPC_PREFIX + rp_connection_room(task->connection, RP_QUEUE_OUT);
+    return reply;
+}
+
+void rp_defer_respond(rp_task *task, rp_reply *reply)
+{
+    rp_connection *c = task->connection;
+
+    assert(task->kind->visits_tables);
+    c->worker->visits += reply->bytes.size / VISIT_BYTES;
+    if (!reply->bytes.full && reply->bytes.size <= rp_connection_room(c, RP_QUEUE_OUT)) {
+        rp_task_respond(task, reply);
+        return;
+    }
+    rp_reply_release(&c->worker->replies, reply);
+    rp_connection_refused(c, RP_REFUSED_QUEUED);
+    rp_task_abort(task, RP_NO_RESOURCE, RP_NO_ROOM_TEXT);
 }
 
 void rp_defer_init(rp_worker *worker)

@@ -7,7 +7,6 @@
 #include "reprise/version.h"
 #include "server/core/connection_room.h"
 #include "server/core/task.h"
-#include "server/core/worker.h"
 #include "util/clock.h"
 #include "util/mem.h"
 

@@ -64,3 +64,15 @@ rp_status rp_server_fail_loading(rp_server *server, rp_error *err)
     return rp_fail(err, RP_UNAVAILABLE, "the server is loading its data%s%.150s",
                    why[0] != '\0' ? ": " : "", why);
 }
+
+void rp_worker_stop_if_done(rp_worker *worker)
+{
+    if (worker->stopping && worker->outstanding == 0) rp_loop_stop(worker->loop);
+}
+
+void rp_worker_returned(rp_worker *worker)
+{
+    assert(worker->outstanding > 0); /* V4 */
+    worker->outstanding--;
+    rp_worker_stop_if_done(worker);
+}

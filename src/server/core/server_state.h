@@ -158,6 +158,11 @@ rp_status rp_server_fail_loading(rp_server *server, rp_error *err);
 void rp_server_log(rp_server *server, rp_log_level level, const char *event, const char *format,
                    ...) RP_PRINTF(4, 5);
 
+/* On the worker's thread: an operation of a table has completed, or a page has arrived (V4). */
+void rp_worker_returned(rp_worker *worker);
+/* The same: stops its loop if it is stopping and nothing is outstanding. */
+void rp_worker_stop_if_done(rp_worker *worker);
+
 /* Frees the batches and fetches that a worker keeps for reuse. Defined by rpc/. */
 void rp_worker_free_pools(rp_worker *worker);
 

@@ -5,7 +5,6 @@
 
 #include "chunk/protobuf.h"
 #include "server/core/connection_room.h"
-#include "server/core/deferral.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -183,29 +182,6 @@ void rp_task_respond(rp_task *task, rp_reply *reply)
 {
     rp_task_send(task, reply);
     rp_task_finish(task, RP_OK, NULL);
-}
-
-rp_reply *rp_task_reply_in_room(rp_task *task)
-{
-    rp_reply *reply = rp_task_reply(task);
-
-    if (reply != NULL)
-        reply->bytes.most = RP_GRPC_PREFIX + rp_connection_room(task->connection, RP_QUEUE_OUT);
-    return reply;
-}
-
-void rp_task_respond_in_room(rp_task *task, rp_reply *reply)
-{
-    rp_connection *c = task->connection;
-
-    rp_defer_count_response(c->worker, reply->bytes.size);
-    if (!reply->bytes.full && reply->bytes.size <= rp_connection_room(c, RP_QUEUE_OUT)) {
-        rp_task_respond(task, reply);
-        return;
-    }
-    rp_reply_release(&c->worker->replies, reply);
-    rp_connection_refused(c, RP_REFUSED_QUEUED);
-    rp_task_abort(task, RP_NO_RESOURCE, RP_NO_ROOM_TEXT);
 }
 
 static void send_held(rp_safe_wait *wait)

@@ -89,11 +89,6 @@ rp_reply *rp_task_reply(rp_task *task);
 void rp_task_send(rp_task *task, rp_reply *reply);
 /* Sends the response and ends the call with RP_OK. */
 void rp_task_respond(rp_task *task, rp_reply *reply);
-/* The same for a response that may be large and does not confirm a change. The first returns an
- * empty response that takes at most as many bytes as the connection has room for, or NULL with
- * the call ended. If the room was too small, the second refuses the call. */
-rp_reply *rp_task_reply_in_room(rp_task *task);
-void rp_task_respond_in_room(rp_task *task, rp_reply *reply);
 /* The same once the journal has made the change `lsn` safe. NULL: an empty message. */
 void rp_task_respond_when_safe(rp_task *task, rp_reply *reply, uint64_t lsn);
 /* Responds with an empty message, at once. */

@@ -40,11 +40,6 @@ static void *run_loop(void *user)
     return NULL;
 }
 
-static void stop_if_done(rp_worker *worker)
-{
-    if (worker->stopping && worker->outstanding == 0) rp_loop_stop(worker->loop);
-}
-
 static void on_stop(rp_post *post)
 {
     rp_worker *worker = (rp_worker *)((char *)post - offsetof(rp_worker, stop));
@@ -52,7 +47,7 @@ static void on_stop(rp_post *post)
     worker->stopping = true;
     rp_closing_finish(&worker->closing);
     while (worker->connections != NULL) rp_connection_end(worker->connections);
-    stop_if_done(worker);
+    rp_worker_stop_if_done(worker);
 }
 
 static void on_drain(rp_post *post)
@@ -83,13 +78,6 @@ void rp_worker_update_limits(rp_worker *worker)
 void rp_worker_drain(rp_worker *worker)
 {
     rp_loop_post(worker->loop, &worker->drain);
-}
-
-void rp_worker_returned(rp_worker *worker)
-{
-    assert(worker->outstanding > 0); /* V4 */
-    worker->outstanding--;
-    stop_if_done(worker);
 }
 
 rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index, rp_error *err)

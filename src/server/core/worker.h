@@ -18,7 +18,5 @@ void rp_worker_deinit(rp_worker *worker);
 /* Any thread: has the worker copy the server's limits; drain its connections. */
 void rp_worker_update_limits(rp_worker *worker);
 void rp_worker_drain(rp_worker *worker);
-/* An operation of a table has completed, or a page has arrived (V4). */
-void rp_worker_returned(rp_worker *worker);
 
 #endif

@@ -2,6 +2,7 @@
 /* CreateTable, DropTable, AlterTable, PauseTable, ResumeTable, WhyBlocked and Status. */
 #include <assert.h>
 
+#include "server/core/deferral.h"
 #include "server/core/served_table.h"
 #include "server/rpc/methods.h"
 #include "store/store.h"
@@ -312,7 +313,7 @@ static void on_why_blocked(rp_task *task, const uint8_t *data, size_t size, rp_b
         rp_task_refuse(task, RP_REFUSED_DECODE, &error);
         return;
     }
-    reply = rp_task_reply_in_room(task);
+    reply = rp_defer_reply(task);
     if (reply == NULL) return;
     d.out = &reply->bytes;
     d.room = rp_alloc_array(alloc, d.max_calls, sizeof *d.room);
@@ -325,7 +326,7 @@ static void on_why_blocked(rp_task *task, const uint8_t *data, size_t size, rp_b
         return;
     }
     rp_wire_write_waiting_total(d.out, d.total);
-    rp_task_respond_in_room(task, reply);
+    rp_defer_respond(task, reply);
 }
 
 const rp_task_kind rp_why_blocked_kind = {
@@ -353,7 +354,7 @@ static void on_status(rp_task *task, const uint8_t *data, size_t size, rp_block 
         rp_task_refuse(task, RP_REFUSED_DECODE, &error);
         return;
     }
-    reply = rp_task_reply_in_room(task);
+    reply = rp_defer_reply(task);
     if (reply == NULL) return;
     if (!without_tables && !visit_named(task, table, write_status, &reply->bytes)) {
         rp_reply_release(&rp_task_worker(task)->replies, reply);
@@ -363,7 +364,7 @@ static void on_status(rp_task *task, const uint8_t *data, size_t size, rp_block 
         rp_durable_get_info(durable, &info);
         rp_wire_write_durability(&reply->bytes, &info);
     }
-    rp_task_respond_in_room(task, reply);
+    rp_defer_respond(task, reply);
 }
 
 const rp_task_kind rp_status_kind = {

@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "chunk/protobuf.h"
+#include "server/core/deferral.h"
 #include "server/core/served_table.h"
 #include "server/rpc/methods.h"
 #include "table/table_log.h"
@@ -95,7 +96,7 @@ static void respond_server_info(rp_task *task)
     size_t capacity = rp_store_find_tables(server->store, NULL, 0) + 1, count;
     rp_table **tables = rp_alloc_array(&server->alloc, capacity, sizeof *tables);
     rp_table_info *infos = rp_alloc_array(&server->alloc, capacity, sizeof *infos);
-    rp_reply *reply = rp_task_reply_in_room(task);
+    rp_reply *reply = rp_defer_reply(task);
 
     if (tables == NULL || infos == NULL || reply == NULL) {
         rp_task_finish(task, RP_NO_RESOURCE, "out of memory for the infos of tables");
@@ -106,7 +107,7 @@ static void respond_server_info(rp_task *task)
         for (size_t i = 0; i < count; i++) rp_table_get_info(tables[i], &infos[i]);
         rp_wire_write_server_info(&reply->bytes, server->state_id, infos, count);
         for (size_t i = 0; i < count; i++) rp_table_unref(tables[i]);
-        rp_task_respond_in_room(task, reply);
+        rp_defer_respond(task, reply);
     }
     rp_release(&server->alloc, tables, capacity * sizeof *tables);
     rp_release(&server->alloc, infos, capacity * sizeof *infos);
