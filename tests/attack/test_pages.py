@@ -19,7 +19,8 @@ def most_bytes():
 
 def crowded(attack):
     """A target with many tables whose names are control characters."""
-    target = attack(arguments=("--loops", "1"), limits={"stall_ms": 600000})
+    target = attack(arguments=("--loops", "1"), limits={"stall_ms": 600000, "queued_bytes": "1GiB",
+                                                         "connection_queued_bytes": "1GiB"})
     with target.peer() as peer:
         for i in range(LONG):
             name = "\1" * 248 + f"{i:07d}"

@@ -344,13 +344,13 @@ def test_pages_that_nobody_reads(attack):
     with target.peer(windows=False, pairs=[(f.INITIAL_WINDOW, 0)]) as peer:
         for _ in range(1000):
             peer.open("/metrics", end=True, method="GET", content_type=None, te=None)
-        assert peer.echo()
+        assert peer.until(lambda: all(":status" in peer.calls[s].fields for s in range(1, 2001, 2)),
+                          60)
         held = target.metrics()["queued_bytes"]
         assert 1 << 20 <= held < 3 << 20, held
         refused = sum(call.fields.get(":status") == "503" for call in peer.calls.values())
         assert refused > 500
-        hit = target.limits_hit()  # a turn of the loop makes 16 pages at most
-        assert set(hit) <= {"connection_queued_bytes", "pages"} and sum(hit.values()) == refused
+        assert target.limits_hit() == {"connection_queued_bytes": refused}
         peer.windows = True
         peer.send(f.settings([(f.INITIAL_WINDOW, 1 << 20)]))
         assert peer.until(lambda: all(peer.calls[s].over for s in range(1, 2001, 2)))

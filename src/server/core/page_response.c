@@ -108,11 +108,18 @@ static void give_back_page(void *made)
 static void respond_made(rp_task *task, rp_made_page *made, bool head_only)
 {
     const rp_buf *page = &made->answer.body;
-    rp_reply *body = rp_reply_new(&rp_task_worker(task)->replies);
-    bool is_kept = body != NULL && !head_only && rp_reply_add(body, page->data, page->size);
+    rp_reply *body = NULL;
+    rp_refusal why;
 
-    if (is_kept) rp_reply_keep(body, rp_made_page_ref(made), give_back_page);
-    send_page(task->connection, task->call, &made->answer, body);
+    /* Many calls may have begun to wait when there was room. */
+    if (rp_connection_is_full(task->connection, &why)) {
+        refuse(task->connection, task->call, why);
+    } else {
+        body = rp_reply_new(&rp_task_worker(task)->replies);
+        if (body != NULL && !head_only && rp_reply_add(body, page->data, page->size))
+            rp_reply_keep(body, rp_made_page_ref(made), give_back_page);
+        send_page(task->connection, task->call, &made->answer, body);
+    }
     rp_made_page_unref(made);
     rp_task_finish(task, RP_OK, NULL);
 }

@@ -143,6 +143,37 @@ static void who_does_not_read_has_pages_in_his_room_only(void **state)
     rp_test_live_stop(&live);
 }
 
+/* All wait for the same page, and each of them looks at the limit of its connection when the
+ * page is there. */
+static void who_does_not_read_stays_within_the_limit_of_a_connection(void **state)
+{
+    const rp_server_limits limits = {.connection_queued_bytes = 1 << 20,
+                                     .message_bytes = 1 << 20};
+    const rp_test_client_options deaf = {.window = 1000, .hold_windows = true};
+    rp_test_live live;
+    rp_test_client *client = start(&live, &limits);
+    rp_test_client *slow = rp_test_live_connect_with(&live, &deaf);
+    size_t refusals = 0, answered = 0;
+
+    (void)state;
+    add_tables(&live); /* a page has half a MiB */
+    for (int i = 0; i < 64; i++) (void)rp_test_client_get(slow, "GET", "/metrics");
+    while (answered < 64) {
+        (void)rp_test_client_step(slow, 100);
+        answered = refusals = 0;
+        for (rp_test_stream *call = slow->calls; call != NULL; call = call->next) {
+            answered += call->http_status != 0;
+            refusals += call->http_status == 503;
+        }
+    }
+    assert_true(refusals > 50);
+    assert_int_equal(refused(&live, RP_REFUSED_CONNECTION_QUEUED), refusals);
+    assert_true(rp_queue_published(&live.server->budget) < 3 << 20);
+    rp_test_client_free(slow);
+    rp_test_client_free(client);
+    rp_test_live_stop(&live);
+}
+
 RP_TESTS(page_response)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +182,7 @@ RP_TESTS(page_response)
         cmocka_unit_test(who_waits_may_leave),
         cmocka_unit_test(the_server_may_end_while_somebody_waits),
         cmocka_unit_test(who_does_not_read_has_pages_in_his_room_only),
+        cmocka_unit_test(who_does_not_read_stays_within_the_limit_of_a_connection),
     };
 
     return cmocka_run_group_tests_name("page_response", tests, NULL, NULL);
