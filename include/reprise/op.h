@@ -44,9 +44,10 @@ struct rp_op {
      * must not wait for one. Needed unless until_ns is
      * RP_NOW. */
     void (*on_done)(rp_op *op);
-    /* Called when some items of an insert have gone in, `done` of them by now, and the rest
-     * waits; never after on_done, which is told of all of them. Under the table's lock: it may
-     * take note, and nothing else. May be NULL. */
+    /* Called when an insert begins to wait, by the thread that has started it, and whenever
+     * some of its items have gone in, `done` of them by now, and the rest waits; never after
+     * on_done, which is told of all of them. Under the table's lock: it may take note, and
+     * nothing else. May be NULL. */
     void (*on_progress)(rp_op *op);
     void *user;
 

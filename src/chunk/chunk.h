@@ -70,6 +70,7 @@ struct rp_chunk {
     rp_codec codec;
     rp_chunk_column *columns;
     rp_column_place *places;
+    uint32_t keeps, waits; /* chunk/keep.h; of the thread that inserts it */
 };
 
 /* Who owns the bytes of an adopted chunk. */

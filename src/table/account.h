@@ -46,6 +46,8 @@ typedef struct rp_budget {
     atomic_uint_fast64_t idle; /* of these, index memory without items */
     atomic_uint_fast64_t lost; /* memory that holds nothing and that others cannot use;
                                   beside `used`. rp_budget_set_lost() */
+    atomic_uint_fast64_t kept; /* of chunks that are kept and that no table holds: K1 of
+                                  chunk/keep.h; beside `used`, and not bounded by `limit` */
     atomic_bool wants_relief;  /* an insert waits because of lost bytes: rp_store_relieve() */
     atomic_uint_fast32_t cuts; /* open ones of tables: they keep items that have left */
     atomic_uint_fast32_t waiting; /* tables in which somebody waits for bytes: those in line */
@@ -76,6 +78,7 @@ typedef struct rp_account {
     rp_count_map spilled;  /* references to chunks that have no room for our count, by chunk */
     rp_sizes chunk_counts; /* of the items */
     int64_t unsettled;     /* change of the budget's bytes that it does not know yet */
+    int64_t kept;          /* change of the budget's `kept` that it does not know yet */
     uint64_t freed;        /* bytes that left it since somebody last looked */
     /* What the disk tier, if there is one, has not been told yet. */
     size_t moved_count;
@@ -104,6 +107,11 @@ RP_NODISCARD rp_status rp_budget_adopt(rp_budget *b, const rp_trajectory *trajec
 
 /* Bytes in use. Safe from any thread. */
 uint64_t rp_budget_used(const rp_budget *b);
+
+/* Of chunks that are kept outside of tables and are in none: `change` is modulo 2^64. Safe from
+ * any thread. */
+void rp_budget_add_kept(rp_budget *b, uint64_t change);
+uint64_t rp_budget_kept(const rp_budget *b);
 
 /* What a store may have in memory and has: all of it, or with a disk tier what is not on disk
  * only. Lost bytes are in none of these. Safe from any thread. */

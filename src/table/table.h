@@ -136,8 +136,9 @@ typedef struct rp_table_birth {
 RP_NODISCARD rp_status rp_table_new(const rp_allocator *alloc, const rp_table_options *options,
                                     const rp_table_birth *birth, rp_table **out, rp_error *err);
 
-/* Closes the table for good and removes all items: their bytes leave the budget. What memory
- * is left goes with the last reference. May be called again. */
+/* Closes the table for good and removes all items: their bytes leave the budget, and the
+ * indexes are freed, after an open cut if there is one. What little memory is left goes with
+ * the last reference. May be called again. */
 void rp_table_drop(rp_table *t);
 static inline bool rp_table_is_dropped(const rp_table *t)
 {
@@ -173,13 +174,17 @@ void rp_table_count_out_locked(rp_table *t, size_t count) RP_REQUIRES(t->mu);
 RP_NODISCARD rp_status rp_table_exhume_locked(rp_table *t) RP_REQUIRES(t->mu);
 
 /* Slots without an item that the budget is charged for. A dropped table is charged for none:
- * its memory goes with the last reference. */
+ * their memory is about to go. */
 size_t rp_table_spare_locked(const rp_table *t) RP_REQUIRES(t->mu);
 
 /* Memory of the indexes of a table, taken out of it to be freed without its lock. */
 typedef struct rp_indexes {
     rp_slots slots;
     rp_map keys;
+    rp_allocator alloc;
+    uint32_t *picked; /* and the scratch of draws */
+    double *picked_probability;
+    size_t picked_capacity;
 } rp_indexes;
 
 /* Moves the memory of the indexes of a table without live and dead slots, and without an open

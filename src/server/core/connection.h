@@ -59,13 +59,14 @@ struct rp_connection {
     rp_gate_memo memo;
     char peer[RP_PEER_BYTES];
     char certificate[RP_AUTH_MAX_NAME_BYTES + 1];
-    size_t parked_bytes;      /* of messages whose items wait for their tables */
+    size_t parked_bytes;      /* of inserts that wait, and their chunks that no table holds */
     int64_t blocked_since_ns; /* nothing can be written; 0: not so */
-    size_t pinned_bytes;      /* of chunks its streams hold that no item refers to */
-    size_t making_bytes;      /* of responses that are being made */
-    size_t makers;            /* calls with such a response */
-    size_t wanted_bytes;      /* if is_starved: the least that one of its calls waits for */
-    int64_t fed_from_ns;      /* its calls do not go on before, even if there is room */
+    size_t
+        pinned_bytes; /* of chunks its streams keep and no table holds: as of the last look */
+    size_t making_bytes; /* of responses that are being made */
+    size_t makers;       /* calls with such a response */
+    size_t wanted_bytes; /* if is_starved: the least that one of its calls waits for */
+    int64_t fed_from_ns; /* its calls do not go on before, even if there is room */
     size_t counted_bytes[RP_QUEUE_SIDES]; /* in the budget of queued bytes */
     struct rp_drawn *drawn;   /* items for its calls: queue_budget.h. NULL: no HTTP/2 yet */
     int64_t opened_ns;        /* plus the time that its handshake has been queued */

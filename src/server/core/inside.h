@@ -94,9 +94,8 @@ struct rp_server {
     atomic_int_fast64_t
         short_ns[RP_QUEUE_SIDES]; /* when somebody found too little room; 0: never */
     atomic_size_t mapped_arrays;  /* with pages of their own: sample_room.h */
-    atomic_size_t
-        pinned_bytes;       /* of all connections: chunks without items, inserts that wait */
-    rp_shared_arena *arena; /* for clients of this host; NULL: there is none */
+    atomic_size_t pinned_bytes;   /* of inserts that wait, without their chunks: rpc/pinned.h */
+    rp_shared_arena *arena;       /* for clients of this host; NULL: there is none */
     rp_allocator arena_alloc;
     rp_leases leases;
     rp_memory_guard memory_guard;
@@ -159,8 +158,10 @@ struct rp_worker {
     size_t handshakes;              /* steps in this turn */
     size_t queued_unpublished[RP_QUEUE_SIDES]; /* since the last rp_queue_publish() */
     size_t outstanding; /* operations that a table will complete, whatever the call does */
-    rp_post stop, drain, new_limits;
-    atomic_bool limits_posted; /* and not taken yet */
+    rp_post stop, drain, new_limits, dropped, sweep;
+    atomic_bool limits_posted, dropped_posted, sweep_posted; /* and not taken yet */
+    rp_timer sweep_rest;                                     /* rpc/pinned.h, P4 */
+    int64_t swept_until_ns;                                  /* no sweep before */
     bool stopping;
     atomic_size_t connection_count;
 };
@@ -175,8 +176,10 @@ RP_NODISCARD rp_status rp_worker_start(rp_worker *worker, rp_error *err);
 void rp_worker_stop(rp_worker *worker);
 /* Without a thread, it must have no connections and no operations outstanding. */
 void rp_worker_deinit(rp_worker *worker);
-/* From any thread: take new limits; drain. */
+/* From any thread: take new limits; take note; drain. */
 void rp_worker_take_limits(rp_worker *worker);
+/* A table was dropped: its streams let go of it. */
+void rp_worker_take_dropped(rp_worker *worker);
 void rp_worker_drain(rp_worker *worker);
 /* Says that an operation of a table has come home; a stopping worker waits for the last. */
 void rp_worker_returned(rp_worker *worker);
@@ -190,6 +193,7 @@ typedef struct rp_task_kind {
     void (*on_room)(rp_task *task);
     void (*on_flush)(rp_task *task);    /* at the end of a turn in which it was touched */
     void (*on_gathered)(rp_task *task); /* starts what it has gathered */
+    void (*on_dropped)(rp_task *task);  /* lets go of tables that were dropped */
     void (*on_end)(rp_task *task);      /* it has a status now, which may take time to leave */
     void (*on_close)(rp_task *task);    /* always, at last */
 } rp_task_kind;

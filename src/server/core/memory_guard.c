@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "server/core/inside.h"
+#include "server/rpc/pinned.h"
 #include "store/store.h"
 #include "table/table.h"
 #include "util/error.h"
@@ -159,8 +160,7 @@ static bool look(const rp_memory_guard *g, rp_memory_look *out)
     uint64_t held;
 
     rp_store_get_info(server->store, &info);
-    held = rp_queue_published(server) +
-           atomic_load_explicit(&server->pinned_bytes, memory_order_relaxed);
+    held = rp_queue_published(server) + rp_pinned_sum(server);
     *out = (rp_memory_look){
         .limit = memory.limit,
         .used = memory.used,

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "server/rpc/pinned.h"
 #include "util/clock.h"
 
 static void describe(void *ctx, rp_server_view *view)
@@ -14,6 +15,7 @@ static void describe(void *ctx, rp_server_view *view)
         .uptime_ns = rp_now_ns() - server->started_ns,
         .addresses = server->addresses,
         .address_count = server->listener_count,
+        .pinned_bytes = rp_pinned_sum(server),
         .metrics = server->metrics,
     };
     /* Acquire: whoever sees it loaded sees all that was done to load it. */

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "server/core/inside.h"
+#include "table/table.h"
 #include "util/refcount.h"
 
 typedef struct rp_served {
@@ -34,6 +35,11 @@ static inline bool rp_served_is(const rp_served *served, rp_string name)
 {
     return served != NULL && served->name_size == name.size &&
            (name.size == 0 || memcmp(served->name, name.data, name.size) == 0);
+}
+
+static inline bool rp_served_is_dropped(const rp_served *served)
+{
+    return served != NULL && rp_table_is_dropped(served->table);
 }
 
 /* Takes note of bounds that were changed. */

@@ -52,6 +52,7 @@ typedef struct rp_server_view {
     size_t address_count;
     bool tls, open;          /* encrypted; nobody needs credentials */
     rp_server_limits limits; /* no zeros left */
+    size_t pinned_bytes;
     rp_metrics *metrics;
     rp_store *store; /* NULL: it is being loaded, and nobody may look */
     bool is_durable;

@@ -36,8 +36,8 @@ RP_NODISCARD rp_status rp_confirmations_add(rp_confirmations *c, const rp_alloca
 void rp_confirmations_settle(rp_confirmations *c, uint64_t safe);
 /* The number that the first key waits for which is not ready; 0: all are. */
 uint64_t rp_confirmations_next(const rp_confirmations *c);
-/* The first `ready` keys have left. */
-void rp_confirmations_sent(rp_confirmations *c);
+/* The first `ready` keys have left. Memory for many more is given back. */
+void rp_confirmations_sent(rp_confirmations *c, const rp_allocator *alloc);
 void rp_confirmations_deinit(rp_confirmations *c, const rp_allocator *alloc);
 
 #endif

@@ -31,7 +31,7 @@ typedef struct rp_insert_stream {
     size_t recent_count, at;
     uint64_t messages; /* with items, so far */
     rp_insert_batch *parked;
-    size_t parked_bytes; /* of them and the messages they came in */
+    size_t parked_bytes; /* of them, and of their chunks that no table holds */
     size_t pinned;       /* counted in the connection's pinned_bytes */
     rp_confirmations confirmed;
     bool has_ended; /* the peer has sent all */
@@ -54,8 +54,11 @@ struct rp_insert_batch {
     bool begins[RP_MAX_INSERT_BATCH]; /* whether an item is the first of its message here */
     uint64_t message;                 /* the stream's number of the last item's */
     size_t bytes;                     /* of all of its messages and items */
-    size_t held;                      /* with them and by itself, while it is parked */
-    int64_t came_ns;                  /* the first */
+    size_t
+        waiting_from; /* while it is parked: from this item on it has references of its own */
+    size_t own_bytes; /* while it is parked: what it takes without chunks */
+    size_t held;      /* the same with chunks that no table holds, when last looked at */
+    int64_t came_ns;  /* the first */
 };
 
 /* The open batch of the stream's table, with room for an item; NULL with `*err` filled in, or
@@ -71,8 +74,15 @@ void rp_insert_batches_make_room(rp_worker *worker, size_t items);
 void rp_insert_batches_start(rp_worker *worker);
 /* Takes back what still waits: nobody was told that it is in. */
 void rp_insert_batches_withdraw(rp_insert_stream *stream);
+/* Looks which chunks of those that wait are in no table any more, and counts these. */
+void rp_insert_batches_look(rp_insert_stream *stream);
 
 /* Of insert_stream.c: */
+
+/* Looks at what the stream of the task holds outside of tables, and tells how many bytes it was
+ * when last looked at. Between messages. */
+void rp_insert_stream_look(rp_task *task);
+size_t rp_insert_stream_holds(const rp_task *task);
 
 /* Whether as much waits for its tables as may. */
 bool rp_insert_stream_must_wait(const rp_insert_stream *stream);

@@ -33,8 +33,7 @@ static rp_status find_table(rp_insert_stream *stream, rp_string name, rp_error *
     if (rp_served_is(stream->served, name)) return RP_OK;
     for (size_t i = 0; i < stream->recent_count && served == NULL; i++) {
         at = at + 1 < stream->recent_count ? at + 1 : 0;
-        if (rp_served_is(stream->recent[at], name) &&
-            !rp_table_is_dropped(stream->recent[at]->table))
+        if (rp_served_is(stream->recent[at], name) && !rp_served_is_dropped(stream->recent[at]))
             served = stream->recent[at];
     }
     if (served == NULL) {
@@ -48,6 +47,30 @@ static rp_status find_table(rp_insert_stream *stream, rp_string name, rp_error *
     stream->at = at;
     stream->served = served;
     return RP_OK;
+}
+
+/* Between messages: no batch is open. */
+static void on_dropped(rp_task *task)
+{
+    rp_insert_stream *stream = stream_of(task);
+    rp_served *last = stream->served;
+    size_t kept = 0;
+
+    stream->served = NULL;
+    stream->at = 0;
+    for (size_t i = 0; i < stream->recent_count; i++) {
+        rp_served *served = stream->recent[i];
+        if (rp_served_is_dropped(served)) {
+            rp_served_unref(served);
+            continue;
+        }
+        if (served == last) {
+            stream->served = served;
+            stream->at = kept;
+        }
+        stream->recent[kept++] = served;
+    }
+    stream->recent_count = kept;
 }
 
 /* Ends the stream for an error in what was sent, counted by the limit that it is over, if any:
@@ -71,8 +94,19 @@ static void refuse(rp_insert_stream *stream, rp_insert_excess excess, rp_refusal
     rp_task_refuse(&stream->task, why, error);
 }
 
+/* At the end of a turn, or after a message without items. */
+static void settle_chunks(rp_insert_stream *stream)
+{
+    rp_stream_chunks_settle(&stream->chunks);
+    rp_pinned_keep(rp_task_worker(&stream->task),
+                   rp_stream_chunks_take_change(&stream->chunks));
+}
+
 static bool pins_too_much(rp_insert_stream *stream)
 {
+    rp_pinned_keep(rp_task_worker(&stream->task),
+                   rp_stream_chunks_take_change(&stream->chunks));
+    if (rp_stream_chunks_must_settle(&stream->chunks)) rp_task_touch(&stream->task);
     return rp_pinned_set(&stream->task, &stream->pinned, stream->chunks.unused_bytes);
 }
 
@@ -91,7 +125,9 @@ static bool add_chunks(rp_insert_stream *stream, const rp_insert_request *reques
             refuse(stream, RP_EXCESS_NONE, RP_REFUSED_TENSOR_BYTES, &error);
             return false;
         }
-    return request->item_count > 0 || !pins_too_much(stream);
+    if (request->item_count > 0) return true;
+    settle_chunks(stream);
+    return !pins_too_much(stream);
 }
 
 /* Adds an item to the open batch of its table. */
@@ -176,6 +212,23 @@ static void keep_chunks(rp_insert_stream *stream, const rp_insert_request *reque
     rp_task_refuse(&stream->task, RP_REFUSED_DECODE, &error);
 }
 
+void rp_insert_stream_look(rp_task *task)
+{
+    rp_insert_stream *stream = stream_of(task);
+
+    rp_stream_chunks_look(&stream->chunks);
+    task->connection->pinned_bytes += stream->chunks.unused_bytes - stream->pinned;
+    stream->pinned = stream->chunks.unused_bytes;
+    rp_insert_batches_look(stream);
+}
+
+size_t rp_insert_stream_holds(const rp_task *task)
+{
+    const rp_insert_stream *stream = (const rp_insert_stream *)(const void *)task;
+
+    return stream->pinned + stream->parked_bytes;
+}
+
 /* Whether the stream must wait before it is read from again. */
 bool rp_insert_stream_must_wait(const rp_insert_stream *stream)
 {
@@ -232,6 +285,7 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
         rp_task_abort(task, RP_INVALID, "the request has neither chunks nor items");
         return;
     }
+    if (rp_served_is_dropped(stream->served)) on_dropped(task);
     if (waits_too_much(stream) || !add_chunks(stream, &request, block)) return;
     if (request.item_count == 0) return;
     if (add_items(stream, &request)) {
@@ -272,7 +326,7 @@ static void send_confirmations(rp_insert_stream *stream)
     if (reply == NULL) return;
     rp_wire_write_insert_response(&reply->bytes, stream->confirmed.keys,
                                   stream->confirmed.ready);
-    rp_confirmations_sent(&stream->confirmed);
+    rp_confirmations_sent(&stream->confirmed, &rp_task_worker(task)->server->alloc);
     rp_task_send(task, reply);
 }
 
@@ -280,6 +334,8 @@ static void on_flush(rp_task *task)
 {
     rp_insert_stream *stream = stream_of(task);
 
+    if (!task->is_finished && rp_stream_chunks_must_settle(&stream->chunks))
+        settle_chunks(stream);
     send_confirmations(stream);
     if (stream->has_ended && stream->parked == NULL && stream->confirmed.count == 0)
         rp_task_finish(task, RP_OK, NULL);
@@ -330,6 +386,11 @@ static void on_end(rp_task *task)
 
     if (worker->gatherer == task) rp_insert_batches_start(worker); /* W3 */
     rp_insert_batches_withdraw(stream);
+    /* The status may take time to leave, if the peer does not read. */
+    rp_stream_chunks_deinit(&stream->chunks);
+    rp_pinned_keep(worker, rp_stream_chunks_take_change(&stream->chunks));
+    task->connection->pinned_bytes -= stream->pinned;
+    stream->pinned = 0;
 }
 
 static void on_close(rp_task *task)
@@ -338,9 +399,6 @@ static void on_close(rp_task *task)
     rp_worker *worker = rp_task_worker(task);
 
     on_end(task);
-    task->connection->pinned_bytes -= stream->pinned;
-    rp_pinned_add(worker, (size_t)0 - stream->pinned);
-    rp_stream_chunks_deinit(&stream->chunks);
     for (size_t i = 0; i < stream->recent_count; i++) rp_served_unref(stream->recent[i]);
     rp_confirmations_deinit(&stream->confirmed, &worker->server->alloc);
 }
@@ -358,6 +416,7 @@ const rp_task_kind rp_insert_stream_kind = {
     .on_room = on_room,
     .on_flush = on_flush,
     .on_gathered = on_gathered,
+    .on_dropped = on_dropped,
     .on_end = on_end,
     .on_close = on_close,
 };

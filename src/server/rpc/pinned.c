@@ -1,16 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/rpc/pinned.h"
 
+#include "server/rpc/insert_batch.h"
+#include "store/store.h"
+#include "table/account.h"
+#include "util/clock.h"
 #include "util/error.h"
 
-enum { LEAST_BYTES = 64 << 10 /* of a share */ };
+enum {
+    LEAST_BYTES = 64 << 10, /* of a share */
+    SWEEP_PART = 10,        /* a sweep takes at most one of so many parts of the time, */
+    LOOK_PART = 50,         /* or of these, if nobody is to be refused */
+};
+#define SHORTEST_REST_NS ((int64_t)5000000)
 
 void rp_pinned_add(rp_worker *worker, size_t change)
 {
     if (change == 0) return;
     (void)atomic_fetch_add_explicit(&worker->server->pinned_bytes, change,
                                     memory_order_relaxed);
-    rp_counter_add(&worker->metrics->pinned_bytes, change);
+}
+
+void rp_pinned_keep(rp_worker *worker, size_t change)
+{
+    rp_budget_add_kept(rp_store_budget(worker->server->store), change);
+}
+
+size_t rp_pinned_sum(const rp_server *server)
+{
+    return atomic_load_explicit(&server->pinned_bytes, memory_order_relaxed) +
+           (size_t)rp_budget_kept(rp_store_budget(server->store));
 }
 
 /* What the connection may hold whatever the others do (P2). */
@@ -28,7 +47,7 @@ static bool is_over(const rp_connection *c, size_t bytes)
 {
     const rp_worker *worker = c->worker;
 
-    return atomic_load_explicit(&worker->server->pinned_bytes, memory_order_relaxed) > bytes &&
+    return rp_pinned_sum(worker->server) > bytes &&
            c->pinned_bytes + c->parked_bytes > share_of(worker);
 }
 
@@ -51,8 +70,7 @@ void rp_pinned_refuse(rp_task *task)
         &error, RP_NO_RESOURCE,
         "chunks without an item and inserts that wait take %zu bytes, over three "
         "quarters of the limit pinned_bytes, %zu, of all connections; try again later",
-        atomic_load_explicit(&worker->server->pinned_bytes, memory_order_relaxed),
-        worker->limits.pinned_bytes);
+        rp_pinned_sum(worker->server), worker->limits.pinned_bytes);
     rp_task_refuse(task, RP_REFUSED_PINNED, &error);
 }
 
@@ -63,7 +81,6 @@ bool rp_pinned_set(rp_task *task, size_t *counted, size_t bytes)
     rp_error error;
 
     c->pinned_bytes += bytes - *counted;
-    rp_pinned_add(c->worker, bytes - *counted);
     *counted = bytes;
     if (bytes > limits->stream_pinned_bytes) {
         (void)rp_fail(&error, RP_NO_RESOURCE,
@@ -81,4 +98,104 @@ bool rp_pinned_set(rp_task *task, size_t *counted, size_t bytes)
         return false;
     }
     return true;
+}
+
+static void look(rp_worker *worker)
+{
+    for (rp_connection *c = worker->connections; c != NULL; c = c->next)
+        for (rp_task *task = c->tasks; task != NULL; task = task->next)
+            if (task->kind == &rp_insert_stream_kind && !task->is_finished)
+                rp_insert_stream_look(task);
+}
+
+/* Refuses streams of a connection until it holds no more than `bar`, or the sum is low enough.
+ */
+static void refuse_some(rp_connection *c, size_t bar, size_t target)
+{
+    for (rp_task *task = c->tasks, *next; task != NULL; task = next) {
+        next = task->next;
+        if (c->pinned_bytes + c->parked_bytes <= bar ||
+            rp_pinned_sum(c->worker->server) <= target)
+            return;
+        if (task->kind == &rp_insert_stream_kind && !task->is_finished &&
+            rp_insert_stream_holds(task) > 0)
+            rp_pinned_refuse(task);
+    }
+}
+
+static void relieve(rp_worker *worker)
+{
+    const rp_server *server = worker->server;
+    size_t limit = worker->limits.pinned_bytes, target = limit - limit / 4, bar = limit / 2;
+    size_t share = share_of(worker);
+
+    for (;; bar /= 4) {
+        if (bar < share) bar = share;
+        for (rp_connection *c = worker->connections; c != NULL; c = c->next)
+            refuse_some(c, bar, target);
+        if (bar == share || rp_pinned_sum(server) <= target) return;
+    }
+}
+
+/* Nothing is to be done but what the end of the turn does. */
+static void on_wake(rp_post *post)
+{
+    rp_worker *worker = (rp_worker *)((char *)post - offsetof(rp_worker, sweep));
+
+    atomic_store_explicit(&worker->sweep_posted, false, memory_order_release);
+}
+
+static void on_rested(rp_timer *timer)
+{
+    (void)timer;
+}
+
+void rp_pinned_init(rp_worker *worker)
+{
+    worker->sweep.run = on_wake;
+    worker->sweep_rest.on_due = on_rested;
+}
+
+static void wake_others(const rp_worker *worker)
+{
+    rp_server *server = worker->server;
+
+    for (size_t i = 0; i < server->worker_count; i++) {
+        rp_worker *other = &server->workers[i];
+        if (other != worker && other->loop != NULL &&
+            !atomic_exchange_explicit(&other->sweep_posted, true, memory_order_acq_rel))
+            rp_loop_post(other->loop, &other->sweep);
+    }
+}
+
+/* When the next is, after one that took from `from_ns` to now. */
+static int64_t rest_until(int64_t from_ns, int64_t part)
+{
+    int64_t to_ns = rp_now_ns(), rest_ns = part * (to_ns - from_ns);
+
+    return to_ns + (rest_ns > SHORTEST_REST_NS ? rest_ns : SHORTEST_REST_NS);
+}
+
+void rp_pinned_end_turn(rp_worker *worker)
+{
+    size_t limit = worker->limits.pinned_bytes, sum = rp_pinned_sum(worker->server);
+    int64_t now_ns;
+
+    if (sum <= limit / 2 || worker->stopping) return;
+    now_ns = rp_now_ns();
+    if (sum <= limit) {
+        if (now_ns < worker->looked_until_ns) return;
+        look(worker);
+        worker->looked_until_ns = rest_until(now_ns, LOOK_PART);
+        return;
+    }
+    if (now_ns >= worker->swept_until_ns) {
+        wake_others(worker);
+        look(worker);
+        relieve(worker);
+        worker->swept_until_ns = rest_until(now_ns, SWEEP_PART);
+    }
+    /* Without memory for the timer the next turn of any loop looks again. */
+    if (rp_pinned_sum(worker->server) > limit)
+        (void)!rp_loop_arm(worker->loop, &worker->sweep_rest, worker->swept_until_ns);
 }

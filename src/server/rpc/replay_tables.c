@@ -148,7 +148,11 @@ static void on_drop(rp_task *task, const uint8_t *data, size_t size, rp_block *b
     if (served == NULL) return;
     copy_name(&name, table);
     st = rp_store_drop_table_logged(server->store, table, &lsn, &error);
-    if (st == RP_OK) rp_served_forget(server, name.text);
+    if (st == RP_OK) {
+        rp_served_forget(server, name.text);
+        for (size_t i = 0; i < server->worker_count; i++)
+            rp_worker_take_dropped(&server->workers[i]);
+    }
     rp_served_unref(served);
     end(task, st, lsn, &error);
 }

@@ -583,7 +583,7 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
         return;
     }
     if (!take_lease(stream, &request)) return;
-    if (!rp_served_is(stream->served, request.table)) {
+    if (!rp_served_is(stream->served, request.table) || rp_served_is_dropped(stream->served)) {
         rp_served *served = rp_served_find(rp_task_worker(task)->server, request.table, &error);
         if (served == NULL) {
             rp_task_finish(task, error.code, error.text);
@@ -612,6 +612,16 @@ static void on_room(rp_task *task)
 static void on_half_close(rp_task *task)
 {
     rp_task_finish(task, RP_OK, NULL);
+}
+
+/* A request that is being served is about to end with its table. */
+static void on_dropped(rp_task *task)
+{
+    sample_stream *stream = stream_of(task);
+
+    if (!is_done(stream) || !rp_served_is_dropped(stream->served)) return;
+    rp_served_unref(stream->served);
+    stream->served = NULL;
 }
 
 /* Nothing is drawn any more for a call that is over. */
@@ -645,6 +655,7 @@ const rp_task_kind rp_sample_stream_kind = {
     .on_message = on_message,
     .on_half_close = on_half_close,
     .on_room = on_room,
+    .on_dropped = on_dropped,
     .on_end = on_end,
     .on_close = on_close,
 };
@@ -654,6 +665,7 @@ const rp_task_kind rp_sample_shared_kind = {
     .on_message = on_message,
     .on_half_close = on_half_close,
     .on_room = on_room,
+    .on_dropped = on_dropped,
     .on_end = on_end,
     .on_close = on_close,
 };

@@ -15,7 +15,7 @@ typedef struct takeaway {
     rp_remains dead[RP_BLOCK];
     size_t dead_count;
     bool more_dead;
-    bool is_empty;     /* the table, and its indexes take memory that others want */
+    bool is_empty;     /* the table, and the memory of its indexes is to be given back */
     rp_remains *spent; /* a large grave that is empty now */
     size_t spent_bytes;
     rp_op *finished;
@@ -24,10 +24,14 @@ typedef struct takeaway {
     bool pump_again;
 } takeaway;
 
+/* Indexes without items whose memory others want, or of a table that was dropped: whoever still
+ * has a reference to it keeps none of them. */
 static bool has_much_idle_locked(const rp_table *t) RP_REQUIRES(t->mu)
 {
-    return t->slots.used > 0 && t->slots.live == 0 && t->slots.dead == 0 && !t->being_cut &&
-           !t->keeps_numbers && rp_account_has_much_idle(&t->account);
+    if (t->slots.used == 0 || t->slots.live > 0 || t->slots.dead > 0 || t->being_cut)
+        return false;
+    return rp_table_is_dropped(t) ||
+           (!t->keeps_numbers && rp_account_has_much_idle(&t->account));
 }
 
 /* Takes up to RP_BLOCK of the dead, first those that have been exhumed already. */
@@ -80,7 +84,7 @@ static bool empty_indexes(rp_table *t) RP_EXCLUDES(t->mu)
     still = has_much_idle_locked(t);
     if (still) {
         rp_table_empty_indexes_locked(t, &spent);
-        if (rp_table_log_of(t) != NULL) rp_tell_locked(t, &change);
+        if (rp_table_log_of(t) != NULL && !rp_table_is_dropped(t)) rp_tell_locked(t, &change);
         rp_account_settle(&t->account, rp_table_spare_locked(t));
     }
     rp_mutex_unlock(&t->mu);

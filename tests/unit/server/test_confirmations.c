@@ -43,7 +43,7 @@ static void without_a_journal_all_are_ready_at_once(void **state)
     assert_int_equal(c.ready, 103);
     assert_int_equal(rp_confirmations_next(&c), 0);
     assert_int_equal(c.keys[102], 103);
-    rp_confirmations_sent(&c);
+    rp_confirmations_sent(&c, rp_allocator_default());
     assert_int_equal(c.count, 0);
     rp_confirmations_deinit(&c, rp_allocator_default());
 }
@@ -64,7 +64,7 @@ static void those_that_are_not_safe_wait_for_their_number(void **state)
     rp_confirmations_settle(&c, 8);
     assert_int_equal(c.ready, 5);
     assert_int_equal(rp_confirmations_next(&c), 9);
-    rp_confirmations_sent(&c);
+    rp_confirmations_sent(&c, rp_allocator_default());
     assert_int_equal(c.count, 4);
     assert_int_equal(c.keys[0], 6);
     rp_confirmations_settle(&c, 9);
@@ -118,7 +118,7 @@ static void no_key_is_ready_before_it_is_safe_in_any_sequence(void **state)
                 assert_true(lsns[sent + i] <= safe);
             }
             sent += c.ready;
-            rp_confirmations_sent(&c);
+            rp_confirmations_sent(&c, rp_allocator_default());
         }
         rp_confirmations_settle(&c, lsn);
         assert_int_equal(sent + c.ready, at);
