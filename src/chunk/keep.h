@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks that are kept outside of tables.
+/* Chunks that are kept outside tables.
  *
- * A stream keeps chunks for items to come, and an insert that waits for its table keeps those
- * of its items. A table may hold the same chunks. Invariant:
+ * An insert stream keeps chunks for later items, and an insert that waits for its table keeps
+ * the chunks of its items. Tables may hold the same chunks. Invariant:
  *
- *   K1  a chunk counts in the budget's `kept` exactly while somebody keeps it and no table
- * holds
- *       it; while a table holds it, it counts in the budget's `used`.
+ *   N1  budget.kept is the memory of all chunks that are kept and that no table holds.
  *
- * So its bytes are in one of the two, whichever goes first. Whoever keeps a chunk is on one
- * thread, that of the stream which has brought it: `keeps` and `waits` need no atomics. What
- * the functions return is for rp_budget_add_kept(), once for many chunks. */
+ * A chunk that a table holds is part of budget.used instead. So a chunk that is kept is counted
+ * once, whether its stream or its last table releases it first.
+ *
+ * Only the thread of the stream that sent a chunk keeps it: `keeps` and `waits` are not atomic.
+ * Both functions return the change of budget.kept, modulo SIZE_MAX + 1; the caller adds up the
+ * changes of many chunks for one rp_budget_add_kept(). */
 #ifndef RP_CHUNK_KEEP_H
 #define RP_CHUNK_KEEP_H
 
+#include <assert.h>
+
 #include "chunk/chunk.h"
 
-/* One more keeps it, or one less. Returns the change of `kept`, modulo SIZE_MAX + 1. */
 static inline size_t rp_chunk_keep(rp_chunk *chunk)
 {
     uint64_t before;
@@ -31,6 +33,7 @@ static inline size_t rp_chunk_unkeep(rp_chunk *chunk)
 {
     uint64_t before;
 
+    assert(chunk->keeps > 0);
     if (--chunk->keeps > 0) return 0;
     before = atomic_fetch_and_explicit(&chunk->holders.state, ~RP_HOLDERS_KEPT,
                                        memory_order_relaxed);

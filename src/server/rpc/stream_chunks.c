@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/rpc/stream_chunks.h"
 
+#include <assert.h>
+
 #include "chunk/keep.h"
 #include "util/mem.h"
+#include "util/verify.h"
 
 enum {
-    ENTRY_BYTES = 64,  /* of an entry and its place in the map, about */
-    KEPT_ENTRIES = 128 /* room for so many is kept, whether they are needed or not */
+    ENTRY_BYTES = 64,  /* of an entry and its slot in the map, about */
+    KEPT_ENTRIES = 128 /* room for so many entries is never freed */
 };
 
-/* What a chunk takes: a small one is mostly what we know of it. */
+/* Bytes that a chunk takes. Those of a small one are mostly its description. */
 static size_t cost_of(const rp_chunk *chunk)
 {
     bool is_elsewhere = chunk->adopted || chunk->apart;
@@ -33,6 +36,22 @@ static uint32_t slot_of(const rp_stream_chunks *chunks, uint64_t key)
     return RP_MAP_NONE;
 }
 
+#ifndef NDEBUG
+static bool is_valid(const rp_stream_chunks *chunks)
+{
+    size_t unused = 0;
+
+    if (chunks->count > chunks->capacity || chunks->marked > chunks->count) return false;
+    for (size_t i = 0; i < chunks->count; i++) {
+        const rp_stream_chunk *entry = &chunks->entries[i];
+        if (slot_of(chunks, entry->chunk->origin.key) != i) return false; /* C1 */
+        if (entry->kept) return false;                                    /* C3 */
+        if (!entry->used) unused += cost_of(entry->chunk);
+    }
+    return unused == chunks->unused_bytes; /* C2 */
+}
+#endif
+
 rp_chunk *rp_stream_chunks_find(rp_stream_chunks *chunks, uint64_t key, bool use)
 {
     size_t slot = chunks->next;
@@ -44,6 +63,7 @@ rp_chunk *rp_stream_chunks_find(rp_stream_chunks *chunks, uint64_t key, bool use
     if (use) {
         rp_stream_chunk *entry = &chunks->entries[slot];
         chunks->next = slot + 1;
+        assert(entry->used || chunks->unused_bytes >= cost_of(entry->chunk)); /* C2 */
         if (!entry->used) chunks->unused_bytes -= cost_of(entry->chunk);
         entry->used = true;
     }
@@ -52,6 +72,7 @@ rp_chunk *rp_stream_chunks_find(rp_stream_chunks *chunks, uint64_t key, bool use
 
 rp_status rp_stream_chunks_add(rp_stream_chunks *chunks, rp_chunk *chunk)
 {
+    assert(slot_of(chunks, chunk->origin.key) == RP_MAP_NONE);
     if (chunks->count == chunks->capacity) {
         size_t capacity = chunks->capacity > 0 ? 2 * chunks->capacity : 8;
         if (capacity >= RP_MAP_NONE ||
@@ -65,6 +86,7 @@ rp_status rp_stream_chunks_add(rp_stream_chunks *chunks, rp_chunk *chunk)
                   (uint32_t)chunks->count);
     chunks->entries[chunks->count++] = (rp_stream_chunk){.chunk = chunk};
     chunks->unused_bytes += cost_of(chunk);
+    RP_VERIFY(chunks->count, is_valid(chunks));
     return RP_OK;
 }
 
@@ -72,6 +94,7 @@ static void drop(rp_stream_chunks *chunks, size_t index)
 {
     const rp_stream_chunk *entry = &chunks->entries[index];
 
+    assert(entry->used || chunks->unused_bytes >= cost_of(entry->chunk)); /* C2 */
     if (!entry->used) chunks->unused_bytes -= cost_of(entry->chunk);
     if (index < chunks->marked) chunks->kept_change += rp_chunk_unkeep(entry->chunk);
     rp_chunk_unref(entry->chunk);
@@ -83,31 +106,13 @@ static void set_unused(rp_stream_chunks *chunks, rp_stream_chunk *entry)
     chunks->unused_bytes += cost_of(entry->chunk);
 }
 
-/* Gives back room for many more entries than there are. Without memory it stays. */
-static void trim(rp_stream_chunks *chunks)
-{
-    size_t capacity = 2 * chunks->count > KEPT_ENTRIES ? 2 * chunks->count : KEPT_ENTRIES;
-    rp_map fewer;
-
-    if (chunks->capacity <= KEPT_ENTRIES || chunks->count >= chunks->capacity / 4) return;
-    rp_map_init_like(&fewer, &chunks->map);
-    if (rp_map_reserve(&fewer, chunks->count) != RP_OK) return;
-    for (size_t i = 0; i < chunks->count; i++)
-        rp_map_insert(&fewer, rp_map_tag(&fewer, chunks->entries[i].chunk->origin.key),
-                      (uint32_t)i);
-    rp_map_deinit(&chunks->map);
-    rp_map_take(&chunks->map, &fewer);
-    if (rp_resize_array(&chunks->map.alloc, &chunks->entries, chunks->capacity, capacity,
-                        sizeof *chunks->entries))
-        chunks->capacity = capacity;
-}
-
-/* All of them go: the usual case of a stream whose items share nothing. */
+/* Drops all chunks: the usual case of a stream whose items share none. */
 static void drop_all(rp_stream_chunks *chunks)
 {
     rp_map_clear(&chunks->map);
     for (size_t i = 0; i < chunks->count; i++) drop(chunks, i);
     chunks->count = chunks->marked = 0;
+    assert(chunks->unused_bytes == 0); /* C2 */
 }
 
 void rp_stream_chunks_deinit(rp_stream_chunks *chunks)
@@ -117,6 +122,25 @@ void rp_stream_chunks_deinit(rp_stream_chunks *chunks)
     chunks->entries = NULL;
     chunks->capacity = 0;
     rp_map_deinit(&chunks->map);
+}
+
+/* Frees room for many more entries than there are. Without memory the room stays. */
+static void trim(rp_stream_chunks *chunks)
+{
+    size_t capacity = 2 * chunks->count > KEPT_ENTRIES ? 2 * chunks->count : KEPT_ENTRIES;
+    rp_map fewer;
+
+    if (chunks->capacity <= KEPT_ENTRIES || chunks->count >= chunks->capacity / 4) return;
+    rp_map_init_like(&fewer, &chunks->map);
+    if (chunks->count > 0 && rp_map_reserve(&fewer, chunks->count) != RP_OK) return;
+    for (size_t i = 0; i < chunks->count; i++)
+        rp_map_insert(&fewer, rp_map_tag(&fewer, chunks->entries[i].chunk->origin.key),
+                      (uint32_t)i);
+    rp_map_deinit(&chunks->map);
+    rp_map_take(&chunks->map, &fewer);
+    if (rp_resize_array(&chunks->map.alloc, &chunks->entries, chunks->capacity, capacity,
+                        sizeof *chunks->entries))
+        chunks->capacity = capacity;
 }
 
 bool rp_stream_chunks_must_settle(const rp_stream_chunks *chunks)
@@ -129,9 +153,10 @@ void rp_stream_chunks_settle(rp_stream_chunks *chunks)
     trim(chunks);
     for (; chunks->marked < chunks->count; chunks->marked++)
         chunks->kept_change += rp_chunk_keep(chunks->entries[chunks->marked].chunk);
+    RP_VERIFY(chunks->count, is_valid(chunks));
 }
 
-void rp_stream_chunks_look(rp_stream_chunks *chunks)
+void rp_stream_chunks_update_use(rp_stream_chunks *chunks)
 {
     for (size_t i = 0; i < chunks->count; i++) {
         rp_stream_chunk *entry = &chunks->entries[i];
@@ -170,8 +195,8 @@ bool rp_stream_chunks_keep(rp_stream_chunks *chunks, const uint64_t *keys, size_
         rp_stream_chunk *entry = &chunks->entries[i];
         uint32_t tag = rp_map_tag(&chunks->map, entry->chunk->origin.key);
         if (entry->kept) {
-            marked += i < chunks->marked; /* the marked ones stay in front */
-            /* If all items that referred to it are gone, the stream alone has it again. */
+            marked += i < chunks->marked; /* C4: they stay in front */
+            /* Unused again if all items that referred to its chunk have been freed. */
             if (entry->used && rp_refcount_is_one(&entry->chunk->refs))
                 set_unused(chunks, entry);
         }
@@ -190,5 +215,6 @@ bool rp_stream_chunks_keep(rp_stream_chunks *chunks, const uint64_t *keys, size_
     chunks->count = kept;
     chunks->marked = marked;
     for (size_t i = 0; i < kept; i++) chunks->entries[i].kept = false;
+    RP_VERIFY(kept, is_valid(chunks));
     return ok;
 }

@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The chunks that an insert stream has sent and may still refer to.
+/* The chunks that an insert stream has sent and whose keys its items may still use.
  *
- * A key is private to its stream. Looking up is a keyed hash; but items mostly refer to chunks
- * in the order in which these came, so the next one is looked at first. A plain value.
+ * A key is private to its stream. A keyed hash finds it; but items mostly refer to chunks in
+ * the order in which these were sent, so the entry after the last one is tried first.
  *
- * A chunk that stays after its message is marked: then it counts in the budget's `kept` while
- * no table holds it (chunk/keep.h). Not before, as most chunks leave the stream in the turn in
- * which they came. */
+ * Invariants:
+ *   C1  the map has the index of each entry under its key, once, and nothing else;
+ *   C2  unused_bytes is the cost of all entries that are not `used`;
+ *   C3  no entry is `kept` between calls;
+ *   C4  the first `marked` entries keep their chunks (chunk/keep.h).
+ *
+ * Entries are marked at the end of a turn, not earlier: most chunks leave the stream in the
+ * turn in which they arrive.
+ *
+ * A plain value. */
 #ifndef RP_SERVER_RPC_STREAM_CHUNKS_H
 #define RP_SERVER_RPC_STREAM_CHUNKS_H
 
-#include "reprise/chunk.h"
+#include "chunk/chunk_api.h"
 #include "util/map.h"
 
 typedef struct rp_stream_chunk {
@@ -23,25 +30,24 @@ typedef struct rp_stream_chunks {
     rp_map map;
     rp_stream_chunk *entries;
     size_t count, capacity;
-    size_t next;         /* the entry that is looked at first */
-    size_t unused_bytes; /* that chunks take which no item refers to, when last looked at */
-    size_t marked;       /* the first so many entries are */
-    size_t kept_change;  /* of the budget's `kept`, which it does not know yet */
+    size_t next;         /* the entry that is tried first */
+    size_t unused_bytes; /* C2 */
+    size_t marked;       /* C4 */
+    size_t kept_change;  /* of budget.kept, that the caller has not taken */
 } rp_stream_chunks;
 
 void rp_stream_chunks_init(rp_stream_chunks *chunks, const rp_allocator *alloc, uint64_t seed);
-/* Drops all and gives back the memory. There is a change to be taken; it may be called again.
- */
+/* Drops all chunks and frees the memory. Take the change after it. May be called again. */
 void rp_stream_chunks_deinit(rp_stream_chunks *chunks);
 
-/* Marks the chunks that are not, and gives back memory for others: at the end of a turn, when
- * the items that came in it are in their tables, or wait. True: there is something to do. */
+/* Marks the entries and frees room for more of them: at the end of a turn, when all items that
+ * arrived in it are in their tables or wait. must_settle: false if there is nothing to do. */
 bool rp_stream_chunks_must_settle(const rp_stream_chunks *chunks);
 void rp_stream_chunks_settle(rp_stream_chunks *chunks);
-/* Looks for chunks that no table holds any more and that no insert waits with: they are unused.
- * While no batch is open. */
-void rp_stream_chunks_look(rp_stream_chunks *chunks);
-/* What is to be told to rp_budget_add_kept(). */
+/* Counts chunks as unused that no table holds any more and that no waiting item refers to. Not
+ * while a batch is open: tables do not hold its chunks yet. */
+void rp_stream_chunks_update_use(rp_stream_chunks *chunks);
+/* The change of budget.kept since the last call, modulo SIZE_MAX + 1. */
 size_t rp_stream_chunks_take_change(rp_stream_chunks *chunks);
 
 /* The chunk of that key, borrowed, or NULL. `use`: an item refers to it from now on. */
@@ -50,8 +56,8 @@ rp_chunk *rp_stream_chunks_find(rp_stream_chunks *chunks, uint64_t key, bool use
 /* Adds a chunk whose key is not there; takes the reference on RP_OK. RP_NO_RESOURCE. */
 RP_NODISCARD rp_status rp_stream_chunks_add(rp_stream_chunks *chunks, rp_chunk *chunk);
 
-/* Drops all chunks whose key is not among the `count` keys. False if a key was not there, or
- * stands twice; the drop is done all the same. */
+/* Drops all chunks whose key is not among the `count` keys. False if a key has no chunk, or
+ * occurs twice; the chunks are dropped all the same. */
 bool rp_stream_chunks_keep(rp_stream_chunks *chunks, const uint64_t *keys, size_t count);
 
 #endif
