@@ -48,6 +48,22 @@ static void without_a_journal_all_are_ready_at_once(void **state)
     rp_confirmations_deinit(&c, rp_allocator_default());
 }
 
+static void memory_for_many_keys_is_freed_when_they_are_sent(void **state)
+{
+    (void)state;
+    rp_confirmations c = {0};
+    size_t at = 0;
+
+    put(&c, &at, 4000, 0, UINT64_MAX);
+    assert_true(c.capacity >= 4000);
+    rp_confirmations_sent(&c, rp_allocator_default());
+    assert_true(c.capacity <= 512);
+    at = 0;
+    put(&c, &at, 100, 0, UINT64_MAX);
+    assert_int_equal(c.keys[99], 100);
+    rp_confirmations_deinit(&c, rp_allocator_default());
+}
+
 static void those_that_are_not_safe_wait_for_their_number(void **state)
 {
     (void)state;
@@ -142,6 +158,7 @@ RP_TESTS(confirmations)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_journal_all_are_ready_at_once),
+        cmocka_unit_test(memory_for_many_keys_is_freed_when_they_are_sent),
         cmocka_unit_test(those_that_are_not_safe_wait_for_their_number),
         cmocka_unit_test(a_lower_number_behind_a_higher_one_keeps_its_place),
         cmocka_unit_test(no_key_is_ready_before_it_is_safe_in_any_sequence),
