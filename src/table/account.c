@@ -168,7 +168,7 @@ static uint64_t quit_holder(rp_chunk *chunk, int entry)
 {
     uint_least64_t old = state_of(chunk), changed;
 
-    assert(holders_in(old) > 0);
+    assert(rp_holders_in(old) > 0);
     do { /* releases the count to its next owner */
         changed = entry < 0 ? old - 1 : with_id(old - 1, entry, 0);
     } while (!atomic_compare_exchange_weak_explicit(
