@@ -19,8 +19,8 @@
  * So the sum stays below P + C * 64 KiB, and what arrives until the next sweep. Streams that
  * only hold chunks are not paused: the messages that release the chunks could not be read then.
  */
-#ifndef RP_SERVER_RPC_PINNED_H
-#define RP_SERVER_RPC_PINNED_H
+#ifndef RP_SERVER_CORE_PINNED_H
+#define RP_SERVER_CORE_PINNED_H
 
 #include "server/core/task.h"
 
