@@ -11,6 +11,7 @@
 #include "fuzz_memory.h"
 #include "fuzz_requests.h"
 #include "server/core/connection.h"
+#include "server/core/pinned.h"
 #include "server/core/served_table.h"
 #include "server/core/server.h"
 #include "server/core/server_state.h"
@@ -423,8 +424,8 @@ static void check_counts(world *w)
         fuzz_check(atomic_load(&w->server->budget.published[side]) == 0);
     fuzz_check(rp_counter_get(&metrics->connections) == 0 &&
                rp_counter_get(&metrics->streams) == 0 &&
-               rp_counter_get(&metrics->queued_bytes) == 0 &&
-               rp_counter_get(&metrics->pinned_bytes) == 0);
+               rp_counter_get(&metrics->queued_bytes) == 0);
+    fuzz_check(rp_pinned_sum(w->server) == 0);
     rp_mutex_lock(&w->server->lock);
     for (const rp_served_table *s = w->server->served; s != NULL; s = s->next)
         fuzz_check(atomic_load(&s->pending_inserts) == 0);

@@ -61,6 +61,8 @@ struct rp_chunk {
     rp_codec codec;
     rp_chunk_column *columns;
     rp_column_place *places;
+    uint32_t keeps; /* chunk/keep.h: the stream that sent it, and waiting items */
+    uint32_t waits; /* of these, waiting items */
 };
 
 /* The owner of the bytes of an adopted chunk. */

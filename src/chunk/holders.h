@@ -5,12 +5,17 @@
  * item to its last. A map from chunk to count would cost a hash per item; instead a chunk has
  * two entries for holders, and only the third table that shares a chunk uses a map of its own.
  *
- *   state    | id of entry 1 (16) | id of entry 0 (16) | holders in all (32) |     id 0: free
+ *   state    | id of entry 1 (16) | id of entry 0 (16) | kept (1) | holders in all (31) |
+ *            id 0: free
  *   counts   | of entry 0 | of entry 1 |
  *
  * The state changes as one word, by compare-and-swap. A count belongs to the holder whose id is
  * in its entry and is changed only under that holder's lock, so it needs no atomics. The
  * release store that frees an entry and the acquire load that claims it transfer the count.
+ *
+ * `kept` says that an insert stream or a waiting insert keeps the chunk (chunk/keep.h). It is
+ * in the same word, so that a table and a stream which release the chunk at the same time agree
+ * on which of them was the last.
  *
  * All holders of a chunk share one budget, the first that claimed it: the budget counts the
  * bytes once, and ids are unique within it. */
@@ -22,6 +27,14 @@
 
 enum { RP_INLINE_HOLDERS = 2 };
 
+#define RP_HOLDERS_KEPT ((uint64_t)1 << 31) /* in the state */
+
+/* Holders in all, of a state. */
+static inline uint32_t rp_holders_in(uint64_t state)
+{
+    return (uint32_t)(state & (RP_HOLDERS_KEPT - 1));
+}
+
 typedef struct rp_holders {
     atomic_uint_least64_t state;
     uint32_t counts[RP_INLINE_HOLDERS];
@@ -31,7 +44,7 @@ typedef struct rp_holders {
 /* The number of holders. */
 static inline uint32_t rp_holders_count(const rp_holders *holders)
 {
-    return (uint32_t)atomic_load_explicit(&holders->state, memory_order_acquire);
+    return rp_holders_in(atomic_load_explicit(&holders->state, memory_order_acquire));
 }
 
 #endif

@@ -23,6 +23,7 @@ rp_budget *rp_budget_new(const rp_allocator *alloc, uint64_t limit, rp_budget_po
     atomic_init(&b->used, 0);
     atomic_init(&b->idle, 0);
     atomic_init(&b->lost, 0);
+    atomic_init(&b->kept, 0);
     atomic_init(&b->wants_relief, false);
     atomic_init(&b->cuts, 0);
     atomic_init(&b->waiting, 0);
@@ -79,10 +80,6 @@ static uint64_t with_id(uint64_t state, int entry, uint16_t id)
 {
     uint64_t mask = (uint64_t)0xffff << (32 + 16 * entry);
     return (state & ~mask) | (uint64_t)id << (32 + 16 * entry);
-}
-static uint32_t holders_in(uint64_t state)
-{
-    return (uint32_t)state;
 }
 
 /* The entry of `id`, or -1. */
@@ -148,8 +145,8 @@ static bool is_held(const rp_account *a, const rp_chunk *chunk)
     return entry_of(state_of(chunk), a->id) >= 0 || is_spilled(a, chunk);
 }
 
-/* Adds this account to the holders of a chunk. Returns the number of holders before. */
-static uint32_t become_holder(rp_account *a, rp_chunk *chunk)
+/* Adds this account to the holders of a chunk. Returns the state before. */
+static uint64_t become_holder(rp_account *a, rp_chunk *chunk)
 {
     uint_least64_t old = state_of(chunk), changed;
     int entry;
@@ -163,25 +160,33 @@ static uint32_t become_holder(rp_account *a, rp_chunk *chunk)
         chunk->holders.counts[entry] = 1;
     else
         (void)rp_count_map_add(&a->spilled, spill_key(chunk));
-    return holders_in(old);
+    return old;
 }
 
-/* Removes this account from the holders of a chunk. Returns the number of holders left. */
-static uint32_t quit_holder(rp_chunk *chunk, int entry)
+/* Removes this account from the holders of a chunk. Returns the state after. */
+static uint64_t quit_holder(rp_chunk *chunk, int entry)
 {
     uint_least64_t old = state_of(chunk), changed;
 
-    assert(holders_in(old) > 0);
+    assert(rp_holders_in(old) > 0);
     do { /* releases the count to its next owner */
         changed = entry < 0 ? old - 1 : with_id(old - 1, entry, 0);
     } while (!atomic_compare_exchange_weak_explicit(
         &chunk->holders.state, &old, changed, memory_order_release, memory_order_relaxed));
-    return holders_in(changed);
+    return changed;
+}
+
+/* Moves a kept chunk from budget.kept to budget.used for its first holder (+1), or back after
+ * its last one (-1); `state` is the state without that holder. N1 of chunk/keep.h. */
+static void move_kept(rp_account *a, const rp_chunk *chunk, uint64_t state, int come)
+{
+    if (state & RP_HOLDERS_KEPT) a->kept -= come * (int64_t)rp_chunk_memory(chunk);
 }
 
 static void hold_slow(rp_account *a, rp_chunk *chunk)
 {
     int entry = entry_of(state_of(chunk), a->id);
+    uint64_t before;
 
     if (entry >= 0) {
         chunk->holders.counts[entry]++;
@@ -192,7 +197,9 @@ static void hold_slow(rp_account *a, rp_chunk *chunk)
         a->chunk_bytes += chunk->wire_bytes;
         if (a->budget->spill != NULL) a->small_bytes += chunk_small(chunk);
         (void)rp_count_map_add(&a->episodes, chunk->origin.episode);
-        if (become_holder(a, chunk) > 0) return;
+        before = become_holder(a, chunk);
+        if (rp_holders_in(before) > 0) return;
+        move_kept(a, chunk, before, 1);
         a->unsettled += (int64_t)rp_chunk_memory(chunk);
         if (a->budget->spill != NULL) record_move(a, chunk, 1);
     }
@@ -201,6 +208,7 @@ static void hold_slow(rp_account *a, rp_chunk *chunk)
 static void release_slow(rp_account *a, rp_chunk *chunk)
 {
     int entry = entry_of(state_of(chunk), a->id);
+    uint64_t after;
 
     if (entry >= 0 ? --chunk->holders.counts[entry] > 0
                    : rp_count_map_sub(&a->spilled, spill_key(chunk)) > 0)
@@ -210,7 +218,9 @@ static void release_slow(rp_account *a, rp_chunk *chunk)
     a->chunk_bytes -= chunk->wire_bytes;
     if (a->budget->spill != NULL) a->small_bytes -= chunk_small(chunk);
     if (rp_count_map_sub(&a->episodes, chunk->origin.episode) == 0) a->deleted_episodes++;
-    if (quit_holder(chunk, entry) > 0) return;
+    after = quit_holder(chunk, entry);
+    if (rp_holders_in(after) > 0) return;
+    move_kept(a, chunk, after, -1);
     a->unsettled -= (int64_t)rp_chunk_memory(chunk);
     a->freed += rp_chunk_memory(chunk);
     if (a->budget->spill != NULL) record_move(a, chunk, -1);
@@ -248,6 +258,19 @@ uint64_t rp_budget_used(const rp_budget *b)
 {
     uint64_t used = atomic_load_explicit(&b->used, memory_order_relaxed);
     return used > INT64_MAX ? 0 : used;
+}
+
+void rp_budget_add_kept(rp_budget *b, uint64_t change)
+{
+    if (change != 0)
+        (void)atomic_fetch_add_explicit(&b->kept, (uint_fast64_t)change, memory_order_relaxed);
+}
+
+/* Below 0 for a moment if two threads apply their changes in the other order. */
+uint64_t rp_budget_kept(const rp_budget *b)
+{
+    uint64_t kept = atomic_load_explicit(&b->kept, memory_order_relaxed);
+    return kept > INT64_MAX ? 0 : kept;
 }
 
 rp_budget_memory rp_budget_memory_now(const rp_budget *b)
@@ -298,7 +321,7 @@ uint64_t rp_account_new_bytes(const rp_trajectory *trajectory)
     uint64_t bytes = trajectory->item_cost;
 
     for (uint32_t i = 0; i < trajectory->chunk_count; i++)
-        if (holders_in(state_of(trajectory->chunks[i])) == 0)
+        if (rp_holders_in(state_of(trajectory->chunks[i])) == 0)
             bytes += rp_chunk_memory(trajectory->chunks[i]);
     return bytes;
 }
@@ -332,7 +355,7 @@ uint64_t rp_account_small_gain(const rp_account *a, const rp_trajectory *leaving
         uint64_t state = state_of(chunk);
         int entry = entry_of(state, a->id);
 
-        if (holders_in(state) == 1 && entry >= 0 && chunk->holders.counts[entry] == 1)
+        if (rp_holders_in(state) == 1 && entry >= 0 && chunk->holders.counts[entry] == 1)
             bytes += chunk_small(chunk);
     }
     return bytes;
@@ -472,7 +495,7 @@ uint64_t rp_account_gain(const rp_account *a, const rp_trajectory *leaving, size
         uint32_t held = entry >= 0 ? chunk->holders.counts[entry]
                                    : rp_count_map_get(&a->spilled, spill_key(chunk));
 
-        if (held == 1 && holders_in(state) == 1) bytes += rp_chunk_memory(chunk);
+        if (held == 1 && rp_holders_in(state) == 1) bytes += rp_chunk_memory(chunk);
     }
     return bytes - (kept - idle_bytes(spare));
 }
@@ -500,6 +523,8 @@ static void set_settled(rp_account *a, size_t spare)
 
     if (idle != a->idle) (void)atomic_fetch_add(&a->budget->idle, idle - a->idle);
     if (a->budget->spill != NULL) a->moved_small += (int64_t)(idle - a->idle);
+    if (a->kept != 0) rp_budget_add_kept(a->budget, (uint64_t)a->kept);
+    a->kept = 0;
     a->unsettled = 0;
     a->idle = idle;
 }

@@ -47,8 +47,10 @@ typedef struct rp_budget {
     atomic_uint_fast64_t idle; /* of `used`: idle index memory */
     atomic_uint_fast64_t lost; /* memory lost to fragmentation; not part of `used`.
                                   rp_budget_set_lost() */
-    atomic_bool wants_relief;  /* an insert waits because of lost bytes: rp_store_relieve() */
-    atomic_uint_fast32_t cuts; /* open cuts, which keep items that were removed */
+    atomic_uint_fast64_t
+        kept;                 /* N1 of chunk/keep.h; not part of `used`, without a limit here */
+    atomic_bool wants_relief; /* an insert waits because of lost bytes: rp_store_relieve() */
+    atomic_uint_fast32_t cuts;    /* open cuts, which keep items that were removed */
     atomic_uint_fast32_t waiting; /* tables in the queue of tables that wait for bytes */
     rp_table *first_waiter, *last_waiter RP_GUARDED_BY(mu); /* operation/table_unlock.c */
 } rp_budget;
@@ -77,6 +79,7 @@ typedef struct rp_account {
     rp_count_map spilled;  /* references to chunks that have no entry free for us, by chunk */
     rp_sizes chunk_counts; /* of the items: their numbers of chunks */
     int64_t unsettled;     /* change of budget.used that has not been applied */
+    int64_t kept;          /* change of budget.kept that has not been applied */
     uint64_t freed;        /* bytes released since the field was last set to 0 */
     /* Changes that the disk tier, if there is one, has not been told. */
     size_t moved_count;
@@ -105,6 +108,10 @@ RP_NODISCARD rp_status rp_budget_claim(rp_budget *b, const rp_trajectory *trajec
 
 /* Bytes in use. Safe from any thread. */
 uint64_t rp_budget_used(const rp_budget *b);
+
+/* Changes budget.kept, modulo 2^64 (chunk/keep.h). Any thread, as the next. */
+void rp_budget_add_kept(rp_budget *b, uint64_t change);
+uint64_t rp_budget_kept(const rp_budget *b);
 
 /* The memory of a store and its limit. With a disk tier, bytes on disk do not count. Lost bytes
  * do not count either. Safe from any thread. */

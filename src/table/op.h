@@ -42,9 +42,9 @@ struct rp_op {
      * rp_table_start_insert() or _sample() has returned. It may start other operations, but
      * must not wait for one. Must be set unless until_ns is RP_NOW. */
     void (*on_done)(rp_op *op);
-    /* Called under the table's lock when some items of a parked insert, `done` in all, have
-     * been inserted and the rest waits; never after on_done. It must not block or call the
-     * library. May be NULL. */
+    /* Called under the table's lock when an insert is parked, by the thread that started it,
+     * and when some items of a parked insert, `done` in all, have been inserted and the rest
+     * waits; never after on_done. It must not block or call the library. May be NULL. */
     void (*on_progress)(rp_op *op);
     void *user;
 

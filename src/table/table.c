@@ -256,6 +256,13 @@ void rp_table_empty_indexes_locked(rp_table *t, rp_indexes *spent)
     rp_slots_empty(&t->slots, &spent->slots);
     rp_map_init_like(&spent->keys, &t->keys);
     rp_map_take(&spent->keys, &t->keys);
+    spent->alloc = t->alloc;
+    spent->picked = t->picked;
+    spent->picked_probability = t->picked_probability;
+    spent->picked_capacity = t->picked_capacity;
+    t->picked = NULL;
+    t->picked_probability = NULL;
+    t->picked_capacity = 0;
     t->sampler->ops->clear(t->sampler);
     t->remover->ops->clear(t->remover);
 }
@@ -264,6 +271,9 @@ void rp_indexes_free(rp_indexes *spent)
 {
     rp_slots_deinit(&spent->slots);
     rp_map_deinit(&spent->keys);
+    rp_release(&spent->alloc, spent->picked, spent->picked_capacity * sizeof *spent->picked);
+    rp_release(&spent->alloc, spent->picked_probability,
+               spent->picked_capacity * sizeof *spent->picked_probability);
 }
 
 void rp_table_evict_locked(rp_table *t)

@@ -144,8 +144,9 @@ RP_NODISCARD rp_status rp_table_new(const rp_allocator *alloc, const rp_table_op
 /* Returns true if every invariant of the table holds. Takes time proportional to its size. */
 bool rp_table_check(rp_table *t);
 
-/* Closes the table and removes all items, so that the budget no longer counts their bytes. The
- * last reference frees the remaining memory. May be called again. */
+/* Closes the table, removes all items, so that the budget no longer counts their bytes, and
+ * frees the indexes; if there is an open cut, after it. The last reference frees the remaining
+ * memory, which does not depend on the number of items. May be called again. */
 void rp_table_drop(rp_table *t);
 static inline bool rp_table_is_dropped(const rp_table *t)
 {
@@ -187,6 +188,10 @@ size_t rp_table_spare_locked(const rp_table *t) RP_REQUIRES(t->mu);
 typedef struct rp_indexes {
     rp_slots slots;
     rp_map keys;
+    rp_allocator alloc;
+    uint32_t *picked; /* and the scratch of draws */
+    double *picked_probability;
+    size_t picked_capacity;
 } rp_indexes;
 
 /* Moves the indexes of a table to `*spent`. The table must have no live or retired slots and no

@@ -240,6 +240,41 @@ def test_chunks_whose_items_are_gone_are_not_free(attack):
     assert target.limits_hit() == {"stream_pinned_bytes": 1}
 
 
+def test_chunks_of_silent_streams_whose_items_are_gone(attack):
+    """A table of one item, and streams that keep a chunk each and say nothing after that."""
+    target = attack(limits={"pinned_bytes": "1MiB"},
+                    tables={"a": "fifo:1", "bystander": "uniform:1000"})
+    target.may_change = True
+    with target.peer() as peer:
+        streams = []
+        for k in range(60):
+            streams.append(peer.open(m.INSERT))
+            peer.write(streams[-1], m.insert([chunk_of(100000, k)], [m.item(k)], [k]))
+            assert m.confirmed(peer.reply(streams[-1])) == [k]
+            assert peer.until(lambda: target.metrics()["pinned_bytes"] <= 1 << 20)
+        assert peer.until(lambda: sum(peer.calls[s].over for s in streams) >= 60 - 11)
+        ended = [peer.calls[s] for s in streams if peer.calls[s].over]
+        assert all(call.status == m.EXHAUSTED for call in ended)
+        assert target.limits_hit() == {"pinned_bytes": len(ended)}
+
+
+def test_chunks_of_inserts_that_wait_count(attack):
+    """Chunks that came before their items, in messages that are small: the table takes two."""
+    target = attack()
+    with target.peer() as peer:
+        streams = [peer.open(m.INSERT) for _ in range(12)]
+        for k, stream in enumerate(streams):
+            peer.write(stream, m.insert([chunk_of(100000, k)]))
+            peer.write(stream, m.insert([], [m.item(k, "queue")]))
+            assert peer.echo()
+        assert peer.until(lambda: pinned(target, 1000000))
+        for stream in streams:
+            peer.send(f.rst(stream))
+        assert peer.until(lambda: target.metrics()["pinned_bytes"] == 0)
+        assert peer.ask(m.RESET, m.octets(1, "queue")).status == m.OK
+    target.may_change = True
+
+
 def test_chunks_without_items_on_a_connection(attack):
     target = attack(limits={"stream_pinned_bytes": 105000, "connection_pinned_bytes": 210000})
     with target.peer() as peer:

@@ -64,9 +64,9 @@ struct rp_connection {
     rp_gate_memo memo;
     char peer[RP_PEER_BYTES];
     char certificate[RP_AUTH_MAX_NAME_BYTES + 1];
-    size_t parked_bytes;      /* of messages whose items wait for their tables */
+    size_t parked_bytes;      /* of waiting inserts, with chunks that no table holds */
     int64_t blocked_since_ns; /* nothing could be written since then; 0: not blocked */
-    size_t pinned_bytes;      /* of chunks its streams hold that no item refers to */
+    size_t pinned_bytes;      /* of chunks that its streams keep and no table holds */
     size_t making_bytes;      /* of responses that are being made */
     size_t makers;            /* calls with such a response */
     size_t wanted_bytes;      /* if is_starved: the least that one of its calls waits for */

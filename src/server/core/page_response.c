@@ -6,6 +6,7 @@
 
 #include "reprise/version.h"
 #include "server/core/connection_room.h"
+#include "server/core/pinned.h"
 #include "server/core/task.h"
 #include "util/clock.h"
 #include "util/mem.h"
@@ -19,6 +20,7 @@ static void describe(void *ctx, rp_server_view *view)
         .uptime_ns = rp_now_ns() - server->started_ns,
         .addresses = server->acceptor.addresses,
         .address_count = server->acceptor.listener_count,
+        .pinned_bytes = rp_pinned_sum(server),
         .metrics = server->metrics,
     };
     /* Acquire: pairs with rp_server_set_health(), so that the loaded store is visible. */

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "server/core/task.h"
+#include "table/table.h"
 #include "util/refcount.h"
 
 typedef struct rp_served_table {
@@ -37,6 +38,12 @@ static inline bool rp_served_table_is(const rp_served_table *served, rp_string n
 {
     return served != NULL && served->name_size == name.size &&
            (name.size == 0 || memcmp(served->name, name.data, name.size) == 0);
+}
+
+/* NULL: false. */
+static inline bool rp_served_table_is_dropped(const rp_served_table *served)
+{
+    return served != NULL && rp_table_is_dropped(served->table);
 }
 
 /* The table was altered: updates the bounds. */

@@ -9,6 +9,7 @@
 #include "server/bounds/limits.h"
 #include "server/core/dispatch.h"
 #include "server/core/page_response.h"
+#include "server/core/pinned.h"
 #include "server/core/served_table.h"
 #include "server/core/worker.h"
 #include "util/clock.h"
@@ -293,8 +294,7 @@ static bool describe_memory(void *ctx, rp_memory_load *load)
     rp_server *server = ctx;
 
     if (!atomic_load_explicit(&server->is_loaded, memory_order_acquire)) return false;
-    load->held_bytes = rp_queue_published(&server->budget) +
-                       atomic_load_explicit(&server->pinned_bytes, memory_order_relaxed);
+    load->held_bytes = rp_queue_published(&server->budget) + rp_pinned_sum(server);
     load->connections = atomic_load_explicit(&server->connection_count, memory_order_relaxed);
     load->has_journal = server->safety.durable != NULL;
     for (size_t i = 0; i < server->worker_count; i++)

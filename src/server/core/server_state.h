@@ -10,6 +10,7 @@
  *   connection_room    how many bytes a connection may add to the budget of queued bytes
  *   connection_watch   whether a peer is too slow, and when to check again
  *   task               a call and its responses
+ *   pinned             limits on chunks and inserts that are in no table
  *   served_table       a table with its metrics
  *   deferral           calls that visit every table: some in each turn of a loop
  *   page_response      pages over HTTP/2
@@ -101,7 +102,7 @@ struct rp_server {
     atomic_size_t connection_count;      /* V1 */
     rp_queue_budget budget;              /* of queued bytes */
     atomic_size_t mapped_arrays;         /* sample_array.h */
-    atomic_size_t pinned_bytes;          /* pinned.h; of all connections */
+    atomic_size_t pinned_bytes;          /* pinned.h; of waiting inserts, without chunks */
     rp_shared_arena *arena;              /* for clients of this host; NULL: disabled */
     rp_allocator arena_alloc;
     rp_leases leases;
@@ -141,8 +142,13 @@ struct rp_worker {
     size_t readers, readers_before; /* connections read from: in this turn, and before it */
     rp_queue_part queue;            /* its part of the budget of queued bytes */
     size_t outstanding;             /* V4 */
-    rp_post stop, drain, new_limits;
-    atomic_bool limits_posted; /* new_limits has been posted and has not run */
+    rp_post stop, drain, new_limits, dropped;
+    /* new_limits, or dropped, has been posted and has not run. */
+    atomic_bool limits_posted, dropped_posted;
+    rp_post check_pinned; /* these five: pinned.h */
+    atomic_bool check_posted;
+    rp_timer pinned_rest;
+    int64_t looked_until_ns, swept_until_ns;
     bool stopping;
     atomic_size_t connection_count;
 };

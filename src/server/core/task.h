@@ -31,6 +31,9 @@ typedef struct rp_task_kind {
     void (*on_room)(rp_task *task);
     void (*on_flush)(rp_task *task);         /* at the end of a turn in which it was touched */
     void (*on_flush_batches)(rp_task *task); /* starts its open batches: K4 */
+    void (*on_dropped)(rp_task *task);       /* releases references to dropped tables */
+    size_t (*on_pinned)(rp_task *task);      /* updates the pinned and parked bytes of its
+                                                connection; returns its own: pinned.h */
     void (*on_end)(rp_task *task);           /* it is finished */
     void (*on_close)(rp_task *task);         /* always, at last */
 } rp_task_kind;

@@ -5,15 +5,14 @@
 
 #include "server/core/connection.h"
 #include "server/core/deferral.h"
+#include "server/core/pinned.h"
+#include "server/core/task.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
 
-static void end_turn(void *user)
+static void flush_connections(rp_worker *worker)
 {
-    rp_worker *worker = user;
-
-    assert(worker->batching == NULL && worker->open_count == 0); /* K4 */
     while (worker->dirty != NULL) {
         rp_connection *connection = worker->dirty;
         assert(connection->is_dirty && connection->state != RP_CONNECTION_CLOSED); /* C2 */
@@ -21,6 +20,16 @@ static void end_turn(void *user)
         connection->is_dirty = false;
         rp_connection_flush(connection);
     }
+}
+
+static void end_turn(void *user)
+{
+    rp_worker *worker = user;
+
+    assert(worker->batching == NULL && worker->open_count == 0); /* K4 */
+    flush_connections(worker);
+    rp_pinned_end_turn(worker);
+    flush_connections(worker); /* of calls that were refused */
     /* Decays slowly: a turn without reads may lie between two with many. */
     worker->readers_before /= 2;
     if (worker->readers_before < worker->readers) worker->readers_before = worker->readers;
@@ -75,6 +84,22 @@ void rp_worker_update_limits(rp_worker *worker)
         rp_loop_post(worker->loop, &worker->new_limits);
 }
 
+static void on_dropped(rp_post *post)
+{
+    rp_worker *worker = (rp_worker *)((char *)post - offsetof(rp_worker, dropped));
+
+    atomic_store_explicit(&worker->dropped_posted, false, memory_order_release);
+    for (rp_connection *c = worker->connections; c != NULL; c = c->next)
+        for (rp_task *task = c->tasks; task != NULL; task = task->next)
+            if (task->kind->on_dropped != NULL) task->kind->on_dropped(task);
+}
+
+void rp_worker_release_dropped(rp_worker *worker)
+{
+    if (!atomic_exchange_explicit(&worker->dropped_posted, true, memory_order_acq_rel))
+        rp_loop_post(worker->loop, &worker->dropped);
+}
+
 void rp_worker_drain(rp_worker *worker)
 {
     rp_loop_post(worker->loop, &worker->drain);
@@ -93,7 +118,9 @@ rp_status rp_worker_init(rp_worker *worker, rp_server *server, size_t index, rp_
     worker->queue =
         (rp_queue_part){.budget = &server->budget, .counter = &worker->metrics->queued_bytes};
     rp_defer_init(worker);
+    rp_pinned_init(worker);
     worker->new_limits.run = on_new_limits;
+    worker->dropped.run = on_dropped;
     rp_reply_pool_init(&worker->replies, &server->alloc);
     worker->read_buffer = rp_alloc(&server->alloc, RP_READ_BYTES);
     if (worker->read_buffer == NULL) return rp_fail_memory(err, RP_READ_BYTES);

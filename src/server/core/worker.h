@@ -15,8 +15,10 @@ RP_NODISCARD rp_status rp_worker_start(rp_worker *worker, rp_error *err);
 void rp_worker_stop(rp_worker *worker);
 /* A worker without a thread must have no connections and no outstanding operations. */
 void rp_worker_deinit(rp_worker *worker);
-/* Any thread: has the worker copy the server's limits; drain its connections. */
+/* Any thread: has the worker copy the server's limits; release references to dropped tables;
+ * drain its connections. */
 void rp_worker_update_limits(rp_worker *worker);
+void rp_worker_release_dropped(rp_worker *worker);
 void rp_worker_drain(rp_worker *worker);
 
 #endif

@@ -110,7 +110,7 @@ static void write_server(rp_buf *out, const rp_server_view *server)
     put_count(out, "connections", rp_counter_get(&sums.connections));
     put_count(out, "streams", rp_counter_get(&sums.streams));
     put_count(out, "queued_bytes", rp_counter_get(&sums.queued_bytes));
-    put_count(out, "pinned_bytes", rp_counter_get(&sums.pinned_bytes));
+    put_count(out, "pinned_bytes", server->pinned_bytes);
     open_object(out, "limits");
 #define WRITE(field) put_whole(out, #field, (int64_t)server->limits.field);
     RP_LIMITS(WRITE)

@@ -103,6 +103,10 @@ static void write_identity(rp_buf *out, const rp_server_view *server)
     head(out, "reprise_", "loops", "gauge", "Event loops, a thread each.");
     rp_buf_text(out, "reprise_loops");
     whole(out, rp_metrics_loops(server->metrics));
+    head(out, "reprise_", "pinned_bytes", "gauge",
+         "Bytes of chunks that streams keep and no table holds, and of inserts that wait.");
+    rp_buf_text(out, "reprise_pinned_bytes");
+    whole(out, server->pinned_bytes);
     head(out, "reprise_", "limit", "gauge",
          "The limits in force, by their name in the configuration.");
 #define WRITE(field)                                                                           \

@@ -51,6 +51,7 @@ typedef struct rp_server_view {
     size_t address_count;
     bool tls, open;          /* encrypted; no credentials are required */
     rp_server_limits limits; /* completed: no zeroes */
+    size_t pinned_bytes;
     rp_metrics *metrics;
     rp_store *store; /* NULL: it is being loaded and must not be read */
     bool is_durable;

@@ -60,8 +60,6 @@ static inline uint64_t rp_counter_get(const rp_counter *counter)
     X(messages_written, "messages_written_total", "counter", "gRPC messages sent.")            \
     X(queued_bytes, "queued_bytes", "gauge",                                                   \
       "Bytes of messages being received, of items drawn and of answers not yet sent.")         \
-    X(pinned_bytes, "pinned_bytes", "gauge",                                                   \
-      "Bytes of chunks that no item refers to yet, and of inserts that wait.")                 \
     X(leases, "shared_leases", "gauge", "Clients of this host that read shared memory.")       \
     X(shared_held_bytes, "shared_held_bytes", "gauge",                                         \
       "Bytes of chunks that clients of this host hold in shared memory.")                      \

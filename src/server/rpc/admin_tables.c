@@ -4,6 +4,7 @@
 
 #include "server/core/deferral.h"
 #include "server/core/served_table.h"
+#include "server/core/worker.h"
 #include "server/rpc/methods.h"
 #include "store/store.h"
 #include "table/table_log.h"
@@ -154,7 +155,11 @@ static void on_drop(rp_task *task, const uint8_t *data, size_t size, rp_block *b
     if (served == NULL) return;
     copy_name(&name, table);
     st = rp_store_drop_table_logged(server->store, table, &lsn, &error);
-    if (st == RP_OK) rp_served_table_forget(server, name.text);
+    if (st == RP_OK) {
+        rp_served_table_forget(server, name.text);
+        for (size_t i = 0; i < server->worker_count; i++)
+            rp_worker_release_dropped(&server->workers[i]);
+    }
     rp_served_table_unref(served);
     end(task, st, lsn, &error);
 }

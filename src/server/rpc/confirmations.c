@@ -7,7 +7,7 @@
 #include "util/mem.h"
 #include "util/verify.h"
 
-enum { FIRST_KEYS = 64 };
+enum { FIRST_KEYS = 64, KEPT_KEYS = 512 };
 
 #ifndef NDEBUG
 static bool is_valid(const rp_confirmations *c)
@@ -81,12 +81,16 @@ uint64_t rp_confirmations_next(const rp_confirmations *c)
     return c->mark_count > 0 ? c->marks[0].lsn : 0;
 }
 
-void rp_confirmations_sent(rp_confirmations *c)
+void rp_confirmations_sent(rp_confirmations *c, const rp_allocator *alloc)
 {
     assert(c->ready <= c->count); /* F1 */
     c->count -= c->ready;
     if (c->count > 0) memmove(c->keys, c->keys + c->ready, c->count * sizeof *c->keys);
     c->ready = 0;
+    if (c->count > 0 || c->capacity <= KEPT_KEYS) return;
+    rp_release(alloc, c->keys, c->capacity * sizeof *c->keys);
+    c->keys = NULL;
+    c->capacity = 0;
 }
 
 void rp_confirmations_deinit(rp_confirmations *c, const rp_allocator *alloc)

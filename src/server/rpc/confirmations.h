@@ -39,7 +39,7 @@ void rp_confirmations_settle(rp_confirmations *c, uint64_t safe);
 /* The LSN of the first key that is not ready; 0: all are. */
 uint64_t rp_confirmations_next(const rp_confirmations *c);
 /* The first `ready` keys have been sent. */
-void rp_confirmations_sent(rp_confirmations *c);
+void rp_confirmations_sent(rp_confirmations *c, const rp_allocator *alloc);
 void rp_confirmations_deinit(rp_confirmations *c, const rp_allocator *alloc);
 
 #endif

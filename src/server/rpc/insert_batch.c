@@ -3,9 +3,10 @@
 
 #include <assert.h>
 
+#include "chunk/keep.h"
+#include "server/core/pinned.h"
 #include "server/core/worker.h"
 #include "server/rpc/methods.h"
-#include "server/rpc/pinned.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -15,6 +16,7 @@ enum {
     MAX_IDLE_BATCHES = 64,
     OPEN_BYTES = 1 << 20, /* in open batches, before the next message starts them */
 };
+#define NOT_WAITING SIZE_MAX
 
 static void free_batch(rp_worker *worker, rp_insert_batch *batch)
 {
@@ -59,11 +61,22 @@ static void on_batch_done(rp_op *op)
     rp_loop_post(batch->worker->loop, &batch->post);
 }
 
+/* Takes references to the items that wait: other threads may insert them and evict them again
+ * while the batch is parked. */
+static void begin_to_wait(rp_insert_batch *batch, size_t from)
+{
+    batch->waiting_from = from;
+    for (size_t i = from; i < batch->count; i++)
+        (void)rp_trajectory_ref(batch->items[i].trajectory);
+}
+
 /* Called under the table's lock, so `progress` is posted, and runs, before `post`. */
 static void on_batch_progress(rp_op *op)
 {
     rp_insert_batch *batch = op->user;
 
+    if (batch->waiting_from == NOT_WAITING) begin_to_wait(batch, op->done);
+    if (op->done == 0) return;
     atomic_store_explicit(&batch->in_lsn, op->lsn, memory_order_relaxed);
     atomic_store_explicit(&batch->in, op->done, memory_order_release);
     if (!atomic_exchange_explicit(&batch->is_progress, true, memory_order_acq_rel))
@@ -157,6 +170,49 @@ static void settle(rp_insert_stream *stream, rp_insert_batch *batch)
         rp_task_abort(&stream->task, batch->op.status, batch->op.error.text);
 }
 
+/* W5. A chunk is part of `held` of one batch only. */
+static void keep_chunks(rp_insert_stream *stream, rp_insert_batch *batch)
+{
+    size_t change = 0, bytes = 0;
+
+    for (size_t i = batch->waiting_from; i < batch->count; i++) {
+        const rp_trajectory *trajectory = batch->items[i].trajectory;
+        for (uint32_t k = 0; k < trajectory->chunk_count; k++) {
+            rp_chunk *chunk = trajectory->chunks[k];
+            change += rp_chunk_keep(chunk);
+            if (chunk->waits++ == 0 && rp_holders_count(&chunk->holders) == 0)
+                bytes += rp_chunk_memory(chunk);
+        }
+    }
+    batch->held = batch->own_bytes + bytes;
+    stream->parked_bytes += batch->held;
+    stream->task.connection->parked_bytes += batch->held;
+    rp_pinned_keep(batch->worker, change);
+}
+
+static void unkeep_chunks(rp_insert_stream *stream, rp_insert_batch *batch)
+{
+    size_t change = 0;
+
+    for (size_t i = batch->waiting_from; i < batch->count; i++) {
+        const rp_trajectory *trajectory = batch->items[i].trajectory;
+        for (uint32_t k = 0; k < trajectory->chunk_count; k++) {
+            assert(trajectory->chunks[k]->waits > 0);
+            trajectory->chunks[k]->waits--;
+            change += rp_chunk_unkeep(trajectory->chunks[k]);
+        }
+    }
+    stream->parked_bytes -= batch->held;
+    stream->task.connection->parked_bytes -= batch->held;
+    rp_pinned_keep(batch->worker, change);
+}
+
+void rp_insert_batches_update_held(rp_insert_stream *stream)
+{
+    for (rp_insert_batch *b = stream->parked; b != NULL; b = b->next) unkeep_chunks(stream, b);
+    for (rp_insert_batch *b = stream->parked; b != NULL; b = b->next) keep_chunks(stream, b);
+}
+
 static void unpark(rp_insert_stream *stream, rp_insert_batch *batch)
 {
     assert(batch->stream == stream);
@@ -164,9 +220,10 @@ static void unpark(rp_insert_stream *stream, rp_insert_batch *batch)
     assert(stream->parked_bytes >= batch->held); /* W4 */
     *(batch->prev != NULL ? &batch->prev->next : &stream->parked) = batch->next;
     if (batch->next != NULL) batch->next->prev = batch->prev;
-    stream->parked_bytes -= batch->held;
-    stream->task.connection->parked_bytes -= batch->held;
-    rp_pinned_add(batch->worker, (size_t)0 - batch->held);
+    unkeep_chunks(stream, batch);
+    for (size_t i = batch->waiting_from; i < batch->count; i++)
+        rp_trajectory_unref(batch->items[i].trajectory);
+    rp_pinned_add(batch->worker, (size_t)0 - batch->own_bytes);
 }
 
 static void forget_pending(rp_insert_batch *batch)
@@ -226,6 +283,7 @@ static bool run(rp_insert_batch *batch)
     };
     assert(batch->count > 0 && batch->count <= RP_MAX_INSERT_BATCH);
     batch->confirmed = 0;
+    batch->waiting_from = NOT_WAITING;
     atomic_fetch_add_explicit(&batch->served->pending_inserts, batch->count,
                               memory_order_relaxed);
     if (!rp_table_start_insert(batch->served->table, &batch->op)) return false;
@@ -240,10 +298,12 @@ static void park(rp_insert_stream *stream, rp_insert_batch *batch)
     batch->next = stream->parked;
     if (batch->next != NULL) batch->next->prev = batch;
     stream->parked = batch;
-    batch->held = batch->bytes + sizeof *batch + batch->capacity * sizeof *batch->items;
-    stream->parked_bytes += batch->held;
-    stream->task.connection->parked_bytes += batch->held;
-    rp_pinned_add(batch->worker, batch->held);
+    assert(batch->waiting_from < batch->count);
+    batch->own_bytes = sizeof *batch + batch->capacity * sizeof *batch->items;
+    for (size_t i = batch->waiting_from; i < batch->count; i++)
+        batch->own_bytes += batch->items[i].trajectory->item_cost;
+    rp_pinned_add(batch->worker, batch->own_bytes);
+    keep_chunks(stream, batch);
 }
 
 /* A table that refuses an item has inserted nothing of the operation. Keeps the messages before

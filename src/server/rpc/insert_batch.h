@@ -14,7 +14,8 @@
  * only
  *       messages of that stream are read;
  *   W3  a stream that ends has started its open batches;
- *   W4  stream->parked_bytes is the sum of `held` of the parked batches. */
+ *   W4  stream->parked_bytes is the sum of `held` of the parked batches;
+ *   W5  a parked batch keeps all chunks of its waiting items (chunk/keep.h). */
 #ifndef RP_SERVER_RPC_INSERT_BATCH_H
 #define RP_SERVER_RPC_INSERT_BATCH_H
 
@@ -36,7 +37,7 @@ typedef struct rp_insert_stream {
     size_t recent_count, at;
     uint64_t messages; /* with items, so far */
     rp_insert_batch *parked;
-    size_t parked_bytes; /* of them and the messages they came in */
+    size_t parked_bytes; /* W4 */
     size_t pinned;       /* counted in the connection's pinned_bytes */
     rp_confirmations confirmed;
     bool has_ended; /* the peer has sent all */
@@ -59,8 +60,11 @@ struct rp_insert_batch {
     bool begins[RP_MAX_INSERT_BATCH]; /* whether an item is the first of its message here */
     uint64_t message;                 /* number, in the stream, of the last item's message */
     size_t bytes;                     /* of all of its messages and items */
-    size_t held;                      /* bytes and the batch itself, while it is parked */
-    int64_t came_ns;                  /* when the first item arrived */
+    /* While it is parked: */
+    size_t waiting_from; /* the batch has a reference of its own to the items from here on */
+    size_t own_bytes;    /* of the items and the batch itself, without chunks */
+    size_t held;         /* own_bytes and chunks that no table holds */
+    int64_t came_ns;     /* when the first item arrived */
 };
 
 /* The open batch of the stream's table, with room for an item. NULL, with `*err` filled in, if
@@ -75,6 +79,8 @@ void rp_insert_batches_make_room(rp_worker *worker, size_t items);
 void rp_insert_batches_start(rp_worker *worker);
 /* Withdraws parked batches: their items have not been confirmed. */
 void rp_insert_batches_withdraw(rp_insert_stream *stream);
+/* Updates `held` of the parked batches: tables may have released chunks since. */
+void rp_insert_batches_update_held(rp_insert_stream *stream);
 
 /* Of insert_stream.c: */
 

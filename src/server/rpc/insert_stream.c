@@ -10,9 +10,9 @@
  * confirmed once its insert is safe. */
 #include <assert.h>
 
+#include "server/core/pinned.h"
 #include "server/rpc/insert_batch.h"
 #include "server/rpc/methods.h"
-#include "server/rpc/pinned.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -34,7 +34,7 @@ static rp_status find_table(rp_insert_stream *stream, rp_string name, rp_error *
     for (size_t i = 0; i < stream->recent_count && served == NULL; i++) {
         at = at + 1 < stream->recent_count ? at + 1 : 0;
         if (rp_served_table_is(stream->recent[at], name) &&
-            !rp_table_is_dropped(stream->recent[at]->table))
+            !rp_served_table_is_dropped(stream->recent[at]))
             served = stream->recent[at];
     }
     if (served == NULL) {
@@ -48,6 +48,31 @@ static rp_status find_table(rp_insert_stream *stream, rp_string name, rp_error *
     stream->at = at;
     stream->served = served;
     return RP_OK;
+}
+
+/* Not while a message is handled. */
+static void on_dropped(rp_task *task)
+{
+    rp_insert_stream *stream = stream_of(task);
+    rp_served_table *last = stream->served;
+    size_t kept = 0;
+
+    stream->served = NULL;
+    stream->at = 0;
+    for (size_t i = 0; i < stream->recent_count; i++) {
+        rp_served_table *served = stream->recent[i];
+        if (rp_served_table_is_dropped(served)) {
+            rp_served_table_unref(served);
+            continue;
+        }
+        if (served == last) {
+            stream->served = served;
+            stream->at = kept;
+        }
+        stream->recent[kept++] = served;
+    }
+    for (size_t i = kept; i < stream->recent_count; i++) stream->recent[i] = NULL;
+    stream->recent_count = kept;
 }
 
 /* Ends the stream for an error in a request. The refusal is counted by the limit that was
@@ -72,8 +97,22 @@ static void refuse(rp_insert_stream *stream, rp_insert_excess excess, rp_refusal
     rp_task_refuse(&stream->task, why, error);
 }
 
+static void apply_kept_change(rp_insert_stream *stream)
+{
+    rp_pinned_keep(rp_task_worker(&stream->task),
+                   rp_stream_chunks_take_change(&stream->chunks));
+}
+
+static void settle_chunks(rp_insert_stream *stream)
+{
+    rp_stream_chunks_settle(&stream->chunks);
+    apply_kept_change(stream);
+}
+
 static bool pins_too_much(rp_insert_stream *stream)
 {
+    apply_kept_change(stream);
+    if (rp_stream_chunks_must_settle(&stream->chunks)) rp_task_touch(&stream->task);
     return rp_pinned_set(&stream->task, &stream->pinned, stream->chunks.unused_bytes);
 }
 
@@ -92,7 +131,9 @@ static bool add_chunks(rp_insert_stream *stream, const rp_insert_request *reques
             refuse(stream, RP_EXCESS_NONE, RP_REFUSED_TENSOR_BYTES, &error);
             return false;
         }
-    return request->item_count > 0 || !pins_too_much(stream);
+    if (request->item_count > 0) return true;
+    settle_chunks(stream);
+    return !pins_too_much(stream);
 }
 
 /* Adds an item to the open batch of its table. */
@@ -178,6 +219,17 @@ static void keep_chunks(rp_insert_stream *stream, const rp_insert_request *reque
     rp_task_refuse(&stream->task, RP_REFUSED_DECODE, &error);
 }
 
+static size_t on_pinned(rp_task *task)
+{
+    rp_insert_stream *stream = stream_of(task);
+
+    rp_stream_chunks_update_use(&stream->chunks);
+    task->connection->pinned_bytes += stream->chunks.unused_bytes - stream->pinned;
+    stream->pinned = stream->chunks.unused_bytes;
+    rp_insert_batches_update_held(stream);
+    return stream->pinned + stream->parked_bytes;
+}
+
 bool rp_insert_stream_must_wait(const rp_insert_stream *stream)
 {
     const rp_server_limits *limits = &rp_task_worker(&stream->task)->limits;
@@ -233,6 +285,7 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
         rp_task_abort(task, RP_INVALID, "the request has neither chunks nor items");
         return;
     }
+    if (rp_served_table_is_dropped(stream->served)) on_dropped(task);
     if (waits_too_much(stream) || !add_chunks(stream, &request, block)) return;
     if (request.item_count == 0) return;
     if (add_items(stream, &request)) {
@@ -273,7 +326,7 @@ static void send_confirmations(rp_insert_stream *stream)
     if (reply == NULL) return;
     rp_wire_write_insert_response(&reply->bytes, stream->confirmed.keys,
                                   stream->confirmed.ready);
-    rp_confirmations_sent(&stream->confirmed);
+    rp_confirmations_sent(&stream->confirmed, &rp_task_worker(task)->server->alloc);
     rp_task_send(task, reply);
 }
 
@@ -281,6 +334,8 @@ static void on_flush(rp_task *task)
 {
     rp_insert_stream *stream = stream_of(task);
 
+    if (!task->is_finished && rp_stream_chunks_must_settle(&stream->chunks))
+        settle_chunks(stream);
     send_confirmations(stream);
     if (stream->has_ended && stream->parked == NULL && stream->confirmed.count == 0)
         rp_task_finish(task, RP_OK, NULL);
@@ -322,7 +377,8 @@ static void on_half_close(rp_task *task)
     rp_task_touch(task);
 }
 
-/* Inserts what has arrived, and withdraws inserts that still wait. */
+/* Inserts what has arrived, withdraws inserts that still wait, and releases the chunks: if the
+ * peer does not read, on_close may follow much later. */
 static void on_end(rp_task *task)
 {
     rp_insert_stream *stream = stream_of(task);
@@ -331,6 +387,11 @@ static void on_end(rp_task *task)
     if (worker->batching == task) rp_insert_batches_start(worker); /* W3 */
     rp_insert_batches_withdraw(stream);
     assert(stream->parked == NULL && stream->parked_bytes == 0); /* W4 */
+    rp_stream_chunks_deinit(&stream->chunks);
+    apply_kept_change(stream);
+    assert(task->connection->pinned_bytes >= stream->pinned);
+    task->connection->pinned_bytes -= stream->pinned;
+    stream->pinned = 0;
 }
 
 static void on_close(rp_task *task)
@@ -339,9 +400,6 @@ static void on_close(rp_task *task)
     rp_worker *worker = rp_task_worker(task);
 
     on_end(task);
-    task->connection->pinned_bytes -= stream->pinned;
-    rp_pinned_add(worker, (size_t)0 - stream->pinned);
-    rp_stream_chunks_deinit(&stream->chunks);
     for (size_t i = 0; i < stream->recent_count; i++) rp_served_table_unref(stream->recent[i]);
     rp_confirmations_deinit(&stream->confirmed, &worker->server->alloc);
 }
@@ -361,6 +419,8 @@ const rp_task_kind rp_insert_stream_kind = {
     .on_room = on_room,
     .on_flush = on_flush,
     .on_flush_batches = on_flush_batches,
+    .on_dropped = on_dropped,
+    .on_pinned = on_pinned,
     .on_end = on_end,
     .on_close = on_close,
 };

@@ -605,7 +605,8 @@ static void on_message(rp_task *task, const uint8_t *data, size_t size, rp_block
         return;
     }
     if (!take_lease(stream, &request)) return;
-    if (!rp_served_table_is(stream->served, request.table)) {
+    if (!rp_served_table_is(stream->served, request.table) ||
+        rp_served_table_is_dropped(stream->served)) {
         rp_served_table *served =
             rp_served_table_find(rp_task_worker(task)->server, request.table, &error);
         if (served == NULL) {
@@ -635,6 +636,16 @@ static void on_room(rp_task *task)
 static void on_half_close(rp_task *task)
 {
     rp_task_finish(task, RP_OK, NULL);
+}
+
+/* A request in progress keeps its reference: it ends soon, as the table is closed. */
+static void on_dropped(rp_task *task)
+{
+    sample_stream *stream = stream_of(task);
+
+    if (!is_done(stream) || !rp_served_table_is_dropped(stream->served)) return;
+    rp_served_table_unref(stream->served);
+    stream->served = NULL;
 }
 
 /* Withdraws a fetch that waits: nothing is drawn for a call that has ended. */
@@ -670,6 +681,7 @@ const rp_task_kind rp_sample_stream_kind = {
     .on_message = on_message,
     .on_half_close = on_half_close,
     .on_room = on_room,
+    .on_dropped = on_dropped,
     .on_end = on_end,
     .on_close = on_close,
 };
@@ -680,6 +692,7 @@ const rp_task_kind rp_sample_shared_kind = {
     .on_message = on_message,
     .on_half_close = on_half_close,
     .on_room = on_room,
+    .on_dropped = on_dropped,
     .on_end = on_end,
     .on_close = on_close,
 };

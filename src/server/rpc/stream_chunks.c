@@ -3,11 +3,14 @@
 
 #include <assert.h>
 
-#include "chunk/chunk.h"
+#include "chunk/keep.h"
 #include "util/mem.h"
 #include "util/verify.h"
 
-enum { ENTRY_BYTES = 64 }; /* of an entry and its slot in the map, about */
+enum {
+    ENTRY_BYTES = 64,  /* of an entry and its slot in the map, about */
+    KEPT_ENTRIES = 128 /* room for so many entries is never freed */
+};
 
 /* Bytes that a chunk takes. Those of a small one are mostly its description. */
 static size_t cost_of(const rp_chunk *chunk)
@@ -21,13 +24,6 @@ void rp_stream_chunks_init(rp_stream_chunks *chunks, const rp_allocator *alloc, 
 {
     *chunks = (rp_stream_chunks){0};
     rp_map_init(&chunks->map, alloc, seed);
-}
-
-void rp_stream_chunks_deinit(rp_stream_chunks *chunks)
-{
-    for (size_t i = 0; i < chunks->count; i++) rp_chunk_unref(chunks->entries[i].chunk);
-    rp_release(&chunks->map.alloc, chunks->entries, chunks->capacity * sizeof *chunks->entries);
-    rp_map_deinit(&chunks->map);
 }
 
 static uint32_t slot_of(const rp_stream_chunks *chunks, uint64_t key)
@@ -45,7 +41,7 @@ static bool is_valid(const rp_stream_chunks *chunks)
 {
     size_t unused = 0;
 
-    if (chunks->count > chunks->capacity) return false;
+    if (chunks->count > chunks->capacity || chunks->marked > chunks->count) return false;
     for (size_t i = 0; i < chunks->count; i++) {
         const rp_stream_chunk *entry = &chunks->entries[i];
         if (slot_of(chunks, entry->chunk->origin.key) != i) return false; /* C1 */
@@ -94,16 +90,18 @@ rp_status rp_stream_chunks_add(rp_stream_chunks *chunks, rp_chunk *chunk)
     return RP_OK;
 }
 
-static void drop(rp_stream_chunks *chunks, const rp_stream_chunk *entry)
+static void drop(rp_stream_chunks *chunks, size_t index)
 {
+    const rp_stream_chunk *entry = &chunks->entries[index];
+
+    assert(entry->used || chunks->unused_bytes >= cost_of(entry->chunk)); /* C2 */
     if (!entry->used) chunks->unused_bytes -= cost_of(entry->chunk);
+    if (index < chunks->marked) chunks->kept_change += rp_chunk_unkeep(entry->chunk);
     rp_chunk_unref(entry->chunk);
 }
 
-/* Counts an entry as unused again if all items that referred to its chunk have been freed. */
-static void update_use(rp_stream_chunks *chunks, rp_stream_chunk *entry)
+static void set_unused(rp_stream_chunks *chunks, rp_stream_chunk *entry)
 {
-    if (!entry->used || !rp_refcount_is_one(&entry->chunk->refs)) return;
     entry->used = false;
     chunks->unused_bytes += cost_of(entry->chunk);
 }
@@ -112,14 +110,73 @@ static void update_use(rp_stream_chunks *chunks, rp_stream_chunk *entry)
 static void drop_all(rp_stream_chunks *chunks)
 {
     rp_map_clear(&chunks->map);
-    for (size_t i = 0; i < chunks->count; i++) drop(chunks, &chunks->entries[i]);
-    chunks->count = 0;
+    for (size_t i = 0; i < chunks->count; i++) drop(chunks, i);
+    chunks->count = chunks->marked = 0;
     assert(chunks->unused_bytes == 0); /* C2 */
+}
+
+void rp_stream_chunks_deinit(rp_stream_chunks *chunks)
+{
+    drop_all(chunks);
+    rp_release(&chunks->map.alloc, chunks->entries, chunks->capacity * sizeof *chunks->entries);
+    chunks->entries = NULL;
+    chunks->capacity = 0;
+    rp_map_deinit(&chunks->map);
+}
+
+/* Frees room for many more entries than there are. Without memory the room stays. */
+static void trim(rp_stream_chunks *chunks)
+{
+    size_t capacity = 2 * chunks->count > KEPT_ENTRIES ? 2 * chunks->count : KEPT_ENTRIES;
+    rp_map fewer;
+
+    if (chunks->capacity <= KEPT_ENTRIES || chunks->count >= chunks->capacity / 4) return;
+    rp_map_init_like(&fewer, &chunks->map);
+    if (chunks->count > 0 && rp_map_reserve(&fewer, chunks->count) != RP_OK) return;
+    for (size_t i = 0; i < chunks->count; i++)
+        rp_map_insert(&fewer, rp_map_tag(&fewer, chunks->entries[i].chunk->origin.key),
+                      (uint32_t)i);
+    rp_map_deinit(&chunks->map);
+    rp_map_take(&chunks->map, &fewer);
+    if (rp_resize_array(&chunks->map.alloc, &chunks->entries, chunks->capacity, capacity,
+                        sizeof *chunks->entries))
+        chunks->capacity = capacity;
+}
+
+bool rp_stream_chunks_must_settle(const rp_stream_chunks *chunks)
+{
+    return chunks->marked < chunks->count || chunks->capacity > KEPT_ENTRIES;
+}
+
+void rp_stream_chunks_settle(rp_stream_chunks *chunks)
+{
+    trim(chunks);
+    for (; chunks->marked < chunks->count; chunks->marked++)
+        chunks->kept_change += rp_chunk_keep(chunks->entries[chunks->marked].chunk);
+    RP_VERIFY(chunks->count, is_valid(chunks));
+}
+
+void rp_stream_chunks_update_use(rp_stream_chunks *chunks)
+{
+    for (size_t i = 0; i < chunks->count; i++) {
+        rp_stream_chunk *entry = &chunks->entries[i];
+        if (entry->used && entry->chunk->waits == 0 &&
+            rp_holders_count(&entry->chunk->holders) == 0)
+            set_unused(chunks, entry);
+    }
+}
+
+size_t rp_stream_chunks_take_change(rp_stream_chunks *chunks)
+{
+    size_t change = chunks->kept_change;
+
+    chunks->kept_change = 0;
+    return change;
 }
 
 bool rp_stream_chunks_keep(rp_stream_chunks *chunks, const uint64_t *keys, size_t count)
 {
-    size_t kept = 0;
+    size_t kept = 0, marked = 0;
     bool ok = true;
 
     chunks->next = 0;
@@ -137,7 +194,12 @@ bool rp_stream_chunks_keep(rp_stream_chunks *chunks, const uint64_t *keys, size_
     for (size_t i = 0; i < chunks->count; i++) {
         rp_stream_chunk *entry = &chunks->entries[i];
         uint32_t tag = rp_map_tag(&chunks->map, entry->chunk->origin.key);
-        if (entry->kept) update_use(chunks, entry);
+        if (entry->kept) {
+            marked += i < chunks->marked; /* C4: they stay in front */
+            /* Unused again if all items that referred to its chunk have been freed. */
+            if (entry->used && rp_refcount_is_one(&entry->chunk->refs))
+                set_unused(chunks, entry);
+        }
         if (entry->kept && kept == i) {
             kept++;
         } else {
@@ -146,11 +208,12 @@ bool rp_stream_chunks_keep(rp_stream_chunks *chunks, const uint64_t *keys, size_
                 rp_map_insert(&chunks->map, tag, (uint32_t)kept);
                 chunks->entries[kept++] = *entry;
             } else {
-                drop(chunks, entry);
+                drop(chunks, i);
             }
         }
     }
     chunks->count = kept;
+    chunks->marked = marked;
     for (size_t i = 0; i < kept; i++) chunks->entries[i].kept = false;
     RP_VERIFY(kept, is_valid(chunks));
     return ok;

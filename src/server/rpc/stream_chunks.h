@@ -7,7 +7,11 @@
  * Invariants:
  *   C1  the map has the index of each entry under its key, once, and nothing else;
  *   C2  unused_bytes is the cost of all entries that are not `used`;
- *   C3  no entry is `kept` between calls.
+ *   C3  no entry is `kept` between calls;
+ *   C4  the first `marked` entries keep their chunks (chunk/keep.h).
+ *
+ * Entries are marked at the end of a turn, not earlier: most chunks leave the stream in the
+ * turn in which they arrive.
  *
  * A plain value. */
 #ifndef RP_SERVER_RPC_STREAM_CHUNKS_H
@@ -28,10 +32,23 @@ typedef struct rp_stream_chunks {
     size_t count, capacity;
     size_t next;         /* the entry that is tried first */
     size_t unused_bytes; /* C2 */
+    size_t marked;       /* C4 */
+    size_t kept_change;  /* of budget.kept, that the caller has not taken */
 } rp_stream_chunks;
 
 void rp_stream_chunks_init(rp_stream_chunks *chunks, const rp_allocator *alloc, uint64_t seed);
+/* Drops all chunks and frees the memory. Take the change after it. May be called again. */
 void rp_stream_chunks_deinit(rp_stream_chunks *chunks);
+
+/* Marks the entries and frees room for more of them: at the end of a turn, when all items that
+ * arrived in it are in their tables or wait. must_settle: false if there is nothing to do. */
+bool rp_stream_chunks_must_settle(const rp_stream_chunks *chunks);
+void rp_stream_chunks_settle(rp_stream_chunks *chunks);
+/* Counts chunks as unused that no table holds any more and that no waiting item refers to. Not
+ * while a batch is open: tables do not hold its chunks yet. */
+void rp_stream_chunks_update_use(rp_stream_chunks *chunks);
+/* The change of budget.kept since the last call, modulo SIZE_MAX + 1. */
+size_t rp_stream_chunks_take_change(rp_stream_chunks *chunks);
 
 /* The chunk of that key, borrowed, or NULL. `use`: an item refers to it from now on. */
 rp_chunk *rp_stream_chunks_find(rp_stream_chunks *chunks, uint64_t key, bool use);

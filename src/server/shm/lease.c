@@ -10,6 +10,7 @@
 
 enum {
     AT_ONCE = 64,     /* holds that are released under one lock */
+    KEPT_HOLDS = 128, /* room for so many holds stays when all are released */
     MAX_CALLS = 4096, /* of a lease, that have not ended on both sides */
     EARLY = 64,       /* numbers of calls that were closed before they began */
     SHARES = 4,       /* all leases together hold at most so many times the limit of one */
@@ -165,6 +166,16 @@ static rp_trajectory *release_locked(rp_lease *lease, uint32_t place) RP_REQUIRE
     return trajectory;
 }
 
+/* Frees the array of a lease without holds. A hold has more than 0 bytes. */
+static void trim_locked(rp_lease *lease) RP_REQUIRES(lease->lock)
+{
+    if (lease->bytes > 0 || lease->capacity <= KEPT_HOLDS) return;
+    rp_release(&lease->leases->alloc, lease->holds, lease->capacity * sizeof *lease->holds);
+    lease->holds = NULL;
+    lease->capacity = 0;
+    lease->first_free = NONE;
+}
+
 /* Whether there is room for that many bytes, in this lease and in all of them together: one
  * client may open many leases. */
 static bool has_room_locked(const rp_lease *lease, size_t bytes, size_t limit)
@@ -197,6 +208,7 @@ uint64_t rp_lease_hold(rp_lease *lease, rp_lease_call *call, rp_trajectory *traj
 {
     uint32_t place = NONE;
 
+    assert(bytes > 0);
     rp_mutex_lock(&lease->lock);
     if (!lease->is_over && !call->is_closed && has_room_locked(lease, bytes, limit) &&
         send_parts_locked(lease))
@@ -232,6 +244,7 @@ static bool release_some(rp_lease *lease, const uint64_t *holds, size_t count)
             lease->holds[holds[i] - 1].trajectory != NULL)
             gone[gone_count++] = release_locked(lease, (uint32_t)(holds[i] - 1));
     after = lease->bytes;
+    trim_locked(lease);
     rp_mutex_unlock(&lease->lock);
     rp_counter_add_shared(&lease->leases->metrics->shared_held_bytes, after - before);
     for (size_t i = 0; i < gone_count; i++) rp_trajectory_unref(gone[i]);
@@ -326,6 +339,7 @@ static bool settle_some(rp_lease *lease, rp_lease_call *call, uint64_t count)
             unlink_locked(lease, &lease->holds[place]);
     }
     after = lease->bytes;
+    trim_locked(lease);
     is_left = call->latest != NONE;
     if (!is_left) {
         call->is_settled = true;

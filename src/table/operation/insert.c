@@ -365,7 +365,6 @@ static remedy remedy_locked(rp_table *t, const entering *e, const shortage *s)
     const rp_budget *b = t->account.budget;
     bool spared = is_spared(b, e, s), evicts = false;
 
-    assert(s->bytes > 0);
     if (t->slots.live > 0 && b->policy == RP_BUDGET_EVICT)
         evicts = spared ? due_of(b, s) > 0 : s->own >= s->bytes;
     if (evicts || (t->slots.live > 0 && next_makes_room_locked(t, s))) return EVICT;

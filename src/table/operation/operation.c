@@ -71,7 +71,7 @@ static void park_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)
     q->count++;
     op->number = q->parked++;
     q->started_ns += (uint64_t)op->started_ns;
-    if (op->done > 0) report_progress(op);
+    report_progress(op);
 }
 
 static void unpark_locked(rp_table *t, rp_op *op) RP_REQUIRES(t->mu)

@@ -27,10 +27,14 @@ typedef struct deferred_work {
     bool pump_again;
 } deferred_work;
 
+/* True if the table has idle indexes that others need, or was dropped: a reference to a dropped
+ * table does not keep its indexes. */
 static bool has_much_idle_locked(const rp_table *t) RP_REQUIRES(t->mu)
 {
-    return t->slots.used > 0 && t->slots.live == 0 && t->slots.retired == 0 && !t->being_cut &&
-           !t->keeps_numbers && rp_account_has_much_idle(&t->account);
+    if (t->slots.used == 0 || t->slots.live > 0 || t->slots.retired > 0 || t->being_cut)
+        return false;
+    return rp_table_is_dropped(t) ||
+           (!t->keeps_numbers && rp_account_has_much_idle(&t->account));
 }
 
 /* Takes up to RP_BLOCK retired items: first those whose slots have been reclaimed. */
@@ -87,7 +91,7 @@ static bool empty_indexes(rp_table *t) RP_EXCLUDES(t->mu)
     still = has_much_idle_locked(t);
     if (still) {
         rp_table_empty_indexes_locked(t, &spent);
-        if (rp_table_log_of(t) != NULL) rp_log_locked(t, &change);
+        if (rp_table_log_of(t) != NULL && !rp_table_is_dropped(t)) rp_log_locked(t, &change);
         rp_account_settle(&t->account, rp_table_spare_locked(t));
     }
     rp_mutex_unlock(&t->mu);

@@ -242,7 +242,7 @@ void rp_cut_free(rp_cut *cut, bool kept)
 
         rp_mutex_lock(&p->table->mu);
         detach_locked(p, kept);
-        if (rp_table_log_of(p->table) != NULL)
+        if (rp_table_log_of(p->table) != NULL || rp_table_is_dropped(p->table))
             rp_table_unlock(p->table); /* frees the indexes if the table has become empty */
         else
             rp_mutex_unlock(&p->table->mu); /* a new log may start from the state of the cut */

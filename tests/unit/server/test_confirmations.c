@@ -43,8 +43,24 @@ static void without_a_journal_all_are_ready_at_once(void **state)
     assert_int_equal(c.ready, 103);
     assert_int_equal(rp_confirmations_next(&c), 0);
     assert_int_equal(c.keys[102], 103);
-    rp_confirmations_sent(&c);
+    rp_confirmations_sent(&c, rp_allocator_default());
     assert_int_equal(c.count, 0);
+    rp_confirmations_deinit(&c, rp_allocator_default());
+}
+
+static void memory_for_many_keys_is_freed_when_they_are_sent(void **state)
+{
+    (void)state;
+    rp_confirmations c = {0};
+    size_t at = 0;
+
+    put(&c, &at, 4000, 0, UINT64_MAX);
+    assert_true(c.capacity >= 4000);
+    rp_confirmations_sent(&c, rp_allocator_default());
+    assert_true(c.capacity <= 512);
+    at = 0;
+    put(&c, &at, 100, 0, UINT64_MAX);
+    assert_int_equal(c.keys[99], 100);
     rp_confirmations_deinit(&c, rp_allocator_default());
 }
 
@@ -64,7 +80,7 @@ static void those_that_are_not_safe_wait_for_their_number(void **state)
     rp_confirmations_settle(&c, 8);
     assert_int_equal(c.ready, 5);
     assert_int_equal(rp_confirmations_next(&c), 9);
-    rp_confirmations_sent(&c);
+    rp_confirmations_sent(&c, rp_allocator_default());
     assert_int_equal(c.count, 4);
     assert_int_equal(c.keys[0], 6);
     rp_confirmations_settle(&c, 9);
@@ -118,7 +134,7 @@ static void no_key_is_ready_before_it_is_safe_in_any_sequence(void **state)
                 assert_true(lsns[sent + i] <= safe);
             }
             sent += c.ready;
-            rp_confirmations_sent(&c);
+            rp_confirmations_sent(&c, rp_allocator_default());
         }
         rp_confirmations_settle(&c, lsn);
         assert_int_equal(sent + c.ready, at);
@@ -142,6 +158,7 @@ RP_TESTS(confirmations)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_journal_all_are_ready_at_once),
+        cmocka_unit_test(memory_for_many_keys_is_freed_when_they_are_sent),
         cmocka_unit_test(those_that_are_not_safe_wait_for_their_number),
         cmocka_unit_test(a_lower_number_behind_a_higher_one_keeps_its_place),
         cmocka_unit_test(no_key_is_ready_before_it_is_safe_in_any_sequence),

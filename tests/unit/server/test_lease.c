@@ -88,6 +88,29 @@ static void holds_keep_trajectories_until_they_are_let_go(void **state)
     rp_lease_end(lease);
 }
 
+static void memory_for_many_holds_is_freed_with_them(void **state)
+{
+    enum { HOLDS = 5000 };
+    static uint64_t holds[HOLDS];
+    rp_lease *lease = new_lease();
+    size_t before = bed.oom.live_bytes;
+
+    (void)state;
+    for (uint64_t round = 1; round <= 2; round++) { /* released, or left to a closed call */
+        rp_lease_call *call = rp_lease_begin_call(lease, round);
+        for (size_t i = 0; i < HOLDS; i++)
+            holds[i] = rp_lease_hold(lease, call, bed.plain, 1, HOLDS);
+        assert_true(bed.oom.live_bytes > before + 8 * (size_t)HOLDS);
+        assert_true(round == 1 ? rp_lease_release(lease, holds, HOLDS)
+                               : rp_lease_close_call(lease, round, 0));
+        rp_lease_end_call(lease, call);
+        assert_true(bed.oom.live_bytes <= before + 1024);
+        assert_int_equal(rp_lease_held_bytes(lease), 0);
+        assert_false(rp_lease_release(lease, holds, 1));
+    }
+    rp_lease_end(lease);
+}
+
 static void nonsense_is_not_let_go(void **state)
 {
     (void)state;
@@ -363,6 +386,7 @@ RP_TESTS(lease)
     const struct CMUnitTest tests[] = {
         TEST(a_lease_is_found_by_its_id_until_it_ends),
         TEST(holds_keep_trajectories_until_they_are_let_go),
+        TEST(memory_for_many_holds_is_freed_with_them),
         TEST(nonsense_is_not_let_go),
         TEST(what_never_arrived_is_let_go_when_a_call_is_closed),
         TEST(calls_are_closed_among_others),

@@ -8,6 +8,7 @@
 #include "reprise/wait.h"
 #include "support/fixture.h"
 #include "support/live_server.h"
+#include "table/table.h"
 
 enum { SECOND = 1000000000 };
 
@@ -362,6 +363,49 @@ static void a_table_may_be_dropped_under_its_streams(void **state)
     rp_test_live_stop(&live);
 }
 
+/* They are idle, and stay open. */
+static void streams_release_a_table_that_is_dropped(void **state)
+{
+    static const char drop[] = "\12\6replay";
+    rp_test_live live;
+    rp_test_client *client;
+    rp_test_stream *insert, *sample;
+    rp_table *table;
+    rp_buf message;
+
+    (void)state;
+    rp_test_live_start(&live, NULL);
+    table = rp_table_ref(rp_test_table(live.store, "replay"));
+    assert_non_null(client = rp_test_live_connect(&live));
+    rp_buf_init(&message, rp_allocator_default());
+    insert = rp_test_client_open(client, RP_TEST_REVERB "InsertStream");
+    rp_test_put_insert(&message, "replay", 1, 50);
+    rp_test_stream_put(insert, &message);
+    assert_true(rp_test_await_confirmed(insert, 1));
+    sample = rp_test_client_open(client, RP_TEST_REVERB "SampleStream");
+    rp_test_put_sample(&message, "replay", 1, -2);
+    rp_test_stream_put(sample, &message);
+    assert_true(rp_test_await_sampled(sample, 1));
+    assert_int_equal(
+        rp_test_client_unary(client, RP_TEST_REPLAY "DropTable", drop, sizeof drop - 1), RP_OK);
+    for (int i = 0; i < 1000 && !rp_refcount_is_one(&table->refs); i++)
+        (void)rp_test_client_step(client, 10);
+    assert_true(rp_refcount_is_one(&table->refs));
+
+    rp_test_put_insert(&message, "replay", 2, 50); /* there is none of that name */
+    rp_test_stream_put(insert, &message);
+    rp_test_put_sample(&message, "replay", 1, -2);
+    rp_test_stream_put(sample, &message);
+    for (int i = 0; i < 1000 && (insert->status < 0 || sample->status < 0); i++)
+        (void)rp_test_client_step(client, 10);
+    assert_int_equal(insert->status, RP_NOT_FOUND);
+    assert_int_equal(sample->status, RP_NOT_FOUND);
+    rp_table_unref(table);
+    rp_buf_deinit(&message);
+    rp_test_client_free(client);
+    rp_test_live_stop(&live);
+}
+
 /* A stream that goes from table to table, more of them than it remembers, and of these one is
  * made anew. */
 static void a_stream_finds_a_table_that_was_made_anew(void **state)
@@ -436,6 +480,7 @@ RP_TESTS(server_end)
         cmocka_unit_test(operations_may_complete_while_the_server_is_freed),
         cmocka_unit_test(operations_may_complete_while_their_calls_are_taken_back),
         cmocka_unit_test(a_table_may_be_dropped_under_its_streams),
+        cmocka_unit_test(streams_release_a_table_that_is_dropped),
         cmocka_unit_test(a_stream_finds_a_table_that_was_made_anew),
         cmocka_unit_test(the_store_may_be_closed_under_the_server),
     };

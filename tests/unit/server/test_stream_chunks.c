@@ -144,6 +144,67 @@ static void keys_that_are_not_there_or_stand_twice_are_told(void **state)
     room_deinit(&r);
 }
 
+static void memory_for_many_chunks_is_freed_with_them(void **state)
+{
+    enum { CHUNKS = 5000, LEFT = 16 << 10 };
+    (void)state;
+    room r;
+
+    for (size_t kept = 0; kept <= 2; kept++) {
+        room_init(&r, RP_TEST_OOM_UNLIMITED);
+        for (uint64_t key = 1; key <= CHUNKS; key++) add(&r, key, 1);
+        assert_true(rp_stream_chunks_keep(&r.chunks, (uint64_t[]){7, 4999}, kept));
+        rp_stream_chunks_settle(&r.chunks);
+        assert_int_equal(r.chunks.count, kept);
+        assert_true(r.oom.live_bytes <= LEFT);
+        assert_int_equal(has(&r, 7), kept > 0);
+        assert_int_equal(has(&r, 4999), kept > 1);
+        add(&r, 1, 1);
+        assert_true(has(&r, 1) && !has(&r, 2));
+        room_deinit(&r);
+    }
+}
+
+/* C4, and the sum of what is told. */
+static void chunks_that_stay_are_kept(void **state)
+{
+    (void)state;
+    room r;
+    size_t cost, told;
+    rp_chunk *chunk;
+
+    room_init(&r, RP_TEST_OOM_UNLIMITED);
+    for (uint64_t key = 1; key <= 3; key++) add(&r, key, 100);
+    assert_int_equal(rp_stream_chunks_take_change(&r.chunks), 0); /* not in the same turn */
+    assert_true(rp_stream_chunks_must_settle(&r.chunks));
+    assert_true(rp_stream_chunks_keep(&r.chunks, (uint64_t[]){1, 3}, 2));
+    rp_stream_chunks_settle(&r.chunks);
+    assert_false(rp_stream_chunks_must_settle(&r.chunks));
+    chunk = rp_stream_chunks_find(&r.chunks, 3, false);
+    cost = rp_chunk_memory(chunk);
+    told = rp_stream_chunks_take_change(&r.chunks);
+    assert_int_equal(told, 2 * cost);
+    add(&r, 4, 100);
+    assert_true(rp_stream_chunks_keep(&r.chunks, (uint64_t[]){4, 3}, 2));
+    told += rp_stream_chunks_take_change(&r.chunks);
+    assert_int_equal(told, cost); /* 1 has gone, 4 is not marked yet */
+    rp_stream_chunks_settle(&r.chunks);
+    told += rp_stream_chunks_take_change(&r.chunks);
+    assert_int_equal(told, 2 * cost);
+
+    /* An item that is sampled refers to it, and no table does. */
+    chunk = rp_chunk_ref(rp_stream_chunks_find(&r.chunks, 3, true));
+    (void)rp_stream_chunks_find(&r.chunks, 4, true);
+    assert_int_equal(r.chunks.unused_bytes, 0);
+    rp_stream_chunks_update_use(&r.chunks);
+    assert_true(r.chunks.unused_bytes > 200);
+    rp_chunk_unref(chunk);
+    rp_stream_chunks_deinit(&r.chunks);
+    told += rp_stream_chunks_take_change(&r.chunks);
+    assert_int_equal(told, 0);
+    room_deinit(&r); /* again */
+}
+
 /* Against a plain array. */
 static void long_random_runs_agree_with_a_list(void **state)
 {
@@ -168,6 +229,7 @@ static void long_random_runs_agree_with_a_list(void **state)
             }
             assert_true(rp_stream_chunks_keep(&r.chunks, keys, count));
         }
+        if (rp_rng_below(&rng, 4) == 0) rp_stream_chunks_settle(&r.chunks);
         count = 0;
         for (uint64_t k = 0; k < KEYS; k++) {
             rp_chunk *chunk = rp_stream_chunks_find(&r.chunks, k, rp_rng_below(&rng, 16) == 0);
@@ -210,6 +272,8 @@ RP_TESTS(stream_chunks)
         cmocka_unit_test(a_chunk_whose_items_are_gone_counts_again),
         cmocka_unit_test(only_what_is_kept_stays),
         cmocka_unit_test(keys_that_are_not_there_or_stand_twice_are_told),
+        cmocka_unit_test(memory_for_many_chunks_is_freed_with_them),
+        cmocka_unit_test(chunks_that_stay_are_kept),
         cmocka_unit_test(long_random_runs_agree_with_a_list),
         cmocka_unit_test(every_allocation_may_fail),
     };

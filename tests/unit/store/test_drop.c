@@ -288,6 +288,27 @@ static void items_go_at_once_even_if_the_table_is_held(void **state)
     rp_table_unref(t);
 }
 
+/* What a reference keeps does not depend on how many items there were. */
+static void indexes_go_at_once_even_if_the_table_is_held(void **state)
+{
+    enum { ITEMS = 5000, LEFT = 32 << 10 };
+    const rp_selector_kind samplers[] = {RP_UNIFORM, RP_PRIORITIZED, RP_MIN_HEAP, RP_FIFO};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(samplers); i++) {
+        rp_table_options o = rp_test_options("a", samplers[i], RP_MAX_HEAP, ITEMS);
+        rp_table *t = rp_table_ref(rp_test_bed_table(&bed, &o));
+        size_t before = bed.oom.live_bytes;
+
+        for (uint64_t key = 0; key < ITEMS; key++) rp_test_put(t, key, 1, bed.plain);
+        assert_true(bed.oom.live_bytes > before + 100 * (size_t)ITEMS);
+        drop("a");
+        assert_true(bed.oom.live_bytes <= before + LEFT);
+        assert_true(rp_table_check(t));
+        rp_table_unref(t);
+    }
+}
+
 static void a_table_may_outlive_its_store(void **state)
 {
     (void)state;
@@ -401,6 +422,7 @@ RP_TESTS(drop)
         TEST(bytes_of_a_dropped_table_leave_the_budget),
         TEST(a_drop_makes_room_for_those_who_wait_for_bytes),
         TEST(items_go_at_once_even_if_the_table_is_held),
+        TEST(indexes_go_at_once_even_if_the_table_is_held),
         TEST(a_table_may_outlive_its_store),
         TEST(numbers_of_dropped_tables_are_used_again),
         TEST(extensions_go_with_the_last_reference_and_are_not_told),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes and episodes, as the tables of a store show them. */
-#include "chunk/chunk.h"
+#include "chunk/keep.h"
+#include "store/store.h"
 #include "support/fixture.h"
 #include "table/table.h"
 #include "util/rng.h"
@@ -240,6 +241,58 @@ static void store_without_a_limit_counts_as_one_with(void **state)
     }
 }
 
+static void keep(world *w, size_t chunk)
+{
+    rp_budget_add_kept(rp_store_budget(w->bed.store), rp_chunk_keep(w->chunks[chunk]));
+}
+
+static void unkeep(world *w, size_t chunk)
+{
+    rp_budget_add_kept(rp_store_budget(w->bed.store), rp_chunk_unkeep(w->chunks[chunk]));
+}
+
+static uint64_t kept_bytes(world *w)
+{
+    return rp_budget_kept(rp_store_budget(w->bed.store));
+}
+
+/* N1 of chunk/keep.h: in `kept` or in `used`, never in both and never in none. */
+static void a_kept_chunk_counts_while_no_table_holds_it(void **state)
+{
+    (void)state;
+    const rp_store_options limited = {.max_bytes = 1 << 20};
+
+    for (int is_limited = 0; is_limited < 2; is_limited++) {
+        world w;
+        world_init(&w, is_limited ? &limited : NULL);
+
+        keep(&w, 0);
+        assert_int_equal(kept_bytes(&w), w.cost[0]);
+        assert_ok(put(&w, 0, 1, 0, 2)); /* chunk 1 is not kept */
+        assert_int_equal(kept_bytes(&w), 0);
+        for (int t = 1; t < 4; t++) assert_ok(put(&w, t, 1, 0, 1)); /* one of them spills */
+        for (int t = 0; t < 3; t++) take(&w, t, 1);
+        assert_int_equal(kept_bytes(&w), 0);
+        assert_int_equal(store_bytes(&w), w.cost[0] + item_cost(1));
+        take(&w, 3, 1); /* the last table */
+        assert_int_equal(kept_bytes(&w), w.cost[0]);
+        assert_int_equal(store_bytes(&w), 0);
+
+        assert_ok(put(&w, 0, 2, 0, 1)); /* a table again, then nobody keeps it */
+        keep(&w, 0);                    /* twice */
+        unkeep(&w, 0);
+        unkeep(&w, 0);
+        assert_int_equal(kept_bytes(&w), 0);
+        assert_ok(rp_table_reset(w.tables[0], NULL));
+        assert_int_equal(kept_bytes(&w), 0);
+
+        keep(&w, 1); /* kept, and released without a table */
+        unkeep(&w, 1);
+        assert_int_equal(kept_bytes(&w), 0);
+        world_deinit(&w);
+    }
+}
+
 RP_TESTS(account)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +303,7 @@ RP_TESTS(account)
         cmocka_unit_test(episodes_are_counted_while_referred_to),
         cmocka_unit_test(chunk_of_another_store_is_refused),
         cmocka_unit_test(store_without_a_limit_counts_as_one_with),
+        cmocka_unit_test(a_kept_chunk_counts_while_no_table_holds_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,9 @@ static void insert_that_waits_tells_how_far_it_is(void **state)
 
     assert_false(start(&c, &bed, t, 10, 6));
     assert_int_equal(c.in, 3);
+    assert_int_equal(c.progress, 1);
     assert_false(start(&behind, &bed, t, 20, 1));
+    assert_int_equal(behind.progress, 1);
     for (int i = 1; i <= 2; i++) {
         draw_one(t);
         assert_int_equal(c.in, 3 + i);
@@ -76,7 +78,8 @@ static void insert_that_waits_tells_how_far_it_is(void **state)
     assert_int_equal(c.calls, 1);
     assert_int_equal(c.op.done, 6);
     draw_one(t);
-    assert_int_equal(behind.progress, 0); /* nothing of it was in before all of it was */
+    assert_int_equal(behind.progress, 1); /* when it began to wait, with nothing in */
+    assert_int_equal(behind.in, 0);
     assert_int_equal(behind.calls, 1);
     rp_test_bed_deinit(&bed);
 }

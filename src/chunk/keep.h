@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chunks that are kept outside tables.
+ *
+ * An insert stream keeps chunks for later items, and an insert that waits for its table keeps
+ * the chunks of its items. Tables may hold the same chunks. Invariant:
+ *
+ *   N1  budget.kept is the memory of all chunks that are kept and that no table holds.
+ *
+ * A chunk that a table holds is part of budget.used instead. So a chunk that is kept is counted
+ * once, whether its stream or its last table releases it first.
+ *
+ * Only the thread of the stream that sent a chunk keeps it: `keeps` and `waits` are not atomic.
+ * Both functions return the change of budget.kept, modulo SIZE_MAX + 1; the caller adds up the
+ * changes of many chunks for one rp_budget_add_kept(). */
+#ifndef RP_CHUNK_KEEP_H
+#define RP_CHUNK_KEEP_H
+
+#include <assert.h>
+
+#include "chunk/chunk.h"
+
+static inline size_t rp_chunk_keep(rp_chunk *chunk)
+{
+    uint64_t before;
+
+    if (chunk->keeps++ > 0) return 0;
+    before =
+        atomic_fetch_or_explicit(&chunk->holders.state, RP_HOLDERS_KEPT, memory_order_relaxed);
+    return rp_holders_in(before) == 0 ? rp_chunk_memory(chunk) : 0;
+}
+
+static inline size_t rp_chunk_unkeep(rp_chunk *chunk)
+{
+    uint64_t before;
+
+    assert(chunk->keeps > 0);
+    if (--chunk->keeps > 0) return 0;
+    before = atomic_fetch_and_explicit(&chunk->holders.state, ~RP_HOLDERS_KEPT,
+                                       memory_order_relaxed);
+    return rp_holders_in(before) == 0 ? (size_t)0 - rp_chunk_memory(chunk) : 0;
+}
+
+#endif
