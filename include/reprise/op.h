@@ -9,7 +9,7 @@ RP_BEGIN_DECLS
 
 /* Memory for samples that are drawn and not delivered yet, which many operations may share. An
  * item that was drawn may leave its table while its sample waits: then no table counts it any
- * more. Both functions are called under the lock of any table, by any thread: they may count,
+ * more. All functions are called under the lock of any table, by any thread: they may count,
  * and nothing else. */
 typedef struct rp_draw_room rp_draw_room;
 struct rp_draw_room {
@@ -17,6 +17,8 @@ struct rp_draw_room {
     size_t (*take)(rp_draw_room *room, size_t least, size_t most);
     /* Gives back bytes that were taken. */
     void (*give)(rp_draw_room *room, size_t bytes);
+    /* About how many bytes could be taken now. No more items are picked than might fit. */
+    size_t (*left)(const rp_draw_room *room);
 };
 
 /* An operation that may be left waiting in the table while its caller does something else: an

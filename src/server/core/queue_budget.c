@@ -312,12 +312,17 @@ static void give(rp_draw_room *room, size_t bytes)
     rp_drawn_untake((rp_drawn *)(void *)room, bytes);
 }
 
+static size_t left(const rp_draw_room *room)
+{
+    return rp_drawn_left((const rp_drawn *)(const void *)room, 0);
+}
+
 rp_drawn *rp_drawn_new(rp_server *server)
 {
     rp_drawn *drawn = rp_alloc_zero(&server->alloc, sizeof *drawn);
 
     if (drawn == NULL) return NULL;
-    drawn->room = (rp_draw_room){.take = take, .give = give};
+    drawn->room = (rp_draw_room){.take = take, .give = give, .left = left};
     drawn->server = server;
     drawn->refs = 1;
     return drawn;
@@ -401,6 +406,20 @@ size_t rp_drawn_take(rp_drawn *drawn, size_t mine, size_t least, size_t most)
     }
     rp_counter_add_shared(&rp_metrics_shared(server->metrics)->queued_bytes, got);
     return got;
+}
+
+size_t rp_drawn_left(const rp_drawn *drawn, size_t mine)
+{
+    const rp_server *server = drawn->server;
+    size_t limit = atomic_load_explicit(&drawn->limit, memory_order_relaxed);
+    size_t own = atomic_load_explicit(&drawn->bytes, memory_order_relaxed), room;
+    size_t turn = atomic_load_explicit(&drawn->turn, memory_order_relaxed);
+
+    if (own - mine >= atomic_load_explicit(&drawn->connection_limit, memory_order_relaxed))
+        return 0;
+    own += atomic_load_explicit(&drawn->counted, memory_order_relaxed);
+    room = room_of(server, limit, published(server, RP_QUEUE_OUT, 0), own);
+    return is_lent(turn, room) ? turn / 2 : room;
 }
 
 void rp_drawn_give(rp_drawn *drawn, size_t bytes)

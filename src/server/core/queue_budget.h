@@ -94,6 +94,8 @@ void rp_drawn_tell(rp_connection *connection);
 
 /* As rp_draw_room.take, for a call that holds `mine` already. Any thread. */
 size_t rp_drawn_take(rp_drawn *drawn, size_t mine, size_t least, size_t most);
+/* As rp_draw_room.left, for the same. */
+size_t rp_drawn_left(const rp_drawn *drawn, size_t mine);
 void rp_drawn_give(rp_drawn *drawn, size_t bytes);
 /* As rp_draw_room.give: the same for bytes of items that were not drawn after all. If that is
  * all that it had, the room of a turn may be taken again. */

@@ -211,7 +211,17 @@ static void give_back(rp_op *op)
     op->more_bytes = 0;
 }
 
-/* Picks `count` (>= 1) items and takes room for them, if the operation has to. Returns how many
+/* How many of `count` (>= 1) items to pick: no more than there might be room for, as an item
+ * costs RP_ITEM_FIXED_BYTES at least, but one, which tells how many bytes are lacking. */
+static size_t limit_picks(const rp_op *op, size_t count)
+{
+    size_t most = op->room->left(op->room) / RP_ITEM_FIXED_BYTES;
+
+    if (most == 0) return 1;
+    return count < most ? count : most;
+}
+
+/* Picks at most `count` (>= 1) items and takes room for them. Returns how many
  * are paid for. The others are as if they had never been picked: a replay picks only what was
  * drawn. */
 static size_t pick_and_pay_locked(rp_table *t, rp_op *op, size_t count) RP_REQUIRES(t->mu)
@@ -219,6 +229,7 @@ static size_t pick_and_pay_locked(rp_table *t, rp_op *op, size_t count) RP_REQUI
     rp_rng before = t->rng;
     size_t paid;
 
+    count = limit_picks(op, count);
     (void)pick_locked(t, 0, count, false);
     paid = pay_locked(t, op, count);
     if (paid == count) return count;
@@ -231,6 +242,7 @@ static size_t pick_and_pay_locked(rp_table *t, rp_op *op, size_t count) RP_REQUI
 static size_t pick_and_pay_distinct_locked(rp_table *t, rp_op *op, size_t count)
     RP_REQUIRES(t->mu)
 {
+    count = limit_picks(op, count);
     for (size_t tries = 0; count > 0; tries++) {
         rp_rng before = t->rng;
         size_t picked = pick_locked(t, 0, count, true), paid = pay_locked(t, op, picked);
